@@ -1,0 +1,80 @@
+"""The floors of the house: an import goes down, never up, never in a circle; nothing imports `cli`."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+import toolkit
+
+PACKAGE = Path(toolkit.__file__).parent
+FLOORS = [
+    {"cli"},
+    {"builds", "jobs", "lab"},
+    {"gpu", "pins", "definitions"},
+    {"inventory", "recipes", "runtime"},
+    {"support"},
+]
+SIDEWAYS = {("definitions", "pins")}
+HEIGHT = {room: len(FLOORS) - number for number, rooms in enumerate(FLOORS) for room in rooms}
+
+
+def imported_modules(path: Path) -> set[str]:
+    """Every `toolkit.…` module that a file imports, inside functions and under TYPE_CHECKING too."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: imports name the whole path"
+            found.add(node.module or "")
+        elif isinstance(node, ast.Import):
+            found.update(name.name for name in node.names)
+    return {name for name in found if name.split(".")[0] == "toolkit"}
+
+
+def room_of(module: str) -> str | None:
+    parts = module.split(".")
+    return parts[1] if len(parts) > 1 and parts[1] in HEIGHT else None
+
+
+FILES = sorted(PACKAGE.rglob("*.py"))
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_an_import_goes_down(path: Path) -> None:
+    room = room_of(".".join(["toolkit", *path.relative_to(PACKAGE).with_suffix("").parts]))
+    for module in imported_modules(path):
+        other = room_of(module)
+        if room is None or other is None or other == room or (room, other) in SIDEWAYS:
+            continue
+        assert HEIGHT[other] < HEIGHT[room], f"{path.name} in {room} imports {module}: that is not downstairs"
+
+
+def test_every_room_has_a_floor() -> None:
+    rooms = {path.name for path in PACKAGE.iterdir() if path.is_dir() and (path / "__init__.py").exists()}
+    assert rooms == set(HEIGHT)
+
+
+def test_no_module_is_imported_in_a_circle() -> None:
+    graph = {
+        "toolkit." + ".".join(path.relative_to(PACKAGE).with_suffix("").parts): imported_modules(path) for path in FILES
+    }
+    done: set[str] = set()
+
+    def visit(module: str, trail: tuple[str, ...]) -> None:
+        assert module not in trail, " -> ".join([*trail, module])
+        if module in graph and module not in done:
+            for other in sorted(graph[module]):
+                visit(other, (*trail, module))
+            done.add(module)
+
+    for module in graph:
+        visit(module, ())
+
+
+def test_no_room_is_too_large() -> None:
+    large = {
+        str(path.relative_to(PACKAGE)): lines for path in FILES if (lines := len(path.read_text().splitlines())) > 400
+    }
+    assert not large, f"modules above 400 lines: {large}"

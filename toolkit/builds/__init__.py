@@ -1,0 +1,1 @@
+"""From a target to an image: plan, execute, record."""

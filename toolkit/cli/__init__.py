@@ -1,0 +1,1 @@
+"""Words in, words out: the only room that parses arguments, prints or exits."""

@@ -1,0 +1,152 @@
+"""The command `ctk`: its table of commands, each loaded only when it is called, and what happens to errors."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import signal
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+from toolkit import __version__
+from toolkit.support.errors import CtkError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+# Rich costs more start-up time than all the rest of `ctk --help`; through a pipe plain lines are wanted anyway.
+_MARKUP: Literal["rich"] | None = "rich" if sys.stdout.isatty() and "_CTK_COMPLETE" not in os.environ else None
+
+
+@dataclass(frozen=True, slots=True)
+class _Command:
+    """A command of `ctk`: `target` is `module:function`, or `module:app` for one with commands of its own."""
+
+    name: str
+    target: str
+    summary: str
+    panel: str
+
+
+_IMAGES, _GPU, _JOBS, _HOST = "Recipes and images", "GPU", "Jobs", "This host"
+
+COMMANDS = (
+    _Command("list", "toolkit.cli.recipes:list_recipes", "Show the recipes that can be built here.", _IMAGES),
+    _Command("bases", "toolkit.cli.recipes:list_bases", "Show the framework bases to start from.", _IMAGES),
+    _Command("def", "toolkit.cli.definition:definition", "Print the definition of a recipe.", _IMAGES),
+    _Command("build", "toolkit.cli.build:build", "Build an image: a recipe, a .def, a sandbox, a registry.", _IMAGES),
+    _Command("shell", "toolkit.cli.shell:shell", "Open a shell in a sandbox, writable, or in an image.", _IMAGES),
+    _Command("run", "toolkit.cli.run:run", "Run a command in an image, with the GPU where there is one.", _GPU),
+    _Command(
+        "check-gpu", "toolkit.cli.check_gpu:check_gpu", "Say whether an image sees the GPU, and if not, why.", _GPU
+    ),
+    _Command("sbatch", "toolkit.cli.sbatch:sbatch", "Write a Slurm job script that cannot lose its log.", _JOBS),
+    _Command("lab", "toolkit.cli.lab:app", "A practice cluster: a real Slurm on this machine, without root.", _JOBS),
+    _Command("doctor", "toolkit.cli.doctor:doctor", "Say what this host can do, and how to mend the rest.", _HOST),
+)
+
+
+class _Deferred(TyperCommand):
+    """Stands for a command in the help; imports the real one when it is called."""
+
+    def __init__(self, entry: _Command) -> None:
+        super().__init__(
+            entry.name, help=entry.summary, rich_markup_mode=_MARKUP, rich_help_panel=entry.panel, add_help_option=False
+        )
+        self._entry = entry
+
+    def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
+        return load(self._entry).make_context(info_name, args, parent=parent, **extra)
+
+
+def load(entry: _Command) -> Any:
+    """Import the real command."""
+    module, _, attribute = entry.target.partition(":")
+    target: Callable[..., Any] | typer.Typer = getattr(importlib.import_module(module), attribute)
+    if isinstance(target, typer.Typer):
+        target.info.name = entry.name
+        return typer.main.get_group(target)
+    app = typer.Typer(rich_markup_mode=_MARKUP, add_completion=False)
+    app.command(entry.name, help=target.__doc__)(target)
+    return typer.main.get_command(app)
+
+
+class _Ctk(TyperGroup):
+    """`ctk` itself."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.commands = {entry.name: _Deferred(entry) for entry in COMMANDS}
+
+
+app = typer.Typer(
+    name="ctk",
+    cls=_Ctk,
+    rich_markup_mode=_MARKUP,
+    invoke_without_command=True,
+    pretty_exceptions_enable=False,
+    epilog="Start with: ctk doctor, then ctk build keras-bert. Each command explains itself with --help.",
+)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"ctk {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    context: typer.Context,
+    _print_version: bool = typer.Option(
+        False, "--version", callback=_version, is_eager=True, help="Print the version."
+    ),
+    trace: bool = typer.Option(False, "--trace", help="Print every program that ctk runs, on standard error."),
+) -> None:
+    """Build GPU containers, prove that they use the GPU, and run them on the cluster."""
+    if trace or os.environ.get("CTK_TRACE"):
+        from toolkit.cli.output import start_trace
+
+        start_trace()
+    if context.invoked_subcommand is None:
+        from toolkit.cli.welcome import welcome
+
+        welcome()
+
+
+def _interrupt(_number: int, _frame: object) -> None:
+    raise KeyboardInterrupt
+
+
+def main() -> None:
+    """Run `ctk` and end this process with the exit status that `toolkit.support.errors` documents."""
+    # A scheduler or a closed terminal ends us as Ctrl-C does: what was begun is cleaned up.
+    signal.signal(signal.SIGTERM, _interrupt)
+    signal.signal(signal.SIGHUP, _interrupt)
+    arguments = _global_trace_first(sys.argv[1:])
+    try:
+        app(args=arguments, prog_name="ctk")
+    except CtkError as error:
+        from toolkit.cli.output import show_error
+
+        show_error(error, json="--json" in _own_options(arguments))
+        sys.exit(error.exit_status)
+    except KeyboardInterrupt:
+        print("Interrupted.", file=sys.stderr)
+        sys.exit(130)
+
+
+def _own_options(arguments: list[str]) -> list[str]:
+    """The arguments before `--`: what follows belongs to another command."""
+    return arguments[: arguments.index("--")] if "--" in arguments else arguments
+
+
+def _global_trace_first(arguments: list[str]) -> list[str]:
+    """Let `--trace` stand anywhere before `--`, since people add it at the end of the line that puzzled them."""
+    own = _own_options(arguments)
+    rest = arguments[len(own) :]
+    return ["--trace", *(word for word in own if word != "--trace"), *rest] if "--trace" in own else arguments

@@ -1,0 +1,99 @@
+"""What people and programs read: tables on a terminal, plain lines through a pipe, or one JSON document."""
+
+from __future__ import annotations
+
+import json as _json
+import sys
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from toolkit.support.errors import CtkError, ProgramFailed
+from toolkit.support.findings import Finding, Severity
+from toolkit.support.processes import trace_with
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from rich.console import Console
+
+_MARKS = {Severity.ERROR: "✗", Severity.WARNING: "!", Severity.INFO: "·", Severity.OK: "✓"}
+_STYLES = {Severity.ERROR: "bold red", Severity.WARNING: "yellow", Severity.INFO: "dim", Severity.OK: "green"}
+
+
+@cache
+def console(*, stderr: bool = False) -> Console:
+    """The one console of a stream. Rich honours NO_COLOR and leaves out colour where there is no terminal."""
+    from rich.console import Console
+
+    stream = sys.stderr if stderr else sys.stdout
+    # A pipe has no width: nothing there may be wrapped or cut.
+    width = None if stream.isatty() else 10_000
+    return Console(stderr=stderr, highlight=False, soft_wrap=not stream.isatty(), width=width)
+
+
+def say(text: str = "", *, style: str | None = None, stderr: bool = False) -> None:
+    """Print words for people. `text` is never read as rich markup: it may hold a person's brackets."""
+    stream = sys.stderr if stderr else sys.stdout
+    if stream.isatty():
+        console(stderr=stderr).print(text, style=style, markup=False)
+    else:
+        print(text, file=stream, flush=True)
+
+
+def print_json(schema: str, document: dict[str, Any], findings: Iterable[Finding] = ()) -> None:
+    """Print the one JSON document of a command: `schema` first, then `document`, then the findings."""
+    whole = {"schema": schema, **document, "findings": [finding.as_json() for finding in findings]}
+    print(_json.dumps(whole, indent=2, ensure_ascii=False))
+
+
+def print_findings(findings: Iterable[Finding]) -> None:
+    """One finding a paragraph: its mark, what was found, and how to mend it."""
+    for finding in findings:
+        say(f"{_MARKS[finding.severity]} {finding.message}", style=_STYLES[finding.severity])
+        if finding.fix:
+            say(f"    {finding.fix}")
+
+
+def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, title: str | None = None) -> None:
+    """A rich table on a terminal; through a pipe one row a line, with tabs between, for `cut` and `awk`."""
+    if not sys.stdout.isatty():
+        for row in [columns, *rows]:
+            print("\t".join(row))
+        return
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=SIMPLE_HEAD, title=title, title_justify="left", header_style="bold")
+    for column in columns:
+        table.add_column(column, overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(cell) for cell in row))
+    console().print(table)
+
+
+def suggest(*commands: str) -> None:
+    """End a command, on a terminal, with the real next command."""
+    if sys.stdout.isatty():
+        for command in commands:
+            console().print(f"Next: {command}", style="cyan", markup=False)
+
+
+def show_error(error: CtkError, *, json: bool = False) -> None:
+    """Print an error: words on standard error, and where JSON was asked for, the document of it on standard output."""
+    if json:
+        finding = Finding(error.code, Severity.ERROR, error.message, error.fix)
+        print_json("ctk.error/1", {"exit_status": error.exit_status}, [finding])
+    if isinstance(error, ProgramFailed):
+        for line in error.last_lines:
+            say(f"  | {line}", stderr=True)
+    say(f"Error: {error.message}", style="bold red", stderr=True)
+    if error.fix:
+        say(error.fix, stderr=True)
+    if isinstance(error, ProgramFailed) and error.log is not None:
+        say(f"The whole log: {error.log}", stderr=True)
+
+
+def start_trace() -> None:
+    """Print every command line that ctk runs from now on, on standard error (`--trace`)."""
+    trace_with(lambda line: say(f"+ {line}", style="dim", stderr=True))

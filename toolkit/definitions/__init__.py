@@ -1,0 +1,1 @@
+"""The definition text, from a recipe."""

@@ -1,0 +1,1 @@
+"""What the host, the image and the driver say about the GPU, and what follows."""

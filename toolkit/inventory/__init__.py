@@ -1,0 +1,1 @@
+"""What an image file holds, read without running it."""

@@ -1,0 +1,1 @@
+"""From a job to a script, a submission and its state."""

@@ -1,0 +1,1 @@
+"""The practice cluster: a real Slurm of virtual nodes on one machine."""

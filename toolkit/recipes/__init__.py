@@ -1,0 +1,1 @@
+"""Recipes and bases: what they are, where they are found, what is wrong with them."""

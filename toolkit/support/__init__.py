@@ -1,0 +1,1 @@
+"""Processes, files, errors, paths: knows nothing of containers."""

@@ -1,0 +1,73 @@
+"""Files that are never half written, and folders that vanish with the work that needed them."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from toolkit.support.errors import MissingOnHost, WrongInput
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+def write_atomically(path: Path, content: str | bytes, *, mode: int = 0o644) -> None:
+    """Write `content` to `path` so that a reader sees the old file or the whole new one, never a part.
+
+    `mode` is subject to the umask, as for any new file. Raises WrongInput where the folder is missing or closed.
+    """
+    data = content.encode() if isinstance(content, str) else content
+    try:
+        descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    except OSError as error:
+        raise WrongInput(
+            f"cannot write {path}: {error.strerror}", fix=f"Choose a folder that exists and is yours: {path.parent}"
+        ) from error
+    temporary = Path(name)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data)
+        temporary.chmod(mode & ~_umask())
+        temporary.replace(path)
+    except BaseException as error:
+        temporary.unlink(missing_ok=True)
+        if isinstance(error, OSError):
+            raise MissingOnHost(f"cannot write {path}: {error.strerror}") from error
+        raise
+
+
+def _umask() -> int:
+    current = os.umask(0)
+    os.umask(current)
+    return current
+
+
+@contextlib.contextmanager
+def locked(path: Path, *, timeout: float = -1) -> Iterator[None]:
+    """Hold the lock file `path` while the block runs; wait up to `timeout` seconds (-1: as long as it takes)."""
+    from filelock import FileLock
+
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with FileLock(path, timeout=timeout):
+        yield
+
+
+def size_in_words(octets: float) -> str:
+    """1536 -> '1.5 KiB'."""
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if abs(octets) < 1024:
+            return f"{octets:.0f} {unit}" if unit == "B" else f"{octets:.1f} {unit}"
+        octets /= 1024
+    return f"{octets:.1f} TiB"
+
+
+def free_space(path: Path) -> int:
+    """Octets that this user may still write where `path` is, or would be."""
+    there = path
+    while not there.exists():
+        there = there.parent
+    return shutil.disk_usage(there).free

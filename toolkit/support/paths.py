@@ -1,0 +1,76 @@
+"""Where ctk keeps things: the shipped data, the site's settings, and one work area for everything big."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from toolkit.support.errors import MissingOnHost
+
+if TYPE_CHECKING:
+    from toolkit.support.site import Site
+
+_PACKAGE = Path(__file__).resolve().parent.parent
+
+
+def shipped(folder: str) -> Path:
+    """The shipped `defs` or `sbatch` folder: inside an installed package, else at the top of the checkout."""
+    inside = _PACKAGE / "shipped" / folder
+    return inside if inside.is_dir() else _PACKAGE.parent / folder
+
+
+def state_folder() -> Path:
+    """The XDG folder for small things that should outlive a reboot (the lab's registry, what was shown once)."""
+    import platformdirs
+
+    return Path(platformdirs.user_state_dir("ctk", appauthor=False))
+
+
+@dataclass(frozen=True, slots=True)
+class WorkArea:
+    """The folder for everything big, and what chose it."""
+
+    path: Path
+    chosen_by: str
+
+    def environment(self) -> dict[str, str]:
+        """The variables that make apptainer and singularity work here; one that a person set is left alone."""
+        wanted = {
+            "APPTAINER_CACHEDIR": self.path / "cache",
+            "APPTAINER_TMPDIR": self.path / "tmp",
+            "SINGULARITY_CACHEDIR": self.path / "cache",
+            "SINGULARITY_TMPDIR": self.path / "tmp",
+            "TMPDIR": self.path / "tmp",
+        }
+        return {name: str(folder) for name, folder in wanted.items() if not os.environ.get(name)}
+
+    def create(self) -> None:
+        """Make the folders. Raises MissingOnHost where they cannot be made."""
+        for folder in (self.path / "cache", self.path / "tmp"):
+            try:
+                folder.mkdir(parents=True, exist_ok=True)
+            except OSError as error:
+                raise MissingOnHost(
+                    f"the work area {self.path} (chosen by {self.chosen_by}) cannot be used: {error.strerror}",
+                    fix="Set CTK_HOME to a folder that is yours and has room, for example on scratch.",
+                ) from error
+
+
+def work_area(site: Site) -> WorkArea:
+    """CTK_HOME, else the site's folder, else $SCRATCH/ctk, else the XDG cache.
+
+    A home quota of 20 GB does not survive a GPU image and its cache, so the home comes last.
+    """
+    if os.environ.get("CTK_HOME"):
+        return WorkArea(Path(os.environ["CTK_HOME"]).expanduser().absolute(), "CTK_HOME")
+    if site.work_area is not None:
+        folder = Path(os.path.expandvars(site.work_area.value)).expanduser()
+        return WorkArea(folder.absolute(), site.work_area.origin)
+    scratch = os.environ.get("SCRATCH")
+    if scratch and Path(scratch).is_dir():
+        return WorkArea(Path(scratch).absolute() / "ctk", "SCRATCH")
+    import platformdirs
+
+    return WorkArea(Path(platformdirs.user_cache_dir("ctk", appauthor=False)), "the XDG cache folder")

@@ -1,0 +1,186 @@
+"""Running other programs: captured or streamed, always as an argument list, never through a shell."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import shlex
+import signal
+import subprocess
+from dataclasses import dataclass
+from typing import IO, TYPE_CHECKING, cast
+
+from toolkit.support.errors import MissingOnHost, ProgramFailed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from pathlib import Path
+
+_PR_SET_PDEATHSIG = 1  # linux/prctl.h
+_GRACE_SECONDS = 10.0  # apptainer needs a moment to unmount and to remove its own temporary folders
+
+_tracer: Callable[[str], None] | None = None
+
+
+def trace_with(tracer: Callable[[str], None] | None) -> None:
+    """From now on call `tracer` with each command line just before it is run (`--trace`); None ends it."""
+    global _tracer
+    _tracer = tracer
+
+
+def command_line(argv: Sequence[str], env: Mapping[str, str] | None = None) -> str:
+    """The command as a person could type it: `env` holds only the variables that are set for it."""
+    assignments = [f"{name}={shlex.quote(value)}" for name, value in (env or {}).items()]
+    return " ".join([*assignments, shlex.join(argv)])
+
+
+@dataclass(frozen=True, slots=True)
+class Completed:
+    """A program that has ended. `returncode` is negative where a signal ended it."""
+
+    argv: tuple[str, ...]
+    returncode: int
+    stdout: str
+    stderr: str
+
+    @property
+    def ok(self) -> bool:
+        return self.returncode == 0
+
+    def require(self, what: str, *, fix: str | None = None) -> Completed:
+        """Return self, or raise ProgramFailed saying that `what` failed, with the program's last lines."""
+        if self.ok:
+            return self
+        lines = tuple((self.stderr.strip() or self.stdout.strip()).splitlines()[-12:])
+        raise ProgramFailed(
+            f"{what} failed: {self.argv[0]} ended with status {self.returncode}", fix=fix, last_lines=lines
+        )
+
+
+def run(
+    argv: Sequence[str],
+    *,
+    env: Mapping[str, str] | None = None,
+    cwd: Path | None = None,
+    input: str | None = None,
+    timeout: float | None = None,
+) -> Completed:
+    """Run a program to its end and capture what it prints.
+
+    `env` is added to the environment of this process. Raises MissingOnHost where there is no such program,
+    and ProgramFailed where it takes longer than `timeout` seconds.
+    """
+    _trace(argv, env)
+    try:
+        done = subprocess.run(
+            list(argv),
+            env=_merged(env),
+            cwd=cwd,
+            input=input,
+            stdin=subprocess.DEVNULL if input is None else None,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=timeout,
+            check=False,
+        )
+    except FileNotFoundError as error:
+        raise _not_found(argv, cwd, error) from error
+    except subprocess.TimeoutExpired as error:
+        raise ProgramFailed(f"{argv[0]} gave no answer within {timeout:g} s: {shlex.join(argv)}") from error
+    return Completed(tuple(argv), done.returncode, done.stdout, done.stderr)
+
+
+def attach(argv: Sequence[str], *, env: Mapping[str, str] | None = None, cwd: Path | None = None) -> int:
+    """Run a program on this terminal and return its exit status (128 + N where signal N ended it)."""
+    _trace(argv, env)
+    try:
+        # The terminal sends Ctrl-C to both of us; the program decides what it means, we wait for its answer.
+        previous = signal.signal(signal.SIGINT, signal.SIG_IGN)
+        try:
+            child = subprocess.Popen(
+                list(argv), env=_merged(env), cwd=cwd, preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)
+            )
+            status = child.wait()
+        finally:
+            signal.signal(signal.SIGINT, previous)
+    except FileNotFoundError as error:
+        raise _not_found(argv, cwd, error) from error
+    return status if status >= 0 else 128 - status
+
+
+def stream(
+    argv: Sequence[str],
+    on_line: Callable[[str], None],
+    *,
+    env: Mapping[str, str] | None = None,
+    cwd: Path | None = None,
+) -> int:
+    """Run a program, hand each line of its output (both streams, in order) to `on_line`, return its exit status.
+
+    The program gets its own session. When this process is interrupted, the whole session is ended before the
+    interruption goes on; when this process is killed outright, the kernel ends the program.
+    """
+    _trace(argv, env)
+    try:
+        child = subprocess.Popen(
+            list(argv),
+            env=_merged(env),
+            cwd=cwd,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            start_new_session=True,
+            preexec_fn=_die_with_parent,
+        )
+    except FileNotFoundError as error:
+        raise _not_found(argv, cwd, error) from error
+    with child, _ended_on_error(child):
+        for line in cast("IO[str]", child.stdout):
+            on_line(line.rstrip("\r\n"))
+        return child.wait()
+
+
+@contextlib.contextmanager
+def _ended_on_error(child: subprocess.Popen[str]) -> Iterator[None]:
+    try:
+        yield
+    except BaseException:
+        end_session(child.pid, lambda: child.poll() is not None)
+        raise
+
+
+def end_session(leader: int, ended: Callable[[], bool], grace: float = _GRACE_SECONDS) -> None:
+    """Ask the session led by process `leader` to end, and after `grace` seconds make it."""
+    import time
+
+    for number, patience in ((signal.SIGTERM, grace), (signal.SIGKILL, 5.0)):
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(leader, number)
+        deadline = time.monotonic() + patience
+        while time.monotonic() < deadline:
+            if ended():
+                return
+            time.sleep(0.05)
+
+
+def _die_with_parent() -> None:
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+
+
+def _merged(env: Mapping[str, str] | None) -> dict[str, str] | None:
+    return None if env is None else {**os.environ, **env}
+
+
+def _trace(argv: Sequence[str], env: Mapping[str, str] | None) -> None:
+    if _tracer is not None:
+        _tracer(command_line(argv, env))
+
+
+def _not_found(argv: Sequence[str], cwd: Path | None, error: FileNotFoundError) -> MissingOnHost:
+    if cwd is not None and not cwd.is_dir():
+        return MissingOnHost(f"cannot run {argv[0]} in {cwd}: there is no such folder")
+    return MissingOnHost(f"there is no program {argv[0]!r} on this host ({error.strerror})")

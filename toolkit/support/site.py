@@ -1,0 +1,59 @@
+"""What a site sets for all its users: `/etc/ctk/site.toml`, or the file that CTK_SITE names."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Generic, TypeVar
+
+from toolkit.support.tomlfile import read_toml
+
+T = TypeVar("T")
+_DEFAULT = Path("/etc/ctk/site.toml")
+
+
+@dataclass(frozen=True, slots=True)
+class Setting(Generic[T]):
+    """A value, and the file that set it."""
+
+    value: T
+    origin: str
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """The site's settings; each is None where the site says nothing.
+
+    runtime: path or name of the container runtime. work_area: folder for everything big, may hold $USER and the like.
+    mirror: URI of a Debian archive for debootstrap bases. cores: how many cores a build may use on a login node.
+    help: whom to ask (an address or a page).
+    """
+
+    runtime: Setting[str] | None = None
+    work_area: Setting[str] | None = None
+    mirror: Setting[str] | None = None
+    cores: Setting[int] | None = None
+    help: Setting[str] | None = None
+
+
+_KEYS = ("runtime", "work_area", "mirror", "cores", "help")
+
+
+def load_site() -> Site:
+    """Read the site's settings. Raises WrongInput where the file is wrong, or CTK_SITE names none."""
+    named = os.environ.get("CTK_SITE")
+    path = Path(named) if named else _DEFAULT
+    if not named and not path.is_file():
+        return Site()
+    file = read_toml(path)
+    file.check_keys(file.content, _KEYS)
+    texts = {
+        key: Setting(value, str(path))
+        for key in ("runtime", "work_area", "mirror", "help")
+        if (value := file.get(file.content, key, str)) is not None
+    }
+    cores = file.get(file.content, "cores", int)
+    if cores is not None and cores < 1:
+        file.fail("cores", f"should be at least 1, not {cores}")
+    return Site(**texts, cores=None if cores is None else Setting(cores, str(path)))

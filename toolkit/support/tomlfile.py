@@ -1,0 +1,95 @@
+"""TOML files that people write: read with messages that say file, line and key."""
+
+from __future__ import annotations
+
+import re
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from toolkit.support.errors import WrongInput
+from toolkit.support.text import did_you_mean
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:  # pragma: no cover
+    import tomli as tomllib
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+_NAMES = {str: "text in quotes", int: "a whole number", bool: "true or false", list: "a list", dict: "a table"}
+
+
+@dataclass(frozen=True, slots=True)
+class TomlFile:
+    """A TOML file that was read: what it holds, and its text to find lines in."""
+
+    path: Path
+    text: str
+    content: dict[str, Any]
+
+    def fail(self, key: str, reason: str, *, fix: str | None = None) -> NoReturn:
+        """Raise WrongInput that says `reason` of `key` (dotted, `files[2].from`), with its line where it is found."""
+        line = self.line_of(key)
+        where = f"{self.path}:{line}" if line else str(self.path)
+        raise WrongInput(f"{where}: {key}: {reason}", fix=fix, code="wrong-file")
+
+    def line_of(self, key: str) -> int | None:
+        """The line on which `key` is written: the best that can be said of a parsed file, hence maybe None."""
+        *tables, name = [re.sub(r"\[\d+\]$", "", part) for part in key.split(".")]
+        index = next((int(found) for found in re.findall(r"\[(\d+)\]", key)), 1)
+        header = re.compile(r"^\s*\[\[?\s*" + r"\s*\.\s*".join(map(_bare_or_quoted, tables or [name])) + r"\s*\]\]?")
+        assignment = re.compile(rf"^\s*{_bare_or_quoted(name)}\s*=")
+        seen = 0 if tables else index
+        header_line = None
+        for number, line in enumerate(self.text.splitlines(), 1):
+            if header.match(line):
+                seen += 1
+                header_line = number if header_line is None or seen == index else header_line
+            elif assignment.match(line) and seen >= index:
+                return number
+        return header_line
+
+    def check_keys(self, table: Mapping[str, Any], known: Sequence[str], prefix: str = "") -> None:
+        """Refuse the first key of `table` that is not `known`, naming the nearest right one."""
+        for key in table:
+            if key not in known:
+                hint = did_you_mean(key, known) or f" Known are: {', '.join(known)}."
+                self.fail(f"{prefix}{key}", f"there is no such key.{hint}")
+
+    def get(self, table: Mapping[str, Any], key: str, kind: type, prefix: str = "") -> Any:
+        """table[key], which must be of `kind`; None where it is absent."""
+        if key not in table:
+            return None
+        value = table[key]
+        # A bool is an int to Python; nobody who writes `gpus = true` means one GPU.
+        if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
+            self.fail(f"{prefix}{key}", f"should be {_NAMES[kind]}, not {value!r}")
+        return value
+
+    def get_texts(self, table: Mapping[str, Any], key: str, prefix: str = "") -> tuple[str, ...]:
+        """table[key], which must be a list of texts; () where it is absent."""
+        values = self.get(table, key, list, prefix) or []
+        for value in values:
+            if not isinstance(value, str):
+                self.fail(f"{prefix}{key}", f"should be a list of texts in quotes, but holds {value!r}")
+        return tuple(values)
+
+
+def _bare_or_quoted(name: str) -> str:
+    return rf"[\"']?{re.escape(name)}[\"']?"
+
+
+def read_toml(path: Path) -> TomlFile:
+    """Read a TOML file. Raises WrongInput where it cannot be read or is not TOML, with the line."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        raise WrongInput(f"cannot read {path}: {reason}") from error
+    try:
+        return TomlFile(path, text, tomllib.loads(text))
+    except tomllib.TOMLDecodeError as error:
+        raise WrongInput(f"{path} is not TOML: {error}", code="wrong-file") from error
