@@ -1,0 +1,87 @@
+"""Where recipes and bases are found: a person's own `./defs` first, then the shipped ones."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from toolkit.recipes.load import NAME, load_bases, load_recipe
+from toolkit.support.errors import WrongInput
+from toolkit.support.paths import shipped
+from toolkit.support.text import did_you_mean
+
+if TYPE_CHECKING:
+    from toolkit.recipes.model import Base, Recipe
+
+_NOT_RECIPES = (".lock.toml", "bases.toml")
+
+
+@dataclass(frozen=True, slots=True)
+class Catalogue:
+    """The folders that hold recipes, nearest first."""
+
+    own: Path
+    shipped: Path
+
+    @classmethod
+    def here(cls) -> Catalogue:
+        """The catalogue that a command in the current folder sees."""
+        return cls(Path("defs").absolute(), shipped("defs"))
+
+    @property
+    def folders(self) -> tuple[Path, ...]:
+        return (self.own,) if self.own.resolve() == self.shipped.resolve() else (self.own, self.shipped)
+
+    def paths(self) -> dict[str, Path]:
+        """Each recipe's name and file; an own recipe hides a shipped one of the same name."""
+        found: dict[str, Path] = {}
+        for folder in self.folders:
+            for path in sorted(folder.glob("*.toml")):
+                if not path.name.endswith(_NOT_RECIPES):
+                    found.setdefault(path.stem, path)
+        return dict(sorted(found.items()))
+
+    def bases(self) -> dict[str, Base]:
+        """Each base by its name; an own `bases.toml` adds to the shipped one and may replace entries."""
+        found: dict[str, Base] = {}
+        for folder in reversed(self.folders):
+            if (folder / "bases.toml").is_file():
+                found.update(load_bases(folder / "bases.toml"))
+        return found
+
+    def path_of(self, name: str) -> Path:
+        """The recipe's file. Raises WrongInput where there is none, with the nearest right name."""
+        paths = self.paths()
+        if name in paths:
+            return paths[name]
+        if not NAME.fullmatch(name):
+            raise WrongInput(
+                f"{name!r} is not a recipe's name: those have lower-case letters, digits, dots, dashes, underscores",
+                fix="`ctk list` shows the recipes.",
+            )
+        raise WrongInput(
+            f'there is no recipe "{name}".{did_you_mean(name, paths)}', fix="`ctk list` shows the recipes."
+        )
+
+    def recipe(self, name: str, *, base: Base | None = None) -> Recipe:
+        """The recipe of that name, on its own base or on `base`."""
+        return load_recipe(self.path_of(name), {} if base else self.bases(), base=base)
+
+    def own_copy(self, name: str) -> Path:
+        """The path of a person's own file of recipe `name`; a shipped one is copied to `./defs` first.
+
+        Files that the recipe copies into the image come along, so that its relative paths stay right.
+        """
+        path = self.path_of(name)
+        if path.parent == self.own:
+            return path
+        recipe = self.recipe(name)
+        self.own.mkdir(exist_ok=True)
+        for copy in recipe.files:
+            inside = copy.source.relative_to(path.parent)
+            (self.own / inside).parent.mkdir(parents=True, exist_ok=True)
+            if not (self.own / inside).exists():
+                shutil.copy(copy.source, self.own / inside)
+        return Path(shutil.copy(path, self.own / path.name))

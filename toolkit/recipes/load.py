@@ -1,0 +1,204 @@
+"""From `NAME.toml` and `bases.toml` to Recipe and Base: every key checked, every mistake named with file and line."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from toolkit.recipes.model import BOOTSTRAPS, INSTALLERS, VERDICTS, Base, FileCopy, JobDefaults, Recipe
+from toolkit.support.errors import WrongInput
+from toolkit.support.text import did_you_mean, one_line
+from toolkit.support.tomlfile import TomlFile, read_toml
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+NAME = re.compile(r"[a-z0-9][a-z0-9._-]*")
+_APT_PACKAGE = re.compile(r"[a-z0-9][a-z0-9+.-]+(:[a-z0-9-]+)?(=[A-Za-z0-9.+:~-]+)?")  # Debian policy 5.6.1, =version
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
+
+_BASE_TEXTS = (
+    "bootstrap",
+    "reference",
+    "digest",
+    "python",
+    "framework",
+    "framework_version",
+    "cuda",
+    "installer",
+    "description",
+    "source",
+)
+_RECIPE_KEYS = ("description", "base", "apt", "packages", "post", "files", "environment", "job", "require")
+_JOB_TEXTS = ("time", "mem", "partition", "account")
+_JOB_NUMBERS = ("nodes", "cpus_per_task")
+_JOB_KEYS = ("command", "gpus", *_JOB_NUMBERS, *_JOB_TEXTS, "binds")
+
+
+def load_bases(path: Path) -> dict[str, Base]:
+    """Read `bases.toml`: one table a base. Raises WrongInput with file, line and key."""
+    file = read_toml(path)
+    return {name: _base(file, name, table) for name, table in file.content.items()}
+
+
+def _base(file: TomlFile, name: str, table: Any) -> Base:
+    if not isinstance(table, dict):
+        file.fail(name, "should be a table: [name] and its keys below")
+    prefix = f"{name}."
+    file.check_keys(table, (*_BASE_TEXTS, "apt"), prefix)
+    texts = {key: _text(file, table, key, prefix) for key in _BASE_TEXTS}
+    for key in ("bootstrap", "reference"):
+        if not texts[key]:
+            file.fail(name, f"the key {key} is missing")
+    _one_of(file, f"{prefix}bootstrap", texts["bootstrap"], BOOTSTRAPS)
+    if texts["installer"]:
+        _one_of(file, f"{prefix}installer", texts["installer"], INSTALLERS)
+    if texts["digest"] and not _DIGEST.fullmatch(texts["digest"]):
+        file.fail(f"{prefix}digest", "should be sha256: and 64 hexadecimal digits")
+    given: dict[str, Any] = {key: value for key, value in texts.items() if value is not None}
+    return Base(name=name, apt=_apt(file, table, prefix), **given)
+
+
+def load_recipe(path: Path, bases: Mapping[str, Base], *, base: Base | None = None) -> Recipe:
+    """Read a recipe. `base` replaces the one that it names. Raises WrongInput with file, line and key."""
+    file = read_toml(path)
+    table = file.content
+    file.check_keys(table, _RECIPE_KEYS)
+    return Recipe(
+        name=path.stem,
+        path=path,
+        base=base or _named_base(file, bases),
+        description=_text(file, table, "description") or "",
+        apt=_apt(file, table),
+        packages=_packages(file),
+        post=file.get(table, "post", str) or "",
+        files=tuple(_file_copy(file, entry, number) for number, entry in enumerate(_tables(file, "files"), 1)),
+        environment=_environment(file),
+        job=_job(file),
+        verdict=_required_verdict(file),
+    )
+
+
+def _named_base(file: TomlFile, bases: Mapping[str, Base]) -> Base:
+    name = _text(file, file.content, "base")
+    if name is None:
+        file.fail("base", "is missing: say which base to start from", fix="`ctk bases` lists them.")
+    if name not in bases:
+        file.fail("base", f'there is no base "{name}".{did_you_mean(name, bases)}', fix="`ctk bases` lists them.")
+    return bases[name]
+
+
+def _packages(file: TomlFile) -> tuple[str, ...]:
+    from packaging.requirements import InvalidRequirement, Requirement
+
+    packages = file.get_texts(file.content, "packages")
+    for package in packages:
+        try:
+            one_line(package, "a requirement")
+            Requirement(package)
+        except (InvalidRequirement, WrongInput) as error:
+            reason = str(error).splitlines()[0]
+            file.fail("packages", f'"{package}" is not a package requirement: {reason}')
+    return packages
+
+
+def _apt(file: TomlFile, table: Mapping[str, Any], prefix: str = "") -> tuple[str, ...]:
+    packages = file.get_texts(table, "apt", prefix)
+    for package in packages:
+        if not _APT_PACKAGE.fullmatch(package):
+            file.fail(f"{prefix}apt", f"{package!r} is not the name of a Debian package")
+    return packages
+
+
+def _tables(file: TomlFile, key: str) -> list[dict[str, Any]]:
+    entries = file.get(file.content, key, list) or []
+    for entry in entries:
+        if not isinstance(entry, dict):
+            file.fail(key, f"should be [[{key}]] tables, not {entry!r}")
+    return entries
+
+
+def _file_copy(file: TomlFile, entry: Mapping[str, Any], number: int) -> FileCopy:
+    prefix = f"files[{number}]."
+    file.check_keys(entry, ("from", "to"), prefix)
+    source, target = _text(file, entry, "from", prefix), _text(file, entry, "to", prefix)
+    if not source or not target:
+        file.fail(prefix.rstrip("."), 'needs both "from" and "to"')
+    path = (file.path.parent / Path(source).expanduser()).absolute()
+    if not path.exists():
+        file.fail(f"{prefix}from", f"there is no {path}")
+    if not target.startswith("/"):
+        file.fail(f"{prefix}to", f'should be an absolute path in the image, not "{target}"')
+    return FileCopy(path, target)
+
+
+def _environment(file: TomlFile) -> tuple[tuple[str, str], ...]:
+    table = file.get(file.content, "environment", dict) or {}
+    for name in table:
+        value = _text(file, table, name, "environment.")
+        if not _VARIABLE.fullmatch(name) or value is None:
+            file.fail(f"environment.{name}", "is not a name that a variable can have")
+    return tuple(table.items())
+
+
+def _job(file: TomlFile) -> JobDefaults:
+    table = file.get(file.content, "job", dict) or {}
+    file.check_keys(table, _JOB_KEYS, "job.")
+    numbers = {key: file.get(table, key, int, "job.") for key in _JOB_NUMBERS}
+    for key, value in numbers.items():
+        if value is not None and value < 1:
+            file.fail(f"job.{key}", f"should be at least 1, not {value}")
+    texts = {key: _text(file, table, key, "job.") for key in _JOB_TEXTS}
+    given: dict[str, Any] = {**numbers, **texts}
+    return JobDefaults(
+        command=_command(file, table),
+        gpus=_gpus(file, table),
+        binds=file.get_texts(table, "binds", "job."),
+        **given,
+    )
+
+
+def _command(file: TomlFile, table: Mapping[str, Any]) -> tuple[str, ...]:
+    command = table.get("command", [])
+    if isinstance(command, str):
+        try:
+            return tuple(shlex.split(command))
+        except ValueError as error:
+            file.fail("job.command", f"is not a command line: {error}")
+    return file.get_texts(table, "command", "job.")
+
+
+def _gpus(file: TomlFile, table: Mapping[str, Any]) -> int | str | None:
+    value = table.get("gpus")
+    if value is None or isinstance(value, str):
+        return value
+    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+        file.fail("job.gpus", f'should be a number such as 1, or a kind and a number such as "tesla:1", not {value!r}')
+    return value
+
+
+def _required_verdict(file: TomlFile) -> str | None:
+    table = file.get(file.content, "require", dict) or {}
+    file.check_keys(table, ("verdict",), "require.")
+    verdict = _text(file, table, "verdict", "require.")
+    if verdict is not None:
+        _one_of(file, "require.verdict", verdict, VERDICTS)
+    return verdict
+
+
+def _text(file: TomlFile, table: Mapping[str, Any], key: str, prefix: str = "") -> str | None:
+    value: str | None = file.get(table, key, str, prefix)
+    if value is not None:
+        try:
+            one_line(value, "the value")
+        except WrongInput as error:
+            file.fail(f"{prefix}{key}", error.message)
+    return value
+
+
+def _one_of(file: TomlFile, key: str, value: str | None, known: tuple[str, ...]) -> None:
+    if value not in known:
+        file.fail(key, f'should be one of {", ".join(known)}, not "{value}".{did_you_mean(value or "", known)}')

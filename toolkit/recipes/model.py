@@ -1,0 +1,92 @@
+"""Recipe and Base: what a person wants in an image, and what it starts from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+BOOTSTRAPS = ("docker", "localimage", "docker-archive", "oci", "debootstrap")
+INSTALLERS = ("pip", "conda")
+VERDICTS = ("gpu-ready", "cpu-only", "no-framework")
+
+
+@dataclass(frozen=True, slots=True)
+class Base:
+    """An image to start from. What is not known is None, never invented.
+
+    `reference` is what the definition's `From:` says (for debootstrap the suite, `bookworm`); `digest` is
+    `sha256:…` of the registry's manifest. `cuda` is the toolkit's version, `source` says where the facts come from.
+    `apt` are packages that a debootstrap base brings from the first moment.
+    """
+
+    name: str
+    bootstrap: str
+    reference: str
+    digest: str | None = None
+    python: str | None = None
+    framework: str | None = None
+    framework_version: str | None = None
+    cuda: str | None = None
+    installer: str = "pip"
+    apt: tuple[str, ...] = ()
+    description: str = ""
+    source: str = ""
+
+    @property
+    def pinned_reference(self) -> str:
+        """The reference by digest where one is known, so that a moved tag changes nothing."""
+        if self.digest is None or self.bootstrap != "docker":
+            return self.reference
+        repository, colon, tag = self.reference.rpartition(":")
+        # The colon of `localhost:5000/image` belongs to the host.
+        return f"{repository if colon and '/' not in tag else self.reference}@{self.digest}"
+
+
+@dataclass(frozen=True, slots=True)
+class FileCopy:
+    """A file or folder of this host that is copied into the image. `source` is absolute."""
+
+    source: Path
+    target: str
+
+
+@dataclass(frozen=True, slots=True)
+class JobDefaults:
+    """What a job of this recipe asks for when the command line says nothing. `command` is an argument list.
+
+    `time` is in Slurm's notation (`1:00:00`), `mem` a size (`16G`); None leaves the choice to the site.
+    """
+
+    command: tuple[str, ...] = ()
+    gpus: int | str | None = None
+    nodes: int | None = None
+    time: str | None = None
+    mem: str | None = None
+    cpus_per_task: int | None = None
+    partition: str | None = None
+    account: str | None = None
+    binds: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """What a person wants in an image. `path` is the TOML file it was read from.
+
+    `packages` are direct Python requirements (PEP 508), `post` is a shell script that runs after they are installed,
+    `verdict` is what the audit must say for the build to succeed, or None.
+    """
+
+    name: str
+    path: Path
+    base: Base
+    description: str = ""
+    apt: tuple[str, ...] = ()
+    packages: tuple[str, ...] = ()
+    post: str = ""
+    files: tuple[FileCopy, ...] = ()
+    environment: tuple[tuple[str, str], ...] = ()
+    job: JobDefaults = field(default_factory=JobDefaults)
+    verdict: str | None = None

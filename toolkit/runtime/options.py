@@ -1,0 +1,37 @@
+"""What apptainer and singularity are told, as argument lists: nothing here runs anything.
+
+Both understand every option used here (Apptainer >= 1.0, SingularityCE >= 3.8). This is the only module that knows
+how they are spelled.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+
+def exec_arguments(
+    image: str,
+    command: Sequence[str],
+    *,
+    gpu: bool,
+    binds: Iterable[str] = (),
+    userns: bool = False,
+    writable: bool = False,
+    fakeroot: bool = False,
+) -> list[str]:
+    """`exec … IMAGE COMMAND`, without the program's name. `gpu` binds the driver (`--nv`); binds are `SRC[:DST[:OPTS]]`."""
+    options = ["exec"]
+    if gpu:
+        options.append("--nv")
+    if userns:
+        options.append("--userns")
+    if fakeroot:
+        options.append("--fakeroot")
+    if writable:
+        options.append("--writable")
+    for bind in binds:
+        options += ["--bind", bind]
+    return [*options, image, *command]
