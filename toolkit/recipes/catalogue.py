@@ -65,9 +65,11 @@ class Catalogue:
             f'there is no recipe "{name}".{did_you_mean(name, paths)}', fix="`ctk list` shows the recipes."
         )
 
-    def recipe(self, name: str, *, base: Base | None = None) -> Recipe:
-        """The recipe of that name, on its own base or on `base`."""
-        return load_recipe(self.path_of(name), {} if base else self.bases(), base=base)
+    def recipe(self, name: str, *, base: Base | None = None, bases: dict[str, Base] | None = None) -> Recipe:
+        """The recipe of that name, on its own base or on `base`. `bases` spares reading them again."""
+        if base is None and bases is None:
+            bases = self.bases()
+        return load_recipe(self.path_of(name), bases or {}, base=base)
 
     def own_copy(self, name: str) -> Path:
         """The path of a person's own file of recipe `name`; a shipped one is copied to `./defs` first.

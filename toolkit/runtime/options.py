@@ -22,7 +22,7 @@ def exec_arguments(
     writable: bool = False,
     fakeroot: bool = False,
 ) -> list[str]:
-    """`exec … IMAGE COMMAND`, without the program's name. `gpu` binds the driver (`--nv`); binds are `SRC[:DST[:OPTS]]`."""
+    """`exec … IMAGE COMMAND`, without the program name. `gpu` binds the driver; binds are `SRC[:DST[:OPTS]]`."""
     options = ["exec"]
     if gpu:
         options.append("--nv")

@@ -1,0 +1,45 @@
+"""`ctk def`: print a definition."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from toolkit.cli.completion import complete_base, complete_recipe
+from toolkit.cli.output import print_json
+
+
+def definition(
+    name: Annotated[str, typer.Argument(metavar="RECIPE", help="The recipe's name.", autocompletion=complete_recipe)],
+    base: Annotated[
+        str | None,
+        typer.Option(
+            metavar="BASE",
+            help="Start from this instead: a name of `ctk bases`, FILE.sif, a sandbox, docker://REF, "
+            "docker-archive:FILE or oci:DIR.",
+            autocompletion=complete_base,
+        ),
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+) -> None:
+    """Print the definition of a recipe.
+
+    The text stands on its own and says the same each time: keep it beside a paper, send it to a colleague, or build
+    it with no ctk at hand:
+
+        ctk def keras-bert > k.def && apptainer build --fakeroot k.sif k.def
+    """
+    from toolkit.definitions.definition import define
+    from toolkit.recipes.catalogue import Catalogue
+    from toolkit.recipes.references import resolve_base
+    from toolkit.support.mirror import debian_mirror
+    from toolkit.support.site import load_site
+
+    catalogue = Catalogue.here()
+    recipe = catalogue.recipe(name, base=resolve_base(base, catalogue.bases()) if base else None)
+    made = define(recipe, mirror=debian_mirror(load_site()))
+    if json:
+        print_json("ctk.definition/1", {"name": made.name, "definition": made.text})
+    else:
+        print(made.text, end="")

@@ -1,0 +1,86 @@
+"""From a recipe to the text of its definition: deterministic, and complete without ctk."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from toolkit import __version__
+from toolkit.definitions.quoting import header_value, script, shell_word
+from toolkit.support.errors import WrongInput
+from toolkit.support.paths import shipped
+
+if TYPE_CHECKING:
+    from toolkit.recipes.model import Base, FileCopy, Recipe
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """The text of a definition, and what it is called."""
+
+    name: str
+    text: str
+
+
+def define(recipe: Recipe, *, mirror: str | None = None) -> Definition:
+    """The definition of `recipe`. `mirror` is the Debian archive for a base that debootstrap makes.
+
+    Raises WrongInput where a value cannot stand in a definition.
+    """
+    return _render(
+        recipe.name,
+        header=_header(recipe.base, mirror),
+        what=f"recipe {recipe.name}",
+        labels={"ctk.recipe": recipe.name},
+        files=[_file_line(copy) for copy in recipe.files],
+        apt=recipe.apt,
+        packages=[shell_word(package, "a requirement") for package in recipe.packages],
+        post=script(recipe.post, f"{recipe.path}: post"),
+        environment=[(name, shell_word(value, f"environment.{name}")) for name, value in recipe.environment],
+    )
+
+
+def define_copy(base: Base) -> Definition:
+    """The definition of an image that is `base` as it is, with no more than the user's own site folder shut out."""
+    return _render("image", header=_header(base, None), what=f"the image {base.name}", labels={})
+
+
+def _render(name: str, **values: object) -> Definition:
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+    templates = Environment(
+        loader=FileSystemLoader(shipped("defs") / "templates"),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        autoescape=False,  # noqa: S701 - shell, not HTML; every value is quoted by toolkit.definitions.quoting
+    )
+    nothing = {"files": [], "apt": [], "packages": [], "post": "", "environment": []}
+    text = templates.get_template("image.def.j2").render({**nothing, "name": name, "version": __version__, **values})
+    return Definition(name, text)
+
+
+def _header(base: Base, mirror: str | None) -> list[tuple[str, str]]:
+    reference = header_value(base.pinned_reference, "the base's reference")
+    if base.bootstrap != "debootstrap":
+        return [("Bootstrap", base.bootstrap), ("From", reference)]
+    if mirror is None:
+        raise WrongInput(
+            f"the base {base.name} is made from a Debian archive, and none is known here",
+            fix="Set `mirror` in the site's settings (CTK_SITE names a file), or use --base FILE.sif.",
+        )
+    return [
+        ("Bootstrap", "debootstrap"),
+        ("OSVersion", reference),
+        ("MirrorURL", header_value(mirror, "the mirror")),
+        *([("Include", " ".join(base.apt))] if base.apt else []),
+    ]
+
+
+def _file_line(copy: FileCopy) -> str:
+    """`SOURCE TARGET` as %files wants it: words parted by blanks, quoting not dependable across runtimes."""
+    for path in (str(copy.source), copy.target):
+        if header_value(path, "a path in [[files]]") != "".join(path.split()) or set(path) & set("\"'*?[]\\#"):
+            raise WrongInput(f"%files cannot copy a path with blanks, quotes or wildcards in it: {path!r}")
+    return f"{copy.source} {copy.target}"

@@ -1,0 +1,65 @@
+"""What `--base` may say, and what `From:` says for it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from toolkit.recipes.model import Base
+from toolkit.support.errors import WrongInput
+from toolkit.support.text import did_you_mean, one_line
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+# How a reference's scheme is spelled on the command line, and the bootstrap agent that serves it.
+SCHEMES = {"docker://": "docker", "docker-archive:": "docker-archive", "oci:": "oci"}
+
+
+def has_scheme(text: str) -> bool:
+    """Whether `text` names an image of a registry, a docker archive or an OCI layout."""
+    return text.startswith(tuple(SCHEMES))
+
+
+def base_from_reference(text: str) -> Base:
+    """The base that `docker://REF`, `docker-archive:FILE` or `oci:DIR[:TAG]` means.
+
+    Paths become absolute. Raises WrongInput where nothing follows the scheme, or the file is not there.
+    """
+    one_line(text, "the reference")
+    scheme = next(scheme for scheme in SCHEMES if text.startswith(scheme))
+    rest = text[len(scheme) :]
+    if not rest or any(character.isspace() for character in rest):
+        raise WrongInput(f'"{text}" names no image', fix=f"Write for example {_EXAMPLES[scheme]}")
+    bootstrap = SCHEMES[scheme]
+    if bootstrap == "docker":
+        reference, at, digest = rest.partition("@")
+        return Base(name=text, bootstrap=bootstrap, reference=reference, digest=digest if at else None)
+    path, colon, tag = rest.partition(":")
+    if not Path(path).expanduser().exists():
+        raise WrongInput(f"there is no {path}", fix=f"Write for example {_EXAMPLES[scheme]}")
+    return Base(name=text, bootstrap=bootstrap, reference=f"{Path(path).expanduser().absolute()}{colon}{tag}")
+
+
+_EXAMPLES = {
+    "docker://": "docker://tensorflow/tensorflow:2.15.0-gpu",
+    "docker-archive:": "docker-archive:image.tar",
+    "oci:": "oci:folder:latest",
+}
+
+
+def resolve_base(text: str, bases: Mapping[str, Base]) -> Base:
+    """The base that `--base TEXT` means: a key of bases.toml, a reference with a scheme, a SIF, or a sandbox.
+
+    Raises WrongInput where it is none of these.
+    """
+    if text in bases:
+        return bases[text]
+    if has_scheme(text):
+        return base_from_reference(text)
+    path = Path(one_line(text, "the base")).expanduser().absolute()
+    if path.exists():
+        return Base(name=path.name, bootstrap="localimage", reference=str(path))
+    if "/" in text or text.endswith(".sif"):
+        raise WrongInput(f"there is no image {text}")
+    raise WrongInput(f'there is no base "{text}".{did_you_mean(text, bases)}', fix="`ctk bases` lists them.")

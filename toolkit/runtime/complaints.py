@@ -1,0 +1,104 @@
+"""What a runtime's error really means: its words are often about the symptom, and sometimes about something else."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+@dataclass(frozen=True, slots=True)
+class Complaint:
+    """A pattern in the runtime's output, what it means, and the way out."""
+
+    pattern: str
+    meaning: str
+    fix: str
+
+
+_NO_NAMESPACES = Complaint(
+    # ENOSPC is what clone(2) answers when the limit of user namespaces is reached; apptainer #2455.
+    r"no space left on device",
+    "this host allows no more user namespaces, which the runtime reports as a full disk",
+    "Ask the administrator to raise the sysctl user.max_user_namespaces, or build on another host.",
+)
+
+COMPLAINTS = (
+    Complaint(
+        r"no space left on device",
+        "the disk that the build works on is full",
+        "Set CTK_HOME to a folder with more room, for example on scratch; `ctk doctor` shows how much there is.",
+    ),
+    Complaint(
+        r"(?:could not use fakeroot|no mapping entry|no valid mapping).*sub[ug]id|sub[ug]id.*no mapping entry",
+        "this user has no range of subordinate ids, so that --fakeroot cannot work",
+        "Ask the administrator for a line in /etc/subuid and /etc/subgid (usermod --add-subuids, --add-subgids).",
+    ),
+    Complaint(
+        r"Requesting capability set",
+        "root lacks capabilities here, as in a container",
+        "Build as an ordinary user, or give root a line in /etc/subuid and /etc/subgid.",
+    ),
+    Complaint(
+        r"failed to open /dev/fuse|fuse: device not found|fusermount.*not permitted",
+        "this host does not let users mount images with FUSE",
+        "Ask the administrator to make /dev/fuse readable and writable by all (mode 0666), as udev does.",
+    ),
+    Complaint(
+        r"certificate signed by unknown authority|CERTIFICATE_VERIFY_FAILED|unable to get local issuer certificate",
+        "a server's certificate is signed by an authority that is unknown where it was asked",
+        "Behind a proxy with a CA of its own, bind the host's bundle: "
+        "APPTAINER_BIND=/etc/ssl/certs/ca-certificates.crt ctk build …",
+    ),
+    Complaint(
+        r"destination \S+ doesn't exist in container",
+        "something is bound onto a path that the image does not have",
+        "Look at APPTAINER_BIND and SINGULARITY_BIND; the base needs the package ca-certificates to get the host's.",
+    ),
+    Complaint(
+        r"toomanyrequests|429 Too Many Requests",
+        "the registry serves no more anonymous downloads to this address for now",
+        "Log in (`apptainer registry login`), or wait; a cache on the site's side helps for good.",
+    ),
+    Complaint(
+        r"MANIFEST_UNKNOWN|manifest unknown",
+        "the registry has no such image, tag or digest",
+        "Look at the base's reference (`ctk bases`), or start from a local image with --base FILE.sif.",
+    ),
+    Complaint(
+        r"server gave HTTP response to HTTPS client",
+        "the registry speaks plain HTTP",
+        "For a registry on this machine name it 127.0.0.1:PORT; elsewhere set APPTAINER_NOHTTPS=1 if that is meant.",
+    ),
+    Complaint(
+        r"no such host|Temporary failure in name resolution|network is unreachable|connection refused|i/o timeout",
+        "a server could not be reached from this host",
+        "Compute nodes often have no internet: build on the login node, or from a local image with --base FILE.sif.",
+    ),
+)
+
+
+def explain(lines: Iterable[str], *, namespaces_left: bool | None = None) -> Complaint | None:
+    """The first complaint that a line of the runtime's output matches, last line first.
+
+    `namespaces_left` says whether this host still allows user namespaces (None: ask the host).
+    """
+    for line in reversed(list(lines)):
+        for complaint in COMPLAINTS:
+            if re.search(complaint.pattern, line, re.IGNORECASE):
+                if complaint.pattern == _NO_NAMESPACES.pattern:
+                    left = _namespaces_left() if namespaces_left is None else namespaces_left
+                    return complaint if left else _NO_NAMESPACES
+                return complaint
+    return None
+
+
+def _namespaces_left() -> bool:
+    try:
+        return int(Path("/proc/sys/user/max_user_namespaces").read_text()) > 0
+    except (OSError, ValueError):
+        return True

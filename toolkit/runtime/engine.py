@@ -1,0 +1,121 @@
+"""The container runtime of this host: which one, which version, and what it must be told here."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from toolkit.runtime.options import exec_arguments
+from toolkit.support.errors import MissingOnHost
+from toolkit.support.processes import run
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from toolkit.support.site import Site
+
+_OLDEST = {"apptainer": (1, 0), "singularity": (3, 8)}
+_NAMES = ("apptainer", "singularity")
+_INSTALL = (
+    "Load the site's module (`module load apptainer`), or ask the administrator; on one's own Debian or Ubuntu machine "
+    "`make demo` in a checkout of ctk shows how."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Runtime:
+    """A usable runtime. `product` is what it says it is: a link named singularity may lead to apptainer.
+
+    `needs_userns`: this process is root but lacks capabilities (as in a container or a small virtual machine), so
+    that the runtime can only work in a user namespace of its own.
+    """
+
+    program: Path
+    product: str
+    version: tuple[int, ...]
+    needs_userns: bool = False
+
+    @property
+    def version_text(self) -> str:
+        return f"{self.product} {'.'.join(map(str, self.version))}"
+
+    def exec(
+        self, image: Path, command: Sequence[str], *, gpu: bool, binds: Iterable[str] = (), writable: bool = False
+    ) -> list[str]:
+        """The command line that runs `command` in `image`; `writable` opens a sandbox for changes, with fakeroot."""
+        arguments = exec_arguments(
+            str(image),
+            command,
+            gpu=gpu,
+            binds=binds,
+            userns=self.needs_userns and not writable,
+            writable=writable,
+            fakeroot=writable,
+        )
+        return [str(self.program), *arguments]
+
+    def build(
+        self, output: Path, source: str, *, sandbox: bool = False, binds: Iterable[str] = (), cores: int | None = None
+    ) -> list[str]:
+        """The command line that builds `output` from `source`: a definition's path, or a reference with its scheme."""
+        options = ["build"]
+        if os.geteuid() != 0 or self.needs_userns:
+            options.append("--fakeroot")
+        if sandbox:
+            options.append("--sandbox")
+        elif cores is not None:
+            options += ["--mksquashfs-args", f"-processors {cores}"]
+        for bind in binds:
+            options += ["--bind", bind]
+        return [str(self.program), *options, str(output), source]
+
+    def add_json(self, image: Path, document: Path) -> list[str]:
+        """The command line that adds a JSON file to a SIF, in the object group that signing covers.
+
+        Data type 6 is generic JSON, group 1 that of the root file system (`apptainer sif add --help`).
+        """
+        return [str(self.program), "sif", "add", "--datatype", "6", "--groupid", "1", str(image), str(document)]
+
+
+def find_runtime(site: Site) -> Runtime:
+    """The site's runtime, else apptainer, else singularity. Raises MissingOnHost where there is none that will do."""
+    names = (site.runtime.value,) if site.runtime else _NAMES
+    program = next((found for name in names if (found := shutil.which(name))), None)
+    if program is None:
+        origin = f" (set by {site.runtime.origin})" if site.runtime else ""
+        raise MissingOnHost(f"there is no {' or '.join(names)} on this host{origin}", fix=_INSTALL, code="no-runtime")
+    done = run([program, "--version"], timeout=30).require("asking the container runtime for its version")
+    product, version = parse_version(done.stdout)
+    if version < _OLDEST[product]:
+        wanted = ".".join(map(str, _OLDEST[product]))
+        raise MissingOnHost(
+            f"{program} is {product} {'.'.join(map(str, version))}; ctk needs {wanted} or newer", fix=_INSTALL
+        )
+    return Runtime(Path(program), product, version, needs_userns=os.geteuid() == 0 and lacks_capabilities())
+
+
+def parse_version(text: str) -> tuple[str, tuple[int, ...]]:
+    """('apptainer', (1, 4, 5)) from `apptainer version 1.4.5`; SingularityCE says `singularity-ce version 4.1.0`.
+
+    Raises MissingOnHost where the text is something else.
+    """
+    match = re.match(r"(apptainer|singularity)(?:-ce|-pro)? version v?(\d+(?:\.\d+)*)", text.strip())
+    if not match:
+        raise MissingOnHost(f"the container runtime's version is not understood: {text.strip()!r}")
+    return match[1], tuple(int(part) for part in match[2].split("."))
+
+
+def lacks_capabilities(status: str | None = None, last: str | None = None) -> bool:
+    """Whether this process has fewer capabilities than the kernel knows.
+
+    The texts are /proc/self/status and /proc/sys/kernel/cap_last_cap (proc(5), capabilities(7)).
+    """
+    status = Path("/proc/self/status").read_text() if status is None else status
+    last = Path("/proc/sys/kernel/cap_last_cap").read_text() if last is None else last
+    effective = re.search(r"^CapEff:\s*([0-9a-f]+)$", status, re.MULTILINE)
+    full = (1 << (int(last) + 1)) - 1
+    return effective is None or int(effective[1], 16) & full != full

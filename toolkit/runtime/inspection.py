@@ -1,0 +1,66 @@
+"""What an image says of itself: labels, environment, run script. spython asks the runtime and sorts the answer."""
+
+from __future__ import annotations
+
+import os
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from toolkit.support.errors import WrongInput
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from toolkit.runtime.engine import Runtime
+    from toolkit.support.paths import WorkArea
+
+
+@dataclass(frozen=True, slots=True)
+class SelfDescription:
+    """The labels, the definition, the environment script and the run script that an image carries."""
+
+    labels: tuple[tuple[str, str], ...]
+    definition: str
+    environment: str
+    runscript: str
+
+
+def inspect(runtime: Runtime, image: Path, area: WorkArea) -> SelfDescription:
+    """Ask `image` what it says of itself, without running it. Raises WrongInput where the runtime cannot read it."""
+    from spython.main import get_client
+
+    with _singularity_on_path(runtime, area):
+        client = get_client(quiet=True)
+        # On failure spython returns the process's result, not the attributes, and raises nothing.
+        answer: dict[str, Any] = client.inspect(str(image), json=True, quiet=True)
+    attributes = answer.get("attributes")
+    if not isinstance(attributes, dict):
+        reason = "".join(answer.get("message") or []).strip() or "it gave no reason"
+        raise WrongInput(f"{runtime.product} cannot inspect {image}: {reason}")
+    environment = attributes.get("environment") or {}
+    return SelfDescription(
+        labels=tuple(sorted((attributes.get("labels") or {}).items())),
+        definition=attributes.get("deffile") or "",
+        environment="\n".join(environment.values()) if isinstance(environment, dict) else str(environment),
+        runscript=attributes.get("runscript") or "",
+    )
+
+
+@contextmanager
+def _singularity_on_path(runtime: Runtime, area: WorkArea) -> Iterator[None]:
+    """spython 0.3 runs only `singularity`: let it find a link of that name that leads to the runtime in use."""
+    area.create()
+    folder = area.path / "spython"
+    folder.mkdir(exist_ok=True)
+    link = folder / "singularity"
+    if not link.is_symlink() or link.readlink() != runtime.program:
+        link.unlink(missing_ok=True)
+        link.symlink_to(runtime.program)
+    before = os.environ.get("PATH", "")
+    os.environ["PATH"] = f"{folder}{os.pathsep}{before}"
+    try:
+        yield
+    finally:
+        os.environ["PATH"] = before
