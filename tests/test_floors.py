@@ -12,7 +12,7 @@ import toolkit
 PACKAGE = Path(toolkit.__file__).parent
 FLOORS = [
     {"cli"},
-    {"builds", "jobs", "lab"},
+    {"builds", "doctor", "jobs", "lab"},
     {"gpu", "pins", "definitions"},
     {"inventory", "recipes", "runtime"},
     {"support"},

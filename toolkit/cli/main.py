@@ -40,6 +40,7 @@ COMMANDS = (
     _Command("def", "toolkit.cli.definition:definition", "Print the definition of a recipe.", _IMAGES),
     _Command("build", "toolkit.cli.build:build", "Build an image: a recipe, a .def, a sandbox, a registry.", _IMAGES),
     _Command("shell", "toolkit.cli.shell:shell", "Open a shell in a sandbox, writable, or in an image.", _IMAGES),
+    _Command("inspect", "toolkit.cli.inspect:inspect", "Show what an image says of itself.", _IMAGES),
     _Command("run", "toolkit.cli.run:run", "Run a command in an image, with the GPU where there is one.", _GPU),
     _Command(
         "check-gpu", "toolkit.cli.check_gpu:check_gpu", "Say whether an image sees the GPU, and if not, why.", _GPU

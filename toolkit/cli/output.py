@@ -46,12 +46,12 @@ def print_json(schema: str, document: dict[str, Any], findings: Iterable[Finding
     print(_json.dumps(whole, indent=2, ensure_ascii=False))
 
 
-def print_findings(findings: Iterable[Finding]) -> None:
+def print_findings(findings: Iterable[Finding], *, stderr: bool = False) -> None:
     """One finding a paragraph: its mark, what was found, and how to mend it."""
     for finding in findings:
-        say(f"{_MARKS[finding.severity]} {finding.message}", style=_STYLES[finding.severity])
+        say(f"{_MARKS[finding.severity]} {finding.message}", style=_STYLES[finding.severity], stderr=stderr)
         if finding.fix:
-            say(f"    {finding.fix}")
+            say(f"    {finding.fix}", stderr=stderr)
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, title: str | None = None) -> None:

@@ -27,6 +27,19 @@ _INSTALL = (
 
 
 @dataclass(frozen=True, slots=True)
+class BuildOptions:
+    """How an image is to be written.
+
+    `compression`: zstd packs a 3 GB image in a sixth of gzip's time to the same size, and needs Linux 4.14 where the
+    image is mounted; gzip is for older kernels. `cores` limits packing, as login nodes want; None takes all.
+    """
+
+    sandbox: bool = False
+    compression: str = "zstd"
+    cores: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Runtime:
     """A usable runtime. `product` is what it says it is: a link named singularity may lead to apptainer.
 
@@ -58,20 +71,25 @@ class Runtime:
         )
         return [str(self.program), *arguments]
 
-    def build(
-        self, output: Path, source: str, *, sandbox: bool = False, binds: Iterable[str] = (), cores: int | None = None
-    ) -> list[str]:
-        """The command line that builds `output` from `source`: a definition's path, or a reference with its scheme."""
-        options = ["build"]
+    def build(self, output: Path, source: str, options: BuildOptions) -> list[str]:
+        """The command line that builds `output` from `source`, the path of a definition or of a sandbox."""
+        arguments = ["build"]
         if os.geteuid() != 0 or self.needs_userns:
-            options.append("--fakeroot")
-        if sandbox:
-            options.append("--sandbox")
-        elif cores is not None:
-            options += ["--mksquashfs-args", f"-processors {cores}"]
-        for bind in binds:
-            options += ["--bind", bind]
-        return [str(self.program), *options, str(output), source]
+            arguments.append("--fakeroot")
+        if options.sandbox:
+            arguments.append("--sandbox")
+        elif packing := self._packing(options):
+            arguments += ["--mksquashfs-args", packing]
+        return [str(self.program), *arguments, str(output), source]
+
+    def _packing(self, options: BuildOptions) -> str:
+        # Apptainer 1.4.0 brought --mksquashfs-args; before it, and in SingularityCE, the runtime decides alone.
+        if self.product != "apptainer" or self.version < (1, 4):
+            return ""
+        words = [] if options.compression == "gzip" else ["-comp zstd -Xcompression-level 3"]
+        if options.cores is not None:
+            words.append(f"-processors {options.cores}")
+        return " ".join(words)
 
     def add_json(self, image: Path, document: Path) -> list[str]:
         """The command line that adds a JSON file to a SIF, in the object group that signing covers.

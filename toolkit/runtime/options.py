@@ -35,3 +35,11 @@ def exec_arguments(
     for bind in binds:
         options += ["--bind", bind]
     return [*options, image, *command]
+
+
+def container_environment() -> dict[str, str]:
+    """Variables of the host process that reach the container, whichever runtime it is.
+
+    A package in ~/.local, which both runtimes mount, would be imported instead of the image's.
+    """
+    return {f"{runtime}ENV_PYTHONNOUSERSITE": "1" for runtime in ("APPTAINER", "SINGULARITY")}

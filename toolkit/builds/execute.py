@@ -1,0 +1,133 @@
+"""Carrying out a plan: the image appears by rename when all is done, or not at all."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import deque
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, TextIO
+
+from toolkit import __version__
+from toolkit.builds.plan import LOG_MARK, BuildPlan, check_room
+from toolkit.builds.progress import failed_command, step_of
+from toolkit.builds.record import OBJECT_NAME, record_beside
+from toolkit.runtime.complaints import explain
+from toolkit.support.errors import MissingOnHost, ProgramFailed
+from toolkit.support.files import write_atomically
+from toolkit.support.processes import command_line, run, stream
+from toolkit.support.staging import put_in_place, staging
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from toolkit.runtime.engine import BuildOptions, Runtime
+    from toolkit.support.paths import WorkArea
+
+_KEPT_LINES = 400
+_SHOWN_LINES = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Built:
+    """A finished build. `seconds` is wall time, `size` octets (0 for a sandbox)."""
+
+    output: Path
+    log: Path
+    seconds: float
+    size: int
+
+
+def planned_commands(plan: BuildPlan, runtime: Runtime, options: BuildOptions) -> list[str]:
+    """The exact commands that a build runs, as a person could type them (`--dry-run`)."""
+    source = f"{plan.target.name}.def" if plan.definition else plan.source
+    lines = [command_line(runtime.build(plan.output, source, options))]
+    if plan.definition:
+        lines.insert(0, f"ctk def {plan.target.name} > {source}" if plan.record.base else f"# {source}: see --json")
+    if not plan.sandbox:
+        lines.append(command_line(runtime.add_json(plan.output, Path(OBJECT_NAME))))
+    return lines
+
+
+def execute(
+    plan: BuildPlan, runtime: Runtime, area: WorkArea, options: BuildOptions, on_step: Callable[[str], None]
+) -> Built:
+    """Build the image. `on_step` hears of each step that begins.
+
+    Raises ProgramFailed with the failing command, the last lines and the log where the runtime fails; MissingOnHost
+    where there is too little room. Whatever happens, the earlier image stays until the new one is whole.
+    """
+    area.create()
+    environment = area.environment()
+    scratch = Path(os.environ.get("APPTAINER_TMPDIR") or os.environ.get("TMPDIR") or environment["TMPDIR"])
+    check_room(plan, scratch)
+    started = time.monotonic()
+    with staging(plan.output.parent) as folder, staging(scratch) as temporary:
+        image = folder / "image"
+        source = plan.source
+        if plan.definition is not None:
+            source = str(folder / f"{plan.target.name}.def")
+            Path(source).write_text(plan.definition.text, encoding="utf-8")
+        environment |= dict.fromkeys(("APPTAINER_TMPDIR", "SINGULARITY_TMPDIR", "TMPDIR"), str(temporary))
+        _run_build(plan, runtime.build(image, source, options), environment, on_step)
+        on_step("recording what the image was made from")
+        _add_record(plan, runtime, image, folder)
+        put_in_place(image, plan.output)
+        if plan.sandbox:
+            write_atomically(record_beside(plan.output), plan.record.as_text())
+    size = 0 if plan.sandbox else plan.output.stat().st_size
+    return Built(plan.output, plan.log, time.monotonic() - started, size)
+
+
+def _run_build(plan: BuildPlan, argv: list[str], environment: dict[str, str], on_step: Callable[[str], None]) -> None:
+    last: deque[str] = deque(maxlen=_KEPT_LINES)
+    with _open_log(plan.log) as log:
+        log.write(f"{LOG_MARK}: ctk {__version__}, {plan.record.target}\n# {command_line(argv, environment)}\n")
+        if plan.definition is not None:
+            log.writelines(f"# | {line}\n" for line in plan.definition.text.splitlines())
+
+        def on_line(line: str) -> None:
+            log.write(f"{line}\n")
+            log.flush()
+            last.append(line)
+            step = step_of(line)
+            if step is not None:
+                on_step(step)
+
+        status = stream(argv, on_line, env=environment)
+    if status != 0:
+        raise _failure(plan, status, list(last))
+
+
+def _open_log(path: Path) -> TextIO:
+    try:
+        return path.open("w", encoding="utf-8")
+    except OSError as error:
+        raise MissingOnHost(f"cannot write the build's log {path}: {error.strerror}") from error
+
+
+def _failure(plan: BuildPlan, status: int, lines: list[str]) -> ProgramFailed:
+    complaint = explain(lines)
+    command = failed_command(lines)
+    message = f"building {plan.target.text} failed (status {status})"
+    if complaint is not None:
+        message += f": {complaint.meaning}"
+    elif command is not None:
+        message += f", in the %post command: {command}"
+    shown = [line for line in lines if line.strip()][-_SHOWN_LINES:]
+    return ProgramFailed(
+        message,
+        fix=complaint.fix if complaint else None,
+        code="build-failed",
+        last_lines=tuple(shown),
+        log=plan.log,
+    )
+
+
+def _add_record(plan: BuildPlan, runtime: Runtime, image: Path, folder: Path) -> None:
+    if plan.sandbox:
+        return
+    document = folder / OBJECT_NAME
+    document.write_text(plan.record.as_text(), encoding="utf-8")
+    run(runtime.add_json(image, document)).require("recording what the image was made from")

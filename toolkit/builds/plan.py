@@ -1,0 +1,139 @@
+"""From a target to a plan: everything that can be known and refused before work starts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from toolkit.builds.record import Record, read_record
+from toolkit.builds.target import Kind, Target
+from toolkit.definitions.definition import Definition, define, define_copy
+from toolkit.recipes.references import base_from_reference, resolve_base
+from toolkit.support.errors import MissingOnHost, WrongInput
+from toolkit.support.files import free_space, size_in_words
+
+if TYPE_CHECKING:
+    from toolkit.recipes.catalogue import Catalogue
+    from toolkit.recipes.model import Base
+
+_LEAST_ROOM = 1 << 30  # octets: a small Debian image with its unpacked tree
+_UNPACKED = 4  # an image of a framework unpacks to 2 to 3 times its compressed size, and the new one comes on top
+LOG_MARK = "# ctk build log"
+
+
+@dataclass(frozen=True, slots=True)
+class BuildPlan:
+    """What will be built from what, and where it goes.
+
+    `definition` is the text that the runtime gets; None where `source` is a file of the person's own.
+    `base_size` is the size in octets of a local base, 0 where it is not known.
+    """
+
+    target: Target
+    output: Path
+    sandbox: bool
+    record: Record
+    definition: Definition | None
+    source: str
+    base_size: int = 0
+
+    @property
+    def log(self) -> Path:
+        return self.output.with_name(f"{self.output.name}.build.log")
+
+
+def plan_build(
+    target: Target,
+    catalogue: Catalogue,
+    *,
+    output: Path | None,
+    sandbox: bool,
+    base: str | None,
+    force: bool,
+    mirror: str | None,
+) -> BuildPlan:
+    """Plan a build. Raises WrongInput where the target is wrong, or the output is something of the person's."""
+    if base is not None and target.kind is not Kind.RECIPE:
+        raise WrongInput(f"--base changes the base of a recipe, and {target.text} is none")
+    own_base: Base | None = None
+    definition: Definition | None = None
+    source = target.text
+    if target.kind is Kind.RECIPE:
+        recipe = catalogue.recipe(target.text, base=resolve_base(base, catalogue.bases()) if base else None)
+        own_base, definition = recipe.base, define(recipe, mirror=mirror)
+    elif target.kind is Kind.REFERENCE:
+        own_base = base_from_reference(target.text)
+        definition = define_copy(own_base)
+    else:
+        source = str(Path(target.text).absolute())
+    final = (output or Path(target.name + ("" if sandbox else ".sif"))).absolute()
+    plan = BuildPlan(
+        target=target,
+        output=final,
+        sandbox=sandbox,
+        record=Record(target.identity, own_base.name if own_base and target.kind is Kind.RECIPE else None),
+        definition=definition,
+        source=source,
+        base_size=_size_of_local(own_base, target),
+    )
+    _check_output(plan, force=force)
+    return plan
+
+
+def _size_of_local(base: Base | None, target: Target) -> int:
+    local = Path(target.text) if target.kind is Kind.SANDBOX else None
+    if base is not None and base.bootstrap in ("localimage", "docker-archive"):
+        local = Path(base.reference)
+    if local is None:
+        return 0
+    if local.is_file():
+        return local.stat().st_size * _UNPACKED
+    return 0
+
+
+def _check_output(plan: BuildPlan, *, force: bool) -> None:
+    final = plan.output
+    if not final.parent.is_dir():
+        raise WrongInput(f"there is no folder {final.parent} to write {final.name} into")
+    if plan.target.kind is Kind.SANDBOX and final == Path(plan.source):
+        raise WrongInput(f"{final} is the sandbox itself", fix="Name the new image with -o NAME.sif.")
+    if final.is_dir() and not plan.sandbox:
+        raise WrongInput(f"{final} is a folder", fix="Give -o the name of a file, or ask for a folder with --sandbox.")
+    if plan.log.exists() and not force and not _first_line(plan.log).startswith(LOG_MARK):
+        raise WrongInput(f"{plan.log} exists and is not a log of ctk's", fix="Move it away, or use --force.")
+    if not final.exists() or force:
+        return
+    if final.is_dir() and not (final / ".singularity.d").is_dir() and any(final.iterdir()):
+        raise WrongInput(f"{final} is a folder with other things in it", fix="Choose another name with -o.")
+    record = read_record(final)
+    if record is None:
+        raise WrongInput(f"{final} exists and was not built by ctk", fix="Choose another name with -o, or use --force.")
+    if record.target != plan.record.target:
+        raise WrongInput(
+            f"{final} exists and was built from another target ({record.target})",
+            fix="Choose another name with -o, or use --force.",
+        )
+
+
+def _first_line(path: Path) -> str:
+    try:
+        with path.open(encoding="utf-8", errors="replace") as file:
+            return file.readline()
+    except OSError:
+        return ""
+
+
+def check_room(plan: BuildPlan, work: Path) -> None:
+    """Raise MissingOnHost where the output's disk or the work area's has clearly too little room."""
+    need = max(_LEAST_ROOM, plan.base_size)
+    for place, purpose in ((work, "the work area"), (plan.output.parent, "the image")):
+        free = free_space(place)
+        if free < need:
+            raise MissingOnHost(
+                f"too little room for {purpose} in {place}: {size_in_words(free)} free, {size_in_words(need)} needed",
+                fix="Set CTK_HOME to a folder with more room, for example on scratch."
+                if place == work
+                else "Write the image elsewhere with -o.",
+                code="disk-full",
+            )

@@ -1,0 +1,39 @@
+"""What a build's output means: which step is under way, and after a failure which command it was."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+# What the runtime prints at the beginning of a step, and how ctk calls it.
+_STEPS = (
+    (r"ctk: (.+)", r"\1"),
+    (r"INFO:\s+Starting build", "starting"),
+    (r"INFO:\s+(?:Extracting OCI|Fetching OCI|Extracting local) image", "getting the base"),
+    (r"(?:Getting image source signatures|Copying blob)", "getting the base from the registry"),
+    (r"I: Retrieving InRelease|I: Retrieving Packages", "making the base from the Debian archive"),
+    (r"I: Unpacking the base system", "unpacking the base"),
+    (r"I: Configuring (?:the base system|required packages)", "configuring the base"),
+    (r"INFO:\s+Copying \S+ to", "copying files"),
+    (r"INFO:\s+Running post scriptlet", "running %post"),
+    (r"INFO:\s+Creating SIF file", "compressing the image"),
+    (r"INFO:\s+Creating sandbox directory", "writing the sandbox"),
+    (r"INFO:\s+Build complete", "finishing"),
+)
+
+
+def step_of(line: str) -> str | None:
+    """The step that a line of the build's output begins, or None."""
+    for pattern, words in _STEPS:
+        match = re.match(pattern, line)
+        if match:
+            return match.expand(words)
+    return None
+
+
+def failed_command(lines: Sequence[str]) -> str | None:
+    """The last command of `%post` that was begun: the runtime runs it with `sh -ex`, which prints `+ command`."""
+    return next((line[2:].strip() for line in reversed(lines) if line.startswith("+ ")), None)

@@ -1,0 +1,51 @@
+"""ctk's own record of an image: the object `ctk.json` in a SIF, the file `NAME.ctk.json` beside a sandbox."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from toolkit import __version__
+from toolkit.inventory.sif import read_sif
+from toolkit.support.errors import CtkError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+OBJECT_NAME = "ctk.json"
+_SCHEMA = "ctk.image/1"
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """What an image was made from. `target` is `kind:name`, `base` the name of the base of a recipe, else None."""
+
+    target: str
+    base: str | None = None
+    ctk: str = __version__
+
+    def as_text(self) -> str:
+        return json.dumps({"schema": _SCHEMA, **asdict(self)}, indent=2, ensure_ascii=False) + "\n"
+
+
+def record_beside(sandbox: Path) -> Path:
+    """Where the record of a sandbox stands."""
+    return sandbox.with_name(f"{sandbox.name}.{OBJECT_NAME}")
+
+
+def read_record(image: Path) -> Record | None:
+    """The record of a SIF or a sandbox; None where there is none, or the file is no image of ctk's."""
+    try:
+        if image.is_dir():
+            document: Any = json.loads(record_beside(image).read_text(encoding="utf-8"))
+        else:
+            document = read_sif(image).json_object(OBJECT_NAME)
+    except (CtkError, OSError, ValueError):
+        return None
+    if not isinstance(document, dict) or document.get("schema") != _SCHEMA:
+        return None
+    target, base = document.get("target"), document.get("base")
+    if not isinstance(target, str):
+        return None
+    return Record(target, base if isinstance(base, str) else None, str(document.get("ctk")))

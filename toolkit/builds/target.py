@@ -1,0 +1,75 @@
+"""What `ctk build TARGET` means: read off the text alone, by rules that a person can keep in mind."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+
+from toolkit.recipes.references import has_scheme
+from toolkit.support.errors import WrongInput
+from toolkit.support.text import one_line
+
+
+class Kind(str, Enum):
+    """The four things that can be built."""
+
+    DEFINITION = "definition"
+    SANDBOX = "sandbox"
+    REFERENCE = "reference"
+    RECIPE = "recipe"
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A kind and the text that named it: a path, a reference or a recipe's name."""
+
+    kind: Kind
+    text: str
+
+    @property
+    def identity(self) -> str:
+        """What an image remembers of its target, so that only an image of the same target is replaced unasked."""
+        text = str(Path(self.text).absolute()) if self.kind in (Kind.DEFINITION, Kind.SANDBOX) else self.text
+        return f"{self.kind.value}:{text}"
+
+    @property
+    def name(self) -> str:
+        """What the image is called when the person says nothing: `docker://a/tensorflow:2` gives `tensorflow`."""
+        if self.kind is Kind.REFERENCE:
+            last = self.text.rstrip("/").rpartition("/")[2].partition(":")[0 if "/" in self.text else 2]
+            return Path(last.partition("@")[0].partition(":")[0] or "image").stem
+        return Path(self.text).absolute().stem if self.kind is not Kind.RECIPE else self.text
+
+
+def parse_target(text: str) -> Target:
+    """Ends in `.def`: that file. Has a scheme: that image. Contains `/`: a sandbox folder. Else a recipe.
+
+    Raises WrongInput where what is named is not there, or is a Dockerfile.
+    """
+    one_line(text, "the target")
+    if not text:
+        raise WrongInput("the target is empty", fix="Name a recipe; `ctk list` shows them.")
+    path = Path(text)
+    if "dockerfile" in path.name.lower():
+        raise WrongInput(
+            f"ctk does not convert Dockerfiles ({text}): let podman or buildah build it, then start from its image",
+            fix="podman build -t image -f FILE . && podman save --format docker-archive -o image.tar image\n"
+            "(or: buildah build -t image -f FILE . && buildah push image docker-archive:image.tar)\n"
+            "then: ctk build docker-archive:image.tar",
+        )
+    if text.endswith(".def"):
+        if not path.is_file():
+            raise WrongInput(f"there is no definition {text}")
+        return Target(Kind.DEFINITION, text)
+    if has_scheme(text):
+        return Target(Kind.REFERENCE, text)
+    if "://" in text:
+        raise WrongInput(f"{text}: ctk builds from docker://, docker-archive: and oci:, not from this scheme")
+    if "/" in text:
+        if not path.is_dir():
+            raise WrongInput(f"there is no sandbox folder {text}")
+        if not (path / ".singularity.d").is_dir():
+            raise WrongInput(f"{text} is a folder, but not a sandbox: it has no .singularity.d")
+        return Target(Kind.SANDBOX, text)
+    return Target(Kind.RECIPE, text)

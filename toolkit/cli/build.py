@@ -1,0 +1,163 @@
+"""`ctk build`: from a target to an image."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from toolkit.cli.completion import complete_base, complete_recipe
+from toolkit.cli.output import console, print_json, say, suggest
+from toolkit.support.errors import WrongInput
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from toolkit.builds.execute import Built
+    from toolkit.builds.plan import BuildPlan
+    from toolkit.support.paths import WorkArea
+
+_COMPRESSIONS = ("zstd", "gzip")
+
+
+def build(
+    target: Annotated[
+        str,
+        typer.Argument(
+            metavar="TARGET",
+            help="A recipe's name, FILE.def, a sandbox folder (with a slash), docker://REF, docker-archive:FILE "
+            "or oci:DIR.",
+            autocompletion=complete_recipe,
+        ),
+    ],
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="PATH", help="Where the image goes. [default: ./NAME.sif]")
+    ] = None,
+    base: Annotated[
+        str | None,
+        typer.Option(
+            metavar="BASE",
+            help="Start the recipe from this instead: a name of `ctk bases`, FILE.sif, a sandbox, docker://REF, "
+            "docker-archive:FILE or oci:DIR.",
+            autocompletion=complete_base,
+        ),
+    ] = None,
+    sandbox: Annotated[bool, typer.Option("--sandbox", help="Make a folder that can be changed, not a SIF.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace the output whatever it is.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the exact commands, run none.")] = False,
+    compression: Annotated[
+        str, typer.Option(metavar="zstd|gzip", help="gzip is slower; only kernels before 4.14 need it.")
+    ] = "zstd",
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+) -> None:
+    """Build an image from a recipe, a definition, a sandbox, or an image of a registry.
+
+        ctk build keras-bert                      a recipe (`ctk list`) to ./keras-bert.sif
+
+        ctk build keras-bert --base my.sif        the same on an image that is already here
+
+        ctk build demo --sandbox -o sb/           a folder to try things in: ctk shell sb/
+
+        ctk build sb/ -o out.sif                  and the folder, as it is, to an image
+
+    No root is needed. An image that ctk built from the same target is replaced when the new one is whole; anything
+    else of that name stays, unless --force. The log of the build is kept beside the image.
+    """
+    from toolkit.builds.execute import execute, planned_commands
+    from toolkit.builds.plan import plan_build
+    from toolkit.builds.target import parse_target
+    from toolkit.recipes.catalogue import Catalogue
+    from toolkit.runtime.engine import BuildOptions, find_runtime
+    from toolkit.support.mirror import debian_mirror
+    from toolkit.support.paths import work_area
+    from toolkit.support.site import load_site
+
+    if compression not in _COMPRESSIONS:
+        raise WrongInput(f"--compression is zstd or gzip, not {compression!r}")
+    site = load_site()
+    plan = plan_build(
+        parse_target(target),
+        Catalogue.here(),
+        output=output,
+        sandbox=sandbox,
+        base=base,
+        force=force,
+        mirror=debian_mirror(site),
+    )
+    options = BuildOptions(sandbox, compression, site.cores.value if site.cores else None)
+    runtime = find_runtime(site)
+    area = work_area(site)
+    if dry_run:
+        _print_plan(plan, planned_commands(plan, runtime, options), json=json)
+        return
+    _show_work_area(area)
+    with _live_steps(f"Building {plan.output.name}") as on_step:
+        built = execute(plan, runtime, area, options, on_step)
+    _print_built(plan, built, json=json)
+
+
+def _print_plan(plan: BuildPlan, commands: list[str], *, json: bool) -> None:
+    if json:
+        text = plan.definition.text if plan.definition else None
+        print_json("ctk.build-plan/1", {"output": str(plan.output), "commands": commands, "definition": text})
+        return
+    for command in commands:
+        say(command)
+
+
+def _print_built(plan: BuildPlan, built: Built, *, json: bool) -> None:
+    from toolkit.support.files import size_in_words
+
+    if json:
+        print_json(
+            "ctk.build/1",
+            {
+                "output": str(built.output),
+                "target": plan.record.target,
+                "base": plan.record.base,
+                "log": str(built.log),
+                "seconds": round(built.seconds, 1),
+                "octets": built.size,
+            },
+        )
+        return
+    size = f", {size_in_words(built.size)}" if built.size else ""
+    say(f"Built {_short(built.output)} in {built.seconds:.0f} s{size}.", style="green")
+    if plan.sandbox:
+        suggest(f"ctk shell {_short(built.output)}/", f"ctk build {_short(built.output)}/ -o NAME.sif")
+    else:
+        suggest(f"ctk check-gpu {_short(built.output)}")
+
+
+def _short(path: Path) -> str:
+    """A path as a person would type it here: with a slash, so that a folder is never taken for a recipe."""
+    try:
+        return f"./{path.relative_to(Path.cwd())}" if path.is_dir() else str(path.relative_to(Path.cwd()))
+    except ValueError:
+        return str(path)
+
+
+def _show_work_area(area: WorkArea) -> None:
+    if not area.path.exists():
+        say(f"Everything big goes to {area.path} (chosen by {area.chosen_by}; CTK_HOME changes it).", stderr=True)
+
+
+@contextmanager
+def _live_steps(title: str) -> Iterator[Callable[[str], None]]:
+    """Show the step that is under way: a live line with the time on a terminal, one line a step elsewhere."""
+    if not sys.stderr.isatty():
+        yield lambda step: say(f"ctk: {step}", stderr=True)
+        return
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
+    with Progress(*columns, console=console(stderr=True), transient=True) as progress:
+        task = progress.add_task(title, total=None)
+
+        def on_step(step: str) -> None:
+            progress.update(task, description=f"{title}: {step}")
+
+        yield on_step

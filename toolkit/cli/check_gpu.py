@@ -1,0 +1,53 @@
+"""`ctk check-gpu`: start an image with --nv and say whether the GPU is visible from inside."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from toolkit.cli.output import print_findings, print_json, say, suggest
+
+_WORDS = {
+    "gpu-visible": ("The GPU is visible from inside {image}.", "bold green"),
+    "gpu-not-visible": ("The GPU is not visible from inside {image}.", "bold red"),
+    "no-gpu-on-host": ("There is no GPU on this host, so that {image} could not show one.", "bold yellow"),
+}
+_STATUS = {"gpu-visible": 0, "gpu-not-visible": 1, "no-gpu-on-host": 3}
+
+
+def check_gpu(
+    image: Annotated[Path, typer.Argument(metavar="IMAGE", help="A SIF or a sandbox folder.")],
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+) -> None:
+    """Say whether an image sees the GPU, and if not, why.
+
+    The image is started with --nv, and the CUDA driver itself is asked from inside: how many GPUs, which, which
+    driver. No framework is needed or believed.
+
+        ctk check-gpu trial.sif
+
+    Exit status 0: the GPU is visible. 1: it is not, and the reason is given. 3: this host has none.
+    """
+    from toolkit.gpu.diagnosis import diagnose
+    from toolkit.gpu.host import host_gpu
+    from toolkit.gpu.probe import probe
+    from toolkit.runtime.engine import find_runtime
+    from toolkit.runtime.images import existing_image
+    from toolkit.support.site import load_site
+
+    existing_image(image)
+    host = host_gpu()
+    seen = probe(find_runtime(load_site()), image)
+    result = diagnose(host, seen)
+    if json:
+        document = {"verdict": result.verdict, "image": str(image), "host": asdict(host), "inside": asdict(seen)}
+        print_json("ctk.probe/1", document, result.findings)
+    else:
+        print_findings(result.findings)
+        words, style = _WORDS[result.verdict]
+        say(words.format(image=image), style=style)
+        suggest(f"ctk sbatch --job-name {image.stem.lower()} --image {image}")
+    raise typer.Exit(_STATUS[result.verdict])

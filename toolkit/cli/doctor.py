@@ -1,0 +1,52 @@
+"""`ctk doctor`: what this host can do."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from toolkit.cli.output import print_findings, print_json, say, suggest
+from toolkit.support.errors import WrongInput
+from toolkit.support.findings import Severity
+
+
+def doctor(
+    report: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write one redacted file for a support ticket.")
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace FILE where it exists.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+) -> None:
+    """Say what this host can do, and how to mend the rest.
+
+    Runtime, how images can be built and mounted, work area and room, scheduler, GPU, and what the site has set
+    (/etc/ctk/site.toml, or the file that CTK_SITE names). Where something is missing, what to do or whom to ask.
+
+        ctk doctor --report ticket.txt
+
+    Exit status 3 where images can be neither built nor run here.
+    """
+    from toolkit.doctor.facts import gather
+    from toolkit.doctor.report import report as report_text
+    from toolkit.doctor.rules import build_mode, judge
+    from toolkit.support.files import write_atomically
+    from toolkit.support.site import load_site
+
+    if report is not None and report.exists() and not force:
+        raise WrongInput(f"{report} exists", fix="Choose another name, or use --force.")
+    facts = gather(load_site())
+    findings = judge(facts)
+    if report is not None:
+        write_atomically(report, report_text(facts, findings))
+    if json:
+        print_json("ctk.doctor/1", {"build_mode": build_mode(facts)}, findings)
+    else:
+        print_findings(findings)
+        if facts.site.help is not None:
+            say(f"Help: {facts.site.help.value}")
+        if report is not None:
+            say(f"Written: {report}. Read it once before you send it.")
+        suggest("ctk list")
+    raise typer.Exit(3 if any(finding.severity is Severity.ERROR for finding in findings) else 0)

@@ -1,0 +1,45 @@
+"""`ctk inspect`: what an image says of itself."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from toolkit.cli.output import print_json, print_table, say
+
+
+def inspect(
+    image: Annotated[Path, typer.Argument(metavar="IMAGE", help="A SIF or a sandbox folder.")],
+    definition: Annotated[
+        bool, typer.Option("--definition", help="Print only the definition it was built from.")
+    ] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+) -> None:
+    """Show what an image says of itself: labels, ctk's record, the definition it was built from.
+
+    ctk inspect trial.sif
+
+    ctk inspect trial.sif --definition > again.def
+    """
+    from toolkit.builds.record import read_record
+    from toolkit.runtime.engine import find_runtime
+    from toolkit.runtime.images import existing_image
+    from toolkit.runtime.inspection import inspect as ask
+    from toolkit.support.paths import work_area
+    from toolkit.support.site import load_site
+
+    existing_image(image)
+    site = load_site()
+    said = ask(find_runtime(site), image, work_area(site))
+    record = read_record(image)
+    if definition:
+        say(said.definition)
+    elif json:
+        document = {**asdict(said), "labels": dict(said.labels), "record": asdict(record) if record else None}
+        print_json("ctk.inspect/1", {"image": str(image), **document})
+    else:
+        made = [("built by", f"ctk {record.ctk}"), ("from", record.target)] if record else []
+        print_table(("what", "value"), [*made, *said.labels])

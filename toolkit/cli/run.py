@@ -1,0 +1,62 @@
+"""`ctk run`: a command in an image, as a job of it would run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from toolkit.cli.output import print_findings, say
+from toolkit.support.errors import WrongInput
+
+
+def run(
+    image: Annotated[Path, typer.Argument(metavar="IMAGE", help="A SIF or a sandbox folder.")],
+    command: Annotated[list[str] | None, typer.Argument(metavar="-- COMMAND...", help="What to run in it.")] = None,
+    bind: Annotated[
+        list[str] | None, typer.Option(metavar="SRC[:DST[:ro]]", help="Show a folder of the host inside; repeatable.")
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the exact command, do not run it.")] = False,
+) -> None:
+    """Run a command in an image, with the GPU where there is one.
+
+        ctk run trial.sif -- python train.py --epochs 3
+
+    The command's exit status is passed on. Where a link in this folder leads to a place that the container does not
+    show, the --bind that mends it is named.
+    """
+    from toolkit.gpu.host import host_gpu
+    from toolkit.runtime.binds import hidden_links
+    from toolkit.runtime.engine import find_runtime
+    from toolkit.runtime.images import existing_image
+    from toolkit.runtime.options import container_environment
+    from toolkit.support.processes import attach, command_line
+    from toolkit.support.site import load_site
+
+    existing_image(image)
+    if not command:
+        raise WrongInput(
+            "there is no command to run", fix=f"Put it after two dashes: ctk run {image} -- python train.py"
+        )
+    binds = [*(bind or ()), *_binds_of_recipe(image)]
+    argv = find_runtime(load_site()).exec(image, command, gpu=host_gpu().present, binds=binds)
+    environment = container_environment()
+    if dry_run:
+        say(command_line(argv, environment))
+        return
+    print_findings(hidden_links(Path.cwd(), binds), stderr=True)
+    raise typer.Exit(attach(argv, env=environment))
+
+
+def _binds_of_recipe(image: Path) -> tuple[str, ...]:
+    """The binds that jobs of the image's recipe use, where ctk built it and the recipe is still known here."""
+    from toolkit.builds.record import read_record
+    from toolkit.recipes.catalogue import Catalogue
+
+    record = read_record(image)
+    kind, _, name = record.target.partition(":") if record else ("", "", "")
+    catalogue = Catalogue.here()
+    if kind != "recipe" or name not in catalogue.paths():
+        return ()
+    return catalogue.recipe(name).job.binds

@@ -1,0 +1,144 @@
+"""The facts about this host: gathered here, judged elsewhere."""
+
+from __future__ import annotations
+
+import getpass
+import os
+import platform
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from toolkit.gpu.host import HostGpu, host_gpu
+from toolkit.runtime.engine import find_runtime, lacks_capabilities
+from toolkit.support.errors import CtkError
+from toolkit.support.files import free_space
+from toolkit.support.paths import work_area
+from toolkit.support.processes import run
+
+if TYPE_CHECKING:
+    from toolkit.runtime.engine import Runtime
+    from toolkit.support.paths import WorkArea
+    from toolkit.support.site import Site
+
+_PATIENCE = 10.0  # seconds; a scheduler or a file server that is away must not hold up the answer
+
+
+@dataclass(frozen=True, slots=True)
+class HostFacts:
+    """One host as ctk sees it. Sizes are octets; `kernel` is (major, minor); texts of programs are None if absent."""
+
+    runtime: Runtime | None
+    runtime_error: str | None
+    site: Site
+    area: WorkArea
+    area_free: int
+    home_free: int
+    quota: str | None
+    user: str
+    root: bool
+    full_capabilities: bool
+    subordinate_ids: bool
+    id_mappers: bool
+    user_namespaces: bool
+    fakeroot_command: bool
+    fuse_device: bool
+    fuse_mounter: bool
+    fuse_overlay: bool
+    packer: bool
+    kernel: tuple[int, int]
+    slurm: str | None
+    slurm_error: str | None
+    gpu: HostGpu
+
+
+def gather(site: Site) -> HostFacts:
+    """Look at this host. Takes well under a second where its programs answer."""
+    runtime, runtime_error = _runtime(site)
+    area = work_area(site)
+    slurm, slurm_error = _slurm()
+    user = _user()
+    return HostFacts(
+        runtime=runtime,
+        runtime_error=runtime_error,
+        site=site,
+        area=area,
+        area_free=free_space(area.path),
+        home_free=free_space(Path.home()),
+        quota=_quota(),
+        user=user,
+        root=os.geteuid() == 0,
+        full_capabilities=not lacks_capabilities(),
+        subordinate_ids=all(_has_range(Path(f"/etc/{name}"), user, os.getuid()) for name in ("subuid", "subgid")),
+        id_mappers=all(shutil.which(name) for name in ("newuidmap", "newgidmap")),
+        user_namespaces=_succeeds(["unshare", "--user", "--map-root-user", "true"]),
+        fakeroot_command=shutil.which("fakeroot") is not None,
+        fuse_device=os.access("/dev/fuse", os.R_OK | os.W_OK),
+        fuse_mounter=any(shutil.which(name) for name in ("squashfuse_ll", "squashfuse")),
+        fuse_overlay=shutil.which("fuse-overlayfs") is not None,
+        packer=shutil.which("mksquashfs") is not None,
+        kernel=_kernel(platform.release()),
+        slurm=slurm,
+        slurm_error=slurm_error,
+        gpu=host_gpu(),
+    )
+
+
+def _runtime(site: Site) -> tuple[Runtime | None, str | None]:
+    try:
+        return find_runtime(site), None
+    except CtkError as error:
+        return None, error.message
+
+
+def _slurm() -> tuple[str | None, str | None]:
+    """The partitions that sinfo names, or why it names none; (None, None) where there is no client."""
+    if shutil.which("sinfo") is None or shutil.which("sbatch") is None:
+        return None, None
+    try:
+        done = run(["sinfo", "--noheader", "--format=%P"], timeout=_PATIENCE)
+    except CtkError as error:
+        return None, error.message
+    if not done.ok:
+        return None, (done.stderr.strip().splitlines() or ["sinfo failed"])[0]
+    return ", ".join(done.stdout.split()), None
+
+
+def _quota() -> str | None:
+    if shutil.which("quota") is None:
+        return None
+    try:
+        return run(["quota", "-s"], timeout=_PATIENCE).stdout.strip() or None
+    except CtkError:
+        return None
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # an id without an entry in passwd, as in a batch container
+        return str(os.getuid())
+
+
+def _has_range(path: Path, user: str, uid: int) -> bool:
+    """Whether subuid(5) or subgid(5) gives this user a range: `name-or-uid:start:count`."""
+    try:
+        lines = path.read_text().splitlines()
+    except OSError:
+        return False
+    return any(line.split(":")[0] in (user, str(uid)) for line in lines if line.count(":") == 2)
+
+
+def _succeeds(argv: list[str]) -> bool:
+    try:
+        return run(argv, timeout=_PATIENCE).ok
+    except CtkError:
+        return False
+
+
+def _kernel(release: str) -> tuple[int, int]:
+    """(6, 1) from `6.1.0-18-amd64`."""
+    major, _, rest = release.partition(".")
+    minor = "".join(character for character in rest.partition(".")[0] if character.isdigit())
+    return int(major), int(minor or 0)

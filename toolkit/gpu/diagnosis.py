@@ -1,0 +1,172 @@
+"""Why the GPU is, or is not, visible from inside an image: rules over what the host and the probe have shown.
+
+Error codes are those of cuda.h (CUresult, CUDA 13) and nvml.h (nvmlReturn_t).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from toolkit.support.findings import Finding, Severity
+from toolkit.support.text import count
+
+if TYPE_CHECKING:
+    from toolkit.gpu.host import HostGpu
+    from toolkit.gpu.probe import Probe
+
+VISIBLE, NOT_VISIBLE, NO_GPU = "gpu-visible", "gpu-not-visible", "no-gpu-on-host"
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """The verdict (gpu-visible, gpu-not-visible or no-gpu-on-host) and the findings that led to it."""
+
+    verdict: str
+    findings: tuple[Finding, ...]
+
+
+# What cuInit answers, what that means, and what to do about it.
+_CUDA_ANSWERS = {
+    34: (
+        "stub-library",
+        "what was loaded is a stub of libcuda, made for linking only",
+        "The stub's folder comes before the driver's in the image: take `stubs` out of LD_LIBRARY_PATH "
+        "and /etc/ld.so.conf.d.",
+    ),
+    46: (
+        "device-unavailable",
+        "the GPU is in exclusive mode and somebody else holds it",
+        "Wait for the other process (nvidia-smi shows it), or ask for another node.",
+    ),
+    100: (
+        "no-visible-device",
+        "the driver works but shows no GPU to this process",
+        "Look at CUDA_VISIBLE_DEVICES, and ask the scheduler for a GPU (`--gpus 1`): a job sees no other.",
+    ),
+    802: (
+        "system-not-ready",
+        "the GPUs of this node are not initialised: its fabric manager does not run",
+        "Ask the administrator to start nvidia-fabricmanager.",
+    ),
+    803: (
+        "driver-mismatch",
+        "the image's libcuda and the kernel module are of different versions",
+        "If the library comes from a compat folder of the image, take that out of LD_LIBRARY_PATH; "
+        "else the node needs a reboot after its driver update.",
+    ),
+    804: (
+        "compat-not-supported",
+        "the image's forward-compatibility libcuda works only on data-centre GPUs",
+        "Take the compat folder out of LD_LIBRARY_PATH in the image.",
+    ),
+    999: (
+        "unknown-driver-error",
+        "the driver failed without saying why; most often /dev/nvidia-uvm is missing",
+        "Ask the administrator to load nvidia_uvm at boot (`nvidia-modprobe -u -c=0`).",
+    ),
+}
+_OTHER = ("cuda-init-failed", "the driver refused to start", "Send the file of `ctk doctor --report FILE` to the site.")
+
+
+def diagnose(host: HostGpu, seen: Probe) -> Diagnosis:
+    """Judge. What was seen from inside counts for more than what the host seems to have."""
+    facts = (_host_fact(host), *_binding_facts(seen))
+    if seen.devices:
+        return Diagnosis(VISIBLE, (*facts, *_device_facts(seen)))
+    if not host.present and seen.cuda_init is None:
+        return Diagnosis(NO_GPU, facts)
+    return Diagnosis(NOT_VISIBLE, (*facts, _reason(host, seen)))
+
+
+def _host_fact(host: HostGpu) -> Finding:
+    if host.present:
+        message = f"This host has {count(len(host.devices), 'GPU')}, driver {host.driver}."
+        return Finding("host-gpu", Severity.OK, message)
+    if host.driver:
+        return Finding(
+            "no-device-files",
+            Severity.WARNING,
+            f"This host has the NVIDIA driver {host.driver}, but no /dev/nvidia* device.",
+            "Inside a job, ask the scheduler for a GPU (`--gpus 1`).",
+        )
+    return Finding(
+        "no-gpu-on-host",
+        Severity.WARNING,
+        "This host has no NVIDIA GPU: no driver is loaded"
+        + (", though device files are there." if host.devices else "."),
+        "Login nodes seldom have one: run this in a job on a GPU node.",
+    )
+
+
+def _binding_facts(seen: Probe) -> tuple[Finding, ...]:
+    if seen.python is None:
+        return ()
+    if any(name.startswith("libcuda.so") for name in seen.bound_libraries):
+        number = count(len(seen.bound_libraries), "library", "libraries")
+        return (Finding("driver-bound", Severity.OK, f"--nv bound {number} of the driver into the container."),)
+    return (Finding("driver-not-bound", Severity.INFO, "--nv bound no libcuda: the host offers none."),)
+
+
+def _device_facts(seen: Probe) -> tuple[Finding, ...]:
+    version = f", CUDA up to {cuda_version_text(seen.cuda_version)}" if seen.cuda_version else ""
+    driver = f"driver {seen.driver}" if seen.driver else "the driver"
+    found = [
+        Finding("gpu-visible", Severity.OK, f"From inside, {driver} shows {count(len(seen.devices), 'GPU')}{version}.")
+    ]
+    for number, device in enumerate(seen.devices):
+        memory = f", {device.memory / 2**30:.0f} GiB" if device.memory else ""
+        capability = ".".join(map(str, device.capability))
+        found.append(
+            Finding("gpu", Severity.OK, f"GPU {number}: {device.name}, compute capability {capability}{memory}.")
+        )
+    return tuple(found)
+
+
+def _reason(host: HostGpu, seen: Probe) -> Finding:
+    if seen.python is None:
+        return Finding(
+            "no-python-in-image",
+            Severity.WARNING,
+            "The image has no Python, so that the driver cannot be asked from inside.",
+            "Try `ctk run IMAGE -- nvidia-smi -L`, which needs none.",
+        )
+    if seen.cuda_init is None:
+        return _not_loaded(host, seen)
+    if seen.cuda_init == 0:
+        code, meaning, fix = _CUDA_ANSWERS[100]
+    else:
+        code, meaning, fix = _CUDA_ANSWERS.get(seen.cuda_init, _OTHER)
+    shown = f" CUDA_VISIBLE_DEVICES is {seen.visible_devices!r}." if seen.visible_devices is not None else ""
+    where = f" It was loaded from {seen.cuda_path}." if seen.cuda_path else ""
+    return Finding(code, Severity.ERROR, f"cuInit answered {seen.cuda_init}: {meaning}.{where}{shown}", fix)
+
+
+def _not_loaded(host: HostGpu, seen: Probe) -> Finding:
+    error = seen.cuda_error or ""
+    if "GLIBC_" in error:
+        return Finding(
+            "glibc-too-old",
+            Severity.ERROR,
+            f"The image's C library is too old for the host's driver: {error}.",
+            "Start from a newer base; `ctk bases` lists them.",
+        )
+    if any(name.startswith("libnvidia-") for name in seen.bound_libraries):
+        return Finding(
+            "libcuda-not-bound",
+            Severity.ERROR,
+            f"--nv bound some libraries of the driver, but libcuda cannot be loaded: {error}.",
+            "Ask the administrator to look at `ldconfig -p | grep libcuda` on this node; and see that the image's "
+            "%environment does not overwrite LD_LIBRARY_PATH.",
+        )
+    return Finding(
+        "driver-not-bound",
+        Severity.ERROR,
+        f"The host has a GPU, but --nv bound nothing of its driver {host.driver}: {error}.",
+        "Ask the administrator whether `ldconfig -p | grep libcuda` prints the driver's libraries on this node.",
+    )
+
+
+def cuda_version_text(number: int) -> str:
+    """12040 -> '12.4' (cuDriverGetVersion: 1000 * major + 10 * minor)."""
+    return f"{number // 1000}.{number % 1000 // 10}"
