@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import time
 from collections import deque
 from dataclasses import dataclass
@@ -40,14 +41,25 @@ class Built:
 
 
 def planned_commands(plan: BuildPlan, runtime: Runtime, options: BuildOptions) -> list[str]:
-    """The exact commands that a build runs, as a person could type them (`--dry-run`)."""
-    source = f"{plan.target.name}.def" if plan.definition else plan.source
-    lines = [command_line(runtime.build(plan.output, source, options))]
-    if plan.definition:
-        lines.insert(0, f"ctk def {plan.target.name} > {source}" if plan.record.base else f"# {source}: see --json")
+    """The commands of a build, complete, as a person could run them without ctk (`--dry-run`)."""
+    source = plan.source
+    commands = []
+    if plan.definition is not None:
+        source = f"{plan.definition.name}.def"
+        commands.append(_here_document(source, plan.definition.text))
+    commands.append(command_line(runtime.build(plan.output, source, options)))
+    record = record_beside(plan.output) if plan.sandbox else Path(OBJECT_NAME)
+    commands.append(_here_document(str(record), plan.record.as_text()))
     if not plan.sandbox:
-        lines.append(command_line(runtime.add_json(plan.output, Path(OBJECT_NAME))))
-    return lines
+        commands.append(command_line(runtime.add_json(plan.output, record)))
+    return commands
+
+
+def _here_document(path: str, text: str) -> str:
+    end = "END"
+    while end in text.splitlines():
+        end += "_"
+    return f"cat > {shlex.quote(path)} <<'{end}'\n{text}{end}"
 
 
 def execute(

@@ -79,8 +79,10 @@ def _header(base: Base, mirror: str | None) -> list[tuple[str, str]]:
 
 
 def _file_line(copy: FileCopy) -> str:
-    """`SOURCE TARGET` as %files wants it: words parted by blanks, quoting not dependable across runtimes."""
+    """`SOURCE TARGET` as %files wants it: blanks inside double quotes, and no way to quote a quote or a wildcard."""
+    words = []
     for path in (str(copy.source), copy.target):
-        if header_value(path, "a path in [[files]]") != "".join(path.split()) or set(path) & set("\"'*?[]\\#"):
-            raise WrongInput(f"%files cannot copy a path with blanks, quotes or wildcards in it: {path!r}")
-    return f"{copy.source} {copy.target}"
+        if set(header_value(path, "a path in [[files]]")) & set("\"'*?[]{}\\#"):
+            raise WrongInput(f"%files cannot copy a path with quotes, braces or wildcards in it: {path!r}")
+        words.append(f'"{path}"' if " " in path else path)
+    return " ".join(words)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 # How a reference's scheme is spelled on the command line, and the bootstrap agent that serves it.
+_OCI_NAME = "org.opencontainers.image.ref.name"  # the OCI image specification, annotations
 SCHEMES = {"docker://": "docker", "docker-archive:": "docker-archive", "oci:": "oci"}
 
 
@@ -35,16 +37,40 @@ def base_from_reference(text: str) -> Base:
     if bootstrap == "docker":
         reference, at, digest = rest.partition("@")
         return Base(name=text, bootstrap=bootstrap, reference=reference, digest=digest if at else None)
-    path, colon, tag = rest.partition(":")
-    if not Path(path).expanduser().exists():
-        raise WrongInput(f"there is no {path}", fix=f"Write for example {_EXAMPLES[scheme]}")
-    return Base(name=text, bootstrap=bootstrap, reference=f"{Path(path).expanduser().absolute()}{colon}{tag}")
+    text_of_path, _, tag = rest.partition(":")
+    path = Path(text_of_path).expanduser().absolute()
+    if not path.exists():
+        raise WrongInput(f"there is no {text_of_path}", fix=f"Write for example {_EXAMPLES[scheme]}")
+    if bootstrap == "oci":
+        _check_oci_layout(path, tag)
+    return Base(name=text, bootstrap=bootstrap, reference=str(path))
+
+
+def _check_oci_layout(path: Path, tag: str) -> None:
+    """Raise WrongInput unless the layout holds one image, called `tag` where a tag is given.
+
+    Apptainer 1.4 takes `oci:DIR:TAG` for the name of a folder, so that only a layout of one image can be built from.
+    """
+    try:
+        manifests = json.loads((path / "index.json").read_text(encoding="utf-8"))["manifests"]
+        names = [manifest.get("annotations", {}).get(_OCI_NAME) for manifest in manifests]
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise WrongInput(f"{path} is not an OCI layout: its index.json cannot be read") from error
+    known = ", ".join(str(name) for name in names)
+    if tag and tag not in names:
+        raise WrongInput(f"{path} holds no image called {tag}; it holds: {known}")
+    if len(names) != 1:
+        raise WrongInput(
+            f"{path} holds {len(names)} images ({known}), and the runtime cannot be told which to take",
+            fix=f"Copy the one that is meant: skopeo copy oci:{path}:{tag or 'TAG'} docker-archive:image.tar, "
+            "then name docker-archive:image.tar.",
+        )
 
 
 _EXAMPLES = {
     "docker://": "docker://tensorflow/tensorflow:2.15.0-gpu",
     "docker-archive:": "docker-archive:image.tar",
-    "oci:": "oci:folder:latest",
+    "oci:": "oci:folder",
 }
 
 

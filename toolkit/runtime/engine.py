@@ -94,9 +94,11 @@ class Runtime:
     def add_json(self, image: Path, document: Path) -> list[str]:
         """The command line that adds a JSON file to a SIF, in the object group that signing covers.
 
-        Data type 6 is generic JSON, group 1 that of the root file system (`apptainer sif add --help`).
+        Data type 6 is generic JSON, group 1 that of the root file system (`apptainer sif add --help`). Apptainer 1.4.5
+        leaves the object nameless unless --filename is given, whatever its help says.
         """
-        return [str(self.program), "sif", "add", "--datatype", "6", "--groupid", "1", str(image), str(document)]
+        what = ["--datatype", "6", "--groupid", "1", "--filename", document.name]
+        return [str(self.program), "sif", "add", *what, str(image), str(document)]
 
 
 def find_runtime(site: Site) -> Runtime:

@@ -1,0 +1,218 @@
+"""Real programs for the tests: people who run ctk, images to start from, a registry on loopback.
+
+Nothing here skips: a program that is missing makes the test fail, and `make test` installs all of them.
+"""
+
+from __future__ import annotations
+
+import os
+import pwd
+import shutil
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+TEST_USER = "ctk-test"
+CA_BUNDLE = "/etc/ssl/certs/ca-certificates.crt"
+
+
+@dataclass(frozen=True)
+class Person:
+    """Somebody with a home, a `ctk` of their own and nobody's settings."""
+
+    name: str
+    home: Path
+    program: Path
+    extra: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def environment(self) -> dict[str, str]:
+        kept = {
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith(("XDG_", "CTK_", "APPTAINER", "SINGULARITY", "SLURM", "VIRTUAL_ENV", "PYTEST"))
+        }
+        own = {"HOME": str(self.home), "USER": self.name, "LOGNAME": self.name, "CTK_HOME": str(self.home / "ctk-work")}
+        return {**kept, **own, **self.extra}
+
+    def command(self, *argv: str | Path) -> list[str]:
+        words = [str(word) for word in argv]
+        me = pwd.getpwuid(os.geteuid()).pw_name
+        return words if self.name == me else ["runuser", "-u", self.name, "--", *words]
+
+    def run(
+        self,
+        *argv: str | Path,
+        cwd: Path,
+        env: dict[str, str] | None = None,
+        status: int | None = 0,
+        timeout: float = 300,
+        input: str | None = None,
+    ) -> subprocess.CompletedProcess[str]:
+        """Run a program as this person; fail with all it printed where it does not end with `status`."""
+        done = subprocess.run(
+            self.command(*argv),
+            cwd=cwd,
+            env={**self.environment, **(env or {})},
+            text=True,
+            capture_output=True,
+            timeout=timeout,
+            input=input,
+            check=False,
+        )
+        if status is not None:
+            assert done.returncode == status, f"{argv}: status {done.returncode}\n{done.stdout}\n{done.stderr}"
+        return done
+
+    def ctk(self, *arguments: str | Path, cwd: Path, **more: object) -> subprocess.CompletedProcess[str]:
+        return self.run(self.program, *arguments, cwd=cwd, **more)  # type: ignore[arg-type]
+
+
+@pytest.fixture(scope="session")
+def ground(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A folder that every user may enter, on a short path, removed at the end."""
+    folder = Path("/tmp") / f"ctk-tests-{os.getpid()}"
+    folder.mkdir(mode=0o755)
+    yield folder
+    subprocess.run(["rm", "-rf", str(folder)], check=True)
+
+
+@pytest.fixture(scope="session")
+def wheel(ground: Path) -> Path:
+    """ctk as it is distributed."""
+    folder = ground / "wheel"
+    subprocess.run(
+        [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", str(folder), str(CHECKOUT)],
+        check=True,
+    )
+    return next(folder.glob("*.whl"))
+
+
+@pytest.fixture(scope="session")
+def me(ground: Path) -> Person:
+    """Whoever runs the tests, with the checkout's own ctk and a home that is not theirs."""
+    home = ground / "home"
+    home.mkdir()
+    return Person(pwd.getpwuid(os.geteuid()).pw_name, home, Path(sys.executable).with_name("ctk"))
+
+
+@pytest.fixture(scope="session")
+def ordinary_user(ground: Path, wheel: Path) -> Person:
+    """The test user, with ctk installed from the wheel into a fresh virtual environment, far from the checkout."""
+    assert os.geteuid() == 0, "only root can become the test user"
+    entry = pwd.getpwnam(TEST_USER)
+    home = Path(entry.pw_dir)
+    person = Person(TEST_USER, home, home / "ctk-venv" / "bin" / "ctk")
+    person.run("rm", "-rf", home / "ctk-venv", home / "ctk-work", cwd=home)
+    person.run("/usr/bin/python3", "-m", "venv", home / "ctk-venv", cwd=home)
+    person.run(home / "ctk-venv" / "bin" / "pip", "install", "--quiet", wheel, cwd=home)
+    return person
+
+
+@pytest.fixture(scope="session", params=["me", "ordinary_user"])
+def person(request: pytest.FixtureRequest) -> Person:
+    """Each test that takes this runs twice: as whoever runs the tests (root in CI), and as an ordinary user."""
+    found = request.getfixturevalue(request.param)
+    assert isinstance(found, Person)
+    return found
+
+
+@pytest.fixture
+def folder(person: Person, ground: Path, request: pytest.FixtureRequest) -> Iterator[Path]:
+    """An empty folder that belongs to the person of this test."""
+    path = ground / f"{person.name}-{time.monotonic_ns()}"
+    path.mkdir()
+    shutil.chown(path, person.name)
+    yield path
+    person.run("chmod", "-R", "u+rwX", path, cwd=ground, status=None)
+    subprocess.run(["rm", "-rf", str(path)], check=True)
+
+
+@pytest.fixture(scope="session")
+def tiny_image(ground: Path, me: Person) -> Path:
+    """A megabyte of busybox: for whatever is not about Python."""
+    root = ground / "tiny"
+    (root / "bin").mkdir(parents=True)
+    for name in ("dev", "proc", "sys", "tmp", "etc", "root", "opt", "home", "var/tmp"):
+        (root / name).mkdir(parents=True, exist_ok=True)
+    shutil.copy("/bin/busybox", root / "bin")
+    for applet in ("sh", "cat", "echo", "env", "id", "ls", "sleep", "test", "touch", "true", "false", "mkdir", "sort"):
+        (root / "bin" / applet).symlink_to("busybox")
+    (root / "etc/passwd").write_text("root:x:0:0:root:/root:/bin/sh\n")
+    (root / "etc/group").write_text("root:x:0:\n")
+    image = ground / "tiny.sif"
+    me.run("apptainer", "build", "--fakeroot", image, root, cwd=ground)
+    image.chmod(0o644)
+    return image
+
+
+@pytest.fixture(scope="session")
+def base_image(ground: Path, me: Person) -> Path:
+    """Debian 12 with Python, pip and ca-certificates: what a person's own base looks like. Takes a minute."""
+    folder = ground / "base"
+    (folder / "defs").mkdir(parents=True)
+    (folder / "defs" / "base.toml").write_text('base = "debian-12"\n')
+    me.ctk("build", "base", "-o", ground / "base.sif", cwd=folder)
+    (ground / "base.sif").chmod(0o644)
+    return ground / "base.sif"
+
+
+@pytest.fixture(scope="session")
+def registry(ground: Path) -> Iterator[str]:
+    """`127.0.0.1:PORT` of a real OCI registry, empty, stopped at the end."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{probe.getsockname()[1]}"
+    settings = ground / "registry.yml"
+    settings.write_text(
+        f"version: 0.1\nstorage:\n  filesystem:\n    rootdirectory: {ground}/registry\nhttp:\n  addr: {address}\n"
+    )
+    with (ground / "registry.log").open("w") as log:
+        server = subprocess.Popen(["docker-registry", "serve", str(settings)], stdout=log, stderr=log)
+    try:
+        for _ in range(100):
+            try:
+                urllib.request.urlopen(f"http://{address}/v2/", timeout=1).close()
+                break
+            except OSError:
+                time.sleep(0.1)
+        else:
+            pytest.fail((ground / "registry.log").read_text())
+        yield address
+    finally:
+        server.terminate()
+        server.wait(10)
+
+
+def make_oci_layout(ground: Path, rootfs: Path) -> Path:
+    """An OCI layout that everybody may read, with a folder as its one image, tagged `t`."""
+    layout = ground / f"oci-{time.monotonic_ns()}"
+    for argv in (
+        ["umoci", "init", "--layout", str(layout)],
+        ["umoci", "new", "--image", f"{layout}:t"],
+        ["umoci", "insert", "--rootless", "--image", f"{layout}:t", str(rootfs), "/"],
+        ["chmod", "-R", "a+rX", str(layout)],
+    ):
+        subprocess.run(argv, check=True, capture_output=True)
+    return layout
+
+
+def push_to_registry(ground: Path, address: str, rootfs: Path, name: str) -> str:
+    """Make an OCI image of a folder and push it as `name` (`lab/tiny:1.0`); return its digest."""
+    layout = make_oci_layout(ground, rootfs)
+    target = f"docker://{address}/{name}"
+    pushed = ["skopeo", "copy", "--quiet", "--dest-tls-verify=false", f"oci:{layout}:t", target]
+    subprocess.run(pushed, check=True, capture_output=True)
+    asked = ["skopeo", "inspect", "--tls-verify=false", "--format", "{{.Digest}}", target]
+    return subprocess.run(asked, check=True, capture_output=True, text=True).stdout.strip()

@@ -1,0 +1,194 @@
+"""`ctk build` on the real runtime, as whoever runs the tests and as an ordinary user."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.real.conftest import CA_BUNDLE, Person, make_oci_layout, push_to_registry
+
+
+def recipe(folder: Path, person: Person, name: str, text: str) -> None:
+    person.run("mkdir", "-p", "defs", cwd=folder)
+    person.run("tee", f"defs/{name}.toml", cwd=folder, input=text)
+
+
+def inside(person: Person, image: Path | str, *command: str, cwd: Path) -> str:
+    return person.ctk("run", image, "--", *command, cwd=cwd).stdout
+
+
+def test_plain_apptainer_builds_the_printed_definition(person: Person, folder: Path, base_image: Path) -> None:
+    recipe(
+        folder,
+        person,
+        "plain",
+        'base = "debian-12"\npackages = ["pydot"]\n[environment]\nGREETING = "it\'s {{ me }}"\n',
+    )
+    text = person.ctk("def", "plain", "--base", base_image, cwd=folder).stdout
+    person.run("tee", "plain.def", cwd=folder, input=text)
+    userns = ["--userns"] if person.name == "root" else []
+    person.run(
+        "apptainer", "build", "--fakeroot", "plain.sif", "plain.def", cwd=folder, env={"APPTAINER_BIND": CA_BUNDLE}
+    )
+    shown = person.run(
+        *("apptainer", "exec", *userns, "plain.sif", "python3", "-c"),
+        "import os, pydot; print(pydot.__name__, os.environ['GREETING'], os.environ['PYTHONNOUSERSITE'])",
+        cwd=folder,
+    )
+    assert shown.stdout.split("\n")[0] == "pydot it's {{ me }} 1"
+
+
+def test_sandbox_shell_build_keeps_the_change(person: Person, folder: Path, tiny_image: Path) -> None:
+    recipe(folder, person, "try", 'base = "debian-12"\npost = "mkdir -p /opt/made && touch /opt/made/file"\n')
+    person.ctk("build", "try", "--base", tiny_image, "--sandbox", "-o", "sb/", cwd=folder)
+    person.ctk("shell", "sb/", "--", "sh", "-c", "id -u > /opt/changed", cwd=folder)
+    person.ctk("build", "sb/", "-o", "out.sif", cwd=folder)
+    assert inside(person, "out.sif", "cat", "/opt/changed", cwd=folder).strip() == "0"
+    assert json.loads((folder / "sb.ctk.json").read_text())["target"] == "recipe:try"
+    person.ctk("build", "try", "--base", tiny_image, "--sandbox", "-o", "sb/", cwd=folder)
+    assert not (folder / "sb/opt/changed").exists(), "the sandbox of the same recipe was made anew"
+
+
+def test_a_base_from_a_registry_builds_by_tag_and_by_digest(
+    person: Person, folder: Path, ground: Path, registry: str, tiny_image: Path
+) -> None:
+    digest = push_to_registry(ground, registry, ground / "tiny", "lab/tiny:1.0")
+    assert digest.startswith("sha256:")
+    person.ctk("build", f"docker://{registry}/lab/tiny:1.0", cwd=folder)
+    assert inside(person, "tiny.sif", "echo", "hello", cwd=folder) == "hello\n"
+    recipe(folder, person, "own", 'base = "debian-12"\npost = "touch /opt/own"\n')
+    person.ctk("build", "own", "--base", f"docker://{registry}/lab/tiny@{digest}", cwd=folder)
+    assert inside(person, "own.sif", "ls", "/opt", cwd=folder) == "own\n"
+    wrong = person.ctk("build", f"docker://{registry}/lab/none:1.0", cwd=folder, status=4)
+    assert "no such image" in wrong.stderr
+    assert not (folder / "none.sif").exists()
+
+
+def test_a_local_oci_folder_and_a_docker_archive_build(
+    person: Person, folder: Path, ground: Path, tiny_image: Path
+) -> None:
+    layout = make_oci_layout(ground, ground / "tiny")
+    person.run("cp", "-r", layout, "layout", cwd=folder)
+    person.run("skopeo", "copy", "--quiet", "oci:layout:t", "docker-archive:image.tar:tiny:latest", cwd=folder)
+    person.ctk("build", "oci:layout:t", "-o", "a.sif", cwd=folder)
+    person.ctk("build", "docker-archive:image.tar", "-o", "b.sif", cwd=folder)
+    wrong = person.ctk("build", "oci:layout:other", "-o", "c.sif", cwd=folder, status=2)
+    assert "holds no image called other; it holds: t" in wrong.stderr
+    for image in ("a.sif", "b.sif"):
+        assert inside(person, image, "echo", "here", cwd=folder) == "here\n"
+
+
+def test_files_and_environment_arrive_as_written(person: Person, folder: Path, tiny_image: Path) -> None:
+    person.run("mkdir", "-p", "defs/my data", cwd=folder)
+    person.run("tee", "defs/my data/日本.txt", cwd=folder, input="konnichiwa\n")
+    value = "a'b\"c $(id) `id` \\ {{ x }} %post 日本"
+    recipe(
+        folder,
+        person,
+        "files",
+        'base = "debian-12"\n[[files]]\nfrom = "my data/日本.txt"\nto = "/opt/some where/t.txt"\n'
+        f"[environment]\nODD = {json.dumps(value, ensure_ascii=False)}\n",
+    )
+    person.ctk("build", "files", "--base", tiny_image, cwd=folder)
+    assert inside(person, "files.sif", "cat", "/opt/some where/t.txt", cwd=folder) == "konnichiwa\n"
+    assert f"ODD={value}\n" in inside(person, "files.sif", "env", cwd=folder)
+
+
+def test_a_failing_post_says_which_command_and_keeps_the_log(person: Person, folder: Path, tiny_image: Path) -> None:
+    recipe(folder, person, "bad", 'base = "debian-12"\npost = """\necho fine\ntest -e /no/such/file\necho never\n"""\n')
+    done = person.ctk("build", "bad", "--base", tiny_image, cwd=folder, status=4)
+    assert "in the %post command: test -e /no/such/file" in done.stderr
+    assert "never" not in done.stderr
+    assert "fine" in (folder / "bad.sif.build.log").read_text()
+    assert not (folder / "bad.sif").exists()
+    assert sorted(path.name for path in folder.iterdir()) == ["bad.sif.build.log", "defs"]
+
+
+def test_only_an_image_of_the_same_target_is_replaced(person: Person, folder: Path, tiny_image: Path) -> None:
+    for name in ("one", "two"):
+        recipe(folder, person, name, 'base = "debian-12"\n')
+        person.ctk("build", name, "--base", tiny_image, cwd=folder)
+    person.ctk("build", "one", "--base", tiny_image, cwd=folder)
+    refused = person.ctk("build", "one", "--base", tiny_image, "-o", "two.sif", cwd=folder, status=2)
+    assert "was built from another target (recipe:two)" in refused.stderr
+    person.run("cp", tiny_image, "one.sif", cwd=folder)
+    refused = person.ctk("build", "one", "--base", tiny_image, cwd=folder, status=2)
+    assert "was not built by ctk" in refused.stderr
+    person.ctk("build", "one", "--base", tiny_image, "--force", cwd=folder)
+
+
+def test_dry_run_prints_commands_that_work(person: Person, folder: Path, tiny_image: Path) -> None:
+    recipe(folder, person, "dry", 'base = "debian-12"\npost = "touch /opt/dry"\n')
+    printed = person.ctk("build", "dry", "--base", tiny_image, "--dry-run", cwd=folder).stdout
+    assert sorted(path.name for path in folder.iterdir()) == ["defs"]
+    script = f"set -e\nexport PATH={person.program.parent}:$PATH\n{printed}"
+    person.run("bash", "-c", script, cwd=folder)
+    assert inside(person, "dry.sif", "ls", "/opt", cwd=folder) == "dry\n"
+    assert person.ctk("build", "dry", "--base", tiny_image, cwd=folder).stdout.startswith("Built dry.sif")
+
+
+def leftovers(folder: Path, person: Person) -> list[str]:
+    places = [folder, person.home / "ctk-work" / "tmp"]
+    return [path.name for place in places for path in place.glob(".ctk-work-*")]
+
+
+SIGNALS = [signal.SIGINT, signal.SIGTERM, signal.SIGKILL]
+
+
+def test_killed_at_ten_moments_the_old_image_stays_and_the_next_build_works(
+    person: Person, folder: Path, tiny_image: Path
+) -> None:
+    """The moments are spread over a build that takes about two seconds, from its first instant to its end."""
+    recipe(folder, person, "kill", 'base = "debian-12"\npost = "sleep 0.7"\n')
+    arguments = ("build", "kill", "--base", str(tiny_image))
+    person.ctk(*arguments, cwd=folder)
+    started = time.monotonic()
+    person.ctk(*arguments, cwd=folder)
+    whole = time.monotonic() - started
+    killed = 0
+    for moment in range(10):
+        before = (folder / "kill.sif").stat().st_mtime_ns, (folder / "kill.sif").read_bytes()
+        number = SIGNALS[moment % 3]
+        child = subprocess.Popen(
+            person.command(person.program, *arguments),
+            cwd=folder,
+            env=person.environment,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        time.sleep(whole * (moment + 0.5) / 10)
+        _signal_ctk(child, number)
+        status = child.wait(30)
+        if status != 0:
+            killed += 1
+            after = (folder / "kill.sif").stat().st_mtime_ns, (folder / "kill.sif").read_bytes()
+            assert after == before, f"the image changed when the build was killed with {number!r}"
+            if number is not signal.SIGKILL:
+                assert status in (130, -number), status
+                assert leftovers(folder, person) == []
+        person.ctk(*arguments, cwd=folder)
+        assert leftovers(folder, person) == []
+    assert killed >= 7, "the kills must hit builds that run"
+    assert sorted(path.name for path in folder.iterdir()) == ["defs", "kill.sif", "kill.sif.build.log"]
+    time.sleep(1.0)
+    listed = subprocess.run(["pgrep", "-f", str(folder)], capture_output=True, text=True, check=False).stdout
+    assert listed == "", "no process of a killed build lives on"
+
+
+def _signal_ctk(child: subprocess.Popen[bytes], number: signal.Signals) -> None:
+    """Send the signal to ctk itself: under runuser it is the child's child."""
+    pids = subprocess.run(["pgrep", "-P", str(child.pid)], capture_output=True, text=True, check=False).stdout.split()
+    under_runuser = (
+        Path(f"/proc/{child.pid}/comm").exists() and Path(f"/proc/{child.pid}/comm").read_text() == "runuser\n"
+    )
+    target = int(pids[0]) if under_runuser and pids else child.pid
+    try:
+        os.kill(target, number)
+    except ProcessLookupError:
+        pytest.fail("the build had ended before it could be killed") if child.poll() is None else None
