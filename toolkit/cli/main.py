@@ -39,6 +39,7 @@ COMMANDS = (
     _Command("bases", "toolkit.cli.recipes:list_bases", "Show the framework bases to start from.", _IMAGES),
     _Command("def", "toolkit.cli.definition:definition", "Print the definition of a recipe.", _IMAGES),
     _Command("build", "toolkit.cli.build:build", "Build an image: a recipe, a .def, a sandbox, a registry.", _IMAGES),
+    _Command("diff", "toolkit.cli.diff:diff", "Say in which packages two images differ.", _IMAGES),
     _Command("shell", "toolkit.cli.shell:shell", "Open a shell in a sandbox, writable, or in an image.", _IMAGES),
     _Command("inspect", "toolkit.cli.inspect:inspect", "Show what an image says of itself.", _IMAGES),
     _Command("run", "toolkit.cli.run:run", "Run a command in an image, with the GPU where there is one.", _GPU),

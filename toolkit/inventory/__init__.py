@@ -1,1 +1,1 @@
-"""What an image file holds, read without running it."""
+"""Rootfs readers (flat SIF, layered SIF, squashfs, sandbox folder), and what they hold; nothing is run."""

@@ -190,7 +190,14 @@ def _descriptor(fields: tuple[Any, ...]) -> Descriptor:
             _ARCHITECTURES.get(architecture.rstrip(b"\0"), "unknown"),
         )
     return Descriptor(
-        number, _known(DataType, data_type), group & ~_GROUP_MASK, link & ~_GROUP_MASK, offset, size, _text(name), partition
+        number,
+        _known(DataType, data_type),
+        group & ~_GROUP_MASK,
+        link & ~_GROUP_MASK,
+        offset,
+        size,
+        _text(name),
+        partition,
     )
 
 

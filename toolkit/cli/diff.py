@@ -1,0 +1,49 @@
+"""`ctk diff`: in what two images differ."""
+
+from __future__ import annotations
+
+from pathlib import Path  # noqa: TC003 - typer reads it
+from typing import Annotated
+
+import typer
+
+from toolkit.cli.output import print_json, print_table, say
+
+
+def diff(
+    first: Annotated[Path, typer.Argument(help="An image: .sif, sandbox folder or squashfs file.")],
+    second: Annotated[Path, typer.Argument(help="The image to compare it with.")],
+    files: Annotated[bool, typer.Option("--files", help="Read and hash every file too, not only RECORDs.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+) -> None:
+    """Say in which packages two images differ.
+
+    Compares Python interpreters, installed distributions with their versions and recorded file hashes, and the
+    packages of apt and conda. Neither image is run, and no container program is needed. Bytecode and logs do not count.
+
+    Exit status 0: they hold the same; 1: they differ.
+
+      ctk diff yesterday.sif today.sif
+
+      ctk diff trial.sif trial-sandbox/ --files
+    """
+    from toolkit.inventory.diff import compare
+    from toolkit.inventory.images import open_image
+
+    with open_image(first) as one, open_image(second) as other:
+        differences = compare(one, other, hash_files=files)
+    if json:
+        rows = [
+            {"kind": one.kind, "name": one.name, "where": one.where, "first": one.first, "second": one.second}
+            for one in differences
+        ]
+        print_json("ctk.diff/1", {"first": str(first), "second": str(second), "differences": rows})
+    elif differences:
+        print_table(
+            ("kind", "name", "where", str(first), str(second)),
+            [(one.kind, one.name, one.where, one.first or "-", one.second or "-") for one in differences],
+        )
+    else:
+        say("The same interpreters, distributions, versions, file hashes and packages.")
+    if differences:
+        raise typer.Exit(1)

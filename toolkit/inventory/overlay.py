@@ -1,0 +1,101 @@
+"""Several trees as one, as an overlay mount shows them: upper hides lower, whiteouts and opaque folders honoured.
+
+Sources: Linux, Documentation/filesystems/overlayfs.rst (character device 0,0 and xattrs); fuse-overlayfs, main.c, and
+the OCI image specification, layer.md (`.wh.NAME`, `.wh..wh..opq`).
+"""
+
+from __future__ import annotations
+
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
+
+from toolkit.inventory.tree import Kind, Tree
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+_WHITEOUT_PREFIX = ".wh."
+_OPAQUE_FILES = (".wh..wh..opq", ".wh..opq")
+
+
+class OverlayEntry(NamedTuple):
+    """A name, and where it comes from: (number of the tree, entry there), uppermost first; several for a folder."""
+
+    kind: Kind
+    sources: tuple[tuple[int, Any], ...]
+
+
+class Overlay:
+    """`trees` from the uppermost to the lowest, shown as one."""
+
+    def __init__(self, trees: Sequence[Tree]) -> None:
+        self._trees = tuple(trees)
+        self._folders: dict[tuple[tuple[int, Any], ...], dict[str, OverlayEntry]] = {}
+
+    @property
+    def root(self) -> OverlayEntry:
+        """The topmost folder, made of that of every tree."""
+        return OverlayEntry(Kind.FOLDER, tuple((number, tree.root) for number, tree in enumerate(self._trees)))
+
+    def children(self, folder: OverlayEntry) -> Mapping[str, OverlayEntry]:
+        """The entries that are seen in a folder."""
+        if folder.sources not in self._folders:
+            self._folders[folder.sources] = self._merge(folder)
+        return self._folders[folder.sources]
+
+    def _merge(self, folder: OverlayEntry) -> dict[str, OverlayEntry]:
+        sources: dict[str, list[tuple[int, Any]]] = {}
+        kinds: dict[str, Kind] = {}
+        hidden: set[str] = set()  # names of which the trees further down have no more say
+        for number, entry in folder.sources:
+            tree = self._trees[number]
+            names = tree.children(entry)
+            hidden_below: set[str] = set()
+            for name, child in names.items():
+                if name.startswith(_WHITEOUT_PREFIX):
+                    hidden_below.add(name[len(_WHITEOUT_PREFIX) :])
+                    continue
+                if name in hidden:
+                    continue
+                if child.kind is Kind.FOLDER:
+                    sources.setdefault(name, []).append((number, child))
+                    kinds[name] = Kind.FOLDER
+                    if number < len(self._trees) - 1 and tree.is_opaque(child):
+                        hidden_below.add(name)
+                    continue
+                hidden_below.add(name)
+                if child.kind is not Kind.WHITEOUT and name not in sources:
+                    sources[name] = [(number, child)]
+                    kinds[name] = child.kind
+            if any(name in names for name in _OPAQUE_FILES):
+                break
+            hidden |= hidden_below
+        return {name: OverlayEntry(kinds[name], tuple(found)) for name, found in sources.items()}
+
+    def _first(self, entry: OverlayEntry) -> tuple[Tree, Any]:
+        number, own = entry.sources[0]
+        return self._trees[number], own
+
+    def target(self, symlink: OverlayEntry) -> str:
+        """What a symlink says."""
+        tree, own = self._first(symlink)
+        return tree.target(own)
+
+    def size(self, file: OverlayEntry) -> int:
+        """Octets of a file."""
+        tree, own = self._first(file)
+        return tree.size(own)
+
+    def open(self, file: OverlayEntry) -> IO[bytes]:
+        """A file to read and seek in."""
+        tree, own = self._first(file)
+        return tree.open(own)
+
+    def is_opaque(self, folder: OverlayEntry) -> bool:
+        """Whether the uppermost tree that has the folder marks it."""
+        tree, own = self._first(folder)
+        return tree.is_opaque(own)
+
+    def close(self) -> None:
+        """Close every tree."""
+        for tree in self._trees:
+            tree.close()

@@ -1,0 +1,43 @@
+"""A distribution's RECORD: which files are its own, and what they should hash to.
+
+Source: PyPA, "Recording installed projects".
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import posixpath
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from toolkit.inventory.model import Distribution
+    from toolkit.inventory.rootfs import Rootfs
+
+_LIMIT = 32 << 20
+_CHUNK = 1 << 20
+
+
+def read_record(rootfs: Rootfs, distribution: Distribution) -> dict[str, str]:
+    """Absolute path in the image to "sha256=…" (base64, "" where the RECORD has none), for every file that it lists."""
+    text = rootfs.read_text(f"{distribution.metadata}/RECORD", _LIMIT) or ""
+    base = posixpath.dirname(distribution.metadata)
+    found = {}
+    for row in csv.reader(line for line in text.splitlines() if "\0" not in line):
+        if row and row[0]:
+            found[posixpath.normpath(posixpath.join(base, row[0]))] = row[1] if len(row) > 1 else ""
+    return found
+
+
+def hash_of(rootfs: Rootfs, path: str) -> str | None:
+    """The "sha256=…" of a file as a RECORD writes it; None where there is no such file."""
+    file = rootfs.open(path)
+    if file is None:
+        return None
+    digest = hashlib.sha256()
+    with file:
+        while chunk := file.read(_CHUNK):
+            digest.update(chunk)
+    from base64 import urlsafe_b64encode
+
+    return "sha256=" + urlsafe_b64encode(digest.digest()).rstrip(b"=").decode()
