@@ -1,0 +1,53 @@
+# Two commands on a bare Debian machine: `make demo` and `make test`. Each does all of its own set-up.
+
+PYTHON ?= python3
+VENV := .venv
+CTK := $(VENV)/bin/ctk
+
+.PHONY: demo demo-undo test soak bench lint clean
+
+# Build an image, submit a job to a practice Slurm, show its log.
+demo:
+	@machine/setup demo
+	@$(MAKE) --no-print-directory $(VENV)/runs
+	@machine/demo $(CTK)
+
+# Take back what `make demo` and `make test` changed on this machine (Debian's packages stay).
+demo-undo:
+	@machine/undo
+
+# All tests, those on the real Apptainer and the real Slurm included.
+test:
+	@machine/setup test
+	@$(MAKE) --no-print-directory $(VENV)/tests lint
+	$(VENV)/bin/pytest
+
+# The same with large counts: fuzzing, kills, fault injection. Writes benchmarks/SOAK.md.
+soak:
+	@machine/setup test
+	@$(MAKE) --no-print-directory $(VENV)/tests
+	$(VENV)/bin/python -m tests.soak
+
+# ctk beside its peers, in one run. Writes benchmarks/RESULTS.md.
+bench:
+	@machine/setup test
+	@$(MAKE) --no-print-directory $(VENV)/tests
+	$(VENV)/bin/python -m benchmarks.run
+
+lint: $(VENV)/tests
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/ruff format --check .
+	$(VENV)/bin/mypy
+
+# The virtual environment: with what ctk needs, then with what its tests need too.
+$(VENV)/runs: pyproject.toml
+	@test -x $(VENV)/bin/pip || $(PYTHON) -m venv $(VENV)
+	@$(VENV)/bin/pip install --quiet --editable .
+	@touch $@
+
+$(VENV)/tests: $(VENV)/runs
+	@$(VENV)/bin/pip install --quiet --editable '.[test]'
+	@touch $@
+
+clean:
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis dist build
