@@ -55,13 +55,10 @@ def build(
 ) -> None:
     """Build an image from a recipe, a definition, a sandbox, or an image of a registry.
 
-        ctk build keras-bert                      a recipe (`ctk list`) to ./keras-bert.sif
-
-        ctk build keras-bert --base my.sif        the same on an image that is already here
-
-        ctk build demo --sandbox -o sb/           a folder to try things in: ctk shell sb/
-
-        ctk build sb/ -o out.sif                  and the folder, as it is, to an image
+        ctk build keras-bert                 the recipe, to ./keras-bert.sif
+        ctk build keras-bert --base my.sif   on an image that is here already
+        ctk build demo --sandbox -o sb/      a folder to try things in
+        ctk build sb/ -o out.sif             that folder, as it is, to an image
 
     No root is needed. An image that ctk built from the same target is replaced when the new one is whole; anything
     else of that name stays, unless --force. The log of the build is kept beside the image.

@@ -23,9 +23,8 @@ def diff(
 
     Exit status 0: they hold the same; 1: they differ.
 
-      ctk diff yesterday.sif today.sif
-
-      ctk diff trial.sif trial-sandbox/ --files
+        ctk diff yesterday.sif today.sif
+        ctk diff trial.sif trial-sandbox/ --files
     """
     from toolkit.inventory.diff import compare
     from toolkit.inventory.images import open_image

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import os
 import signal
 import sys
@@ -73,8 +74,16 @@ def load(entry: _Command) -> Any:
         target.info.name = entry.name
         return typer.main.get_group(target)
     app = typer.Typer(rich_markup_mode=_MARKUP, add_completion=False)
-    app.command(entry.name, help=target.__doc__)(target)
+    app.command(entry.name, help=help_text(target.__doc__ or ""))(target)
     return typer.main.get_command(app)
+
+
+def help_text(docstring: str) -> str:
+    """A docstring as Typer wants it: a paragraph on one line, so that it is wrapped, examples marked, so that not."""
+    paragraphs = inspect.cleandoc(docstring).split("\n\n")
+    return "\n\n".join(
+        f"\b\n{paragraph}" if paragraph.startswith("    ") else " ".join(paragraph.split()) for paragraph in paragraphs
+    )
 
 
 class _Ctk(TyperGroup):

@@ -21,9 +21,7 @@ def shell(
     In a sandbox you are root, and what you change stays: try dependencies out there, then build an image of it.
 
         ctk build demo --sandbox -o sb/
-
         ctk shell sb/
-
         ctk build sb/ -o out.sif
 
     A SIF cannot be changed: its shell is for looking around.
