@@ -18,11 +18,12 @@ def inspect(
     ] = False,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
-    """Show what an image says of itself: labels, ctk's record, the definition it was built from.
+    """Show what an image says of itself.
 
-    ctk inspect trial.sif
+    Its labels, ctk's record of it, and the definition that it was built from; nothing in it is run.
 
-    ctk inspect trial.sif --definition > again.def
+        ctk inspect trial.sif
+        ctk inspect trial.sif --definition > again.def
     """
     from toolkit.builds.record import read_record
     from toolkit.runtime.engine import find_runtime
