@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 
-_BARE = re.compile(r"[A-Za-z0-9@%+:,./_-]+")
+_BARE = re.compile(r"[A-Za-z0-9@%+=:,./_-]+")
 # Printable, and without what makes a reader (or shellcheck) ask whether something was to be expanded.
 _PLAIN = re.compile(r"[ -~\n]*")
 _DOUBTFUL = re.compile(r"[$`'\\~]")
@@ -15,7 +15,7 @@ def quoted(word: str) -> str:
     """`word` as bash reads it back: bare, in '…', or in $'…' where it holds anything that is easily misread."""
     if _BARE.fullmatch(word):
         return word
-    if _PLAIN.fullmatch(word) and not _DOUBTFUL.search(word) or _is_text(word):
+    if (_PLAIN.fullmatch(word) and not _DOUBTFUL.search(word)) or _is_text(word):
         return f"'{word}'"
     return "$'" + "".join(map(_escaped, _octets(word))) + "'"
 

@@ -52,11 +52,11 @@ def _refuse(option: str, value: object, right: str, *, fix: str | None = None) -
     raise WrongInput(f"{option} should be {right}, not {value!r}", fix=fix)
 
 
-def check_name(value: str) -> str:
+def check_name(value: str, option: str = "--job-name") -> str:
     """A job's name. It becomes part of the log's file name: Slurm copies any character there, `/` and newline too."""
     if not _NAME.fullmatch(value):
         _refuse(
-            "--job-name",
+            option,
             value,
             "letters, digits, dots, dashes and underscores, not beginning with a dot or a dash, at most 128 of them",
             fix="For example: --job-name keras-bert.lr-0.1",
@@ -64,7 +64,7 @@ def check_name(value: str) -> str:
     return value
 
 
-def parse_time(value: str) -> int:
+def parse_time(value: str, option: str = "--time") -> int:
     """Seconds of a time limit in any of Slurm's notations (sbatch(1), --time); NO_TIME_LIMIT for none."""
     if value.upper() in ("UNLIMITED", "INFINITE"):
         return NO_TIME_LIMIT
@@ -72,7 +72,7 @@ def parse_time(value: str) -> int:
         if match := notation.fullmatch(value):
             return sum(_SECONDS[unit] * int(number) for unit, number in match.groupdict(default="0").items())
     _refuse(
-        "--time",
+        option,
         value,
         "minutes, minutes:seconds, hours:minutes:seconds, days-hours, days-hours:minutes, days-hours:minutes:seconds "
         "or UNLIMITED",
@@ -81,12 +81,12 @@ def parse_time(value: str) -> int:
     )
 
 
-def parse_gpus(value: str) -> Gpus:
+def parse_gpus(value: str, option: str = "--gpus") -> Gpus:
     """`2` or `tesla:2`; `0` is the CPU on purpose."""
     match = _KIND_AND_COUNT.fullmatch(value)
     if match is None or (match["kind"] and not int(match["count"])):
         _refuse(
-            "--gpus",
+            option,
             value,
             "a number, or a kind and a number",
             fix="For example: --gpus 1, --gpus tesla:1, or --gpus 0 for the CPU.",
@@ -94,48 +94,44 @@ def parse_gpus(value: str) -> Gpus:
     return Gpus(int(match["count"]), match["kind"])
 
 
-def parse_memory(value: str) -> str:
+def parse_memory(value: str, option: str = "--mem") -> str:
     """Memory per node, with its unit: a bare number is in mebibytes, as Slurm reads it. `0` is all of a node's."""
     match = _MEMORY.fullmatch(value)
     if match is None:
-        _refuse(
-            "--mem", value, "a whole number and K, M, G or T", fix="For example: --mem 16G, which is for each node."
-        )
+        _refuse(option, value, "a whole number and K, M, G or T", fix="For example: --mem 16G, which is for each node.")
     number = int(match["number"])
     return f"{number}{(match['unit'] or 'M').upper()}" if number else "0"
 
 
-def check_count(option: str, value: int) -> int:
+def check_count(value: int, option: str) -> int:
     """A number of nodes, tasks or cores."""
     if not 1 <= value < 1_000_000:
         _refuse(option, value, "a number from 1 on", fix=f"For example: {option} 1")
     return value
 
 
-def check_partition(value: str) -> str:
+def check_partition(value: str, option: str = "--partition") -> str:
     """A partition, or several with commas between: the job takes the one that starts it first."""
     if not _WORDS.fullmatch(value):
-        _refuse(
-            "--partition", value, "a partition's name", fix="`sinfo` shows the partitions. For example: --partition gpu"
-        )
+        _refuse(option, value, "a partition's name", fix="`sinfo` shows the partitions. For example: --partition gpu")
     return value
 
 
-def check_account(value: str) -> str:
+def check_account(value: str, option: str = "--account") -> str:
     """The account that pays."""
     if not _WORD.fullmatch(value):
-        _refuse("--account", value, "an account's name", fix="For example: --account lab42")
+        _refuse(option, value, "an account's name", fix="For example: --account lab42")
     return value
 
 
-def check_array(value: str) -> str:
+def check_array(value: str, option: str = "--array") -> str:
     """The task numbers of an array job: `0-9`, `1,3,5`, `0-90:10`, each perhaps with `%4` for four at a time."""
     parts, percent, at_once = value.partition("%")
     matches = [_ARRAY_PART.fullmatch(part) for part in parts.split(",")]
     right_end = not percent or re.fullmatch(r"[1-9][0-9]{0,8}", at_once)
     if not right_end or not all(match and int(match["last"] or match["first"]) >= int(match[1]) for match in matches):
         _refuse(
-            "--array",
+            option,
             value,
             "numbers and ranges",
             fix="For example: --array 0-9, --array 1,3,7, or --array 0-99%8 for eight at a time.",
@@ -143,16 +139,16 @@ def check_array(value: str) -> str:
     return value
 
 
-def check_bind(value: str) -> str:
+def check_bind(value: str, option: str = "--bind") -> str:
     """A folder that the container is to see: SRC, SRC:DST or SRC:DST:ro."""
-    one_line(value, "--bind")
+    one_line(value, option)
     source, *rest = value.split(":")
     # The runtime reads a comma as the beginning of the next bind.
     good = bool(source) and not source.startswith("-") and "," not in value and len(rest) <= 2
     good = good and all(part.startswith("/") for part in rest[:1]) and all(part in ("ro", "rw") for part in rest[1:])
     if not good:
         _refuse(
-            "--bind",
+            option,
             value,
             "SRC, SRC:DST or SRC:DST:ro, with an absolute DST and no comma",
             fix="For example: --bind /scratch/data:/data:ro; several folders by several --bind.",
