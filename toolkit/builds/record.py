@@ -13,6 +13,9 @@ from toolkit.support.errors import CtkError
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from toolkit.recipes.catalogue import Catalogue
+    from toolkit.recipes.model import Recipe
+
 OBJECT_NAME = "ctk.json"
 _SCHEMA = "ctk.image/1"
 
@@ -49,3 +52,10 @@ def read_record(image: Path) -> Record | None:
     if not isinstance(target, str):
         return None
     return Record(target, base if isinstance(base, str) else None, str(document.get("ctk")))
+
+
+def recipe_of(image: Path, catalogue: Catalogue) -> Recipe | None:
+    """The recipe that ctk built `image` from; None where it was built otherwise, or the recipe is not known here."""
+    record = read_record(image)
+    kind, _, name = record.target.partition(":") if record else ("", "", "")
+    return catalogue.recipe(name) if kind == "recipe" and name in catalogue.paths() else None

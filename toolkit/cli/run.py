@@ -26,7 +26,9 @@ def run(
     The command's exit status is passed on. Where a link in this folder leads to a place that the container does not
     show, the --bind that mends it is named.
     """
+    from toolkit.builds.record import recipe_of
     from toolkit.gpu.host import host_gpu
+    from toolkit.recipes.catalogue import Catalogue
     from toolkit.runtime.binds import hidden_links
     from toolkit.runtime.engine import find_runtime
     from toolkit.runtime.images import existing_image
@@ -39,7 +41,8 @@ def run(
         raise WrongInput(
             "there is no command to run", fix=f"Put it after two dashes: ctk run {image} -- python train.py"
         )
-    binds = [*(bind or ()), *_binds_of_recipe(image)]
+    recipe = recipe_of(image, Catalogue.here())
+    binds = [*(bind or ()), *(recipe.job.binds if recipe else ())]
     argv = find_runtime(load_site()).exec(image, command, gpu=host_gpu().present, binds=binds)
     environment = container_environment()
     if dry_run:
@@ -47,16 +50,3 @@ def run(
         return
     print_findings(hidden_links(Path.cwd(), binds), stderr=True)
     raise typer.Exit(attach(argv, env=environment))
-
-
-def _binds_of_recipe(image: Path) -> tuple[str, ...]:
-    """The binds that jobs of the image's recipe use, where ctk built it and the recipe is still known here."""
-    from toolkit.builds.record import read_record
-    from toolkit.recipes.catalogue import Catalogue
-
-    record = read_record(image)
-    kind, _, name = record.target.partition(":") if record else ("", "", "")
-    catalogue = Catalogue.here()
-    if kind != "recipe" or name not in catalogue.paths():
-        return ()
-    return catalogue.recipe(name).job.binds

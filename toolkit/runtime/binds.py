@@ -1,7 +1,126 @@
-"""Provisional, replaced by the jobs branch."""
+"""Links in a working folder that lead to where a container does not see: which they are, and the bind for each."""
 
 from __future__ import annotations
 
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
 
-def hidden_links(folder: object, binds: object) -> tuple[()]:
-    return ()
+from toolkit.support.findings import Finding, Severity
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+# Mounted in every container besides the home and the working folder (apptainer.conf: mount home, mount tmp, …).
+_ALWAYS_BOUND = (Path("/tmp"), Path("/var/tmp"), Path("/proc"), Path("/sys"), Path("/dev"))  # noqa: S108
+# An image has its own; to bind the host's over them would break it. A virtual environment's `python` leads there.
+_OF_THE_IMAGE = tuple(map(Path, ("/bin", "/boot", "/etc", "/lib", "/lib64", "/sbin", "/usr", "/var/lib")))
+_DEEPEST = 3
+_MOST_ENTRIES = 5_000
+_MOST_HOPS = 40  # as many as Linux follows (path_resolution(7))
+
+
+@dataclass(frozen=True, slots=True)
+class HiddenLink:
+    """A link that leads out of what the container sees: to `target`, which `bind` would show."""
+
+    link: Path
+    target: Path
+    bind: Path
+
+
+def unbound_symlinks(folder: Path, bound: Iterable[Path]) -> tuple[HiddenLink, ...]:
+    """The links in `folder`, three levels deep, that leave `folder` and the `bound` folders on their way.
+
+    Links that lead nowhere on this host and those into the system's own folders are left out. At most 5000 entries
+    are looked at: this is a hint before a run, not an inspection.
+    """
+    visible = tuple(
+        {form for path in (folder, *bound) for form in (Path(os.path.normpath(path.absolute())), path.resolve())}
+    )
+    found = []
+    for link in _links(folder):
+        target = _first_step_outside(link, visible)
+        if target is not None and not _inside(target, _OF_THE_IMAGE) and target.exists():
+            # A data set of many links to files of one folder needs that folder once.
+            bind = target if target.is_dir() or target.parent == Path("/") else target.parent
+            found.append(HiddenLink(link.relative_to(folder), target, bind))
+    return tuple(found)
+
+
+def _links(folder: Path) -> Iterator[Path]:
+    seen = 0
+    level = [folder]
+    for _ in range(_DEEPEST):
+        below = []
+        for place in level:
+            try:
+                entries = sorted(os.scandir(place), key=lambda entry: entry.name)
+            except OSError:
+                continue
+            for entry in entries:
+                seen += 1
+                if seen > _MOST_ENTRIES:
+                    return
+                if entry.is_symlink():
+                    yield Path(entry.path)
+                elif entry.is_dir(follow_symlinks=False):
+                    below.append(Path(entry.path))
+        level = below
+
+
+def _first_step_outside(link: Path, visible: tuple[Path, ...]) -> Path | None:
+    """Follow `link` one link at a time; the first place on the way that is in none of `visible`, or None.
+
+    Every step counts: `data -> ~/sets` is invisible where `~/sets` itself leads to another disk.
+    """
+    current = link
+    for _ in range(_MOST_HOPS):
+        step = _first_link_of(current, visible)
+        if step is None:
+            return None
+        current = Path(os.path.normpath(step.parent / step.readlink() / current.relative_to(step)))
+        if not _inside(current, visible):
+            return current
+    return None
+
+
+def _first_link_of(path: Path, visible: tuple[Path, ...]) -> Path | None:
+    """The uppermost link in `path` that lies in a visible folder; links above such a folder the bind itself follows."""
+    for part in (*reversed(path.parents), path):
+        if _inside(part.parent, visible) and part.is_symlink():
+            return part
+    return None
+
+
+def _inside(path: Path, folders: Iterable[Path]) -> bool:
+    return any(path.is_relative_to(folder) for folder in folders)
+
+
+def hidden_links(folder: Path, binds: Iterable[str]) -> tuple[Finding, ...]:
+    """A warning for each place that links in `folder` lead to and a container started there would not show.
+
+    `binds` are those the container gets anyway, `SRC[:DST[:OPTS]]`: what they show, they show at DST.
+    """
+    shown = map(_destination, binds)
+    links: dict[Path, list[HiddenLink]] = {}
+    for link in unbound_symlinks(folder, (Path.home(), *_ALWAYS_BOUND, *shown)):
+        links.setdefault(link.bind, []).append(link)
+    return tuple(_finding(bind, group) for bind, group in links.items())
+
+
+def _destination(bind: str) -> Path:
+    source, _, rest = bind.partition(":")
+    return Path(rest.partition(":")[0] or source)
+
+
+def _finding(bind: Path, links: list[HiddenLink]) -> Finding:
+    first, others = links[0], len(links) - 1
+    which = str(first.link) + (f" (and {others} more)" if others else "")
+    return Finding(
+        "link-leads-out",
+        Severity.WARNING,
+        f"{which} leads to {first.target}, which the container does not show",
+        f"Add --bind {bind}",
+    )

@@ -1,0 +1,186 @@
+"""`ctk sbatch`: write a job script, and submit it where that is asked for."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from toolkit.cli.completion import complete_recipe
+from toolkit.cli.output import print_findings, print_json, say, suggest
+
+if TYPE_CHECKING:
+    from toolkit.jobs.model import Job, Script, Submission
+    from toolkit.support.findings import Finding
+
+
+def sbatch(
+    command: Annotated[
+        list[str] | None, typer.Argument(metavar="-- COMMAND...", help="What to run in the image.")
+    ] = None,
+    job_name: Annotated[
+        str | None, typer.Option("--job-name", "-J", metavar="NAME", help="[default: the recipe's or the image's name]")
+    ] = None,
+    image: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="A SIF or a sandbox. [default: the recipe's, else the only .sif here]"),
+    ] = None,
+    recipe: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Whose [job] gives the defaults. [default: the one named as the job, else the image's]",
+            autocompletion=complete_recipe,
+        ),
+    ] = None,
+    gpus: Annotated[
+        str | None, typer.Option(metavar="N|KIND:N", help="GPUs of the whole job, such as 1 or tesla:1; 0 is the CPU.")
+    ] = None,
+    nodes: Annotated[int | None, typer.Option(metavar="N", help="How many nodes.")] = None,
+    tasks_per_node: Annotated[
+        int | None, typer.Option("--ntasks-per-node", metavar="N", help="Processes on each node, started by srun.")
+    ] = None,
+    time: Annotated[
+        str | None, typer.Option(metavar="LIMIT", help="4:00:00, 30 (minutes), 2-12 (days-hours) and so on.")
+    ] = None,
+    mem: Annotated[str | None, typer.Option(metavar="SIZE", help="Memory on each node, such as 16G.")] = None,
+    cpus_per_task: Annotated[int | None, typer.Option(metavar="N", help="Cores for each process.")] = None,
+    partition: Annotated[str | None, typer.Option(metavar="NAME", help="Which partition.")] = None,
+    account: Annotated[str | None, typer.Option(metavar="NAME", help="Which account pays.")] = None,
+    array: Annotated[
+        str | None, typer.Option(metavar="NUMBERS", help="Many jobs in one: 0-9, or 0-99%8 for eight at a time.")
+    ] = None,
+    bind: Annotated[
+        list[str] | None, typer.Option(metavar="SRC[:DST[:ro]]", help="Show a folder of the host inside; repeatable.")
+    ] = None,
+    env: Annotated[
+        list[str] | None, typer.Option(metavar="NAME=VALUE", help="A variable inside the container; repeatable.")
+    ] = None,
+    directive: Annotated[
+        list[str] | None,
+        typer.Option(metavar="--OPTION=VALUE", help="Any other #SBATCH line of the site's; repeatable."),
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="The script. [default: ./NAME.sbatch]")
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace the script whoever wrote it.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the script, write nothing.")] = False,
+    submit: Annotated[bool, typer.Option("--submit", help="Submit it at once and print the job's number.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+) -> None:
+    """Write a Slurm job script that cannot lose its log.
+
+        ctk sbatch --job-name keras-bert                      image, command, GPUs and time from the recipe
+
+        ctk sbatch -J try1 --image trial.sif --gpus tesla:1 --time 2:00:00 -- python train.py --lr 0.1
+
+        ctk sbatch -J sweep --array 0-9 --gpus 1 --submit     ten small jobs instead of a giant
+
+    Submit it with plain `sbatch NAME.sbatch` from this folder. All that the job and Slurm have to say arrives in
+    logs/NAME-ID.log; the folder logs/ need not be there. Anything else that the site wants goes on its own line:
+    --directive=--constraint=a100.
+
+    A script that you have changed stays as it is, unless --force.
+    """
+    from toolkit.jobs.advice import advise
+    from toolkit.jobs.defaults import Request
+    from toolkit.jobs.scripts import make_script, write_script
+    from toolkit.jobs.submission import submit as submit_script
+    from toolkit.runtime.binds import hidden_links
+
+    folder = Path.cwd()
+    request = Request(
+        command=tuple(command or ()),
+        gpus=gpus,
+        nodes=nodes,
+        tasks_per_node=tasks_per_node,
+        time=time,
+        mem=mem,
+        cpus_per_task=cpus_per_task,
+        partition=partition,
+        account=account,
+        array=array,
+        binds=tuple(bind or ()),
+        environment=tuple(env or ()),
+        directives=tuple(directive or ()),
+    )
+    job = _job(request, job_name, image, recipe, folder)
+    script = make_script(job, output or Path(f"{job.name}.sbatch"))
+    findings = (*advise(job, folder, Path.exists), *hidden_links(folder, job.binds))
+    if dry_run:
+        _show(script, findings, json=json)
+        return
+    write_script(script, force=force)
+    _report(script, submit_script(script, folder) if submit else None, findings, json=json)
+
+
+def _job(request: Any, name: str | None, image: Path | None, recipe_name: str | None, folder: Path) -> Job:
+    """Put the job together from the command line, the recipe, the image and the folder."""
+    from toolkit.builds.record import recipe_of
+    from toolkit.jobs.defaults import choose_image, complete
+    from toolkit.jobs.values import check_name
+    from toolkit.recipes.catalogue import Catalogue
+    from toolkit.runtime.engine import lacks_capabilities
+    from toolkit.runtime.images import existing_image
+
+    if name is not None:
+        check_name(name)
+    catalogue = Catalogue.here()
+    wanted = recipe_name or (name if name in catalogue.paths() else None)
+    recipe = catalogue.recipe(wanted) if wanted else None
+    chosen = existing_image(choose_image(image, name, recipe, folder))
+    recipe = recipe or recipe_of(chosen, catalogue)
+    return complete(
+        request,
+        name=name or recipe_name or chosen.stem,
+        image=chosen,
+        recipe=recipe,
+        folder=folder,
+        userns=os.geteuid() == 0 and lacks_capabilities(),
+    )
+
+
+def _show(script: Script, findings: tuple[Finding, ...], *, json: bool) -> None:
+    if json:
+        print_json("ctk.script/1", _document(script, None, written=False), findings)
+        return
+    print(script.text, end="")
+    print_findings(findings, stderr=True)
+
+
+def _report(script: Script, submission: Submission | None, findings: tuple[Finding, ...], *, json: bool) -> None:
+    if json:
+        print_json("ctk.script/1", _document(script, submission, written=True), findings)
+        return
+    job = script.job
+    say(f"{script.path}: {shlex.join(job.command)} in {job.image}, {_resources(job)}")
+    print_findings(findings, stderr=True)
+    if submission is None:
+        suggest(f"sbatch {script.path}")
+        return
+    say(f"Submitted as job {submission.job_id}; its log: {job.log(submission.job_id)}")
+    suggest("squeue --me", f"tail -F {job.log(submission.job_id)}")
+
+
+def _resources(job: Job) -> str:
+    words = [
+        f"GPUs: {job.gpus}" if job.gpus and job.gpus.count else "GPUs as in --directive" if job.uses_gpu else "CPU"
+    ]
+    return ", ".join([*words, f"log: {job.log()}"])
+
+
+def _document(script: Script, submission: Submission | None, *, written: bool) -> dict[str, Any]:
+    job = script.job
+    return {
+        "script": str(script.path) if written else None,
+        "job_name": job.name,
+        "image": job.image,
+        "command": list(job.command),
+        "gpus": str(job.gpus) if job.gpus else None,
+        "log": job.log(submission.job_id if submission else "ID"),
+        "job_id": submission.job_id if submission else None,
+        "text": script.text,
+    }

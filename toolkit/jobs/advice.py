@@ -1,0 +1,80 @@
+"""What is allowed but probably not meant: a job that would waste a night in the queue."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from toolkit.support.findings import Finding, Severity
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from toolkit.jobs.model import Job
+
+# Each node has its own of these: what lies there on the login node, a compute node does not see.
+_LOCAL = (Path("/tmp"), Path("/var/tmp"), Path("/dev/shm"))  # noqa: S108
+
+
+def advise(job: Job, folder: Path, exists: Callable[[Path], bool]) -> tuple[Finding, ...]:
+    """Warnings about `job`, to be submitted from `folder`; `exists` says whether a path is there on this host."""
+    return (*_gpu(job), *_tasks(job), *_script(job, folder, exists), *_binds(job, folder, exists), *_local(job, folder))
+
+
+def _warning(code: str, message: str, fix: str) -> Finding:
+    return Finding(code, Severity.WARNING, message, fix)
+
+
+def _gpu(job: Job) -> Iterator[Finding]:
+    if job.gpus is None and not job.uses_gpu:
+        yield _warning(
+            "no-gpu-asked-for",
+            "The job asks for no GPU and will run on the CPU",
+            "Add --gpus 1; or --gpus 0, which says that the CPU is meant.",
+        )
+
+
+def _tasks(job: Job) -> Iterator[Finding]:
+    if job.tasks > 1:
+        yield Finding(
+            "several-tasks",
+            Severity.INFO,
+            f"srun starts the command {job.tasks} times, once for each task; SLURM_PROCID tells them apart",
+        )
+
+
+def _script(job: Job, folder: Path, exists: Callable[[Path], bool]) -> Iterator[Finding]:
+    program, *arguments = job.command
+    if not re.fullmatch(r"python[0-9.]*", program) or not arguments:
+        return
+    script = arguments[0]
+    if script.endswith(".py") and not script.startswith(("-", "/")) and not exists(folder / script):
+        yield _warning(
+            "script-not-here",
+            f"The job runs {script}, which is not in {folder}",
+            "Put it there before the job starts, or give another command after --.",
+        )
+
+
+def _binds(job: Job, folder: Path, exists: Callable[[Path], bool]) -> Iterator[Finding]:
+    for bind in job.binds:
+        source = folder / bind.split(":")[0]
+        if not exists(source):
+            yield _warning(
+                "bind-not-here",
+                f"There is no {source} on this host; where a node has none either, the container does not start",
+                "Leave it so if it is a folder that only the compute nodes have.",
+            )
+
+
+def _local(job: Job, folder: Path) -> Iterator[Finding]:
+    for what, path in (("The working folder", folder), ("The image", folder / job.image)):
+        local = next((place for place in _LOCAL if path.is_relative_to(place)), None)
+        if local is not None:
+            yield _warning(
+                "folder-not-shared",
+                f"{what} is in {local}, of which each node has its own: on a real cluster the job would fail there",
+                "Work in your home or on scratch, which all nodes see.",
+            )
+            return

@@ -1,0 +1,146 @@
+"""From what a person asked for to a whole job: the command line first, then the recipe, then what the folder holds."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeVar
+
+from toolkit.jobs.model import Gpus, Job
+from toolkit.jobs.values import (
+    check_account,
+    check_array,
+    check_bind,
+    check_command,
+    check_count,
+    check_name,
+    check_partition,
+    parse_directive,
+    parse_environment,
+    parse_gpus,
+    parse_memory,
+    parse_time,
+)
+from toolkit.recipes.model import JobDefaults
+from toolkit.support.errors import WrongInput
+from toolkit.support.text import one_line
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from pathlib import Path
+
+    from toolkit.recipes.model import Recipe
+
+Written = TypeVar("Written")
+Value = TypeVar("Value")
+
+_SCRIPT = "train.py"
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What the command line says, as it was written; None where it says nothing."""
+
+    command: tuple[str, ...] = ()
+    gpus: str | None = None
+    nodes: int | None = None
+    tasks_per_node: int | None = None
+    time: str | None = None
+    mem: str | None = None
+    cpus_per_task: int | None = None
+    partition: str | None = None
+    account: str | None = None
+    array: str | None = None
+    binds: tuple[str, ...] = ()
+    environment: tuple[str, ...] = ()
+    directives: tuple[str, ...] = ()
+
+
+def choose_image(given: Path | None, name: str | None, recipe: Recipe | None, folder: Path) -> Path:
+    """The image of a job: the one given, else the recipe's, else the one of the job's name, else the only one here.
+
+    Raises WrongInput where that leaves none or several, or the recipe's image is not built.
+    """
+    if given is not None:
+        return given
+    if recipe is not None:
+        image = folder / f"{recipe.name}.sif"
+        if image.exists():
+            return image
+        raise WrongInput(
+            f"the image of the recipe {recipe.name}, {image.name}, is not in this folder",
+            fix=f"Build it: ctk build {recipe.name}. Or name another: --image FILE.sif",
+        )
+    images = sorted(folder.glob("*.sif"))
+    named = [image for image in images if image.stem == name]
+    chosen = named or images
+    if len(chosen) == 1:
+        return chosen[0]
+    here = f"several images are here ({', '.join(image.name for image in images)})" if images else "no image is here"
+    raise WrongInput(f"{here}: which one is the job to run in?", fix="Say it: --image FILE.sif")
+
+
+def complete(request: Request, *, name: str, image: Path, recipe: Recipe | None, folder: Path, userns: bool) -> Job:
+    """The job that `request` means in `folder`, which it will be submitted from.
+
+    Raises WrongInput with the option, or the recipe's file and key, whose value cannot be used.
+    """
+    given = recipe.job if recipe else JobDefaults()
+    origin = f"{recipe.path}: job" if recipe else "job"
+
+    def pick(
+        written: Written | None, default: Written | None, check: Callable[[Written, str], Value], option: str
+    ) -> Value | None:
+        if written is not None:
+            return check(written, option)
+        key = option.removeprefix("--").replace("-", "_")
+        return None if default is None else check(default, f"{origin}.{key}")
+
+    directives = tuple(map(parse_directive, request.directives))
+    default_gpus = None if given.gpus is None else str(given.gpus)
+    if any(directive.asks_for_gpus for directive in directives):
+        default_gpus = None  # the site's own way of asking stands instead of the recipe's number
+    gpus: Gpus | None = pick(request.gpus, default_gpus, parse_gpus, "--gpus")
+    return Job(
+        name=check_name(name),
+        image=_as_the_script_says(image, folder),
+        command=check_command(request.command or given.command or _command_here(folder)),
+        gpus=gpus,
+        nodes=pick(request.nodes, given.nodes, check_count, "--nodes"),
+        tasks_per_node=pick(request.tasks_per_node, None, check_count, "--ntasks-per-node"),
+        time=pick(request.time, given.time, parse_time, "--time"),
+        mem=pick(request.mem, given.mem, parse_memory, "--mem"),
+        cpus_per_task=pick(request.cpus_per_task, given.cpus_per_task, check_count, "--cpus-per-task"),
+        partition=pick(request.partition, given.partition, check_partition, "--partition"),
+        account=pick(request.account, given.account, check_account, "--account"),
+        array=pick(request.array, None, check_array, "--array"),
+        binds=_unique(
+            [
+                *(check_bind(bind, "--bind") for bind in request.binds),
+                *(check_bind(bind, f"{origin}.binds") for bind in given.binds),
+            ]
+        ),
+        environment=tuple(map(parse_environment, request.environment)),
+        directives=directives,
+        userns=userns,
+    )
+
+
+def _command_here(folder: Path) -> tuple[str, ...]:
+    if (folder / _SCRIPT).is_file():
+        return ("python", _SCRIPT)
+    raise WrongInput(
+        f"what is the job to run? The recipe names no command, and there is no {_SCRIPT} here",
+        fix="Give the command after --, for example: -- python main.py --epochs 3",
+    )
+
+
+def _as_the_script_says(image: Path, folder: Path) -> str:
+    """Relative to the folder where it lies in it, so that the folder can be moved; never like an option or a scheme."""
+    text = one_line(os.path.normpath(folder / image), "--image")
+    inside = os.path.relpath(text, folder)
+    return text if inside.startswith("..") else f"./{inside}"
+
+
+def _unique(values: Iterable[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(values))

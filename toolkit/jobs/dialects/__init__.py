@@ -1,0 +1,1 @@
+"""The languages of the schedulers: from a Job to the text that one of them reads."""

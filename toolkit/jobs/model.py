@@ -1,0 +1,97 @@
+"""Job, Script and Submission: what to run with which resources, its text for a scheduler, and what came of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+NO_TIME_LIMIT = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Gpus:
+    """How many GPUs the whole job gets, and of which kind where that matters. `count` 0 is the CPU, on purpose."""
+
+    count: int
+    kind: str | None = None
+
+    def __str__(self) -> str:
+        return f"{self.kind}:{self.count}" if self.kind else str(self.count)
+
+
+@dataclass(frozen=True, slots=True)
+class Directive:
+    """One more option for the scheduler, as the site wants it: `--name=value`, or `--name` alone."""
+
+    name: str
+    value: str | None = None
+
+    @property
+    def asks_for_gpus(self) -> bool:
+        """Whether this gives the job GPUs in another way than `--gpus` (`--gres=gpu:1`, `--gpus-per-node=2`)."""
+        if self.name.startswith("gpus-per-"):
+            return True
+        return self.name == "gres" and any(part.split(":")[0] == "gpu" for part in (self.value or "").split(","))
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What to run with which resources; None leaves the choice to the site.
+
+    `image` is as the script says it: relative to the folder that the job is submitted from, or absolute. `time` is in
+    seconds, NO_TIME_LIMIT for none. `mem` is per node: a number and K, M, G or T, or `0` for all that a node has.
+    `array` is Slurm's list of task numbers (`0-9%4`). `gpus` None: nothing was asked for. `userns` is for a runtime
+    that needs `--userns` where the job runs.
+    """
+
+    name: str
+    image: str
+    command: tuple[str, ...]
+    gpus: Gpus | None = None
+    nodes: int | None = None
+    tasks_per_node: int | None = None
+    time: int | None = None
+    mem: str | None = None
+    cpus_per_task: int | None = None
+    partition: str | None = None
+    account: str | None = None
+    array: str | None = None
+    binds: tuple[str, ...] = ()
+    environment: tuple[tuple[str, str], ...] = ()
+    directives: tuple[Directive, ...] = ()
+    userns: bool = False
+
+    @property
+    def uses_gpu(self) -> bool:
+        """Whether the container is to see the GPU driver."""
+        return bool(self.gpus and self.gpus.count) or any(directive.asks_for_gpus for directive in self.directives)
+
+    @property
+    def tasks(self) -> int:
+        """How many processes the scheduler starts."""
+        return (self.nodes or 1) * (self.tasks_per_node or 1)
+
+    def log(self, job_id: str = "ID") -> str:
+        """Where the job's words are, relative to the folder that it was submitted from."""
+        return f"logs/{self.name}-{job_id}{'_*' if self.array else ''}.log"
+
+
+@dataclass(frozen=True, slots=True)
+class Script:
+    """The text of a job for one scheduler, and the file that holds it or will hold it."""
+
+    job: Job
+    text: str
+    path: Path
+
+
+@dataclass(frozen=True, slots=True)
+class Submission:
+    """A script that a scheduler took, and the number that it gave. `cluster` only where the scheduler named one."""
+
+    script: Script
+    job_id: str
+    cluster: str | None = None

@@ -1,0 +1,59 @@
+"""The script's file: written whole, known again as ctk's own, and a person's own work never overwritten."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from typing import TYPE_CHECKING
+
+from toolkit import __version__
+from toolkit.jobs.dialects.slurm import script_text
+from toolkit.jobs.model import Script
+from toolkit.support.errors import WrongInput
+from toolkit.support.files import write_atomically
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from toolkit.jobs.model import Job
+
+_MARKER = re.compile(r"^# Job (?P<name>\S+) for Slurm, written by ctk \S+, fingerprint (?P<digest>[0-9a-f]{16})$", re.M)
+
+
+def make_script(job: Job, path: Path) -> Script:
+    """The script of `job`, marked so that ctk knows it again as long as nobody has changed it."""
+    digest = _fingerprint(script_text(job, ""))
+    marker = f"Job {job.name} for Slurm, written by ctk {__version__}, fingerprint {digest}"
+    return Script(job, script_text(job, marker), path)
+
+
+def _fingerprint(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def untouched_job(text: str) -> str | None:
+    """The name of the job whose script ctk wrote as `text`; None where a person wrote it, or changed it since."""
+    match = _MARKER.search(text)
+    if match is None:
+        return None
+    without = text[: match.start()] + "# " + text[match.end() :]
+    return match["name"] if _fingerprint(without) == match["digest"] else None
+
+
+def write_script(script: Script, *, force: bool = False) -> None:
+    """Write the script. Raises WrongInput where anything but ctk's own of the same job is there, unless `force`."""
+    path = script.path
+    if path.is_dir():
+        raise WrongInput(f"{path} is a folder", fix="Name a file: --output FILE.sbatch")
+    if path.exists() and not force:
+        try:
+            there = untouched_job(path.read_bytes().decode("utf-8", errors="replace"))
+        except OSError as error:
+            raise WrongInput(f"cannot read {path}: {error.strerror}") from error
+        if there != script.job.name:
+            whose = f"is the script of the job {there}" if there else "was written or changed by hand"
+            raise WrongInput(
+                f"{path} {whose} and stays as it is",
+                fix="--force replaces it; --output FILE.sbatch writes another; --dry-run only shows.",
+            )
+    write_atomically(path, script.text)

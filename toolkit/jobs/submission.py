@@ -1,0 +1,48 @@
+"""Handing a script to the scheduler of this host: the thin room around `sbatch --parsable`."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from typing import TYPE_CHECKING
+
+from toolkit.jobs.model import Submission
+from toolkit.support.errors import MissingOnHost, ProgramFailed
+from toolkit.support.processes import run
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from toolkit.jobs.model import Script
+
+# What the client says where Slurm is installed but no cluster is configured, or its controller is down.
+_NO_CLUSTER = re.compile(r"configuration source|Unable to contact slurm controller|Connection refused", re.IGNORECASE)
+
+
+def submit(script: Script, folder: Path) -> Submission:
+    """Submit `script` from `folder`, where its job will run.
+
+    Raises MissingOnHost where there is no scheduler, ProgramFailed where it refuses the job.
+    """
+    if shutil.which("sbatch") is None:
+        raise _no_scheduler(script, "this host has no sbatch")
+    done = run(["sbatch", "--parsable", str(script.path.absolute())], cwd=folder)
+    if not done.ok and _NO_CLUSTER.search(done.stderr):
+        raise _no_scheduler(script, done.stderr.strip().splitlines()[-1])
+    done.require(
+        f"submitting {script.path.name}",
+        fix=f"The script is kept: change what Slurm refuses, then sbatch {script.path}",
+    )
+    match = re.fullmatch(r"(?P<id>[0-9]+)(?:;(?P<cluster>\S+))?", done.stdout.strip())
+    if match is None:
+        raise ProgramFailed(f"sbatch gave no job number: {done.stdout.strip()!r}")
+    return Submission(script, match["id"], match["cluster"])
+
+
+def _no_scheduler(script: Script, reason: str) -> MissingOnHost:
+    return MissingOnHost(
+        f"{script.path.name} is written, but there is no scheduler to submit it to: {reason}",
+        fix="`ctk lab up` starts a practice cluster on this machine. On the cluster's login node: "
+        f"sbatch {script.path.name}",
+        code="no-scheduler",
+    )
