@@ -48,12 +48,22 @@ def _umask() -> int:
 
 @contextlib.contextmanager
 def locked(path: Path, *, timeout: float = -1) -> Iterator[None]:
-    """Hold the lock file `path` while the block runs; wait up to `timeout` seconds (-1: as long as it takes)."""
+    """Hold the lock file `path` while the block runs; wait up to `timeout` seconds (-1: as long as it takes).
+
+    Raises MissingOnHost where the file cannot be made.
+    """
     from filelock import FileLock
 
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with FileLock(path, timeout=timeout):
+    lock = FileLock(path, timeout=timeout)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        lock.acquire()
+    except OSError as error:
+        raise MissingOnHost(f"cannot write {path}: {error.strerror}") from error
+    try:
         yield
+    finally:
+        lock.release()
 
 
 def size_in_words(octets: float) -> str:

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 _PR_SET_PDEATHSIG = 1  # linux/prctl.h
 _GRACE_SECONDS = 10.0  # apptainer needs a moment to unmount and to remove its own temporary folders
 
+# Daemons are not waited for. Python would complain of each when its handle is dropped, so the handles are kept.
+_launched: list[subprocess.Popen[bytes]] = []
+
 _tracer: Callable[[str], None] | None = None
 
 
@@ -90,6 +93,31 @@ def run(
     except subprocess.TimeoutExpired as error:
         raise ProgramFailed(f"{argv[0]} gave no answer within {timeout:g} s: {shlex.join(argv)}") from error
     return Completed(tuple(argv), done.returncode, done.stdout, done.stderr)
+
+
+def launch(argv: Sequence[str], *, env: Mapping[str, str], cwd: Path, output: Path) -> subprocess.Popen[bytes]:
+    """Start a daemon: a program that outlives this process, in a session of its own, printing into the file `output`.
+
+    `env` is its whole environment. Raises MissingOnHost where there is no such program or no room for `output`.
+    """
+    _trace(argv, None)
+    try:
+        with output.open("wb") as file:
+            daemon = subprocess.Popen(
+                list(argv),
+                env=dict(env),
+                cwd=cwd,
+                stdin=subprocess.DEVNULL,
+                stdout=file,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+    except FileNotFoundError as error:
+        raise _not_found(argv, cwd, error) from error
+    except OSError as error:
+        raise MissingOnHost(f"cannot start {argv[0]}: {error}") from error
+    _launched.append(daemon)
+    return daemon
 
 
 def attach(argv: Sequence[str], *, env: Mapping[str, str] | None = None, cwd: Path | None = None) -> int:

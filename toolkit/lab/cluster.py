@@ -1,0 +1,191 @@
+"""A lab comes up and goes down: all of it, or nothing of it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pwd
+import shutil
+import socket
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from toolkit.lab import registry
+from toolkit.lab.configuration import Host, gres_conf, slurm_conf, task_prolog
+from toolkit.lab.daemons import PortTaken, start_munged, start_slurmctld, start_slurmd, wait_until
+from toolkit.lab.members import end, find_members
+from toolkit.lab.observe import node_states
+from toolkit.lab.place import create_place
+from toolkit.lab.ports import choose_ports
+from toolkit.lab.registry import Lab
+from toolkit.lab.requirements import find_programs
+from toolkit.support.errors import MissingOnHost, ProgramFailed, WrongInput
+from toolkit.support.files import write_atomically
+from toolkit.support.processes import run
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from toolkit.lab.plan import LabPlan
+    from toolkit.lab.requirements import Programs
+
+_ATTEMPTS = 5  # to win the race for ports
+_SECONDS_TO_START = 30.0
+_SECONDS_PER_NODE = 1.0
+_SECONDS_TO_END = 3.0  # what a job gets to end by itself when its lab goes down
+
+
+class Condition(str, Enum):
+    """How a lab is. A lab whose nodes are down is still up; one without its controller has crashed."""
+
+    UP = "up"
+    CRASHED = "crashed"
+    ELSEWHERE = "on another host"
+
+
+def condition(lab: Lab) -> Condition:
+    """See how a lab is."""
+    if lab.host != socket.gethostname():
+        return Condition.ELSEWHERE
+    alive = {member.part for member in find_members(lab.place) if member.is_daemon}
+    return Condition.UP if {"munged", "slurmctld"} <= alive else Condition.CRASHED
+
+
+def up(plan: LabPlan, *, on_step: Callable[[str], None] = lambda _: None) -> Lab:
+    """Start a lab; return when every node is idle. `on_step` is told what is being done.
+
+    A lab of that name that has crashed is cleaned away first. Raises WrongInput where one is up, MissingOnHost where
+    programs, ports or room are missing, ProgramFailed where a daemon does not come up; nothing is left then.
+    """
+    programs = find_programs()
+    with registry.lock(plan.name):
+        try:
+            _clean_crashed(plan.name, on_step)
+            return _start_with_free_ports(plan, programs, on_step)
+        finally:
+            if registry.load(plan.name) is None:
+                registry.forget(plan.name)
+
+
+def _clean_crashed(name: str, on_step: Callable[[str], None]) -> None:
+    old = registry.load(name)
+    if old is None:
+        return
+    how = condition(old)
+    if how is not Condition.CRASHED:
+        raise WrongInput(
+            f"the lab {name!r} is {how.value}" + (f", {old.host}" if how is Condition.ELSEWHERE else ""),
+            fix=f'Use it: eval "$(ctk lab env --name {name})". For a second one: ctk lab up --name other',
+            code="lab-is-up",
+        )
+    on_step(f"cleaning up: the lab {name!r} has crashed")
+    _remove(old)
+
+
+def _start_with_free_ports(plan: LabPlan, programs: Programs, on_step: Callable[[str], None]) -> Lab:
+    for attempt in range(1, _ATTEMPTS + 1):
+        lab = Lab(plan, create_place(plan.name), socket.gethostname(), 0)
+        try:
+            lab = Lab(plan, lab.place, lab.host, choose_ports(plan.nodes + 1, plan.port))
+            registry.save(lab)
+            _write_files(lab)
+            _start_daemons(lab, programs, on_step)
+        except PortTaken:
+            _remove(lab)
+            if attempt == _ATTEMPTS or plan.port is not None:
+                raise
+            on_step("another program took a port; trying others")
+        except BaseException:
+            _remove(lab)
+            raise
+        else:
+            return lab
+    raise AssertionError("unreachable: the last attempt returns or raises")
+
+
+def _write_files(lab: Lab) -> None:
+    plan, place = lab.plan, lab.place
+    host = Host(socket.gethostname().split(".")[0], _user())
+    try:
+        for folder in (place.logs, place.state, place.stand_ins):
+            folder.mkdir()
+        for node in plan.node_names:
+            place.spool(node).mkdir(parents=True)
+            place.temporary(node).mkdir(parents=True)
+        for number in range(plan.gpus_per_node):
+            # slurmd accepts nothing but a device, and opens none: /dev/null stands for every GPU.
+            (place.stand_ins / f"gpu{number}").symlink_to("/dev/null")
+    except OSError as error:
+        raise MissingOnHost(f"cannot write the lab's files: {error}") from error
+    write_atomically(place.munge_key, os.urandom(128), mode=0o600)
+    write_atomically(place.slurm_conf, slurm_conf(plan, place, host, lab.port))
+    write_atomically(place.gres_conf, gres_conf(plan, place))
+    write_atomically(place.task_prolog, task_prolog(place, None), mode=0o755)
+
+
+def _user() -> str:
+    try:
+        return pwd.getpwuid(os.getuid()).pw_name
+    except KeyError as error:
+        raise MissingOnHost(f"user {os.getuid()} has no entry in the password file, and Slurm needs one") from error
+
+
+def _start_daemons(lab: Lab, programs: Programs, on_step: Callable[[str], None]) -> None:
+    place, nodes = lab.place, lab.plan.node_names
+    on_step("starting MUNGE")
+    munged = start_munged(place, programs)
+    wait_until(place.munge_socket.is_socket, [munged], place, seconds=_SECONDS_TO_START)
+    on_step("starting the controller")
+    controller = start_slurmctld(place, programs)
+    wait_until(lambda: len(node_states(lab)) > 0, [controller, munged], place, seconds=_SECONDS_TO_START)
+    on_step(f"starting {len(nodes)} nodes")
+    daemons = [start_slurmd(node, place, programs) for node in nodes]
+
+    def idle() -> bool:
+        states = node_states(lab)
+        return len(states) == len(nodes) and all(node.state == "idle" for node in states)
+
+    patience = _SECONDS_TO_START + _SECONDS_PER_NODE * len(nodes)
+    wait_until(idle, [*daemons, controller, munged], place, seconds=patience)
+
+
+def down(lab: Lab, *, on_step: Callable[[str], None] = lambda _: None) -> None:
+    """End a lab: its jobs, its daemons, its files. A lab that has crashed, or is half gone, is cleaned away too.
+
+    Raises WrongInput where the lab is on another host.
+    """
+    with registry.lock(lab.name):
+        if condition(lab) is Condition.ELSEWHERE:
+            raise WrongInput(
+                f"the lab {lab.name!r} is on the host {lab.host}", fix=f"There: ctk lab down --name {lab.name}"
+            )
+        if condition(lab) is Condition.UP:
+            on_step("ending its jobs")
+            _cancel_jobs(lab)
+        on_step("ending its daemons")
+        _remove(lab)
+
+
+def _cancel_jobs(lab: Lab) -> None:
+    """Let jobs, and whoever waits for them with srun or salloc, end in an orderly way."""
+    import psutil
+
+    with contextlib.suppress(ProgramFailed):  # a controller that does not answer is ended all the same
+        run(["scancel", "--me"], env=lab.environment(), timeout=10)
+    jobs = [member.process for member in find_members(lab.place) if not member.is_daemon]
+    psutil.wait_procs(jobs, timeout=_SECONDS_TO_END)
+
+
+def _remove(lab: Lab) -> None:
+    """End every process of the lab, however it came to be, and remove its files."""
+    members = find_members(lab.place)
+    end([member for member in members if member.is_daemon], grace=5)
+    while members := find_members(lab.place):
+        end(members, grace=0)
+    try:
+        shutil.rmtree(lab.place.folder)
+    except FileNotFoundError:
+        pass
+    except OSError as error:
+        raise ProgramFailed(f"the lab is down, but its folder {lab.place.folder} stays: {error}") from error
+    registry.forget(lab.name)

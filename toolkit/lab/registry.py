@@ -1,0 +1,108 @@
+"""Which labs there are: one small file each in the state folder, pointing at the lab's own folder."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from toolkit.lab.place import Place
+from toolkit.lab.plan import DEFAULT_NAME, LabPlan
+from toolkit.support.errors import WrongInput
+from toolkit.support.files import locked, write_atomically
+from toolkit.support.paths import state_folder
+from toolkit.support.text import did_you_mean
+
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
+
+@dataclass(frozen=True, slots=True)
+class Lab:
+    """A lab that was started. `host` matters where homes are shared: its processes are on that host only.
+
+    `port` is the controller's; the nodes listen on those that follow it.
+    """
+
+    plan: LabPlan
+    place: Place
+    host: str
+    port: int
+
+    @property
+    def name(self) -> str:
+        return self.plan.name
+
+    def environment(self) -> dict[str, str]:
+        """The variables with which plain sbatch, squeue and srun, and `module`, use this lab."""
+        variables = {"SLURM_CONF": str(self.place.slurm_conf)}
+        if self.place.modulefiles.is_dir():
+            others = os.environ.get("MODULEPATH", "").split(os.pathsep)
+            paths = [str(self.place.modulefiles), *others]
+            variables["MODULEPATH"] = os.pathsep.join(dict.fromkeys(path for path in paths if path))
+        return variables
+
+
+def _folder() -> Path:
+    return state_folder() / "labs"
+
+
+def lock(name: str) -> AbstractContextManager[None]:
+    """One `up` or `down` of a lab at a time."""
+    return locked(_folder() / f"{name}.lock")
+
+
+def save(lab: Lab) -> None:
+    """Write a lab down. Raises MissingOnHost or WrongInput where the state folder cannot be written."""
+    content = {"plan": asdict(lab.plan), "folder": str(lab.place.folder), "host": lab.host, "port": lab.port}
+    write_atomically(_folder() / f"{lab.name}.json", json.dumps(content, indent=2) + "\n", mode=0o600)
+
+
+def load(name: str) -> Lab | None:
+    """What is written of a lab; None where there is none. Raises WrongInput where the file is damaged."""
+    path = _folder() / f"{name}.json"
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        plan = LabPlan(**{**content["plan"], "real_gpus": tuple(content["plan"]["real_gpus"])})
+        lab = Lab(plan, Place(Path(content["folder"])), content["host"], content["port"])
+    except FileNotFoundError:
+        return None
+    except (ValueError, KeyError, TypeError) as error:
+        raise _damaged(path, str(error)) from error
+    # `down` removes that folder with all that is in it: it had better be a lab's.
+    if not lab.place.folder.name.startswith(f"ctk-{name}-"):
+        raise _damaged(path, f"{lab.place.folder} is no folder of a lab")
+    return lab
+
+
+def _damaged(path: Path, why: str) -> WrongInput:
+    return WrongInput(f"{path} is damaged: {why}", fix=f"Remove it: rm {path}", code="damaged-record")
+
+
+def find(name: str | None) -> Lab:
+    """The lab of that name; without a name the only lab there is. Raises WrongInput where that is none."""
+    known = names()
+    wanted = name or (known[0] if len(known) == 1 else DEFAULT_NAME)
+    lab = load(wanted)
+    if lab is not None:
+        return lab
+    if known:
+        raise WrongInput(
+            f"there is no lab {wanted!r}.{did_you_mean(wanted, known)} There are: {', '.join(known)}.",
+            fix=f"Name one: --name {known[0]}",
+            code="no-such-lab",
+        )
+    raise WrongInput("there is no lab", fix="Start one: ctk lab up", code="no-such-lab")
+
+
+def forget(name: str) -> None:
+    """Strike a lab off. Call it with the lock held: the lock's file goes too, and whoever waits for it notices."""
+    (_folder() / f"{name}.json").unlink(missing_ok=True)
+    (_folder() / f"{name}.lock").unlink(missing_ok=True)
+
+
+def names() -> list[str]:
+    """The names of all labs of this user, sorted."""
+    return sorted(path.stem for path in _folder().glob("*.json"))
