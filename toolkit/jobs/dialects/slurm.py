@@ -29,11 +29,10 @@ def script_text(job: Job, marker: str) -> str:
         keep_trailing_newline=True,
         autoescape=False,  # noqa: S701 - shell, not HTML; every word of a person's is quoted by toolkit.jobs.quoting
     )
-    number = "${SLURM_ARRAY_JOB_ID}_$SLURM_ARRAY_TASK_ID" if job.array else "$SLURM_JOB_ID"
     return templates.get_template("slurm.sbatch.j2").render(
         marker=marker,
         directives=_directives(job),
-        log=f"$SLURM_JOB_NAME-{number}.log",
+        number="${SLURM_ARRAY_JOB_ID}_$SLURM_ARRAY_TASK_ID" if job.array else "$SLURM_JOB_ID",
         image=quoted(job.image),
         environment=container_environment().items(),
         command=_command(job),

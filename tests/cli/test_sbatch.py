@@ -1,0 +1,117 @@
+"""`ctk sbatch` from its words to its file: what is written, what is said, and that bad input writes nothing."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from toolkit.cli.main import main
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with a training script and a sandbox-like image, which is where ctk runs."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("CTK_HOME", str(tmp_path / "ctk"))
+    (tmp_path / "train.py").touch()
+    (tmp_path / "trial.sif" / ".singularity.d").mkdir(parents=True)
+    return tmp_path
+
+
+def ctk(*words: str, monkeypatch: pytest.MonkeyPatch) -> int:
+    monkeypatch.setattr(sys, "argv", ["ctk", *words])
+    with pytest.raises(SystemExit) as end:
+        main()
+    assert isinstance(end.value.code, int)
+    return end.value.code
+
+
+def test_a_job_name_is_enough(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert ctk("sbatch", "--job-name", "x", monkeypatch=monkeypatch) == 0
+    text = (folder / "x.sbatch").read_text()
+    assert '"$runtime" exec' in text
+    assert '"$image" python train.py ||' in text
+    assert "image=./trial.sif" in text
+
+
+def test_a_recipe_of_that_name_gives_gpus_time_and_command(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ("sbatch", "-J", "keras-bert", "--image", "trial.sif", "--json")
+    assert ctk(*command, monkeypatch=monkeypatch) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert (document["schema"], document["gpus"], document["job_id"]) == ("ctk.script/1", "1", None)
+    assert document["command"] == ["python", "train.py"]
+    assert (folder / document["script"]).read_text() == document["text"]
+    assert "#SBATCH --time=04:00:00" in document["text"]
+
+
+def test_dry_run_prints_the_script_alone(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert ctk("sbatch", "-J", "x", "--dry-run", monkeypatch=monkeypatch) == 0
+    shown = capsys.readouterr()
+    assert shown.out.startswith("#!/bin/bash\n# Job x for Slurm")
+    assert shown.out.endswith('exit "$status"\n')
+    assert "no GPU" in shown.err
+    assert not (folder / "x.sbatch").exists()
+
+
+def test_options_after_the_dashes_are_the_command_s(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    words = ("sbatch", "-J", "x", "--gpus", "0", "--", "python", "train.py", "--gpus", "7", "--json")
+    assert ctk(*words, monkeypatch=monkeypatch) == 0
+    assert "python train.py --gpus 7 --json ||" in (folder / "x.sbatch").read_text()
+
+
+def test_submit_without_a_scheduler_names_the_practice_cluster(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("PATH", str(folder))
+    assert ctk("sbatch", "-J", "x", "--submit", monkeypatch=monkeypatch) == 3
+    assert "ctk lab up" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--time", "banana"),
+        ("--gpus", "-1"),
+        ("--gpus", "tesla"),
+        ("--nodes", "0"),
+        ("--nodes", "-2"),
+        ("--nodes", "two"),
+        ("--mem", "lots"),
+        ("--cpus-per-task", "0"),
+        ("--partition", "a b"),
+        ("--account", "a;b"),
+        ("--array", "9-0"),
+        ("--image", "missing.sif"),
+        ("--image", "train.py"),
+        ("--recipe", "keras-brt"),
+        ("--bind", "/a,/b"),
+        ("--env", "1X=2"),
+        ("--directive", "--output=x"),
+        ("--directive", "-p gpu"),
+        ("--output", "missing/x.sbatch"),
+        ("--job-name", "a\nb"),
+        ("--job-name", "a/b"),
+        ("--", ""),
+    ],
+)
+def test_bad_input_is_one_message_and_nothing_written(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], words: tuple[str, ...]
+) -> None:
+    before = sorted(path.name for path in folder.iterdir())
+    name = () if "--job-name" in words else ("--job-name", "x")
+    assert ctk("sbatch", *name, *words, monkeypatch=monkeypatch) == 2
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert shown.err.count("Error") == 1
+    assert "Traceback" not in shown.err
+    assert sorted(path.name for path in folder.iterdir()) == before

@@ -1,0 +1,163 @@
+"""Jobs made of the worst words there are, and the check that what runs is what was asked.
+
+`check_scripts` runs each script with an `apptainer` on PATH that writes down its argument list; `make test` has a
+small share with a fixed seed, `make soak` the large ones.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hypothesis import HealthCheck, given, seed, settings
+from hypothesis import strategies as st
+
+from toolkit.jobs.defaults import Request, complete
+from toolkit.jobs.scripts import make_script
+from toolkit.support.errors import WrongInput
+
+if TYPE_CHECKING:
+    from toolkit.jobs.model import Script
+
+ON_ONE_LINE = (
+    *("$(touch pwned)", "`touch pwned`", "$HOME", "${IFS}", "\\", "'", '"', "''", "it's", " ", "~/x", "$'x'", "$((1))"),
+    *(
+        "#SBATCH --x",
+        "#",
+        ";",
+        "&&",
+        "|",
+        ">x",
+        "<",
+        "*",
+        "?",
+        "[a]",
+        "{a,b}",
+        "!",
+        "--",
+        "-x",
+        "--nv",
+        "=",
+        "A=b",
+        "%",
+    ),
+    *("“quoted”", "‘it’", "日本語", "é", "\u00a0", "train.py", "0.1"),
+)
+CONTROLS = ("\n", "\r\n", "\t", "\u2028", "\x7f", "\x1b[31m", "\udce9")
+
+
+def _joined(fragments: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
+    return st.lists(fragments, max_size=5).map("".join)
+
+
+LINES = _joined(st.sampled_from(ON_ONE_LINE))
+WORDS = _joined(st.sampled_from(ON_ONE_LINE + CONTROLS) | st.text(max_size=3).filter(lambda text: "\0" not in text))
+COMMANDS = st.lists(WORDS, max_size=4).map(lambda rest: ("program", *rest))
+VARIABLES = st.sampled_from(["A", "PYTHONPATH", "_x1"])
+FILES = LINES.filter(lambda word: "/" not in word and word not in ("", ".", ".."))
+
+# Every value here can be used, so that the job must not be refused …
+GOOD = st.tuples(
+    st.sampled_from(["x", "keras-bert.lr-0.1", "_1"]),
+    FILES,
+    st.builds(
+        Request,
+        command=COMMANDS,
+        gpus=st.sampled_from([None, "0", "1", "tesla:2"]),
+        binds=st.lists(
+            st.sampled_from(["/my data:/data", "/$(touch pwned):/d:ro", "/it's", '/"`id`"']), max_size=2
+        ).map(tuple),
+        environment=st.lists(st.builds("{}={}".format, VARIABLES, LINES), max_size=2).map(tuple),
+        directives=st.sampled_from([(), ("--comment=two words # and more",), ("--comment=$(touch pwned)",)]),
+    ),
+)
+# … and here each may be anything: the job is refused, or runs as it was asked.
+ANYTHING = st.tuples(
+    st.just("x") | WORDS,
+    st.just("trial.sif") | WORDS.filter(lambda word: "/" not in word and word not in ("", ".", "..")),
+    st.builds(
+        Request,
+        command=COMMANDS | st.lists(WORDS, min_size=1, max_size=3).map(tuple),
+        gpus=st.none() | WORDS,
+        time=st.none() | WORDS,
+        binds=st.lists(WORDS, max_size=1).map(tuple),
+        environment=st.lists(st.builds("{}={}".format, VARIABLES | WORDS, WORDS), max_size=1).map(tuple),
+        directives=st.lists(WORDS.map(lambda word: f"--comment={word}"), max_size=1).map(tuple),
+    ),
+)
+
+_RECORDER = """#!/bin/sh
+printf '%s\\0' "$@" > "$RECORD"
+"""
+
+
+def check_scripts(folder: Path, *, count: int, seed_number: int) -> list[Script]:
+    """Try `count` jobs of either sort in `folder`; return the scripts of those that were not refused, and ran."""
+    (folder / "bin").mkdir()
+    recorder = folder / "bin" / "apptainer"
+    recorder.write_text(_RECORDER)
+    recorder.chmod(0o755)
+    ran: list[Script] = []
+    many = settings(max_examples=count, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+
+    @seed(seed_number)
+    @many
+    @given(GOOD)
+    def good(asked: tuple[str, str, Request]) -> None:
+        ran.append(runs_as_asked(*asked, folder))
+
+    @seed(seed_number)
+    @many
+    @given(ANYTHING)
+    def anything(asked: tuple[str, str, Request]) -> None:
+        with contextlib.suppress(WrongInput):
+            ran.append(runs_as_asked(*asked, folder))
+
+    good()
+    anything()
+    assert not (folder / "pwned").exists()
+    return ran
+
+
+def runs_as_asked(name: str, image: str, request: Request, folder: Path) -> Script:
+    """Run the job's script. Raises WrongInput where a value is refused."""
+    job = complete(request, name=name, image=Path(image), recipe=None, folder=folder, userns=False)
+    script = make_script(job, folder / "x.sbatch")
+    assert what_runs(script, folder) == what_was_asked(image, request)
+    return script
+
+
+def what_was_asked(image: str, request: Request) -> list[str]:
+    """The argument list that the runtime has to get, put together from the request and nothing else."""
+    gpu = ["--nv"] if request.gpus not in (None, "0") else []
+    binds = [word for bind in dict.fromkeys(request.binds) for word in ("--bind", bind)]
+    variables = ["env", *request.environment] if request.environment else []
+    return ["exec", *gpu, *binds, f"./{image}", *variables, *request.command]
+
+
+def what_runs(script: Script, folder: Path) -> list[str]:
+    """Run `script` as Slurm would, and return the argument list that the runtime got."""
+    job = script.job
+    lines = script.text.encode("utf-8").splitlines()
+    head = [line for line in lines[: lines.index(b"set -euo pipefail")] if line.startswith(b"#SBATCH")]
+    asked_for = [job.gpus is not None and job.gpus.count > 0, job.time is not None, *[True for _ in job.directives]]
+    assert len(head) == 3 + sum(asked_for)
+    script.path.write_text(script.text, encoding="utf-8")
+    image = folder / job.image
+    image.touch()
+    record = folder / "record"
+    record.unlink(missing_ok=True)
+    environment = {
+        "PATH": f"{folder / 'bin'}:{os.environ['PATH']}",
+        "RECORD": str(record),
+        "SLURM_JOB_ID": "7",
+        "SLURM_JOB_NAME": job.name,
+        "SLURM_SUBMIT_DIR": str(folder),
+    }
+    done = subprocess.run(["bash", script.path], cwd=folder, env=environment, capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr
+    image.unlink()
+    return [os.fsdecode(word) for word in record.read_bytes().split(b"\0")[:-1]]

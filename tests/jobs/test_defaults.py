@@ -1,0 +1,100 @@
+"""The command line first, then the recipe, then what the folder holds, else a question."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from toolkit.jobs.defaults import Request, choose_image, complete
+from toolkit.jobs.model import Gpus, Job
+from toolkit.recipes.model import Base, JobDefaults, Recipe
+from toolkit.support.errors import WrongInput
+
+DEFAULTS = JobDefaults(command=("python", "main.py"), gpus=1, time="4:00:00", mem="8G", nodes=2, binds=("/data",))
+
+
+def recipe(job: JobDefaults = DEFAULTS, name: str = "mine") -> Recipe:
+    return Recipe(name=name, path=Path("defs/mine.toml"), base=Base("b", "docker", "b:1"), job=job)
+
+
+def job_of(request: Request, folder: Path, of: Recipe | None = None, image: str = "trial.sif") -> Job:
+    return complete(request, name="x", image=Path(image), recipe=of, folder=folder, userns=False)
+
+
+def test_the_recipe_fills_in_what_the_command_line_leaves_open(tmp_path: Path) -> None:
+    job = job_of(Request(time="30", binds=("/scratch", "/data")), tmp_path, recipe())
+    assert (job.command, job.gpus, job.mem, job.nodes) == (("python", "main.py"), Gpus(1), "8G", 2)
+    assert job.time == 1800
+    assert job.binds == ("/scratch", "/data")
+
+
+def test_no_gpus_on_purpose_beats_the_recipe(tmp_path: Path) -> None:
+    assert job_of(Request(gpus="0"), tmp_path, recipe()).gpus == Gpus(0)
+
+
+def test_a_site_s_own_way_of_asking_for_gpus_replaces_the_recipe_s_number(tmp_path: Path) -> None:
+    job = job_of(Request(directives=("--gres=gpu:tesla:1",)), tmp_path, recipe())
+    assert job.gpus is None
+    assert job.uses_gpu
+
+
+def test_without_a_recipe_train_py_is_the_command(tmp_path: Path) -> None:
+    with pytest.raises(WrongInput, match="what is the job to run"):
+        job_of(Request(), tmp_path)
+    (tmp_path / "train.py").touch()
+    assert job_of(Request(), tmp_path).command == ("python", "train.py")
+
+
+@pytest.mark.parametrize(
+    ("wrong", "where"),
+    [
+        (JobDefaults(command=("true",), time="banana"), "defs/mine.toml: job.time"),
+        (JobDefaults(command=("true",), gpus="many"), "defs/mine.toml: job.gpus"),
+        (JobDefaults(command=("true",), binds=("a,b",)), "defs/mine.toml: job.binds"),
+    ],
+)
+def test_a_recipe_s_wrong_value_is_named_with_its_file_and_key(tmp_path: Path, wrong: JobDefaults, where: str) -> None:
+    with pytest.raises(WrongInput) as refusal:
+        job_of(Request(), tmp_path, recipe(wrong))
+    assert refusal.value.message.startswith(where)
+
+
+@pytest.mark.parametrize(
+    ("given", "written"),
+    [
+        ("trial.sif", "./trial.sif"),
+        ("-x.sif", "./-x.sif"),
+        ("docker:x.sif", "./docker:x.sif"),
+        ("images/./a b.sif", "./images/a b.sif"),
+        ("/apps/trial.sif", "/apps/trial.sif"),
+    ],
+)
+def test_an_image_is_written_so_that_the_runtime_takes_it_for_a_file(tmp_path: Path, given: str, written: str) -> None:
+    assert job_of(Request(command=("true",)), tmp_path, image=given).image == written
+
+
+def test_an_image_outside_is_written_as_an_absolute_path(tmp_path: Path) -> None:
+    job = job_of(Request(command=("true",)), tmp_path / "job", image="../trial.sif")
+    assert job.image == f"{tmp_path}/trial.sif"
+
+
+def test_the_image_is_the_recipe_s_and_no_other(tmp_path: Path) -> None:
+    (tmp_path / "other.sif").touch()
+    with pytest.raises(WrongInput) as refusal:
+        choose_image(None, "mine", recipe(), tmp_path)
+    assert "ctk build mine" in (refusal.value.fix or "")
+    (tmp_path / "mine.sif").touch()
+    assert choose_image(None, "x", recipe(), tmp_path) == tmp_path / "mine.sif"
+    assert choose_image(Path("given.sif"), "mine", recipe(), tmp_path) == Path("given.sif")
+
+
+def test_without_a_recipe_the_image_is_the_only_one_or_the_one_of_that_name(tmp_path: Path) -> None:
+    with pytest.raises(WrongInput, match="no image is here"):
+        choose_image(None, "x", None, tmp_path)
+    (tmp_path / "a.sif").touch()
+    assert choose_image(None, "x", None, tmp_path) == tmp_path / "a.sif"
+    (tmp_path / "b.sif").touch()
+    with pytest.raises(WrongInput, match=r"a\.sif, b\.sif"):
+        choose_image(None, "x", None, tmp_path)
+    assert choose_image(None, "b", None, tmp_path) == tmp_path / "b.sif"

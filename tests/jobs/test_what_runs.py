@@ -1,0 +1,161 @@
+"""What a job's script really does, run by bash: the asked words reach the runtime, and bad places are noticed."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.jobs.adversary import WORDS, check_scripts
+from toolkit.jobs.dialects.slurm import script_text
+from toolkit.jobs.model import Job
+from toolkit.jobs.quoting import quoted
+
+
+def test_what_runs_is_what_was_asked(tmp_path: Path) -> None:
+    ran = check_scripts(tmp_path, count=100, seed_number=1)
+    assert len(ran) >= 100, "the good ones alone are a hundred"
+
+
+@given(st.lists(WORDS, max_size=20))
+def test_bash_reads_each_word_back(words: list[str]) -> None:
+    script = "printf '%s\\0' " + " ".join(map(quoted, words))
+    done = subprocess.run(["bash", "-c", script], capture_output=True, check=True)
+    assert [os.fsdecode(word) for word in done.stdout.split(b"\0")[:-1]] == (words or [""])
+
+
+JOB = Job("x", "./trial.sif", ("program", "word"))
+
+
+class Ground:
+    """A folder with a script, an image and a runtime that prints what it was told."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        (folder / "bin").mkdir()
+        self.runtime("apptainer", "echo ran $*; exit 7")
+        (folder / "trial.sif").touch()
+        (folder / "x.sbatch").write_text(script_text(JOB, ""))
+
+    def runtime(self, name: str, body: str) -> None:
+        path = self.folder / "bin" / name
+        path.write_text(f"#!/bin/sh\n{body}\n")
+        path.chmod(0o755)
+
+    def only_own_programs(self) -> None:
+        """Fill the folder of programs with what the script needs, so that PATH can be that folder alone."""
+        for name in ("bash", "date", "mkdir", "mv", "stat", "cat"):
+            (self.folder / "bin" / name).symlink_to(f"/usr/bin/{name}" if name == "stat" else f"/bin/{name}")
+
+    def run(
+        self, *, log: str | None = "x-7.log", cwd: Path | None = None, **more: str
+    ) -> subprocess.CompletedProcess[str]:
+        """Run the script as job 7; standard output goes to `log` in the folder, opened as Slurm opens it."""
+        environment = {
+            "PATH": f"{self.folder / 'bin'}:/usr/bin:/bin",
+            "SLURM_JOB_ID": "7",
+            "SLURM_JOB_NAME": "x",
+            "SLURM_SUBMIT_DIR": str(self.folder),
+            **more,
+        }
+        command = ["bash", str(self.folder / "x.sbatch")]
+        where = cwd or self.folder
+        if log is None:
+            return subprocess.run(command, cwd=where, env=environment, capture_output=True, text=True, check=False)
+        with (where / log).open("a") as file:
+            done = subprocess.run(command, cwd=where, env=environment, stdout=file, stderr=file, text=True, check=False)
+            file.write("*** Slurm's last words ***\n")
+        return done
+
+
+@pytest.fixture
+def ground(tmp_path: Path) -> Ground:
+    return Ground(tmp_path)
+
+
+def test_the_log_moves_to_logs_with_what_slurm_says_later(ground: Ground) -> None:
+    done = ground.run()
+    text = (ground.folder / "logs" / "x-7.log").read_text()
+    assert done.returncode == 7
+    assert "ran exec ./trial.sif program word" in text
+    assert "ended with status 7" in text
+    assert text.endswith("Slurm's last words ***\n")
+    assert not (ground.folder / "x-7.log").exists()
+
+
+def test_a_second_run_of_the_same_job_follows_the_first_in_the_log(ground: Ground) -> None:
+    ground.run()
+    ground.run(SLURM_RESTART_COUNT="1")
+    text = (ground.folder / "logs" / "x-7.log").read_text()
+    assert text.index("run 1") < text.index("Slurm's last words") < text.index("run 2")
+    assert text.count("Slurm's last words") == 2
+
+
+def test_logs_on_another_file_system_gets_a_link(ground: Ground) -> None:
+    elsewhere = Path("/dev/shm") / f"ctk-test-{os.getpid()}"
+    assert ground.folder.stat().st_dev != Path("/dev/shm").stat().st_dev
+    elsewhere.mkdir()
+    try:
+        (ground.folder / "logs").symlink_to(elsewhere)
+        ground.run()
+        assert (ground.folder / "logs" / "x-7.log").read_text().endswith("Slurm's last words ***\n")
+    finally:
+        subprocess.run(["rm", "-rf", str(elsewhere)], check=True)
+
+
+def test_where_logs_cannot_be_made_the_job_still_runs(ground: Ground) -> None:
+    (ground.folder / "logs").write_text("a file of the person's own")
+    done = ground.run()
+    text = (ground.folder / "x-7.log").read_text()
+    assert done.returncode == 7
+    assert f"the log stays at {ground.folder}/x-7.log" in text
+    assert (ground.folder / "logs").read_text() == "a file of the person's own"
+
+
+def test_another_output_given_to_sbatch_is_left_alone(ground: Ground) -> None:
+    assert ground.run(log="mine.txt").returncode == 7
+    assert "ran exec" in (ground.folder / "mine.txt").read_text()
+    assert not (ground.folder / "logs").exists()
+
+
+def test_a_job_in_the_wrong_folder_fails_loudly(ground: Ground, tmp_path_factory: pytest.TempPathFactory) -> None:
+    done = ground.run(log=None, cwd=tmp_path_factory.mktemp("elsewhere"))
+    assert done.returncode == 1
+    assert f"should run in {ground.folder}" in done.stderr
+    assert "ran" not in done.stdout
+
+
+def test_run_by_hand_it_says_what_it_is(ground: Ground) -> None:
+    done = ground.run(log=None, SLURM_JOB_ID="")
+    assert done.returncode == 2
+    assert "Submit it: sbatch" in done.stderr
+
+
+def test_a_missing_image_and_a_missing_runtime_are_named(ground: Ground) -> None:
+    (ground.folder / "trial.sif").unlink()
+    done = ground.run(log=None)
+    assert (done.returncode, "there is no image ./trial.sif" in done.stderr) == (1, True)
+    (ground.folder / "bin" / "apptainer").unlink()
+    ground.only_own_programs()
+    done = ground.run(log=None, PATH=str(ground.folder / "bin"))
+    assert (done.returncode, "neither apptainer nor singularity" in done.stderr) == (127, True)
+
+
+def test_singularity_serves_as_well_and_so_does_a_module(ground: Ground) -> None:
+    (ground.folder / "bin" / "apptainer").unlink()
+    ground.only_own_programs()
+    path = str(ground.folder / "bin")
+    # A module command is a function that comes through the environment, as sites export it, and is careless of set -u.
+    module = '() { echo "$NOT_SET"; if [ "$2" = singularity ]; then PATH=$PATH:$HIDDEN; else return 1; fi; }'
+    hidden = ground.folder / "hidden"
+    hidden.mkdir()
+    ground.runtime("singularity", "echo singularity $*")
+    (ground.folder / "bin" / "singularity").rename(hidden / "singularity")
+    with_module = {"BASH_FUNC_module%%": module, "HIDDEN": str(hidden)}
+    assert "singularity exec" in ground.run(log=None, PATH=path, **with_module).stdout
+    (hidden / "singularity").rename(ground.folder / "bin" / "singularity")
+    assert "singularity exec" in ground.run(log=None, PATH=path).stdout
