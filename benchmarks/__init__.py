@@ -1,0 +1,1 @@
+"""ctk beside its peers, measured on one machine in one run: `make bench`."""

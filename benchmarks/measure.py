@@ -1,0 +1,80 @@
+"""Fair timing: each program in a virtual environment of its own, their runs interleaved, medians compared."""
+
+from __future__ import annotations
+
+import os
+import statistics
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+CHECKOUT = Path(__file__).resolve().parent.parent
+
+
+@dataclass(frozen=True, slots=True)
+class Times:
+    """The wall times of one command, in seconds."""
+
+    seconds: tuple[float, ...]
+
+    @property
+    def median(self) -> float:
+        return statistics.median(self.seconds)
+
+    @property
+    def fastest(self) -> float:
+        return min(self.seconds)
+
+
+def cache_folder() -> Path:
+    """Where benchmarks keep what is slow to make; may be deleted at any time."""
+    folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "ctk-bench"
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def environment_of(*requirements: str) -> Path:
+    """The `bin` folder of a virtual environment that holds these and nothing else; made once, then found again."""
+    folder = cache_folder() / "+".join(requirements)
+    done = folder / "complete"
+    if not done.exists():
+        _pip_install(folder, *requirements)
+        done.touch()
+    return folder / "bin"
+
+
+def environment_of_ctk() -> Path:
+    """The `bin` folder of a virtual environment with this checkout, installed as a wheel: as users have it."""
+    folder = cache_folder() / "ctk"
+    _pip_install(folder, str(CHECKOUT))
+    return folder / "bin"
+
+
+def _pip_install(folder: Path, *requirements: str) -> None:
+    if not (folder / "bin" / "pip").exists():
+        subprocess.run([sys.executable, "-m", "venv", folder], check=True)
+    pip = [folder / "bin" / "pip", "--disable-pip-version-check", "--quiet", "install"]
+    subprocess.run([*pip, *requirements], check=True)
+
+
+def interleaved(commands: Mapping[str, Sequence[str | Path]], *, rounds: int = 21) -> dict[str, Times]:
+    """Run all commands in turn, `rounds` times, each round beginning with another one, after a round that warms up.
+
+    What else the machine does then slows all of them alike. Raises CalledProcessError where a command fails.
+    """
+    names = list(commands)
+    seconds: dict[str, list[float]] = {name: [] for name in names}
+    for number in range(-1, rounds):
+        first = number % len(names)
+        for name in names[first:] + names[:first]:
+            started = time.perf_counter()
+            subprocess.run(commands[name], check=True, stdin=subprocess.DEVNULL, capture_output=True)
+            if number >= 0:
+                seconds[name].append(time.perf_counter() - started)
+    return {name: Times(tuple(values)) for name, values in seconds.items()}
