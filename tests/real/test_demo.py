@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import shutil
 import time
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tests.real.conftest import CHECKOUT, Person
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def test_the_demo_ends_with_the_log_of_a_job_and_is_quick_the_second_time(ordinary_user: Person, ground: Path) -> None:
