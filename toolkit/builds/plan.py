@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,6 +13,7 @@ from toolkit.definitions.definition import Definition, define, define_copy
 from toolkit.recipes.references import base_from_reference, resolve_base
 from toolkit.support.errors import MissingOnHost, WrongInput
 from toolkit.support.files import free_space, size_in_words
+from toolkit.support.text import one_line
 
 if TYPE_CHECKING:
     from toolkit.recipes.catalogue import Catalogue
@@ -67,7 +69,7 @@ def plan_build(
         definition = define_copy(own_base)
     else:
         source = str(Path(target.text).absolute())
-    final = (output or Path(target.name + ("" if sandbox else ".sif"))).absolute()
+    final = _final(output or Path(target.name + ("" if sandbox else ".sif")))
     plan = BuildPlan(
         target=target,
         output=final,
@@ -75,37 +77,43 @@ def plan_build(
         record=Record(target.identity, own_base.name if own_base and target.kind is Kind.RECIPE else None),
         definition=definition,
         source=source,
-        base_size=_size_of_local(own_base, target),
+        base_size=_size_of_local(own_base),
     )
     _check_output(plan, force=force)
     return plan
 
 
-def _size_of_local(base: Base | None, target: Target) -> int:
-    local = Path(target.text) if target.kind is Kind.SANDBOX else None
-    if base is not None and base.bootstrap in ("localimage", "docker-archive"):
-        local = Path(base.reference)
-    if local is None:
+def _final(output: Path) -> Path:
+    """Where the image is to stand: where a link of that name leads, since people keep images on scratch that way."""
+    final = Path(one_line(str(output), "the output")).absolute()
+    return Path(os.path.realpath(final)) if final.is_symlink() else final
+
+
+def _size_of_local(base: Base | None) -> int:
+    """Octets of the local file that is built from, unpacked; 0 for what a registry or a folder holds."""
+    if base is None or base.bootstrap not in ("localimage", "docker-archive"):
         return 0
-    if local.is_file():
-        return local.stat().st_size * _UNPACKED
-    return 0
+    local = Path(base.reference)
+    return local.stat().st_size * _UNPACKED if local.is_file() else 0
 
 
 def _check_output(plan: BuildPlan, *, force: bool) -> None:
     final = plan.output
+    if not final.name:
+        raise WrongInput("/ cannot be replaced by an image", fix="Give -o the name of a file or of a new folder.")
     if not final.parent.is_dir():
         raise WrongInput(f"there is no folder {final.parent} to write {final.name} into")
-    if plan.target.kind is Kind.SANDBOX and final == Path(plan.source):
-        raise WrongInput(f"{final} is the sandbox itself", fix="Name the new image with -o NAME.sif.")
+    if plan.target.kind is Kind.SANDBOX and final.resolve().is_relative_to(Path(plan.source).resolve()):
+        raise WrongInput(f"{final} is in the sandbox itself", fix="Name the new image with -o ../NAME.sif.")
     if final.is_dir() and not plan.sandbox:
         raise WrongInput(f"{final} is a folder", fix="Give -o the name of a file, or ask for a folder with --sandbox.")
+    # --force too stops here: a slip such as `-o .` must not cost a person's folder.
+    if final.is_dir() and not (final / ".singularity.d").is_dir() and any(final.iterdir()):
+        raise WrongInput(f"{final} is a folder with other things in it", fix="Choose another name with -o.")
     if plan.log.exists() and not force and not _first_line(plan.log).startswith(LOG_MARK):
         raise WrongInput(f"{plan.log} exists and is not a log of ctk's", fix="Move it away, or use --force.")
     if not final.exists() or force:
         return
-    if final.is_dir() and not (final / ".singularity.d").is_dir() and any(final.iterdir()):
-        raise WrongInput(f"{final} is a folder with other things in it", fix="Choose another name with -o.")
     record = read_record(final)
     if record is None:
         raise WrongInput(f"{final} exists and was not built by ctk", fix="Choose another name with -o, or use --force.")

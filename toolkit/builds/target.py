@@ -43,7 +43,7 @@ class Target:
 
 
 def parse_target(text: str) -> Target:
-    """Ends in `.def`: that file. Has a scheme: that image. Contains `/`: a sandbox folder. Else a recipe.
+    """Has a scheme: that image. Ends in `.def`: that file. Contains `/`: a sandbox folder. Else a recipe.
 
     Raises WrongInput where what is named is not there, or is a Dockerfile.
     """
@@ -51,7 +51,9 @@ def parse_target(text: str) -> Target:
     if not text:
         raise WrongInput("the target is empty", fix="Name a recipe; `ctk list` shows them.")
     path = Path(text)
-    if "dockerfile" in path.name.lower():
+    if has_scheme(text):
+        return Target(Kind.REFERENCE, text)
+    if any(name in path.name.lower() for name in ("dockerfile", "containerfile")):
         raise WrongInput(
             f"ctk does not convert Dockerfiles ({text}): let podman or buildah build it, then start from its image",
             fix="podman build -t image -f FILE . && podman save --format docker-archive -o image.tar image\n"
@@ -62,11 +64,11 @@ def parse_target(text: str) -> Target:
         if not path.is_file():
             raise WrongInput(f"there is no definition {text}")
         return Target(Kind.DEFINITION, text)
-    if has_scheme(text):
-        return Target(Kind.REFERENCE, text)
     if "://" in text:
         raise WrongInput(f"{text}: ctk builds from docker://, docker-archive: and oci:, not from this scheme")
     if "/" in text:
+        if path.suffix == ".toml":
+            raise WrongInput(f"{text}: a recipe is named without its folder and ending", fix=f"ctk build {path.stem}")
         if not path.is_dir():
             raise WrongInput(f"there is no sandbox folder {text}")
         if not (path / ".singularity.d").is_dir():

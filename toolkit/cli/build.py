@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from toolkit.cli.completion import complete_base, complete_recipe
-from toolkit.cli.output import console, print_json, say, suggest
+from toolkit.cli.output import console, print_json, print_text, say, suggest
 from toolkit.support.errors import WrongInput
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ def _print_plan(plan: BuildPlan, commands: list[str], *, json: bool) -> None:
         print_json("ctk.build-plan/1", {"output": str(plan.output), "commands": commands, "definition": text})
         return
     for command in commands:
-        say(command)
+        print_text(command)
 
 
 def _print_built(plan: BuildPlan, built: Built, *, json: bool) -> None:

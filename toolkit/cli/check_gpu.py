@@ -13,9 +13,10 @@ from toolkit.cli.output import print_findings, print_json, say, suggest
 _WORDS = {
     "gpu-visible": ("The GPU is visible from inside {image}.", "bold green"),
     "gpu-not-visible": ("The GPU is not visible from inside {image}.", "bold red"),
+    "not-known": ("Whether the GPU is visible from inside {image} is not known.", "bold yellow"),
     "no-gpu-on-host": ("There is no GPU on this host, so that {image} could not show one.", "bold yellow"),
 }
-_STATUS = {"gpu-visible": 0, "gpu-not-visible": 1, "no-gpu-on-host": 3}
+_STATUS = {"gpu-visible": 0, "gpu-not-visible": 1, "not-known": 1, "no-gpu-on-host": 3}
 
 
 def check_gpu(
@@ -29,7 +30,8 @@ def check_gpu(
 
         ctk check-gpu trial.sif
 
-    Exit status 0: the GPU is visible. 1: it is not, and the reason is given. 3: this host has none.
+    Exit status 0: the GPU is visible. 1: it is not, or that cannot be known, and the reason is given. 3: this host has
+    no GPU.
     """
     from toolkit.gpu.diagnosis import diagnose
     from toolkit.gpu.host import host_gpu

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from toolkit.cli.completion import complete_base, complete_recipe
-from toolkit.cli.output import print_json
+from toolkit.cli.output import print_json, print_text
 
 
 def definition(
@@ -42,4 +42,4 @@ def definition(
     if json:
         print_json("ctk.definition/1", {"name": made.name, "definition": made.text})
     else:
-        print(made.text, end="")
+        print_text(made.text)

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from toolkit.cli.output import print_json, print_table, say
+from toolkit.cli.output import print_json, print_table, print_text
 
 
 def inspect(
@@ -36,11 +36,11 @@ def inspect(
     site = load_site()
     said = ask(find_runtime(site), image, work_area(site))
     record = read_record(image)
-    if definition:
-        say(said.definition)
-    elif json:
+    if json:
         document = {**asdict(said), "labels": dict(said.labels), "record": asdict(record) if record else None}
         print_json("ctk.inspect/1", {"image": str(image), **document})
+    elif definition:
+        print_text(said.definition)
     else:
         made = [("built by", f"ctk {record.ctk}"), ("from", record.target)] if record else []
         print_table(("what", "value"), [*made, *said.labels])

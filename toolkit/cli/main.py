@@ -14,7 +14,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from toolkit import __version__
-from toolkit.support.errors import CtkError
+from toolkit.support.errors import CtkError, WrongInput, from_os_error
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -86,12 +86,25 @@ def help_text(docstring: str) -> str:
     )
 
 
+class _NoReader(Exception):  # noqa: N818
+    """Whoever read our output has gone: `ctk list | head -1`."""
+
+
 class _Ctk(TyperGroup):
     """`ctk` itself."""
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
         self.commands = {entry.name: _Deferred(entry) for entry in COMMANDS}
+
+    def invoke(self, context: Any) -> Any:
+        try:
+            return super().invoke(context)
+        except KeyboardInterrupt:  # Typer makes exit status 130 of it, without a word
+            print("Interrupted.", file=sys.stderr)
+            raise
+        except BrokenPipeError as error:  # of which Typer would make exit status 1, "the answer is no"
+            raise _NoReader from error
 
 
 app = typer.Typer(
@@ -135,20 +148,54 @@ def _interrupt(_number: int, _frame: object) -> None:
 
 def main() -> None:
     """Run `ctk` and end this process with the exit status that `toolkit.support.errors` documents."""
-    # A scheduler or a closed terminal ends us as Ctrl-C does: what was begun is cleaned up.
-    signal.signal(signal.SIGTERM, _interrupt)
-    signal.signal(signal.SIGHUP, _interrupt)
+    # A scheduler or a closed terminal ends us as Ctrl-C does: what was begun is cleaned up. Under nohup a closed
+    # terminal means nothing.
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, _interrupt)
+    # A terminal of another encoding than UTF-8 shows \u2713 for ✓; no character is worth a traceback.
+    sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     arguments = _global_trace_first(sys.argv[1:])
     try:
-        app(args=arguments, prog_name="ctk")
-    except CtkError as error:
-        from toolkit.cli.output import show_error
+        status = _run(arguments)
+        sys.stdout.flush()
+    except (_NoReader, BrokenPipeError):
+        # Nothing more can be said there, by the interpreter at its end either. A shell calls this status SIGPIPE's.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        status = 128 + signal.SIGPIPE
+    except KeyboardInterrupt:  # while ctk itself was being loaded
+        status = 130
+    sys.exit(status)
 
-        show_error(error, json="--json" in _own_options(arguments))
-        sys.exit(error.exit_status)
-    except KeyboardInterrupt:
-        print("Interrupted.", file=sys.stderr)
-        sys.exit(130)
+
+def _run(arguments: list[str]) -> int:
+    """Run the command and return its exit status; print what went wrong, in words or, with --json, as a document."""
+    problem: CtkError
+    try:
+        return app(args=arguments, prog_name="ctk", standalone_mode=False) or 0
+    except CtkError as error:
+        problem = error
+    except typer.TyperException as error:
+        if type(error).__name__ == "NoArgsIsHelpError":  # `ctk lab`: its message is the help
+            print(error.format_message(), file=sys.stderr)
+            return 2
+        problem = _usage_error(error)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        problem = from_os_error(error)
+    from toolkit.cli.output import show_error
+
+    show_error(problem, json="--json" in _own_options(arguments))
+    return problem.exit_status
+
+
+def _usage_error(error: typer.TyperException) -> CtkError:
+    """Typer's complaint about the arguments, in ctk's own form."""
+    context: typer.Context | None = getattr(error, "ctx", None)
+    command = context.command_path if context is not None else "ctk"
+    message = " ".join(error.format_message().split()).rstrip(".")
+    return WrongInput(message, fix=f"`{command} --help` shows what it takes.", code="wrong-usage")
 
 
 def _own_options(arguments: list[str]) -> list[str]:

@@ -28,7 +28,7 @@ def console(*, stderr: bool = False) -> Console:
     stream = sys.stderr if stderr else sys.stdout
     # A pipe has no width: nothing there may be wrapped or cut.
     width = None if stream.isatty() else 10_000
-    return Console(stderr=stderr, highlight=False, soft_wrap=not stream.isatty(), width=width)
+    return Console(stderr=stderr, highlight=False, emoji=False, soft_wrap=not stream.isatty(), width=width)
 
 
 def say(text: str = "", *, style: str | None = None, stderr: bool = False) -> None:
@@ -41,9 +41,18 @@ def say(text: str = "", *, style: str | None = None, stderr: bool = False) -> No
 
 
 def print_json(schema: str, document: dict[str, Any], findings: Iterable[Finding] = ()) -> None:
-    """Print the one JSON document of a command: `schema` first, then `document`, then the findings."""
+    """Print the one JSON document of a command: `schema` first, then `document`, then the findings.
+
+    It is plain ASCII, so that it is valid whatever the terminal's encoding and whatever bytes a file name has.
+    """
     whole = {"schema": schema, **document, "findings": [finding.as_json() for finding in findings]}
-    print(_json.dumps(whole, indent=2, ensure_ascii=False))
+    print(_json.dumps(whole, indent=2))
+
+
+def print_text(text: str) -> None:
+    """Print a text for a file or a shell, as it is: UTF-8, nothing wrapped, nothing added but a last line's end."""
+    sys.stdout.reconfigure(encoding="utf-8")  # type: ignore[union-attr]
+    print(text, end="" if text.endswith("\n") else "\n")
 
 
 def print_findings(findings: Iterable[Finding], *, stderr: bool = False) -> None:
@@ -76,7 +85,7 @@ def suggest(*commands: str) -> None:
     """End a command, on a terminal, with the real next command."""
     if sys.stdout.isatty():
         for command in commands:
-            console().print(f"Next: {command}", style="cyan", markup=False)
+            console().print(f"Next: {command}", style="cyan", markup=False, soft_wrap=True)
 
 
 def show_error(error: CtkError, *, json: bool = False) -> None:

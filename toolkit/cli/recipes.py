@@ -22,7 +22,7 @@ def list_recipes(json: _Json = False) -> None:
     catalogue = Catalogue.here()
     bases = catalogue.bases()
     recipes = [catalogue.recipe(name, bases=bases) for name in catalogue.paths()]
-    whose = {recipe.name: "own" if recipe.path.parent == catalogue.own else "shipped" for recipe in recipes}
+    whose = {recipe.name: "own" if catalogue.is_own(recipe.path) else "shipped" for recipe in recipes}
     if json:
         rows = [
             {

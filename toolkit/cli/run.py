@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from toolkit.cli.output import print_findings, say
+from toolkit.cli.output import print_findings, print_text
 from toolkit.support.errors import WrongInput
 
 
@@ -46,7 +46,7 @@ def run(
     argv = find_runtime(load_site()).exec(image, command, gpu=host_gpu().present, binds=binds)
     environment = container_environment()
     if dry_run:
-        say(command_line(argv, environment))
+        print_text(command_line(argv, environment))
         return
     print_findings(hidden_links(Path.cwd(), binds), stderr=True)
     raise typer.Exit(attach(argv, env=environment))

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from toolkit import __version__
-from toolkit.definitions.quoting import header_value, script, shell_word
+from toolkit.definitions.quoting import file_path, header_value, script, shell_word
 from toolkit.support.errors import WrongInput
 from toolkit.support.paths import shipped
 
@@ -79,10 +79,4 @@ def _header(base: Base, mirror: str | None) -> list[tuple[str, str]]:
 
 
 def _file_line(copy: FileCopy) -> str:
-    """`SOURCE TARGET` as %files wants it: blanks inside double quotes, and no way to quote a quote or a wildcard."""
-    words = []
-    for path in (str(copy.source), copy.target):
-        if set(header_value(path, "a path in [[files]]")) & set("\"'*?[]{}\\#"):
-            raise WrongInput(f"%files cannot copy a path with quotes, braces or wildcards in it: {path!r}")
-        words.append(f'"{path}"' if " " in path else path)
-    return " ".join(words)
+    return " ".join(file_path(path, "a path in [[files]]") for path in (str(copy.source), copy.target))

@@ -8,6 +8,14 @@ import shlex
 from toolkit.support.errors import WrongInput
 from toolkit.support.text import one_line
 
+# How apptainer takes a definition apart (pkg/build/types/parser/deffile.go, internal/pkg/build/args/reader.go).
+_MEANT_FOR_THE_RUNTIME = (
+    (re.compile(r"^\s*%"), "begins with %, which would open a section of the definition"),
+    (re.compile(r"^bootstrap:", re.IGNORECASE), "begins with bootstrap:, which would open a stage of the definition"),
+    (re.compile(r"\{\{"), "holds {{, which the runtime reads as a build argument"),
+)
+_HARMLESS = re.compile(r"[A-Za-z0-9 /._+,:=@%~^-]")
+
 
 def shell_word(value: str, what: str) -> str:
     """`value` as one word of shell that the definition's own reader leaves alone.
@@ -20,30 +28,41 @@ def shell_word(value: str, what: str) -> str:
 
 
 def header_value(value: str, what: str) -> str:
-    """`value` as it may stand after `From:` and the like: one line, no braces for build arguments, no blanks around."""
-    if one_line(value, what) != value.strip() or "{{" in value or not value:
+    """`value` as it may stand after `From:` and the like; the header of a definition knows no quotes.
+
+    Apptainer cuts a header line at `#`, takes the next one for its continuation after a backslash, and trims blanks
+    (pkg/build/types/parser/deffile.go). Raises WrongInput where that, or a build argument, would change the value.
+    """
+    if one_line(value, what) != value.strip() or not value or "{{" in value or "#" in value or value.endswith("\\"):
         raise WrongInput(f"{what} cannot stand in a definition: {value!r}")
     return value
+
+
+def file_path(value: str, what: str) -> str:
+    """`value` as a path in `%files`: in double quotes where it holds a blank.
+
+    Apptainer expands the path as a shell would (internal/pkg/build/files/files.go), `$`, backquotes and wildcards
+    included, and nothing quotes them; so of ASCII only what no shell minds is let through. Raises WrongInput.
+    """
+    header_value(value, what)
+    bad = sorted({character for character in value if character.isascii() and not _HARMLESS.fullmatch(character)})
+    if bad:
+        raise WrongInput(f"{what} holds {' '.join(bad)}, which %files would not take as it is: {value!r}")
+    return f'"{value}"' if " " in value else value
 
 
 def script(text: str, what: str) -> str:
     """A person's own shell script as it may stand in `%post`.
 
-    A line that begins with `%` would open a section of the definition, and `{{` a build argument; both are refused,
-    since no quoting can be right in every place of a script.
+    A line that begins with `%` would open a section of the definition, one that begins with `bootstrap:` a stage, and
+    `{{` a build argument; all are refused, since no quoting can be right in every place of a script.
     """
-    for number, line in enumerate(text.splitlines(), 1):
-        if line.lstrip().startswith("%"):
-            raise WrongInput(
-                f"{what}, line {number}, begins with %, which would open a section of the definition: {line.strip()!r}",
-                fix="Put the script into a file, copy it with [[files]], and call it.",
-            )
-        if "{{" in line:
-            raise WrongInput(
-                f"{what}, line {number}, holds {{{{, which the runtime reads as a build argument: {line.strip()!r}",
-                fix="Put the script into a file, copy it with [[files]], and call it.",
-            )
-        for character in line:
-            if ord(character) < 32 and character != "\t":
-                raise WrongInput(f"{what}, line {number}, holds the control character {character!r}")
+    for number, line in enumerate(text.split("\n"), 1):
+        one_line(line.replace("\t", " "), f"{what}, line {number},")
+        for pattern, trouble in _MEANT_FOR_THE_RUNTIME:
+            if pattern.search(line):
+                raise WrongInput(
+                    f"{what}, line {number}, {trouble}: {line.strip()!r}",
+                    fix="Put the script into a file, copy it with [[files]], and call it.",
+                )
     return text.strip("\n")

@@ -38,18 +38,29 @@ def report(facts: HostFacts, findings: Iterable[Finding], environment: Mapping[s
 
 
 def _value(name: str, value: str) -> str:
-    return "(hidden)" if _SECRET_NAME.search(name) else value
+    if _SECRET_NAME.search(name):
+        return "(hidden)"
+    # A proxy may be given without a scheme: user:password@proxy:3128.
+    return re.sub(r".*@", "(hidden)@", value, flags=re.DOTALL) if name.lower().endswith("_proxy") else value
 
 
 def redact(text: str, *, user: str, home: str, host: str) -> str:
-    """`text` without credentials in addresses, and with HOME, USER and HOST where the real ones stood."""
-    text = re.sub(r"(\w+://)[^/\s@]+@", r"\1(hidden)@", text)
-    # What a webhook's address ends in is its secret.
-    text = re.sub(r"(https?://[^/\s]+)/(?:services|hooks?|api/webhooks)/\S+", r"\1/(hidden)", text)
+    """`text` without credentials in addresses, and with HOME, USER and HOST where the real ones stood.
+
+    The name root and its home say nothing of anybody, and stay.
+    """
+    text = re.sub(r"(\w+://)\S*@", r"\1(hidden)@", text)
+    text = re.sub(r"(https?://[^/\s]+)(/\S*)", _without_webhook, text, flags=re.IGNORECASE)
+    text = re.sub(r"(?i)([?&][^=\s&]*(?:token|key|sig|secret|pass)[^=\s&]*=)[^&\s]+", r"\1(hidden)", text)
     for real, stand_in in ((home, "HOME"), (host, "HOST"), (user, "USER")):
-        if len(real) > 1 and real != "/":
-            text = re.sub(rf"(?<![A-Za-z0-9_]){re.escape(real)}(?![A-Za-z0-9_])", stand_in, text)
+        if real not in ("", "/", "root", "/root"):
+            text = re.sub(rf"(?<![A-Za-z0-9_]){re.escape(real)}(?![A-Za-z0-9_])", stand_in, text, flags=re.IGNORECASE)
     return text
+
+
+def _without_webhook(address: re.Match[str]) -> str:
+    """What a webhook's address ends in is its secret: hooks.slack.com/services/…, discord.com/api/webhooks/…"""
+    return f"{address[1]}/(hidden)" if re.search(r"hook|/services/", address[0], re.IGNORECASE) else address[0]
 
 
 def _distribution() -> str:

@@ -15,12 +15,16 @@ if TYPE_CHECKING:
     from toolkit.gpu.host import HostGpu
     from toolkit.gpu.probe import Probe
 
-VISIBLE, NOT_VISIBLE, NO_GPU = "gpu-visible", "gpu-not-visible", "no-gpu-on-host"
+VISIBLE, NOT_VISIBLE, NOT_KNOWN, NO_GPU = "gpu-visible", "gpu-not-visible", "not-known", "no-gpu-on-host"
 
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """The verdict (gpu-visible, gpu-not-visible or no-gpu-on-host) and the findings that led to it."""
+    """The verdict and the findings that led to it.
+
+    The verdict is gpu-visible, gpu-not-visible, not-known (there is nothing in the image to ask with) or
+    no-gpu-on-host.
+    """
 
     verdict: str
     findings: tuple[Finding, ...]
@@ -66,6 +70,12 @@ _CUDA_ANSWERS = {
         "Ask the administrator to load nvidia_uvm at boot (`nvidia-modprobe -u -c=0`).",
     ),
 }
+_NO_PYTHON = Finding(
+    "no-python-in-image",
+    Severity.WARNING,
+    "The image has no Python, so that the driver cannot be asked from inside.",
+    "Try `ctk run IMAGE -- nvidia-smi -L`, which needs none.",
+)
 _OTHER = ("cuda-init-failed", "the driver refused to start", "Send the file of `ctk doctor --report FILE` to the site.")
 
 
@@ -76,6 +86,8 @@ def diagnose(host: HostGpu, seen: Probe) -> Diagnosis:
         return Diagnosis(VISIBLE, (*facts, *_device_facts(seen)))
     if not host.present and seen.cuda_init is None:
         return Diagnosis(NO_GPU, facts)
+    if seen.python is None:
+        return Diagnosis(NOT_KNOWN, (*facts, _NO_PYTHON))
     return Diagnosis(NOT_VISIBLE, (*facts, _reason(host, seen)))
 
 
@@ -124,13 +136,6 @@ def _device_facts(seen: Probe) -> tuple[Finding, ...]:
 
 
 def _reason(host: HostGpu, seen: Probe) -> Finding:
-    if seen.python is None:
-        return Finding(
-            "no-python-in-image",
-            Severity.WARNING,
-            "The image has no Python, so that the driver cannot be asked from inside.",
-            "Try `ctk run IMAGE -- nvidia-smi -L`, which needs none.",
-        )
     if seen.cuda_init is None:
         return _not_loaded(host, seen)
     if seen.cuda_init == 0:

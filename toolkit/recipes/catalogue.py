@@ -32,14 +32,19 @@ class Catalogue:
 
     @property
     def folders(self) -> tuple[Path, ...]:
+        """Where recipes are looked for; in a checkout of ctk the person's folder is the shipped one."""
         return (self.own,) if self.own.resolve() == self.shipped.resolve() else (self.own, self.shipped)
+
+    def is_own(self, path: Path) -> bool:
+        """Whether a recipe's file is the person's own, not one that came with ctk."""
+        return path.parent.resolve() != self.shipped.resolve()
 
     def paths(self) -> dict[str, Path]:
         """Each recipe's name and file; an own recipe hides a shipped one of the same name."""
         found: dict[str, Path] = {}
         for folder in self.folders:
             for path in sorted(folder.glob("*.toml")):
-                if not path.name.endswith(_NOT_RECIPES):
+                if not path.name.endswith(_NOT_RECIPES) and NAME.fullmatch(path.stem):
                     found.setdefault(path.stem, path)
         return dict(sorted(found.items()))
 
@@ -56,6 +61,10 @@ class Catalogue:
         paths = self.paths()
         if name in paths:
             return paths[name]
+        if name.endswith(".toml") and name[: -len(".toml")] in paths:
+            raise WrongInput(f"{name!r} is a recipe's file; its name has no ending: {name[: -len('.toml')]}")
+        if Path(name).is_dir():
+            raise WrongInput(f'there is no recipe "{name}"', fix=f"A folder is named with a slash: {name}/")
         if not NAME.fullmatch(name):
             raise WrongInput(
                 f"{name!r} is not a recipe's name: those have lower-case letters, digits, dots, dashes, underscores",
@@ -82,8 +91,12 @@ class Catalogue:
         recipe = self.recipe(name)
         self.own.mkdir(exist_ok=True)
         for copy in recipe.files:
-            inside = copy.source.relative_to(path.parent)
-            (self.own / inside).parent.mkdir(parents=True, exist_ok=True)
-            if not (self.own / inside).exists():
-                shutil.copy(copy.source, self.own / inside)
+            target = self.own / copy.source.relative_to(path.parent)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            if target.exists():
+                continue
+            if copy.source.is_dir():
+                shutil.copytree(copy.source, target)
+            else:
+                shutil.copy(copy.source, target)
         return Path(shutil.copy(path, self.own / path.name))

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import re
 import shlex
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from toolkit.recipes.model import BOOTSTRAPS, INSTALLERS, VERDICTS, Base, FileCopy, JobDefaults, Recipe
 from toolkit.support.errors import WrongInput
+from toolkit.support.paths import user_path
 from toolkit.support.text import did_you_mean, one_line
 from toolkit.support.tomlfile import TomlFile, read_toml
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
 NAME = re.compile(r"[a-z0-9][a-z0-9._-]*")
 _APT_PACKAGE = re.compile(r"[a-z0-9][a-z0-9+.-]+(:[a-z0-9-]+)?(=[A-Za-z0-9.+:~-]+)?")  # Debian policy 5.6.1, =version
@@ -127,7 +128,10 @@ def _file_copy(file: TomlFile, entry: Mapping[str, Any], number: int) -> FileCop
     source, target = _text(file, entry, "from", prefix), _text(file, entry, "to", prefix)
     if not source or not target:
         file.fail(prefix.rstrip("."), 'needs both "from" and "to"')
-    path = (file.path.parent / Path(source).expanduser()).absolute()
+    try:
+        path = user_path(source) if source.startswith("~") else (file.path.parent / source).absolute()
+    except WrongInput as error:
+        file.fail(f"{prefix}from", error.message)
     if not path.exists():
         file.fail(f"{prefix}from", f"there is no {path}")
     if not target.startswith("/"):

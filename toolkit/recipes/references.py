@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from toolkit.recipes.model import Base
 from toolkit.support.errors import WrongInput
+from toolkit.support.paths import user_path
 from toolkit.support.text import did_you_mean, one_line
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
 # How a reference's scheme is spelled on the command line, and the bootstrap agent that serves it.
 _OCI_NAME = "org.opencontainers.image.ref.name"  # the OCI image specification, annotations
@@ -38,7 +39,7 @@ def base_from_reference(text: str) -> Base:
         reference, at, digest = rest.partition("@")
         return Base(name=text, bootstrap=bootstrap, reference=reference, digest=digest if at else None)
     text_of_path, _, tag = rest.partition(":")
-    path = Path(text_of_path).expanduser().absolute()
+    path = user_path(text_of_path)
     if not path.exists():
         raise WrongInput(f"there is no {text_of_path}", fix=f"Write for example {_EXAMPLES[scheme]}")
     if bootstrap == "oci":
@@ -83,7 +84,7 @@ def resolve_base(text: str, bases: Mapping[str, Base]) -> Base:
         return bases[text]
     if has_scheme(text):
         return base_from_reference(text)
-    path = Path(one_line(text, "the base")).expanduser().absolute()
+    path = user_path(one_line(text, "the base"))
     if path.exists():
         return Base(name=path.name, bootstrap="localimage", reference=str(path))
     if "/" in text or text.endswith(".sif"):

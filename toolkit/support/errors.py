@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -61,3 +62,19 @@ class ProgramFailed(CtkError):  # noqa: N818
         super().__init__(message, fix=fix, code=code)
         self.last_lines = last_lines
         self.log = log
+
+
+# What a person can mend by naming another path; the rest (a full disk, a broken one, no more file handles) is the host.
+_OF_THE_PATH = (
+    *(errno.EACCES, errno.EEXIST, errno.EISDIR, errno.ELOOP, errno.ENAMETOOLONG),
+    *(errno.ENOENT, errno.ENOTDIR, errno.EPERM),
+)
+
+
+def from_os_error(error: OSError) -> CtkError:
+    """What an OSError that nobody expected means to a person: with its path, as any other error."""
+    reason = error.strerror or str(error)
+    if error.filename is None:
+        return MissingOnHost(f"the system refused: {reason}", code="system-error")
+    kind = WrongInput if error.errno in _OF_THE_PATH else MissingOnHost
+    return kind(f"cannot use {error.filename}: {reason}", code="system-error")

@@ -35,6 +35,8 @@ def write_atomically(path: Path, content: str | bytes, *, mode: int = 0o644) -> 
         temporary.replace(path)
     except BaseException as error:
         temporary.unlink(missing_ok=True)
+        if isinstance(error, IsADirectoryError):
+            raise WrongInput(f"cannot write {path}: it is a folder") from error
         if isinstance(error, OSError):
             raise MissingOnHost(f"cannot write {path}: {error.strerror}") from error
         raise

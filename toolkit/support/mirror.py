@@ -22,12 +22,21 @@ def debian_mirror(site: Site, sources: Path = _SOURCES) -> str | None:
     files = [sources / "sources.list", *sorted(sources.glob("sources.list.d/*"))]
     for path in files:
         if path.suffix in (".list", ".sources") and path.is_file():
-            for uri in _uris(path.read_text(errors="replace")):
-                if re.search(r"/debian/?$", uri):
-                    return uri
+            uri = next((uri for uri in _uris(_text(path)) if re.search(r"/debian/?$", uri)), None)
+            if uri is not None:
+                return uri
     return None
 
 
+def _text(path: Path) -> str:
+    """A file of sources may hold a password, and then be for root only."""
+    try:
+        return path.read_text(errors="replace")
+    except OSError:
+        return ""
+
+
 def _uris(text: str) -> list[str]:
-    found = re.findall(r"^URIs:\s*(\S+)", text, re.MULTILINE | re.IGNORECASE)
-    return found + re.findall(r"^deb\s+(?:\[[^\]]*\]\s+)?(\S+)", text, re.MULTILINE)
+    fields = re.findall(r"^URIs:[ \t]*(\S.*)$", text, re.MULTILINE | re.IGNORECASE)
+    lines = re.findall(r"^deb\s+(?:\[[^\]]*\]\s+)?(\S+)", text, re.MULTILINE)
+    return [uri for field in fields for uri in field.split()] + lines

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from toolkit.support.errors import MissingOnHost
+from toolkit.support.errors import MissingOnHost, WrongInput
 
 if TYPE_CHECKING:
     from toolkit.support.site import Site
@@ -19,6 +19,17 @@ def shipped(folder: str) -> Path:
     """The shipped `defs` or `sbatch` folder: inside an installed package, else at the top of the checkout."""
     inside = _PACKAGE / "shipped" / folder
     return inside if inside.is_dir() else _PACKAGE.parent / folder
+
+
+def user_path(text: str) -> Path:
+    """The absolute path that a person means by `text`, which may begin with `~` or `~user`.
+
+    Raises WrongInput where there is no such user.
+    """
+    try:
+        return Path(text).expanduser().absolute()
+    except RuntimeError as error:
+        raise WrongInput(f"{text}: there is no such user's home") from error
 
 
 def state_folder() -> Path:
@@ -61,13 +72,13 @@ class WorkArea:
 def work_area(site: Site) -> WorkArea:
     """CTK_HOME, else the site's folder, else $SCRATCH/ctk, else the XDG cache.
 
-    A home quota of 20 GB does not survive a GPU image and its cache, so the home comes last.
+    A home quota of 20 GB does not survive a GPU image and its cache, so the home comes last. Raises WrongInput where
+    the folder is said to be in the home of a user that is unknown here.
     """
     if os.environ.get("CTK_HOME"):
-        return WorkArea(Path(os.environ["CTK_HOME"]).expanduser().absolute(), "CTK_HOME")
+        return WorkArea(user_path(os.environ["CTK_HOME"]), "CTK_HOME")
     if site.work_area is not None:
-        folder = Path(os.path.expandvars(site.work_area.value)).expanduser()
-        return WorkArea(folder.absolute(), site.work_area.origin)
+        return WorkArea(user_path(os.path.expandvars(site.work_area.value)), site.work_area.origin)
     scratch = os.environ.get("SCRATCH")
     if scratch and Path(scratch).is_dir():
         return WorkArea(Path(scratch).absolute() / "ctk", "SCRATCH")

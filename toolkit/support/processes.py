@@ -88,8 +88,8 @@ def run(
             timeout=timeout,
             check=False,
         )
-    except FileNotFoundError as error:
-        raise _not_found(argv, cwd, error) from error
+    except OSError as error:
+        raise _cannot_run(argv, cwd, error) from error
     except subprocess.TimeoutExpired as error:
         raise ProgramFailed(f"{argv[0]} gave no answer within {timeout:g} s: {shlex.join(argv)}") from error
     return Completed(tuple(argv), done.returncode, done.stdout, done.stderr)
@@ -121,20 +121,29 @@ def launch(argv: Sequence[str], *, env: Mapping[str, str], cwd: Path, output: Pa
 
 
 def attach(argv: Sequence[str], *, env: Mapping[str, str] | None = None, cwd: Path | None = None) -> int:
-    """Run a program on this terminal and return its exit status (128 + N where signal N ended it)."""
+    """Run a program on this terminal and return its exit status (128 + N where signal N ended it).
+
+    Where this process is asked to end (SIGTERM, a closed terminal), the program is ended first.
+    """
     _trace(argv, env)
+    # The terminal sends Ctrl-C to both of us; the program decides what it means, we wait for its answer.
+    previous = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
-        # The terminal sends Ctrl-C to both of us; the program decides what it means, we wait for its answer.
-        previous = signal.signal(signal.SIGINT, signal.SIG_IGN)
+        child = subprocess.Popen(
+            list(argv), env=_merged(env), cwd=cwd, preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)
+        )
         try:
-            child = subprocess.Popen(
-                list(argv), env=_merged(env), cwd=cwd, preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)
-            )
             status = child.wait()
-        finally:
-            signal.signal(signal.SIGINT, previous)
-    except FileNotFoundError as error:
-        raise _not_found(argv, cwd, error) from error
+        except BaseException:
+            child.terminate()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                child.wait(_GRACE_SECONDS)
+            child.kill()
+            raise
+    except OSError as error:
+        raise _cannot_run(argv, cwd, error) from error
+    finally:
+        signal.signal(signal.SIGINT, previous)
     return status if status >= 0 else 128 - status
 
 
@@ -164,8 +173,8 @@ def stream(
             start_new_session=True,
             preexec_fn=_die_with_parent,
         )
-    except FileNotFoundError as error:
-        raise _not_found(argv, cwd, error) from error
+    except OSError as error:
+        raise _cannot_run(argv, cwd, error) from error
     with child, _ended_on_error(child):
         for line in cast("IO[str]", child.stdout):
             on_line(line.rstrip("\r\n"))
@@ -208,7 +217,9 @@ def _trace(argv: Sequence[str], env: Mapping[str, str] | None) -> None:
         _tracer(command_line(argv, env))
 
 
-def _not_found(argv: Sequence[str], cwd: Path | None, error: FileNotFoundError) -> MissingOnHost:
+def _cannot_run(argv: Sequence[str], cwd: Path | None, error: OSError) -> MissingOnHost:
     if cwd is not None and not cwd.is_dir():
         return MissingOnHost(f"cannot run {argv[0]} in {cwd}: there is no such folder")
-    return MissingOnHost(f"there is no program {argv[0]!r} on this host ({error.strerror})")
+    if isinstance(error, FileNotFoundError):
+        return MissingOnHost(f"there is no program {argv[0]!r} on this host")
+    return MissingOnHost(f"cannot run {argv[0]}: {error.strerror}")

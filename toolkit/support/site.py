@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic, TypeVar
 
+from toolkit.support.errors import WrongInput
 from toolkit.support.tomlfile import read_toml
 
 T = TypeVar("T")
@@ -46,7 +47,12 @@ def load_site() -> Site:
     path = Path(named) if named else _DEFAULT
     if not named and not path.is_file():
         return Site()
-    file = read_toml(path)
+    try:
+        file = read_toml(path)
+    except WrongInput as error:
+        if named:
+            error.fix = "CTK_SITE names this file: set it to another, or unset it."
+        raise
     file.check_keys(file.content, _KEYS)
     texts = {
         key: Setting(value, str(path))

@@ -6,9 +6,10 @@ import contextlib
 import fcntl
 import os
 import shutil
+import socket
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 
 from toolkit.support.errors import MissingOnHost, WrongInput
 from toolkit.support.processes import run
@@ -17,39 +18,56 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _PREFIX = ".ctk-work-"
+_LOCK = "lock"
 
 
 @contextlib.contextmanager
 def staging(parent: Path) -> Iterator[Path]:
     """A new folder in `parent`, removed when the block ends; folders that a killed process left there go first.
 
-    A living process holds a lock on its folder, so that only dead ones are swept away. Raises WrongInput where
-    `parent` is not a folder that can be written.
+    A living process holds a lock on the file `lock` in its folder, so that only dead ones are swept away. Raises
+    WrongInput where `parent` is not a folder that can be written.
     """
     sweep(parent)
     try:
-        folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=parent))
+        folder = Path(tempfile.mkdtemp(prefix=_prefix(), dir=parent))
     except OSError as error:
         raise WrongInput(f"cannot write in {parent}: {error.strerror}", fix="Choose a folder that is yours.") from error
-    descriptor = os.open(folder, os.O_RDONLY)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield folder
+        # A file, not the folder itself: NFS gives an exclusive lock only on what is open for writing (flock(2)).
+        # It gets its name when it is locked, so that nobody can lock it first.
+        nameless = folder / f"{_LOCK}.new"
+        with nameless.open("w") as lock:
+            _try_to_lock(lock)
+            nameless.rename(folder / _LOCK)
+            yield folder
     finally:
         remove_tree(folder)
-        os.close(descriptor)
 
 
 def sweep(parent: Path) -> None:
-    """Remove the staging folders in `parent` whose process is gone."""
-    for folder in parent.glob(f"{_PREFIX}*"):
+    """Remove the staging folders in `parent` that processes of this host left when they were killed."""
+    for folder in parent.glob(f"{_prefix()}*"):
         with contextlib.suppress(OSError):
-            descriptor = os.open(folder, os.O_RDONLY)
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            with (folder / _LOCK).open("r+") as lock:
+                dead = _try_to_lock(lock)
+            # Now that it is closed: on NFS an open file that is removed stays as `.nfs…`, and its folder with it.
+            if dead:
                 remove_tree(folder)
-            finally:
-                os.close(descriptor)
+
+
+def _prefix() -> str:
+    """On a shared file system another host's lock may not be seen, so that each host sweeps its own folders only."""
+    return f"{_PREFIX}{socket.gethostname()}-"
+
+
+def _try_to_lock(lock: TextIO) -> bool:
+    """Lock an open file until it is closed. False where another process holds it, or the file system has no locks."""
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
 
 
 def remove_tree(path: Path) -> None:

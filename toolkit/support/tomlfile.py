@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
+_TABLE = re.compile(r"^\s*\[\[?[^\[\]]+\]\]?\s*(#.*)?$")
 _NAMES = {str: "text in quotes", int: "a whole number", bool: "true or false", list: "a list", dict: "a table"}
 
 
@@ -34,7 +35,8 @@ class TomlFile:
         """Raise WrongInput that says `reason` of `key` (dotted, `files[2].from`), with its line where it is found."""
         line = self.line_of(key)
         where = f"{self.path}:{line}" if line else str(self.path)
-        raise WrongInput(f"{where}: {key}: {reason}", fix=fix, code="wrong-file")
+        shown = key if key.isprintable() else repr(key)
+        raise WrongInput(f"{where}: {shown}: {reason}", fix=fix, code="wrong-file")
 
     def line_of(self, key: str) -> int | None:
         """The line on which `key` is written: the best that can be said of a parsed file, hence maybe None."""
@@ -42,15 +44,22 @@ class TomlFile:
         index = next((int(found) for found in re.findall(r"\[(\d+)\]", key)), 1)
         header = re.compile(r"^\s*\[\[?\s*" + r"\s*\.\s*".join(map(_bare_or_quoted, tables or [name])) + r"\s*\]\]?")
         assignment = re.compile(rf"^\s*{_bare_or_quoted(name)}\s*=")
-        seen = 0 if tables else index
-        header_line = None
+        # `job.gpus = 1`, or `job = { gpus = 1 }`
+        dotted = rf"\.\s*{_bare_or_quoted(name)}\s*"
+        inline = re.compile(rf"^\s*{_bare_or_quoted(tables[0] if tables else name)}\s*({dotted})?=")
+        seen, inside, best = 0, not tables, None
         for number, line in enumerate(self.text.splitlines(), 1):
             if header.match(line):
                 seen += 1
-                header_line = number if header_line is None or seen == index else header_line
-            elif assignment.match(line) and seen >= index:
+                inside = bool(tables) and seen == index
+                best = number if best is None or seen == index else best
+            elif _TABLE.match(line):
+                inside = False
+            elif inside and assignment.match(line):
                 return number
-        return header_line
+            elif best is None and tables and inline.match(line):
+                best = number
+        return best
 
     def check_keys(self, table: Mapping[str, Any], known: Sequence[str], prefix: str = "") -> None:
         """Refuse the first key of `table` that is not `known`, naming the nearest right one."""
