@@ -81,6 +81,7 @@ def test_the_file_is_well_formed() -> None:
     for pairing in KNOWLEDGE.pairings:
         assert pairing.framework in names
         assert pairing.source
+        assert pairing.severity in ("error", "warning")
         for row in pairing.rows:
             for specifier in row:
                 SpecifierSet(specifier)

@@ -66,10 +66,14 @@ class Variants:
 
 @dataclass(frozen=True, slots=True)
 class Pairing:
-    """Which releases of a companion belong to which releases of a framework; `rows` are (framework, companion)."""
+    """Which releases of a companion belong to which releases of a framework; `rows` are (framework, companion).
+
+    `severity` is "error" where the import fails when they are out of step, else "warning".
+    """
 
     framework: str
     companion: str
+    severity: str
     source: str
     rows: tuple[tuple[str, str], ...]
 
@@ -132,6 +136,7 @@ def knowledge() -> Knowledge:
             Pairing(
                 one["framework"],
                 one["companion"],
+                one["severity"],
                 one["source"],
                 tuple((row["framework"], row["companion"]) for row in one["rows"]),
             )
