@@ -1,0 +1,177 @@
+"""The typed form of `frameworks.toml`: which distributions are frameworks, their variants, and what is tied to them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal
+
+from packaging.specifiers import SpecifierSet
+from packaging.version import InvalidVersion, Version
+
+from toolkit.support.tomlfile import read_toml
+
+Keep = Literal["exact", "major"]
+_FILE = Path(__file__).with_name("frameworks.toml")
+
+
+@dataclass(frozen=True, slots=True)
+class Welded:
+    """A distribution (name, may hold `*`) that works only with the framework as it is, and how much must stay."""
+
+    name: str
+    keep: Keep
+
+
+@dataclass(frozen=True, slots=True)
+class Framework:
+    """A GPU framework; the comments in `frameworks.toml` say what each field means."""
+
+    name: str
+    title: str
+    module: str
+    variants: tuple[str, ...]
+    cpu: tuple[str, ...]
+    libraries: tuple[str, ...]
+    welded: tuple[Welded, ...]
+    conda: tuple[str, ...]
+
+    def is_variant(self, distribution: str) -> bool:
+        """Whether a distribution (normalised name) is this framework."""
+        return matches(distribution, self.variants)
+
+    def is_cpu_only(self, distribution: str) -> bool:
+        """Whether a distribution is this framework in a form that never holds GPU code."""
+        return matches(distribution, self.cpu)
+
+    def welded_as(self, distribution: str) -> Keep | None:
+        """How much of a distribution's version the framework needs kept; None where it needs nothing."""
+        return next((one.keep for one in self.welded if fnmatchcase(distribution, one.name)), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Variants:
+    """Distributions that install the same module and therefore exclude one another. `title` is its name for people."""
+
+    module: str
+    title: str
+    distributions: tuple[str, ...]
+
+    def includes(self, distribution: str) -> bool:
+        """Whether a distribution (normalised name) is one of them."""
+        return matches(distribution, self.distributions)
+
+
+@dataclass(frozen=True, slots=True)
+class Pairing:
+    """Which releases of a companion belong to which releases of a framework; `rows` are (framework, companion).
+
+    `severity` is "error" where the import fails when they are out of step, else "warning".
+    """
+
+    framework: str
+    companion: str
+    severity: str
+    source: str
+    rows: tuple[tuple[str, str], ...]
+
+    def wanted(self, framework_version: str) -> str | None:
+        """The specifier for the companion beside this framework version; None where no row names it."""
+        return next((companion for ours, companion in self.rows if satisfies(framework_version, ours)), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Incompatibility:
+    """What metadata allows and the import refuses: `name` in `versions` beside `other` in `other_versions`."""
+
+    name: str
+    versions: str
+    other: str
+    other_versions: str
+    reason: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Knowledge:
+    """All of `frameworks.toml`. `variants` holds those of the frameworks too."""
+
+    checked: str
+    frameworks: tuple[Framework, ...]
+    nvidia: tuple[str, ...]
+    variants: tuple[Variants, ...]
+    pairings: tuple[Pairing, ...]
+    incompatibilities: tuple[Incompatibility, ...]
+
+    def framework_of(self, distribution: str) -> Framework | None:
+        """The framework that a distribution (normalised name) is, or None."""
+        return next((found for found in self.frameworks if found.is_variant(distribution)), None)
+
+    def variants_of(self, distribution: str) -> Variants | None:
+        """The group that a distribution shares its module with, or None."""
+        return next((found for found in self.variants if found.includes(distribution)), None)
+
+    def is_gpu_library(self, distribution: str) -> bool:
+        """Whether a distribution brings GPU libraries: NVIDIA's wheels, triton, jaxlib and its plugins, …"""
+        return matches(distribution, self.nvidia) or any(
+            matches(distribution, one.libraries) for one in self.frameworks
+        )
+
+
+@cache
+def knowledge() -> Knowledge:
+    """Read `frameworks.toml` once."""
+    content = read_toml(_FILE).content
+    frameworks = tuple(_framework(table) for table in content["framework"])
+    own = [Variants(one.module, one.title, one.variants) for one in frameworks if one.variants != (one.name,)]
+    others = [Variants(one["module"], one["title"], tuple(one["distributions"])) for one in content["variants"]]
+    return Knowledge(
+        checked=str(content["checked"]),
+        frameworks=frameworks,
+        nvidia=tuple(content["nvidia"]["libraries"]),
+        variants=(*own, *others),
+        pairings=tuple(
+            Pairing(
+                one["framework"],
+                one["companion"],
+                one["severity"],
+                one["source"],
+                tuple((row["framework"], row["companion"]) for row in one["rows"]),
+            )
+            for one in content["pair"]
+        ),
+        incompatibilities=tuple(
+            Incompatibility(
+                one["name"], one["versions"], one["with"], one["with_versions"], one["reason"], one["source"]
+            )
+            for one in content["incompatible"]
+        ),
+    )
+
+
+def _framework(table: dict[str, Any]) -> Framework:
+    return Framework(
+        name=table["name"],
+        title=table["title"],
+        module=table["module"],
+        variants=tuple(table["variants"]),
+        cpu=tuple(table.get("cpu", ())),
+        libraries=tuple(table["libraries"]),
+        welded=tuple(Welded(one["name"], one["keep"]) for one in table["welded"]),
+        conda=tuple(table["conda"]),
+    )
+
+
+def matches(name: str, patterns: tuple[str, ...]) -> bool:
+    """Whether a normalised name is one of `patterns`, in which `*` stands for any characters."""
+    return any(fnmatchcase(name, pattern) for pattern in patterns)
+
+
+def satisfies(version: str, specifier: str) -> bool:
+    """Whether a version meets a PEP 440 specifier, pre-releases included; one that is no version meets none."""
+    try:
+        return SpecifierSet(specifier).contains(Version(version), prereleases=True)
+    except InvalidVersion:
+        return False
