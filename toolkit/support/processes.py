@@ -112,10 +112,8 @@ def launch(argv: Sequence[str], *, env: Mapping[str, str], cwd: Path, output: Pa
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
             )
-    except FileNotFoundError as error:
-        raise _not_found(argv, cwd, error) from error
     except OSError as error:
-        raise MissingOnHost(f"cannot start {argv[0]}: {error}") from error
+        raise _cannot_run(argv, cwd, error) from error
     _launched.append(daemon)
     return daemon
 
