@@ -108,16 +108,17 @@ def me(ground: Path) -> Person:
 
 
 @pytest.fixture(scope="session")
-def ordinary_user(ground: Path, wheel: Path) -> Person:
+def ordinary_user(wheel: Path) -> Iterator[Person]:
     """The test user, with ctk installed from the wheel into a fresh virtual environment, far from the checkout."""
     assert os.geteuid() == 0, "only root can become the test user"
-    entry = pwd.getpwnam(TEST_USER)
-    home = Path(entry.pw_dir)
-    person = Person(TEST_USER, home, home / "ctk-venv" / "bin" / "ctk")
-    person.run("rm", "-rf", home / "ctk-venv", home / "ctk-work", cwd=home)
-    person.run("/usr/bin/python3", "-m", "venv", home / "ctk-venv", cwd=home)
-    person.run(home / "ctk-venv" / "bin" / "pip", "install", "--quiet", wheel, cwd=home)
-    return person
+    # A home of this session's own: two runs of the tests on one machine do not meet.
+    home = Path(pwd.getpwnam(TEST_USER).pw_dir) / f"tests-{os.getpid()}"
+    person = Person(TEST_USER, home, home / "venv" / "bin" / "ctk")
+    person.run("mkdir", home, cwd=home.parent)
+    person.run("/usr/bin/python3", "-m", "venv", home / "venv", cwd=home)
+    person.run(home / "venv" / "bin" / "pip", "install", "--quiet", wheel, cwd=home)
+    yield person
+    subprocess.run(["rm", "-rf", str(home)], check=True)
 
 
 @pytest.fixture(scope="session", params=["me", "ordinary_user"])
