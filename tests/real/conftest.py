@@ -168,6 +168,33 @@ def base_image(ground: Path, me: Person) -> Path:
     return ground / "base.sif"
 
 
+@dataclass(frozen=True)
+class PracticeCluster:
+    """A real Slurm of two nodes that belongs to `person`, and the variables by which plain sbatch finds it."""
+
+    person: Person
+    environment: dict[str, str]
+
+
+@pytest.fixture(scope="session")
+def lab(ordinary_user: Person, ground: Path) -> Iterator[PracticeCluster]:
+    """A practice cluster, up for the whole session; down at the end, whatever happened."""
+    name = f"tests-{os.getpid()}"
+    ordinary_user.ctk("lab", "up", "--name", name, "--nodes", "2", cwd=ground)
+    try:
+        shown = ordinary_user.run(
+            "sh", "-c", f'eval "$({ordinary_user.program} lab env --name {name})"; env -0', cwd=ground
+        )
+        variables = dict(line.split("=", 1) for line in shown.stdout.split("\0") if line)
+        known = ordinary_user.environment
+        changed = {key: value for key, value in variables.items() if known.get(key) != value}
+        yield PracticeCluster(
+            ordinary_user, {key: changed[key] for key in changed if key not in ("PWD", "OLDPWD", "_", "SHLVL")}
+        )
+    finally:
+        ordinary_user.ctk("lab", "down", "--name", name, cwd=ground)
+
+
 @pytest.fixture(scope="session")
 def registry(ground: Path) -> Iterator[str]:
     """`127.0.0.1:PORT` of a real OCI registry, empty, stopped at the end."""
