@@ -182,15 +182,13 @@ def lab(ordinary_user: Person, ground: Path) -> Iterator[PracticeCluster]:
     name = f"tests-{os.getpid()}"
     ordinary_user.ctk("lab", "up", "--name", name, "--nodes", "2", cwd=ground)
     try:
-        shown = ordinary_user.run(
-            "sh", "-c", f'eval "$({ordinary_user.program} lab env --name {name})"; env -0', cwd=ground
-        )
-        variables = dict(line.split("=", 1) for line in shown.stdout.split("\0") if line)
-        known = ordinary_user.environment
-        changed = {key: value for key, value in variables.items() if known.get(key) != value}
-        yield PracticeCluster(
-            ordinary_user, {key: changed[key] for key in changed if key not in ("PWD", "OLDPWD", "_", "SHLVL")}
-        )
+        settings = ordinary_user.ctk("lab", "env", "--name", name, cwd=ground).stdout
+        shown = ordinary_user.run("sh", "-c", f"{settings}\nenv -0", cwd=ground).stdout
+        after = dict(line.split("=", 1) for line in shown.split("\0") if line)
+        set_by_the_shell = {"PWD", "OLDPWD", "SHLVL", "_"}
+        before = ordinary_user.environment
+        changed = {key for key in after if before.get(key) != after[key]} - set_by_the_shell
+        yield PracticeCluster(ordinary_user, {key: after[key] for key in changed})
     finally:
         ordinary_user.ctk("lab", "down", "--name", name, cwd=ground)
 
