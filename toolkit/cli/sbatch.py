@@ -121,7 +121,7 @@ def sbatch(
 def _job(
     request: Request, name: str | None, image: Path | None, recipe_name: str | None, folder: Path
 ) -> tuple[Job, tuple[Finding, ...]]:
-    """Put the job together from the command line, the recipe, the image and the folder; and what is doubtful in that."""
+    """The job, from the command line, the recipe, the image and the folder; and what is doubtful in that."""
     from toolkit.builds.record import recipe_of
     from toolkit.jobs.advice import advise_on_image
     from toolkit.jobs.defaults import choose_image, complete
