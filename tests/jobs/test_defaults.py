@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from toolkit.jobs.advice import advise_on_image
 from toolkit.jobs.defaults import Request, choose_image, complete
 from toolkit.jobs.model import Gpus, Job
 from toolkit.recipes.model import Base, JobDefaults, Recipe
@@ -79,13 +80,19 @@ def test_an_image_outside_is_written_as_an_absolute_path(tmp_path: Path) -> None
     assert job.image == f"{tmp_path}/trial.sif"
 
 
-def test_the_image_is_the_recipe_s_and_no_other(tmp_path: Path) -> None:
-    (tmp_path / "other.sif").touch()
-    with pytest.raises(WrongInput) as refusal:
+def test_the_image_is_the_recipe_s_else_the_only_one_with_a_warning(tmp_path: Path) -> None:
+    with pytest.raises(WrongInput, match="no image is here") as refusal:
         choose_image(None, "mine", recipe(), tmp_path)
     assert "ctk build mine" in (refusal.value.fix or "")
+    (tmp_path / "other.sif").touch()
+    other = choose_image(None, "mine", recipe(), tmp_path)
+    assert other == tmp_path / "other.sif"
+    assert [finding.code for finding in advise_on_image(other, recipe(), given=False)] == ["image-of-another-name"]
+    assert advise_on_image(other, recipe(), given=True) == ()
     (tmp_path / "mine.sif").touch()
-    assert choose_image(None, "x", recipe(), tmp_path) == tmp_path / "mine.sif"
+    own = choose_image(None, "x", recipe(), tmp_path)
+    assert own == tmp_path / "mine.sif"
+    assert advise_on_image(own, recipe(), given=False) == ()
     assert choose_image(Path("given.sif"), "mine", recipe(), tmp_path) == Path("given.sif")
 
 

@@ -54,6 +54,7 @@ def scheduler(folder: Path, body: str, monkeypatch: pytest.MonkeyPatch) -> None:
     program.write_text(f"#!/bin/sh\n{body}\n")
     program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{folder}:/usr/bin:/bin")
+    monkeypatch.delenv("SLURM_CONF", raising=False)
 
 
 def test_a_submission_has_the_number_that_slurm_gave(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -86,6 +87,15 @@ def test_a_host_without_sbatch_is_told_of_the_practice_cluster(tmp_path: Path, m
     with pytest.raises(MissingOnHost) as missing:
         submit(make_script(JOB, tmp_path / "x.sbatch"), tmp_path)
     assert "ctk lab up" in (missing.value.fix or "")
+
+
+def test_settings_of_a_cluster_that_is_gone_are_noticed_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scheduler(tmp_path, "sleep 60", monkeypatch)
+    monkeypatch.setenv("SLURM_CONF", str(tmp_path / "gone.conf"))
+    with pytest.raises(MissingOnHost, match=r"gone\.conf"):
+        submit(make_script(JOB, tmp_path / "x.sbatch"), tmp_path)
 
 
 HOME = Path("/home/person/work")

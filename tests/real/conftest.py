@@ -169,6 +169,31 @@ def base_image(ground: Path, me: Person) -> Path:
     return ground / "base.sif"
 
 
+@dataclass(frozen=True)
+class PracticeCluster:
+    """A real Slurm of two nodes that belongs to `person`, and the variables by which plain sbatch finds it."""
+
+    person: Person
+    environment: dict[str, str]
+
+
+@pytest.fixture(scope="session")
+def lab(ordinary_user: Person, ground: Path) -> Iterator[PracticeCluster]:
+    """A practice cluster, up for the whole session; down at the end, whatever happened."""
+    name = f"tests-{os.getpid()}"
+    ordinary_user.ctk("lab", "up", "--name", name, "--nodes", "2", cwd=ground)
+    try:
+        settings = ordinary_user.ctk("lab", "env", "--name", name, cwd=ground).stdout
+        shown = ordinary_user.run("sh", "-c", f"{settings}\nenv -0", cwd=ground).stdout
+        after = dict(line.split("=", 1) for line in shown.split("\0") if line)
+        set_by_the_shell = {"PWD", "OLDPWD", "SHLVL", "_"}
+        before = ordinary_user.environment
+        changed = {key for key in after if before.get(key) != after[key]} - set_by_the_shell
+        yield PracticeCluster(ordinary_user, {key: after[key] for key in changed})
+    finally:
+        ordinary_user.ctk("lab", "down", "--name", name, cwd=ground)
+
+
 @pytest.fixture(scope="session")
 def registry(ground: Path) -> Iterator[str]:
     """`127.0.0.1:PORT` of a real OCI registry, empty, stopped at the end."""

@@ -13,6 +13,7 @@ from toolkit.cli.completion import complete_recipe
 from toolkit.cli.output import print_findings, print_json, say, suggest
 
 if TYPE_CHECKING:
+    from toolkit.jobs.defaults import Request
     from toolkit.jobs.model import Job, Script, Submission
     from toolkit.support.findings import Finding
 
@@ -107,9 +108,9 @@ def sbatch(
         environment=tuple(env or ()),
         directives=tuple(directive or ()),
     )
-    job = _job(request, job_name, image, recipe, folder)
+    job, doubts = _job(request, job_name, image, recipe, folder)
     script = make_script(job, output or Path(f"{job.name}.sbatch"))
-    findings = (*advise(job, folder, Path.exists), *hidden_links(folder, job.binds))
+    findings = (*doubts, *advise(job, folder, Path.exists), *hidden_links(folder, job.binds))
     if dry_run:
         _show(script, findings, json=json)
         return
@@ -117,9 +118,12 @@ def sbatch(
     _report(script, submit_script(script, folder) if submit else None, findings, json=json)
 
 
-def _job(request: Any, name: str | None, image: Path | None, recipe_name: str | None, folder: Path) -> Job:
-    """Put the job together from the command line, the recipe, the image and the folder."""
+def _job(
+    request: Request, name: str | None, image: Path | None, recipe_name: str | None, folder: Path
+) -> tuple[Job, tuple[Finding, ...]]:
+    """The job, from the command line, the recipe, the image and the folder; and what is doubtful in that."""
     from toolkit.builds.record import recipe_of
+    from toolkit.jobs.advice import advise_on_image
     from toolkit.jobs.defaults import choose_image, complete
     from toolkit.jobs.values import check_name
     from toolkit.recipes.catalogue import Catalogue
@@ -132,8 +136,9 @@ def _job(request: Any, name: str | None, image: Path | None, recipe_name: str | 
     wanted = recipe_name or (name if name in catalogue.paths() else None)
     recipe = catalogue.recipe(wanted) if wanted else None
     chosen = existing_image(choose_image(image, name, recipe, folder))
+    doubts = advise_on_image(chosen, recipe, given=image is not None)
     recipe = recipe or recipe_of(chosen, catalogue)
-    return complete(
+    job = complete(
         request,
         name=name or recipe_name or chosen.stem,
         image=chosen,
@@ -141,6 +146,7 @@ def _job(request: Any, name: str | None, image: Path | None, recipe_name: str | 
         folder=folder,
         userns=os.geteuid() == 0 and lacks_capabilities(),
     )
+    return job, doubts
 
 
 def _show(script: Script, findings: tuple[Finding, ...], *, json: bool) -> None:

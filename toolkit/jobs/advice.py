@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from toolkit.jobs.model import Job
+    from toolkit.recipes.model import Recipe
 
 # Each node has its own of these: what lies there on the login node, a compute node does not see.
 _LOCAL = (Path("/tmp"), Path("/var/tmp"), Path("/dev/shm"))  # noqa: S108
@@ -20,6 +21,19 @@ _LOCAL = (Path("/tmp"), Path("/var/tmp"), Path("/dev/shm"))  # noqa: S108
 def advise(job: Job, folder: Path, exists: Callable[[Path], bool]) -> tuple[Finding, ...]:
     """Warnings about `job`, to be submitted from `folder`; `exists` says whether a path is there on this host."""
     return (*_gpu(job), *_tasks(job), *_script(job, folder, exists), *_binds(job, folder, exists), *_local(job, folder))
+
+
+def advise_on_image(image: Path, recipe: Recipe | None, given: bool) -> tuple[Finding, ...]:
+    """A warning where a recipe's job will run in an image of another name that nobody asked for."""
+    if given or recipe is None or image.stem == recipe.name:
+        return ()
+    return (
+        _warning(
+            "image-of-another-name",
+            f"{recipe.name}.sif is not here: the job runs in {image.name}, the only image in this folder",
+            f"If the recipe's own is meant: ctk build {recipe.name}, then this command again.",
+        ),
+    )
 
 
 def _warning(code: str, message: str, fix: str) -> Finding:

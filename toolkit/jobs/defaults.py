@@ -59,25 +59,20 @@ class Request:
 def choose_image(given: Path | None, name: str | None, recipe: Recipe | None, folder: Path) -> Path:
     """The image of a job: the one given, else the recipe's, else the one of the job's name, else the only one here.
 
-    Raises WrongInput where that leaves none or several, or the recipe's image is not built.
+    Raises WrongInput where that leaves none or several.
     """
     if given is not None:
         return given
-    if recipe is not None:
-        image = folder / f"{recipe.name}.sif"
-        if image.exists():
-            return image
-        raise WrongInput(
-            f"the image of the recipe {recipe.name}, {image.name}, is not in this folder",
-            fix=f"Build it: ctk build {recipe.name}. Or name another: --image FILE.sif",
-        )
     images = sorted(folder.glob("*.sif"))
-    named = [image for image in images if image.stem == name]
-    chosen = named or images
-    if len(chosen) == 1:
-        return chosen[0]
+    by_name = {image.stem: image for image in images}
+    for wanted in (recipe.name if recipe else None, name):
+        if wanted in by_name:
+            return by_name[wanted]
+    if len(images) == 1:
+        return images[0]
     here = f"several images are here ({', '.join(image.name for image in images)})" if images else "no image is here"
-    raise WrongInput(f"{here}: which one is the job to run in?", fix="Say it: --image FILE.sif")
+    build = f"ctk build {recipe.name} makes the recipe's. " if recipe else ""
+    raise WrongInput(f"{here}: which one is the job to run in?", fix=f"{build}Another: --image FILE.sif")
 
 
 def complete(request: Request, *, name: str, image: Path, recipe: Recipe | None, folder: Path, userns: bool) -> Job:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from toolkit.jobs.model import Submission
@@ -11,12 +13,13 @@ from toolkit.support.errors import MissingOnHost, ProgramFailed
 from toolkit.support.processes import run
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from toolkit.jobs.model import Script
 
 # What the client says where Slurm is installed but no cluster is configured, or its controller is down.
-_NO_CLUSTER = re.compile(r"configuration source|Unable to contact slurm controller|Connection refused", re.IGNORECASE)
+_NO_CLUSTER = re.compile(
+    r"configuration source|Unable to process configuration|Unable to contact slurm controller|Connection refused",
+    re.IGNORECASE,
+)
 
 
 def submit(script: Script, folder: Path) -> Submission:
@@ -26,6 +29,12 @@ def submit(script: Script, folder: Path) -> Submission:
     """
     if shutil.which("sbatch") is None:
         raise _no_scheduler(script, "this host has no sbatch")
+    settings = os.environ.get("SLURM_CONF")
+    if settings and not Path(settings).is_file():
+        # sbatch would look for the file for a minute before it gave up.
+        raise _no_scheduler(
+            script, f"SLURM_CONF names {settings}, which is not there (a practice cluster that is down?)"
+        )
     done = run(["sbatch", "--parsable", str(script.path.absolute())], cwd=folder)
     if not done.ok and _NO_CLUSTER.search(done.stderr):
         raise _no_scheduler(script, done.stderr.strip().splitlines()[-1])
