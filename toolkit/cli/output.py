@@ -88,6 +88,11 @@ def suggest(*commands: str) -> None:
             console().print(f"Next: {command}", style="cyan", markup=False, soft_wrap=True)
 
 
+def printable(text: str) -> str:
+    """`text` on one line: a file's name may hold a newline, or an escape that would repaint the terminal."""
+    return "".join(character if character.isprintable() else repr(character)[1:-1] for character in text)
+
+
 def show_error(error: CtkError, *, json: bool = False) -> None:
     """Print an error: words on standard error, and where JSON was asked for, the document of it on standard output."""
     if json:
@@ -96,7 +101,7 @@ def show_error(error: CtkError, *, json: bool = False) -> None:
     if isinstance(error, ProgramFailed):
         for line in error.last_lines:
             say(f"  | {line}", stderr=True)
-    say(f"Error: {error.message}", style="bold red", stderr=True)
+    say(f"Error: {printable(error.message)}", style="bold red", stderr=True)
     if error.fix:
         say(error.fix, stderr=True)
     if isinstance(error, ProgramFailed) and error.log is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import getpass
 import os
 import platform
+import re
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
@@ -138,7 +139,6 @@ def _succeeds(argv: list[str]) -> bool:
 
 
 def _kernel(release: str) -> tuple[int, int]:
-    """(6, 1) from `6.1.0-18-amd64`."""
-    major, _, rest = release.partition(".")
-    minor = "".join(character for character in rest.partition(".")[0] if character.isdigit())
-    return int(major), int(minor or 0)
+    """(6, 1) from `6.1.0-18-amd64`; (0, 0) where that is no version."""
+    match = re.match(r"(\d+)(?:\.(\d+))?", release)
+    return (int(match[1]), int(match[2] or 0)) if match else (0, 0)

@@ -63,7 +63,7 @@ class Catalogue:
             return paths[name]
         if name.endswith(".toml") and name[: -len(".toml")] in paths:
             raise WrongInput(f"{name!r} is a recipe's file; its name has no ending: {name[: -len('.toml')]}")
-        if Path(name).is_dir():
+        if name and Path(name).is_dir():
             raise WrongInput(f'there is no recipe "{name}"', fix=f"A folder is named with a slash: {name}/")
         if not NAME.fullmatch(name):
             raise WrongInput(

@@ -98,9 +98,10 @@ def _packages(file: TomlFile) -> tuple[str, ...]:
     packages = file.get_texts(file.content, "packages")
     for package in packages:
         try:
-            one_line(package, "a requirement")
-            Requirement(package)
-        except (InvalidRequirement, WrongInput) as error:
+            Requirement(one_line(package, "a requirement"))
+        except WrongInput as error:
+            file.fail("packages", error.message)
+        except InvalidRequirement as error:
             reason = str(error).splitlines()[0]
             file.fail("packages", f'"{package}" is not a package requirement: {reason}')
     return packages

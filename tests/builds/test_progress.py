@@ -1,0 +1,36 @@
+"""What the lines of a build mean; each line is one that a build of ours printed."""
+
+from __future__ import annotations
+
+import pytest
+
+from toolkit.builds.progress import failed_command, step_of
+
+
+@pytest.mark.parametrize(
+    ("line", "step"),
+    [
+        ("ctk: installing Python packages", "installing Python packages"),
+        ("INFO:    Starting build...", "starting"),
+        ("INFO:    Extracting local image...", "getting the base"),
+        ("Copying blob sha256:0123", "getting the base from the registry"),
+        ("I: Retrieving InRelease", "making the base from the Debian archive"),
+        ("I: Unpacking the base system...", "unpacking the base"),
+        ("I: Configuring required packages...", "configuring the base"),
+        ("INFO:    Copying /a/b to /c", "copying files"),
+        ("INFO:    Running post scriptlet", "running %post"),
+        ("INFO:    Creating SIF file...", "compressing the image"),
+        ("INFO:    Creating sandbox directory...", "writing the sandbox"),
+        ("INFO:    Build complete: x.sif", "finishing"),
+        ("+ echo 'ctk: installing Python packages'", None),
+        ("Collecting numpy", None),
+        ("", None),
+    ],
+)
+def test_a_line_that_begins_a_step_is_known(line: str, step: str | None) -> None:
+    assert step_of(line) == step
+
+
+def test_the_last_command_that_was_begun_is_the_one_that_failed() -> None:
+    assert failed_command(["+ set -e", "+ pip install x", "ERROR: no x", "FATAL: status 1"]) == "pip install x"
+    assert failed_command(["FATAL: no such image"]) is None

@@ -1,0 +1,87 @@
+"""The definition's text: held against a golden file, the same each time, and complete."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from toolkit import __version__
+from toolkit.definitions.definition import define, define_copy
+from toolkit.recipes.model import Base, FileCopy, Recipe
+from toolkit.support.errors import WrongInput
+
+GOLDEN = Path(__file__).with_name("golden.def")
+DEBIAN = Base("debian-12", "debootstrap", "bookworm", apt=("ca-certificates", "python3", "python3-pip"))
+EVERYTHING = Recipe(
+    name="everything",
+    path=Path("/home/ann/defs/everything.toml"),
+    base=DEBIAN,
+    apt=("graphviz", "git"),
+    packages=("scikit-learn>=1.3", "pydot"),
+    post="echo 'a post script'\nmkdir -p /opt/made\n",
+    files=(FileCopy(Path("/home/ann/my data/x.csv"), "/opt/data/x.csv"),),
+    environment=(("GREETING", "it's {{ me }}"), ("LEVEL", "3")),
+)
+
+
+def test_the_text_is_the_golden_one() -> None:
+    """Where a change is meant: `python -m tests.definitions.test_definition` writes the file anew."""
+    assert define(EVERYTHING, mirror="http://deb.example/debian").text == GOLDEN.read_text(encoding="utf-8").replace(
+        "CTK_VERSION", __version__
+    )
+
+
+def test_the_same_recipe_gives_the_same_text() -> None:
+    assert len({define(EVERYTHING, mirror="http://m.example/debian") for _ in range(3)}) == 1
+
+
+@pytest.mark.parametrize(
+    ("base", "header"),
+    [
+        (Base("b", "docker", "a/b:1"), "Bootstrap: docker\nFrom: a/b:1\n"),
+        (Base("b", "docker", "a/b:1", digest="sha256:0"), "Bootstrap: docker\nFrom: a/b@sha256:0\n"),
+        (Base("b", "localimage", "/my images/b.sif"), "Bootstrap: localimage\nFrom: /my images/b.sif\n"),
+        (Base("b", "docker-archive", "/b.tar"), "Bootstrap: docker-archive\nFrom: /b.tar\n"),
+        (Base("b", "oci", "/layout"), "Bootstrap: oci\nFrom: /layout\n"),
+        (Base("b", "debootstrap", "sid"), "Bootstrap: debootstrap\nOSVersion: sid\nMirrorURL: http://m/debian\n"),
+    ],
+)
+def test_each_bootstrap_has_its_header(base: Base, header: str) -> None:
+    text = define(Recipe("r", Path("r.toml"), base), mirror="http://m/debian").text
+    assert f"\n{header}\n" in text
+
+
+def test_a_bare_recipe_has_no_post_and_shuts_the_users_site_folder_out() -> None:
+    text = define_copy(Base("docker://a/b", "docker", "a/b")).text
+    assert "%post" not in text
+    assert "%files" not in text
+    assert "export PYTHONNOUSERSITE=1" in text
+    assert f"ctk.version {__version__}" in text
+
+
+def test_a_debootstrap_base_needs_an_archive() -> None:
+    with pytest.raises(WrongInput, match="made from a Debian archive, and none is known here") as caught:
+        define(EVERYTHING)
+    assert "--base FILE.sif" in (caught.value.fix or "")
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"environment": (("A", "a\nb"),)},
+        {"packages": ("a\0",)},
+        {"post": "%post"},
+        {"files": (FileCopy(Path("/a*"), "/b"),)},
+        {"base": Base("b", "docker", "a{{b}}")},
+    ],
+    ids=["environment", "packages", "post", "files", "base"],
+)
+def test_what_cannot_stand_in_a_definition_is_refused(changed: dict[str, object]) -> None:
+    with pytest.raises(WrongInput):
+        define(Recipe(**{"name": "r", "path": Path("r.toml"), "base": DEBIAN, **changed}), mirror="http://m")  # type: ignore[arg-type]
+
+
+if __name__ == "__main__":
+    made = define(EVERYTHING, mirror="http://deb.example/debian").text
+    GOLDEN.write_text(made.replace(__version__, "CTK_VERSION"), encoding="utf-8")

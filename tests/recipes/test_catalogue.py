@@ -1,0 +1,185 @@
+"""Where recipes are found, and what `--base` and a reference mean."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from toolkit.recipes.catalogue import Catalogue
+from toolkit.recipes.model import Base
+from toolkit.recipes.references import base_from_reference, resolve_base
+from toolkit.support.errors import WrongInput
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+BASES = '[debian-12]\nbootstrap = "debootstrap"\nreference = "bookworm"\n'
+
+
+@pytest.fixture
+def catalogue(tmp_path: Path) -> Catalogue:
+    for folder in ("own", "shipped/demo/sets"):
+        (tmp_path / folder).mkdir(parents=True)
+    (tmp_path / "shipped/bases.toml").write_text(BASES)
+    (tmp_path / "shipped/demo/train.py").write_text("print('shipped')\n")
+    (tmp_path / "shipped/demo/sets/a.csv").write_text("1\n")
+    (tmp_path / "shipped/demo.toml").write_text(
+        'base = "debian-12"\n[[files]]\nfrom = "demo/train.py"\nto = "/opt/train.py"\n'
+        '[[files]]\nfrom = "demo/sets"\nto = "/opt/sets"\n'
+    )
+    (tmp_path / "shipped/jax.toml").write_text('base = "debian-12"\n')
+    return Catalogue(tmp_path / "own", tmp_path / "shipped")
+
+
+def test_an_own_recipe_hides_a_shipped_one(catalogue: Catalogue) -> None:
+    (catalogue.own / "jax.toml").write_text('base = "debian-12"\ndescription = "own"\n')
+    assert list(catalogue.paths()) == ["demo", "jax"]
+    assert catalogue.recipe("jax").description == "own"
+    assert catalogue.is_own(catalogue.paths()["jax"])
+    assert not catalogue.is_own(catalogue.paths()["demo"])
+
+
+def test_in_a_checkout_nothing_is_listed_twice_and_all_is_shipped(catalogue: Catalogue) -> None:
+    (catalogue.shipped.parent / "link").symlink_to(catalogue.shipped)
+    checkout = Catalogue(catalogue.shipped.parent / "link", catalogue.shipped)
+    assert len(checkout.folders) == 1
+    assert not any(checkout.is_own(path) for path in checkout.paths().values())
+
+
+def test_locks_bases_and_ill_named_files_are_no_recipes(catalogue: Catalogue) -> None:
+    for name in ("jax.lock.toml", "bases.toml", "Upper.toml", "a b.toml", "x\n%post\n.toml", "-x.toml", "notes.txt"):
+        (catalogue.own / name).write_text("")
+    assert list(catalogue.paths()) == ["demo", "jax"]
+
+
+@pytest.mark.parametrize(
+    ("name", "message", "fix"),
+    [
+        ("jaxx", 'there is no recipe "jaxx". Did you mean "jax"?', "`ctk list`"),
+        ("Upper", "'Upper' is not a recipe's name", "`ctk list`"),
+        ("a\nb", r"'a\nb' is not a recipe's name", "`ctk list`"),
+        ("jax.toml", "'jax.toml' is a recipe's file; its name has no ending: jax", ""),
+        ("", "'' is not a recipe's name", "`ctk list`"),
+    ],
+)
+def test_a_wrong_name_is_explained(catalogue: Catalogue, name: str, message: str, fix: str) -> None:
+    with pytest.raises(WrongInput) as caught:
+        catalogue.recipe(name)
+    assert caught.value.message.startswith(message)
+    assert fix in (caught.value.fix or "")
+
+
+def test_a_folder_is_named_with_a_slash(catalogue: Catalogue, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(catalogue.own.parent)
+    with pytest.raises(WrongInput) as caught:
+        catalogue.recipe("own")
+    assert caught.value.fix == "A folder is named with a slash: own/"
+
+
+def test_own_bases_add_to_the_shipped_and_replace_them(catalogue: Catalogue) -> None:
+    (catalogue.own / "bases.toml").write_text(BASES.replace("bookworm", "trixie") + BASES.replace("debian-12", "mine"))
+    bases = catalogue.bases()
+    assert (bases["debian-12"].reference, bases["mine"].reference) == ("trixie", "bookworm")
+
+
+def test_a_shipped_recipe_is_copied_with_its_files_before_it_is_changed(catalogue: Catalogue) -> None:
+    (catalogue.own / "demo").mkdir()
+    (catalogue.own / "demo/train.py").write_text("print('mine')\n")
+    copy = catalogue.own_copy("demo")
+    assert copy == catalogue.own / "demo.toml"
+    assert (catalogue.own / "demo/train.py").read_text() == "print('mine')\n", "what is there is not overwritten"
+    assert (catalogue.own / "demo/sets/a.csv").read_text() == "1\n"
+    assert [file.source for file in catalogue.recipe("demo").files] == [
+        catalogue.own / "demo/train.py",
+        catalogue.own / "demo/sets",
+    ]
+    copy.write_text(copy.read_text() + "# changed\n")
+    assert catalogue.own_copy("demo") == copy
+    assert copy.read_text().endswith("# changed\n"), "an own recipe is not copied again"
+
+
+def test_the_folder_for_own_recipes_is_made(catalogue: Catalogue) -> None:
+    catalogue.own.rmdir()
+    assert catalogue.own_copy("jax").is_file()
+
+
+# --- references
+
+
+def test_a_registrys_image_is_taken_as_it_is_written() -> None:
+    assert base_from_reference("docker://a/b:1") == Base("docker://a/b:1", "docker", "a/b:1")
+    pinned = base_from_reference("docker://a/b:1@sha256:00")
+    assert (pinned.reference, pinned.digest, pinned.pinned_reference) == ("a/b:1", "sha256:00", "a/b@sha256:00")
+
+
+def layout(folder: Path, *names: str | None) -> Path:
+    folder.mkdir()
+    manifests = [
+        {"annotations": {"org.opencontainers.image.ref.name": name}} if name else {"digest": "x"} for name in names
+    ]
+    (folder / "index.json").write_text(json.dumps({"manifests": manifests}))
+    return folder
+
+
+def test_files_and_layouts_become_absolute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "image.tar").touch()
+    layout(tmp_path / "lay", "t")
+    layout(tmp_path / "bare", None)
+    assert base_from_reference("docker-archive:image.tar").reference == str(tmp_path / "image.tar")
+    assert base_from_reference("docker-archive:image.tar:a/b:1").reference == str(tmp_path / "image.tar")
+    for text in ("oci:lay", "oci:lay:t", "oci:bare"):
+        assert base_from_reference(text).bootstrap == "oci"
+    assert base_from_reference("oci:lay:t").reference == str(tmp_path / "lay")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("docker://", '"docker://" names no image'),
+        ("docker://a b", "names no image"),
+        ("docker-archive:none.tar", "there is no none.tar"),
+        ("docker-archive:~no-such-user/x", "no such user"),
+        ("oci:none", "there is no none"),
+        ("oci:empty", "is not an OCI layout: its index.json cannot be read"),
+        ("oci:broken", "is not an OCI layout"),
+        ("oci:two", r"holds 2 images (a, b)"),
+        ("oci:two:c", "holds no image called c; it holds: a, b"),
+        ("docker://a\nb", "control character"),
+    ],
+)
+def test_a_reference_that_means_nothing_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, expected: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    layout(tmp_path / "two", "a", "b")
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "broken").mkdir()
+    (tmp_path / "broken/index.json").write_text('{"manifests": [[]]}')
+    with pytest.raises(WrongInput) as caught:
+        base_from_reference(text)
+    assert expected in caught.value.message
+
+
+def test_base_means_a_key_then_a_scheme_then_a_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    known = {"b": Base("b", "docker", "x/y"), "debian-12": Base("debian-12", "debootstrap", "bookworm")}
+    for name in ("b", "own.sif"):
+        (tmp_path / name).touch()
+    (tmp_path / "sandbox").mkdir()
+    assert resolve_base("b", known) is known["b"], "a name of bases.toml comes before a file"
+    assert resolve_base("./b", known).reference == str(tmp_path / "b")
+    assert resolve_base("own.sif", known) == Base("own.sif", "localimage", str(tmp_path / "own.sif"))
+    assert resolve_base("sandbox", known).bootstrap == "localimage"
+    assert resolve_base("docker://x/z", known).bootstrap == "docker"
+    for text, expected in {
+        "none.sif": "there is no image none.sif",
+        "folder/none": "there is no image folder/none",
+        "debian-11": 'there is no base "debian-11". Did you mean "debian-12"?',
+        "a\0b": "control character",
+    }.items():
+        with pytest.raises(WrongInput) as caught:
+            resolve_base(text, known)
+        assert expected in caught.value.message

@@ -1,0 +1,237 @@
+"""Every key of a recipe and of bases.toml: what it becomes, and what is said of every kind of mistake."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from toolkit.recipes.catalogue import Catalogue
+from toolkit.recipes.load import load_bases, load_recipe
+from toolkit.recipes.model import Base, FileCopy, JobDefaults, Recipe
+from toolkit.support.errors import WrongInput
+from toolkit.support.paths import shipped
+
+DEBIAN = Base("debian-12", "debootstrap", "bookworm")
+OTHER = Base("other", "docker", "a/b:1")
+BASES = {"debian-12": DEBIAN, "tensorflow-2.15": OTHER}
+
+
+def recipe(folder: Path, text: str, **more: Base) -> Recipe:
+    path = folder / "mine.toml"
+    path.write_text(text, encoding="utf-8")
+    return load_recipe(path, BASES, **more)
+
+
+def test_every_key_arrives(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    text = """
+description = "Mine"
+base = "debian-12"
+apt = ["graphviz", "libgl1:amd64", "g++=4:12.2.0-3"]
+packages = ["numpy>=1.26,<2", "keras[extra]==2.3.1; python_version < '4'", "x @ https://example.org/x.whl"]
+post = '''
+echo done
+'''
+[[files]]
+from = "data"
+to = "/opt/data"
+[environment]
+LEVEL = "3"
+[job]
+command = ["python", "train.py"]
+gpus = "tesla:1"
+nodes = 2
+time = "1:00:00"
+mem = "16G"
+cpus_per_task = 4
+partition = "gpu"
+account = "lab"
+binds = ["/scratch"]
+[require]
+verdict = "gpu-ready"
+"""
+    assert recipe(tmp_path, text) == Recipe(
+        name="mine",
+        path=tmp_path / "mine.toml",
+        base=DEBIAN,
+        description="Mine",
+        apt=("graphviz", "libgl1:amd64", "g++=4:12.2.0-3"),
+        packages=("numpy>=1.26,<2", "keras[extra]==2.3.1; python_version < '4'", "x @ https://example.org/x.whl"),
+        post="echo done\n",
+        files=(FileCopy(tmp_path / "data", "/opt/data"),),
+        environment=(("LEVEL", "3"),),
+        job=JobDefaults(
+            command=("python", "train.py"),
+            gpus="tesla:1",
+            nodes=2,
+            time="1:00:00",
+            mem="16G",
+            cpus_per_task=4,
+            partition="gpu",
+            account="lab",
+            binds=("/scratch",),
+        ),
+        verdict="gpu-ready",
+    )
+
+
+def test_a_base_alone_is_a_recipe_and_may_be_replaced(tmp_path: Path) -> None:
+    assert recipe(tmp_path, 'base = "debian-12"') == Recipe("mine", tmp_path / "mine.toml", DEBIAN)
+    assert recipe(tmp_path, 'base = "not known here"', base=OTHER).base is OTHER
+    assert recipe(tmp_path, "", base=OTHER).base is OTHER
+
+
+def test_a_command_may_be_one_text_as_a_shell_would_split_it(tmp_path: Path) -> None:
+    found = recipe(tmp_path, 'base = "debian-12"\n[job]\ncommand = "python train.py --name \'a b\'"')
+    assert found.job.command == ("python", "train.py", "--name", "a b")
+
+
+MISTAKES = [
+    ("", "mine.toml: base: is missing: say which base to start from"),
+    ('base = "debain-12"', 'mine.toml:1: base: there is no base "debain-12". Did you mean "debian-12"?'),
+    ("base = 3", "mine.toml:1: base: should be text in quotes, not 3"),
+    ('base = "x\\u0000"', "mine.toml:1: base: the value holds the control character"),
+    ('\npakages = ["x"]', 'mine.toml:2: pakages: there is no such key. Did you mean "packages"?'),
+    ('"a\\nb" = 1', r"mine.toml: 'a\nb': there is no such key"),
+    ("description = []", "mine.toml:1: description: should be text"),
+    ('packages = "numpy"', "mine.toml:1: packages: should be a list, not 'numpy'"),
+    ("packages = [1]", "mine.toml:1: packages: should be a list of texts"),
+    ('packages = ["numpy=1.2"]', 'mine.toml:1: packages: "numpy=1.2" is not a package requirement'),
+    ('packages = ["-r req.txt"]', 'mine.toml:1: packages: "-r req.txt" is not a package requirement'),
+    ('packages = ["--index-url=x"]', 'packages: "--index-url=x" is not a package requirement'),
+    ('packages = ["numpy; rm -rf /"]', "is not a package requirement"),
+    ('packages = ["numpy\\n"]', "mine.toml:1: packages: a requirement holds the control character"),
+    ('packages = [""]', "is not a package requirement"),
+    ('apt = ["Graphviz"]', "mine.toml:1: apt: 'Graphviz' is not the name of a Debian package"),
+    ('apt = ["a b"]', "'a b' is not the name"),
+    ('apt = ["-y"]', "'-y' is not the name"),
+    ('apt = ["curl; id"]', "'curl; id' is not the name"),
+    ("post = ['a']", "mine.toml:1: post: should be text"),
+    ('files = ["x"]', "mine.toml:1: files: should be [[files]] tables, not 'x'"),
+    ("[files]", "mine.toml:1: files: should be a list"),
+    ('[[files]]\nfrom = "mine.toml"', 'mine.toml:1: files[1]: needs both "from" and "to"'),
+    ('[[files]]\nfrm = "mine.toml"', 'files[1].frm: there is no such key. Did you mean "from"?'),
+    ('[[files]]\nfrom = "none"\nto = "/x"', "mine.toml:2: files[1].from: there is no "),
+    ('[[files]]\nfrom = "~no-such-user/x"\nto = "/x"', "files[1].from: ~no-such-user/x: there is no such user's home"),
+    ('[[files]]\nfrom = "mine.toml"\nto = "x"', "mine.toml:3: files[1].to: should be an absolute path in the image"),
+    ("environment = 3", "mine.toml:1: environment: should be a table"),
+    ("[environment]\nA = 3", "mine.toml:2: environment.A: should be text"),
+    ('[environment]\n"A B" = "x"', "mine.toml:2: environment.A B: is not a name that a variable can have"),
+    ('[environment]\n1A = "x"', "environment.1A: is not a name"),
+    ('[environment]\nA = "x\\ny"', "mine.toml:2: environment.A: the value holds the control character"),
+    ("job = 3", "mine.toml:1: job: should be a table"),
+    ('[job]\ntimes = "1"', 'mine.toml:2: job.times: there is no such key. Did you mean "time"?'),
+    ("[job]\ngpus = -1", "mine.toml:2: job.gpus: should be a number such as 1"),
+    ("[job]\ngpus = true", "job.gpus: should be a number"),
+    ("[job]\ngpus = 1.5", "job.gpus: should be a number"),
+    ("[job]\nnodes = 0", "mine.toml:2: job.nodes: should be at least 1, not 0"),
+    ('[job]\nnodes = "2"', "mine.toml:2: job.nodes: should be a whole number"),
+    ("[job]\ntime = 30", "mine.toml:2: job.time: should be text"),
+    ('[job]\ncommand = "python \'"', "mine.toml:2: job.command: is not a command line: No closing quotation"),
+    ("[job]\ncommand = 3", "mine.toml:2: job.command: should be a list"),
+    ('[job]\nbinds = "/x"', "mine.toml:2: job.binds: should be a list"),
+    ("job = { gpus = -1 }", "mine.toml:1: job.gpus: should be a number"),
+    (
+        '[require]\nverdict = "gpu-redy"',
+        'require.verdict: should be one of gpu-ready, cpu-only, no-framework, not "gpu-',
+    ),
+    ("[require]\nx = 1", "mine.toml:2: require.x: there is no such key"),
+]
+
+
+@pytest.mark.parametrize(("text", "expected"), MISTAKES, ids=[text[:40] for text, _ in MISTAKES])
+def test_each_mistake_is_named_with_file_line_and_key(tmp_path: Path, text: str, expected: str) -> None:
+    needs_base = "base" not in text and text
+    with pytest.raises(WrongInput) as caught:
+        recipe(tmp_path, text, **({"base": DEBIAN} if needs_base else {}))
+    assert expected in caught.value.message
+    assert caught.value.message.startswith(str(tmp_path / "mine.toml"))
+    assert caught.value.message.isprintable()
+
+
+def test_bases_arrive_with_every_key(tmp_path: Path) -> None:
+    path = tmp_path / "bases.toml"
+    path.write_text(
+        f"""
+["tf-2.15"]
+bootstrap = "docker"
+reference = "tensorflow/tensorflow:2.15.0-gpu"
+digest = "sha256:{"a" * 64}"
+python = "3.11"
+framework = "tensorflow"
+framework_version = "2.15.0"
+cuda = "12.3"
+installer = "conda"
+apt = ["git"]
+description = "d"
+source = "s"
+"""
+    )
+    found = load_bases(path)["tf-2.15"]
+    assert found.pinned_reference == f"tensorflow/tensorflow@sha256:{'a' * 64}"
+    assert found == Base(
+        name="tf-2.15",
+        bootstrap="docker",
+        reference="tensorflow/tensorflow:2.15.0-gpu",
+        digest=f"sha256:{'a' * 64}",
+        python="3.11",
+        framework="tensorflow",
+        framework_version="2.15.0",
+        cuda="12.3",
+        installer="conda",
+        apt=("git",),
+        description="d",
+        source="s",
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("x = 3", "bases.toml:1: x: should be a table"),
+        ('[x]\nbootstrap = "docker"', "bases.toml:1: x: the key reference is missing"),
+        ('[x]\nreference = "a"', "bases.toml:1: x: the key bootstrap is missing"),
+        (
+            '[x]\nbootstrap = "dokcer"\nreference = "a"',
+            "bases.toml:2: x.bootstrap: should be one of docker, localimage",
+        ),
+        (
+            '[x]\nbootstrap = "docker"\nreference = "a"\ndigest = "sha256:1"',
+            "bases.toml:4: x.digest: should be sha256:",
+        ),
+        ('[x]\nbootstrap = "docker"\nreference = "a"\ninstaller = "uv"', "x.installer: should be one of pip, conda"),
+        ('[x]\nbootstrap = "docker"\nreference = "a"\nversion = "1"', "bases.toml:4: x.version: there is no such key"),
+    ],
+)
+def test_each_mistake_in_bases_is_named(tmp_path: Path, text: str, expected: str) -> None:
+    path = tmp_path / "bases.toml"
+    path.write_text(text)
+    with pytest.raises(WrongInput) as caught:
+        load_bases(path)
+    assert expected in caught.value.message
+
+
+@pytest.mark.parametrize(
+    ("reference", "expected"),
+    [
+        ("a/b:1", "a/b@DIGEST"),
+        ("a/b", "a/b@DIGEST"),
+        ("localhost:5000/b", "localhost:5000/b@DIGEST"),
+        ("localhost:5000/b:1", "localhost:5000/b@DIGEST"),
+    ],
+)
+def test_a_digest_takes_the_place_of_the_tag(reference: str, expected: str) -> None:
+    assert Base("x", "docker", reference, digest="DIGEST").pinned_reference == expected
+    assert Base("x", "docker", reference).pinned_reference == reference
+
+
+def test_all_shipped_recipes_are_right() -> None:
+    catalogue = Catalogue(Path("/nowhere"), shipped("defs"))
+    assert set(catalogue.paths()) >= {"keras-bert", "tensorflow", "pytorch", "jax", "chainer", "demo"}
+    for name in catalogue.paths():
+        found = catalogue.recipe(name)
+        assert found.description
+        assert found.job.command
+        assert found.base.source, "every fact of a base says where it comes from"
+        assert found.job.gpus == (0 if name == "demo" else 1)

@@ -1,0 +1,79 @@
+"""What a runtime's words mean: the lines are those that real runs printed, or that issues quote."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from toolkit.runtime.complaints import explain
+from toolkit.runtime.images import existing_image
+from toolkit.support.errors import WrongInput
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.mark.parametrize(
+    ("line", "meaning"),
+    [
+        ("FATAL:   could not use fakeroot: no mapping entry found in /etc/subuid for ann", "subordinate ids"),
+        ("ERROR  : Requesting capability set 0x1 while permitted set is 0x0", "root lacks capabilities"),
+        ("INFO: squashfuse_ll: failed to open /dev/fuse: Permission denied", "FUSE"),
+        ("x509: certificate signed by unknown authority", "signed by an authority"),
+        ("ssl.SSLCertVerificationError: [SSL: CERTIFICATE_VERIFY_FAILED]", "signed by an authority"),
+        ("FATAL: destination /etc/x doesn't exist in container", "bound onto a path"),
+        ("toomanyrequests: You have reached your pull rate limit", "no more anonymous downloads"),
+        ("MANIFEST_UNKNOWN: manifest unknown; unknown tag=1", "no such image, tag or digest"),
+        ("http: server gave HTTP response to HTTPS client", "plain HTTP"),
+        ("dial tcp: lookup registry-1.docker.io: no such host", "could not be reached"),
+        ("W: Failed to fetch Temporary failure in name resolution", "could not be reached"),
+    ],
+)
+def test_a_complaint_is_understood_and_has_a_way_out(line: str, meaning: str) -> None:
+    found = explain(["INFO: Starting build...", line, "FATAL: While performing build: exit status 255"])
+    assert found is not None
+    assert meaning in found.meaning
+    assert found.fix
+
+
+def test_a_full_disk_is_told_from_a_host_without_namespaces() -> None:
+    """clone(2) answers ENOSPC at the limit of user namespaces (apptainer #2455)."""
+    lines = ["ERROR: Failed to create user namespace: No space left on device"]
+    full, forbidden = explain(lines, namespaces_left=True), explain(lines, namespaces_left=False)
+    assert full is not None
+    assert forbidden is not None
+    assert "disk" in full.meaning
+    assert "user.max_user_namespaces" in forbidden.fix
+
+
+def test_the_last_complaint_counts_and_an_unknown_one_is_none() -> None:
+    found = explain(["no such host", "certificate signed by unknown authority"])
+    assert found is not None
+    assert "certificate" in found.meaning
+    assert explain(["FATAL: something new"]) is None
+    assert explain([]) is None
+
+
+# --- whether a path can be an image
+
+
+@pytest.mark.parametrize("start", [b"#!/usr/bin/env run-singularity\n\0SIF_MAGIC\0", b"hsqs" + b"\0" * 60])
+def test_images_are_known_by_their_first_octets(tmp_path: Path, start: bytes) -> None:
+    (tmp_path / "x").write_bytes(start)
+    assert existing_image(tmp_path / "x") == tmp_path / "x"
+
+
+def test_what_is_no_image_is_refused_before_a_program_is_started(tmp_path: Path) -> None:
+    (tmp_path / "sb/.singularity.d").mkdir(parents=True)
+    assert existing_image(tmp_path / "sb") == tmp_path / "sb"
+    (tmp_path / "text").write_text("SIF_MAGIC at the wrong place")
+    (tmp_path / "empty").touch()
+    for name, message in {
+        "none": "there is no image",
+        ".": "is a folder, but not a sandbox",
+        "text": "is not an image: neither SIF nor squashfs",
+        "empty": "is not an image",
+    }.items():
+        with pytest.raises(WrongInput, match=message):
+            existing_image(tmp_path / name)

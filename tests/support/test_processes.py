@@ -1,0 +1,175 @@
+"""Other programs: what they print, how they end, and how they are ended."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from toolkit.support import processes
+from toolkit.support.errors import MissingOnHost, ProgramFailed
+from toolkit.support.processes import Completed, attach, command_line, run, stream, trace_with
+
+
+def test_output_status_and_added_environment() -> None:
+    done = run(["sh", "-c", 'echo "$GREETING"; echo err >&2; exit 3'], env={"GREETING": "hello"})
+    assert (done.returncode, done.stdout, done.stderr, done.ok) == (3, "hello\n", "err\n", False)
+    assert run(["sh", "-c", 'test -n "$PATH"'], env={}).ok, "the environment is added to, not replaced"
+
+
+def test_input_or_none_at_all() -> None:
+    assert run(["cat"], input="text").stdout == "text"
+    assert run(["cat"], timeout=5).stdout == "", "nothing waits for a terminal"
+
+
+def test_octets_that_are_no_text_do_not_hurt() -> None:
+    assert run(["printf", r"a\377b"]).stdout == "a\ufffdb"
+
+
+@pytest.mark.parametrize("how", [run, attach, lambda argv: stream(argv, print)])
+def test_a_program_that_is_not_there_or_cannot_run(how: object, tmp_path: Path) -> None:
+    with pytest.raises(MissingOnHost, match="there is no program 'no-such-program'"):
+        how(["no-such-program"])  # type: ignore[operator]
+    (tmp_path / "closed").write_text("#!/bin/sh\n")
+    with pytest.raises(MissingOnHost, match=r"cannot run .*closed: Permission denied"):
+        how([str(tmp_path / "closed")])  # type: ignore[operator]
+    (tmp_path / "text").write_text("no program\n")
+    (tmp_path / "text").chmod(0o755)
+    with pytest.raises(MissingOnHost, match=r"cannot run .*text: Exec format error"):
+        how([str(tmp_path / "text")])  # type: ignore[operator]
+
+
+def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(MissingOnHost, match="there is no such folder"):
+        run(["true"], cwd=tmp_path / "none")
+
+
+def test_a_program_that_takes_too_long_is_ended_and_named() -> None:
+    started = time.monotonic()
+    with pytest.raises(ProgramFailed, match=r"sleep gave no answer within 0\.2 s: sleep 30"):
+        run(["sleep", "30"], timeout=0.2)
+    assert time.monotonic() - started < 5
+
+
+def test_require_shows_the_last_lines() -> None:
+    lines = "".join(f"line {number}\n" for number in range(30))
+    with pytest.raises(ProgramFailed, match=r"asking failed: prog ended with status 7") as caught:
+        Completed(("prog",), 7, "out", lines).require("asking", fix="do this")
+    assert caught.value.last_lines == tuple(f"line {number}" for number in range(18, 30))
+    assert caught.value.fix == "do this"
+    with pytest.raises(ProgramFailed) as caught:
+        Completed(("prog",), 1, "only on stdout\n", "").require("asking")
+    assert caught.value.last_lines == ("only on stdout",)
+    fine = Completed(("prog",), 0, "", "")
+    assert fine.require("asking") is fine
+
+
+@pytest.mark.parametrize(
+    ("script", "status"), [("exit 0", 0), ("exit 41", 41), ("kill -TERM $$", 143), ("kill -9 $$", 137)]
+)
+def test_attach_passes_the_status_on(script: str, status: int) -> None:
+    assert attach(["sh", "-c", script]) == status
+
+
+def test_ctrl_c_is_the_programs_affair_and_restored_afterwards() -> None:
+    before = signal.getsignal(signal.SIGINT)
+    answer = attach(["sh", "-c", "trap 'exit 5' INT; kill -INT $$; sleep 5"])
+    assert answer == 5
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+ATTACH = """
+import signal, sys
+from toolkit.support.processes import attach
+def interrupt(*_): raise KeyboardInterrupt
+signal.signal(signal.SIGTERM, interrupt)
+try:
+    attach(["sh", "-c", "echo $$; trap 'echo ended; exit 0' TERM; sleep 30 & wait"])
+except KeyboardInterrupt:
+    sys.exit(130)
+"""
+
+
+def test_a_program_on_the_terminal_ends_with_ctk() -> None:
+    child = subprocess.Popen([sys.executable, "-c", ATTACH], stdout=subprocess.PIPE, text=True)
+    assert child.stdout is not None
+    program = int(child.stdout.readline())
+    child.terminate()
+    assert child.stdout.readline() == "ended\n"
+    assert child.wait(5) == 130
+    assert not alive(program)
+
+
+def alive(pid: int) -> bool:
+    """Whether the process still runs; a zombie does not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def test_stream_hands_over_both_streams_in_order_and_the_status() -> None:
+    lines: list[str] = []
+    status = stream(["sh", "-c", r"echo one; echo two >&2; printf 'three\r\n'; printf last; exit 6"], lines.append)
+    assert (status, lines) == (6, ["one", "two", "three", "last"])
+
+
+def test_an_error_ends_the_whole_session() -> None:
+    """The program and its children: a build leaves nothing running."""
+    pids: list[int] = []
+
+    def stop(line: str) -> None:
+        pids.extend(map(int, line.split()))
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        stream(["sh", "-c", "sleep 60 & echo $$ $!; wait"], stop)
+    assert len(pids) == 2
+    deadline = time.monotonic() + 5
+    while any(map(alive, pids)) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert not any(map(alive, pids))
+
+
+def test_a_program_that_ignores_the_request_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(processes, "_GRACE_SECONDS", 0.2)
+    child = subprocess.Popen(
+        ["sh", "-c", "trap '' TERM; echo ready; while :; do sleep 0.05; done"],
+        stdout=subprocess.PIPE,
+        start_new_session=True,
+    )
+    assert child.stdout is not None
+    child.stdout.readline()
+    processes.end_session(child.pid, lambda: child.poll() is not None, grace=0.2)
+    assert child.wait(5) == -signal.SIGKILL
+
+
+@given(st.lists(st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"])), min_size=1))
+def test_a_shown_command_is_what_a_shell_reads(words: list[str]) -> None:
+    import shlex
+
+    shown = command_line(["printf", *words], {"NAME": words[0]})
+    assignment, *rest = shlex.split(shown)
+    assert assignment == f"NAME={words[0]}"
+    assert rest == ["printf", *words]
+
+
+def test_trace_hears_every_command_before_it_runs() -> None:
+    heard: list[str] = []
+    trace_with(heard.append)
+    try:
+        run(["true"], env={"A": "b c"})
+        attach(["true", "x y"])
+        stream(["true", "z"], print)
+    finally:
+        trace_with(None)
+    run(["true", "unheard"])
+    assert heard == ["A='b c' true", "true 'x y'", "true z"]
+    assert "A" not in os.environ
