@@ -1,0 +1,20 @@
+"""What each framework's files say of how it was built: one small reader a framework."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from toolkit.inventory.model import Distribution
+    from toolkit.inventory.rootfs import Rootfs
+
+
+@dataclass(frozen=True, slots=True)
+class Installed:
+    """Where to look: the image, the site folder of the framework, and what else its interpreter sees by name."""
+
+    rootfs: Rootfs
+    folder: str
+    distribution: Distribution
+    visible: dict[str, Distribution]

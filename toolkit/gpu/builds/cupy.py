@@ -1,0 +1,66 @@
+"""CuPy: the `_wheel.json` of its wheels, and what its modules are linked with."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from toolkit.gpu.builds.wanted import each_once, wants_of
+from toolkit.gpu.facts import Build, Want
+from toolkit.gpu.literals import read_assignments
+
+if TYPE_CHECKING:
+    from toolkit.gpu.builds import Installed
+
+# cupy imports these; the rest (cudnn, cutensor, nccl, nvtx) only where they are there.
+_LINKED = ("cublas", "curand", "cusolver", "cusparse")
+
+
+def read_build(installed: Installed) -> Build:
+    """What CuPy says: every build of it is for a GPU. Source: the wheels cupy-cuda12x 13.6.0, cupy-cuda13x 14.2.0."""
+    rootfs, folder = installed.rootfs, installed.folder
+    version = str((read_assignments(rootfs, f"{folder}/cupy/_version.py") or {}).get("__version__") or "")
+    libraries = f"{folder}/cupy_backends/cuda/libs"
+    modules = [
+        f"{libraries}/{name}"
+        for name in rootfs.names(libraries)
+        if name.startswith(tuple(f"{linked}." for linked in _LINKED)) and name.endswith(".so")
+    ]
+    wants = [want for module in modules for want in wants_of(rootfs, module)]
+    cuda = _cuda(installed)
+    nvrtc = nvrtc_soname(cuda)
+    if nvrtc:
+        wants.append(Want(nvrtc, f"{libraries}/nvrtc"))
+    return Build(
+        version=version,
+        gpu=True,
+        cuda=cuda,
+        wants=each_once(replace(want, required=True) for want in wants),
+        complete=rootfs.is_folder(f"{folder}/cupy"),
+    )
+
+
+def _cuda(installed: Installed) -> str | None:
+    """ "12" of "12.x", "9.2" of "9.2": from `_wheel.json`, else from the distribution's name (cupy-cuda92)."""
+    try:
+        content = json.loads(installed.rootfs.read_text(f"{installed.folder}/cupy/.data/_wheel.json", 1 << 16) or "{}")
+    except (ValueError, RecursionError):
+        content = {}
+    cuda = content.get("cuda") if isinstance(content, dict) else None
+    if isinstance(cuda, str):
+        return cuda.removesuffix(".x")
+    match = re.fullmatch(r"cupy-cuda(\d+)(\d|x)", installed.distribution.name)
+    if match is None:
+        return None
+    return match[1] if match[2] == "x" else f"{match[1]}.{match[2]}"
+
+
+def nvrtc_soname(cuda: str | None) -> str | None:
+    """The NVRTC that compiles every kernel: libnvrtc.so.11.2 for CUDA 11.x, .so.12, .so.13; None for older ones.
+
+    Source: the names in cupy_backends/cuda/libs/nvrtc of cupy-cuda12x 13.6.0.
+    """
+    major = (cuda or "").partition(".")[0]
+    return {"11": "libnvrtc.so.11.2", "12": "libnvrtc.so.12", "13": "libnvrtc.so.13"}.get(major)

@@ -1,0 +1,75 @@
+"""JAX: `jaxlib` alone is for the CPU; the GPU comes with a plugin in two more distributions."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from toolkit.gpu.builds.wanted import search_of
+from toolkit.gpu.facts import Build, Want
+from toolkit.gpu.literals import calls
+
+if TYPE_CHECKING:
+    from toolkit.gpu.builds import Installed
+
+# Compute capabilities that the plugins ask for. Source: JAX's installation page, August 2026.
+_LEAST = {"12": "compute_52", "13": "compute_75"}
+_OPTIONAL = ("libcupti", "libnccl", "libnvshmem_host", "libnvrtc")
+_PLUGIN = re.compile(r"^jax-cuda(\d+)-plugin$")
+
+
+def plugin_major(names: list[str]) -> str | None:
+    """The CUDA major of the plugin among normalised distribution names, the newest if there are several."""
+    majors = [match[1] for match in map(_PLUGIN.match, names) if match]
+    return max(majors, key=int, default=None)
+
+
+def read_build(installed: Installed) -> Build:
+    """What JAX's parts say. Source: the wheels of jaxlib and jax-cuda12-plugin 0.6.2, jax-cuda13-pjrt 0.7.2."""
+    jaxlib = installed.visible.get("jaxlib")
+    version = installed.distribution.version
+    if jaxlib is None:
+        return Build(version, gpu=False, complete=False)
+    local = re.search(r"\+cuda(\d+)(?:\.cudnn(\d))?", jaxlib.version)
+    if local:  # until 0.4.13 the GPU was in jaxlib itself, from an index of Google's
+        return Build(version, gpu=True, cuda=local[1], cudnn=local[2])
+    major = plugin_major(list(installed.visible))
+    if major is None:
+        return Build(version, gpu=False)
+    pjrt = installed.visible.get(f"jax-cuda{major}-pjrt")
+    folder = f"{(pjrt or installed.visible[f'jax-cuda{major}-plugin']).folder}/jax_plugins/xla_cuda{major}"
+    plugin = f"{folder}/xla_cuda_plugin.so"
+    text = installed.rootfs.read_text(f"{folder}/__init__.py", 1 << 18) or ""
+    search = search_of(installed.rootfs, [plugin])
+    wants = tuple(
+        Want(soname, plugin, search, required=not soname.startswith(_OPTIONAL)) for soname in sonames(text, major)
+    )
+    return Build(
+        version=version,
+        gpu=True,
+        cuda=major,
+        cudnn=next((want.soname.rpartition(".")[2] for want in wants if want.soname.startswith("libcudnn.")), None),
+        architectures=(_LEAST[major],) if major in _LEAST else (),
+        wants=wants,
+        complete=pjrt is not None and installed.rootfs.is_file(plugin),
+    )
+
+
+def sonames(initialisation: str, major: str) -> list[str]:
+    """The libraries that the plugin's `__init__.py` preloads: `_load("cublas", ["libcublas.so.12", …])`.
+
+    The one for CUDA 13 lists those of 12 beside its own, which it finds in the folder `nvidia/cu13`.
+    """
+    loads = [arguments for arguments in calls(initialisation, "_load") if len(arguments) == 2]
+    own = {
+        name.partition(".so")[0]: name for folder, names in loads if folder == f"cu{major}" for name in _texts(names)
+    }
+    found: dict[str, None] = {}
+    for folder, names in loads:
+        if not re.fullmatch(r"cu\d+", str(folder)) or folder == f"cu{major}":
+            found.update(dict.fromkeys(own.get(name.partition(".so")[0], name) for name in _texts(names)))
+    return list(found)
+
+
+def _texts(value: object) -> list[str]:
+    return [one for one in value if isinstance(one, str)] if isinstance(value, list) else []

@@ -1,0 +1,33 @@
+"""ONNX Runtime: `build_and_package_info.py`, and what its CUDA provider is linked with."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from toolkit.gpu.builds.wanted import major_of, wants_of
+from toolkit.gpu.facts import Build
+from toolkit.gpu.literals import read_assignments
+
+if TYPE_CHECKING:
+    from toolkit.gpu.builds import Installed
+
+
+def read_build(installed: Installed) -> Build:
+    """What ONNX Runtime says. Source: the wheels onnxruntime-gpu 1.22.0 and onnxruntime 1.20.1."""
+    rootfs, folder = installed.rootfs, f"{installed.folder}/onnxruntime/capi"
+    if not rootfs.is_folder(folder):
+        return Build("", gpu=False, complete=False)
+    info = read_assignments(rootfs, f"{folder}/build_and_package_info.py") or {}
+    provider = f"{folder}/libonnxruntime_providers_cuda.so"
+    version = str(info.get("__version__") or "")
+    if not rootfs.is_file(provider):
+        return Build(version, gpu=False)
+    wants = wants_of(rootfs, provider)
+    cuda = info.get("cuda_version")
+    return Build(
+        version=version,
+        gpu=True,
+        cuda=cuda if isinstance(cuda, str) else major_of(wants, "libcudart"),
+        cudnn=major_of(wants, "libcudnn"),
+        wants=wants,
+    )

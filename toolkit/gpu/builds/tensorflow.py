@@ -1,0 +1,105 @@
+"""TensorFlow: its generated `build_info.py`, and the library versions in its `cuda_config.h`.
+
+It opens CUDA's libraries by name when it first looks for a GPU, so that no ELF file says which ones it wants.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from toolkit.gpu.builds.wanted import search_of
+from toolkit.gpu.facts import Build, Want
+from toolkit.gpu.literals import read_assignments
+
+if TYPE_CHECKING:
+    from toolkit.gpu.builds import Installed
+    from toolkit.inventory.rootfs import Rootfs
+
+_HEADERS = (
+    "include/third_party/gpus/cuda/cuda_config.h",
+    "include/external/local_config_cuda/cuda/cuda/cuda_config.h",
+    "include/third_party/gpus/cuda/cuda/cuda_config.h",
+)
+_OPENERS = (
+    "libtensorflow_cc.so.2", "libtensorflow_framework.so.2", "libtensorflow_framework.so.1",
+    "python/_pywrap_tensorflow_internal.so",
+)  # fmt: skip
+# "Cannot dlopen some GPU libraries" is said where one of these is missing. Source: TensorFlow, gpu_device.cc and
+# stream_executor's MaybeTryDlopenGPULibraries.
+_LIBRARIES = ("CUDART", "CUBLAS", "CUFFT", "CUSOLVER", "CUSPARSE", "CUDNN")
+
+
+def read_build(installed: Installed) -> Build:
+    """What TensorFlow says. Source: the wheels 2.1.0, 2.4.1, 2.15.1, 2.18.1 and tensorflow-cpu 2.15.1."""
+    rootfs = installed.rootfs
+    for package in ("tensorflow", "tensorflow_core"):  # 1.15 to 2.1 keep their code in tensorflow_core
+        folder = f"{installed.folder}/{package}"
+        assigned = read_assignments(rootfs, f"{folder}/python/platform/build_info.py")
+        if assigned is not None:
+            break
+    else:
+        return Build("", gpu=False, complete=False)
+    info = _information(assigned)
+    if not info.get("is_cuda_build"):
+        return Build("", gpu=False)
+    defined = _defined(rootfs, folder)
+    cuda = str(info.get("cuda_version") or info.get("cuda_version_number") or "")
+    cudnn = str(info.get("cudnn_version") or info.get("cudnn_version_number") or "")
+    opener = f"{folder}/{_OPENERS[0]}"
+    search = search_of(rootfs, (f"{folder}/{name}" for name in _OPENERS))
+    return Build(
+        version="",
+        gpu=True,
+        cuda=cuda or None,
+        cudnn=cudnn or None,
+        architectures=_architectures(info, defined),
+        wants=tuple(Want(soname, opener, search) for soname in sonames(cuda, cudnn, defined)),
+    )
+
+
+def _information(assigned: dict[str, Any]) -> dict[str, Any]:
+    """The build's own words: OrderedDict([(name, value), ...]) from 2.3 on, plain assignments before."""
+    pairs = assigned.get("build_info", assigned)
+    try:
+        return dict(pairs)
+    except (TypeError, ValueError):
+        return {}
+
+
+def _defined(rootfs: Rootfs, folder: str) -> dict[str, str]:
+    for header in _HEADERS:
+        text = rootfs.read_text(f"{folder}/{header}", 1 << 16)
+        if text:
+            return {
+                name: value.strip() for name, value in re.findall(r"^#define (TF_\w+)[ \t]*(.*)$", text, re.MULTILINE)
+            }
+    return {}
+
+
+def sonames(cuda: str, cudnn: str, defined: dict[str, str]) -> list[str]:
+    """The libraries that are opened by name, as far as the build says their versions.
+
+    `defined` is cuda_config.h: one version a library from 2.3 on, before that one for all but cudart.
+    """
+    found = []
+    values = {name: value.strip('"') for name, value in defined.items()}
+    for library in _LIBRARIES:
+        version = values.get(f"TF_{library}_VERSION")
+        if library == "CUDNN":
+            version = version or cudnn
+        elif library == "CUDART":
+            version = version or cuda
+        else:
+            version = version or values.get("TF_CUDA_LIB_VERSION")
+        if version:
+            found.append(f"lib{library.lower()}.so.{version}")
+    return found
+
+
+def _architectures(info: dict[str, Any], defined: dict[str, str]) -> tuple[str, ...]:
+    named = info.get("cuda_compute_capabilities")
+    if isinstance(named, list):
+        return tuple(str(one) for one in named)
+    numbers = re.findall(r'CudaVersion\("(\d+)\.(\d+)"\)', defined.get("TF_CUDA_CAPABILITIES", ""))
+    return tuple(f"sm_{major}{minor}" for major, minor in numbers)

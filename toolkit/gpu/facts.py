@@ -1,0 +1,118 @@
+"""The facts that the audit judges: plain values, gathered from the image and the person's wishes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from toolkit.inventory.model import Distribution, Inventory
+
+
+@dataclass(frozen=True, slots=True)
+class Want:
+    """A library that a framework loads. Without a required one it does not use the GPU, or does not even import."""
+
+    soname: str
+    by: str
+    search: tuple[str, ...] = ()
+    required: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Build:
+    """What a framework's files say of how it was built.
+
+    `version` as the build says it ("2.5.1+cu124"), "" where it says nothing. `gpu`: whether it holds GPU code.
+    `cuda` and `cudnn` are versions ("12.4", "9"), None where the build does not name them. `architectures` as nvcc
+    names them ("sm_70", "compute_90"), empty where nothing tells. `complete` is False where files that belong to
+    every build are not there.
+    """
+
+    version: str
+    gpu: bool
+    cuda: str | None = None
+    cudnn: str | None = None
+    architectures: tuple[str, ...] = ()
+    wants: tuple[Want, ...] = ()
+    complete: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """What the loader gives for a wanted library: `path` where it finds it, else None.
+
+    `others` are libraries of the same stem on the loader's path, `unreachable` those with the very name that lie
+    where the loader does not look.
+    """
+
+    want: Want
+    path: str | None
+    others: tuple[str, ...] = ()
+    unreachable: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class FrameworkFacts:
+    """One framework as one interpreter sees it.
+
+    `distribution` is what an import gets; `variants` are all distributions that install its module there.
+    `companions` are the other visible distributions by name. `told_by_hash` says that RECORD hashes chose
+    `distribution` among the variants.
+    """
+
+    name: str
+    title: str
+    interpreter: str
+    distribution: Distribution
+    variants: tuple[Distribution, ...]
+    build: Build
+    libraries: tuple[Loaded, ...]
+    companions: dict[str, Distribution]
+    by_default: bool = True
+    told_by_hash: bool = False
+
+    @property
+    def version(self) -> str:
+        """The build's own version, else that of its metadata."""
+        return self.build.version or self.distribution.version
+
+
+@dataclass(frozen=True, slots=True)
+class GpuLibrary:
+    """One CUDA library of the image. `version` is as precise as its name or its wheel says; `visible` to the loader."""
+
+    name: str
+    version: str
+    path: str
+    visible: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ImageFacts:
+    """The image as a whole.
+
+    `drivers` are the libcuda that the image itself brings: (path, how the loader comes to it: "LD_LIBRARY_PATH",
+    "ld.so.cache" or "").
+    """
+
+    inventory: Inventory
+    frameworks: tuple[FrameworkFacts, ...]
+    libraries: tuple[GpuLibrary, ...]
+    drivers: tuple[tuple[str, str], ...] = ()
+    sif_architecture: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """The machine to judge against; None where nobody said.
+
+    `driver` is a version ("535.104.05"), `gpu` a name for people and `capability` its compute capability (7, 0).
+    `architecture` is as uname says it and `glibc` the host's: those of the machine that audits, unless told otherwise.
+    """
+
+    driver: str | None = None
+    gpu: str | None = None
+    capability: tuple[int, int] | None = None
+    architecture: str | None = None
+    glibc: str | None = None

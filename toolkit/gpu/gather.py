@@ -1,0 +1,196 @@
+"""From an opened image to the facts that the rules judge."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from toolkit.gpu.builds import Installed, cupy, jax, onnxruntime, tensorflow, torch
+from toolkit.gpu.facts import Build, FrameworkFacts, GpuLibrary, ImageFacts, Loaded
+from toolkit.gpu.loader import Loader, read_loader
+from toolkit.inventory.frameworks import Framework, knowledge
+from toolkit.inventory.read import read_inventory
+from toolkit.inventory.record import hash_of, read_record
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from toolkit.gpu.facts import Want
+    from toolkit.inventory.model import Distribution, Interpreter, Inventory
+    from toolkit.inventory.rootfs import Rootfs
+
+_READERS: dict[str, Callable[[Installed], Build]] = {
+    "tensorflow": tensorflow.read_build,
+    "torch": torch.read_build,
+    "jax": jax.read_build,
+    "cupy": cupy.read_build,
+    "onnxruntime": onnxruntime.read_build,
+}
+_LIBRARY = re.compile(
+    r"^lib(cudart|cublas|cudnn|cufft|curand|cusolver|cusparse|nccl|nvinfer|nvrtc|cupti|cutensor)\.so\.(\d[\d.]*)$"
+)
+# Each library's wheel, whose version says more than the file's name; "*" is the CUDA major, or nothing from 13 on.
+_WHEELS = {
+    "cudart": "nvidia-cuda-runtime", "cublas": "nvidia-cublas", "cudnn": "nvidia-cudnn", "cufft": "nvidia-cufft",
+    "curand": "nvidia-curand", "cusolver": "nvidia-cusolver", "cusparse": "nvidia-cusparse", "nccl": "nvidia-nccl",
+    "nvrtc": "nvidia-cuda-nvrtc", "cupti": "nvidia-cuda-cupti", "nvinfer": "tensorrt", "cutensor": "cutensor",
+}  # fmt: skip
+
+
+def gather(rootfs: Rootfs) -> ImageFacts:
+    """Read an image. Raises WrongInput (code `corrupt-image`) where it is damaged."""
+    inventory = read_inventory(rootfs)
+    loader = read_loader(rootfs, inventory)
+    toolkits = _toolkit_folders(rootfs, inventory)
+    frameworks: dict[tuple[str, str], FrameworkFacts] = {}
+    for interpreter in inventory.interpreters:
+        for facts in _frameworks(rootfs, inventory, interpreter, loader, toolkits):
+            # System Pythons share folders: what two of them see is told once.
+            frameworks.setdefault((facts.name, facts.distribution.metadata), facts)
+    return ImageFacts(
+        inventory=inventory,
+        frameworks=tuple(frameworks.values()),
+        libraries=tuple(_libraries(rootfs, inventory, loader, toolkits)),
+        drivers=tuple(_drivers(rootfs, loader)),
+        sif_architecture=rootfs.sif.architecture if rootfs.sif else None,
+    )
+
+
+def _frameworks(
+    rootfs: Rootfs, inventory: Inventory, interpreter: Interpreter, loader: Loader, toolkits: tuple[str, ...]
+) -> Iterator[FrameworkFacts]:
+    visible = inventory.visible(interpreter)
+    for framework in knowledge().frameworks:
+        variants = [one for one in inventory.copies(interpreter) if framework.is_variant(one.name)]
+        if not variants:
+            continue
+        winner, by_hash = _winner(rootfs, framework, variants)
+        build = _READERS[framework.name](Installed(rootfs, winner.folder, winner, visible))
+        wheels = _wheel_folders(rootfs, interpreter)
+        more = wheels if _loads_from_wheels(framework.name, build) else ()
+        if interpreter.origin == "conda":
+            more = (*more, f"{interpreter.prefix}/lib")  # conda's python and libraries have an RPATH that leads there
+        hidden = [folder for folder in (*toolkits, *wheels) if folder not in more]
+        yield FrameworkFacts(
+            name=framework.name,
+            title=framework.title,
+            interpreter=interpreter.path,
+            distribution=winner,
+            variants=tuple(variants),
+            build=build,
+            libraries=tuple(_load(rootfs, loader, want, more, hidden) for want in build.wants),
+            companions={name: one for name, one in visible.items() if not framework.is_variant(name)},
+            by_default=interpreter.default or not any(one.default for one in inventory.interpreters),
+            told_by_hash=by_hash,
+        )
+
+
+def _load(rootfs: Rootfs, loader: Loader, want: Want, more: tuple[str, ...], hidden: list[str]) -> Loaded:
+    found = loader.find(want, more)
+    if found.path is not None:
+        return found
+    there = [f"{folder}/{want.soname}" for folder in hidden if rootfs.is_file(f"{folder}/{want.soname}")]
+    others = [
+        f"{folder}/{name}"
+        for folder in hidden
+        for name in rootfs.names(folder)
+        if name.startswith(f"{want.soname.partition('.so')[0]}.so.") and name != want.soname
+    ]
+    return replace(found, unreachable=tuple(there), others=tuple(dict.fromkeys((*found.others, *others))))
+
+
+def _winner(rootfs: Rootfs, framework: Framework, variants: list[Distribution]) -> tuple[Distribution, bool]:
+    """The distribution that an import gets: of the first folder, and there the one whose RECORD fits the file."""
+    first = [one for one in variants if one.folder == variants[0].folder]
+    if len(first) == 1:
+        return first[0], False
+    path = f"{first[0].folder}/{framework.module}/__init__.py"
+    actual = hash_of(rootfs, path)
+    fitting = [one for one in first if actual is not None and read_record(rootfs, one).get(path) == actual]
+    if len(fitting) == 1:
+        return fitting[0], True
+    # The same file in both: the one whose code is not there at all loses, otherwise nobody can tell.
+    complete = [one for one in fitting or first if _all_there(rootfs, one)]
+    return (complete or fitting or first)[-1], False
+
+
+def _all_there(rootfs: Rootfs, distribution: Distribution) -> bool:
+    """Whether the shared libraries of the RECORD exist: hashing them would take seconds."""
+    return all(rootfs.is_file(path) for path in read_record(rootfs, distribution) if path.endswith(".so"))
+
+
+def _loads_from_wheels(framework: str, build: Build) -> bool:
+    """Whether the framework finds NVIDIA's wheels by itself, beside what its RPATH says.
+
+    torch preloads them (`torch/__init__.py`), JAX too; CuPy from 14 on asks cuda-pathfinder; ONNX Runtime only when a
+    program calls `onnxruntime.preload_dlls()`; TensorFlow's RPATH alone decides.
+    """
+    if framework == "cupy":
+        return build.version.partition(".")[0].isdigit() and int(build.version.partition(".")[0]) >= 14
+    return framework in ("torch", "jax")
+
+
+def _wheel_folders(rootfs: Rootfs, interpreter: Interpreter) -> tuple[str, ...]:
+    return tuple(
+        f"{folder}/nvidia/{name}/lib"
+        for folder in interpreter.site_folders
+        for name in rootfs.names(f"{folder}/nvidia")
+        if rootfs.is_folder(f"{folder}/nvidia/{name}/lib")
+    )
+
+
+def _toolkit_folders(rootfs: Rootfs, inventory: Inventory) -> tuple[str, ...]:
+    """Folders of CUDA toolkits in their usual places, whether or not the loader looks there."""
+    machine = inventory.architecture or "x86_64"
+    candidates = []
+    for name in rootfs.names("/usr/local"):
+        if name.startswith("cuda"):
+            candidates += [f"/usr/local/{name}/lib64", f"/usr/local/{name}/targets/{machine}-linux/lib"]
+    candidates += [f"{one.prefix}/lib" for one in inventory.interpreters if one.origin == "conda"]
+    return tuple(dict.fromkeys(real for one in candidates if (real := rootfs.resolve(one)) and rootfs.is_folder(real)))
+
+
+def _libraries(rootfs: Rootfs, inventory: Inventory, loader: Loader, toolkits: tuple[str, ...]) -> Iterator[GpuLibrary]:
+    versions = {(one.folder, one.name): one.version for one in inventory.distributions}
+    visible = {rootfs.resolve(folder) for folder in loader.folders}
+    wheels = [folder for one in inventory.interpreters for folder in _wheel_folders(rootfs, one)]
+    seen = set()
+    for folder in dict.fromkeys((*loader.folders, *toolkits, *wheels)):
+        for name in rootfs.names(folder):
+            match = _LIBRARY.match(name)
+            real = rootfs.resolve(f"{folder}/{name}") if match else None
+            if match is None or real is None or real in seen:
+                continue
+            seen.add(real)
+            longest = _LIBRARY.match(posixpath.basename(real))
+            version = longest[2] if longest else match[2]
+            if folder in wheels:
+                version = _wheel_version(folder.partition("/nvidia/")[0], match[1], match[2], versions) or version
+            yield GpuLibrary(
+                match[1], version, f"{folder}/{name}", rootfs.resolve(folder) in visible or folder in wheels
+            )
+
+
+def _wheel_version(site: str, library: str, number: str, versions: dict[tuple[str, str], str]) -> str | None:
+    wheel = _WHEELS[library]
+    found = [versions.get((site, name)) for name in (wheel, *(f"{wheel}-cu{major}" for major in (11, 12, 13)))]
+    known = [version for version in found if version]
+    # Two wheels of one library: the file's own number tells them apart where it is a version at all.
+    return next(
+        (version for version in known if version.startswith(f"{number}.")), known[0] if len(known) == 1 else None
+    )
+
+
+def _drivers(rootfs: Rootfs, loader: Loader) -> Iterator[tuple[str, str]]:
+    """Every libcuda.so.1 that the image brings itself, with the way that leads the loader to it."""
+    for folder in loader.library_path:
+        if rootfs.is_file(f"{folder}/libcuda.so.1"):
+            yield f"{folder}/libcuda.so.1", "LD_LIBRARY_PATH"
+    cached = loader.cache.get("libcuda.so.1")
+    if cached and rootfs.is_file(cached):
+        yield cached, "ld.so.cache"
+    for folder in loader.defaults:
+        if rootfs.is_file(f"{folder}/libcuda.so.1") and f"{folder}/libcuda.so.1" != cached:
+            yield f"{folder}/libcuda.so.1", "ld.so.cache"
