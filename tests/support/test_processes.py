@@ -91,7 +91,7 @@ from toolkit.support.processes import attach
 def interrupt(*_): raise KeyboardInterrupt
 signal.signal(signal.SIGTERM, interrupt)
 try:
-    attach(["sh", "-c", "echo $$; trap 'echo ended; exit 0' TERM; sleep 30 & wait"])
+    attach(["sh", "-c", "trap 'echo ended; exit 0' TERM; echo $$; sleep 30 & wait"])
 except KeyboardInterrupt:
     sys.exit(130)
 """
