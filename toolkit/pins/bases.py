@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from toolkit.inventory.rootfs import Rootfs
     from toolkit.recipes.model import Base
 
-_LOCAL = ("localimage", "docker-archive", "oci")
+LOCAL = ("localimage", "docker-archive", "oci")
 _CHUNK = 1 << 20
 _CONSTRAINT_FILES = ("/etc/pip/constraint.txt",)  # NVIDIA's images since 25.03
 _LARGEST_CONSTRAINTS = 4 << 20
@@ -63,7 +63,7 @@ def gather_facts(base: Base, cache: Path, *, image: Path | None = None, digest: 
             fix="`ctk build` brings the base here first and makes the lock then.",
             code="base-not-here",
         )
-    if base.bootstrap in _LOCAL:
+    if base.bootstrap in LOCAL:
         return BaseFacts(base, target, content_digest(local_path(base), cache))
     if base.bootstrap != "docker":
         return BaseFacts(base, target, None)

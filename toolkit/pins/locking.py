@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from toolkit.inventory.frameworks import knowledge
+from toolkit.inventory.frameworks import knowledge, matches
 from toolkit.pins.clash import explain_clash
 from toolkit.pins.explain import find_held
 from toolkit.pins.model import Lock, LockedBase
@@ -50,6 +50,7 @@ def make_lock(
     target = facts.target
     protected = protect(target, knowledge())
     _refuse_conda(recipe, target, protected)
+    _refuse_banned(packages, protected)
     wish = Wish(target, packages, protected, exclude_newer, _preferences(earlier, upgrade))
     try:
         resolution = resolve(uv, wish, fresh=earlier is not None and upgrade != ())
@@ -72,7 +73,7 @@ def make_lock(
         builds=lock_builds(uv, wish, resolution, uv.cache / "ctk-sources"),
         installer=resolution.installer,
         held=find_held(uv, wish, resolution),
-        present=tuple(f"{one.name}=={one.version}" for _, one in sorted(target.installed.items())),
+        present=tuple(sorted({*_pins(target), *resolution.assumed})),
         exclude_newer=exclude_newer,
         notes=resolution.notes,
     )
@@ -146,6 +147,10 @@ def contradictions(recorded: Base, target: Target) -> tuple[str, ...]:
     return tuple(found)
 
 
+def _pins(target: Target) -> list[str]:
+    return [f"{one.name}=={one.version}" for one in target.installed.values()]
+
+
 def _preferences(earlier: Lock | None, upgrade: Collection[str] | None) -> tuple[str, ...]:
     if earlier is None or upgrade is None:
         return ()
@@ -161,6 +166,18 @@ def _refuse_conda(recipe: Recipe, target: Target, protected: ProtectedSet) -> No
             fix="Start from a base that was made with pip: `ctk bases` shows the installer of each.",
             code="conda-base",
         )
+
+
+def _refuse_banned(packages: Iterable[str], protected: ProtectedSet) -> None:
+    for line in packages:
+        name = canonicalize_name(Requirement(line).name)
+        for ban in protected.forbidden:
+            if matches(name, (ban.name,)):
+                raise AnswerIsNo(
+                    f"{name} must stay out: {ban.why}",
+                    fix=f"Drop {name} from the recipe: what it gives is in the base. Or start from another base.",
+                    code="variant-over-variant",
+                )
 
 
 def _locked_base(facts: BaseFacts) -> LockedBase:

@@ -8,6 +8,7 @@ import shutil
 import sys
 import time
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -94,12 +95,15 @@ def open_uv(work_area: Path) -> Uv:
     return Uv(program, Path(cache).absolute() if cache else work_area / "cache" / "uv", work_area / "tmp")
 
 
+@cache
 def python_for(minor: str) -> str:
     """A Python of this host to read source distributions with: the image's own version if there is one, else ours.
 
-    An old `setup.py` may refuse a Python that it does not know.
+    An old `setup.py` may refuse a Python that it does not know. A version manager leaves programs of that name on PATH
+    that do not work, hence the try.
     """
-    return shutil.which(f"python{minor}") or sys.executable
+    found = shutil.which(f"python{minor}")
+    return found if found is not None and run([found, "-c", ""]).ok else sys.executable
 
 
 def _question(arguments: Sequence[str], folder: Path) -> str:

@@ -22,7 +22,7 @@ def why(lock: Lock, package: str) -> tuple[str, ...]:
     elif name in there:
         found.append(f"{name} {there[name]} is in the base.")
     if (added := lock.package(name)) is not None:
-        found.append(f"{name} {added.version} is added: {' for '.join(way_to_recipe(lock, name))}.")
+        found.append(f"{name} {added.version} is added: {' ← '.join([name, *way_to_recipe(lock, name)])}.")
         found += [f"It takes the place of the base's {added.replaces}."] if added.replaces else []
     found += [f"It is not {one.newest}: {one.because}." for one in lock.held if one.name == name]
     bounds = [one for one in lock.protected.bounds if one.name == name]
