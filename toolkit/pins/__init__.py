@@ -1,1 +1,1 @@
-"""The protected set, the resolution, the lock, and the guard that runs at build time."""
+"""Which packages an image gets so that its GPU framework stays as it is: protected set, resolution, lock, guard."""

@@ -102,3 +102,9 @@ def read_toml(path: Path) -> TomlFile:
         return TomlFile(path, text, tomllib.loads(text))
     except tomllib.TOMLDecodeError as error:
         raise WrongInput(f"{path} is not TOML: {error}", code="wrong-file") from error
+
+
+def parse_toml(text: str) -> dict[str, Any]:
+    """TOML that a program wrote. Raises ValueError where it is none."""
+    content: dict[str, Any] = tomllib.loads(text)
+    return content

@@ -1,0 +1,192 @@
+"""`ctk lock` and `ctk why`: exact versions for a recipe, and the reason for each."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from toolkit.cli.completion import complete_base, complete_recipe
+from toolkit.cli.output import print_findings, print_json, print_table, say, suggest
+from toolkit.support.errors import AnswerIsNo, WrongInput
+from toolkit.support.findings import Finding, Severity
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from toolkit.pins.model import Lock
+    from toolkit.pins.store import Locks
+
+_DATE = re.compile(r"\d{4}-\d{2}-\d{2}(T\d{2}:\d{2}:\d{2}(\.\d+)?Z)?")
+_Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
+_Name = Annotated[str, typer.Argument(metavar="NAME", help="A recipe (`ctk list`).", autocompletion=complete_recipe)]
+
+
+def lock(
+    name: _Name,
+    packages: Annotated[
+        list[str] | None, typer.Argument(metavar="[PKG]...", help="With --upgrade: only these, else all.")
+    ] = None,
+    check: Annotated[
+        bool, typer.Option("--check", help="Only say whether the lock is current (exit status 1: it is not).")
+    ] = False,
+    upgrade: Annotated[
+        bool, typer.Option("--upgrade", help="Take newer versions, and ask for the base again.")
+    ] = False,
+    exclude_newer: Annotated[
+        str | None, typer.Option(metavar="DATE", help="As if it were that day: 2021-03-07. To reproduce old work.")
+    ] = None,
+    base: Annotated[
+        str | None,
+        typer.Option(metavar="BASE", help="On this base instead; ./defs is left alone.", autocompletion=complete_base),
+    ] = None,
+    json: _Json = False,
+) -> None:
+    """Choose exact versions for a recipe so that nothing touches the base's GPU framework.
+
+    The framework, its GPU libraries and what is welded to it (keras with TensorFlow, torchvision with PyTorch) stay
+    as the base has them; everything else is chosen around them, with hashes, and written to ./defs/NAME.lock.toml.
+    `ctk build` installs exactly that. Commit the file: who has it builds the same image.
+
+        ctk lock keras-bert                               make the lock, or see that it is current
+
+        ctk lock keras-bert --upgrade transformers        a newer one of this, all else as it was
+
+        ctk lock keras-bert --exclude-newer 2021-03-07    what was there on that day
+
+        ctk lock keras-bert --check                       for scripts: exit status 1 where it is stale
+    """
+    from toolkit.pins.locking import is_current, stale
+    from toolkit.pins.store import Locks, moved_tag
+    from toolkit.recipes.catalogue import Catalogue
+    from toolkit.recipes.references import resolve_base
+    from toolkit.support.paths import work_area
+    from toolkit.support.site import load_site
+
+    if packages and not upgrade:
+        raise WrongInput(f"what about {', '.join(packages)}?", fix=f"ctk lock {name} --upgrade {' '.join(packages)}")
+    if exclude_newer is not None and not _DATE.fullmatch(exclude_newer):
+        raise WrongInput(f"--exclude-newer is a day such as 2021-03-07, not {exclude_newer!r}")
+    catalogue = Catalogue.here()
+    locks = Locks.of(catalogue, work_area(load_site()).path)
+    other = resolve_base(base, locks.bases) if base is not None else None
+    recipe = catalogue.recipe(name, base=other, bases=dict(locks.bases))
+    path = locks.path(recipe, other_base=other is not None)
+    earlier = _earlier(path, must_be_good=check)
+    current = earlier is not None and is_current(earlier, recipe, locks.local_digest(recipe))
+    if check:
+        if earlier is None or not current:
+            raise stale(name)
+        findings = [Finding("lock-current", Severity.OK, f"{path} is current")]
+        if moved := moved_tag(recipe, earlier):
+            findings.append(Finding("tag-moved", Severity.WARNING, moved, f"ctk lock {name} --upgrade"))
+        _show(earlier, path, json, findings)
+        return
+    if earlier is not None and current and not upgrade and exclude_newer in (None, earlier.exclude_newer):
+        _show(earlier, path, json, [Finding("lock-current", Severity.OK, f"{path} is current")])
+        return
+    made = locks.make(
+        recipe,
+        path,
+        earlier=earlier,
+        upgrade=_upgraded(upgrade, packages),
+        exclude_newer=exclude_newer,
+    )
+    _show(made, path, json, [])
+    suggest(f"ctk build {name}")
+
+
+def _upgraded(upgrade: bool, packages: list[str] | None) -> tuple[str, ...] | None:
+    from packaging.utils import canonicalize_name
+
+    if upgrade and not packages:
+        return None
+    return tuple(canonicalize_name(package) for package in packages or ())
+
+
+def _earlier(path: Path, *, must_be_good: bool) -> Lock | None:
+    """The lock that is there. One that was edited by hand is made anew, unless it is only asked about."""
+    from toolkit.pins.lockfile import load_lock
+
+    if not path.is_file():
+        return None
+    try:
+        return load_lock(path)
+    except WrongInput as error:
+        if must_be_good:
+            raise AnswerIsNo(error.message, fix=error.fix, code=error.code) from error
+        say(f"{error.message}: made anew", stderr=True)
+        return None
+
+
+def _show(lock: Lock, path: Path, json: bool, findings: list[Finding]) -> None:
+    notes = [Finding("lock-note", Severity.WARNING, note) for note in lock.notes]
+    if lock.base.inventory == "recorded":
+        text = "the base is not on this machine: made from what bases.toml records, `ctk build` makes it exact"
+        notes.append(Finding("recorded-inventory", Severity.INFO, text))
+    if json:
+        print_json("ctk.lock/1", {"path": str(path), **asdict(lock)}, [*findings, *notes])
+        return
+    print_table(
+        ("package", "version", "because of"),
+        [(one.name, one.version, ", ".join(one.required_by)) for one in lock.packages],
+    )
+    for held in lock.held:
+        say(f"{held.name} {held.version}, not {held.newest}: {held.because}.")
+    pins = ", ".join(f"{pin.name} {pin.version}" for pin in lock.protected.pins)
+    say(f"Protected: {pins or 'nothing, the base has no GPU framework'}.")
+    print_findings([*notes, *findings])
+    if not findings:
+        say(f"Written to {path}.")
+
+
+def why(
+    package: Annotated[str, typer.Argument(metavar="PACKAGE", help="A distribution's name.")],
+    name: Annotated[
+        str | None, typer.Argument(metavar="[NAME]", help="A recipe. [default: the only one that is locked]")
+    ] = None,
+    json: _Json = False,
+) -> None:
+    """Say why a package is in an image, in this version, or must stay out of it.
+
+    Reads the recipe's lock; nothing is asked from the network. Exit status 1 where the lock does not know it.
+
+        ctk why torchvision pytorch
+    """
+    from toolkit.pins.lockfile import load_lock
+    from toolkit.pins.store import Locks
+    from toolkit.pins.why import why as explain
+    from toolkit.recipes.catalogue import Catalogue
+    from toolkit.support.paths import work_area
+    from toolkit.support.site import load_site
+
+    locks = Locks.of(Catalogue.here(), work_area(load_site()).path)
+    path = _lock_of(locks, name)
+    sentences = explain(load_lock(path), package)
+    if not sentences:
+        recipe = path.name.removesuffix(".lock.toml")
+        raise AnswerIsNo(
+            f"{package} has no part in {recipe}: it is neither in the base nor added", fix=f"ctk add {recipe} {package}"
+        )
+    if json:
+        print_json("ctk.why/1", {"package": package, "lock": str(path), "reasons": list(sentences)})
+        return
+    for sentence in sentences:
+        say(sentence)
+
+
+def _lock_of(locks: Locks, name: str | None) -> Path:
+    if name is None:
+        found = sorted(locks.folder.glob("*.lock.toml"))
+        if len(found) == 1:
+            return found[0]
+        raise WrongInput(
+            f"there {'are several locks' if found else 'is no lock'} in {locks.folder}",
+            fix="Say of which recipe: ctk why PACKAGE NAME" if found else "ctk lock NAME makes one.",
+        )
+    path = locks.folder / f"{name}.lock.toml"
+    if not path.is_file():
+        raise WrongInput(f"the recipe {name} has no lock here: {path}", fix=f"ctk lock {name}")
+    return path

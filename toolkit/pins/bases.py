@@ -1,0 +1,149 @@
+"""What a lock is made for: the facts of a base, read from the image where it is here, else as `bases.toml` has them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from packaging.requirements import InvalidRequirement, Requirement
+
+from toolkit.inventory.frameworks import knowledge
+from toolkit.inventory.images import open_image
+from toolkit.inventory.read import read_inventory
+from toolkit.pins.registry import fetch_digest
+from toolkit.pins.target import Target, read_target, recorded_target
+from toolkit.support.errors import MissingOnHost, ProgramFailed, WrongInput
+from toolkit.support.files import write_atomically
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from toolkit.inventory.rootfs import Rootfs
+    from toolkit.recipes.model import Base
+
+LOCAL = ("localimage", "docker-archive", "oci")
+_CHUNK = 1 << 20
+_CONSTRAINT_FILES = ("/etc/pip/constraint.txt",)  # NVIDIA's images since 25.03
+_LARGEST_CONSTRAINTS = 4 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class BaseFacts:
+    """A base and its Python. `digest` is the registry's or the content's; `warning` says why it is not known."""
+
+    base: Base
+    target: Target
+    digest: str | None
+    warning: str | None = None
+
+
+def gather_facts(base: Base, cache: Path, *, image: Path | None = None, digest: str | None = None) -> BaseFacts:
+    """The facts of `base`. `image` is where the base lies, once the builder has brought it here.
+
+    `digest` is one that an earlier lock knows: then the registry is not asked. Raises WrongInput for a base without
+    Python, MissingOnHost where neither the image is here nor `bases.toml` says which Python it has.
+    """
+    if image is None and base.bootstrap == "localimage":
+        image = Path(base.reference)
+    target = read_image(image) if image is not None else recorded_target(base)
+    if target is None and image is not None:
+        raise WrongInput(
+            f"the base {base.name} has no Python",
+            fix="Choose another one (`ctk bases`), or add python3 and python3-pip to it.",
+            code="no-python",
+        )
+    if target is None:
+        raise MissingOnHost(
+            f"the base {base.name} is not on this machine, and bases.toml does not say which Python it has",
+            fix="`ctk build` brings the base here first and makes the lock then.",
+            code="base-not-here",
+        )
+    if base.bootstrap in LOCAL:
+        return BaseFacts(base, target, content_digest(local_path(base), cache))
+    if base.bootstrap != "docker":
+        return BaseFacts(base, target, None)
+    try:
+        return BaseFacts(base, target, digest or base.digest or fetch_digest(base.reference))
+    except ProgramFailed as error:
+        return BaseFacts(base, target, None, f"{error.message}; the lock cannot say which image it was made for")
+
+
+def local_path(base: Base) -> Path:
+    """Where a base of this machine lies; `oci:DIR:TAG` names a folder and a tag."""
+    return Path(base.reference if base.bootstrap == "localimage" else base.reference.partition(":")[0])
+
+
+def read_image(image: Path) -> Target | None:
+    """The Python of an image on this machine; None where it has none. Raises WrongInput where it cannot be read."""
+    known = knowledge()
+    with open_image(image) as rootfs:
+        inventory = read_inventory(rootfs)
+        lines = _own_constraints(rootfs)
+    return read_target(inventory, lambda name: known.framework_of(name) is not None, lines)
+
+
+def _own_constraints(rootfs: Rootfs) -> tuple[str, ...]:
+    found = []
+    for path in _CONSTRAINT_FILES:
+        for line in (rootfs.read_text(path, _LARGEST_CONSTRAINTS) or "").splitlines():
+            text = line.partition("#")[0].strip()
+            try:
+                requirement = Requirement(text)
+            except InvalidRequirement:
+                continue
+            if requirement.url is None and requirement.marker is None:
+                found.append(text)
+    return tuple(found)
+
+
+def content_digest(path: Path, cache: Path) -> str:
+    """`sha256:…` of a file's content, or of all names, modes and contents in a folder.
+
+    Kept for a file as long as its size, inode and times stay. Raises WrongInput where something cannot be read.
+    """
+    try:
+        if path.is_dir():
+            return f"sha256:{_folder_digest(path)}"
+        status = path.stat()
+        stamp = [str(path), status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns]
+        kept = cache / "digests" / hashlib.sha256(json.dumps(stamp).encode()).hexdigest()
+        if kept.is_file():
+            return kept.read_text()
+        digest = f"sha256:{_file_digest(path)}"
+    except OSError as error:
+        raise WrongInput(f"cannot read {error.filename}: {error.strerror}") from error
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(kept, digest)
+    return digest
+
+
+def _file_digest(path: Path) -> str:
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while chunk := file.read(_CHUNK):
+            digest.update(chunk)
+    return digest.hexdigest()
+
+
+def _folder_digest(folder: Path) -> str:
+    digest = hashlib.sha256()
+    for name, path in sorted(_entries(folder)):
+        status = path.lstat()
+        digest.update(f"{name}\0{status.st_mode:o}\0".encode(errors="surrogateescape"))
+        if stat.S_ISLNK(status.st_mode):
+            digest.update(str(path.readlink()).encode(errors="surrogateescape"))
+        elif stat.S_ISREG(status.st_mode):
+            digest.update(_file_digest(path).encode())
+    return digest.hexdigest()
+
+
+def _entries(folder: Path) -> Iterable[tuple[str, Path]]:
+    for parent, folders, files in os.walk(folder):
+        for name in [*folders, *files]:
+            path = Path(parent, name)
+            yield str(path.relative_to(folder)), path

@@ -1,0 +1,140 @@
+"""Why some packages cannot be had together over a base, and what to change."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
+from packaging.utils import canonicalize_name
+
+from toolkit.inventory.frameworks import knowledge
+from toolkit.pins.constraints import Constraint, hard_constraints
+from toolkit.pins.explain import SPECIFIER, clashing_need, newest_versions, stands
+from toolkit.pins.question import Question, ask
+from toolkit.pins.resolve import Clash, Wish, first_question
+from toolkit.support.errors import AnswerIsNo, WrongInput
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from toolkit.pins.uv import Uv
+    from toolkit.recipes.model import Base
+
+_NOT_FOUND = re.compile(r"Because ([a-z0-9._-]+) was not found in the package registry")
+_NO_VERSION = re.compile(rf"there (?:is|are) no versions? of ([a-z0-9._-]+)({SPECIFIER})")
+
+
+def explain_clash(uv: Uv, wish: Wish, clash: Clash, bases: Sequence[Base]) -> AnswerIsNo | WrongInput:
+    """The smallest set of requirements that clash, and what to change."""
+    if missing := _NOT_FOUND.search(clash.proof):
+        return WrongInput(
+            f"there is no package {missing[1]} on the index",
+            fix="Look at its spelling: the name that `pip install` takes can differ from the one that `import` takes.",
+            code="no-such-package",
+        )
+    if impossible := _no_such_version(uv, wish, clash):
+        return impossible
+    packages, constraints = smallest_clash(uv, wish, clash)
+    proof = ask(uv, clash.question.asking(packages).under(one.line for one in constraints), again=True).proof
+    need = clashing_need(proof or clash.proof, wish)
+    rows = [f"  {line}  (the recipe)" for line in packages] + [f"  {one.line}  ({one.by})" for one in constraints]
+    words = f"\n{need[0]} needs {need[1]}; {stands(need[2], wish.target)}" if need else ""
+    return AnswerIsNo(
+        "these cannot be had together:\n" + "\n".join(rows) + words,
+        fix=_ways_out(uv, wish, packages, need, bases),
+        code="requirements-clash",
+    )
+
+
+def _no_such_version(uv: Uv, wish: Wish, clash: Clash) -> AnswerIsNo | None:
+    for line in wish.packages:
+        requirement = Requirement(line)
+        name = canonicalize_name(requirement.name)
+        if not requirement.specifier or not re.search(rf"(?:of|require) {re.escape(name)}\b", clash.proof):
+            continue
+        alone = ask(uv, Question(clash.question.target, (line,), exclude_newer=wish.exclude_newer), again=True)
+        if alone.proof and (match := _NO_VERSION.search(alone.proof)) and match[1] == name:
+            newest = newest_versions(uv, clash.question, [name]).get(name)
+            return AnswerIsNo(
+                f"{name} has no release {requirement.specifier} for Python {wish.target.minor}"
+                + (f"; the newest is {newest}" if newest else ""),
+                fix=f"Ask for a release of {name} that exists.",
+                code="no-such-version",
+            )
+    return None
+
+
+def smallest_clash(uv: Uv, wish: Wish, clash: Clash) -> tuple[list[str], list[Constraint]]:
+    """The fewest requirements of the recipe, and the fewest constraints, that cannot be had together."""
+    question = clash.question
+    fixed = question.packages[len(wish.packages) :]
+
+    def possible(packages: Sequence[str], lines: Sequence[str]) -> bool:
+        return ask(uv, question.asking([*packages, *fixed]).under(lines), again=True).possible
+
+    packages = smallest(list(wish.packages), lambda some: possible(some, question.constraints))
+    proof = ask(uv, question.asking([*packages, *fixed]), again=True).proof or clash.proof
+    hard = hard_constraints(wish.target, wish.protected)
+    named = [one for one in hard if re.search(rf"\b{re.escape(one.name)}\b", proof)]
+    if possible(packages, [one.line for one in named]):
+        named = list(hard)
+    by_line = {one.line: one for one in named}
+    lines = smallest(list(by_line), lambda some: possible(packages, some))
+    return packages, [by_line[line] for line in lines]
+
+
+def smallest(items: list[str], possible: Callable[[list[str]], bool]) -> list[str]:
+    """A smallest subset of `items` that is not possible, where all of them together are not.
+
+    QuickXplain (U. Junker, 2004): of n items, k of them guilty, it asks about k log n times.
+    """
+
+    def explain(background: list[str], added: bool, rest: list[str]) -> list[str]:
+        if added and not possible(background):
+            return []
+        if len(rest) <= 1:
+            return rest
+        first, second = rest[: len(rest) // 2], rest[len(rest) // 2 :]
+        guilty_second = explain([*background, *first], bool(first), second)
+        guilty_first = explain([*background, *guilty_second], bool(guilty_second), first)
+        return [*guilty_first, *guilty_second]
+
+    return sorted(explain([], True, items))
+
+
+def _ways_out(
+    uv: Uv, wish: Wish, packages: Sequence[str], need: tuple[str, str, Constraint] | None, bases: Sequence[Base]
+) -> str:
+    ways = []
+    question = first_question(wish)
+    for line in packages:
+        requirement = Requirement(line)
+        if requirement.specifier:
+            name = canonicalize_name(requirement.name)
+            others = [one for one in question.packages if one != line]
+            answer = ask(uv, question.asking([*others, name]), again=True)
+            if answer.possible and name in answer.installed:
+                ways.append(f"Another version fits: {name}=={answer.installed[name]}.")
+            elif answer.possible and name in wish.target.installed:
+                ways.append(f"The base's own fits: {name} {wish.target.installed[name].version}.")
+    if need is not None and (fitting := fitting_bases(need[1], bases)):
+        ways.append(f"Another base fits: {', '.join(fitting)}.")
+    names = " or ".join(Requirement(line).name for line in packages)
+    return " ".join([*ways, f"Or drop {names} from the recipe."])
+
+
+def fitting_bases(need: str, bases: Iterable[Base]) -> list[str]:
+    """The bases whose recorded framework fulfils a need such as `torch>=2.14`."""
+    requirement = Requirement(need)
+    wanted = knowledge().framework_of(canonicalize_name(requirement.name))
+    return [
+        base.name
+        for base in bases
+        if wanted is not None
+        and base.framework is not None
+        and base.framework_version is not None
+        and wanted.is_variant(canonicalize_name(base.framework))
+        and SpecifierSet(str(requirement.specifier)).contains(base.framework_version, prereleases=True)
+    ]

@@ -1,0 +1,127 @@
+"""Why a version is not newer: in a person's words, not a resolver's."""
+
+from __future__ import annotations
+
+import re
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+from packaging.version import Version
+
+from toolkit.inventory.frameworks import satisfies
+from toolkit.pins.constraints import Constraint, hard_constraints
+from toolkit.pins.model import Held
+from toolkit.pins.question import Question, ask, compile_lines
+from toolkit.pins.resolve import Wish, first_question
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable
+
+    from toolkit.pins.resolve import Resolution
+    from toolkit.pins.target import Target
+    from toolkit.pins.uv import Uv
+
+SPECIFIER = r"(?:[<>=!~]=?=?[^\s,<>=!~]+,?)*"
+_DEPENDS = re.compile(
+    rf"([a-z0-9][a-z0-9._-]*)(?:\[[^\]]*\])?({SPECIFIER}) depends on ([a-z0-9][a-z0-9._-]*)({SPECIFIER})"
+)
+_LONGEST_PROOF = 300
+_AT_ONCE = 4
+
+
+def find_held(uv: Uv, wish: Wish, resolution: Resolution) -> tuple[Held, ...]:
+    """The packages that are added in a version that is not the newest, each with the reason."""
+    ours = {one.name: one.version for one in resolution.packages if not one.url}
+    latest = newest_versions(uv, first_question(wish), ours)
+    replaced = {one.name for one in resolution.packages if one.replaces}
+    behind = [name for name, version in sorted(ours.items()) if _is_newer(latest.get(name), version)]
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        reasons = pool.map(lambda name: _why_not_newer(uv, wish, name, latest[name], replaced), behind)
+        return tuple(
+            Held(name, ours[name], latest[name], because) for name, because in zip(behind, reasons, strict=True)
+        )
+
+
+def _is_newer(candidate: str | None, version: str) -> bool:
+    return candidate is not None and Version(candidate) > Version(version)
+
+
+def newest_versions(uv: Uv, question: Question, names: Iterable[str]) -> dict[str, str]:
+    """The newest release of each package for the question's Python and platform."""
+    asked = replace(question, packages=tuple(sorted(names)), constraints=(), only_binary=())
+    if not asked.packages:
+        return {}
+    done = compile_lines(uv, asked, "--no-deps", "--no-annotate")
+    found: dict[str, str] = {}
+    for line in done.stdout.splitlines() if done.ok else []:
+        name, equals, version = line.partition("==")
+        if equals:
+            found[canonicalize_name(name)] = version.split()[0]
+    return found
+
+
+def _why_not_newer(uv: Uv, wish: Wish, name: str, newest: str, replaced: Collection[str]) -> str:
+    for line in wish.packages:
+        requirement = Requirement(line)
+        if canonicalize_name(requirement.name) == name and not satisfies(newest, str(requirement.specifier)):
+            return f"the recipe asks for {requirement.name}{requirement.specifier}"
+    question = first_question(wish)
+    hard = hard_constraints(wish.target, wish.protected)
+    # What is said of the package itself comes last: what the newer one needs explains more.
+    others = question.under(one.line for one in hard if one.name != name)
+    framework = question.packages[len(wish.packages) :]
+    for packages in ((f"{name}=={newest}", *framework), (*question.packages, f"{name}=={newest}")):
+        answer = ask(uv, others.asking(packages), again=True)
+        if answer.proof is not None:
+            return _sentence(answer.proof, name, wish)
+    if own := [one for one in hard if one.name == name and not satisfies(newest, one.specifier)]:
+        return _asks(own[0])
+    if any(line.startswith(f"{name}==") for line in wish.prefer):
+        return "the earlier lock had this version; `ctk lock --upgrade` looks for newer ones"
+    moved = [f"{one} {version}" for one, version in sorted(answer.removed.items()) if one not in replaced]
+    if moved:
+        return f"newer ones would replace the base's {' and '.join(moved)}"
+    return "newer ones have no file for this image"
+
+
+def _asks(constraint: Constraint) -> str:
+    return f"{constraint.by} asks for {constraint.line}" if constraint.by.endswith("in the base") else constraint.by
+
+
+def _sentence(proof: str, name: str, wish: Wish) -> str:
+    """A resolver's proof as one sentence: what the newer one needs, and what stands against it."""
+    found = clashing_need(proof, wish)
+    if found is None:
+        return f"the resolver says: {proof[:_LONGEST_PROOF]}{'…' if len(proof) > _LONGEST_PROOF else ''}"
+    who, need, against = found
+    through = "newer ones need" if who == name else f"newer ones bring {who}, which needs"
+    return f"{through} {need}; {stands(against, wish.target)}"
+
+
+def clashing_need(proof: str, wish: Wish) -> tuple[str, str, Constraint] | None:
+    """(who, what it needs, what stands against that) of the last dependency in a proof that a constraint refuses."""
+    by_name: dict[str, list[Constraint]] = {}
+    for constraint in hard_constraints(wish.target, wish.protected):
+        by_name.setdefault(constraint.name, []).append(constraint)
+    lines = {constraint.line for found in by_name.values() for constraint in found}
+    for who, _, what, specifier in reversed(_DEPENDS.findall(proof)):
+        need = f"{what}{specifier.rstrip(',')}"
+        if what in by_name and need not in lines and specifier:
+            there = wish.target.installed.get(what)
+            refusing = [
+                one for one in by_name[what] if not there or not satisfies(there.version, specifier.rstrip(","))
+            ]
+            if refusing:
+                return who, need, refusing[0]
+    return None
+
+
+def stands(constraint: Constraint, target: Target) -> str:
+    """What a constraint is, as the second half of a sentence."""
+    there = target.installed.get(constraint.name)
+    if there is not None and constraint.specifier == f"=={there.version}":
+        return f"the base has {there.version} (protected: {constraint.by})"
+    return _asks(constraint)

@@ -1,0 +1,123 @@
+"""Lock and guard as shell text for `%post`: they travel in the definition, and need no ctk to work."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from dataclasses import asdict
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from toolkit.pins.model import Lock
+
+# Where ctk binds a folder with uv's program; /mnt is in every image, and a bind onto what is not there ends a build.
+UV_MOUNT = "/mnt"
+_PAYLOAD = Path(__file__).with_name("payload")
+_FILES = ("state.py", "compare.py", "install.py", "guard.py")
+_SAYS = "ctk guard: "
+_DIFFERENCE, _CONTRADICTION = _SAYS + "DIFFERENCE ", _SAYS + "CONTRADICTION "
+
+
+def guard_before(lock: Lock) -> str:
+    """Takes the base's state before anything is installed, and sees to it that the end of `%post` is never missed.
+
+    Fails the build where the base is not the one that was locked. From here on pip and uv are under a constraint file,
+    in addition to one that the base ships.
+    """
+    parts = [
+        "# The guard of ctk: nothing that is installed below may touch the GPU framework of the base.",
+        'ctk_guard=$(mktemp -d "${TMPDIR:-/tmp}/ctk-guard.XXXXXX" 2>/dev/null || mktemp -d /tmp/ctk-guard.XXXXXX)',
+        *_here_document("lock.json", lock_for_guard(lock)),
+        *(line for name in _FILES for line in _here_document(name, payload(name))),
+        *_choose_python(lock.base.executable),
+        "ctk_guard_run() {",
+        '    PYTHONNOUSERSITE=1 "$ctk_python" -E -s -B "$ctk_guard/guard.py" "$1" "$ctk_guard"',
+        "}",
+        "ctk_guard_end() {",
+        "    ctk_status=$1",
+        "    trap - EXIT",
+        '    if [ "$ctk_status" -eq 0 ]; then',
+        "        ctk_guard_run after || ctk_status=$?",
+        "    else",
+        "        ctk_guard_run failed || true",
+        "    fi",
+        '    rm -rf "$ctk_guard"',
+        '    exit "$ctk_status"',
+        "}",
+        'ctk_guard_run before || { ctk_status=$?; rm -rf "$ctk_guard"; exit "$ctk_status"; }',
+        "# An `exit 0` in the middle of a script does not go around the guard.",
+        "trap 'ctk_guard_end $?' EXIT",
+        'export PIP_CONSTRAINT="${PIP_CONSTRAINT:+$PIP_CONSTRAINT }$ctk_guard/constraint.txt"',
+        'export UV_CONSTRAINT="${UV_CONSTRAINT:+$UV_CONSTRAINT }$ctk_guard/constraint.txt"',
+        # In an image the system's Python is the person's Python: PEP 668 protects nobody there.
+        "export PIP_BREAK_SYSTEM_PACKAGES=1 PIP_ROOT_USER_ACTION=ignore PIP_DISABLE_PIP_VERSION_CHECK=1",
+    ]
+    return "\n".join(parts)
+
+
+def install(lock: Lock) -> str:
+    """Installs exactly the files of the lock; nothing where it adds nothing."""
+    return "ctk_guard_run install" if lock.packages else ":"
+
+
+def guard_after(_lock: Lock) -> str:
+    """Compares, and ends `%post`: nothing may stand behind it."""
+    return "ctk_guard_end 0"
+
+
+def guarded(lock: Lock, post: str) -> str:
+    """The whole of it: guard, installation, the person's script, guard.
+
+    The script runs in a shell of its own, so that an `exit` or a `trap` in it ends nothing but itself.
+    """
+    script = ["(", "set -e", post, ")"] if post.strip() else []
+    return "\n".join([guard_before(lock), install(lock), *script, guard_after(lock)])
+
+
+def differences(log: Iterable[str]) -> tuple[str, ...]:
+    """What the guard found, out of a build's log: for each package from, to and what pulled it.
+
+    Where there are any, the build's answer is "no" (exit status 1), and not the failure of a program.
+    """
+    found = []
+    for line in log:
+        for mark in (_DIFFERENCE, _CONTRADICTION):
+            if mark in line:
+                found.append(line.partition(mark)[2].strip())
+    return tuple(found)
+
+
+def lock_for_guard(lock: Lock) -> str:
+    """What the guard must know of a lock, as JSON that can stand in a definition."""
+    document: dict[str, Any] = {
+        "pins": [asdict(pin) for pin in lock.protected.pins],
+        "bounds": [asdict(bound) for bound in lock.protected.bounds],
+        "bans": [asdict(ban) for ban in lock.protected.forbidden],
+        "packages": [asdict(package) for package in lock.packages],
+        "builds": [asdict(build) for build in lock.builds],
+        "installer": asdict(lock.installer) if lock.installer else None,
+        "recorded": lock.base.inventory == "recorded",
+    }
+    # The definition's reader takes two braces together for a build argument. In this JSON they can only stand in texts.
+    return json.dumps(document, indent=1).replace("{{", "{\\u007b").replace("}}", "}\\u007d")
+
+
+@cache
+def payload(name: str) -> str:
+    """The text of one of the guard's files."""
+    return (_PAYLOAD / name).read_text(encoding="utf-8")
+
+
+def _here_document(name: str, text: str) -> list[str]:
+    return [f"cat > \"$ctk_guard/{name}\" <<'CTK_END_OF_FILE'", text.rstrip("\n"), "CTK_END_OF_FILE"]
+
+
+def _choose_python(executable: str | None) -> list[str]:
+    find = "ctk_python=$(command -v python3 || command -v python)"
+    if executable is None:
+        return [find]
+    return [f"ctk_python={shlex.quote(executable)}", f'[ -x "$ctk_python" ] || {find}']

@@ -1,0 +1,216 @@
+"""The lock as text: the same lock is the same text, byte for byte, and a text that was edited is noticed."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from typing import TYPE_CHECKING, Any
+
+from toolkit.pins.model import Build, Held, Lock, LockedBase, Package
+from toolkit.pins.protected import Ban, Bound, Pin, ProtectedSet
+from toolkit.support.errors import WrongInput
+from toolkit.support.files import write_atomically
+from toolkit.support.tomlfile import read_toml
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+    from pathlib import Path
+
+    from toolkit.support.tomlfile import TomlFile
+
+SCHEMA = "ctk.lock/1"
+_CONTENT = re.compile(r'^content = "sha256:([0-9a-f]{64})"\n', re.MULTILINE)
+_NAME = re.compile(r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?")
+_ONE_WORD = re.compile(r"[^\s\x00-\x1f\x7f\"'`$\\]+")
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+
+
+def dump_lock(lock: Lock) -> str:
+    """The text of a lock."""
+    body = "".join(f"{line}\n" for line in _lines(lock))
+    head = f"# What `ctk lock {lock.recipe}` decided. Not to be edited: change the recipe, then lock again.\n"
+    content = hashlib.sha256(body.encode()).hexdigest()
+    return f'{head}schema = "{SCHEMA}"\ncontent = "sha256:{content}"\n{body}'
+
+
+def write_lock(lock: Lock, path: Path) -> bool:
+    """Write a lock unless that very text is there; whether it was written."""
+    text = dump_lock(lock)
+    if path.is_file() and path.read_text(encoding="utf-8", errors="replace") == text:
+        return False
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(path, text)
+    return True
+
+
+def load_lock(path: Path) -> Lock:
+    """Read a lock. Raises WrongInput where it is damaged, from another ctk, or was edited by hand."""
+    file = read_toml(path)
+    again = f"`ctk lock {path.name.removesuffix('.lock.toml')}` makes it anew."
+    if file.content.get("schema") != SCHEMA:
+        raise WrongInput(f"{path} is not a lock that this ctk can read", fix=again, code="wrong-lock")
+    said = _CONTENT.search(file.text)
+    if said is None or hashlib.sha256(file.text[said.end() :].encode()).hexdigest() != said[1]:
+        raise WrongInput(f"{path} was edited by hand, or is damaged", fix=again, code="edited-lock")
+    return _lock(file)
+
+
+# ---- Writing
+
+
+def _lines(lock: Lock) -> Iterator[str]:
+    yield f"recipe = {_value(lock.recipe)}"
+    yield f"input = {_value(lock.input)}"
+    if lock.exclude_newer:
+        yield f"exclude-newer = {_value(lock.exclude_newer)}"
+    yield from _list("asked", map(_value, lock.asked))
+    yield from _list("notes", map(_value, lock.notes))
+    yield ""
+    yield "# Nothing may change these."
+    yield from _list(
+        "protected", (_table(name=one.name, version=one.version, why=one.why) for one in lock.protected.pins)
+    )
+    bounds = (_table(name=one.name, versions=one.specifier, why=one.why) for one in lock.protected.bounds)
+    yield from _list("bounds", bounds)
+    yield from _list("forbidden", (_table(name=one.name, why=one.why) for one in lock.protected.forbidden))
+    yield ""
+    yield "# What is added, exactly these files."
+    yield from _list("packages", map(_package, lock.packages))
+    held = (_table(name=one.name, version=one.version, newest=one.newest, because=one.because) for one in lock.held)
+    yield from _list("held-back", held)
+    yield ""
+    yield "# What the base brings itself."
+    yield from _list("present", map(_value, lock.present))
+    yield ""
+    yield "[base]"
+    base = lock.base
+    for key in LockedBase.__dataclass_fields__:
+        if getattr(base, key) is not None:
+            yield f"{key} = {_value(getattr(base, key))}"
+    if lock.installer:
+        yield ""
+        yield "[installer]  # the image's own pip cannot take all of the files"
+        yield from (f"{key} = {_value(value)}" for key, value in _fields(lock.installer))
+    for build in lock.builds:
+        yield ""
+        yield "[[build]]"
+        yield from _list("sources", map(_value, build.sources))
+        yield from _list("requires", map(_value, build.requires))
+        yield from _list("packages", map(_package, build.packages))
+
+
+def _fields(package: Package) -> list[tuple[str, Any]]:
+    values = [
+        ("name", package.name),
+        ("version", package.version),
+        ("file", package.file),
+        ("sha256", package.sha256),
+        ("url", package.url),
+        ("replaces", package.replaces),
+        ("required-by", list(package.required_by) or None),
+    ]
+    return [(key, value) for key, value in values if value is not None]
+
+
+def _package(package: Package) -> str:
+    return "{ " + ", ".join(f"{key} = {_value(value)}" for key, value in _fields(package)) + " }"
+
+
+def _table(**values: str) -> str:
+    return "{ " + ", ".join(f"{key} = {_value(value)}" for key, value in values.items()) + " }"
+
+
+def _list(key: str, values: Iterable[str]) -> Iterator[str]:
+    rows = [f"  {value}," for value in values]
+    if not rows:
+        yield f"{key} = []"
+        return
+    yield f"{key} = ["
+    yield from rows
+    yield "]"
+
+
+def _value(value: str | list[str]) -> str:
+    if isinstance(value, list):
+        return "[" + ", ".join(map(_value, value)) + "]"
+    # JSON's texts are TOML's, but for DEL, which TOML wants escaped as well.
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+# ---- Reading
+
+
+def _lock(file: TomlFile) -> Lock:
+    table = file.content
+    file.check_keys(
+        table,
+        (
+            "schema", "content", "recipe", "input", "exclude-newer", "asked", "notes", "protected", "bounds",
+            "forbidden", "packages", "held-back", "present", "base", "installer", "build",
+        ),
+    )  # fmt: skip
+    installer = file.get(table, "installer", dict)
+    return Lock(
+        recipe=_text(file, table, "recipe"),
+        input=_text(file, table, "input"),
+        base=_base(file, file.get(table, "base", dict) or {}),
+        asked=file.get_texts(table, "asked"),
+        notes=file.get_texts(table, "notes"),
+        protected=ProtectedSet(
+            tuple(Pin(*_texts(file, one, "name", "version", "why")) for one in _tables(file, table, "protected")),
+            tuple(Bound(*_texts(file, one, "name", "versions", "why")) for one in _tables(file, table, "bounds")),
+            tuple(Ban(*_texts(file, one, "name", "why")) for one in _tables(file, table, "forbidden")),
+        ),
+        packages=_read_packages(file, table),
+        builds=tuple(
+            Build(file.get_texts(one, "sources"), file.get_texts(one, "requires"), _read_packages(file, one))
+            for one in _tables(file, table, "build")
+        ),
+        installer=_read_package(file, installer) if installer else None,
+        held=tuple(
+            Held(*_texts(file, one, "name", "version", "newest", "because"))
+            for one in _tables(file, table, "held-back")
+        ),
+        present=file.get_texts(table, "present"),
+        exclude_newer=file.get(table, "exclude-newer", str),
+    )
+
+
+def _base(file: TomlFile, table: Mapping[str, Any]) -> LockedBase:
+    file.check_keys(table, tuple(LockedBase.__dataclass_fields__), "base.")
+    required = {key: _text(file, table, key) for key in ("name", "bootstrap", "inventory", "python", "architecture")}
+    optional = {key: file.get(table, key, str, "base.") for key in ("reference", "digest", "glibc", "executable")}
+    return LockedBase(**required, **optional)
+
+
+def _read_packages(file: TomlFile, table: Mapping[str, Any]) -> tuple[Package, ...]:
+    return tuple(_read_package(file, one) for one in _tables(file, table, "packages"))
+
+
+def _read_package(file: TomlFile, table: Mapping[str, Any]) -> Package:
+    """What stands here ends in requirement files and command lines: nothing but names, versions and hashes may."""
+    name, version, path = _texts(file, table, "name", "version", "file")
+    sha256, url, replaces = (file.get(table, key, str) for key in ("sha256", "url", "replaces"))
+    good = _NAME.fullmatch(name) and _ONE_WORD.fullmatch(version) and _ONE_WORD.fullmatch(path) and "/" not in path
+    if not good or (sha256 and not _SHA256.fullmatch(sha256)) or (url and not _ONE_WORD.fullmatch(url)):
+        file.fail("packages", f"{name!r} is not described as a lock describes packages")
+    return Package(name, version, path, sha256, url, replaces, file.get_texts(table, "required-by"))
+
+
+def _tables(file: TomlFile, table: Mapping[str, Any], key: str) -> list[dict[str, Any]]:
+    found = file.get(table, key, list) or []
+    if not all(isinstance(one, dict) for one in found):
+        file.fail(key, "should be a list of tables")
+    return found
+
+
+def _text(file: TomlFile, table: Mapping[str, Any], key: str) -> str:
+    value: str | None = file.get(table, key, str)
+    if value is None:
+        file.fail(key, "is missing")
+    return value
+
+
+def _texts(file: TomlFile, table: Mapping[str, Any], *keys: str) -> list[str]:
+    return [_text(file, table, key) for key in keys]

@@ -1,0 +1,195 @@
+"""From a recipe and the facts of its base to a lock, and whether a lock still says what the recipe asks."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import TYPE_CHECKING
+
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+from toolkit.inventory.frameworks import knowledge, matches
+from toolkit.pins.clash import explain_clash
+from toolkit.pins.explain import find_held
+from toolkit.pins.model import Lock, LockedBase
+from toolkit.pins.protected import protect, violations
+from toolkit.pins.resolve import Clash, Wish, resolve
+from toolkit.pins.sources import lock_builds
+from toolkit.support.errors import AnswerIsNo, WrongInput
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable
+
+    from toolkit.pins.bases import BaseFacts
+    from toolkit.pins.protected import ProtectedSet
+    from toolkit.pins.target import Target
+    from toolkit.pins.uv import Uv
+    from toolkit.recipes.model import Base, Recipe
+
+_FORM = 1  # of the lock: a ctk with other rules raises it, and every older lock is stale
+
+
+def make_lock(
+    uv: Uv,
+    recipe: Recipe,
+    facts: BaseFacts,
+    *,
+    bases: Iterable[Base] = (),
+    exclude_newer: str | None = None,
+    earlier: Lock | None = None,
+    upgrade: Collection[str] | None = None,
+) -> Lock:
+    """The lock of a recipe.
+
+    Versions of an `earlier` lock are kept where they can be, but for those in `upgrade` (None: keep none).
+    `bases` are searched for one that would fit where the packages do not.
+    Raises AnswerIsNo where the packages cannot be had over the base, and says why.
+    """
+    packages = check_requirements(recipe)
+    target = facts.target
+    protected = protect(target, knowledge())
+    _refuse_conda(recipe, target, protected)
+    _refuse_banned(packages, protected)
+    wish = Wish(target, packages, protected, exclude_newer, _preferences(earlier, upgrade))
+    try:
+        resolution = resolve(uv, wish, fresh=earlier is not None and upgrade != ())
+    except Clash as clash:
+        raise explain_clash(uv, wish, clash, list(bases)) from clash
+    added = {package.name: package.version for package in resolution.packages}
+    if found := violations(target, protected, knowledge(), added):
+        raise AnswerIsNo(
+            "; ".join(found),
+            fix="Drop what brings it (`ctk why` says who does), or start from another base.",
+            code="variant-over-variant",
+        )
+    return Lock(
+        recipe=recipe.name,
+        input=input_hash(recipe, facts.digest, exclude_newer),
+        base=_locked_base(facts),
+        asked=packages,
+        protected=protected,
+        packages=resolution.packages,
+        builds=lock_builds(uv, wish, resolution, uv.cache / "ctk-sources"),
+        installer=resolution.installer,
+        held=find_held(uv, wish, resolution),
+        present=tuple(sorted({*_pins(target), *resolution.assumed})),
+        exclude_newer=exclude_newer,
+        notes=resolution.notes,
+    )
+
+
+def check_requirements(recipe: Recipe) -> tuple[str, ...]:
+    """The recipe's packages in one spelling and order. Raises WrongInput for what no lock can hold."""
+    found: dict[str, None] = {}
+    for line in recipe.packages:
+        requirement = Requirement(line)
+        url = requirement.url or ""
+        where = f"{recipe.path}: packages: {line!r}"
+        if url.startswith(("git+", "hg+", "svn+", "bzr+")):
+            raise WrongInput(
+                f"{where} names a repository, which has no hash to lock",
+                fix="Name an archive of one commit instead (NAME @ https://…/COMMIT.zip), or install it in `post`.",
+                code="unlockable",
+            )
+        if url and not url.startswith(("https://", "http://")):
+            raise WrongInput(
+                f"{where} names a file of this machine, which the image cannot see",
+                fix="Copy the wheel in with [[files]] and install it in `post`: the guard watches that too.",
+                code="unlockable",
+            )
+        key = canonicalize_name(requirement.name)
+        requirement.name = key
+        found[str(requirement)] = None
+    return tuple(sorted(found))
+
+
+def input_hash(recipe: Recipe, digest: str | None, exclude_newer: str | None) -> str:
+    """A hash of all that a lock answers to. Of a local base counts what it holds, of others what they are called."""
+    base = recipe.base
+    local = base.bootstrap in ("localimage", "docker-archive", "oci")
+    question = {
+        "form": _FORM,
+        "packages": check_requirements(recipe),
+        "bootstrap": base.bootstrap,
+        "base": digest if local else base.reference,
+        "recorded": [base.digest, base.python, base.framework, base.framework_version, base.installer, list(base.apt)],
+        "exclude_newer": exclude_newer,
+    }
+    return f"sha256:{hashlib.sha256(json.dumps(question, sort_keys=True).encode()).hexdigest()}"
+
+
+def is_current(lock: Lock, recipe: Recipe, digest: str | None) -> bool:
+    """Whether a lock was made for what the recipe asks now. `digest` is a local base's (`content_digest`)."""
+    return lock.input == input_hash(recipe, digest, lock.exclude_newer)
+
+
+def stale(name: str) -> AnswerIsNo:
+    """What to raise where a lock is not current."""
+    return AnswerIsNo(
+        f"the lock of {name} is not of this recipe and base any more",
+        fix=f"`ctk lock {name}` makes it anew.",
+        code="stale-lock",
+    )
+
+
+def contradictions(recorded: Base, target: Target) -> tuple[str, ...]:
+    """In what an image is not what `bases.toml` records of it: one sentence each."""
+    found = []
+    if recorded.python and not (target.python + ".").startswith(recorded.python + "."):
+        found.append(f"bases.toml says Python {recorded.python}, the image has {target.python}")
+    if recorded.framework and recorded.framework_version:
+        name = canonicalize_name(recorded.framework)
+        there = target.installed.get(name)
+        version = there.version.partition("+")[0] if there else "none"
+        if version != recorded.framework_version.partition("+")[0]:
+            found.append(f"bases.toml says {name} {recorded.framework_version}, the image has {version}")
+    return tuple(found)
+
+
+def _pins(target: Target) -> list[str]:
+    return [f"{one.name}=={one.version}" for one in target.installed.values()]
+
+
+def _preferences(earlier: Lock | None, upgrade: Collection[str] | None) -> tuple[str, ...]:
+    if earlier is None or upgrade is None:
+        return ()
+    return tuple(f"{one.name}=={one.version}" for one in earlier.packages if one.name not in upgrade and not one.url)
+
+
+def _refuse_conda(recipe: Recipe, target: Target, protected: ProtectedSet) -> None:
+    """pip does not know what conda installed, nor conda what pip did: over such a framework nothing is added."""
+    ours = sorted(pin.name for pin in protected.pins if pin.name in target.conda)
+    if recipe.packages and ours:
+        raise WrongInput(
+            f"the base {recipe.base.name} has its {', '.join(ours)} from conda: Python packages cannot be added safely",
+            fix="Start from a base that was made with pip: `ctk bases` shows the installer of each.",
+            code="conda-base",
+        )
+
+
+def _refuse_banned(packages: Iterable[str], protected: ProtectedSet) -> None:
+    for line in packages:
+        name = canonicalize_name(Requirement(line).name)
+        for ban in protected.forbidden:
+            if matches(name, (ban.name,)):
+                raise AnswerIsNo(
+                    f"{name} must stay out: {ban.why}",
+                    fix=f"Drop {name} from the recipe: what it gives is in the base. Or start from another base.",
+                    code="variant-over-variant",
+                )
+
+
+def _locked_base(facts: BaseFacts) -> LockedBase:
+    base, target = facts.base, facts.target
+    return LockedBase(
+        name=base.name if base.bootstrap in ("docker", "debootstrap") else base.bootstrap,
+        bootstrap=base.bootstrap,
+        reference=base.reference if base.bootstrap in ("docker", "debootstrap") else None,
+        digest=facts.digest,
+        inventory="recorded" if target.recorded else "read",
+        python=target.python,
+        architecture=target.architecture,
+        glibc=".".join(map(str, target.glibc)) if target.glibc else None,
+        executable=target.executable,
+    )

@@ -1,0 +1,173 @@
+"""What changed between two states of an image, who pulled it, and which of it fails the build."""
+
+import fnmatch
+import os
+import re
+import sys
+
+from state import normalize, read_fields
+
+
+def say(text):
+    sys.stderr.write("ctk guard: " + text + "\n")
+    sys.stderr.flush()
+
+
+def names_of(lock):
+    pins = lock["pins"]
+    shown = ", ".join(pin["name"] + " " + pin["version"] for pin in pins[:8])
+    more = len(pins) - 8
+    return (shown + (" and " + str(more) + " more" if more > 0 else "")) or "it holds none"
+
+
+def check_base(lock, state):
+    """The base must be the one that the lock was made for, before anything is put over it."""
+    wrong = []
+    for pin in lock["pins"]:
+        versions = sorted({copy["version"] for copy in state["copies"] if copy["name"] == pin["name"]})
+        if pin["version"] not in versions:
+            there = " and ".join(versions) or "none"
+            wrong.append(pin["name"] + ": the lock was made for " + pin["version"] + ", the base holds " + there)
+    if wrong:
+        for line in wrong:
+            say("CONTRADICTION " + line)
+        say("the base is not the one that was locked. `ctk lock` makes the lock anew.")
+        sys.exit(1)
+
+
+def write_constraint(lock, path):
+    locked = {package["name"]: package["version"] for package in lock["packages"]}
+    lines = [pin["name"] + "==" + locked.get(pin["name"], pin["version"]) for pin in lock["pins"]]
+    lines += [ban["name"] + "<0" for ban in lock["bans"] if "*" not in ban["name"]]
+    lines += [bound["name"] + bound["specifier"] for bound in lock["bounds"]]
+    with open(path, "w") as file:
+        file.write("".join(line + "\n" for line in sorted(set(lines))))
+
+
+def compare(lock, before, after):
+    """The differences that fail a build, as (package, from, to, sentence)."""
+    locked = {package["name"]: package["version"] for package in lock["packages"]}
+    found = []
+    for pin in lock["pins"]:
+        old, new = copies_of(pin["name"], before), copies_of(pin["name"], after)
+        if pin["name"] in locked:
+            found += moved_from_lock(pin["name"], locked[pin["name"]], new)
+        elif sorted(old) != sorted(new):
+            found.append(difference(pin["name"], old, new, before, after))
+        else:
+            found += changed_files(pin["name"], old, new, before, after)
+    for ban in banned_names(lock, after):
+        old, new = copies_of(ban["name"], before), copies_of(ban["name"], after)
+        if set(new) - set(old):
+            one = difference(ban["name"], old, new, before, after)
+            found.append(one[:3] + (one[3] + "; " + ban["why"],))
+    for bound in lock["bounds"]:
+        old, new = copies_of(bound["name"], before), copies_of(bound["name"], after)
+        if any(breaks(bound["specifier"], version) for _, version in set(new) - set(old)):
+            one = difference(bound["name"], old, new, before, after)
+            found.append(one[:3] + (one[3] + "; " + bound["why"],))
+    told = {package for package, _, _, _ in found}
+    if not told:
+        for path in sorted(set(after["imports"]) - set(before["imports"])):
+            found.append((os.path.basename(path), "nothing", path, "it would be imported in place of the base's own"))
+    return found
+
+
+def banned_names(lock, after):
+    """The bans with a name for each pattern: those of the distributions that are there and match it."""
+    there = {copy["name"] for copy in after["copies"]}
+    for ban in lock["bans"]:
+        for name in sorted(fnmatch.filter(there, ban["name"])):
+            yield dict(ban, name=name)
+
+
+def copies_of(name, state):
+    return {(copy["site"], copy["version"]): copy for copy in state["copies"] if copy["name"] == name}
+
+
+def breaks(specifier, version):
+    """Whether a version is outside of a PEP 440 specifier, by the library that every pip since 8 carries."""
+    try:
+        from pip._vendor.packaging.specifiers import SpecifierSet
+    except ImportError:
+        return False
+    return not SpecifierSet(specifier).contains(version, prereleases=True)
+
+
+def moved_from_lock(name, version, new):
+    versions = sorted({where[1] for where in new})
+    if version in versions:
+        return []
+    return [(name, version, " and ".join(versions) or "nothing", "the lock says " + version)]
+
+
+def difference(name, old, new, before, after):
+    gone, come = sorted(set(old) - set(new)), sorted(set(new) - set(old))
+    was = " and ".join(sorted({version for _, version in (gone or old)})) or "nothing"
+    now = " and ".join(sorted({version for _, version in come})) or "nothing"
+    sentence = pulled_by(name, [new[where] for where in come], before, after)
+    if come and not gone and old:
+        sentence = "a second copy in " + come[0][0] + "; " + sentence
+    return (name, was, now, sentence)
+
+
+def changed_files(name, old, new, before, after):
+    found = []
+    for where in sorted(old):
+        if old[where]["record"] != new[where]["record"]:
+            build = pulled_by(name, [new[where]], before, after)
+            found.append((name, where[1], "another build of " + where[1], build))
+            continue
+        for path in old[where]["files"]:
+            was, now = before["files"][path][1], after["files"].get(path, [None, None])[1]
+            if was != now:
+                say("changed: " + path if now else "gone: " + path)
+                found.append((name, where[1], "altered files", "first of them " + path))
+                break
+    return found
+
+
+def pulled_by(name, come, before, after):
+    """Who asked for it: pip marks what was named on its command line, else the newcomers that require it."""
+    if any(os.path.isfile(os.path.join(copy["information"], "REQUESTED")) for copy in come):
+        return "asked for by name"
+    was = {(copy["site"], copy["name"], copy["version"]) for copy in before["copies"]}
+    pullers = []
+    for copy in after["copies"]:
+        if (copy["site"], copy["name"], copy["version"]) in was or copy["name"] == name:
+            continue
+        for line in read_fields(copy["information"]).get("Requires-Dist", "").splitlines():
+            match = re.match(r"[A-Za-z0-9._-]+", line)
+            if match and normalize(match.group()) == name and "extra ==" not in line:
+                pullers.append(copy["name"] + " " + copy["version"] + " (it requires " + line.strip() + ")")
+    if pullers:
+        return "pulled by " + ", ".join(sorted(pullers))
+    return "nothing that came with it requires it: a command named it, or removed it"
+
+
+def other_changes(lock, before, after):
+    """What changed besides, and is neither protected nor in the lock: told, and no more."""
+    locked = {package["name"]: package["version"] for package in lock["packages"]}
+    old = {(copy["site"], copy["name"]): copy["version"] for copy in before["copies"]}
+    new = {(copy["site"], copy["name"]): copy["version"] for copy in after["copies"]}
+    for where in sorted(set(old) | set(new)):
+        was, now, name = old.get(where), new.get(where), where[1]
+        if was != now and (name not in locked or (now is not None and now != locked[name])):
+            yield (
+                name + " " + (was or "(not there)") + " became " + (now or "(gone)") + ", which the lock does not know"
+            )
+
+
+def tell_differences(found):
+    for package, was, now, sentence in found:
+        say("DIFFERENCE " + package + ": " + was + " -> " + now + " (" + sentence + ")")
+    say("the base's framework would not be what it was, and the GPU might silently not be used: the build ends here.")
+    say("Ask for what fits the base (`ctk why PACKAGE`), or start from another base (`ctk bases`).")
+
+
+def tell_failure(lock, found):
+    if found:
+        tell_differences(found)
+        return
+    say("a command failed. Protected, and held by the constraint file: " + names_of(lock))
+    say("where pip found no matching version above, something asked for another version of one of these.")

@@ -1,0 +1,46 @@
+"""The guard inside a build: installs exactly the lock, and fails the build where the framework is not as it was.
+
+These files travel as text inside definitions and are run by the image's own Python: they speak Python 3.5 and import
+only the standard library. No line of them begins with a percent sign and no two braces stand together, since the
+definition's reader would take them for its own.
+"""
+
+import json
+import os
+import sys
+
+from compare import check_base, compare, names_of, other_changes, say, tell_differences, tell_failure, write_constraint
+from install import Installer
+from state import take_state
+
+
+def main(action, folder):
+    with open(os.path.join(folder, "lock.json")) as file:
+        lock = json.load(file)
+    if action == "before":
+        state = take_state(lock)
+        check_base(lock, state)
+        write_constraint(lock, os.path.join(folder, "constraint.txt"))
+        with open(os.path.join(folder, "before.json"), "w") as file:
+            json.dump(state, file)
+    elif action == "install":
+        Installer(lock, folder).install()
+    else:
+        with open(os.path.join(folder, "before.json")) as file:
+            before = json.load(file)
+        after = take_state(lock, known=before["files"])
+        if action == "failed":
+            tell_failure(lock, compare(lock, before, after))
+            return 1
+        found = compare(lock, before, after)
+        if found:
+            tell_differences(found)
+            return 1
+        for line in other_changes(lock, before, after):
+            say("note: " + line)
+        say("the framework of the base is as it was: " + names_of(lock))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1], sys.argv[2]))

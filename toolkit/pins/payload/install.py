@@ -1,0 +1,142 @@
+"""Installs exactly the files of the lock: wheels as they are, source distributions by way of wheels."""
+
+import os
+import subprocess
+import sys
+
+from compare import say
+from state import find_sites, read_site
+
+UV = "/mnt/uv"
+
+
+class Installer:
+    """Installs exactly the files of the lock with the image's pip, or a newer one, or with uv where ctk bound it."""
+
+    def __init__(self, lock, folder):
+        self.lock = lock
+        self.folder = folder
+        self.environment = dict(os.environ)
+        # The lock has decided already; what holds for a person's own pip must not argue with it.
+        for name in (
+            "PIP_CONSTRAINT",
+            "PIP_BUILD_CONSTRAINT",
+            "UV_CONSTRAINT",
+            "PIP_TARGET",
+            "PIP_USER",
+            "PIP_NO_INDEX",
+        ):
+            self.environment.pop(name, None)
+        self.environment.update(
+            PIP_BREAK_SYSTEM_PACKAGES="1",
+            PIP_DISABLE_PIP_VERSION_CHECK="1",
+            PIP_NO_CACHE_DIR="1",
+            PIP_NO_INPUT="1",
+            PIP_ROOT_USER_ACTION="ignore",
+            PYTHONNOUSERSITE="1",
+            SOURCE_DATE_EPOCH="315532800",
+        )
+        self.pip_path = ""
+
+    def install(self):
+        if self.lock["installer"]:
+            self.pip_path = os.path.join(self.folder, "pip")
+            self.pip("install", "--no-deps", "--target", self.pip_path, lines=[self.lock["installer"]])
+        wheels = [one for one in self.lock["packages"] if one["file"].endswith(".whl")]
+        built = self.build_sources()
+        old = {copy["name"] for copy in without_record()}
+        fresh = [one for one in wheels if not one["replaces"]]
+        replacing = [one for one in wheels if one["replaces"] and one["name"] not in old]
+        shadowing = [one for one in wheels if one["replaces"] and one["name"] in old]
+        for group in split_by_hash(fresh):
+            if not self.with_uv(group):
+                self.pip("install", "--no-deps", lines=group)
+        for group in split_by_hash(replacing):
+            self.pip("install", "--no-deps", lines=group)
+        # Without a RECORD pip can't remove the old copy; the new one goes into the folder that is searched first.
+        for group in split_by_hash(shadowing):
+            self.pip("install", "--no-deps", "--ignore-installed", lines=group)
+        if built:
+            links = ["--no-index", "--find-links", os.path.join(self.folder, "wheels")]
+            for group, more in (
+                ([one for one in built if one["name"] not in old], []),
+                ([one for one in built if one["name"] in old], ["--ignore-installed"]),
+            ):
+                pins = [dict(one, sha256=None, url=None) for one in group]
+                self.pip("install", "--no-deps", *(more + links), lines=pins)
+
+    def build_sources(self):
+        """Source distributions become wheels in a throwaway folder, with exactly the locked tools."""
+        packages = {one["name"]: one for one in self.lock["packages"]}
+        done = []
+        for number, build in enumerate(self.lock["builds"]):
+            tools = os.path.join(self.folder, "tools-" + str(number))
+            for group in split_by_hash(build["packages"]):
+                self.pip("install", "--no-deps", "--target", tools, lines=group)
+            sources = [packages[name] for name in build["sources"]]
+            for group in split_by_hash(sources):
+                wheels = os.path.join(self.folder, "wheels")
+                self.pip("wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", wheels, lines=group, tools=tools)
+            done += sources
+        return done
+
+    def pip(self, *arguments, **options):
+        lines, tools = options["lines"], options.get("tools")
+        if not lines:
+            return
+        environment = dict(self.environment)
+        paths = [path for path in (self.pip_path, tools) if path and os.path.isdir(path)]
+        if paths:
+            environment["PYTHONPATH"] = ":".join(paths)
+        if tools:
+            environment["PATH"] = os.path.join(tools, "bin") + ":" + environment.get("PATH", os.defpath)
+        hashes = ["--require-hashes"] if lines[0]["sha256"] else []
+        command = [sys.executable, "-m", "pip", arguments[0]] + hashes + list(arguments[1:])
+        self.run(command + ["-r", self.write(lines)], environment)
+
+    def with_uv(self, lines):
+        """Whether uv was there and did it."""
+        if not lines or not os.access(UV, os.X_OK) or sys.version_info < (3, 8):
+            return not lines
+        environment = dict(self.environment)
+        if "PIP_INDEX_URL" in environment:
+            environment.setdefault("UV_DEFAULT_INDEX", environment["PIP_INDEX_URL"])
+        if "PIP_CERT" in environment:
+            environment.setdefault("SSL_CERT_FILE", environment["PIP_CERT"])
+        try:
+            subprocess.check_output([UV, "--version"], stderr=subprocess.STDOUT)
+        except (OSError, subprocess.CalledProcessError):
+            return False
+        command = [UV, "pip", "install", "--python", sys.executable, "--break-system-packages", "--no-deps"]
+        command += ["--no-cache", "--no-config", "--link-mode", "copy"] + (
+            ["--require-hashes"] if lines[0]["sha256"] else []
+        )
+        self.run(command + ["-r", self.write(lines)], environment)
+        return True
+
+    def write(self, lines):
+        path = os.path.join(self.folder, "requirements.txt")
+        with open(path, "w") as file:
+            for one in lines:
+                name = one["name"] + " @ " + one["url"] if one["url"] else one["name"] + "==" + one["version"]
+                file.write(name + (" --hash=sha256:" + one["sha256"] if one["sha256"] else "") + "\n")
+        return path
+
+    def run(self, command, environment):
+        say("running " + " ".join(command))
+        status = subprocess.call(command, env=environment)
+        if status != 0:
+            say("that command ended with status " + str(status))
+            sys.exit(status)
+
+
+def without_record():
+    for site in find_sites():
+        for copy in read_site(site):
+            if copy["record"] is None:
+                yield copy
+
+
+def split_by_hash(packages):
+    """pip wants all hashes or none in one call."""
+    return [[one for one in packages if one["sha256"]], [one for one in packages if not one["sha256"]]]

@@ -1,0 +1,199 @@
+"""What an image holds: every copy of every distribution, and the hash of each file of the protected ones."""
+
+import concurrent.futures
+import csv
+import hashlib
+import os
+import re
+import sys
+
+SITE_NAMES = ("site-packages", "dist-packages")
+NOT_SHADOWS = ("docs", "examples", "scripts", "test", "tests")  # put there by carelessness, imported by nobody
+NOT_WALKED = ("/proc", "/sys", "/dev", "/run", "/mnt", "/tmp", "/var/tmp")
+WRITTEN_BY_INSTALLERS = ("INSTALLER", "REQUESTED", "RECORD", "direct_url.json")
+CHUNK = 1 << 20
+
+
+def normalize(name):
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def take_state(lock, known=None):
+    """Every copy of every distribution, and of the guarded ones the hash of each file.
+
+    Where a file's inode, size and times are those in `known`, its content was not written since, and is not read.
+    """
+    sites = find_sites()
+    copies = [copy for site in sites for copy in read_site(site)]
+    guarded = {pin["name"] for pin in lock["pins"]}
+    paths = set()
+    for copy in copies:
+        if copy["name"] in guarded:
+            copy["files"] = sorted(own_files(copy))
+            paths.update(copy["files"])
+    tops = sorted(
+        {name for copy in copies if copy["name"] in guarded for name in import_names(copy)} - set(NOT_SHADOWS)
+    )
+    return {
+        "copies": copies,
+        "files": hash_files(sorted(paths), known or {}),
+        "imports": [os.path.join(site, name) for site in sites for name in tops if is_importable(site, name)],
+    }
+
+
+def find_sites():
+    """Every site folder of the image; what is mounted into it from outside is none of it."""
+    skipped = set(NOT_WALKED) | set(mount_points())
+    found = {os.path.realpath(path) for path in sys.path if os.path.basename(path) in SITE_NAMES}
+    found = {path for path in found if os.path.isdir(path)}
+    for folder, names, _ in os.walk("/"):
+        for name in names:
+            if name in SITE_NAMES and os.path.join(folder, name) not in skipped:
+                found.add(os.path.realpath(os.path.join(folder, name)))
+        names[:] = [
+            name
+            for name in names
+            if name not in SITE_NAMES and name != "__pycache__" and os.path.join(folder, name) not in skipped
+        ]
+    return sorted(found)
+
+
+def mount_points():
+    try:
+        with open("/proc/self/mountinfo") as file:
+            points = [line.split()[4] for line in file]
+    except OSError:
+        return []
+    return [point.replace("\\040", " ") for point in points if point != "/"]
+
+
+def read_site(site):
+    for entry in sorted(os.listdir(site)):
+        path = os.path.join(site, entry)
+        stem, extension = os.path.splitext(entry)
+        if extension not in (".dist-info", ".egg-info", ".egg", ".egg-link"):
+            continue
+        if entry.startswith("~"):  # what pip leaves of a distribution that it could not remove
+            continue
+        information = os.path.join(path, "EGG-INFO") if extension == ".egg" else path
+        fields = read_fields(information)
+        name, _, version = stem.partition("-")
+        yield {
+            "name": normalize(fields.get("Name", name)),
+            "version": fields.get("Version", version.partition("-")[0]),
+            "site": site,
+            "information": information,
+            "record": record_digest(information),
+        }
+
+
+def read_fields(information):
+    """The headers of METADATA, PKG-INFO, or of an egg-info that is a file itself; Requires-Dist as one text."""
+    for path in (os.path.join(information, "METADATA"), os.path.join(information, "PKG-INFO"), information):
+        if os.path.isfile(path):
+            with open(path, errors="replace") as file:
+                return parse_fields(file)
+    return {}
+
+
+def parse_fields(lines):
+    fields = {}
+    for line in lines:
+        if not line.strip():
+            break
+        key, colon, value = line.partition(":")
+        if colon and key == "Requires-Dist":
+            fields[key] = fields.get(key, "") + value.strip() + "\n"
+        elif colon:
+            fields.setdefault(key, value.strip())
+    return fields
+
+
+def read_record(information):
+    """The rows of a RECORD as (absolute path, hash), without bytecode and without what installers say of themselves."""
+    path = os.path.join(information, "RECORD")
+    if not os.path.isfile(path):
+        return None
+    site = os.path.dirname(information)
+    rows = []
+    with open(path, errors="replace", newline="") as file:
+        for row in csv.reader(file):
+            if not row or row[0].endswith((".pyc", ".pyo")):
+                continue
+            target = os.path.normpath(os.path.join(site, row[0]))
+            in_information = os.path.dirname(target) == information
+            if not (in_information and os.path.basename(target) in WRITTEN_BY_INSTALLERS):
+                rows.append((target, row[1] if len(row) > 1 else ""))
+    return rows
+
+
+def record_digest(information):
+    rows = read_record(information)
+    if rows is None:
+        return None
+    return hashlib.sha256(repr(sorted(rows)).encode("utf-8", "replace")).hexdigest()
+
+
+def own_files(copy):
+    """The files of a distribution: by its RECORD, else by what older installers wrote, else all of its packages."""
+    rows = read_record(copy["information"])
+    if rows is not None:
+        return [path for path, _ in rows]
+    listed = os.path.join(copy["information"], "installed-files.txt")
+    if os.path.isfile(listed):
+        with open(listed, errors="replace") as file:
+            paths = [os.path.normpath(os.path.join(copy["information"], line.strip())) for line in file if line.strip()]
+        return [path for path in paths if not path.endswith((".pyc", ".pyo"))]
+    found = []
+    for name in import_names(copy):
+        top = os.path.join(copy["site"], name)
+        found += [path for path in (top + ".py",) if os.path.isfile(path)]
+        for folder, _, names in os.walk(top):
+            found += [os.path.join(folder, one) for one in names if not one.endswith((".pyc", ".pyo"))]
+    return found
+
+
+def import_names(copy):
+    """The names that `import` finds of a distribution: folders and modules at the top of its site folder."""
+    listed = os.path.join(copy["information"], "top_level.txt")
+    if os.path.isfile(listed):
+        with open(listed, errors="replace") as file:
+            return sorted({line.strip() for line in file if line.strip()})
+    tops = set()
+    for path, _ in read_record(copy["information"]) or []:
+        relative = os.path.relpath(path, copy["site"])
+        top, slash, _ = relative.partition("/")
+        if top.startswith("..") or top.endswith((".dist-info", ".data", ".pth")):
+            continue
+        if slash or top.endswith(".py"):
+            tops.add(top if slash else top[:-3])
+    return sorted(tops) or [copy["name"].replace("-", "_")]
+
+
+def is_importable(site, name):
+    """Whether a folder gives `import name` something of its own; a namespace like nvidia or google belongs to many."""
+    path = os.path.join(site, name)
+    return os.path.isfile(os.path.join(path, "__init__.py")) or os.path.isfile(path + ".py")
+
+
+def hash_files(paths, known):
+    """path -> [stamp, hash]; the hash of a symlink is where it points."""
+    with concurrent.futures.ThreadPoolExecutor(max_workers=min(8, os.cpu_count() or 1)) as pool:
+        return dict(pool.map(lambda path: (path, hash_file(path, known.get(path))), paths))
+
+
+def hash_file(path, known):
+    try:
+        status = os.lstat(path)
+        stamp = [status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns]
+        if known is not None and known[0] == stamp:
+            return known
+        if os.path.islink(path):
+            return [stamp, "link:" + os.readlink(path)]
+        digest = hashlib.sha256()
+        with open(path, "rb") as file:
+            for chunk in iter(lambda: file.read(CHUNK), b""):
+                digest.update(chunk)
+        return [stamp, digest.hexdigest()]
+    except OSError:
+        return [None, None]

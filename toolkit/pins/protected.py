@@ -1,0 +1,139 @@
+"""The distributions of a base that nothing may change, derived from what it holds and from `frameworks.toml`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from toolkit.inventory.frameworks import matches, satisfies
+from toolkit.pins.target import valid_version
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from toolkit.inventory.frameworks import Framework, Knowledge
+    from toolkit.pins.target import Target
+
+
+@dataclass(frozen=True, slots=True)
+class Pin:
+    """A distribution that stays at this very version and build. `why` says what it is to the base."""
+
+    name: str
+    version: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """Versions that alone go with the base: `specifier` as in PEP 440. `why` is a sentence without its full stop."""
+
+    name: str
+    specifier: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Ban:
+    """A distribution that must stay out, since it would lie over one that is there. `*` in `name` is any characters."""
+
+    name: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class ProtectedSet:
+    """What nothing may change: exact versions, bounds on what may still come, and what must stay out."""
+
+    pins: tuple[Pin, ...] = ()
+    bounds: tuple[Bound, ...] = ()
+    forbidden: tuple[Ban, ...] = ()
+
+    def pin(self, name: str) -> Pin | None:
+        return next((one for one in self.pins if one.name == name), None)
+
+
+def protect(target: Target, known: Knowledge) -> ProtectedSet:
+    """The protected set of a base: its frameworks, their GPU libraries, and what is welded to them."""
+    present = _frameworks(target, known)
+    pins: dict[str, Pin] = {}
+    bounds: list[Bound] = []
+    for name, distribution in sorted(target.installed.items()):
+        why, keep = _reason(name, present, known)
+        version = valid_version(distribution.version)
+        if keep == "exact":
+            pins[name] = Pin(name, distribution.version, why)
+        elif keep == "major" and version is not None:
+            bounds.append(Bound(name, f">={version.major},<{version.major + 1}", why))
+    bounds += (bound for bound in _companions(present, known) if bound.name not in pins)
+    return ProtectedSet(tuple(pins.values()), tuple(sorted(bounds, key=str)), tuple(_bans(target, known)))
+
+
+def _frameworks(target: Target, known: Knowledge) -> dict[str, tuple[Framework, str]]:
+    """Each framework of the base by the name of the distribution that is there, with its version."""
+    return {
+        name: (framework, distribution.version)
+        for name, distribution in sorted(target.installed.items())
+        if (framework := known.framework_of(name)) is not None
+    }
+
+
+def _reason(name: str, present: Mapping[str, tuple[Framework, str]], known: Knowledge) -> tuple[str, str | None]:
+    """Why a distribution of the base is protected, and how much of its version; (…, None) where it is not."""
+    if name in present:
+        return f"the base's {present[name][0].title}", "exact"
+    if known.is_gpu_library(name):
+        return "a GPU library of the base", "exact"
+    kept = [(framework.title, keep) for framework, _ in present.values() if (keep := framework.welded_as(name))]
+    if not kept:
+        return "", None
+    title, keep = min(kept, key=lambda pair: pair[1])  # "exact" stands before "major"
+    return (
+        f"welded to the base's {title}" if keep == "exact" else f"{title} was compiled for this major version"
+    ), keep
+
+
+def _companions(present: Mapping[str, tuple[Framework, str]], known: Knowledge) -> Iterator[Bound]:
+    for framework, version in present.values():
+        for pairing in known.pairings:
+            wanted = pairing.wanted(version) if pairing.framework == framework.name else None
+            if wanted is None:
+                continue
+            refused = (
+                one.reason
+                for one in known.incompatibilities
+                if (one.name, one.other) == (pairing.companion, framework.name)
+                and satisfies(version, one.other_versions)
+            )
+            why = next(refused, f"{framework.title} {version} goes with {pairing.companion} {wanted}")
+            yield Bound(pairing.companion, wanted, why)
+
+
+def _bans(target: Target, known: Knowledge) -> Iterator[Ban]:
+    """The other variants of what the base has; one that is there already is not this lock's fault."""
+    groups = [(one.title, one.distributions) for one in known.variants]
+    for title, names in groups:
+        there = sorted(name for name in target.installed if matches(name, names))
+        for name in names if there else ():
+            if not any(matches(one, (name,)) for one in there):
+                version = target.installed[there[0]].version
+                yield Ban(name, f"the base has {title} as {there[0]} {version}, and {name} would lie over it")
+
+
+def violations(target: Target, protected: ProtectedSet, known: Knowledge, added: Mapping[str, str]) -> list[str]:
+    """What a resolver cannot see in a plan (versions by name): variants that lie over one another, refused imports."""
+    found = []
+    for name, version in sorted(added.items()):
+        found += [f"{name} {version}: {ban.why}" for ban in protected.forbidden if matches(name, (ban.name,))]
+    together = {**{name: one.version for name, one in target.installed.items()}, **added}
+    for group in known.variants:
+        members = sorted(name for name in together if group.includes(name))
+        if len(members) > 1 and any(name in added and name not in target.installed for name in members):
+            said = any(matches(name, (ban.name,)) for name in members for ban in protected.forbidden)
+            listed = " and ".join(members)
+            found += [] if said else [f"{listed} both install {group.module}: the one written last would win"]
+    for one in known.incompatibilities:
+        framework = next((name for name in together if (known.framework_of(name) or one).name == one.other), None)
+        if framework and one.name in added and satisfies(added[one.name], one.versions):
+            found += [one.reason] if satisfies(together[framework], one.other_versions) else []
+    return found

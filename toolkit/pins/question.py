@@ -1,0 +1,191 @@
+"""A question to the resolver as files and arguments, and its answer as values."""
+
+from __future__ import annotations
+
+import json
+import re
+import tempfile
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.utils import canonicalize_name
+
+from toolkit.pins.target import valid_version
+from toolkit.pins.uv import python_for
+from toolkit.pins.wheels import uv_platform
+from toolkit.support.errors import ProgramFailed
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from toolkit.inventory.model import Distribution
+    from toolkit.pins.target import Target
+    from toolkit.pins.uv import Uv
+    from toolkit.support.processes import Completed
+
+# pkg_resources was deprecated for years and left setuptools with version 82; the setup.py of old work still imports it.
+WITH_PKG_RESOURCES = "setuptools<81"
+_NO_PKG_RESOURCES = "No module named 'pkg_resources'"
+_MISSING_EXTRA = re.compile(r"The package `([^`=\[]+)(?:==([^`]+))?` does not have an extra named `([^`]+)`")
+_YANKED = re.compile(r'`([^`=]+)==([^`]+)` is yanked(?: \(reason: "(.*)"\))?')
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What to install over a target. `constraints` are lines that hold for whatever is chosen.
+
+    `only_binary` names packages that must not come as source distributions; `exclude_newer` is a date (RFC 3339 or
+    `2021-03-07`, that day included). `build_constraints` hold for what reads source distributions on this host.
+    """
+
+    target: Target
+    packages: tuple[str, ...]
+    constraints: tuple[str, ...] = ()
+    only_binary: tuple[str, ...] = ()
+    exclude_newer: str | None = None
+    build_constraints: tuple[str, ...] = ()
+
+    def asking(self, packages: Iterable[str]) -> Question:
+        return replace(self, packages=tuple(packages))
+
+    def under(self, constraints: Iterable[str]) -> Question:
+        return replace(self, constraints=tuple(constraints))
+
+    @property
+    def options(self) -> list[str]:
+        """What every call of uv for this target says."""
+        options = ["--python", python_for(self.target.minor), "--python-version", self.target.python]
+        options += ["--python-platform", uv_platform(self.target), "--build-constraints", "build-constraints.txt"]
+        return options + (["--exclude-newer", self.exclude_newer] if self.exclude_newer else [])
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What would change. `installed` and `removed` are versions by name; where there is no solution, `proof` says why.
+
+    `missing_extras` are (name, version, extra), `yanked` (name, version, reason).
+    """
+
+    installed: dict[str, str]
+    removed: dict[str, str]
+    proof: str | None = None
+    missing_extras: tuple[tuple[str, str, str], ...] = ()
+    yanked: tuple[tuple[str, str, str], ...] = ()
+
+    @property
+    def possible(self) -> bool:
+        return self.proof is None
+
+
+def ask(uv: Uv, question: Question, *, fresh: bool = False, again: bool = False) -> Answer:
+    """What uv would install. `again` is for a question close to one just asked, `fresh` for news from the index.
+
+    Raises ProgramFailed where uv fails for another reason than that there is no solution.
+    """
+    with _folder(uv, question) as folder:
+        write_stub(folder / "site", question.target.installed.values())
+        arguments = ["pip", "install", "--dry-run", "--target", "site", *question.options, "--output-format", "json"]
+        for name in question.only_binary:
+            arguments += ["--only-binary", name]
+        arguments += ["-r", "packages.txt", "-c", "constraints.txt"]
+        done = uv.ask_again(arguments, folder) if again else uv.call(arguments, folder, fresh=fresh)
+    if not done.ok and _NO_PKG_RESOURCES in done.stderr and not question.build_constraints:
+        return ask(uv, replace(question, build_constraints=(WITH_PKG_RESOURCES,)), fresh=fresh, again=again)
+    return _answer(done)
+
+
+def compile_lines(uv: Uv, question: Question, *options: str, excludes: Iterable[str] = ()) -> Completed:
+    """`uv pip compile` of the question's packages, as if nothing were installed and `excludes` did not exist."""
+    with _folder(uv, question) as folder:
+        (folder / "excludes.txt").write_text(_lines(excludes))
+        arguments = ["pip", "compile", "--no-header", *_without_platform(question.options, options), *options]
+        arguments += ["-c", "constraints.txt", "--excludes", "excludes.txt", "packages.txt"]
+        return uv.ask_again(arguments, folder)
+
+
+def write_stub(site: Path, distributions: Iterable[Distribution]) -> None:
+    """A site folder that holds no more than each distribution's metadata: to uv it is the installed environment."""
+    site.mkdir()
+    for one in distributions:
+        if valid_version(one.version) is None:
+            continue
+        information = site / f"{one.name.replace('-', '_')}-{one.version}.dist-info"
+        information.mkdir()
+        lines = ["Metadata-Version: 2.1", f"Name: {one.name}", f"Version: {one.version}"]
+        lines += [f"Requires-Dist: {line}" for line in one.requires if _is_requirement(line)]
+        lines += [f"Provides-Extra: {extra}" for extra in one.extras]
+        (information / "METADATA").write_text("\n".join(lines) + "\n")
+        (information / "RECORD").touch()
+        (information / "INSTALLER").write_text("pip\n")
+
+
+def _answer(done: Completed) -> Answer:
+    if not done.ok:
+        if "No solution found" not in done.stderr:
+            raise _failure(done)
+        return Answer({}, {}, proof=_proof(done.stderr))
+    document = json.loads(done.stdout)
+    if document.get("schema", {}).get("version") != "preview" or "changes" not in document:
+        raise ProgramFailed("uv answers in a form that this ctk does not know", fix="Install ctk again: it brings uv.")
+    versions: dict[str, dict[str, str]] = {}
+    for change in document["changes"]:
+        versions.setdefault(change["action"], {})[canonicalize_name(change["name"])] = change["version"]
+    return Answer(
+        installed=versions.get("installed", {}),
+        removed=versions.get("uninstalled", {}),
+        missing_extras=tuple(
+            (canonicalize_name(name), version, extra) for name, version, extra in _MISSING_EXTRA.findall(done.stderr)
+        ),
+        yanked=tuple((canonicalize_name(name), version, why) for name, version, why in _YANKED.findall(done.stderr)),
+    )
+
+
+def _failure(done: Completed) -> ProgramFailed:
+    """uv's own words: it could not read a package, most often a source distribution that this host cannot build."""
+    lines = tuple(line for line in done.stderr.strip().splitlines() if not line.startswith("Using "))
+    return ProgramFailed(
+        "uv could not read the requirements of a package",
+        fix="A source distribution may need a Python of the image's version on this host. Or ask for another version.",
+        code="resolver-failed",
+        last_lines=lines[-12:],
+    )
+
+
+def _proof(stderr: str) -> str:
+    text = stderr.partition("No solution found")[2]
+    return re.sub(r"\s+", " ", text.partition("cause:")[2].partition("\nhint:")[0]).strip()
+
+
+def _without_platform(options: list[str], more: Iterable[str]) -> list[str]:
+    """uv refuses a platform where the answer is for all of them."""
+    if "--universal" not in more:
+        return options
+    at = options.index("--python-platform")
+    return options[:at] + options[at + 2 :]
+
+
+@contextmanager
+def _folder(uv: Uv, question: Question) -> Iterator[Path]:
+    # Not in the current folder: uv looks for settings there and above, and those of a project are not ours.
+    uv.scratch.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="ctk-question-", dir=uv.scratch) as name:
+        folder = Path(name)
+        (folder / "packages.txt").write_text(_lines(question.packages))
+        (folder / "constraints.txt").write_text(_lines(question.constraints))
+        (folder / "build-constraints.txt").write_text(_lines(question.build_constraints))
+        yield folder
+
+
+def _is_requirement(line: str) -> bool:
+    try:
+        Requirement(line)
+    except InvalidRequirement:
+        return False
+    return True
+
+
+def _lines(lines: Iterable[str]) -> str:
+    return "".join(f"{line}\n" for line in lines)

@@ -1,0 +1,287 @@
+"""From a recipe's packages and a target to exactly the files to install: uv chooses versions, ctk chooses files."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+from urllib.parse import unquote, urlsplit
+
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+from toolkit.pins.constraints import broken_by, hard_constraints, soft_constraints
+from toolkit.pins.model import Package
+from toolkit.pins.question import Answer, Question, ask, compile_lines
+from toolkit.pins.wheels import HASHES_CHOOSE_SINCE, File, choose_file, supported_tags
+from toolkit.support.errors import AnswerIsNo, ProgramFailed
+from toolkit.support.tomlfile import parse_toml
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from toolkit.pins.protected import ProtectedSet
+    from toolkit.pins.target import Target
+    from toolkit.pins.uv import Uv
+
+RECIPE = "recipe"
+
+
+class Clash(AnswerIsNo):
+    """The packages cannot be had together over this base. `proof` is the resolver's own derivation."""
+
+    code = "requirements-clash"
+
+    def __init__(self, question: Question, proof: str) -> None:
+        super().__init__("these packages cannot be had together over this base")
+        self.question = question
+        self.proof = proof
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What is asked: direct requirements over a target. `prefer` are pins (`name==version`) of an earlier lock."""
+
+    target: Target
+    packages: tuple[str, ...]
+    protected: ProtectedSet
+    exclude_newer: str | None = None
+    prefer: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Resolution:
+    """What will be added, each with the address of its file (by name), and what to tell the person."""
+
+    packages: tuple[Package, ...]
+    addresses: Mapping[str, str]
+    installer: Package | None = None
+    assumed: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def resolve(uv: Uv, wish: Wish, *, fresh: bool = False) -> Resolution:
+    """Choose versions and files. Raises Clash where there is no solution, AnswerIsNo for an extra that is not there."""
+    question, answer = _choose_versions(uv, wish, fresh=fresh)
+    files = release_files(uv, question, answer.installed)
+    question, answer, files = _prefer_wheels(uv, question, answer, files)
+    _require_extras(wish.packages, answer)
+    edges = who_requires_whom(uv, question, answer.installed)
+    assumed = _closure(edges, _framework_requirements(wish.target)) if wish.target.recorded else frozenset[str]()
+    tags = supported_tags(wish.target)
+    packages, addresses = [], {}
+    for name, version in sorted(answer.installed.items()):
+        if name in assumed:
+            continue
+        file = choose_file(files.get(name, []), tags)
+        if file is None:
+            raise AnswerIsNo(
+                f"{name} {version} has no file for Python {wish.target.minor} on {wish.target.architecture}",
+                fix=f"Ask for another version of {name}, or drop it from the recipe.",
+            )
+        addresses[name] = file.url
+        packages.append(
+            Package(
+                name=name,
+                version=version,
+                file=file.name,
+                sha256=file.sha256,
+                url=_given_address(wish.packages, name),
+                replaces=answer.removed.get(name),
+                required_by=tuple(sorted(edges.get(name, ()))),
+            )
+        )
+    return Resolution(
+        packages=tuple(packages),
+        addresses=addresses,
+        installer=_newer_pip(uv, wish, packages),
+        assumed=tuple(f"{name}=={answer.installed[name]}" for name in sorted(assumed & answer.installed.keys())),
+        notes=_notes(wish, answer),
+    )
+
+
+def first_question(wish: Wish) -> Question:
+    """The question that the person asked, under what must hold."""
+    packages = (*wish.packages, *_framework_requirements(wish.target)) if wish.target.recorded else wish.packages
+    target = replace(wish.target, installed={}) if wish.target.recorded else wish.target
+    lines = (constraint.line for constraint in hard_constraints(wish.target, wish.protected))
+    return Question(target, packages, exclude_newer=wish.exclude_newer).under(lines)
+
+
+def _choose_versions(uv: Uv, wish: Wish, *, fresh: bool) -> tuple[Question, Answer]:
+    """First with all that would be nice (the earlier lock, a base in harmony), then with what must be."""
+    hard = first_question(wish)
+    soft = hard.under(constraint.line for constraint in soft_constraints(wish.target, wish.protected))
+    preferred = soft.under([*soft.constraints, *wish.prefer])
+    answer = ask(uv, preferred, fresh=fresh)
+    if answer.possible:
+        return preferred, answer
+    for question in (soft, hard):
+        answer = ask(uv, question, again=True)
+        if answer.possible:
+            return question, answer
+    raise Clash(hard, answer.proof or "")
+
+
+def _framework_requirements(target: Target) -> tuple[str, ...]:
+    """A recorded base says only which framework it has; what that brings along, the resolver finds out."""
+    return tuple(f"{one.name}=={one.version}" for one in target.installed.values())
+
+
+def release_files(uv: Uv, question: Question, versions: Mapping[str, str]) -> dict[str, list[File]]:
+    """Every file of each release, whatever it is for."""
+    pins = [_given_requirement(question.packages, name) or f"{name}=={version}" for name, version in versions.items()]
+    if not pins:
+        return {}
+    options = ["--no-deps", "--universal", "--format", "pylock.toml"]
+    done = compile_lines(uv, replace(question, packages=tuple(sorted(pins)), constraints=()), *options)
+    done.require("asking the index for the files of the packages")
+    found: dict[str, list[File]] = {}
+    for entry in parse_toml(done.stdout).get("packages", []):
+        files = [*entry.get("wheels", []), *([entry["sdist"]] if "sdist" in entry else [])]
+        files += [entry["archive"]] if "archive" in entry else []
+        found.setdefault(canonicalize_name(entry["name"]), []).extend(
+            File(_file_name(one["url"]), one["url"], one.get("hashes", {}).get("sha256")) for one in files
+        )
+    return found
+
+
+def _file_name(url: str) -> str:
+    return unquote(urlsplit(url).path.rsplit("/", 1)[-1])
+
+
+def _prefer_wheels(
+    uv: Uv, question: Question, answer: Answer, files: dict[str, list[File]]
+) -> tuple[Question, Answer, dict[str, list[File]]]:
+    """Where the chosen release is compiled, but not for this image, take an older one that is.
+
+    Compiling, say, numpy inside an image needs compilers that are not there. Releases without any wheel are left alone.
+    """
+    tags = supported_tags(question.target)
+    compiled = []
+    for name in sorted(answer.installed):
+        chosen = choose_file(files.get(name, []), tags)
+        if (chosen is None or not chosen.is_wheel) and any(file.is_wheel for file in files.get(name, [])):
+            compiled.append(name)
+    if not compiled:
+        return question, answer, files
+    better = replace(question, only_binary=tuple(compiled))
+    second = ask(uv, better, again=True)
+    if not second.possible:
+        return question, answer, files
+    return better, second, release_files(uv, better, second.installed)
+
+
+def who_requires_whom(uv: Uv, question: Question, versions: Mapping[str, str]) -> dict[str, set[str]]:
+    """For each name in `versions` the names that require it, RECIPE for the recipe's own wish."""
+    pins = [f"{name}=={version}" for name, version in versions.items()]
+    staying = sorted(question.target.installed.keys() - versions.keys())
+    wanted = [line for line in question.packages if canonicalize_name(Requirement(line).name) in versions]
+    if not wanted:
+        return {}
+    asked = replace(question, packages=tuple(wanted), constraints=tuple(sorted(pins)))
+    done = compile_lines(uv, asked, "--annotation-style", "line", excludes=staying)
+    done.require("asking who requires whom")
+    found: dict[str, set[str]] = {}
+    for line in done.stdout.splitlines():
+        requirement, _, origin = line.partition("# via ")
+        if not origin:
+            continue
+        name = canonicalize_name(Requirement(requirement.strip()).name)
+        by = [word.strip() for word in origin.split(",")]
+        found[name] = {canonicalize_name(word) for word in by if not word.startswith("-")}
+        if any(word.startswith("-r") for word in by):
+            found[name].add(RECIPE)
+    return found
+
+
+def _closure(edges: Mapping[str, set[str]], roots: Iterable[str]) -> frozenset[str]:
+    """All that `roots` bring along, themselves included."""
+    reached: set[str] = {canonicalize_name(Requirement(root).name) for root in roots}
+    while True:
+        more = {name for name, by in edges.items() if by & reached} - reached
+        if not more:
+            return frozenset(reached)
+        reached |= more
+
+
+def _require_extras(packages: Iterable[str], answer: Answer) -> None:
+    """An extra that does not exist is silently nothing to pip: `jax[cuda13]==0.6.2` means JAX on the CPU."""
+    asked: dict[str, set[str]] = {
+        canonicalize_name(Requirement(line).name): Requirement(line).extras for line in packages
+    }
+    for name, version, extra in answer.missing_extras:
+        if extra in asked.get(name, ()):
+            raise AnswerIsNo(
+                f"{name} {version} has no extra [{extra}]: pip would install {name} without it and say nothing",
+                fix=f"Ask for a version of {name} that has [{extra}], or for an extra that this one has.",
+                code="no-such-extra",
+            )
+
+
+def _newer_pip(uv: Uv, wish: Wish, packages: Iterable[Package]) -> Package | None:
+    """A pip that can take every chosen file, where the image's own cannot; None where it can."""
+    own = wish.target.installed.get("pip")
+    if wish.target.recorded or not any(True for _ in packages):
+        return None
+    wheels = [File(one.name, "", None) for one in map(_as_file, packages) if one.is_wheel]
+    known = supported_tags(wish.target, own.version) if own else []
+    from packaging.version import Version
+
+    if own and Version(own.version) >= Version(HASHES_CHOOSE_SINCE) and all(choose_file([f], known) for f in wheels):
+        return None
+    if own is None:
+        raise AnswerIsNo(
+            f"the Python {wish.target.minor} of this base has no pip",
+            fix="Add it to the base first: python3-pip from its distribution.",
+            code="no-pip",
+        )
+    question = Question(wish.target, ("pip",), exclude_newer=wish.exclude_newer)
+    return wheels_only(uv, question)[0]
+
+
+def _as_file(package: Package) -> File:
+    return File(package.file, "", package.sha256)
+
+
+def wheels_only(uv: Uv, question: Question) -> tuple[Package, ...]:
+    """The question's packages with all that they need, as wheels, into an empty folder.
+
+    Raises ProgramFailed where some have no wheel, or cannot be had together.
+    """
+    empty = replace(question, target=replace(question.target, installed={}), only_binary=(":all:",))
+    answer = ask(uv, empty, again=True)
+    if not answer.possible:
+        raise ProgramFailed(
+            f"the tools that build a source distribution cannot be had: {', '.join(question.packages)}",
+            last_lines=(answer.proof or "",),
+            code="no-build-tools",
+        )
+    files = release_files(uv, empty, answer.installed)
+    tags = supported_tags(question.target)
+    chosen = {name: choose_file(files.get(name, []), tags) for name in sorted(answer.installed)}
+    return tuple(Package(name, answer.installed[name], file.name, file.sha256) for name, file in chosen.items() if file)
+
+
+def _given_requirement(packages: Iterable[str], name: str) -> str | None:
+    """The recipe's own line where it gives an address instead of a version."""
+    for line in packages:
+        requirement = Requirement(line)
+        if requirement.url and canonicalize_name(requirement.name) == name:
+            return line
+    return None
+
+
+def _given_address(packages: Iterable[str], name: str) -> str | None:
+    line = _given_requirement(packages, name)
+    return Requirement(line).url if line else None
+
+
+def _notes(wish: Wish, answer: Answer) -> tuple[str, ...]:
+    notes = [
+        f"{name} {version} was withdrawn by its authors{': ' + why if why else ''}"
+        for name, version, why in answer.yanked
+    ]
+    notes += [
+        f"{bound.by} asks for {bound.line}, and will not get it" for bound in broken_by(wish.target, answer.installed)
+    ]
+    return tuple(sorted(notes))

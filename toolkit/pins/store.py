@@ -1,0 +1,119 @@
+"""Where locks lie, and the one lock that a build or `ctk lock` works with: found, made, or refused as stale."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from toolkit.pins.bases import LOCAL, content_digest, gather_facts, local_path
+from toolkit.pins.lockfile import load_lock, write_lock
+from toolkit.pins.locking import contradictions, input_hash, is_current, make_lock, stale
+from toolkit.pins.registry import fetch_digest
+from toolkit.pins.uv import open_uv
+from toolkit.support.errors import AnswerIsNo, CtkError
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+    from pathlib import Path
+
+    from toolkit.pins.model import Lock
+    from toolkit.recipes.catalogue import Catalogue
+    from toolkit.recipes.model import Base, Recipe
+
+
+@dataclass(frozen=True, slots=True)
+class Locks:
+    """The locks that a command in the current folder sees. `area` is the work area, `bases` the catalogue's."""
+
+    folder: Path
+    area: Path
+    bases: Mapping[str, Base]
+
+    @classmethod
+    def of(cls, catalogue: Catalogue, area: Path) -> Locks:
+        return cls(catalogue.own, area, catalogue.bases())
+
+    @property
+    def cache(self) -> Path:
+        return self.area / "cache"
+
+    def path(self, recipe: Recipe, *, other_base: bool = False) -> Path:
+        """The recipe's lock; on another base than its own (`--base`) one in the cache, by what was asked."""
+        if not other_base:
+            return self.folder / f"{recipe.name}.lock.toml"
+        name = input_hash(recipe, self.local_digest(recipe), None).removeprefix("sha256:")
+        return self.cache / "locks" / f"{name}.lock.toml"
+
+    def local_digest(self, recipe: Recipe) -> str | None:
+        """The digest of a base that lies on this machine; None for one that does not."""
+        return content_digest(local_path(recipe.base), self.cache) if recipe.base.bootstrap in LOCAL else None
+
+    def for_build(self, recipe: Recipe, *, other_base: bool = False, image: Path | None = None) -> Lock:
+        """The lock to build with: made where there is none; AnswerIsNo (`stale-lock`) where it is not current.
+
+        `image` is the base, once the builder has brought it here by its digest: a lock that was made from recorded
+        facts is then made anew from the truth, and a contradiction between the two is AnswerIsNo.
+        """
+        path = self.path(recipe, other_base=other_base)
+        earlier = load_lock(path) if path.is_file() else None
+        if earlier is not None and not is_current(earlier, recipe, self.local_digest(recipe)):
+            raise stale(recipe.name)
+        if earlier is not None and (earlier.base.inventory == "read" or image is None):
+            return earlier
+        date = earlier.exclude_newer if earlier is not None else None
+        return self.make(recipe, path, earlier=earlier, image=image, exclude_newer=date)
+
+    def make(
+        self,
+        recipe: Recipe,
+        path: Path,
+        *,
+        earlier: Lock | None = None,
+        upgrade: Collection[str] | None = (),
+        image: Path | None = None,
+        exclude_newer: str | None = None,
+    ) -> Lock:
+        """Make a lock and write it to `path`. `upgrade` names what may become newer than `earlier` has it (None: all).
+
+        The registry is asked for the base's digest only where `earlier` does not know it, or with an upgrade of all.
+        """
+        same = earlier is not None and upgrade is not None and earlier.base.reference == recipe.base.reference
+        known = earlier.base.digest if earlier is not None and same else None
+        facts = gather_facts(recipe.base, self.cache, image=image, digest=known)
+        if image is not None and (found := contradictions(recipe.base, facts.target)):
+            raise AnswerIsNo(
+                f"the base {recipe.base.name} is not what is recorded of it: {'; '.join(found)}",
+                fix="Correct its entry in bases.toml, or choose another base.",
+                code="base-contradicts",
+            )
+        lock = make_lock(
+            open_uv(self.area),
+            recipe,
+            facts,
+            bases=self.bases.values(),
+            exclude_newer=exclude_newer,
+            earlier=earlier,
+            upgrade=upgrade,
+        )
+        if facts.warning:
+            lock = replace(lock, notes=(facts.warning, *lock.notes))
+        write_lock(lock, path)
+        return lock
+
+
+def locked_base(recipe: Recipe, lock: Lock) -> Base:
+    """The recipe's base by the digest that was locked: a tag that moved since changes nothing."""
+    return replace(recipe.base, digest=lock.base.digest) if recipe.base.bootstrap == "docker" else recipe.base
+
+
+def moved_tag(recipe: Recipe, lock: Lock) -> str | None:
+    """What the registry says of a locked tag now: a sentence where it is not the locked image any more."""
+    if lock.base.bootstrap != "docker" or lock.base.digest is None or recipe.base.digest is not None:
+        return None
+    try:
+        now = fetch_digest(recipe.base.reference)
+    except CtkError as error:
+        return f"{error.message}; nobody knows whether the tag still names the locked image"
+    if now == lock.base.digest:
+        return None
+    return f"the tag {recipe.base.reference} moved: it names {now} now, the lock stays with {lock.base.digest}"

@@ -1,0 +1,138 @@
+"""The one door to uv: where it is, how it is called, and what it keeps for ten minutes."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import sys
+import time
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from toolkit.support.errors import MissingOnHost, ProgramFailed
+from toolkit.support.processes import Completed, run
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+# As long as PyPI lets its pages be kept (Cache-Control: max-age=600). An index that says nothing of this is asked for
+# each page again, which takes seconds; the very same question is then answered from uv's cache.
+_FRESH_SECONDS = 600.0
+# What a person set for uv's use elsewhere must not steer a lock that others will make again.
+_NOT_FOR_US = (
+    "UV_BUILD_CONSTRAINT",
+    "UV_CONSTRAINT",
+    "UV_EXCLUDE",
+    "UV_EXCLUDE_NEWER",
+    "UV_OVERRIDE",
+    "UV_PRERELEASE",
+    "UV_RESOLUTION",
+)
+_OFFLINE_GAP = ("network was disabled", "network is disabled", "network connectivity is disabled", "in the cache")
+_NETWORK = ("Failed to fetch", "error sending request", "Request failed after", "Could not connect", "client error")
+
+
+@dataclass(frozen=True, slots=True)
+class Uv:
+    """uv's program, its cache, and the folder for our questions to it (not in the cache: uv refuses that)."""
+
+    program: str
+    cache: Path
+    scratch: Path
+
+    def call(self, arguments: Sequence[str], folder: Path, *, fresh: bool = False) -> Completed:
+        """Run uv in `folder`, from its cache alone where this very question was asked minutes ago.
+
+        `fresh` asks the index in any case. Raises ProgramFailed where the index cannot be reached.
+        """
+        stamp = self.cache / "ctk-asked" / _question(arguments, folder)
+        if not fresh and _age(stamp) < _FRESH_SECONDS:
+            answer = self._run([*arguments, "--offline"], folder)
+            if not _has_gap(answer):
+                return answer
+        answer = self._run(arguments, folder)
+        _require_network(answer)
+        stamp.parent.mkdir(parents=True, exist_ok=True)
+        stamp.touch()
+        return answer
+
+    def ask_again(self, arguments: Sequence[str], folder: Path) -> Completed:
+        """Run uv for a question close to one that was just asked: from the cache where that suffices."""
+        answer = self._run([*arguments, "--offline"], folder)
+        return self.call(arguments, folder) if _has_gap(answer) else answer
+
+    def _run(self, arguments: Sequence[str], folder: Path) -> Completed:
+        environment = {
+            "UV_CACHE_DIR": str(self.cache),
+            "UV_NO_PROGRESS": "1",
+            "UV_PYTHON_DOWNLOADS": "never",
+            "NO_COLOR": "1",
+            **{name: "" for name in _NOT_FOR_US if name in os.environ},
+        }
+        if "PIP_INDEX_URL" in os.environ and not {"UV_INDEX_URL", "UV_DEFAULT_INDEX"} & os.environ.keys():
+            environment["UV_DEFAULT_INDEX"] = os.environ["PIP_INDEX_URL"]
+        return run([self.program, *arguments], env=environment, cwd=folder, timeout=1800)
+
+
+def open_uv(work_area: Path) -> Uv:
+    """uv as it came with ctk, its cache in the work area unless UV_CACHE_DIR names another folder.
+
+    Raises MissingOnHost where the package `uv` is not there.
+    """
+    try:
+        from uv import find_uv_bin
+
+        program = find_uv_bin()
+    except (ImportError, FileNotFoundError) as error:
+        raise MissingOnHost(
+            "the package resolver uv is not there, although ctk requires it",
+            fix="Install ctk again, or `pip install uv` beside it.",
+        ) from error
+    cache = os.environ.get("UV_CACHE_DIR")
+    return Uv(program, Path(cache).absolute() if cache else work_area / "cache" / "uv", work_area / "tmp")
+
+
+@cache
+def python_for(minor: str) -> str:
+    """A Python of this host to read source distributions with: the image's own version if there is one, else ours.
+
+    An old `setup.py` may refuse a Python that it does not know. A version manager leaves programs of that name on PATH
+    that do not work, hence the try.
+    """
+    found = shutil.which(f"python{minor}")
+    return found if found is not None and run([found, "-c", ""]).ok else sys.executable
+
+
+def _question(arguments: Sequence[str], folder: Path) -> str:
+    """A name for the arguments and all the files that they can speak of."""
+    digest = hashlib.sha256(repr(list(arguments)).encode())
+    for path in sorted(folder.rglob("*")):
+        if path.is_file():
+            digest.update(f"\0{path.relative_to(folder)}\0".encode() + path.read_bytes())
+    return digest.hexdigest()
+
+
+def _age(path: Path) -> float:
+    try:
+        return time.time() - path.stat().st_mtime
+    except FileNotFoundError:
+        return float("inf")
+
+
+def _has_gap(answer: Completed) -> bool:
+    """Whether uv would have needed the network: then a "no" is not a "no"."""
+    return not answer.ok and any(words in answer.stderr for words in _OFFLINE_GAP)
+
+
+def _require_network(answer: Completed) -> None:
+    if not answer.ok and any(words in answer.stderr for words in _NETWORK):
+        raise ProgramFailed(
+            "the package index cannot be reached",
+            fix="Is there a network here? UV_DEFAULT_INDEX or PIP_INDEX_URL names another index, SSL_CERT_FILE the "
+            "certificates of a proxy.",
+            code="index-unreachable",
+            last_lines=tuple(answer.stderr.strip().splitlines()[-6:]),
+        )
