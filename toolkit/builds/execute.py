@@ -14,8 +14,9 @@ from toolkit import __version__
 from toolkit.builds.plan import LOG_MARK, BuildPlan, check_room
 from toolkit.builds.progress import failed_command, step_of
 from toolkit.builds.record import OBJECT_NAME, record_beside
+from toolkit.pins.guard import differences
 from toolkit.runtime.complaints import explain
-from toolkit.support.errors import MissingOnHost, ProgramFailed
+from toolkit.support.errors import AnswerIsNo, CtkError, MissingOnHost, ProgramFailed
 from toolkit.support.files import write_atomically
 from toolkit.support.processes import command_line, run, stream
 from toolkit.support.staging import put_in_place, staging
@@ -47,7 +48,7 @@ def planned_commands(plan: BuildPlan, runtime: Runtime, options: BuildOptions) -
     if plan.definition is not None:
         source = f"{plan.definition.name}.def"
         commands.append(_here_document(source, plan.definition.text))
-    commands.append(command_line(runtime.build(plan.output, source, options)))
+    commands.append(command_line(runtime.build(plan.output, source, options, plan.binds)))
     record = record_beside(plan.output) if plan.sandbox else Path(OBJECT_NAME)
     commands.append(_here_document(str(record), plan.record.as_text()))
     if not plan.sandbox:
@@ -67,8 +68,9 @@ def execute(
 ) -> Built:
     """Build the image. `on_step` hears of each step that begins.
 
-    Raises ProgramFailed with the failing command, the last lines and the log where the runtime fails; MissingOnHost
-    where there is too little room. Whatever happens, the earlier image stays until the new one is whole.
+    Raises AnswerIsNo where the guard found a difference; ProgramFailed with the failing command, the last lines and
+    the log where the runtime fails; MissingOnHost where there is too little room. Whatever happens, the earlier image
+    stays until the new one is whole.
     """
     area.create()
     environment = area.environment()
@@ -82,7 +84,7 @@ def execute(
             source = str(folder / f"{plan.target.name}.def")
             Path(source).write_text(plan.definition.text, encoding="utf-8")
         environment |= dict.fromkeys(("APPTAINER_TMPDIR", "SINGULARITY_TMPDIR", "TMPDIR"), str(temporary))
-        _run_build(plan, runtime.build(image, source, options), environment, on_step)
+        _run_build(plan, runtime.build(image, source, options, plan.binds), environment, on_step)
         on_step("recording what the image was made from")
         _add_record(plan, runtime, image, folder)
         put_in_place(image, plan.output)
@@ -119,7 +121,13 @@ def _open_log(path: Path) -> TextIO:
         raise MissingOnHost(f"cannot write the build's log {path}: {error.strerror}") from error
 
 
-def _failure(plan: BuildPlan, status: int, lines: list[str]) -> ProgramFailed:
+def _failure(plan: BuildPlan, status: int, lines: list[str]) -> CtkError:
+    if found := differences(lines):
+        return AnswerIsNo(
+            f"building {plan.target.text} would have changed what the base protects:\n  " + "\n  ".join(found),
+            fix=f"The whole log: {plan.log}",
+            code="guard-difference",
+        )
     complaint = explain(lines)
     command = failed_command(lines)
     message = f"building {plan.target.text} failed (status {status})"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from toolkit.builds.record import Record, read_record
 from toolkit.builds.target import Kind, Target
-from toolkit.definitions.definition import Definition, define, define_copy
+from toolkit.definitions.definition import Definition, define_copy
 from toolkit.recipes.references import base_from_reference, resolve_base
 from toolkit.support.errors import MissingOnHost, WrongInput
 from toolkit.support.files import free_space, size_in_words
@@ -17,7 +17,7 @@ from toolkit.support.text import one_line
 
 if TYPE_CHECKING:
     from toolkit.recipes.catalogue import Catalogue
-    from toolkit.recipes.model import Base
+    from toolkit.recipes.model import Base, Recipe
 
 _LEAST_ROOM = 1 << 30  # octets: a small Debian image with its unpacked tree
 _UNPACKED = 4  # an image of a framework unpacks to 2 to 3 times its compressed size, and the new one comes on top
@@ -28,16 +28,21 @@ LOG_MARK = "# ctk build log"
 class BuildPlan:
     """What will be built from what, and where it goes.
 
-    `definition` is the text that the runtime gets; None where `source` is a file of the person's own.
-    `base_size` is the size in octets of a local base, 0 where it is not known.
+    `recipe` is what a recipe's name means, on a base that it does not name itself where `other_base`. `definition` is
+    the text that the runtime gets; None where it is yet to be prepared from the recipe, or where `source` is a file of
+    the person's own. `binds` are shown to the build (`SRC:DST`). `base_size` is the size in octets of a local base, 0
+    where it is not known.
     """
 
     target: Target
     output: Path
     sandbox: bool
     record: Record
-    definition: Definition | None
     source: str
+    recipe: Recipe | None = None
+    other_base: bool = False
+    definition: Definition | None = None
+    binds: tuple[str, ...] = ()
     base_size: int = 0
 
     @property
@@ -53,17 +58,17 @@ def plan_build(
     sandbox: bool,
     base: str | None,
     force: bool,
-    mirror: str | None,
 ) -> BuildPlan:
     """Plan a build. Raises WrongInput where the target is wrong, or the output is something of the person's."""
     if base is not None and target.kind is not Kind.RECIPE:
         raise WrongInput(f"--base changes the base of a recipe, and {target.text} is none")
+    recipe: Recipe | None = None
     own_base: Base | None = None
     definition: Definition | None = None
     source = target.text
     if target.kind is Kind.RECIPE:
         recipe = catalogue.recipe(target.text, base=resolve_base(base, catalogue.bases()) if base else None)
-        own_base, definition = recipe.base, define(recipe, mirror=mirror)
+        own_base = recipe.base
     elif target.kind is Kind.REFERENCE:
         own_base = base_from_reference(target.text)
         definition = define_copy(own_base)
@@ -74,9 +79,11 @@ def plan_build(
         target=target,
         output=final,
         sandbox=sandbox,
-        record=Record(target.identity, own_base.name if own_base and target.kind is Kind.RECIPE else None),
-        definition=definition,
+        record=Record(target.identity, recipe.base.name if recipe else None),
         source=source,
+        recipe=recipe,
+        other_base=base is not None,
+        definition=definition,
         base_size=_size_of_local(own_base),
     )
     _check_output(plan, force=force)

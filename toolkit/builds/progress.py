@@ -10,6 +10,7 @@ if TYPE_CHECKING:
 
 # What the runtime prints at the beginning of a step, and how ctk calls it.
 _STEPS = (
+    (r"ctk guard: running ", "installing exactly the locked packages"),
     (r"ctk: (.+)", r"\1"),
     (r"INFO:\s+Starting build", "starting"),
     (r"INFO:\s+(?:Extracting OCI|Fetching OCI|Extracting local) image", "getting the base"),
@@ -36,4 +37,7 @@ def step_of(line: str) -> str | None:
 
 def failed_command(lines: Sequence[str]) -> str | None:
     """The last command of `%post` that was begun: the runtime runs it with `sh -ex`, which prints `+ command`."""
-    return next((line[2:].strip() for line in reversed(lines) if line.startswith("+ ")), None)
+    commands = [line[2:].strip() for line in lines if line.startswith("+ ")]
+    # After a failure the guard has its say; what failed stands before it.
+    end = next((number for number, command in enumerate(commands) if command.startswith("ctk_guard_end ")), None)
+    return next(reversed(commands[:end]), None)

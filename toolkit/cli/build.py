@@ -65,7 +65,9 @@ def build(
     """
     from toolkit.builds.execute import execute, planned_commands
     from toolkit.builds.plan import plan_build
+    from toolkit.builds.prepare import prepare, preview
     from toolkit.builds.target import parse_target
+    from toolkit.pins.store import Locks
     from toolkit.recipes.catalogue import Catalogue
     from toolkit.runtime.engine import BuildOptions, find_runtime
     from toolkit.support.mirror import debian_mirror
@@ -75,23 +77,26 @@ def build(
     if compression not in _COMPRESSIONS:
         raise WrongInput(f"--compression is zstd or gzip, not {compression!r}")
     site = load_site()
+    catalogue = Catalogue.here()
     plan = plan_build(
         parse_target(target),
-        Catalogue.here(),
+        catalogue,
         output=output,
         sandbox=sandbox,
         base=base,
         force=force,
-        mirror=debian_mirror(site),
     )
     options = BuildOptions(sandbox, compression, site.cores.value if site.cores else None)
     runtime = find_runtime(site)
     area = work_area(site)
+    locks = Locks.of(catalogue, area.path)
     if dry_run:
+        plan = preview(plan, locks, debian_mirror(site))
         _print_plan(plan, planned_commands(plan, runtime, options), json=json)
         return
     _show_work_area(area)
     with _live_steps(f"Building {plan.output.name}") as on_step:
+        plan = prepare(plan, locks, runtime, area, options, mirror=debian_mirror(site), on_step=on_step)
         built = execute(plan, runtime, area, options, on_step)
     _print_built(plan, built, json=json)
 

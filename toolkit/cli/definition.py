@@ -30,15 +30,20 @@ def definition(
 
         ctk def keras-bert > k.def && apptainer build --fakeroot k.sif k.def
     """
+    from toolkit.builds.prepare import find_lock
     from toolkit.definitions.definition import define
+    from toolkit.pins.store import Locks
     from toolkit.recipes.catalogue import Catalogue
     from toolkit.recipes.references import resolve_base
     from toolkit.support.mirror import debian_mirror
+    from toolkit.support.paths import work_area
     from toolkit.support.site import load_site
 
     catalogue = Catalogue.here()
     recipe = catalogue.recipe(name, base=resolve_base(base, catalogue.bases()) if base else None)
-    made = define(recipe, mirror=debian_mirror(load_site()))
+    site = load_site()
+    lock = find_lock(recipe, Locks.of(catalogue, work_area(site).path), other_base=base is not None)
+    made = define(recipe, lock=lock, mirror=debian_mirror(site))
     if json:
         print_json("ctk.definition/1", {"name": made.name, "definition": made.text})
     else:

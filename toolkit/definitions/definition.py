@@ -7,10 +7,13 @@ from typing import TYPE_CHECKING
 
 from toolkit import __version__
 from toolkit.definitions.quoting import file_path, header_value, script, shell_word
+from toolkit.pins.guard import guarded
+from toolkit.pins.store import locked_base
 from toolkit.support.errors import WrongInput
 from toolkit.support.paths import shipped
 
 if TYPE_CHECKING:
+    from toolkit.pins.model import Lock
     from toolkit.recipes.model import Base, FileCopy, Recipe
 
 
@@ -22,20 +25,23 @@ class Definition:
     text: str
 
 
-def define(recipe: Recipe, *, mirror: str | None = None) -> Definition:
+def define(recipe: Recipe, *, lock: Lock | None = None, mirror: str | None = None) -> Definition:
     """The definition of `recipe`. `mirror` is the Debian archive for a base that debootstrap makes.
+
+    With a lock, exactly its files are installed, under the guard that travels with it. Without one the recipe may
+    name no packages: only its files, environment and script are written then.
 
     Raises WrongInput where a value cannot stand in a definition.
     """
+    post = script(recipe.post, f"{recipe.path}: post")
     return _render(
         recipe.name,
-        header=_header(recipe.base, mirror),
+        header=_header(locked_base(recipe, lock) if lock else recipe.base, mirror),
         what=f"recipe {recipe.name}",
         labels={"ctk.recipe": recipe.name},
         files=[_file_line(copy) for copy in recipe.files],
         apt=recipe.apt,
-        packages=[shell_word(package, "a requirement") for package in recipe.packages],
-        post=script(recipe.post, f"{recipe.path}: post"),
+        post=guarded(lock, post) if lock else post,
         environment=[(name, shell_word(value, f"environment.{name}")) for name, value in recipe.environment],
     )
 
@@ -56,7 +62,7 @@ def _render(name: str, **values: object) -> Definition:
         keep_trailing_newline=True,
         autoescape=False,  # noqa: S701 - shell, not HTML; every value is quoted by toolkit.definitions.quoting
     )
-    nothing = {"files": [], "apt": [], "packages": [], "post": "", "environment": []}
+    nothing = {"files": [], "apt": [], "post": "", "environment": []}
     text = templates.get_template("image.def.j2").render({**nothing, "name": name, "version": __version__, **values})
     return Definition(name, text)
 

@@ -71,8 +71,8 @@ class Runtime:
         )
         return [str(self.program), *arguments]
 
-    def build(self, output: Path, source: str, options: BuildOptions) -> list[str]:
-        """The command line that builds `output` from `source`, the path of a definition or of a sandbox."""
+    def build(self, output: Path, source: str, options: BuildOptions, binds: Iterable[str] = ()) -> list[str]:
+        """The command line that builds `output` from `source`: a definition, a sandbox, or a reference with scheme."""
         arguments = ["build"]
         if os.geteuid() != 0 or self.needs_userns:
             arguments.append("--fakeroot")
@@ -80,6 +80,8 @@ class Runtime:
             arguments.append("--sandbox")
         elif packing := self._packing(options):
             arguments += ["--mksquashfs-args", packing]
+        for bind in binds:
+            arguments += ["--bind", bind]
         return [str(self.program), *arguments, str(output), source]
 
     def _packing(self, options: BuildOptions) -> str:

@@ -1,0 +1,179 @@
+"""From a recipe to its definition: the base brought here, the lock found or made, the guard written in."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from toolkit.definitions.definition import define
+from toolkit.inventory.images import open_image
+from toolkit.pins.bases import content_digest, local_path
+from toolkit.pins.guard import UV_MOUNT
+from toolkit.pins.lockfile import load_lock
+from toolkit.pins.registry import fetch_digest
+from toolkit.pins.uv import open_uv
+from toolkit.support.errors import ProgramFailed, WrongInput
+from toolkit.support.processes import stream
+from toolkit.support.staging import put_in_place, staging
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from toolkit.builds.plan import BuildPlan
+    from toolkit.pins.model import Lock
+    from toolkit.pins.store import Locks
+    from toolkit.recipes.model import Recipe
+    from toolkit.runtime.engine import BuildOptions, Runtime
+    from toolkit.support.paths import WorkArea
+
+
+def find_lock(recipe: Recipe, locks: Locks, *, other_base: bool, image: Path | None = None) -> Lock | None:
+    """The lock to build `recipe` with; None where nothing is installed that a guard could watch.
+
+    Raises AnswerIsNo where the lock is stale, or the packages cannot be had over the base.
+    """
+    if not (recipe.packages or recipe.post.strip()):
+        return None
+    try:
+        return locks.for_build(recipe, other_base=other_base, image=image)
+    except WrongInput as error:
+        if error.code == "no-python" and not recipe.packages:
+            return None
+        raise
+
+
+def prepare(
+    plan: BuildPlan,
+    locks: Locks,
+    runtime: Runtime,
+    area: WorkArea,
+    options: BuildOptions,
+    *,
+    mirror: str | None,
+    on_step: Callable[[str], None],
+) -> BuildPlan:
+    """The plan with all that the build of its recipe needs; a plan of something else as it is.
+
+    Raises as `find_lock` does, and ProgramFailed where the base cannot be brought here.
+    """
+    recipe = plan.recipe
+    if recipe is None:
+        return plan
+    area.create()
+    image = None
+    if recipe.packages or recipe.post.strip():
+        image = _bring_base(recipe, locks, runtime, area, options, other_base=plan.other_base, on_step=on_step)
+        on_step("choosing the versions of the packages")
+    lock = find_lock(recipe, locks, other_base=plan.other_base, image=image)
+    with_uv = lock is not None and lock.packages and _has_mount_point(recipe, image)
+    return replace(
+        plan,
+        definition=define(recipe, lock=lock, mirror=mirror),
+        binds=(f"{_folder_with_uv(area)}:{UV_MOUNT}",) if with_uv else (),
+    )
+
+
+def preview(plan: BuildPlan, locks: Locks, mirror: str | None) -> BuildPlan:
+    """The plan with its definition, as far as that is known without bringing the base here; nothing is left behind.
+
+    A recipe that has no lock yet gets one in the cache, not in `./defs`.
+    """
+    recipe = plan.recipe
+    if recipe is None:
+        return plan
+    in_cache = plan.other_base or not locks.path(recipe).is_file()
+    return replace(plan, definition=define(recipe, lock=find_lock(recipe, locks, other_base=in_cache), mirror=mirror))
+
+
+def _bring_base(
+    recipe: Recipe,
+    locks: Locks,
+    runtime: Runtime,
+    area: WorkArea,
+    options: BuildOptions,
+    *,
+    other_base: bool,
+    on_step: Callable[[str], None],
+) -> Path | None:
+    """The base as an image of this machine, so that its inventory can be read; None where it cannot be brought.
+
+    It is kept in the work area by its digest, and comes by it: a tag that moves changes nothing.
+    """
+    base = recipe.base
+    if base.bootstrap == "localimage":
+        return Path(base.reference)
+    if base.bootstrap == "docker":
+        digest = _registry_digest(recipe, locks, other_base=other_base)
+        source = f"docker://{replace(base, digest=digest).pinned_reference}"
+    elif base.bootstrap in ("docker-archive", "oci"):
+        digest = content_digest(local_path(base), locks.cache)
+        source = f"{base.bootstrap}:{base.reference}"
+    else:
+        return None
+    if digest is None:
+        return None
+    image = area.path / "bases" / f"{digest.removeprefix('sha256:')}.sif"
+    if image.is_file():
+        return image
+    image.parent.mkdir(parents=True, exist_ok=True)
+    on_step(f"bringing the base {base.reference} here")
+    with staging(image.parent) as folder:
+        lines: list[str] = []
+        argv = runtime.build(folder / "base.sif", source, replace(options, sandbox=False))
+        status = stream(argv, lines.append, env={**area.environment(), "TMPDIR": str(folder)})
+        if status != 0:
+            raise _not_brought(base.reference, status, lines)
+        put_in_place(folder / "base.sif", image)
+    return image
+
+
+def _not_brought(reference: str, status: int, lines: list[str]) -> ProgramFailed:
+    from toolkit.runtime.complaints import explain
+
+    complaint = explain(lines)
+    return ProgramFailed(
+        f"the base {reference} could not be brought here (status {status})"
+        + (f": {complaint.meaning}" if complaint else ""),
+        fix=complaint.fix if complaint else None,
+        code="base-not-brought",
+        last_lines=tuple(line for line in lines if line.strip())[-12:],
+    )
+
+
+def _registry_digest(recipe: Recipe, locks: Locks, *, other_base: bool) -> str | None:
+    """The digest that the lock has, else the registry's; None where the registry cannot be asked."""
+    path = locks.path(recipe, other_base=other_base)
+    if path.is_file():
+        locked = load_lock(path).base
+        if locked.digest is not None and locked.reference == recipe.base.reference:
+            return locked.digest
+    if recipe.base.digest is not None:
+        return recipe.base.digest
+    try:
+        return fetch_digest(recipe.base.reference)
+    except ProgramFailed:
+        return None
+
+
+def _has_mount_point(recipe: Recipe, image: Path | None) -> bool:
+    """Whether the base has the folder that uv is bound onto: a bind onto a path that is not there ends a build."""
+    if image is None:
+        return recipe.base.bootstrap == "debootstrap"  # Debian's base-files has /mnt
+    with open_image(image) as rootfs:
+        return rootfs.is_folder(UV_MOUNT)
+
+
+def _folder_with_uv(area: WorkArea) -> Path:
+    """A folder with uv's program and nothing else, to be bound into the build."""
+    program = Path(open_uv(area.path).program)
+    folder = area.path / "uv"
+    folder.mkdir(parents=True, exist_ok=True)
+    copy = folder / "uv"
+    if not copy.is_file() or copy.stat().st_mtime_ns != program.stat().st_mtime_ns:
+        temporary = folder / f".uv.{os.getpid()}"
+        shutil.copy2(program, temporary)
+        temporary.replace(copy)
+    return folder
