@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from toolkit.builds.execute import planned_commands
 from toolkit.builds.plan import BuildPlan, check_room, plan_build
 from toolkit.builds.record import Record, read_record, record_beside
 from toolkit.builds.target import Kind, Target, parse_target
+from toolkit.definitions.definition import define
 from toolkit.recipes.catalogue import Catalogue
 from toolkit.runtime.engine import BuildOptions, Runtime
 from toolkit.support.errors import MissingOnHost, WrongInput
@@ -36,9 +38,16 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def plan(target: str, **more: object) -> BuildPlan:
-    given = {"output": None, "sandbox": False, "base": None, "force": False, "mirror": "http://m/debian", **more}
+    given = {"output": None, "sandbox": False, "base": None, "force": False, **more}
     catalogue = Catalogue(Path("defs").absolute(), Path("shipped").absolute())
     return plan_build(parse_target(target), catalogue, **given)  # type: ignore[arg-type]
+
+
+def defined(target: str) -> BuildPlan:
+    """The plan of a recipe with its definition, no lock needed."""
+    made = plan(target)
+    assert made.recipe is not None
+    return replace(made, definition=define(made.recipe, mirror="http://m/debian"))
 
 
 # --- targets
@@ -107,8 +116,8 @@ def test_a_recipes_plan(here: Path) -> None:
     assert found.output == here / "mine.sif"
     assert found.log == here / "mine.sif.build.log"
     assert found.record == Record("recipe:mine", "debian-12")
-    assert found.definition is not None
-    assert "MirrorURL: http://m/debian" in found.definition.text
+    assert found.recipe is not None
+    assert found.definition is None, "it is prepared when the base is here and the lock is known"
     assert found.base_size == 0
 
 
@@ -130,7 +139,6 @@ def test_a_base_of_ones_own_counts_for_the_room_that_is_needed(here: Path) -> No
         ("sb/", {"base": "base.sif"}, "--base changes the base of a recipe"),
         ("none", {}, 'there is no recipe "none"'),
         ("mine", {"base": "none.sif"}, "there is no image none.sif"),
-        ("mine", {"mirror": None}, "none is known here"),
         ("mine", {"output": Path("missing/x.sif")}, "there is no folder"),
         ("mine", {"output": Path("folder")}, "is a folder"),
         ("mine", {"output": Path("a\nb.sif")}, "control character"),
@@ -203,7 +211,7 @@ def test_too_little_room_is_said_before_work_starts(
 
 @pytest.mark.usefixtures("here")
 def test_the_printed_commands_are_complete() -> None:
-    definition, build, record, add = planned_commands(plan("mine"), RUNTIME, BuildOptions())
+    definition, build, record, add = planned_commands(defined("mine"), RUNTIME, BuildOptions())
     assert definition.startswith("cat > mine.def <<'END'\n# recipe mine")
     assert definition.endswith("\nEND")
     assert build.startswith("/usr/bin/apptainer build ")
@@ -221,7 +229,7 @@ def test_a_sandbox_gets_its_record_beside_it() -> None:
 
 def test_a_text_that_holds_the_end_mark_stays_whole(here: Path) -> None:
     (here / "defs/mine.toml").write_text('base = "debian-12"\npost = "cat <<END\\nEND"\n')
-    definition, *_ = planned_commands(plan("mine"), RUNTIME, BuildOptions())
+    definition, *_ = planned_commands(defined("mine"), RUNTIME, BuildOptions())
     assert definition.startswith("cat > mine.def <<'END_'\n")
 
 

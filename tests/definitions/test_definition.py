@@ -18,7 +18,6 @@ EVERYTHING = Recipe(
     path=Path("/home/ann/defs/everything.toml"),
     base=DEBIAN,
     apt=("graphviz", "git"),
-    packages=("scikit-learn>=1.3", "pydot"),
     post="echo 'a post script'\nmkdir -p /opt/made\n",
     files=(FileCopy(Path("/home/ann/my data/x.csv"), "/opt/data/x.csv"),),
     environment=(("GREETING", "it's {{ me }}"), ("LEVEL", "3")),
@@ -70,12 +69,11 @@ def test_a_debootstrap_base_needs_an_archive() -> None:
     "changed",
     [
         {"environment": (("A", "a\nb"),)},
-        {"packages": ("a\0",)},
         {"post": "%post"},
         {"files": (FileCopy(Path("/a*"), "/b"),)},
         {"base": Base("b", "docker", "a{{b}}")},
     ],
-    ids=["environment", "packages", "post", "files", "base"],
+    ids=["environment", "post", "files", "base"],
 )
 def test_what_cannot_stand_in_a_definition_is_refused(changed: dict[str, object]) -> None:
     with pytest.raises(WrongInput):

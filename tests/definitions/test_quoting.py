@@ -95,18 +95,6 @@ def test_a_value_of_the_environment_arrives_or_is_refused(value: str) -> None:
 
 
 @MANY
-@given(st.lists(TEXT, min_size=1, max_size=3))
-def test_a_requirement_arrives_at_pip_as_one_word(values: list[str]) -> None:
-    """The loader lets only requirements through; the definition would be safe without it."""
-    try:
-        text = text_of(packages=tuple(values))
-    except WrongInput:
-        return
-    post = sections(text)["post"].replace('"$ctk_python" -m pip install --no-cache-dir', "printf '<%s>' install")
-    assert shell(post).endswith("<install>" + "".join(f"<{value}>" for value in values))
-
-
-@MANY
 @given(TEXT)
 @example("日本 語/データ.txt")
 @example("a$(touch /tmp/pwned)b")
