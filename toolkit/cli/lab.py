@@ -1,25 +1,48 @@
-"""`ctk lab`: a practice cluster, up and down, seen from inside and outside."""
+"""`ctk lab`: a practice cluster, up and down, and a look at it from inside and outside."""
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import sys
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from toolkit.cli.output import console, say, suggest
+from toolkit.cli.output import console, print_findings, print_json, print_table, say, suggest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
+
+    from toolkit.lab.status import Status
 
 app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
-    help="A practice cluster: a real Slurm of virtual nodes on this machine, without root.",
+    help="""A practice cluster: a real Slurm of virtual nodes on this machine, without root.
+
+        ctk lab up                   start it
+        eval "$(ctk lab env)"        from now on plain sbatch, squeue and srun use it
+        ctk lab down                 end it, and leave nothing of it
+    """,
 )
-Name = Annotated[str | None, typer.Option("--name", help="Which lab; not needed where there is only one.")]
+
+_SHOWN = 10  # finished jobs in `status`, the latest ones
+
+
+def _complete_name() -> list[str]:
+    from toolkit.lab.registry import names
+
+    return names()
+
+
+Name = Annotated[
+    str | None,
+    typer.Option("--name", help="Which lab; not needed where there is only one.", autocompletion=_complete_name),
+]
+NodeName = Annotated[str, typer.Argument(metavar="NODE", help="n1, n2, ...")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 
 
 @contextmanager
@@ -34,24 +57,61 @@ def _progress(what: str) -> Iterator[Callable[[str], None]]:
 
 @app.command()
 def up(
-    name: Annotated[str, typer.Option("--name", help="What the lab is called; several may be up at once.")] = "lab",
-    nodes: Annotated[int, typer.Option("--nodes", help="How many nodes.")] = 4,
-    gpus_per_node: Annotated[int, typer.Option("--gpus-per-node", help="How many GPUs each node has.")] = 2,
-    port: Annotated[int | None, typer.Option("--port", help="First of nodes + 1 TCP ports; any by default.")] = None,
+    name: Annotated[str, typer.Option("--name", help="What it is called; several labs may be up at once.")] = "lab",
+    nodes: Annotated[int, typer.Option("--nodes", help="How many nodes: n1, n2, ...")] = 4,
+    gpus_per_node: Annotated[int, typer.Option("--gpus-per-node", help="Stand-in GPUs of each node.")] = 2,
+    gpu_type: Annotated[str, typer.Option("--gpu-type", help="What `--gpus TYPE:1` calls them.")] = "tesla",
+    real_gpus: Annotated[
+        bool, typer.Option("--real-gpus", help="The machine's own GPUs instead, dealt to the nodes in turn.")
+    ] = False,
+    cpus_per_node: Annotated[
+        int, typer.Option("--cpus-per-node", help="CPUs of each node, for scheduling; the machine may have fewer.")
+    ] = 4,
+    port: Annotated[
+        int | None, typer.Option("--port", help="First of nodes + 1 TCP ports on loopback. [default: free ones]")
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Also on a machine that belongs to a real cluster.")] = False,
+    json: Json = False,
 ) -> None:
-    """Start a lab; ready when the command ends."""
+    """Start a lab. It is ready when the command ends, in a few seconds.
+
+    The nodes are daemons of your own on this machine; they listen on loopback only. Three partitions: cpu (the
+    default) and gpu with a limit of a day, debug with one node and five minutes. A job that asks debug for more waits
+    for ever, with the reason in squeue: see what that looks like before it happens on the real cluster.
+
+        ctk lab up --nodes 8 --gpus-per-node 4 --gpu-type a100
+        ctk lab up --name class-2 --gpus-per-node 0
+    """
     from toolkit.lab.cluster import up as start
+    from toolkit.lab.gpus import real_gpus as find_gpus
     from toolkit.lab.plan import LabPlan
 
+    plan = LabPlan(
+        name=name,
+        nodes=nodes,
+        gpus_per_node=gpus_per_node,
+        cpus_per_node=cpus_per_node,
+        gpu_type=gpu_type,
+        port=port,
+        real_gpus=find_gpus() if real_gpus else (),
+    )
     with _progress("ctk lab up") as on_step:
-        lab = start(LabPlan(name=name, nodes=nodes, gpus_per_node=gpus_per_node, port=port), on_step=on_step)
-    say(f"The lab {lab.name!r} is up: {nodes} nodes with {gpus_per_node} GPUs each, all idle.")
-    suggest('eval "$(ctk lab env)"', "sinfo")
+        lab = start(plan, force=force, on_step=on_step)
+    if json:
+        print_json("ctk.lab-up/1", {"name": lab.name, "environment": lab.environment(), "port": lab.port})
+        return
+    gpus = sum(plan.gpu_count(node) for node in plan.node_names)
+    kind = "real" if plan.real_gpus else "stand-in"
+    say(f"The lab {name!r} is up: {nodes} nodes of {cpus_per_node} CPUs, {gpus} {kind} GPUs ({gpu_type}), all idle.")
+    suggest(f'eval "$(ctk lab env --name {name})"', "sinfo")
 
 
 @app.command()
 def down(name: Name = None) -> None:
-    """End a lab with its jobs; leave nothing of it."""
+    """End a lab with its jobs, and leave nothing of it: no process, no file, no socket.
+
+    A lab that has crashed is cleaned away as well. The logs of the daemons go, too; what your jobs wrote stays.
+    """
     from toolkit.lab.cluster import down as stop
     from toolkit.lab.registry import find
 
@@ -59,21 +119,166 @@ def down(name: Name = None) -> None:
     with _progress("ctk lab down") as on_step:
         stop(lab, on_step=on_step)
     say(f"The lab {lab.name!r} is down; nothing of it is left.")
+    if os.environ.get("SLURM_CONF") == str(lab.place.slurm_conf):
+        suggest("unset SLURM_CONF")
+
+
+@app.command("list")
+def list_labs(json: Json = False) -> None:
+    """Show the labs of this user."""
+    from toolkit.lab.cluster import condition
+    from toolkit.lab.registry import find, names
+
+    labs = [(lab, condition(lab).value) for lab in map(find, names())]
+    if json:
+        rows = [{"name": lab.name, "condition": how, "nodes": lab.plan.nodes, "host": lab.host} for lab, how in labs]
+        print_json("ctk.labs/1", {"labs": rows})
+        return
+    print_table(
+        ["name", "condition", "nodes", "host", "folder"],
+        [(lab.name, how, str(lab.plan.nodes), lab.host, str(lab.place.folder)) for lab, how in labs],
+    )
+    if not labs:
+        suggest("ctk lab up")
 
 
 @app.command()
-def env(name: Name = None) -> None:
-    """Print what makes plain sbatch, squeue and srun use the lab, for eval."""
+def status(name: Name = None, json: Json = False) -> None:
+    """Show a lab's nodes, its queue, and the jobs that have finished.
+
+    A finished job is shown with its state, exit status and nodes, as sacct shows it on a real cluster. Exit status 1
+    where the lab is not up.
+    """
+    from toolkit.lab.cluster import Condition
+    from toolkit.lab.registry import find
+    from toolkit.lab.status import judge, look
+
+    seen = look(find(name))
+    if json:
+        print_json("ctk.lab/1", _document(seen), judge(seen))
+    else:
+        _show(seen)
+        print_findings(judge(seen))
+    raise typer.Exit(0 if seen.condition is Condition.UP else 1)
+
+
+def _document(status: Status) -> dict[str, Any]:
+    return {
+        "name": status.lab.name,
+        "condition": status.condition.value,
+        "environment": status.lab.environment(),
+        **{
+            part: [{key: _plain(value) for key, value in dataclasses.asdict(row).items()} for row in rows]
+            for part, rows in (("nodes", status.nodes), ("queue", status.queue), ("finished", status.finished))
+        },
+    }
+
+
+def _plain(value: Any) -> Any:
+    return value.isoformat() if hasattr(value, "isoformat") else value
+
+
+def _show(status: Status) -> None:
+    say(f"The lab {status.lab.name!r}: {status.condition.value}.")
+    _table(
+        "Nodes",
+        ["node", "state", "CPUs", "GPUs"],
+        [
+            (node.name, node.state, f"{node.cpus_used}/{node.cpus}", f"{node.gpus_used}/{node.gpus}")
+            for node in status.nodes
+        ],
+    )
+    _table(
+        "Queue",
+        ["job", "name", "partition", "state", "time", "nodes or reason"],
+        [(job.job, job.name, job.partition, job.state, job.elapsed, job.where) for job in status.queue],
+    )
+    _table(
+        "Finished",
+        ["job", "name", "state", "exit", "nodes", "ended"],
+        [
+            (job.job, job.name, job.state, f"{job.exit_status}:{job.signal}", job.nodes, str(job.ended or ""))
+            for job in status.finished[-_SHOWN:]
+        ],
+    )
+
+
+def _table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    if rows:
+        print_table(columns, rows, title=title)
+
+
+@app.command()
+def env(name: Name = None, json: Json = False) -> None:
+    """Print the variables with which plain sbatch, squeue and srun use the lab.
+
+    eval "$(ctk lab env)"
+    sbatch job.sbatch
+    """
     from toolkit.lab.configuration import shell_text
     from toolkit.lab.registry import find
 
-    print(shell_text(find(name).environment()), end="")
+    variables = find(name).environment()
+    if json:
+        print_json("ctk.lab-env/1", {"environment": variables})
+    else:
+        print(shell_text(variables), end="")
 
 
 @app.command()
 def shell(name: Name = None) -> None:
-    """Open a shell in which plain sbatch, squeue and srun use the lab."""
+    """Open a shell in which plain sbatch, squeue, srun and module use the lab. `exit` leaves it; the lab stays up."""
+    from toolkit.lab.configuration import shell_command
     from toolkit.lab.registry import find
     from toolkit.support.processes import attach
 
-    raise typer.Exit(attach([os.environ.get("SHELL", "/bin/sh")], env=find(name).environment()))
+    lab = find(name)
+    raise typer.Exit(attach(shell_command(os.environ.get("SHELL"), lab.place), env=lab.environment()))
+
+
+@app.command()
+def logs(
+    part: Annotated[str, typer.Argument(metavar="PART", help="slurmctld, munged, or a node: n1, ...")] = "slurmctld",
+    name: Name = None,
+    lines: Annotated[int, typer.Option("--lines", "-n", min=1, help="How many lines from the end.")] = 40,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on as lines are added, until Ctrl-C.")] = False,
+) -> None:
+    """Show what a daemon of the lab logs: what only an administrator sees on a real cluster.
+
+    A job vanished without a log? The node that it ran on knows why:
+
+        ctk lab logs n1
+    """
+    from toolkit.lab.registry import find
+    from toolkit.lab.status import log_file
+    from toolkit.support.processes import attach
+
+    path = log_file(find(name), part)
+    raise typer.Exit(attach(["tail", f"--lines={lines}", *(["--follow=name"] if follow else []), str(path)]))
+
+
+@app.command("kill-node")
+def kill_node(node: NodeName, name: Name = None) -> None:
+    """Let a node fail as if its power were cut: its daemon and its jobs' processes are gone at once.
+
+    The controller is told nothing. Watch with squeue and sinfo how it notices, and how the node's jobs run again.
+    """
+    from toolkit.lab.nodes import kill_node as kill
+    from toolkit.lab.registry import find
+
+    lab = find(name)
+    kill(lab, node)
+    say(f"The node {node} is dead. The controller notices within a minute, and requeues its jobs.")
+    suggest(f"ctk lab status --name {lab.name}", f"ctk lab restore-node {node} --name {lab.name}")
+
+
+@app.command("restore-node")
+def restore_node(node: NodeName, name: Name = None) -> None:
+    """Bring back a node that kill-node let fail."""
+    from toolkit.lab.nodes import restore_node as restore
+    from toolkit.lab.registry import find
+
+    lab = find(name)
+    with _progress(f"ctk lab restore-node {node}"):
+        restore(lab, node)
+    say(f"The node {node} is back.")

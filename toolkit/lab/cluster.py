@@ -11,10 +11,12 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 from toolkit.lab import registry
-from toolkit.lab.configuration import Host, gres_conf, slurm_conf, task_prolog
+from toolkit.lab.configuration import Host, bashrc, gres_conf, slurm_conf, task_prolog
 from toolkit.lab.daemons import PortTaken, start_munged, start_slurmctld, start_slurmd, wait_until
+from toolkit.lab.foreign import foreign_cluster
 from toolkit.lab.members import end, find_members
-from toolkit.lab.observe import node_states
+from toolkit.lab.modules import module_definition, write_modulefiles
+from toolkit.lab.observe import nodes
 from toolkit.lab.place import create_place
 from toolkit.lab.ports import choose_ports
 from toolkit.lab.registry import Lab
@@ -22,6 +24,7 @@ from toolkit.lab.requirements import find_programs
 from toolkit.support.errors import MissingOnHost, ProgramFailed, WrongInput
 from toolkit.support.files import write_atomically
 from toolkit.support.processes import run
+from toolkit.support.text import count
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -51,19 +54,28 @@ def condition(lab: Lab) -> Condition:
     return Condition.UP if {"munged", "slurmctld"} <= alive else Condition.CRASHED
 
 
-def up(plan: LabPlan, *, on_step: Callable[[str], None] = lambda _: None) -> Lab:
+def up(plan: LabPlan, *, force: bool = False, on_step: Callable[[str], None] = lambda _: None) -> Lab:
     """Start a lab; return when every node is idle. `on_step` is told what is being done.
 
-    A lab of that name that has crashed is cleaned away first. Raises WrongInput where one is up, MissingOnHost where
-    programs, ports or room are missing, ProgramFailed where a daemon does not come up; nothing is left then.
+    A lab of that name that has crashed is cleaned away first. `force` starts one on a machine of a real cluster, too.
+    Raises WrongInput where one is up or the machine is a cluster's, MissingOnHost where programs, ports or room are
+    missing, ProgramFailed where a daemon does not come up. Where it raises, nothing of the lab is left but the logs of
+    a daemon that failed.
     """
+    if not force and (cluster := foreign_cluster()) is not None:
+        raise WrongInput(
+            f"this machine belongs to a cluster: {cluster}",
+            fix="Your jobs can go there. For a lab beside it, with daemons of its own under your name: add --force",
+            code="real-scheduler",
+        )
     programs = find_programs()
     with registry.lock(plan.name):
         try:
             _clean_crashed(plan.name, on_step)
+            shutil.rmtree(registry.kept_logs(plan.name), ignore_errors=True)
             return _start_with_free_ports(plan, programs, on_step)
         finally:
-            if registry.load(plan.name) is None:
+            if plan.name not in registry.names():
                 registry.forget(plan.name)
 
 
@@ -95,12 +107,25 @@ def _start_with_free_ports(plan: LabPlan, programs: Programs, on_step: Callable[
             if attempt == _ATTEMPTS or plan.port is not None:
                 raise
             on_step("another program took a port; trying others")
+        except ProgramFailed as error:
+            _keep_logs(lab, error)
+            _remove(lab)
+            raise
         except BaseException:
             _remove(lab)
             raise
         else:
             return lab
     raise AssertionError("unreachable: the last attempt returns or raises")
+
+
+def _keep_logs(lab: Lab, error: ProgramFailed) -> None:
+    if error.log is None:
+        return
+    kept = registry.kept_logs(lab.name)
+    with contextlib.suppress(OSError, shutil.Error):  # what failed may be the disk
+        shutil.copytree(lab.place.logs, kept)
+        error.log = kept / error.log.name
 
 
 def _write_files(lab: Lab) -> None:
@@ -120,7 +145,11 @@ def _write_files(lab: Lab) -> None:
     write_atomically(place.munge_key, os.urandom(128), mode=0o600)
     write_atomically(place.slurm_conf, slurm_conf(plan, place, host, lab.port))
     write_atomically(place.gres_conf, gres_conf(plan, place))
-    write_atomically(place.task_prolog, task_prolog(place, None), mode=0o755)
+    definition = module_definition()
+    write_atomically(place.task_prolog, task_prolog(plan, place, definition), mode=0o755)
+    write_atomically(place.bashrc, bashrc(plan, place, definition))
+    if definition is not None:
+        write_modulefiles(place)
 
 
 def _user() -> str:
@@ -131,22 +160,21 @@ def _user() -> str:
 
 
 def _start_daemons(lab: Lab, programs: Programs, on_step: Callable[[str], None]) -> None:
-    place, nodes = lab.place, lab.plan.node_names
+    place = lab.place
     on_step("starting MUNGE")
     munged = start_munged(place, programs)
     wait_until(place.munge_socket.is_socket, [munged], place, seconds=_SECONDS_TO_START)
     on_step("starting the controller")
     controller = start_slurmctld(place, programs)
-    wait_until(lambda: len(node_states(lab)) > 0, [controller, munged], place, seconds=_SECONDS_TO_START)
-    on_step(f"starting {len(nodes)} nodes")
-    daemons = [start_slurmd(node, place, programs) for node in nodes]
-
-    def idle() -> bool:
-        states = node_states(lab)
-        return len(states) == len(nodes) and all(node.state == "idle" for node in states)
-
-    patience = _SECONDS_TO_START + _SECONDS_PER_NODE * len(nodes)
-    wait_until(idle, [*daemons, controller, munged], place, seconds=patience)
+    wait_until(lambda: nodes(lab) != (), [controller, munged], place, seconds=_SECONDS_TO_START)
+    on_step(f"starting {count(lab.plan.nodes, 'node')}")
+    daemons = [start_slurmd(node, place, programs) for node in lab.plan.node_names]
+    wait_until(
+        lambda: [node.state for node in nodes(lab)] == ["idle"] * lab.plan.nodes,
+        [*daemons, controller, munged],
+        place,
+        seconds=_SECONDS_TO_START + _SECONDS_PER_NODE * lab.plan.nodes,
+    )
 
 
 def down(lab: Lab, *, on_step: Callable[[str], None] = lambda _: None) -> None:
@@ -155,11 +183,12 @@ def down(lab: Lab, *, on_step: Callable[[str], None] = lambda _: None) -> None:
     Raises WrongInput where the lab is on another host.
     """
     with registry.lock(lab.name):
-        if condition(lab) is Condition.ELSEWHERE:
+        how = condition(lab)
+        if how is Condition.ELSEWHERE:
             raise WrongInput(
                 f"the lab {lab.name!r} is on the host {lab.host}", fix=f"There: ctk lab down --name {lab.name}"
             )
-        if condition(lab) is Condition.UP:
+        if how is Condition.UP:
             on_step("ending its jobs")
             _cancel_jobs(lab)
         on_step("ending its daemons")

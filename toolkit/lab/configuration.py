@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -10,7 +11,9 @@ if TYPE_CHECKING:
     from toolkit.lab.place import Place
     from toolkit.lab.plan import LabPlan
 
-MARK = "# A practice cluster of ctk."  # tells a lab's slurm.conf from a site's
+_MARK = "# A practice cluster of ctk: written by `ctk lab up`, removed by `ctk lab down`."
+
+CLUSTER_PREFIX = "ctk-"  # the names of no other clusters begin so: machine/foreign-cluster asks for it, too
 
 # Virtual nodes share one kernel: Open MPI would take ranks on two nodes for neighbours and join them through one
 # shared memory segment, which ends in SIGSEGV. Over loopback TCP they are the strangers that they play. Open MPI 5
@@ -32,13 +35,14 @@ def slurm_conf(plan: LabPlan, place: Place, host: Host, port: int) -> str:
     Source of every key: slurm.conf(5) of Slurm 22.05.
     """
     settings = {
-        "ClusterName": f"ctk-{plan.name}",  # machine/foreign-cluster tells a lab from a site by it
+        "ClusterName": CLUSTER_PREFIX + plan.name,
         "SlurmctldHost": f"{host.name}(127.0.0.1)",
         "SlurmctldPort": port,
         "SlurmUser": host.user,
         "SlurmdUser": host.user,
         "AuthType": "auth/munge",
-        "AuthInfo": f"socket={place.munge_socket}",
+        # A job that is run again waits until its first credential has expired: after 20 s, not after two minutes.
+        "AuthInfo": f"socket={place.munge_socket},cred_expire=20",
         # Nobody outside this machine can knock.
         "CommunicationParameters": "NoInAddrAny,NoCtldInAddrAny",
         "StateSaveLocation": place.state,
@@ -74,7 +78,7 @@ def slurm_conf(plan: LabPlan, place: Place, host: Host, port: int) -> str:
     }
     if _has_gpus(plan):
         settings["GresTypes"] = "gpu"
-    lines = [MARK, *(f"{key}={value}" for key, value in settings.items())]
+    lines = [_MARK, *(f"{key}={value}" for key, value in settings.items())]
     lines += [_node_line(plan, host, node, port + number) for number, node in enumerate(plan.node_names, start=1)]
     return "\n".join([*lines, *_partition_lines(plan)]) + "\n"
 
@@ -116,24 +120,68 @@ def gres_conf(plan: LabPlan, place: Place) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-def task_prolog(place: Place, module_command: str | None) -> str:
-    """The script that slurmstepd runs before each task; what it prints as `export NAME=VALUE` the task gets.
+def task_prolog(plan: LabPlan, place: Place, module_definition: str | None) -> str:
+    """The script that slurmstepd runs before each task; the task gets what it prints as `export NAME=VALUE`.
 
-    `module_command` is the file that defines `module` for bash, None where there is none.
+    `module_definition` is the file that defines `module` for bash, None where there is none.
     """
-    wanted = dict(_OPEN_MPI)
-    lines = [
-        f'[ -n "${{{name}:-}}" ] || echo {shlex.quote(f"export {name}={value}")}' for name, value in wanted.items()
-    ]
-    if module_command is not None:
+    lines = [_unless_set(name, value) for name, value in _OPEN_MPI.items()]
+    if module_definition is not None:
         # A job script is a bash that is neither a login shell nor interactive: BASH_ENV is all that it reads.
-        lines.append(_unless_set("BASH_ENV", module_command))
-        lines.append(f'echo "export MODULEPATH={place.modulefiles}${{MODULEPATH:+:$MODULEPATH}}"')
-    return "\n".join(["#!/bin/sh", MARK, *lines]) + "\n"
+        lines.append(_unless_set("BASH_ENV", module_definition))
+        lines.append(
+            f'case ":${{MODULEPATH:-}}:" in *:{place.modulefiles}:*) ;; '
+            f'*) echo "export MODULEPATH={place.modulefiles}${{MODULEPATH:+:$MODULEPATH}}" ;; esac'
+        )
+    if plan.real_gpus:
+        lines.append(_real_devices(plan))
+    return "\n".join(["#!/bin/sh", _MARK, *lines]) + "\n"
+
+
+def _real_devices(plan: LabPlan) -> str:
+    """Slurm counts the GPUs of each node from 0, CUDA those of the machine: n2's first may be the machine's second.
+
+    They are translated only where slurmstepd has just set CUDA_VISIBLE_DEVICES: for a job or a step that has GPUs.
+    """
+    cases = []
+    for node in plan.node_names:
+        numbers = " ".join(re.sub(r"^.*\D", "", file) for file in plan.gpus_of(node))
+        cases.append(f"    {node}) set -- {numbers or 'none'} ;;")
+    return "\n".join(
+        [
+            'if [ -n "${SLURM_STEP_GPUS:-${SLURM_JOB_GPUS:-}}" ] && [ -n "${CUDA_VISIBLE_DEVICES:-}" ]; then',
+            '    case "$SLURMD_NODENAME" in',
+            *cases,
+            "    esac",
+            "    devices=",
+            '    for index in $(echo "$CUDA_VISIBLE_DEVICES" | tr , " "); do',
+            '        eval "device=\\${$((index + 1))}"',
+            "        devices=$devices${devices:+,}$device",
+            "    done",
+            '    echo "export CUDA_VISIBLE_DEVICES=$devices"',
+            "fi",
+        ]
+    )
 
 
 def _unless_set(name: str, value: str) -> str:
     return f'[ -n "${{{name}:-}}" ] || echo {shlex.quote(f"export {name}={value}")}'
+
+
+def bashrc(plan: LabPlan, place: Place, module_definition: str | None) -> str:
+    """What the bash of `ctk lab shell` reads: the person's own file first, then the lab, and its name in the prompt."""
+    lines = ["[ ! -r ~/.bashrc ] || . ~/.bashrc", f"export SLURM_CONF={place.slurm_conf}"]
+    if module_definition is not None:
+        lines.append(f"type module >/dev/null 2>&1 || . {shlex.quote(module_definition)}")
+        lines.append(f"module use {place.modulefiles}")
+    return "\n".join([_MARK, *lines, f'PS1="(lab {plan.name}) $PS1"']) + "\n"
+
+
+def shell_command(shell: str | None, place: Place) -> list[str]:
+    """How to start a person's shell, `$SHELL`; a bash reads the lab's own start-up file."""
+    if shell is not None and shell.endswith("/bash"):
+        return [shell, "--rcfile", str(place.bashrc)]
+    return [shell or "/bin/sh"]
 
 
 def shell_text(environment: dict[str, str]) -> str:

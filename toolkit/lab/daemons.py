@@ -86,6 +86,7 @@ def wait_until(ready: Callable[[], bool], daemons: Iterable[Daemon], place: Plac
             raise ProgramFailed(
                 f"the lab did not come up: {part} is not ready after {seconds:.0f} s",
                 last_lines=_last_lines(part, place),
+                log=place.log(part),
             )
         time.sleep(0.05)
 
@@ -93,9 +94,15 @@ def wait_until(ready: Callable[[], bool], daemons: Iterable[Daemon], place: Plac
 def _ended(daemon: Daemon, place: Place) -> ProgramFailed:
     lines = _last_lines(daemon.part, place)
     if any("Address already in use" in line for line in lines):
-        return PortTaken(f"the lab did not come up: another program took a port of {daemon.part}", last_lines=lines)
+        return PortTaken(
+            f"the lab did not come up: another program took a port of {daemon.part} at that very moment",
+            last_lines=lines,
+            log=place.log(daemon.part),
+        )
     return ProgramFailed(
-        f"the lab did not come up: {daemon.part} ended with status {daemon.process.returncode}", last_lines=lines
+        f"the lab did not come up: {daemon.part} ended with status {daemon.process.returncode}",
+        last_lines=lines,
+        log=place.log(daemon.part),
     )
 
 

@@ -47,6 +47,10 @@ class Place:
         return self.folder / "task-prolog"
 
     @property
+    def bashrc(self) -> Path:
+        return self.folder / "bashrc"
+
+    @property
     def finished_jobs(self) -> Path:
         return self.folder / "finished-jobs"
 

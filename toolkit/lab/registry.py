@@ -97,6 +97,11 @@ def find(name: str | None) -> Lab:
     raise WrongInput("there is no lab", fix="Start one: ctk lab up", code="no-such-lab")
 
 
+def kept_logs(name: str) -> Path:
+    """Where the logs of a lab that did not come up are kept, until somebody starts it again."""
+    return _folder() / f"{name}.failed"
+
+
 def forget(name: str) -> None:
     """Strike a lab off. Call it with the lock held: the lock's file goes too, and whoever waits for it notices."""
     (_folder() / f"{name}.json").unlink(missing_ok=True)

@@ -1,0 +1,63 @@
+"""A node of a lab fails, as if its power were cut, and comes back."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from toolkit.lab.daemons import start_slurmd, wait_until
+from toolkit.lab.members import end, find_members
+from toolkit.lab.observe import nodes
+from toolkit.lab.requirements import find_programs
+from toolkit.support.errors import WrongInput
+from toolkit.support.text import did_you_mean
+
+if TYPE_CHECKING:
+    from toolkit.lab.registry import Lab
+
+_SECONDS_TO_RETURN = 40.0
+
+
+def kill_node(lab: Lab, node: str) -> None:
+    """End everything on one node at once: its daemon, its job steps, its jobs' processes.
+
+    The controller is told nothing. It notices after SlurmdTimeout, and lets the node's jobs run again elsewhere.
+    Raises WrongInput where there is no such node, or it is dead already.
+    """
+    _check(lab, node)
+    victims = [member for member in find_members(lab.place) if member.part == node]
+    if not any(member.is_daemon for member in victims):
+        raise WrongInput(f"the node {node} is dead already", fix=f"ctk lab restore-node {node}", code="node-is-dead")
+    while victims:
+        end(victims, grace=0)
+        victims = [member for member in find_members(lab.place) if member.part == node]
+
+
+def restore_node(lab: Lab, node: str) -> None:
+    """Start a node's daemon again; return when the controller counts on the node.
+
+    Raises WrongInput where there is no such node, or it is alive; ProgramFailed where it does not come up.
+    """
+    _check(lab, node)
+    if any(member.is_daemon and member.part == node for member in find_members(lab.place)):
+        raise WrongInput(f"the node {node} is alive", fix=f"ctk lab kill-node {node}", code="node-is-alive")
+    started = datetime.now().replace(microsecond=0)
+    daemon = start_slurmd(node, lab.place, find_programs())
+    wait_until(lambda: _is_back(lab, node, started), [daemon], lab.place, seconds=_SECONDS_TO_RETURN)
+
+
+def _check(lab: Lab, node: str) -> None:
+    known = lab.plan.node_names
+    if node not in known:
+        raise WrongInput(
+            f"the lab {lab.name!r} has no node {node!r}.{did_you_mean(node, known)} It has {known[0]} to {known[-1]}.",
+            code="no-such-node",
+        )
+
+
+def _is_back(lab: Lab, node: str, started: datetime) -> bool:
+    """Whether the controller has heard from the new daemon: it may not have noticed yet that the old one died."""
+    return any(
+        state.name == node and state.responds and state.slurmd_started is not None and state.slurmd_started >= started
+        for state in nodes(lab)
+    )

@@ -1,0 +1,83 @@
+"""A whole lab at one moment, and what a person should know of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from toolkit.lab.cluster import Condition, condition
+from toolkit.lab.observe import FinishedJob, Node, QueuedJob, finished_jobs, nodes, queue
+from toolkit.support.errors import WrongInput
+from toolkit.support.findings import Finding, Severity
+from toolkit.support.text import did_you_mean
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from toolkit.lab.registry import Lab
+
+_NO_PMIX = "can not load PMIx library"  # what slurmd 22.05 logs when it starts
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """What was seen of a lab. A lab that is not up has no nodes and no queue, but may have finished jobs."""
+
+    lab: Lab
+    condition: Condition
+    nodes: tuple[Node, ...]
+    queue: tuple[QueuedJob, ...]
+    finished: tuple[FinishedJob, ...]
+    pmix: bool
+
+
+def look(lab: Lab) -> Status:
+    """See how a lab is and what it does."""
+    how = condition(lab)
+    up = how is Condition.UP
+    return Status(
+        lab=lab,
+        condition=how,
+        nodes=nodes(lab) if up else (),
+        queue=queue(lab) if up else (),
+        finished=finished_jobs(lab),
+        pmix=not (up and _NO_PMIX in _log_of_first_node(lab)),
+    )
+
+
+def _log_of_first_node(lab: Lab) -> str:
+    log = lab.place.log(lab.plan.node_names[0])
+    return log.read_text(errors="replace") if log.is_file() else ""
+
+
+def log_file(lab: Lab, part: str) -> Path:
+    """The log of a daemon: of munged, slurmctld or a node. Raises WrongInput where the lab has no such daemon."""
+    parts = ("slurmctld", "munged", *lab.plan.node_names)
+    if part not in parts:
+        raise WrongInput(
+            f"the lab {lab.name!r} has no daemon {part!r}.{did_you_mean(part, parts)} There are: {', '.join(parts)}.",
+            code="no-such-daemon",
+        )
+    log = lab.place.log(part)
+    return log if log.is_file() else lab.place.output(part)
+
+
+def judge(status: Status) -> tuple[Finding, ...]:
+    """What to know of a lab, gravest first; nothing where all is well."""
+    name, found = status.lab.name, []
+    if status.condition is Condition.CRASHED:
+        message = f"The lab {name!r} has crashed: its daemons are gone."
+        fix = f"ctk lab down --name {name} cleans up; ctk lab up --name {name} does that and starts it anew."
+        found.append(Finding("lab-crashed", Severity.ERROR, message, fix))
+    if status.condition is Condition.ELSEWHERE:
+        message = f"The lab {name!r} is on the host {status.lab.host}; this is another one."
+        found.append(Finding("lab-elsewhere", Severity.ERROR, message, f"Log in to {status.lab.host}."))
+    for node in status.nodes:
+        if not node.responds:
+            fix = f"If you killed it: ctk lab restore-node {node.name} --name {name}"
+            found.append(Finding("node-down", Severity.WARNING, f"The node {node.name} does not respond.", fix))
+    if not status.pmix:
+        message = "`srun --mpi=pmix` does not work here: slurmd finds no libpmix.so."
+        fix = "On Debian and Ubuntu: apt-get install libpmix-dev. Then: ctk lab down, ctk lab up."
+        found.append(Finding("no-pmix", Severity.INFO, message, fix))
+    return tuple(found)
