@@ -63,7 +63,7 @@ def _pip_install(folder: Path, *requirements: str) -> None:
     subprocess.run([*pip, *requirements], check=True)
 
 
-def interleaved(commands: Mapping[str, Sequence[str | Path]], *, rounds: int = 21) -> dict[str, Times]:
+def interleaved(commands: Mapping[str, Sequence[str | Path]], *, rounds: int = 31) -> dict[str, Times]:
     """Run all commands in turn, `rounds` times, each round beginning with another one, after a round that warms up.
 
     What else the machine does then slows all of them alike. Raises CalledProcessError where a command fails.

@@ -28,7 +28,7 @@ _WITH_HELP = ("hpccm", "neurodocker", "spython", "cotainr")
 
 _WORDS = """\
 Wall time of whole commands, the interpreter's own start included. Each program is in a virtual environment of its own,
-made with the same Python; output goes to a pipe. All commands of a table run in turn, 21 rounds after one that warms
+made with the same Python; output goes to a pipe. All commands of a table run in turn, 31 rounds after one that warms
 up. *ctk ÷ this* below 1 means that ctk is faster.
 
 The definition is the same for all: the base, the Debian package and the Python packages of the recipe `keras-bert`.

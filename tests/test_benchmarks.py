@@ -1,0 +1,49 @@
+"""What the benchmarks' page is made of; the measuring itself is for `make bench`."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from benchmarks import run
+from benchmarks.measure import interleaved
+from benchmarks.section import Section, Table, Target
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def test_every_benchmark_is_found_without_a_list() -> None:
+    assert "startup" in run.find()
+    assert not {"run", "section", "measure"} & set(run.find())
+
+
+def test_an_unknown_benchmark_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run.main(["coffee"]) == 2
+    assert "startup" in capsys.readouterr().err
+
+
+def test_the_page_says_which_targets_were_missed() -> None:
+    table = Table("Times", ("command", "ms"), (("`a | b`", "7"),))
+    section = Section("Title", "Words.", (table,), (Target("fast", True), Target("small", False)), ("ctk 1",))
+    page = run.document([section])
+    assert "| `a \\| b` | 7 |" in page
+    assert "- met: fast" in page
+    assert "- **missed**: small" in page
+    assert page.endswith("Versions: ctk 1.\n")
+
+
+def test_commands_take_turns_and_each_round_begins_with_another(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    commands = {name: ["sh", "-c", f"echo {name} >> {log}"] for name in "abc"}
+    times = interleaved(commands, rounds=3)
+    assert log.read_text().split() == [*"cab", *"abc", *"bca", *"cab"]
+    assert all(len(one.seconds) == 3 and one.fastest <= one.median for one in times.values())
+
+
+def test_a_command_that_fails_ends_the_run() -> None:
+    with pytest.raises(subprocess.CalledProcessError):
+        interleaved({"bad": [sys.executable, "-c", "raise SystemExit(3)"]}, rounds=1)

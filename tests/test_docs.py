@@ -1,0 +1,286 @@
+"""What the documents show is so: commands run, or at least parse; links lead somewhere; tables are whole."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass, fields
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+from typer.core import TyperGroup
+
+from toolkit.cli.main import COMMANDS, load
+from toolkit.recipes.load import load_bases, load_recipe
+from toolkit.recipes.model import JobDefaults, Recipe
+from toolkit.support.errors import CtkError
+from toolkit.support.site import Site, load_site
+
+CHECKOUT = Path(__file__).resolve().parent.parent
+PAGES = ("README.md", "README.ja.md", "docs/manual.md", "docs/site.md", "benchmarks/README.md")
+
+# Every other command line in a block marked `sh` is really run, page by page, in the order of the page.
+_BUILDS = "a real build; tests/real/test_build.py does the like"
+_CLUSTER = "wants a cluster and a built image; tests/real/test_jobs.py submits such scripts"
+ONLY_PARSED = {
+    "make demo": "changes the machine; tests/real/test_machine.py and test_demo.py run its parts",
+    "make test": "is what runs this",
+    "make bench": "takes long, and measures",
+    "curl -LsSf https://astral.sh/uv/install.sh | sh": "installs a program from elsewhere; uv is here already",
+    "ctk build keras-bert": "needs a registry",
+    "ctk build keras-bert --base my.sif": _BUILDS,
+    "ctk build keras-bert --compression gzip": "needs a registry",
+    "ctk build demo --sandbox -o sb/": _BUILDS,
+    "ctk build sb/ -o out.sif": _BUILDS,
+    "ctk shell sb/": "waits for a person to type",
+    "apptainer build --fakeroot k.sif k.def": _BUILDS,
+    "podman build -t image -f Dockerfile .": "another tool, not needed by ctk",
+    "podman save --format docker-archive -o image.tar image": "another tool, not needed by ctk",
+    "ctk build docker-archive:image.tar": _BUILDS,
+    "sbatch keras-bert.sbatch": _CLUSTER,
+    "squeue --me": _CLUSTER,
+    "srun --gpus 1 ctk check-gpu keras-bert.sif": "needs a GPU node",
+}
+# Whose options are not looked at: other people's tools, and Slurm's, which have no help where there is no cluster.
+_NOT_OURS = ("curl", "sh", "podman", "sbatch", "squeue", "srun")
+
+
+@dataclass(frozen=True)
+class Block:
+    """A fenced block of a page: its language and its text."""
+
+    language: str
+    text: str
+
+
+def blocks(page: str, *languages: str) -> list[Block]:
+    text = (CHECKOUT / page).read_text(encoding="utf-8")
+    found = [Block(*match) for match in re.findall(r"^```(\w+)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)]
+    return [block for block in found if block.language in languages]
+
+
+def command_lines(page: str) -> list[str]:
+    return [line for block in blocks(page, "sh") for line in block.text.splitlines() if line.strip()]
+
+
+def inline_code(page: str) -> list[str]:
+    text = (CHECKOUT / page).read_text(encoding="utf-8")
+    return re.findall(r"`([^`\n]+)`", re.sub(r"^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL))
+
+
+def simple_commands(line: str) -> list[list[str]]:
+    """The simple commands of a line of shell, without redirections."""
+    lexer = shlex.shlex(line, posix=True, punctuation_chars="|;&>")
+    lexer.whitespace_split = True
+    commands: list[list[str]] = [[]]
+    for word in lexer:
+        if set(word) <= set("|;&"):
+            commands.append([])
+        else:
+            commands[-1].append(word)
+    return commands
+
+
+def ctk_command(words: list[str]) -> tuple[object, list[str]]:
+    """The real command that `words`, after `ctk`, call, and the words that are left for it."""
+    words = [word for word in words if word != "--trace"]
+    command = load({entry.name: entry for entry in COMMANDS}[words[0]])
+    left = words[1:]
+    if isinstance(command, TyperGroup) and left and not left[0].startswith("-"):
+        return command.commands[left[0]], left[1:]
+    return command, left
+
+
+def option_names(command: object) -> set[str]:
+    return {name for parameter in command.params for name in parameter.opts} | {"--help"}  # type: ignore[attr-defined]
+
+
+def check_that_it_parses(line: str) -> None:
+    for words in simple_commands(line):
+        program = words[0]
+        if "ctk" in words:
+            command, left = ctk_command(words[words.index("ctk") + 1 :])
+            command.make_context("ctk", left)  # type: ignore[attr-defined]
+        if program == "make":
+            assert re.search(rf"^{words[1]}:", (CHECKOUT / "Makefile").read_text(), re.MULTILINE), line
+        elif program == "apptainer":
+            told = subprocess.run(["apptainer", words[1], "--help"], capture_output=True, text=True, check=True).stdout
+            assert all(word in told for word in words if word.startswith("--")), line
+        else:
+            assert program == "ctk" or program in _NOT_OURS, f"{line}: how is {program} to be checked?"
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_what_is_not_run_parses(page: str) -> None:
+    for line in command_lines(page):
+        if line in ONLY_PARSED:
+            check_that_it_parses(line)
+
+
+def test_nothing_is_excused_that_is_not_shown() -> None:
+    shown = {line for page in PAGES for line in command_lines(page)}
+    assert set(ONLY_PARSED) <= shown
+
+
+def test_the_check_can_fail() -> None:
+    for line in (
+        "ctk biuld x",
+        "ctk build --sandbx x",
+        "make cofee",
+        "frobnicate --now",
+        "apptainer build --fakerot x",
+    ):
+        with pytest.raises(Exception):  # noqa: B017 - Typer's own errors, KeyError and AssertionError
+            check_that_it_parses(line)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_commands_within_sentences_exist_with_their_options(page: str) -> None:
+    for code in inline_code(page):
+        words = shlex.split(code) if code.startswith("ctk ") else []
+        if len(words) > 1 and not words[1].startswith("-"):
+            command, left = ctk_command(words[1:])
+            given = {word.partition("=")[0] for word in left[: left.index("--") if "--" in left else None]}
+            assert {word for word in given if word.startswith("-")} <= option_names(command), code
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the checkout beside a home of its own, with the files that a reader of the pages would have."""
+    place = tmp_path_factory.mktemp("reader")
+    (place / "home").mkdir()
+    ignored = shutil.ignore_patterns(".*", "__pycache__", "tests", "*.sif")
+    shutil.copytree(CHECKOUT, place / "checkout", ignore=ignored)
+    (place / "checkout/train.py").write_text("print('trained')\n")
+    for image in ("keras-bert.sif", "trial.sif", "my.sif"):
+        (place / "checkout" / image).write_bytes(b"\0" * 32 + b"SIF_MAGIC\0")  # to be named, not to be run
+    return place
+
+
+def run_here(place: Path, script: str) -> subprocess.CompletedProcess[str]:
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("XDG_", "CTK_", "APPTAINER", "SINGULARITY", "SLURM", "VIRTUAL_ENV", "UV_TOOL"))
+    }
+    search = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    return subprocess.run(
+        ["bash", "-euxo", "pipefail", "-c", script],
+        cwd=place / "checkout",
+        env={**kept, "HOME": str(place / "home"), "PATH": search},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+
+
+def for_this_place(place: Path, text: str) -> str:
+    return text.replace("/opt/ctk", str(place / "opt")).replace("/path/on/scratch", str(place / "scratch"))
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page != "README.ja.md"])
+def test_the_other_commands_of_a_page_run_one_after_the_other(page: str, place: Path) -> None:
+    lines = [line for line in command_lines(page) if line not in ONLY_PARSED]
+    done = run_here(place, for_this_place(place, "\n".join(lines)))
+    if done.returncode != 0 and "ctk lab down" in lines:
+        run_here(place, "ctk lab down")
+    assert done.returncode == 0, done.stderr[-3000:]
+
+
+def test_the_modulefile_brings_the_ctk_that_the_page_installs(place: Path) -> None:
+    install = [line for line in command_lines("docs/site.md") if "UV_" in line or "uv " in line]
+    done = run_here(place, for_this_place(place, "\n".join(install)))
+    assert done.returncode == 0, done.stderr[-3000:]
+    modulefile = place / "modules/ctk/0.1.0"
+    modulefile.parent.mkdir(parents=True)
+    modulefile.write_text(for_this_place(place, blocks("docs/site.md", "tcl")[0].text))
+    done = run_here(
+        place,
+        "set +u; source /usr/share/modules/init/bash\n"
+        f"module use {place}/modules && module load ctk && command -v ctk && echo $CTK_SITE && module help ctk\n"
+        f"touch {place}/opt/site.toml && ctk --version",
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert done.stdout.splitlines()[:2] == [f"{place}/opt/bin/ctk", f"{place}/opt/site.toml"]
+    assert done.stdout.splitlines()[-1].startswith("ctk ")
+    assert "Start with: ctk doctor" in done.stderr
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_toml_blocks_are_read_without_complaint(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    bases = load_bases(CHECKOUT / "defs/bases.toml")
+    (tmp_path / "reviews").mkdir()
+    (tmp_path / "reviews/vocabulary.txt").touch()
+    for number, block in enumerate(blocks(page, "toml")):
+        path = tmp_path / f"block-{number}.toml"
+        path.write_text(block.text)
+        if re.search(r"^base = ", block.text, re.MULTILINE):
+            load_recipe(path, bases)
+        elif "bootstrap = " in block.text:
+            load_bases(path)
+        else:
+            monkeypatch.setenv("CTK_SITE", str(path))
+            load_site()
+
+
+def test_both_readmes_show_the_same_commands() -> None:
+    assert command_lines("README.ja.md") == command_lines("README.md")
+    both = [{code for code in inline_code(page) if "ctk" in code} for page in ("README.md", "README.ja.md")]
+    assert both[0] == both[1]
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_links_lead_somewhere(page: str) -> None:
+    text = (CHECKOUT / page).read_text(encoding="utf-8")
+    for target in re.findall(r"\]\(([^)\s]+)\)", text):
+        if target.startswith("https://"):
+            continue
+        path, _, anchor = target.partition("#")
+        linked = (CHECKOUT / page).parent / path if path else CHECKOUT / page
+        assert linked.exists(), f"{page}: {target}"
+        if anchor:
+            assert anchor in anchors(linked), f"{page}: {target}"
+
+
+def anchors(page: Path) -> set[str]:
+    """The anchors that GitHub gives to headings: lower case, no punctuation, dashes for blanks."""
+    headings = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", ["README.md", "README.ja.md"])
+def test_the_readme_lists_every_command_and_every_exit_status(page: str) -> None:
+    text = (CHECKOUT / page).read_text(encoding="utf-8")
+    assert re.findall(r"^\| `ctk ([a-z-]+)` \|", text, re.MULTILINE) == [entry.name for entry in COMMANDS]
+    statuses = {int(number) for number in re.findall(r"^\| (\d+) \|", text, re.MULTILINE)}
+    assert statuses == {0, 130, *(kind.exit_status for kind in all_errors(CtkError))}
+
+
+def all_errors(kind: type[CtkError]) -> list[type[CtkError]]:
+    return [kind, *(found for below in kind.__subclasses__() for found in all_errors(below))]
+
+
+def test_the_manual_has_every_key_and_every_schema() -> None:
+    manual = (CHECKOUT / "docs/manual.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| ((?:`[^`]+`(?:, )?)+) \|", manual, re.MULTILINE)
+    keys = set(re.findall(r"[\w-]+", " ".join(rows)))
+    wanted = {field.name for kind in (Recipe, JobDefaults) for field in fields(kind)} - {"name", "path"}
+    assert wanted <= keys
+    site = (CHECKOUT / "docs/site.md").read_text(encoding="utf-8")
+    assert {field.name for field in fields(Site)} == set(re.findall(r"^\| `(\w+)` \|", site, re.MULTILINE))
+    sources = "".join(path.read_text(encoding="utf-8") for path in (CHECKOUT / "toolkit").rglob("*.py"))
+    assert set(re.findall(r'"(ctk\.[a-z-]+/\d+)"', sources)) == set(re.findall(r"`(ctk\.[a-z-]+/\d+)`", manual))
+
+
+def test_the_picture_is_whole_and_fetches_nothing() -> None:
+    picture = (CHECKOUT / "docs/terminal.svg").read_text(encoding="utf-8")
+    ElementTree.fromstring(picture)  # noqa: S314 - our own file
+    assert "url(http" not in picture
+    words = picture.replace("&#160;", " ")
+    assert all(f">ctk {command}" in words for command in ("list", "check-gpu", "sbatch"))
