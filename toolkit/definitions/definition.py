@@ -27,16 +27,17 @@ def define(recipe: Recipe, *, mirror: str | None = None) -> Definition:
 
     Raises WrongInput where a value cannot stand in a definition.
     """
+    where = recipe.path
     return _render(
         recipe.name,
         header=_header(recipe.base, mirror),
         what=f"recipe {recipe.name}",
         labels={"ctk.recipe": recipe.name},
-        files=[_file_line(copy) for copy in recipe.files],
+        files=[_file_line(copy, f"{where}: a path in [[files]]") for copy in recipe.files],
         apt=recipe.apt,
-        packages=[shell_word(package, "a requirement") for package in recipe.packages],
-        post=script(recipe.post, f"{recipe.path}: post"),
-        environment=[(name, shell_word(value, f"environment.{name}")) for name, value in recipe.environment],
+        packages=[shell_word(package, f"{where}: a requirement") for package in recipe.packages],
+        post=script(recipe.post, f"{where}: post"),
+        environment=[(name, shell_word(value, f"{where}: environment.{name}")) for name, value in recipe.environment],
     )
 
 
@@ -78,5 +79,5 @@ def _header(base: Base, mirror: str | None) -> list[tuple[str, str]]:
     ]
 
 
-def _file_line(copy: FileCopy) -> str:
-    return " ".join(file_path(path, "a path in [[files]]") for path in (str(copy.source), copy.target))
+def _file_line(copy: FileCopy, what: str) -> str:
+    return " ".join(file_path(path, what) for path in (str(copy.source), copy.target))
