@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
-    help="A practice cluster: a real Slurm of virtual nodes on this machine, without root.",
+    help="A practice cluster: a real Slurm on this machine, without root.",
 )
 Name = Annotated[str | None, typer.Option("--name", help="Which lab; not needed where there is only one.")]
 
