@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 import pytest
@@ -69,7 +70,9 @@ def test_what_is_no_image_is_refused_before_a_program_is_started(tmp_path: Path)
     assert existing_image(tmp_path / "sb") == tmp_path / "sb"
     (tmp_path / "text").write_text("SIF_MAGIC at the wrong place")
     (tmp_path / "empty").touch()
+    os.mkfifo(tmp_path / "fifo")
     for name, message in {
+        "fifo": "is neither a file nor a folder",
         "none": "there is no image",
         ".": "is a folder, but not a sandbox",
         "text": "is not an image: neither SIF nor squashfs",

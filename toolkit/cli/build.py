@@ -53,7 +53,7 @@ def build(
     ] = "zstd",
     json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
-    """Build an image from a recipe, a definition, a sandbox, or an image of a registry.
+    """Build an image from a recipe, a .def, a sandbox or a registry.
 
         ctk build keras-bert                 the recipe, to ./keras-bert.sif
         ctk build keras-bert --base my.sif   on an image that is here already

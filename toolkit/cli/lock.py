@@ -44,7 +44,7 @@ def lock(
     ] = None,
     json: _Json = False,
 ) -> None:
-    """Choose exact versions for a recipe so that nothing touches the base's GPU framework.
+    """Choose exact versions that leave the GPU framework alone.
 
     The framework, its GPU libraries and what is welded to it (keras with TensorFlow, torchvision with PyTorch) stay
     as the base has them; everything else is chosen around them, with hashes, and written to ./defs/NAME.lock.toml.
@@ -149,7 +149,7 @@ def why(
     ] = None,
     json: _Json = False,
 ) -> None:
-    """Say why a package is in an image, in this version, or must stay out of it.
+    """Say why a package is in an image, in this version.
 
     Reads the recipe's lock; nothing is asked from the network. Exit status 1 where the lock does not know it.
 

@@ -44,7 +44,9 @@ COMMANDS = (
     _Command("remove", "toolkit.cli.new:remove", "Take Python packages out of a recipe.", _IMAGES),
     _Command("lock", "toolkit.cli.lock:lock", "Choose exact versions that leave the GPU framework alone.", _IMAGES),
     _Command("why", "toolkit.cli.lock:why", "Say why a package is in an image, in this version.", _IMAGES),
-    _Command("build", "toolkit.cli.build:build", "Build an image: a recipe, a .def, a sandbox, a registry.", _IMAGES),
+    _Command(
+        "build", "toolkit.cli.build:build", "Build an image from a recipe, a .def, a sandbox or a registry.", _IMAGES
+    ),
     _Command("diff", "toolkit.cli.diff:diff", "Say in which packages two images differ.", _IMAGES),
     _Command("shell", "toolkit.cli.shell:shell", "Open a shell in a sandbox, writable, or in an image.", _IMAGES),
     _Command("inspect", "toolkit.cli.inspect:inspect", "Show what an image says of itself.", _IMAGES),
@@ -77,6 +79,7 @@ def load(entry: _Command) -> Any:
     target: Callable[..., Any] | typer.Typer = getattr(importlib.import_module(module), attribute)
     if isinstance(target, typer.Typer):
         target.info.name = entry.name
+        target.rich_markup_mode = _MARKUP
         return typer.main.get_group(target)
     app = typer.Typer(rich_markup_mode=_MARKUP, add_completion=False)
     app.command(entry.name, help=help_text(target.__doc__ or ""))(target)
@@ -165,9 +168,11 @@ def main() -> None:
         status = _run(arguments)
         sys.stdout.flush()
     except (_NoReader, BrokenPipeError):
-        # Nothing more can be said there, by the interpreter at its end either. A shell calls this status SIGPIPE's.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        status = 128 + signal.SIGPIPE
+        _discard_output()
+        status = 128 + signal.SIGPIPE  # as a shell says it of other programs
+    except OSError as error:  # a full disk behind `ctk list > file`
+        _discard_output()
+        status = _complain(from_os_error(error), json=False)
     except KeyboardInterrupt:  # while ctk itself was being loaded
         status = 130
     sys.exit(status)
@@ -189,10 +194,19 @@ def _run(arguments: list[str]) -> int:
         raise
     except OSError as error:
         problem = from_os_error(error)
+    return _complain(problem, json="--json" in _own_options(arguments))
+
+
+def _complain(problem: CtkError, *, json: bool) -> int:
     from toolkit.cli.output import show_error
 
-    show_error(problem, json="--json" in _own_options(arguments))
+    show_error(problem, json=json)
     return problem.exit_status
+
+
+def _discard_output() -> None:
+    """What could not be written to standard output cannot be written at the interpreter's end either."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _usage_error(error: typer.TyperException) -> CtkError:

@@ -33,16 +33,17 @@ def define(recipe: Recipe, *, lock: Lock | None = None, mirror: str | None = Non
 
     Raises WrongInput where a value cannot stand in a definition.
     """
-    post = script(recipe.post, f"{recipe.path}: post")
+    where = recipe.path
+    post = script(recipe.post, f"{where}: post")
     return _render(
         recipe.name,
         header=_header(locked_base(recipe, lock) if lock else recipe.base, mirror),
         what=f"recipe {recipe.name}",
         labels={"ctk.recipe": recipe.name},
-        files=[_file_line(copy) for copy in recipe.files],
+        files=[_file_line(copy, f"{where}: a path in [[files]]") for copy in recipe.files],
         apt=recipe.apt,
         post=guarded(lock, post) if lock else post,
-        environment=[(name, shell_word(value, f"environment.{name}")) for name, value in recipe.environment],
+        environment=[(name, shell_word(value, f"{where}: environment.{name}")) for name, value in recipe.environment],
     )
 
 
@@ -84,5 +85,5 @@ def _header(base: Base, mirror: str | None) -> list[tuple[str, str]]:
     ]
 
 
-def _file_line(copy: FileCopy) -> str:
-    return " ".join(file_path(path, "a path in [[files]]") for path in (str(copy.source), copy.target))
+def _file_line(copy: FileCopy, what: str) -> str:
+    return " ".join(file_path(path, what) for path in (str(copy.source), copy.target))

@@ -21,6 +21,8 @@ def existing_image(path: Path) -> Path:
         if not (path / ".singularity.d").is_dir():
             raise WrongInput(f"{path} is a folder, but not a sandbox: it has no .singularity.d")
         return path
+    if not path.is_file():
+        raise WrongInput(f"{path} is not an image: it is neither a file nor a folder")
     try:
         with path.open("rb") as file:
             start = file.read(64)

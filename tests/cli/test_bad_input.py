@@ -1,0 +1,155 @@
+"""What a person can get wrong: each gives one message and exit status 2, no traceback, and nothing is written."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.cli.conftest import Ctk
+
+BASED = 'base = "debian-12"\n'
+
+
+@dataclass(frozen=True)
+class Wrong:
+    """One mistake: what is typed, what the message says; `recipe` becomes defs/mine.toml."""
+
+    arguments: tuple[str | bytes, ...]
+    says: str
+    recipe: str | bytes | None = None
+    environment: dict[str, str] = field(default_factory=dict)
+
+
+def wrong(line: str, says: str, recipe: str | bytes | None = None, **environment: str) -> Wrong:
+    return Wrong(tuple(line.split()), says, recipe, environment)
+
+
+BAD = [
+    # names and targets
+    wrong("build keras-brt", 'there is no recipe "keras-brt". Did you mean "keras-bert"?'),
+    wrong("def keras-brt", 'Did you mean "keras-bert"?'),
+    wrong("build Keras-BERT", "'Keras-BERT' is not a recipe's name"),
+    wrong("build folder", 'there is no recipe "folder"'),
+    wrong("build demo.toml", "its name has no ending: demo"),
+    wrong("build defs/mine.toml", "a recipe is named without its folder and ending", BASED),
+    wrong("build Dockerfile", "ctk does not convert Dockerfiles"),
+    wrong("build folder/", "is a folder, but not a sandbox"),
+    wrong("build none/", "there is no sandbox folder none/"),
+    wrong("build none.def", "there is no definition none.def"),
+    wrong("build library://x/y", "not from this scheme"),
+    wrong("build docker://", '"docker://" names no image'),
+    wrong("build docker-archive:none.tar", "there is no none.tar"),
+    wrong("build oci:folder", "is not an OCI layout"),
+    Wrong(("build", ""), "the target is empty"),
+    Wrong(("build", "a\nb"), "the target holds the control character"),
+    Wrong(("build", b"\xff"), "the target holds the control character"),
+    Wrong(("def", "a\nb"), r"'a\nb' is not a recipe's name"),
+    # recipes
+    wrong("build mine", "defs/mine.toml:2: pakages: there is no such key.", BASED + 'pakages = ["x"]'),
+    wrong("build mine", "mine.toml:2: packages: should be a list", BASED + 'packages = "x"'),
+    wrong("build mine", 'packages: "numpy=1" is not a package requirement', BASED + 'packages = ["numpy=1"]'),
+    wrong("build mine", "apt: 'a b' is not the name of a Debian package", BASED + 'apt = ["a b"]'),
+    wrong("def mine", "base: is missing", "apt = []"),
+    wrong("def mine", 'there is no base "debian-1". Did you mean "debian-12"?', 'base = "debian-1"'),
+    wrong("def mine", "mine.toml is not TOML: ", "base = \n"),
+    wrong("def mine", "it is not UTF-8 text", b'base = "\xff"'),
+    wrong("def mine", "holds the control character '\\x00'", BASED + 'description = "\\u0000"'),
+    wrong("def mine", "environment.A: the value holds the control character", BASED + '[environment]\nA = "a\\n%post"'),
+    wrong("def mine", "environment.A B: is not a name", BASED + '[environment]\n"A B" = "x"'),
+    wrong("def mine", "would open a section", BASED + "post = '''\n%files\n'''"),
+    wrong("def mine", "would open a stage", BASED + 'post = "bootstrap: docker"'),
+    wrong("def mine", "build argument", BASED + 'post = "echo {{ x }}"'),
+    wrong("def mine", "a path in [[files]] holds $ ( ), which", BASED + '[[files]]\nfrom = "../$(id)"\nto = "/x"'),
+    wrong("def mine", "files[1].from: there is no ", BASED + '[[files]]\nfrom = "none"\nto = "/x"'),
+    wrong("def mine", "job.gpus: should be a number", BASED + "[job]\ngpus = -1"),
+    wrong("list", "mine.toml:1: base: there is no base", 'base = "none"'),
+    # options
+    wrong("build demo --base none.sif", "there is no image none.sif"),
+    wrong("build demo --base debian-1", 'there is no base "debian-1"'),
+    wrong("build k.def --base folder/", "--base changes the base of a recipe"),
+    wrong("build demo -o none/x.sif", "there is no folder"),
+    wrong("build demo -o folder", "is a folder"),
+    wrong("build demo -o notes.txt", "exists and was not built by ctk"),
+    wrong("build demo --sandbox --force -o folder", "is a folder with other things in it"),
+    wrong("build demo --sandbox --force -o .", "is a folder with other things in it"),
+    wrong("build demo --compression banana", "--compression is zstd or gzip, not 'banana'"),
+    Wrong(("build", "demo", "-o", "a\nb"), "the output holds the control character"),
+    wrong("build demo -o " + "x" * 300, "File name too long"),
+    # images
+    wrong("check-gpu notes.txt", "is not an image: neither SIF nor squashfs"),
+    wrong("check-gpu none.sif", "there is no image none.sif"),
+    wrong("run none.sif -- true", "there is no image none.sif"),
+    wrong("run folder -- true", "is a folder, but not a sandbox"),
+    wrong("run sb/", "there is no command to run"),
+    wrong("shell notes.txt", "is not an image"),
+    wrong("inspect none.sif", "there is no image"),
+    wrong("diff notes.txt none.sif", "notes.txt"),
+    # the host's settings
+    wrong("doctor", "cannot read none.toml: No such file", CTK_SITE="none.toml"),
+    wrong("doctor", "notes.txt is not TOML", CTK_SITE="notes.txt"),
+    wrong("doctor", "there is no such user's home", CTK_HOME="~no-such-user/x"),
+    wrong("doctor --report notes.txt", "notes.txt exists"),
+    wrong("doctor --report none/x.txt", "cannot write none/x.txt"),
+    # the command line itself
+    wrong("biuld demo", "No such command 'biuld'"),
+    wrong("build", "Missing argument 'TARGET'"),
+    wrong("build demo --sandbx", "No such option: --sandbx"),
+    wrong("build demo --output", "--output"),
+    wrong("build demo more", "unexpected extra argument"),
+    wrong("--frob", "No such option: --frob"),
+]
+
+
+def contents(folder: Path) -> dict[str, bytes | None]:
+    return {str(path): path.read_bytes() if path.is_file() else None for path in folder.parent.rglob("*")}
+
+
+@pytest.fixture
+def prepared(ctk: Ctk) -> Ctk:
+    """A folder with a few things in it that are not what they are taken for."""
+    (ctk.folder / "defs").mkdir()
+    (ctk.folder / "folder").mkdir()
+    (ctk.folder / "folder/thesis.txt").write_text("all my work\n")
+    (ctk.folder / "sb/.singularity.d").mkdir(parents=True)
+    (ctk.folder / "notes.txt").write_text("my notes\n")
+    (ctk.folder / "k.def").write_text("Bootstrap: docker\nFrom: x\n")
+    (ctk.folder / "$(id)").touch()
+    return ctk
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_one_message_status_2_and_nothing_written(prepared: Ctk, case: Wrong) -> None:
+    if case.recipe is not None:
+        text = case.recipe if isinstance(case.recipe, bytes) else case.recipe.encode()
+        (prepared.folder / "defs/mine.toml").write_bytes(text)
+    before = contents(prepared.folder)
+    done = prepared(*case.arguments, status=2, **case.environment)
+    assert done.stdout == ""
+    lines = done.stderr.splitlines()
+    assert lines[0].startswith("Error: ")
+    assert case.says in lines[0]
+    assert sum(line.startswith("Error:") for line in lines) == 1
+    assert contents(prepared.folder) == before
+
+
+JSON_TOO = [case for case in BAD if case.arguments[0] in ("build", "def", "list", "doctor", "check-gpu", "inspect")]
+
+
+@pytest.mark.parametrize("case", JSON_TOO[::6], ids=lambda case: case.says[:40])
+def test_with_json_the_error_is_a_document_too(prepared: Ctk, case: Wrong) -> None:
+    if case.recipe is not None:
+        text = case.recipe if isinstance(case.recipe, bytes) else case.recipe.encode()
+        (prepared.folder / "defs/mine.toml").write_bytes(text)
+    done = prepared(*case.arguments, "--json", status=2, **case.environment)
+    document = json.loads(done.stdout)
+    assert (document["schema"], document["exit_status"]) == ("ctk.error/1", 2)
+    [finding] = document["findings"]
+    assert finding["severity"] == "error"
+    assert case.says.split("\\")[0] in finding["message"]
+    assert done.stderr.startswith("Error: ")
