@@ -51,6 +51,8 @@ COMMANDS = (
     _Command("shell", "toolkit.cli.shell:shell", "Open a shell in a sandbox, writable, or in an image.", _IMAGES),
     _Command("inspect", "toolkit.cli.inspect:inspect", "Show what an image says of itself.", _IMAGES),
     _Command("run", "toolkit.cli.run:run", "Run a command in an image, with the GPU where there is one.", _GPU),
+    _Command("audit", "toolkit.cli.audit:audit", "Say whether an image can use a GPU, without one.", _GPU),
+    _Command("explain", "toolkit.cli.explain:explain", "Say what a finding means and how to mend it.", _GPU),
     _Command(
         "check-gpu", "toolkit.cli.check_gpu:check_gpu", "Say whether an image sees the GPU, and if not, why.", _GPU
     ),

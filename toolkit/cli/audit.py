@@ -1,0 +1,152 @@
+"""`ctk audit`: whether an image can use a GPU, read from its file."""
+
+from __future__ import annotations
+
+import platform
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from toolkit.cli.output import print_findings, print_json, print_table, say, suggest
+from toolkit.gpu.audit import Verdict, audit_image
+from toolkit.gpu.compatibility import parse_driver, parse_gpu
+from toolkit.gpu.facts import Target
+
+if TYPE_CHECKING:
+    from toolkit.gpu.audit import Audit
+
+_STYLES = {Verdict.GPU_READY: "bold green", Verdict.GPU_BROKEN: "bold red"}
+
+
+def audit(
+    image: Annotated[Path, typer.Argument(help="An image: .sif, sandbox folder or squashfs file.")],
+    driver: Annotated[
+        str | None, typer.Option("--driver", help="Judge for this NVIDIA driver, for example 535.104.05.")
+    ] = None,
+    gpu: Annotated[str | None, typer.Option("--gpu", help="Judge for this GPU: V100, sm_70 or 7.0.")] = None,
+    allow: Annotated[
+        list[Verdict] | None, typer.Option("--allow", help="A verdict that shall also count as success; repeatable.")
+    ] = None,
+    packages: Annotated[bool, typer.Option("--packages", help="Show everything that is installed.")] = False,
+    sbom: Annotated[
+        Path | None, typer.Option("--sbom", help="Write a CycloneDX bill of materials (JSON) to this file.")
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+) -> None:
+    """Say whether an image can use a GPU, without a GPU and without running it.
+
+    Reads the file: the frameworks in it and how they were built, the CUDA libraries that they load and whether these
+    are there, what is installed twice, which driver and which GPUs the image is for. Needs no container program.
+
+    The verdict is gpu-ready (exit status 0), gpu-broken, cpu-only or no-framework (exit status 1).
+
+      ctk audit trial.sif
+
+      ctk audit trial.sif --driver 535.104.05 --gpu V100     (the machine that it shall run on)
+
+      ctk audit trial.sif --json --allow cpu-only            (in CI)
+    """
+    if driver is not None:
+        parse_driver(driver)
+    target = Target(
+        driver=driver,
+        gpu=gpu,
+        capability=parse_gpu(gpu) if gpu else None,
+        architecture=platform.machine() or None,
+        glibc=platform.libc_ver()[1] or None,
+    )
+    found = audit_image(image, target)
+    if sbom is not None:
+        from toolkit.inventory.sbom import write_sbom
+
+        write_sbom(found.facts.inventory, sbom)
+    if json:
+        print_json("ctk.audit/1", _document(found, packages=packages), found.findings)
+    else:
+        _show(found, image, packages=packages)
+    if found.verdict is not Verdict.GPU_READY and found.verdict not in (allow or ()):
+        raise typer.Exit(1)
+
+
+def _show(found: Audit, image: Path, *, packages: bool) -> None:
+    inventory = found.facts.inventory
+    what = [
+        inventory.form,
+        inventory.architecture or "",
+        inventory.os,
+        f"glibc {inventory.glibc}" if inventory.glibc else "",
+    ]
+    say(f"{image}: {', '.join(part for part in what if part)}")
+    if found.frameworks:
+        print_table(
+            ("framework", "version", "build", "python", "verdict"),
+            [
+                (
+                    one.facts.title,
+                    one.facts.version,
+                    f"CUDA {one.facts.build.cuda or '?'}" if one.facts.build.gpu else "CPU",
+                    one.facts.interpreter,
+                    one.verdict.value,
+                )
+                for one in found.frameworks
+            ],
+        )
+    if packages:
+        print_table(
+            ("distribution", "version", "folder"),
+            [(one.name, one.version, one.folder) for one in inventory.distributions],
+        )
+        print_table(
+            ("package", "version"),
+            [(one.name, one.version) for one in (*inventory.system_packages, *inventory.conda_packages)],
+        )
+    print_findings(found.findings)
+    say(f"Verdict: {found.verdict.value}", style=_STYLES.get(found.verdict, "bold yellow"))
+    if found.verdict is Verdict.GPU_READY:
+        suggest(f"ctk check-gpu {image}")
+    elif found.findings:
+        suggest(f"ctk explain {found.findings[0].code}")
+
+
+def _document(found: Audit, *, packages: bool) -> dict[str, Any]:
+    inventory = found.facts.inventory
+    document: dict[str, Any] = {
+        "verdict": found.verdict.value,
+        "image": {
+            "path": inventory.image,
+            "form": inventory.form,
+            "architecture": inventory.architecture,
+            "os": inventory.os,
+            "glibc": inventory.glibc,
+        },
+        "frameworks": [
+            {
+                "name": one.facts.name,
+                "verdict": one.verdict.value,
+                "distribution": one.facts.distribution.name,
+                "version": one.facts.version,
+                "interpreter": one.facts.interpreter,
+                "gpu_build": one.facts.build.gpu,
+                "cuda": one.facts.build.cuda,
+                "cudnn": one.facts.build.cudnn,
+                "architectures": list(one.facts.build.architectures),
+                "findings": [finding.code for finding in one.findings],
+            }
+            for one in found.frameworks
+        ],
+        "libraries": [
+            {"name": one.name, "version": one.version, "path": one.path, "visible": one.visible}
+            for one in found.facts.libraries
+        ],
+    }
+    if packages:
+        document["distributions"] = [
+            {"name": one.name, "version": one.version, "folder": one.folder, "installer": one.installer}
+            for one in inventory.distributions
+        ]
+        document["apt"] = [{"name": one.name, "version": one.version} for one in inventory.system_packages]
+        document["conda"] = [
+            {"name": one.name, "version": one.version, "build": one.build} for one in inventory.conda_packages
+        ]
+    return document

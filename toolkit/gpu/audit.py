@@ -1,0 +1,117 @@
+"""The audit: what can be said of an image without running it, and the verdict that follows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from toolkit.gpu.gather import gather
+from toolkit.gpu.rules import build, companions, driver, duplicates, generations, image, libraries
+from toolkit.inventory.images import open_image
+from toolkit.support.findings import Finding, Severity
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from toolkit.gpu.facts import FrameworkFacts, ImageFacts, Target
+
+_ORDER = list(Severity)
+
+
+class Verdict(str, Enum):
+    """The answer. GPU_BROKEN: a build for the GPU is there, and something keeps it from working."""
+
+    GPU_READY = "gpu-ready"
+    GPU_BROKEN = "gpu-broken"
+    CPU_ONLY = "cpu-only"
+    NO_FRAMEWORK = "no-framework"
+
+
+@dataclass(frozen=True, slots=True)
+class FrameworkAudit:
+    """One framework's verdict and the findings that are its own."""
+
+    facts: FrameworkFacts
+    verdict: Verdict
+    findings: tuple[Finding, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Audit:
+    """The image's verdict, each framework's, and all findings, gravest first."""
+
+    facts: ImageFacts
+    verdict: Verdict
+    frameworks: tuple[FrameworkAudit, ...]
+    findings: tuple[Finding, ...]
+
+
+def audit_image(path: Path, target: Target) -> Audit:
+    """Open, read and judge the image at `path`. Raises WrongInput where it cannot be read."""
+    with open_image(path) as rootfs:
+        facts = gather(rootfs)
+    return judge(facts, target)
+
+
+def judge(facts: ImageFacts, target: Target) -> Audit:
+    """Apply every rule. An error of the image as a whole breaks each GPU build in it."""
+    whole = tuple(_image_findings(facts, target))
+    broken = any(finding.severity is Severity.ERROR for finding in whole)
+    frameworks = tuple(_judge_framework(one, facts, target, broken=broken) for one in facts.frameworks)
+    verdict = _overall(frameworks)
+    if verdict is Verdict.NO_FRAMEWORK:
+        none = Finding(
+            "no-framework",
+            Severity.WARNING,
+            "The image holds no GPU framework that ctk knows."
+            if facts.inventory.interpreters
+            else "The image holds no Python.",
+            "`ctk bases` shows images to start from.",
+        )
+        whole = (*whole, none)
+    findings = [*(finding for one in frameworks for finding in one.findings), *whole]
+    return Audit(facts, verdict, frameworks, tuple(sorted(findings, key=lambda found: _ORDER.index(found.severity))))
+
+
+def _judge_framework(one: FrameworkFacts, facts: ImageFacts, target: Target, *, broken: bool) -> FrameworkAudit:
+    findings = (
+        *build.cpu_only_build(one),
+        *build.incomplete_framework(one),
+        *duplicates.duplicate_framework(one),
+        *libraries.missing_libraries(one),
+        *companions.companion_out_of_step(one),
+        *companions.incompatible_versions(one),
+        *companions.plugin_out_of_step(one),
+        *driver.driver_floor(one, target),
+        *generations.gpu_generations(one, facts, target),
+    )
+    failed = broken or any(finding.severity is Severity.ERROR for finding in findings)
+    # A CPU build beside a GPU build of the same framework: the GPU was promised, whichever the import gets.
+    promised = one.build.gpu or not one.build.complete or len({variant.name for variant in one.variants}) > 1
+    verdict = Verdict.CPU_ONLY if not promised else Verdict.GPU_BROKEN if failed else Verdict.GPU_READY
+    return FrameworkAudit(one, verdict, findings)
+
+
+def _image_findings(facts: ImageFacts, target: Target) -> list[Finding]:
+    return [
+        *driver.own_driver_library(facts),
+        *driver.base_requires_cuda(facts),
+        *duplicates.duplicate_module(facts),
+        *duplicates.shadowed_distribution(facts),
+        *image.mixed_cuda_wheels(facts),
+        *image.mixed_installers(facts),
+        *image.architecture(facts, target),
+        *image.old_glibc(facts, target),
+        *image.framework_elsewhere(facts),
+        *image.user_site(facts),
+    ]
+
+
+def _overall(frameworks: tuple[FrameworkAudit, ...]) -> Verdict:
+    """The worst of those that a GPU build promises; else whether there is any framework."""
+    verdicts = {one.verdict for one in frameworks}
+    for verdict in (Verdict.GPU_BROKEN, Verdict.GPU_READY, Verdict.CPU_ONLY):
+        if verdict in verdicts:
+            return verdict
+    return Verdict.NO_FRAMEWORK

@@ -1,0 +1,99 @@
+"""The typed form of `compatibility.toml`: drivers for CUDA releases, GPUs by name, and what was dropped when."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from toolkit.support.errors import WrongInput
+from toolkit.support.text import did_you_mean
+from toolkit.support.tomlfile import read_toml
+
+_FILE = Path(__file__).with_name("compatibility.toml")
+Capability = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class DriverFloor:
+    """The oldest driver for a CUDA release, and the one that serves all of it where that is known."""
+
+    cuda: str
+    minimum: str
+    full: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Dropped:
+    """From `versions` on, `what` ("CUDA" or "cuDNN") serves no GPU older than `least`."""
+
+    what: str
+    versions: str
+    least: Capability
+    reason: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Compatibility:
+    """All of `compatibility.toml`."""
+
+    drivers: tuple[DriverFloor, ...]
+    dropped: tuple[Dropped, ...]
+    gpus: dict[str, Capability]
+    generations: tuple[tuple[str, Capability], ...]
+
+    def floor(self, cuda: str) -> DriverFloor | None:
+        """The driver that a CUDA version ("12.4", "12.5.1", "11") needs; None where no row names it."""
+        parts = cuda.split(".")
+        by_release = {row.cuda: row for row in self.drivers}
+        return by_release.get(".".join(parts[:2])) or by_release.get(parts[0])
+
+
+@cache
+def compatibility() -> Compatibility:
+    """Read `compatibility.toml` once."""
+    content = read_toml(_FILE).content
+    return Compatibility(
+        drivers=tuple(DriverFloor(row["cuda"], row["minimum"], row.get("full")) for row in content["drivers"]["rows"]),
+        dropped=tuple(
+            Dropped(row["what"], row["versions"], _pair(row["least"]), row["reason"], row["source"])
+            for row in content["dropped"]
+        ),
+        gpus={name: _pair(value) for name, value in content["gpus"]["capabilities"].items()},
+        generations=tuple((row["name"], _pair(row["capability"])) for row in content["generations"]),
+    )
+
+
+def parse_gpu(text: str) -> Capability:
+    """The compute capability of "V100", "Tesla V100-SXM2-32GB", "sm_70" or "7.0". Raises WrongInput for another."""
+    exact = re.fullmatch(r"(?:sm_|compute_)(\d+)(\d)[a-z]?|(\d+)\.(\d)", text.strip().lower())
+    if exact:
+        major, minor, *_ = [group for group in exact.groups() if group is not None]
+        return int(major), int(minor)
+    known = compatibility().gpus
+    words = re.sub(r"[^A-Z0-9]+", " ", text.upper().replace("NVIDIA", "").replace("TESLA", "").replace("GEFORCE", ""))
+    compact = words.replace(" ", "")
+    for name in sorted(known, key=len, reverse=True):
+        if compact == name or name in words.split() or (name.startswith("RTX") and compact.startswith(name)):
+            return known[name]
+    raise WrongInput(
+        f"there is no GPU {text!r} in ctk's table.{did_you_mean(text.upper(), known)}",
+        fix="Name its compute capability instead, as nvidia-smi --query-gpu=compute_cap shows it: --gpu 7.0",
+    )
+
+
+def parse_driver(text: str) -> tuple[int, ...]:
+    """(535, 104, 5) of "535.104.05". Raises WrongInput where it is no driver version."""
+    if not re.fullmatch(r"\d{3}(\.\d{1,4}){0,2}", text.strip()):
+        raise WrongInput(
+            f"{text!r} is no NVIDIA driver version",
+            fix="It looks like 535.104.05; on the GPU node: cat /sys/module/nvidia/version",
+        )
+    return tuple(int(part) for part in text.strip().split("."))
+
+
+def _pair(text: str) -> Capability:
+    major, minor = text.split(".")
+    return int(major), int(minor)

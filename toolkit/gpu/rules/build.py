@@ -1,0 +1,45 @@
+"""Whether a framework holds GPU code at all, and whether its files are there."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from toolkit.support.findings import Finding, Severity
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from toolkit.gpu.facts import FrameworkFacts
+
+_WITH_GPU = {
+    "tensorflow": "For TensorFlow up to 2.14 start from a GPU base (`ctk bases`); later: tensorflow[and-cuda].",
+    "torch": "Install the wheel of the index itself, not one of the CPU index: a local version +cpu means no GPU.",
+    "jax": "Install jax[cuda12] or jax[cuda13]: plain `jax`, or an extra that does not exist, is for the CPU only.",
+    "onnxruntime": "Install onnxruntime-gpu instead of onnxruntime, never both.",
+}
+
+
+def cpu_only_build(framework: FrameworkFacts) -> Iterator[Finding]:
+    """The build has no GPU code: no driver and no library will change that."""
+    if framework.build.gpu or not framework.build.complete:
+        return
+    name = f"{framework.distribution.name} {framework.version}"
+    yield Finding(
+        "cpu-only-build",
+        Severity.WARNING,
+        f"{framework.title}: {name} is built for the CPU only.",
+        _WITH_GPU.get(framework.name),
+    )
+
+
+def incomplete_framework(framework: FrameworkFacts) -> Iterator[Finding]:
+    """Its metadata is there and its files are not."""
+    if framework.build.complete:
+        return
+    yield Finding(
+        "framework-incomplete",
+        Severity.ERROR,
+        f"{framework.title}: {framework.distribution.name} {framework.distribution.version} is recorded in "
+        f"{framework.distribution.folder}, but parts of it are missing there.",
+        "Something removed or overwrote its files; build the image again from its base.",
+    )

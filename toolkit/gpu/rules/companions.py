@@ -1,0 +1,80 @@
+"""Distributions that work only with a certain release of the framework, and were put beside another one."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from toolkit.inventory.frameworks import knowledge, satisfies
+from toolkit.support.findings import Finding, Severity
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from toolkit.gpu.facts import FrameworkFacts
+
+_NUMBERS = re.compile(r"\d+(?:\.\d+)*")
+
+
+def companion_out_of_step(framework: FrameworkFacts) -> Iterator[Finding]:
+    """A companion whose release belongs to another release of the framework (torchvision and torch, …)."""
+    refused = {finding_name for finding_name, _ in _refused(framework)}
+    for pairing in knowledge().pairings:
+        companion = framework.companions.get(pairing.companion)
+        if pairing.framework != framework.name or companion is None or companion.name in refused:
+            continue
+        version = framework.distribution.version
+        wanted = pairing.wanted(version)
+        if wanted is None or satisfies(companion.version, wanted):
+            continue
+        yield Finding(
+            "companion-out-of-step",
+            Severity(pairing.severity),
+            f"{companion.name} {companion.version} does not belong to {framework.title} {version}, "
+            f"which goes with {companion.name} {wanted}.",
+            f"Pin {companion.name}{wanted} in the recipe; changing {framework.title} instead would lose the GPU.",
+        )
+
+
+def incompatible_versions(framework: FrameworkFacts) -> Iterator[Finding]:
+    """What metadata allows and the import refuses."""
+    for name, reason in _refused(framework):
+        found = framework.companions[name]
+        yield Finding(
+            "incompatible-versions",
+            Severity.ERROR,
+            f"{found.name} {found.version} beside {framework.title} {framework.distribution.version}: {reason}.",
+            f"Pin another version of {found.name} in the recipe; leave {framework.title} as the base has it.",
+        )
+
+
+def _refused(framework: FrameworkFacts) -> Iterator[tuple[str, str]]:
+    for one in knowledge().incompatibilities:
+        companion = framework.companions.get(one.name)
+        if (
+            one.other == framework.name
+            and companion is not None
+            and satisfies(companion.version, one.versions)
+            and satisfies(framework.distribution.version, one.other_versions)
+        ):
+            yield one.name, one.reason
+
+
+def plugin_out_of_step(framework: FrameworkFacts) -> Iterator[Finding]:
+    """JAX ignores a CUDA plugin of another version than jaxlib's. Source: jaxlib/plugin_support.py, 0.6.2."""
+    if framework.name != "jax" or not framework.build.gpu or "jaxlib" not in framework.companions:
+        return
+    jaxlib = framework.companions["jaxlib"]
+    for name, plugin in sorted(framework.companions.items()):
+        if re.fullmatch(r"jax-cuda\d+-(plugin|pjrt)", name) and _numbers(plugin.version) != _numbers(jaxlib.version):
+            yield Finding(
+                "plugin-out-of-step",
+                Severity.ERROR,
+                f"{name} {plugin.version} is not of jaxlib's version, {jaxlib.version}: JAX ignores it.",
+                f"Pin {name}=={jaxlib.version}.",
+            )
+
+
+def _numbers(version: str) -> str:
+    match = _NUMBERS.match(version)
+    return match.group() if match else version

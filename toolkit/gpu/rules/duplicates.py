@@ -1,0 +1,65 @@
+"""Two of what there may be only one of: variants of a framework or a module, and copies in two folders."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from toolkit.inventory.frameworks import knowledge
+from toolkit.support.findings import Finding, Severity
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from toolkit.gpu.facts import FrameworkFacts, ImageFacts
+
+
+def duplicate_framework(framework: FrameworkFacts) -> Iterator[Finding]:
+    """Two distributions that install one framework: they overwrite each other's files, and pip says nothing."""
+    variants = {(one.name, one.version): one for one in framework.variants}
+    if len({one.name for one in variants.values()}) < 2:
+        return
+    names = " and ".join(f"{one.name} {one.version}" for one in variants.values())
+    how = "by the hash of its files" if framework.told_by_hash else "as far as its files tell"
+    yield Finding(
+        "duplicate-framework",
+        Severity.ERROR,
+        f"{framework.title} is installed more than once: {names}. An import gets {framework.distribution.name} "
+        f"{framework.distribution.version} ({how}), and files of the others lie between.",
+        "Build the image again with only one of them; uninstalling the wrong one now removes shared files.",
+    )
+
+
+def duplicate_module(facts: ImageFacts) -> Iterator[Finding]:
+    """The same for modules that are no framework (OpenCV, XGBoost, …)."""
+    for interpreter in facts.inventory.interpreters:
+        visible = facts.inventory.visible(interpreter)
+        for group in knowledge().variants:
+            if knowledge().framework_of(group.distributions[0]):
+                continue
+            found = [one for name, one in visible.items() if group.includes(name)]
+            if len(found) > 1:
+                names = " and ".join(f"{one.name} {one.version}" for one in found)
+                yield Finding(
+                    "duplicate-module",
+                    Severity.WARNING,
+                    f"{group.title}: {names} all install the module `{group.module}`; the last one written wins.",
+                    "Keep one of them in the recipe.",
+                )
+
+
+def shadowed_distribution(facts: ImageFacts) -> Iterator[Finding]:
+    """One distribution in two folders of an interpreter's path, in two versions: the first folder wins."""
+    for interpreter in facts.inventory.interpreters:
+        seen = facts.inventory.visible(interpreter)
+        shadowed = [
+            f"{one.name} ({seen[one.name].version} hides {one.version})"
+            for one in facts.inventory.copies(interpreter)
+            if one.version != seen[one.name].version
+        ]
+        if shadowed:
+            yield Finding(
+                "shadowed-distribution",
+                Severity.WARNING,
+                f"{interpreter.path} finds the copy that comes first: {', '.join(dict.fromkeys(shadowed))}.",
+                "Harmless where it is meant (pip over Debian's packages); otherwise remove the older copy.",
+            )

@@ -1,0 +1,88 @@
+"""Which GPUs a build has code for."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from toolkit.gpu.compatibility import compatibility
+from toolkit.inventory.frameworks import satisfies
+from toolkit.support.findings import Finding, Severity
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from toolkit.gpu.compatibility import Capability
+    from toolkit.gpu.facts import FrameworkFacts, ImageFacts, Target
+
+_ARCHITECTURE = re.compile(r"(sm|compute)_(\d+)(\d)([af]?)")
+
+
+def gpu_generations(framework: FrameworkFacts, facts: ImageFacts, target: Target) -> Iterator[Finding]:
+    """Whether there is code for the target's GPU; without a target, for which generations there is."""
+    if not framework.build.gpu:
+        return
+    title = f"{framework.title} {framework.version}"
+    if target.capability is None:
+        served = [
+            name for name, capability in compatibility().generations if covers(framework, facts, capability) is None
+        ]
+        if framework.build.architectures and served:
+            names = ", ".join(served)
+            yield Finding("gpu-generations", Severity.INFO, f"{title} has code for {names}.")
+        return
+    reason = covers(framework, facts, target.capability)
+    if reason is not None:
+        yield Finding(
+            "gpu-not-covered",
+            Severity.ERROR,
+            f"{title} does not run on {_name(target)}: {reason}.",
+            "Choose another release: older GPUs need older builds (for V100 and P100: CUDA 12 and cuDNN before 9.11), "
+            "newer GPUs newer ones.",
+        )
+
+
+def covers(framework: FrameworkFacts, facts: ImageFacts, capability: Capability) -> str | None:
+    """Why there is no code for a GPU of `capability`; None where there is, or nothing tells."""
+    versions = [("CUDA", framework.build.cuda), ("cuDNN", _cudnn(framework, facts))]
+    for one in compatibility().dropped:
+        for what, version in versions:
+            if what == one.what and version and satisfies(version, one.versions) and capability < one.least:
+                return one.reason
+    architectures = framework.build.architectures
+    if architectures and not has_code(architectures, capability):
+        return f"it has code for {' '.join(architectures)} only"
+    return None
+
+
+def has_code(architectures: Iterable[str], capability: Capability) -> bool:
+    """Binary code (sm) serves its major from its minor on, PTX (compute) every newer GPU; `a` code only its own.
+
+    Source: NVIDIA, CUDA C++ Programming Guide, Binary Compatibility and PTX Compatibility. `f` code serves its family,
+    which is its major here.
+    """
+    for name in architectures:
+        match = _ARCHITECTURE.fullmatch(name)
+        if match is None:
+            continue
+        kind, own, suffix = match[1], (int(match[2]), int(match[3])), match[4]
+        if suffix == "a":
+            served = capability == own
+        elif kind == "compute":
+            served = capability >= own
+        else:
+            served = capability[0] == own[0] and capability[1] >= own[1]
+        if served:
+            return True
+    return False
+
+
+def _cudnn(framework: FrameworkFacts, facts: ImageFacts) -> str | None:
+    """The version of the cuDNN that the framework loads, as far as the image tells."""
+    path = next((one.path for one in framework.libraries if one.want.soname.startswith("libcudnn.so")), None)
+    return next((one.version for one in facts.libraries if one.path == path), None) if path else None
+
+
+def _name(target: Target) -> str:
+    capability = ".".join(map(str, target.capability or ()))
+    return f"{target.gpu} (compute capability {capability})" if target.gpu else f"compute capability {capability}"

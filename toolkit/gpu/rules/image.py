@@ -1,0 +1,145 @@
+"""The image as a whole: leftovers, mixed installers, user site, architecture, glibc."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from packaging.utils import canonicalize_name
+
+from toolkit.inventory.frameworks import knowledge, matches
+from toolkit.support.findings import Finding, Severity
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from toolkit.gpu.facts import ImageFacts, Target
+    from toolkit.inventory.model import Distribution
+
+# CUDA 13's wheels have no suffix, but for those that follow another numbering (nvidia-cudnn-cu13, nvidia-nccl-cu13).
+_SUFFIX = re.compile(r"-cu(\d+)$")
+_UNSUFFIXED = {"nvidia-cublas", "nvidia-cuda-runtime", "nvidia-cuda-nvrtc", "nvidia-cuda-cupti"}
+_GO_ARCHITECTURES = {
+    "amd64": "x86_64",
+    "arm64": "aarch64",
+    "ppc64le": "ppc64le",
+    "s390x": "s390x",
+    "riscv64": "riscv64",
+}
+
+
+def mixed_cuda_wheels(facts: ImageFacts) -> Iterator[Finding]:
+    """NVIDIA's wheels of two CUDA majors: pip never removes those of a framework that was replaced."""
+    used = {str(one.build.cuda).partition(".")[0] for one in facts.frameworks if one.build.gpu and one.build.cuda}
+    for interpreter in facts.inventory.interpreters:
+        by_major: dict[str, list[str]] = {}
+        for one in facts.inventory.visible(interpreter).values():
+            major = wheel_major(one)
+            if major is not None:
+                by_major.setdefault(major, []).append(one.name)
+        orphaned = sorted(set(by_major) - used, key=int)
+        if len(by_major) < 2 or not orphaned:
+            continue
+        majors = " and ".join(sorted(by_major, key=int))
+        leftover = [name for major in orphaned for name in sorted(by_major[major])]
+        names = f"{', '.join(leftover[:4])}{', …' if len(leftover) > 4 else ''}"
+        yield Finding(
+            "mixed-cuda-wheels",
+            Severity.WARNING,
+            f"{interpreter.path} sees NVIDIA's wheels of CUDA {majors}; no framework here uses {names}.",
+            "Leftovers of a framework that was replaced: build the image again from its base.",
+        )
+
+
+def wheel_major(distribution: Distribution) -> str | None:
+    """The CUDA major of one of NVIDIA's wheels, None for any other distribution."""
+    if not matches(distribution.name, knowledge().nvidia):
+        return None
+    match = _SUFFIX.search(distribution.name)
+    if match:
+        return match[1]
+    return distribution.version.partition(".")[0] if distribution.name in _UNSUFFIXED else None
+
+
+def mixed_installers(facts: ImageFacts) -> Iterator[Finding]:
+    """What conda installed and pip installed again: each believes that it owns the files."""
+    for interpreter in facts.inventory.interpreters:
+        recorded: dict[str, str] = {
+            canonicalize_name(one.name): one.version
+            for one in facts.inventory.conda_packages
+            if one.prefix == interpreter.prefix
+        }
+        again = [
+            f"{one.name} (conda {recorded[one.name]}, now {one.version})"
+            for one in facts.inventory.visible(interpreter).values()
+            if one.name in recorded and one.installer in ("pip", "uv") and one.version != recorded[one.name]
+        ]
+        if again:
+            yield Finding(
+                "mixed-pip-conda",
+                Severity.WARNING,
+                f"In {interpreter.prefix}, pip replaced what conda installed: {', '.join(again)}.",
+                "Use one installer, the one that the base was made with.",
+            )
+
+
+def user_site(facts: ImageFacts) -> Iterator[Finding]:
+    """Python adds ~/.local of whoever runs the image, unless the image says no."""
+    if facts.inventory.interpreters and not facts.inventory.variable("PYTHONNOUSERSITE"):
+        yield Finding(
+            "user-site-enabled",
+            Severity.INFO,
+            "Python in this image also looks into ~/.local of whoever runs it, and that comes first.",
+            'Images that ctk builds set PYTHONNOUSERSITE=1; otherwise add it to the environment, or use "ctk run".',
+        )
+
+
+def architecture(facts: ImageFacts, target: Target) -> Iterator[Finding]:
+    """Programs for another machine, or a header that says another one than the programs."""
+    own = facts.inventory.architecture
+    if own is None:
+        return
+    header = _GO_ARCHITECTURES.get(facts.sif_architecture or "")
+    if header is not None and header != own:
+        yield Finding(
+            "architecture-contradiction",
+            Severity.WARNING,
+            f"The image's header says {header}, but its programs are for {own}: the runtime will refuse it.",
+            "Build it again on a machine of the right architecture.",
+        )
+    if target.architecture and own != target.architecture:
+        yield Finding(
+            "wrong-architecture",
+            Severity.WARNING,
+            f"The image is for {own}, and this machine is {target.architecture}.",
+            f"It runs only on {own} nodes; for this machine build it here.",
+        )
+
+
+def old_glibc(facts: ImageFacts, target: Target) -> Iterator[Finding]:
+    """The host's driver libraries may want a newer glibc than the image has. Source: apptainer issues 598, 945."""
+    own = facts.inventory.glibc
+    if own and target.glibc and _pair(own) < _pair(target.glibc):
+        yield Finding(
+            "glibc-older-than-host",
+            Severity.INFO,
+            f"The image has glibc {own}, this host {target.glibc}: libcuda is built for old ones, but the host's GL "
+            "libraries, which --nv binds too, may want the newer.",
+        )
+
+
+def framework_elsewhere(facts: ImageFacts) -> Iterator[Finding]:
+    """A framework that the default `python` does not see."""
+    default = facts.inventory.default_interpreter()
+    for one in facts.frameworks:
+        if not one.by_default and default is not None:
+            yield Finding(
+                "framework-not-default",
+                Severity.WARNING,
+                f"{one.title} belongs to {one.interpreter}, but `python` in this image is {default.path}.",
+                f"Call {one.interpreter}, or put its folder first in PATH.",
+            )
+
+
+def _pair(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in re.findall(r"\d+", version)[:2])

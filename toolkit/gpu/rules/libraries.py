@@ -1,0 +1,93 @@
+"""Whether the CUDA libraries that a GPU build loads are there, in the version that it loads, where the loader looks."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from typing import TYPE_CHECKING
+
+from toolkit.support.findings import Finding, Severity
+from toolkit.support.text import count
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from toolkit.gpu.facts import FrameworkFacts, Loaded
+
+# ONNX Runtime finds NVIDIA's wheels when a program asks it to: one line mends what elsewhere takes a new image.
+_PRELOADS_ON_REQUEST = {"onnxruntime"}
+
+
+def missing_libraries(framework: FrameworkFacts) -> Iterator[Finding]:
+    """Required libraries that the loader does not find: absent, of another version, or out of its sight."""
+    lacking = [one for one in framework.libraries if one.want.required and one.path is None]
+    hidden = [one for one in lacking if one.unreachable]
+    other = [one for one in lacking if not one.unreachable and one.others]
+    absent = [one for one in lacking if not one.unreachable and not one.others]
+    title = f"{framework.title} {framework.version}"
+    if other:
+        yield Finding(
+            "wrong-cuda-library",
+            Severity.ERROR,
+            f"{title} wants {_each(other)}.",
+            _wrong_fix(framework, other),
+        )
+    if absent:
+        names = ", ".join(one.want.soname for one in absent)
+        yield Finding(
+            "missing-cuda-library",
+            Severity.ERROR,
+            f"{title} wants {count(len(absent), 'CUDA library', 'CUDA libraries')} that are not in the image: {names}.",
+            _absent_fix(framework),
+        )
+    if hidden:
+        where = ", ".join(dict.fromkeys(posixpath.dirname(one.unreachable[0]) for one in hidden))
+        names = ", ".join(one.want.soname for one in hidden)
+        on_request = framework.name in _PRELOADS_ON_REQUEST
+        yield Finding(
+            "cuda-library-off-path",
+            Severity.WARNING if on_request else Severity.ERROR,
+            f"{title} wants {names}: in the image, but in {where}, where the loader does not look.",
+            "Call onnxruntime.preload_dlls() first in the program, or import torch before it."
+            if on_request
+            else f'Add to the recipe\'s environment: LD_LIBRARY_PATH = "{where.replace(", ", ":")}".',
+        )
+
+
+def _each(loaded: list[Loaded]) -> str:
+    """ "libcudnn.so.9, but the image holds libcudnn.so.8" for each."""
+    parts = []
+    for one in loaded:
+        there = ", ".join(dict.fromkeys(posixpath.basename(path) for path in one.others))
+        parts.append(f"{one.want.soname}, but the image holds {there}")
+    return "; ".join(parts)
+
+
+def _wrong_fix(framework: FrameworkFacts, loaded: list[Loaded]) -> str:
+    if all(one.want.soname.startswith("libcudnn") for one in loaded):
+        number = loaded[0].want.soname.rpartition(".")[2]
+        major = (framework.build.cuda or "").partition(".")[0]
+        wheel = f"nvidia-cudnn-cu{major}" if major else "nvidia-cudnn"
+        return (
+            f"Add cuDNN {number}: the apt package cudnn{number}-cuda-{major or 'X'}, or the wheel {wheel}=={number}.*."
+        )
+    return (
+        f"The {framework.title} here is not the one that its base was made for: restore the base's version, "
+        "or start from a base with this CUDA (`ctk bases`)."
+    )
+
+
+def _absent_fix(framework: FrameworkFacts) -> str:
+    version = re.match(r"\d+\.\d+", framework.version)
+    if framework.name == "tensorflow" and version and tuple(map(int, version.group().split("."))) >= (2, 14):
+        return (
+            f"Install tensorflow[and-cuda]=={framework.distribution.version}, or start from a GPU base (`ctk bases`)."
+        )
+    if framework.name == "torch":
+        return "Install torch with its dependencies (not --no-deps): they bring the nvidia-* wheels."
+    if framework.name == "jax":
+        major = (framework.build.cuda or "12").partition(".")[0]
+        return f"Install jax[cuda{major}], which brings the nvidia-* wheels."
+    if framework.name == "cupy":
+        return "Start from a base with this CUDA (`ctk bases`), or with CuPy 14 and later install the extra [ctk]."
+    return "Start from a base with this CUDA and cuDNN (`ctk bases`)."
