@@ -70,7 +70,7 @@ def lock(
     if exclude_newer is not None and not _DATE.fullmatch(exclude_newer):
         raise WrongInput(f"--exclude-newer is a day such as 2021-03-07, not {exclude_newer!r}")
     catalogue = Catalogue.here()
-    locks = Locks.of(catalogue, work_area(load_site()).path)
+    locks = Locks.of(catalogue, work_area(load_site()).path, lambda text: say(f"Warning: {text}", stderr=True))
     other = resolve_base(base, locks.bases) if base is not None else None
     recipe = catalogue.recipe(name, base=other, bases=dict(locks.bases))
     path = locks.path(recipe, other_base=other is not None)

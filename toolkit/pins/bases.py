@@ -34,12 +34,12 @@ _LARGEST_CONSTRAINTS = 4 << 20
 
 @dataclass(frozen=True, slots=True)
 class BaseFacts:
-    """A base and its Python. `digest` is the registry's or the content's; `warning` says why it is not known."""
+    """A base and its Python. `digest` is the registry's or the content's; `trouble` says why it could not be had."""
 
     base: Base
     target: Target
     digest: str | None
-    warning: str | None = None
+    trouble: str | None = None
 
 
 def gather_facts(base: Base, cache: Path, *, image: Path | None = None, digest: str | None = None) -> BaseFacts:
@@ -70,7 +70,7 @@ def gather_facts(base: Base, cache: Path, *, image: Path | None = None, digest: 
     try:
         return BaseFacts(base, target, digest or base.digest or fetch_digest(base.reference))
     except ProgramFailed as error:
-        return BaseFacts(base, target, None, f"{error.message}; the lock cannot say which image it was made for")
+        return BaseFacts(base, target, None, error.message)
 
 
 def local_path(base: Base) -> Path:

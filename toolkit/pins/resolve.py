@@ -172,8 +172,11 @@ def _prefer_wheels(
 
 
 def who_requires_whom(uv: Uv, question: Question, versions: Mapping[str, str]) -> dict[str, set[str]]:
-    """For each name in `versions` the names that require it, RECIPE for the recipe's own wish."""
-    pins = [f"{name}=={version}" for name, version in versions.items()]
+    """For each name in `versions` the names that require it, RECIPE for the recipe's own wish.
+
+    A version "" leaves it open. Raises ProgramFailed where uv finds no answer.
+    """
+    pins = [f"{name}=={version}" for name, version in versions.items() if version]
     staying = sorted(question.target.installed.keys() - versions.keys())
     wanted = [line for line in question.packages if canonicalize_name(Requirement(line).name) in versions]
     if not wanted:

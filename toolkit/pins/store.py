@@ -13,7 +13,7 @@ from toolkit.pins.uv import open_uv
 from toolkit.support.errors import AnswerIsNo, CtkError
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Callable, Collection, Mapping
     from pathlib import Path
 
     from toolkit.pins.model import Lock
@@ -21,17 +21,24 @@ if TYPE_CHECKING:
     from toolkit.recipes.model import Base, Recipe
 
 
+NO_DIGEST = "the digest of the base is missing, its registry could not be asked: the tag may come to mean another image"
+
+
 @dataclass(frozen=True, slots=True)
 class Locks:
-    """The locks that a command in the current folder sees. `area` is the work area, `bases` the catalogue's."""
+    """The locks that a command in the current folder sees. `area` is the work area, `bases` the catalogue's.
+
+    `warn` is told what a person should know although the lock could be made.
+    """
 
     folder: Path
     area: Path
     bases: Mapping[str, Base]
+    warn: Callable[[str], None]
 
     @classmethod
-    def of(cls, catalogue: Catalogue, area: Path) -> Locks:
-        return cls(catalogue.own, area, catalogue.bases())
+    def of(cls, catalogue: Catalogue, area: Path, warn: Callable[[str], None] = lambda _text: None) -> Locks:
+        return cls(catalogue.own, area, catalogue.bases(), warn)
 
     @property
     def cache(self) -> Path:
@@ -95,8 +102,10 @@ class Locks:
             earlier=earlier,
             upgrade=upgrade,
         )
-        if facts.warning:
-            lock = replace(lock, notes=(facts.warning, *lock.notes))
+        if facts.trouble:
+            # What the network said is of this moment, and no part of a lock that others will make again.
+            self.warn(facts.trouble)
+            lock = replace(lock, notes=(NO_DIGEST, *lock.notes))
         write_lock(lock, path)
         return lock
 

@@ -1,0 +1,164 @@
+"""`ctk new`, `ctk add`, `ctk remove`: recipes written and changed without an editor."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from toolkit.cli.completion import complete_base, complete_recipe
+from toolkit.cli.output import print_findings, print_json, say, suggest
+from toolkit.support.errors import WrongInput
+
+if TYPE_CHECKING:
+    from toolkit.pins.proposal import Proposal
+    from toolkit.recipes.model import Base
+
+_Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
+_Recipe = Annotated[str, typer.Argument(metavar="NAME", help="A recipe (`ctk list`).", autocompletion=complete_recipe)]
+
+
+def new(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="What the recipe will be called: small letters.")],
+    source: Annotated[
+        Path | None,
+        typer.Option(
+            "--from",
+            metavar="PATH",
+            help="A script, a folder of code, requirements.txt, or conda's environment.yml.",
+        ),
+    ] = None,
+    base: Annotated[
+        str | None,
+        typer.Option(
+            metavar="BASE",
+            help="Start from this: a name of `ctk bases`. [default: by the framework that is used]",
+            autocompletion=complete_base,
+        ),
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace a recipe of that name in ./defs.")] = False,
+    json: _Json = False,
+) -> None:
+    """Write a recipe, ./defs/NAME.toml.
+
+    With --from the direct packages are read out of what you have: the imports of your code, or a list. The GPU
+    framework chooses the base and is not listed itself; versions are not invented. What ctk does not know it says.
+
+        ctk new mine --from train.py
+
+        ctk new mine --from requirements.txt      a `pip freeze` is recognised: only the direct ones are kept
+
+        ctk new mine --base pytorch-2.6           an empty one, to `ctk add mine timm`
+    """
+    from toolkit.pins.edit import recipe_text
+    from toolkit.recipes.catalogue import Catalogue
+    from toolkit.recipes.load import NAME
+    from toolkit.support.files import write_atomically
+    from toolkit.support.text import did_you_mean
+
+    if not NAME.fullmatch(name) or name.endswith(".lock"):
+        raise WrongInput(f"{name!r} cannot be a recipe's name: small letters, digits, dots, dashes, underscores")
+    catalogue = Catalogue.here()
+    bases = catalogue.bases()
+    if base is not None and base not in bases:
+        raise WrongInput(
+            f'there is no base "{base}".{did_you_mean(base, bases)}',
+            fix="`ctk bases` lists them; your own go into ./defs/bases.toml. `ctk build --base` takes any image.",
+        )
+    path = catalogue.own / f"{name}.toml"
+    if path.exists() and not force:
+        raise WrongInput(f"{path} is there already", fix="Choose another name, or add --force.")
+    proposal = _propose(source, bases)
+    chosen = base or proposal.base
+    if chosen is None:
+        raise WrongInput("nothing says which base to start from", fix="Say it with --base; `ctk bases` lists them.")
+    script = [f"python {source.name}"] if source is not None and source.suffix == ".py" else []
+    text = recipe_text(base=chosen, packages=proposal.packages, command=script[0].split() if script else ())
+    catalogue.own.mkdir(exist_ok=True)
+    write_atomically(path, text)
+    if json:
+        document = {"path": str(path), "base": chosen, "packages": list(proposal.packages)}
+        print_json("ctk.new/1", document, proposal.findings)
+        return
+    print_findings(proposal.findings)
+    say(f"Written to {path}: base {chosen}, packages {', '.join(proposal.packages) or '(none)'}.")
+    suggest(f"ctk lock {name}", f"ctk build {name}")
+
+
+def _propose(source: Path | None, bases: dict[str, Base]) -> Proposal:
+    from toolkit.inventory.frameworks import knowledge
+    from toolkit.pins.freeze import direct_requirements
+    from toolkit.pins.imports import scan_imports
+    from toolkit.pins.names import names
+    from toolkit.pins.proposal import Proposal, propose_from_imports, propose_from_list
+    from toolkit.pins.uv import open_uv
+    from toolkit.pins.wishlists import read_conda_environment, read_requirements
+    from toolkit.support.paths import work_area
+    from toolkit.support.site import load_site
+
+    if source is None:
+        return Proposal(None, (), ())
+    if not source.exists():
+        raise WrongInput(f"there is no {source}")
+    if source.is_dir() or source.suffix == ".py":
+        return propose_from_imports(scan_imports(source), names(), knowledge(), bases)
+    if source.suffix in (".yml", ".yaml"):
+        found = read_conda_environment(source)
+    elif source.suffix == ".txt":
+        found = read_requirements(source)
+    else:
+        raise WrongInput(f"{source} is no script (.py), no folder, no requirements.txt and no environment.yml")
+    if not found.frozen:
+        return propose_from_list(found.requirements, knowledge(), bases, found.findings())
+    requirements, more = direct_requirements(open_uv(work_area(load_site()).path), found.requirements)
+    return propose_from_list(requirements, knowledge(), bases, (*found.findings(), *more))
+
+
+def add(
+    name: _Recipe,
+    packages: Annotated[list[str], typer.Argument(metavar="PKG...", help="As pip takes them: timm, 'numpy<2'.")],
+    json: _Json = False,
+) -> None:
+    """Add Python packages to a recipe.
+
+    Your comments stay. A shipped recipe is copied to ./defs first. A package that is there is replaced.
+
+        ctk add keras-bert pandas 'seaborn>=0.12'
+    """
+    from toolkit.pins.edit import add_packages
+
+    _changed(name, "added", json, add_packages(_own(name, packages), packages))
+
+
+def remove(
+    name: _Recipe,
+    packages: Annotated[list[str], typer.Argument(metavar="PKG...", help="Their names.")],
+    json: _Json = False,
+) -> None:
+    """Take Python packages out of a recipe.
+
+    Your comments stay. A shipped recipe is copied to ./defs first.
+
+        ctk remove keras-bert pydot
+    """
+    from toolkit.pins.edit import remove_packages
+
+    _changed(name, "removed", json, remove_packages(_own(name, packages), packages))
+
+
+def _own(name: str, packages: list[str]) -> Path:
+    """A person's own file of the recipe; what they typed is checked before a shipped one is copied."""
+    from toolkit.pins.edit import check_packages
+    from toolkit.recipes.catalogue import Catalogue
+
+    check_packages(packages)
+    return Catalogue.here().own_copy(name)
+
+
+def _changed(name: str, what: str, json: bool, lines: tuple[str, ...]) -> None:
+    if json:
+        print_json("ctk.recipe-edit/1", {"recipe": name, what: list(lines)})
+        return
+    say(f"{what.capitalize()}: {', '.join(lines)}." if lines else f"Nothing to do: {name} has them already.")
+    suggest(f"ctk lock {name}")

@@ -1,0 +1,127 @@
+"""Changing a recipe's packages without losing a comment of the person who wrote it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.utils import canonicalize_name
+
+from toolkit.support.errors import WrongInput
+from toolkit.support.files import write_atomically
+from toolkit.support.text import did_you_mean, one_line
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from pathlib import Path
+
+    from tomlkit import TOMLDocument
+    from tomlkit.items import Array
+
+
+def add_packages(path: Path, packages: Sequence[str]) -> tuple[str, ...]:
+    """Add requirements to the recipe at `path`; one of the same name is replaced. Returns what changed.
+
+    Raises WrongInput where one is no requirement; then nothing is written.
+    """
+    lines = check_packages(packages)
+    document, array = _open(path)
+    changed = []
+    for line in lines:
+        places = [place for place, old in enumerate(array) if _name(str(old)) == _name(line)]
+        if places and str(array[places[0]]) == line:
+            continue
+        if places:
+            array[places[0]] = line
+        else:
+            _append(array, line)
+        changed.append(line)
+    _write(path, document, changed)
+    return tuple(changed)
+
+
+def remove_packages(path: Path, packages: Sequence[str]) -> tuple[str, ...]:
+    """Take packages out of the recipe at `path`, whatever version it asks for. Returns the lines that were there.
+
+    Raises WrongInput where one is not in the recipe; then nothing is written.
+    """
+    document, array = _open(path)
+    there = {_name(str(line)): str(line) for line in array}
+    wanted = [_name(line) for line in check_packages(packages)]
+    for package, name in zip(packages, wanted, strict=True):
+        if name not in there:
+            raise WrongInput(f"{path} does not ask for {package}.{did_you_mean(name, there)}")
+    for name in dict.fromkeys(wanted):
+        array.remove(there[name])
+    _write(path, document, wanted)
+    return tuple(there[name] for name in dict.fromkeys(wanted))
+
+
+def recipe_text(*, base: str, packages: Iterable[str], description: str = "", command: Sequence[str] = ()) -> str:
+    """A new recipe, as a person would write it."""
+    import tomlkit
+
+    document = tomlkit.document()
+    if description:
+        document["description"] = description
+    document["base"] = base
+    array = tomlkit.array()
+    array.extend(packages)
+    document["packages"] = array.multiline(len(array) > 4)
+    job = tomlkit.table()
+    job["command"] = list(command) or ["python", "train.py"]
+    job["gpus"] = 1
+    job["time"] = "4:00:00"
+    document["job"] = job
+    return tomlkit.dumps(document)
+
+
+def _open(path: Path) -> tuple[TOMLDocument, Array]:
+    import tomlkit
+    from tomlkit.exceptions import ParseError
+    from tomlkit.items import Array
+
+    try:
+        document = tomlkit.parse(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, ParseError) as error:
+        raise WrongInput(f"cannot read {path}: {error}") from error
+    if "packages" not in document:
+        document["packages"] = tomlkit.array()  # tomlkit puts it before the first table
+    array = document["packages"]
+    if not isinstance(array, Array):
+        raise WrongInput(f"{path}: packages: should be a list of texts in quotes")
+    return document, array
+
+
+def _append(array: Array, line: str) -> None:
+    """At the end, on a line of its own where the others have one."""
+    if "\n" in array.as_string():
+        array.add_line(line)
+    else:
+        array.append(line)
+
+
+def _write(path: Path, document: TOMLDocument, changed: Sequence[str]) -> None:
+    if changed:
+        import tomlkit
+
+        write_atomically(path, tomlkit.dumps(document))
+
+
+def check_packages(packages: Iterable[str]) -> list[str]:
+    """The requirements as they are. Raises WrongInput for the first that is none."""
+    found = []
+    for package in packages:
+        try:
+            Requirement(one_line(package, "a requirement"))
+        except InvalidRequirement as error:
+            raise WrongInput(f"{package!r} is not a package requirement: {str(error).splitlines()[0]}") from error
+        found.append(package)
+    return found
+
+
+def _name(line: str) -> str:
+    try:
+        return canonicalize_name(Requirement(line).name)
+    except InvalidRequirement:
+        return line

@@ -1,0 +1,42 @@
+"""From what code imports to what pip installs: the typed form of `names.toml`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from packaging.utils import canonicalize_name
+
+from toolkit.support.tomlfile import read_toml
+
+_FILE = Path(__file__).with_name("names.toml")
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """Distributions by dotted import name, and PyPI's names by conda's; "" is what is not to be had there."""
+
+    imports: dict[str, str]
+    conda: dict[str, str]
+
+    def distribution(self, module: str) -> str | None:
+        """The distribution that gives `module` (dotted; the longest known part of it counts); None: not known."""
+        parts = module.split(".")
+        for length in range(len(parts), 0, -1):
+            found = self.imports.get(".".join(parts[:length]))
+            if found is not None:
+                return found
+        return None
+
+    def from_conda(self, package: str) -> str:
+        """PyPI's name of a package of conda: most have the same."""
+        return self.conda.get(package.lower(), canonicalize_name(package))
+
+
+@cache
+def names() -> Names:
+    """Read `names.toml` once."""
+    content = read_toml(_FILE).content
+    same = {name.replace("-", "_"): name for name in content["same"]}
+    return Names({**same, **content["other"]}, content["conda"])
