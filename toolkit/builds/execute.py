@@ -6,14 +6,16 @@ import os
 import shlex
 import time
 from collections import deque
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from toolkit import __version__
 from toolkit.builds.plan import LOG_MARK, BuildPlan, check_room
 from toolkit.builds.progress import failed_command, step_of
-from toolkit.builds.record import OBJECT_NAME, record_beside
+from toolkit.builds.record import OBJECT_NAME, Record, record_beside
+from toolkit.gpu.audit import Audit, audit_image
+from toolkit.gpu.facts import this_machine
 from toolkit.pins.guard import differences
 from toolkit.runtime.complaints import explain
 from toolkit.support.errors import AnswerIsNo, CtkError, MissingOnHost, ProgramFailed
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from toolkit.runtime.engine import BuildOptions, Runtime
+    from toolkit.support.findings import Finding
     from toolkit.support.paths import WorkArea
 
 _KEPT_LINES = 400
@@ -33,12 +36,14 @@ _SHOWN_LINES = 12
 
 @dataclass(frozen=True, slots=True)
 class Built:
-    """A finished build. `seconds` is wall time, `size` octets (0 for a sandbox)."""
+    """A finished build. `seconds` is wall time, `size` octets (0 for a sandbox); `findings` are the audit's."""
 
     output: Path
     log: Path
     seconds: float
     size: int
+    record: Record
+    findings: tuple[Finding, ...]
 
 
 def planned_commands(plan: BuildPlan, runtime: Runtime, options: BuildOptions) -> list[str]:
@@ -68,7 +73,8 @@ def execute(
 ) -> Built:
     """Build the image. `on_step` hears of each step that begins.
 
-    Raises AnswerIsNo where the guard found a difference; ProgramFailed with the failing command, the last lines and
+    Raises AnswerIsNo where the guard found a difference, or the verdict is not the one that the recipe requires;
+    ProgramFailed with the failing command, the last lines and
     the log where the runtime fails; MissingOnHost where there is too little room. Whatever happens, the earlier image
     stays until the new one is whole.
     """
@@ -85,13 +91,33 @@ def execute(
             Path(source).write_text(plan.definition.text, encoding="utf-8")
         environment |= dict.fromkeys(("APPTAINER_TMPDIR", "SINGULARITY_TMPDIR", "TMPDIR"), str(temporary))
         _run_build(plan, runtime.build(image, source, options, plan.binds), environment, on_step)
-        on_step("recording what the image was made from")
-        _add_record(plan, runtime, image, folder)
+        on_step("auditing the image")
+        audit = audit_image(image, this_machine())
+        _require_verdict(plan, audit)
+        record = replace(plan.record, verdict=audit.verdict.value, findings=_codes(audit))
+        if not plan.sandbox:
+            _add_record(record, runtime, image, folder)
         put_in_place(image, plan.output)
         if plan.sandbox:
-            write_atomically(record_beside(plan.output), plan.record.as_text())
+            write_atomically(record_beside(plan.output), record.as_text())
     size = 0 if plan.sandbox else plan.output.stat().st_size
-    return Built(plan.output, plan.log, time.monotonic() - started, size)
+    return Built(plan.output, plan.log, time.monotonic() - started, size, record, audit.findings)
+
+
+def _codes(audit: Audit) -> tuple[str, ...]:
+    return tuple(sorted({finding.code for finding in audit.findings}))
+
+
+def _require_verdict(plan: BuildPlan, audit: Audit) -> None:
+    wanted = plan.recipe.verdict if plan.recipe else None
+    if wanted is None or audit.verdict.value == wanted:
+        return
+    reasons = "".join(f"\n  {finding.code}: {finding.message}" for finding in audit.findings)
+    raise AnswerIsNo(
+        f"the image of {plan.target.text} is {audit.verdict.value}, and its recipe requires {wanted}{reasons}",
+        fix="`ctk explain CODE` says what a finding means and how to mend it.",
+        code="verdict-not-reached",
+    )
 
 
 def _run_build(plan: BuildPlan, argv: list[str], environment: dict[str, str], on_step: Callable[[str], None]) -> None:
@@ -145,9 +171,7 @@ def _failure(plan: BuildPlan, status: int, lines: list[str]) -> CtkError:
     )
 
 
-def _add_record(plan: BuildPlan, runtime: Runtime, image: Path, folder: Path) -> None:
-    if plan.sandbox:
-        return
+def _add_record(record: Record, runtime: Runtime, image: Path, folder: Path) -> None:
     document = folder / OBJECT_NAME
-    document.write_text(plan.record.as_text(), encoding="utf-8")
+    document.write_text(record.as_text(), encoding="utf-8")
     run(runtime.add_json(image, document)).require("recording what the image was made from")

@@ -22,10 +22,16 @@ _SCHEMA = "ctk.image/1"
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """What an image was made from. `target` is `kind:name`, `base` the name of the base of a recipe, else None."""
+    """What an image was made from, and what the audit said of it.
+
+    `target` is `kind:name`, `base` the name of the base of a recipe, else None. `verdict` and the codes in `findings`
+    are the audit's, None and none where it was not asked.
+    """
 
     target: str
     base: str | None = None
+    verdict: str | None = None
+    findings: tuple[str, ...] = ()
     ctk: str = __version__
 
     def as_text(self) -> str:
@@ -48,10 +54,12 @@ def read_record(image: Path) -> Record | None:
         return None
     if not isinstance(document, dict) or document.get("schema") != _SCHEMA:
         return None
-    target, base = document.get("target"), document.get("base")
+    target, findings = document.get("target"), document.get("findings")
     if not isinstance(target, str):
         return None
-    return Record(target, base if isinstance(base, str) else None, str(document.get("ctk")))
+    base, verdict = (value if isinstance(value := document.get(key), str) else None for key in ("base", "verdict"))
+    codes = tuple(map(str, findings)) if isinstance(findings, list) else ()
+    return Record(target, base, verdict, codes, str(document.get("ctk")))
 
 
 def recipe_of(image: Path, catalogue: Catalogue) -> Recipe | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import platform
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,7 +11,7 @@ import typer
 from toolkit.cli.output import print_findings, print_json, print_table, say, suggest
 from toolkit.gpu.audit import Verdict, audit_image
 from toolkit.gpu.compatibility import parse_driver, parse_gpu
-from toolkit.gpu.facts import Target
+from toolkit.gpu.facts import this_machine
 
 if TYPE_CHECKING:
     from toolkit.gpu.audit import Audit
@@ -49,13 +49,7 @@ def audit(
     """
     if driver is not None:
         parse_driver(driver)
-    target = Target(
-        driver=driver,
-        gpu=gpu,
-        capability=parse_gpu(gpu) if gpu else None,
-        architecture=platform.machine() or None,
-        glibc=platform.libc_ver()[1] or None,
-    )
+    target = replace(this_machine(), driver=driver, gpu=gpu, capability=parse_gpu(gpu) if gpu else None)
     found = audit_image(image, target)
     if sbom is not None:
         from toolkit.inventory.sbom import write_sbom

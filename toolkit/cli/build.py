@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from toolkit.cli.completion import complete_base, complete_recipe
-from toolkit.cli.output import console, print_json, print_text, say, suggest
+from toolkit.cli.output import console, print_findings, print_json, print_text, say, suggest
 from toolkit.support.errors import WrongInput
+from toolkit.support.findings import Severity
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -118,16 +119,22 @@ def _print_built(plan: BuildPlan, built: Built, *, json: bool) -> None:
             "ctk.build/1",
             {
                 "output": str(built.output),
-                "target": plan.record.target,
-                "base": plan.record.base,
+                "verdict": built.record.verdict,
+                "target": built.record.target,
+                "base": built.record.base,
                 "log": str(built.log),
                 "seconds": round(built.seconds, 1),
                 "octets": built.size,
             },
+            built.findings,
         )
         return
     size = f", {size_in_words(built.size)}" if built.size else ""
-    say(f"Built {_short(built.output)} in {built.seconds:.0f} s{size}.", style="green")
+    print_findings(finding for finding in built.findings if finding.severity in (Severity.ERROR, Severity.WARNING))
+    say(
+        f"Built {_short(built.output)} in {built.seconds:.0f} s{size}; the audit says {built.record.verdict}.",
+        style="green",
+    )
     if plan.sandbox:
         suggest(f"ctk shell {_short(built.output)}/", f"ctk build {_short(built.output)}/ -o NAME.sif")
     else:

@@ -42,5 +42,9 @@ def inspect(
     elif definition:
         print_text(said.definition)
     else:
-        made = [("built by", f"ctk {record.ctk}"), ("from", record.target)] if record else []
+        made = (
+            [("built by", f"ctk {record.ctk}"), ("from", record.target), ("verdict", record.verdict or "")]
+            if record
+            else []
+        )
         print_table(("what", "value"), [*made, *said.labels])

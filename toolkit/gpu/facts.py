@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import platform
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -116,3 +117,8 @@ class Target:
     capability: tuple[int, int] | None = None
     architecture: str | None = None
     glibc: str | None = None
+
+
+def this_machine() -> Target:
+    """The machine that audits, as far as an image must fit any machine like it: no driver and no GPU."""
+    return Target(architecture=platform.machine() or None, glibc=platform.libc_ver()[1] or None)
