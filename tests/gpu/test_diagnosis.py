@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 HOST = HostGpu("550.54.15", ("/dev/nvidia0",))
 NO_HOST = HostGpu(None, ())
-BOUND = ("libcuda.so.1", "libnvidia-ml.so.1")
+BOUND = ("libEGL.so.1", "libcuda.so.1", "libnvidia-ml.so.1")
 V100 = Device("Tesla V100S", (7, 0), 32 << 30)
 SEEN = Probe("3.11.2", bound_libraries=BOUND, devices=(V100,), cuda_init=0, cuda_version=12040, driver="550.54.15")
 NOT_LOADED = "libcuda.so.1: cannot open shared object file: No such file or directory"

@@ -115,7 +115,9 @@ def _binding_facts(seen: Probe) -> tuple[Finding, ...]:
     if seen.python is None:
         return ()
     if any(name.startswith("libcuda.so") for name in seen.bound_libraries):
-        number = count(len(seen.bound_libraries), "library", "libraries")
+        # The host's own OpenGL, which is not NVIDIA's, comes along with them.
+        of_the_driver = [name for name in seen.bound_libraries if name.startswith(("libcuda", "libnv"))]
+        number = count(len(of_the_driver), "library", "libraries")
         return (Finding("driver-bound", Severity.OK, f"--nv bound {number} of the driver into the container."),)
     return (Finding("driver-not-bound", Severity.INFO, "--nv bound no libcuda: the host offers none."),)
 
