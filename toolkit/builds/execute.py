@@ -126,6 +126,7 @@ def _run_build(plan: BuildPlan, argv: list[str], environment: dict[str, str], on
         log.write(f"{LOG_MARK}: ctk {__version__}, {plan.record.target}\n# {command_line(argv, environment)}\n")
         if plan.definition is not None:
             log.writelines(f"# | {line}\n" for line in plan.definition.text.splitlines())
+        log.flush()
 
         def on_line(line: str) -> None:
             log.write(f"{line}\n")

@@ -117,7 +117,7 @@ def _check_output(plan: BuildPlan, *, force: bool) -> None:
     # --force too stops here: a slip such as `-o .` must not cost a person's folder.
     if final.is_dir() and not (final / ".singularity.d").is_dir() and any(final.iterdir()):
         raise WrongInput(f"{final} is a folder with other things in it", fix="Choose another name with -o.")
-    if plan.log.exists() and not force and not _first_line(plan.log).startswith(LOG_MARK):
+    if plan.log.exists() and not force and not _is_ctks_log(plan.log):
         raise WrongInput(f"{plan.log} exists and is not a log of ctk's", fix="Move it away, or use --force.")
     if not final.exists() or force:
         return
@@ -131,12 +131,14 @@ def _check_output(plan: BuildPlan, *, force: bool) -> None:
         )
 
 
-def _first_line(path: Path) -> str:
+def _is_ctks_log(path: Path) -> bool:
+    """Whether a log begins as ctk's do. An empty one may be replaced: a build was killed in its first instant."""
     try:
         with path.open(encoding="utf-8", errors="replace") as file:
-            return file.readline()
+            first = file.readline()
     except OSError:
-        return ""
+        return False
+    return not first or first.startswith(LOG_MARK)
 
 
 def check_room(plan: BuildPlan, work: Path) -> None:

@@ -130,7 +130,8 @@ def _print_built(plan: BuildPlan, built: Built, *, json: bool) -> None:
         )
         return
     size = f", {size_in_words(built.size)}" if built.size else ""
-    print_findings(finding for finding in built.findings if finding.severity in (Severity.ERROR, Severity.WARNING))
+    grave = (Severity.ERROR, Severity.WARNING)
+    print_findings(one for one in built.findings if one.severity in grave and one.code != built.record.verdict)
     say(
         f"Built {_short(built.output)} in {built.seconds:.0f} s{size}; the audit says {built.record.verdict}.",
         style="green",
