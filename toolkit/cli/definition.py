@@ -30,8 +30,7 @@ def definition(
 
         ctk def keras-bert > k.def && apptainer build --fakeroot k.sif k.def
     """
-    from toolkit.builds.prepare import find_lock
-    from toolkit.definitions.definition import define
+    from toolkit.builds.prepare import locked_definition
     from toolkit.pins.store import Locks
     from toolkit.recipes.catalogue import Catalogue
     from toolkit.recipes.references import resolve_base
@@ -42,8 +41,8 @@ def definition(
     catalogue = Catalogue.here()
     recipe = catalogue.recipe(name, base=resolve_base(base, catalogue.bases()) if base else None)
     site = load_site()
-    lock = find_lock(recipe, Locks.of(catalogue, work_area(site).path), other_base=base is not None)
-    made = define(recipe, lock=lock, mirror=debian_mirror(site))
+    locks = Locks.of(catalogue, work_area(site).path)
+    made = locked_definition(recipe, locks, other_base=base is not None, mirror=debian_mirror(site))
     if json:
         print_json("ctk.definition/1", {"name": made.name, "definition": made.text})
     else:

@@ -39,7 +39,7 @@ COMMANDS = (
     _Command("list", "toolkit.cli.recipes:list_recipes", "Show the recipes that can be built here.", _IMAGES),
     _Command("bases", "toolkit.cli.recipes:list_bases", "Show the framework bases to start from.", _IMAGES),
     _Command("def", "toolkit.cli.definition:definition", "Print the definition of a recipe.", _IMAGES),
-    _Command("new", "toolkit.cli.new:new", "Write a recipe, from the imports of a script if you like.", _IMAGES),
+    _Command("new", "toolkit.cli.new:new", "Write a recipe, ./defs/NAME.toml.", _IMAGES),
     _Command("add", "toolkit.cli.new:add", "Add Python packages to a recipe.", _IMAGES),
     _Command("remove", "toolkit.cli.new:remove", "Take Python packages out of a recipe.", _IMAGES),
     _Command("lock", "toolkit.cli.lock:lock", "Choose exact versions that leave the GPU framework alone.", _IMAGES),
@@ -51,7 +51,12 @@ COMMANDS = (
     _Command("shell", "toolkit.cli.shell:shell", "Open a shell in a sandbox, writable, or in an image.", _IMAGES),
     _Command("inspect", "toolkit.cli.inspect:inspect", "Show what an image says of itself.", _IMAGES),
     _Command("run", "toolkit.cli.run:run", "Run a command in an image, with the GPU where there is one.", _GPU),
-    _Command("audit", "toolkit.cli.audit:audit", "Say whether an image can use a GPU, without one.", _GPU),
+    _Command(
+        "audit",
+        "toolkit.cli.audit:audit",
+        "Say whether an image can use a GPU, without a GPU and without running it.",
+        _GPU,
+    ),
     _Command("explain", "toolkit.cli.explain:explain", "Say what a finding means and how to mend it.", _GPU),
     _Command(
         "check-gpu", "toolkit.cli.check_gpu:check_gpu", "Say whether an image sees the GPU, and if not, why.", _GPU
