@@ -31,7 +31,7 @@ def definition(
         ctk def keras-bert > k.def && apptainer build --fakeroot k.sif k.def
     """
     from toolkit.builds.prepare import find_lock
-    from toolkit.definitions.definition import define
+    from toolkit.definitions.definition import check, define
     from toolkit.pins.store import Locks
     from toolkit.recipes.catalogue import Catalogue
     from toolkit.recipes.references import resolve_base
@@ -41,6 +41,7 @@ def definition(
 
     catalogue = Catalogue.here()
     recipe = catalogue.recipe(name, base=resolve_base(base, catalogue.bases()) if base else None)
+    check(recipe)
     site = load_site()
     lock = find_lock(recipe, Locks.of(catalogue, work_area(site).path), other_base=base is not None)
     made = define(recipe, lock=lock, mirror=debian_mirror(site))

@@ -13,9 +13,9 @@ def explain(
     code: Annotated[str | None, typer.Argument(help="The code of a finding, for example missing-cuda-library.")] = None,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
-    """Say what a finding means and how to mend it; without a code, list them all.
+    """Say what a finding means and how to mend it.
 
-    The codes are those of `ctk audit`, in its JSON and after `Next:`.
+    Without a code, all are listed. The codes are those of `ctk audit`, in its JSON and after `Next:`.
 
       ctk explain duplicate-framework
     """

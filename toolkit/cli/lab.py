@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
-    help="""A practice cluster: a real Slurm of virtual nodes on this machine, without root.
+    help="""A practice cluster: a real Slurm on this machine, without root.
 
         ctk lab up                   start it
         eval "$(ctk lab env)"        from now on plain sbatch, squeue and srun use it
