@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from toolkit.builds.record import Record, read_record
 from toolkit.builds.target import Kind, Target
-from toolkit.definitions.definition import Definition, define_copy
+from toolkit.definitions.definition import Definition, check, define_copy
 from toolkit.recipes.references import base_from_reference, resolve_base
 from toolkit.support.errors import MissingOnHost, WrongInput
 from toolkit.support.files import free_space, size_in_words
@@ -68,6 +68,7 @@ def plan_build(
     source = target.text
     if target.kind is Kind.RECIPE:
         recipe = catalogue.recipe(target.text, base=resolve_base(base, catalogue.bases()) if base else None)
+        check(recipe)
         own_base = recipe.base
     elif target.kind is Kind.REFERENCE:
         own_base = base_from_reference(target.text)

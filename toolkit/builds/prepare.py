@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from toolkit.builds.plan import BuildPlan
-    from toolkit.definitions.definition import Definition
     from toolkit.pins.model import Lock
     from toolkit.pins.store import Locks
     from toolkit.recipes.model import Recipe
@@ -63,7 +62,6 @@ def prepare(
     recipe = plan.recipe
     if recipe is None:
         return plan
-    define(recipe, mirror=mirror)  # what cannot stand in a definition is refused before anything is fetched
     area.create()
     image = None
     if recipe.packages or recipe.post.strip():
@@ -87,16 +85,7 @@ def preview(plan: BuildPlan, locks: Locks, mirror: str | None) -> BuildPlan:
     if recipe is None:
         return plan
     in_cache = plan.other_base or not locks.path(recipe).is_file()
-    return replace(plan, definition=locked_definition(recipe, locks, other_base=in_cache, mirror=mirror))
-
-
-def locked_definition(recipe: Recipe, locks: Locks, *, other_base: bool, mirror: str | None) -> Definition:
-    """The definition of a recipe with its lock, found or made; nothing but the package index is asked for it.
-
-    Raises as `find_lock` does, and WrongInput for what cannot stand in a definition.
-    """
-    define(recipe, mirror=mirror)
-    return define(recipe, lock=find_lock(recipe, locks, other_base=other_base), mirror=mirror)
+    return replace(plan, definition=define(recipe, lock=find_lock(recipe, locks, other_base=in_cache), mirror=mirror))
 
 
 def _bring_base(

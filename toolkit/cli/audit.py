@@ -34,10 +34,11 @@ def audit(
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
-    """Say whether an image can use a GPU, without a GPU and without running it.
+    """Say whether an image can use a GPU, without one.
 
-    Reads the file: the frameworks in it and how they were built, the CUDA libraries that they load and whether these
-    are there, what is installed twice, which driver and which GPUs the image is for. Needs no container program.
+    The image is not run either; read from its file are the frameworks in it and how they were built, the CUDA
+    libraries that they load and whether these are there, what is installed twice, which driver and which GPUs the image
+    is for. Needs no container program.
 
     The verdict is gpu-ready (exit status 0), gpu-broken, cpu-only or no-framework (exit status 1).
 

@@ -30,7 +30,8 @@ def definition(
 
         ctk def keras-bert > k.def && apptainer build --fakeroot k.sif k.def
     """
-    from toolkit.builds.prepare import locked_definition
+    from toolkit.builds.prepare import find_lock
+    from toolkit.definitions.definition import check, define
     from toolkit.pins.store import Locks
     from toolkit.recipes.catalogue import Catalogue
     from toolkit.recipes.references import resolve_base
@@ -40,9 +41,10 @@ def definition(
 
     catalogue = Catalogue.here()
     recipe = catalogue.recipe(name, base=resolve_base(base, catalogue.bases()) if base else None)
+    check(recipe)
     site = load_site()
-    locks = Locks.of(catalogue, work_area(site).path)
-    made = locked_definition(recipe, locks, other_base=base is not None, mirror=debian_mirror(site))
+    lock = find_lock(recipe, Locks.of(catalogue, work_area(site).path), other_base=base is not None)
+    made = define(recipe, lock=lock, mirror=debian_mirror(site))
     if json:
         print_json("ctk.definition/1", {"name": made.name, "definition": made.text})
     else:

@@ -15,9 +15,7 @@ def explain(
 ) -> None:
     """Say what a finding means and how to mend it.
 
-    Without a code, list them all.
-
-    The codes are those of `ctk audit`, in its JSON and after `Next:`.
+    Without a code, all are listed. The codes are those of `ctk audit`, in its JSON and after `Next:`.
 
       ctk explain duplicate-framework
     """

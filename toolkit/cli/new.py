@@ -40,7 +40,7 @@ def new(
     force: Annotated[bool, typer.Option("--force", help="Replace a recipe of that name in ./defs.")] = False,
     json: _Json = False,
 ) -> None:
-    """Write a recipe, ./defs/NAME.toml.
+    """Write a recipe, from the imports of a script if you like.
 
     With --from the direct packages are read out of what you have: the imports of your code, or a list. The GPU
     framework chooses the base and is not listed itself; versions are not invented. What ctk does not know it says.

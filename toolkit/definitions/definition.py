@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from toolkit import __version__
@@ -45,6 +45,11 @@ def define(recipe: Recipe, *, lock: Lock | None = None, mirror: str | None = Non
         post=guarded(lock, post) if lock else post,
         environment=[(name, shell_word(value, f"{where}: environment.{name}")) for name, value in recipe.environment],
     )
+
+
+def check(recipe: Recipe) -> None:
+    """Raise WrongInput where a value of `recipe` cannot stand in a definition: before its packages are resolved."""
+    define(replace(recipe, packages=()), mirror="http://any.example/debian")
 
 
 def define_copy(base: Base) -> Definition:
