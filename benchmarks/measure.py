@@ -63,7 +63,9 @@ def _pip_install(folder: Path, *requirements: str) -> None:
     subprocess.run([*pip, *requirements], check=True)
 
 
-def interleaved(commands: Mapping[str, Sequence[str | Path]], *, rounds: int = 31) -> dict[str, Times]:
+def interleaved(
+    commands: Mapping[str, Sequence[str | Path]], *, rounds: int = 31, folder: Path | None = None
+) -> dict[str, Times]:
     """Run all commands in turn, `rounds` times, each round beginning with another one, after a round that warms up.
 
     What else the machine does then slows all of them alike. Raises CalledProcessError where a command fails.
@@ -74,7 +76,7 @@ def interleaved(commands: Mapping[str, Sequence[str | Path]], *, rounds: int = 3
         first = number % len(names)
         for name in names[first:] + names[:first]:
             started = time.perf_counter()
-            subprocess.run(commands[name], check=True, stdin=subprocess.DEVNULL, capture_output=True)
+            subprocess.run(commands[name], check=True, cwd=folder, stdin=subprocess.DEVNULL, capture_output=True)
             if number >= 0:
                 seconds[name].append(time.perf_counter() - started)
     return {name: Times(tuple(values)) for name, values in seconds.items()}

@@ -32,9 +32,10 @@ made with the same Python; output goes to a pipe. All commands of a table run in
 up. *ctk ÷ this* below 1 means that ctk is faster.
 
 The definition is the same for all: the base, the Debian package and the Python packages of the recipe `keras-bert`.
-For hpccm these are a recipe, for neurodocker options, for spython a Dockerfile that it converts. cotainr renders none
-without building. The job script asks for one GPU and four hours; simple_slurm and submitit have no help of their own
-and are used as libraries, so that a few lines of Python stand for what their users write."""
+For hpccm these are a recipe, for neurodocker options, for spython a Dockerfile that it converts; cotainr renders none
+without building. What ctk prints is more: the exact versions of the recipe's lock, which the warm-up makes, and the
+guard that installs them. The job script asks for one GPU and four hours; simple_slurm and submitit have no help of
+their own and are used as libraries, so that a few lines of Python stand for what their users write."""
 
 _HPCCM_RECIPE = """\
 Stage0 += baseimage(image={image!r})
@@ -70,8 +71,8 @@ def run() -> Section:
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
         helps = interleaved(_help_commands(ctk, peers))
-        definitions = interleaved(_definition_commands(ctk, peers, folder))
-        scripts = interleaved(_script_commands(ctk, peers, folder))
+        definitions = interleaved(_definition_commands(ctk, peers, folder), folder=folder)
+        scripts = interleaved(_script_commands(ctk, peers, folder), folder=folder)
     to_hpccm = helps["ctk --help"].median / helps["hpccm --help"].median
     to_neurodocker = definitions[f"ctk def {_RECIPE}"].median / definitions["neurodocker generate singularity …"].median
     return Section(

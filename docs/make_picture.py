@@ -1,6 +1,6 @@
 """Make docs/terminal.svg from what real commands really print: `python docs/make_picture.py IMAGE.sif`.
 
-IMAGE is any image with Python in it, such as the one that `make demo` builds.
+IMAGE is any image; the picture in the README shows one in which somebody said `pip install jax`.
 """
 
 from __future__ import annotations
@@ -22,20 +22,29 @@ from rich.console import Console
 from rich.terminal_theme import MONOKAI
 from rich.text import Text
 
-_COLUMNS = 104
+_COLUMNS = 112
 _PICTURE = Path(__file__).with_name("terminal.svg")
-_COMMANDS = ("ctk list", "ctk check-gpu demo.sif", "ctk sbatch --job-name demo --gpus 1")
+_SCRIPT = "import timm\nimport torch\nfrom sklearn.metrics import accuracy_score\n"
+_COMMANDS = (
+    "ctk new mine --from train.py",
+    "ctk audit trial.sif",
+    "ctk sbatch --job-name trial --gpus 1 --time 2:00:00",
+)
 
 
 def main(image: Path) -> None:
-    """Run the commands beside a copy of `image` called demo.sif, and draw them with their output."""
+    """Run the commands beside a script and a copy of `image` called trial.sif, and draw them with their output."""
     screen = Console(record=True, width=_COLUMNS, file=Path(os.devnull).open("w"))  # noqa: SIM115 - ends with us
     # Not in /tmp: ctk would rightly warn that compute nodes do not see it.
     with tempfile.TemporaryDirectory(dir=Path.home()) as folder:
-        shutil.copy(image, Path(folder) / "demo.sif")
+        (Path(folder) / "train.py").write_text(_SCRIPT)
+        shutil.copy(image, Path(folder) / "trial.sif")
         for command in _COMMANDS:
             screen.print(Text.assemble(("$ ", "dim"), (command, "bold")))
-            screen.print(Text.from_ansi(output_of(command, Path(folder))), soft_wrap=True)
+            # Where the temporary folder lies is of no interest to a reader.
+            output = output_of(command, Path(folder)).replace(f"{folder}/", "")
+            screen.print(Text.from_ansi(output), soft_wrap=True)
+            screen.print()
     svg = screen.export_svg(title="ctk", theme=MONOKAI, unique_id="ctk")
     # The reader's own fixed-width font will do: a page that shows the picture should fetch nothing from elsewhere.
     _PICTURE.write_text(re.sub(r"@font-face \{.*?\}\s*", "", svg, flags=re.DOTALL), encoding="utf-8")

@@ -22,10 +22,11 @@ from toolkit.support.errors import CtkError
 from toolkit.support.site import Site, load_site
 
 CHECKOUT = Path(__file__).resolve().parent.parent
-PAGES = ("README.md", "README.ja.md", "docs/manual.md", "docs/site.md", "benchmarks/README.md")
+PAGES = ("README.md", "README.ja.md", "docs/manual.md", "docs/site.md", "docs/findings.md", "benchmarks/README.md")
 
 # Every other command line in a block marked `sh` is really run, page by page, in the order of the page.
 _BUILDS = "a real build; tests/real/test_build.py does the like"
+_AUDITS = "reads a real image; the tests in tests/gpu and tests/inventory audit such"
 _CLUSTER = "wants a cluster and a built image; tests/real/test_jobs.py submits such scripts"
 ONLY_PARSED = {
     "make demo": "changes the machine; tests/real/test_machine.py and test_demo.py run its parts",
@@ -33,10 +34,16 @@ ONLY_PARSED = {
     "make bench": "takes long, and measures",
     "curl -LsSf https://astral.sh/uv/install.sh | sh": "installs a program from elsewhere; uv is here already",
     "ctk build keras-bert": "needs a registry",
+    "ctk build mine": "needs a registry",
+    "ctk def keras-bert --base my.sif": "reads a real image; tests/real/test_build.py has one",
     "ctk build keras-bert --base my.sif": _BUILDS,
     "ctk build keras-bert --compression gzip": "needs a registry",
     "ctk build demo --sandbox -o sb/": _BUILDS,
     "ctk build sb/ -o out.sif": _BUILDS,
+    "ctk audit keras-bert.sif": _AUDITS,
+    "ctk audit my.sif": _AUDITS,
+    "ctk audit my.sif --driver 535.104.05 --gpu V100": _AUDITS,
+    "ctk audit my.sif --json --allow cpu-only": _AUDITS,
     "ctk shell sb/": "waits for a person to type",
     "apptainer build --fakeroot k.sif k.def": _BUILDS,
     "podman build -t image -f Dockerfile .": "another tool, not needed by ctk",
@@ -150,13 +157,18 @@ def test_commands_within_sentences_exist_with_their_options(page: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of the checkout beside a home of its own, with the files that a reader of the pages would have."""
-    place = tmp_path_factory.mktemp("reader")
-    (place / "home").mkdir()
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("home")
+
+
+@pytest.fixture
+def place(tmp_path: Path, home: Path) -> Path:
+    """A copy of the checkout, with the files that a reader of the pages would have."""
+    place = tmp_path
+    (place / "home").symlink_to(home)
     ignored = shutil.ignore_patterns(".*", "__pycache__", "tests", "*.sif")
     shutil.copytree(CHECKOUT, place / "checkout", ignore=ignored)
-    (place / "checkout/train.py").write_text("print('trained')\n")
+    (place / "checkout/train.py").write_text("import torch\n")
     for image in ("keras-bert.sif", "trial.sif", "my.sif"):
         (place / "checkout" / image).write_bytes(b"\0" * 32 + b"SIF_MAGIC\0")  # to be named, not to be run
     return place
@@ -283,4 +295,4 @@ def test_the_picture_is_whole_and_fetches_nothing() -> None:
     ElementTree.fromstring(picture)  # noqa: S314 - our own file
     assert "url(http" not in picture
     words = picture.replace("&#160;", " ")
-    assert all(f">ctk {command}" in words for command in ("list", "check-gpu", "sbatch"))
+    assert all(f">ctk {command}" in words for command in ("new", "audit", "sbatch"))

@@ -9,12 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from toolkit.definitions.definition import define
-from toolkit.inventory.images import open_image
 from toolkit.pins.bases import content_digest, local_path
 from toolkit.pins.guard import UV_MOUNT
 from toolkit.pins.lockfile import load_lock
-from toolkit.pins.registry import fetch_digest
-from toolkit.pins.uv import open_uv
 from toolkit.support.errors import ProgramFailed, WrongInput
 from toolkit.support.processes import stream
 from toolkit.support.staging import put_in_place, staging
@@ -145,6 +142,8 @@ def _not_brought(reference: str, status: int, lines: list[str]) -> ProgramFailed
 
 def _registry_digest(recipe: Recipe, locks: Locks, *, other_base: bool) -> str | None:
     """The digest that the lock has, else the registry's; None where the registry cannot be asked."""
+    from toolkit.pins.registry import fetch_digest
+
     path = locks.path(recipe, other_base=other_base)
     if path.is_file():
         locked = load_lock(path).base
@@ -160,6 +159,8 @@ def _registry_digest(recipe: Recipe, locks: Locks, *, other_base: bool) -> str |
 
 def _has_mount_point(recipe: Recipe, image: Path | None) -> bool:
     """Whether the base has the folder that uv is bound onto: a bind onto a path that is not there ends a build."""
+    from toolkit.inventory.images import open_image
+
     if image is None:
         return recipe.base.bootstrap == "debootstrap"  # Debian's base-files has /mnt
     with open_image(image) as rootfs:
@@ -168,6 +169,8 @@ def _has_mount_point(recipe: Recipe, image: Path | None) -> bool:
 
 def _folder_with_uv(area: WorkArea) -> Path:
     """A folder with uv's program and nothing else, to be bound into the build."""
+    from toolkit.pins.uv import open_uv
+
     program = Path(open_uv(area.path).program)
     folder = area.path / "uv"
     folder.mkdir(parents=True, exist_ok=True)

@@ -12,11 +12,6 @@ from typing import TYPE_CHECKING
 
 from packaging.requirements import InvalidRequirement, Requirement
 
-from toolkit.inventory.frameworks import knowledge
-from toolkit.inventory.images import open_image
-from toolkit.inventory.read import read_inventory
-from toolkit.pins.registry import fetch_digest
-from toolkit.pins.target import Target, read_target, recorded_target
 from toolkit.support.errors import MissingOnHost, ProgramFailed, WrongInput
 from toolkit.support.files import write_atomically
 
@@ -24,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from toolkit.inventory.rootfs import Rootfs
+    from toolkit.pins.target import Target
     from toolkit.recipes.model import Base
 
 LOCAL = ("localimage", "docker-archive", "oci")
@@ -48,6 +44,9 @@ def gather_facts(base: Base, cache: Path, *, image: Path | None = None, digest: 
     `digest` is one that an earlier lock knows: then the registry is not asked. Raises WrongInput for a base without
     Python, MissingOnHost where neither the image is here nor `bases.toml` says which Python it has.
     """
+    from toolkit.pins.registry import fetch_digest
+    from toolkit.pins.target import recorded_target
+
     if image is None and base.bootstrap == "localimage":
         image = Path(base.reference)
     target = read_image(image) if image is not None else recorded_target(base)
@@ -80,6 +79,11 @@ def local_path(base: Base) -> Path:
 
 def read_image(image: Path) -> Target | None:
     """The Python of an image on this machine; None where it has none. Raises WrongInput where it cannot be read."""
+    from toolkit.inventory.frameworks import knowledge
+    from toolkit.inventory.images import open_image
+    from toolkit.inventory.read import read_inventory
+    from toolkit.pins.target import read_target
+
     known = knowledge()
     with open_image(image) as rootfs:
         inventory = read_inventory(rootfs)

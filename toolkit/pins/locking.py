@@ -10,12 +10,8 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from toolkit.inventory.frameworks import knowledge, matches
-from toolkit.pins.clash import explain_clash
-from toolkit.pins.explain import find_held
 from toolkit.pins.model import Lock, LockedBase
 from toolkit.pins.protected import protect, violations
-from toolkit.pins.resolve import Clash, Wish, resolve
-from toolkit.pins.sources import lock_builds
 from toolkit.support.errors import AnswerIsNo, WrongInput
 
 if TYPE_CHECKING:
@@ -46,6 +42,11 @@ def make_lock(
     `bases` are searched for one that would fit where the packages do not.
     Raises AnswerIsNo where the packages cannot be had over the base, and says why.
     """
+    from toolkit.pins.clash import explain_clash
+    from toolkit.pins.explain import find_held
+    from toolkit.pins.resolve import Clash, Wish, resolve
+    from toolkit.pins.sources import lock_builds
+
     packages = check_requirements(recipe)
     target = facts.target
     protected = protect(target, knowledge())

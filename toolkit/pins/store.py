@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING
 from toolkit.pins.bases import LOCAL, content_digest, gather_facts, local_path
 from toolkit.pins.lockfile import load_lock, write_lock
 from toolkit.pins.locking import contradictions, input_hash, is_current, make_lock, stale
-from toolkit.pins.registry import fetch_digest
-from toolkit.pins.uv import open_uv
 from toolkit.support.errors import AnswerIsNo, CtkError
 
 if TYPE_CHECKING:
@@ -84,6 +82,8 @@ class Locks:
 
         The registry is asked for the base's digest only where `earlier` does not know it, or with an upgrade of all.
         """
+        from toolkit.pins.uv import open_uv
+
         same = earlier is not None and upgrade is not None and earlier.base.reference == recipe.base.reference
         known = earlier.base.digest if earlier is not None and same else None
         facts = gather_facts(recipe.base, self.cache, image=image, digest=known)
@@ -117,6 +117,8 @@ def locked_base(recipe: Recipe, lock: Lock) -> Base:
 
 def moved_tag(recipe: Recipe, lock: Lock) -> str | None:
     """What the registry says of a locked tag now: a sentence where it is not the locked image any more."""
+    from toolkit.pins.registry import fetch_digest
+
     if lock.base.bootstrap != "docker" or lock.base.digest is None or recipe.base.digest is not None:
         return None
     try:
