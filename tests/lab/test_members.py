@@ -15,7 +15,7 @@ import psutil
 import pytest
 
 from toolkit.lab import keeper
-from toolkit.lab.members import DAEMON_VARIABLE, FOLDER_VARIABLE, KEEPER, Member, Role, end, end_all, find_members
+from toolkit.lab.members import DAEMON_VARIABLE, FOLDER_VARIABLE, KEEPER, Role, find_members, kill, kill_all
 from toolkit.lab.place import Place
 
 if TYPE_CHECKING:
@@ -72,21 +72,9 @@ def test_a_child_that_cleared_its_environment_belongs_too(place: Place, started:
     assert parent.stdout is not None
     child = int(parent.stdout.readline())
     assert found(place) == {parent.pid: (Role.JOB, "n1"), child: (Role.JOB, "n1")}
-    end(find_members(place), grace=0)
+    kill(find_members(place))
     assert found(place) == {}
     assert not Path(f"/proc/{child}").exists()
-
-
-def test_a_process_that_will_not_end_is_made_to(place: Place, started: Started) -> None:
-    script = "trap '' TERM; echo ready; while :; do sleep 0.1; done"
-    stubborn = subprocess.Popen(["sh", "-c", script], stdout=subprocess.PIPE)
-    started.append(stubborn)
-    assert stubborn.stdout is not None
-    stubborn.stdout.readline()
-    begun = time.monotonic()
-    end([Member(psutil.Process(stubborn.pid), Role.DAEMON, "n1")], grace=0.5)
-    assert 0.4 < time.monotonic() - begun < 5
-    assert not psutil.pid_exists(stubborn.pid)
 
 
 def test_an_orphan_that_cleared_its_environment_is_its_keeper_s(place: Place, tmp_path: Path, started: Started) -> None:
@@ -110,7 +98,7 @@ def test_an_orphan_that_cleared_its_environment_is_its_keeper_s(place: Place, tm
     own.stdin.close()
     psutil.Process(daemon).kill()
     assert orphan.is_running(), "the keeper stays while there is somebody to keep"
-    end_all(place)
+    kill_all(place)
     assert found(place) == {}
     assert own.wait(5) == 0
     assert not orphan.is_running()

@@ -14,7 +14,7 @@ from toolkit.lab import registry
 from toolkit.lab.configuration import Host, bashrc, gres_conf, slurm_conf, task_prolog
 from toolkit.lab.daemons import PortTaken, keeper, wait_until
 from toolkit.lab.foreign import foreign_cluster
-from toolkit.lab.members import Role, end_all, find_members
+from toolkit.lab.members import Role, find_members, kill_all
 from toolkit.lab.modules import module_definition, write_modulefiles
 from toolkit.lab.observe import nodes
 from toolkit.lab.place import create_place
@@ -181,9 +181,11 @@ def _start_daemons(lab: Lab, programs: Programs, on_step: Callable[[str], None])
 def down(lab: Lab, *, on_step: Callable[[str], None] = lambda _: None) -> None:
     """End a lab: its jobs, its daemons, its files. A lab that has crashed, or is half gone, is cleaned away too.
 
-    Raises WrongInput where the lab is on another host.
+    Raises WrongInput where the lab is on another host, or has been ended by somebody else meanwhile.
     """
     with registry.lock(lab.name):
+        if registry.load(lab.name) != lab:
+            raise WrongInput(f"the lab {lab.name!r} has been ended meanwhile", code="no-such-lab")
         how = condition(lab)
         if how is Condition.ELSEWHERE:
             raise WrongInput(
@@ -208,7 +210,7 @@ def _cancel_jobs(lab: Lab) -> None:
 
 def _remove(lab: Lab) -> None:
     """End every process of the lab, however it came to be, and remove its files."""
-    end_all(lab.place)
+    kill_all(lab.place)
     try:
         shutil.rmtree(lab.place.folder)
     except FileNotFoundError:

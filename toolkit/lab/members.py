@@ -69,7 +69,8 @@ def find_members(place: Place) -> list[Member]:
         parent = parents.pop()
         for child in children.get(parent.process.pid, ()):
             if child.pid not in found:
-                found[child.pid] = Member(child, Role.JOB, "" if parent.role is Role.KEEPER else parent.part)
+                orphan = parent.role is Role.KEEPER
+                found[child.pid] = Member(child, Role.JOB, "") if orphan else Member(child, parent.role, parent.part)
                 parents.append(found[child.pid])
     return list(found.values())
 
@@ -87,28 +88,22 @@ def _recognise(process: psutil.Process, place: Place) -> Member | None:
     return None
 
 
-def end(members: Iterable[Member], *, grace: float) -> None:
-    """Ask processes to end, and after `grace` seconds make them; return when none is left.
+def kill(members: Iterable[Member]) -> None:
+    """End processes at once; return when they are gone, or after five seconds.
 
-    psutil compares the start time before each signal: a number that was given to another process is left alone.
+    psutil compares the start time before the signal: a number that was given to another process is left alone.
     """
     import psutil
 
-    beyond_reach = (psutil.NoSuchProcess, psutil.AccessDenied)
     processes = [member.process for member in members]
-    if grace > 0:
-        for process in processes:
-            with contextlib.suppress(*beyond_reach):
-                process.terminate()
-        _, processes = psutil.wait_procs(processes, timeout=grace)
     for process in processes:
-        with contextlib.suppress(*beyond_reach):
+        with contextlib.suppress(psutil.NoSuchProcess, psutil.AccessDenied):
             process.kill()
     psutil.wait_procs(processes, timeout=5)
 
 
-def end_all(place: Place) -> None:
-    """End every process of a lab, however it came to be: the daemons in an orderly way, then all that is left.
+def kill_all(place: Place) -> None:
+    """End every process of a lab, however it came to be. Its daemons have nothing to save: their files go next.
 
     A keeper ends by itself with its last child, and not before: when the keepers are gone, nobody is left. Raises
     ProgramFailed where a process does not end: one that waits for a dead disk, or has become another user's.
@@ -116,11 +111,10 @@ def end_all(place: Place) -> None:
     import psutil
 
     deadline = time.monotonic() + _PATIENCE
-    end([member for member in find_members(place) if member.role is Role.DAEMON], grace=5)
     while members := find_members(place):
         others = [member for member in members if member.role is not Role.KEEPER]
         if others:
-            end(others, grace=0)
+            kill(others)
         else:
             psutil.wait_procs([member.process for member in members], timeout=0.5)
         if time.monotonic() > deadline:

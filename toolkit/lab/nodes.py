@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from toolkit.lab.daemons import keeper, wait_until
-from toolkit.lab.members import Role, end, find_members
+from toolkit.lab.members import Role, find_members, kill
 from toolkit.lab.observe import nodes
 from toolkit.lab.requirements import find_programs
 from toolkit.support.errors import WrongInput
@@ -29,7 +29,7 @@ def kill_node(lab: Lab, node: str) -> None:
     if not any(member.role is Role.DAEMON for member in victims):
         raise WrongInput(f"the node {node} is dead already", fix=f"ctk lab restore-node {node}", code="node-is-dead")
     while victims:
-        end(victims, grace=0)
+        kill(victims)
         victims = [member for member in find_members(lab.place) if member.part == node]
 
 
