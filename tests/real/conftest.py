@@ -5,6 +5,7 @@ Nothing here skips: a program that is missing makes the test fail, and `make tes
 
 from __future__ import annotations
 
+import json
 import os
 import pwd
 import shutil
@@ -171,7 +172,7 @@ def base_image(ground: Path, me: Person) -> Path:
 
 @dataclass(frozen=True)
 class PracticeCluster:
-    """A real Slurm of two nodes that belongs to `person`, and the variables by which plain sbatch finds it."""
+    """A real Slurm of four nodes, two GPUs each, that belongs to `person`; by `environment` plain sbatch finds it."""
 
     person: Person
     environment: dict[str, str]
@@ -181,15 +182,10 @@ class PracticeCluster:
 def lab(ordinary_user: Person, ground: Path) -> Iterator[PracticeCluster]:
     """A practice cluster, up for the whole session; down at the end, whatever happened."""
     name = f"tests-{os.getpid()}"
-    ordinary_user.ctk("lab", "up", "--name", name, "--nodes", "2", cwd=ground)
+    ordinary_user.ctk("lab", "up", "--name", name, "--nodes", "4", "--gpus-per-node", "2", cwd=ground)
     try:
-        settings = ordinary_user.ctk("lab", "env", "--name", name, cwd=ground).stdout
-        shown = ordinary_user.run("sh", "-c", f"{settings}\nenv -0", cwd=ground).stdout
-        after = dict(line.split("=", 1) for line in shown.split("\0") if line)
-        set_by_the_shell = {"PWD", "OLDPWD", "SHLVL", "_"}
-        before = ordinary_user.environment
-        changed = {key for key in after if before.get(key) != after[key]} - set_by_the_shell
-        yield PracticeCluster(ordinary_user, {key: after[key] for key in changed})
+        shown = ordinary_user.ctk("lab", "env", "--name", name, "--json", cwd=ground).stdout
+        yield PracticeCluster(ordinary_user, json.loads(shown)["environment"])
     finally:
         ordinary_user.ctk("lab", "down", "--name", name, cwd=ground)
 

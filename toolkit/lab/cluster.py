@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 from toolkit.lab import registry
 from toolkit.lab.configuration import Host, bashrc, gres_conf, slurm_conf, task_prolog
-from toolkit.lab.daemons import PortTaken, start_munged, start_slurmctld, start_slurmd, wait_until
+from toolkit.lab.daemons import PortTaken, keeper, wait_until
 from toolkit.lab.foreign import foreign_cluster
-from toolkit.lab.members import end, find_members
+from toolkit.lab.members import Role, find_members, kill_all
 from toolkit.lab.modules import module_definition, write_modulefiles
 from toolkit.lab.observe import nodes
 from toolkit.lab.place import create_place
@@ -50,7 +50,7 @@ def condition(lab: Lab) -> Condition:
     """See how a lab is."""
     if lab.host != socket.gethostname():
         return Condition.ELSEWHERE
-    alive = {member.part for member in find_members(lab.place) if member.is_daemon}
+    alive = {member.part for member in find_members(lab.place) if member.role is Role.DAEMON}
     return Condition.UP if {"munged", "slurmctld"} <= alive else Condition.CRASHED
 
 
@@ -137,7 +137,7 @@ def _write_files(lab: Lab) -> None:
         for node in plan.node_names:
             place.spool(node).mkdir(parents=True)
             place.temporary(node).mkdir(parents=True)
-        for number in range(plan.gpus_per_node):
+        for number in range(0 if plan.real_gpus else plan.gpus_per_node):
             # slurmd accepts nothing but a device, and opens none: /dev/null stands for every GPU.
             (place.stand_ins / f"gpu{number}").symlink_to("/dev/null")
     except OSError as error:
@@ -161,28 +161,31 @@ def _user() -> str:
 
 def _start_daemons(lab: Lab, programs: Programs, on_step: Callable[[str], None]) -> None:
     place = lab.place
-    on_step("starting MUNGE")
-    munged = start_munged(place, programs)
-    wait_until(place.munge_socket.is_socket, [munged], place, seconds=_SECONDS_TO_START)
-    on_step("starting the controller")
-    controller = start_slurmctld(place, programs)
-    wait_until(lambda: nodes(lab) != (), [controller, munged], place, seconds=_SECONDS_TO_START)
-    on_step(f"starting {count(lab.plan.nodes, 'node')}")
-    daemons = [start_slurmd(node, place, programs) for node in lab.plan.node_names]
-    wait_until(
-        lambda: [node.state for node in nodes(lab)] == ["idle"] * lab.plan.nodes,
-        [*daemons, controller, munged],
-        place,
-        seconds=_SECONDS_TO_START + _SECONDS_PER_NODE * lab.plan.nodes,
-    )
+    with keeper(place, programs) as new:
+        on_step("starting MUNGE")
+        munged = new.start_munged()
+        wait_until(place.munge_socket.is_socket, [munged], place, seconds=_SECONDS_TO_START)
+        on_step("starting the controller")
+        controller = new.start_slurmctld()
+        wait_until(lambda: nodes(lab) != (), [controller, munged], place, seconds=_SECONDS_TO_START)
+        on_step(f"starting {count(lab.plan.nodes, 'node')}")
+        daemons = [new.start_slurmd(node) for node in lab.plan.node_names]
+        wait_until(
+            lambda: [node.state for node in nodes(lab)] == ["idle"] * lab.plan.nodes,
+            [*daemons, controller, munged],
+            place,
+            seconds=_SECONDS_TO_START + _SECONDS_PER_NODE * lab.plan.nodes,
+        )
 
 
 def down(lab: Lab, *, on_step: Callable[[str], None] = lambda _: None) -> None:
     """End a lab: its jobs, its daemons, its files. A lab that has crashed, or is half gone, is cleaned away too.
 
-    Raises WrongInput where the lab is on another host.
+    Raises WrongInput where the lab is on another host, or has been ended by somebody else meanwhile.
     """
     with registry.lock(lab.name):
+        if registry.load(lab.name) != lab:
+            raise WrongInput(f"the lab {lab.name!r} has been ended meanwhile", code="no-such-lab")
         how = condition(lab)
         if how is Condition.ELSEWHERE:
             raise WrongInput(
@@ -201,16 +204,13 @@ def _cancel_jobs(lab: Lab) -> None:
 
     with contextlib.suppress(ProgramFailed):  # a controller that does not answer is ended all the same
         run(["scancel", "--me"], env=lab.environment(), timeout=10)
-    jobs = [member.process for member in find_members(lab.place) if not member.is_daemon]
+    jobs = [member.process for member in find_members(lab.place) if member.role is Role.JOB]
     psutil.wait_procs(jobs, timeout=_SECONDS_TO_END)
 
 
 def _remove(lab: Lab) -> None:
     """End every process of the lab, however it came to be, and remove its files."""
-    members = find_members(lab.place)
-    end([member for member in members if member.is_daemon], grace=5)
-    while members := find_members(lab.place):
-        end(members, grace=0)
+    kill_all(lab.place)
     try:
         shutil.rmtree(lab.place.folder)
     except FileNotFoundError:

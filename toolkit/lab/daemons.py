@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 import os
+import sys
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, cast
 
-from toolkit.lab.members import DAEMON_VARIABLE, FOLDER_VARIABLE
+from toolkit.lab.members import DAEMON_VARIABLE, FOLDER_VARIABLE, KEEPER
 from toolkit.lab.requirements import search_path
 from toolkit.support.errors import ProgramFailed
-from toolkit.support.processes import launch
+from toolkit.support.processes import launch, trace
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-    from pathlib import Path
-    from subprocess import Popen
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    import psutil
 
     from toolkit.lab.place import Place
     from toolkit.lab.requirements import Programs
@@ -32,36 +36,69 @@ class Daemon:
     """A daemon that was started: munged, slurmctld, or the slurmd of the node that `part` names."""
 
     part: str
-    process: Popen[bytes]
+    process: psutil.Process
 
 
-def start_munged(place: Place, programs: Programs) -> Daemon:
-    """munged, with a key, a socket and all else of its own."""
-    argv = [
-        programs.munged,
-        "--foreground",
-        "--force",  # it would rather see its socket in a folder that everybody may enter
-        f"--key-file={place.munge_key}",
-        f"--socket={place.munge_socket}",
-        f"--pid-file={place.folder / 'munged.pid'}",
-        f"--log-file={place.log('munged')}",
-        f"--seed-file={place.folder / 'munge.seed'}",
-    ]
-    return _start("munged", argv, place, place.folder)
+@dataclass(frozen=True, slots=True)
+class Keeper:
+    """Starts daemons, as their parent. See `toolkit.lab.keeper`."""
+
+    place: Place
+    programs: Programs
+    orders: IO[str]
+    answers: IO[str]
+
+    def start_munged(self) -> Daemon:
+        """munged, with a key, a socket and all else of its own."""
+        place = self.place
+        argv = [
+            self.programs.munged,
+            "--foreground",
+            "--force",  # it would rather see its socket in a folder that everybody may enter
+            f"--key-file={place.munge_key}",
+            f"--socket={place.munge_socket}",
+            f"--pid-file={place.folder / 'munged.pid'}",
+            f"--log-file={place.log('munged')}",
+            f"--seed-file={place.folder / 'munge.seed'}",
+        ]
+        return self._start("munged", argv, place.folder)
+
+    def start_slurmctld(self) -> Daemon:
+        """The controller. With -c it does not look for the state of an earlier one: there was none."""
+        argv = [self.programs.slurmctld, "-D", "-c", "-f", str(self.place.slurm_conf)]
+        return self._start("slurmctld", argv, self.place.folder)
+
+    def start_slurmd(self, node: str) -> Daemon:
+        """The daemon of one node. It stands in the node's spool folder, where `find_members` looks for its steps."""
+        argv = [self.programs.slurmd, "-D", "-N", node, "-f", str(self.place.slurm_conf)]
+        return self._start(node, argv, self.place.spool(node))
+
+    def _start(self, part: str, argv: Sequence[str], cwd: Path) -> Daemon:
+        import psutil
+
+        trace(argv)
+        environment = _environment(part, self.place)
+        order = {"argv": argv, "env": environment, "cwd": str(cwd), "output": str(self.place.output(part))}
+        number = ""
+        with contextlib.suppress(BrokenPipeError):
+            self.orders.write(json.dumps(order) + "\n")
+            self.orders.flush()
+            number = self.answers.readline()
+        if not number:
+            raise _failure(f"{part} cannot be started", KEEPER, self.place)
+        return Daemon(part, psutil.Process(int(number)))
 
 
-def start_slurmctld(place: Place, programs: Programs) -> Daemon:
-    """The controller. With -c it does not look for the state of an earlier one: there was none."""
-    return _start("slurmctld", [programs.slurmctld, "-D", "-c", "-f", str(place.slurm_conf)], place, place.folder)
+@contextlib.contextmanager
+def keeper(place: Place, programs: Programs) -> Iterator[Keeper]:
+    """A new keeper, which takes orders while the block runs. It and its daemons outlive the block, and this process."""
+    argv = [sys.executable, "-I", "-S", str(Path(__file__).with_name("keeper.py"))]
+    process = launch(argv, env=_environment(KEEPER, place), cwd=place.folder, errors=place.output(KEEPER))
+    with cast("IO[str]", process.stdin) as orders, cast("IO[str]", process.stdout) as answers:
+        yield Keeper(place, programs, orders, answers)
 
 
-def start_slurmd(node: str, place: Place, programs: Programs) -> Daemon:
-    """The daemon of one node. It stands in the node's spool folder, where `find_members` looks for its steps."""
-    argv = [programs.slurmd, "-D", "-N", node, "-f", str(place.slurm_conf)]
-    return _start(node, argv, place, place.spool(node))
-
-
-def _start(part: str, argv: Sequence[str], place: Place, cwd: Path) -> Daemon:
+def _environment(part: str, place: Place) -> dict[str, str]:
     # A lab may be started from a job of another one, or of the site's Slurm: nothing of that may reach its daemons.
     inherited = {name: value for name, value in os.environ.items() if not name.startswith(("SLURM", "CTK_LAB_"))}
     own = {
@@ -70,7 +107,7 @@ def _start(part: str, argv: Sequence[str], place: Place, cwd: Path) -> Daemon:
         FOLDER_VARIABLE: str(place.folder),
         DAEMON_VARIABLE: part,
     }
-    return Daemon(part, launch(argv, env={**inherited, **own}, cwd=cwd, output=place.output(part)))
+    return {**inherited, **own}
 
 
 def wait_until(ready: Callable[[], bool], daemons: Iterable[Daemon], place: Place, *, seconds: float) -> None:
@@ -79,35 +116,29 @@ def wait_until(ready: Callable[[], bool], daemons: Iterable[Daemon], place: Plac
     deadline = time.monotonic() + seconds
     while not ready():
         for daemon in daemons:
-            if daemon.process.poll() is not None:
-                raise _ended(daemon, place)
+            if _has_ended(daemon):
+                raise _failure(f"{daemon.part} has ended", daemon.part, place)
         if time.monotonic() > deadline:
-            part = daemons[0].part
-            raise ProgramFailed(
-                f"the lab did not come up: {part} is not ready after {seconds:.0f} s",
-                last_lines=_last_lines(part, place),
-                log=place.log(part),
-            )
+            raise _failure(f"{daemons[0].part} is not ready after {seconds:.0f} s", daemons[0].part, place)
         time.sleep(0.05)
 
 
-def _ended(daemon: Daemon, place: Place) -> ProgramFailed:
-    lines = _last_lines(daemon.part, place)
+def _has_ended(daemon: Daemon) -> bool:
+    import psutil
+
+    try:
+        return daemon.process.status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return True
+
+
+def _failure(what: str, part: str, place: Place) -> ProgramFailed:
+    log = next((path for path in (place.log(part), place.output(part)) if _text(path)), place.output(part))
+    lines = tuple(_text(log).splitlines()[-12:])
     if any("Address already in use" in line for line in lines):
-        return PortTaken(
-            f"the lab did not come up: another program took a port of {daemon.part} at that very moment",
-            last_lines=lines,
-            log=place.log(daemon.part),
-        )
-    return ProgramFailed(
-        f"the lab did not come up: {daemon.part} ended with status {daemon.process.returncode}",
-        last_lines=lines,
-        log=place.log(daemon.part),
-    )
+        return PortTaken(f"another program took a port of {part} at that very moment", last_lines=lines, log=log)
+    return ProgramFailed(f"the lab did not come up: {what}", last_lines=lines, log=log)
 
 
-def _last_lines(part: str, place: Place) -> tuple[str, ...]:
-    for path in (place.log(part), place.output(part)):
-        if path.is_file() and (text := path.read_text(errors="replace").strip()):
-            return tuple(text.splitlines()[-12:])
-    return ()
+def _text(path: Path) -> str:
+    return path.read_text(errors="replace").strip() if path.is_file() else ""

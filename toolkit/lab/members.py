@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
+import time
 from dataclasses import dataclass
+from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from toolkit.support.errors import ProgramFailed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -17,22 +22,34 @@ if TYPE_CHECKING:
 FOLDER_VARIABLE = "CTK_LAB_FOLDER"
 DAEMON_VARIABLE = "CTK_LAB_DAEMON"
 
+KEEPER = "keeper"
+
+_PATIENCE = 30.0  # seconds
+
+
+class Role(Enum):
+    """What a process is to its lab."""
+
+    KEEPER = "keeper"
+    DAEMON = "daemon"
+    JOB = "job"  # a job step, or what it has started
+
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A living process of a lab. `part` is munged, slurmctld, or the name of the node that it runs on."""
+    """A living process of a lab. `part` is munged, slurmctld, keeper, or its node; empty where nobody can tell."""
 
     process: psutil.Process
+    role: Role
     part: str
-    is_daemon: bool
 
 
 def find_members(place: Place) -> list[Member]:
     """Every living process of a lab.
 
     A daemon is known by its environment. slurmstepd overwrites its own with its title, but stands in the folder of the
-    slurmd that started it. A job's process is known by what slurmstepd put into its environment, even when it has left
-    its parents; one that has cleared its environment is known as a descendant.
+    slurmd that started it. A job's process is known by what slurmstepd put into its environment. Whatever else is
+    below them, or below a keeper, belongs too: containers and other processes that have cleared their environment.
     """
     import psutil
 
@@ -40,8 +57,10 @@ def find_members(place: Place) -> list[Member]:
     children: dict[int, list[psutil.Process]] = {}
     for process in psutil.process_iter():
         try:
+            if process.status() == psutil.STATUS_ZOMBIE:
+                continue
             children.setdefault(process.ppid(), []).append(process)
-            if process.status() != psutil.STATUS_ZOMBIE and (member := _recognise(process, place)) is not None:
+            if (member := _recognise(process, place)) is not None:
                 found[process.pid] = member
         except (psutil.NoSuchProcess, psutil.AccessDenied):
             continue  # it has just ended, or is another user's
@@ -50,7 +69,8 @@ def find_members(place: Place) -> list[Member]:
         parent = parents.pop()
         for child in children.get(parent.process.pid, ()):
             if child.pid not in found:
-                found[child.pid] = Member(child, parent.part, is_daemon=False)
+                orphan = parent.role is Role.KEEPER
+                found[child.pid] = Member(child, Role.JOB, "") if orphan else Member(child, parent.role, parent.part)
                 parents.append(found[child.pid])
     return list(found.values())
 
@@ -58,31 +78,45 @@ def find_members(place: Place) -> list[Member]:
 def _recognise(process: psutil.Process, place: Place) -> Member | None:
     if process.name() == "slurmstepd":
         folder = Path(process.cwd())
-        return Member(process, folder.name, is_daemon=False) if folder == place.spool(folder.name) else None
+        return Member(process, Role.JOB, folder.name) if folder == place.spool(folder.name) else None
     environment = process.environ()
     if environment.get(FOLDER_VARIABLE) == str(place.folder):
-        return Member(process, environment.get(DAEMON_VARIABLE, ""), is_daemon=True)
+        part = environment.get(DAEMON_VARIABLE, "")
+        return Member(process, Role.KEEPER if part == KEEPER else Role.DAEMON, part)
     if "SLURMD_NODENAME" in environment and environment.get("SLURM_CONF") == str(place.slurm_conf):
-        return Member(process, environment["SLURMD_NODENAME"], is_daemon=False)
+        return Member(process, Role.JOB, environment["SLURMD_NODENAME"])
     return None
 
 
-def end(members: Iterable[Member], *, grace: float) -> None:
-    """Ask processes to end, and after `grace` seconds make them; return when none is left.
+def kill(members: Iterable[Member]) -> None:
+    """End processes at once; return when they are gone, or after five seconds.
 
-    psutil compares the start time before each signal: a number that was given to another process is left alone.
+    psutil compares the start time before the signal: a number that was given to another process is left alone.
     """
-    import contextlib
-
     import psutil
 
     processes = [member.process for member in members]
-    if grace > 0:
-        for process in processes:
-            with contextlib.suppress(psutil.NoSuchProcess):
-                process.terminate()
-        _, processes = psutil.wait_procs(processes, timeout=grace)
     for process in processes:
-        with contextlib.suppress(psutil.NoSuchProcess):
+        with contextlib.suppress(psutil.NoSuchProcess, psutil.AccessDenied):
             process.kill()
     psutil.wait_procs(processes, timeout=5)
+
+
+def kill_all(place: Place) -> None:
+    """End every process of a lab, however it came to be. Its daemons have nothing to save: their files go next.
+
+    A keeper ends by itself with its last child, and not before: when the keepers are gone, nobody is left. Raises
+    ProgramFailed where a process does not end: one that waits for a dead disk, or has become another user's.
+    """
+    import psutil
+
+    deadline = time.monotonic() + _PATIENCE
+    while members := find_members(place):
+        others = [member for member in members if member.role is not Role.KEEPER]
+        if others:
+            kill(others)
+        else:
+            psutil.wait_procs([member.process for member in members], timeout=0.5)
+        if time.monotonic() > deadline:
+            numbers = ", ".join(str(member.process.pid) for member in members)
+            raise ProgramFailed(f"these processes of the lab do not end: {numbers}", fix=f"Look: ps -fp '{numbers}'")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from toolkit.lab.daemons import start_slurmd, wait_until
-from toolkit.lab.members import end, find_members
+from toolkit.lab.daemons import keeper, wait_until
+from toolkit.lab.members import Role, find_members, kill
 from toolkit.lab.observe import nodes
 from toolkit.lab.requirements import find_programs
 from toolkit.support.errors import WrongInput
@@ -26,10 +26,10 @@ def kill_node(lab: Lab, node: str) -> None:
     """
     _check(lab, node)
     victims = [member for member in find_members(lab.place) if member.part == node]
-    if not any(member.is_daemon for member in victims):
+    if not any(member.role is Role.DAEMON for member in victims):
         raise WrongInput(f"the node {node} is dead already", fix=f"ctk lab restore-node {node}", code="node-is-dead")
     while victims:
-        end(victims, grace=0)
+        kill(victims)
         victims = [member for member in find_members(lab.place) if member.part == node]
 
 
@@ -39,11 +39,12 @@ def restore_node(lab: Lab, node: str) -> None:
     Raises WrongInput where there is no such node, or it is alive; ProgramFailed where it does not come up.
     """
     _check(lab, node)
-    if any(member.is_daemon and member.part == node for member in find_members(lab.place)):
+    if any(member.role is Role.DAEMON and member.part == node for member in find_members(lab.place)):
         raise WrongInput(f"the node {node} is alive", fix=f"ctk lab kill-node {node}", code="node-is-alive")
     started = datetime.now().replace(microsecond=0)
-    daemon = start_slurmd(node, lab.place, find_programs())
-    wait_until(lambda: _is_back(lab, node, started), [daemon], lab.place, seconds=_SECONDS_TO_RETURN)
+    with keeper(lab.place, find_programs()) as new:
+        daemon = new.start_slurmd(node)
+        wait_until(lambda: _is_back(lab, node, started), [daemon], lab.place, seconds=_SECONDS_TO_RETURN)
 
 
 def _check(lab: Lab, node: str) -> None:

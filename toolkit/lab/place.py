@@ -12,10 +12,10 @@ from pathlib import Path
 from toolkit.support.errors import MissingOnHost
 from toolkit.support.files import size_in_words
 
-# sun_path in struct sockaddr_un holds 108 octets (unix(7)). The longest socket is the one of a job step:
-# SlurmdSpoolDir/NODE_JOBID.STEPID, with two numbers of ten digits.
+# sun_path in struct sockaddr_un holds 108 octets with the closing NUL (unix(7)). The longest socket is the one that
+# Slurm's PMIx plugin makes in SlurmdSpoolDir for a job step.
 _SOCKET_ROOM = 107
-_LONGEST_SOCKET = len("/spool/n64/n64_4294967295.4294967295")
+_LONGEST_SOCKET = len("/spool/n64/stepd.slurm.pmix.4294967295.4294967295")
 _PLAIN = re.compile(r"[A-Za-z0-9_./-]+")  # slurm.conf has no way to quote a blank or a percent sign
 _LEAST_ROOM = 64 * 1024 * 1024  # octets: logs and saved state of a day of practice
 

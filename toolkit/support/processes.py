@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 _PR_SET_PDEATHSIG = 1  # linux/prctl.h
 _GRACE_SECONDS = 10.0  # apptainer needs a moment to unmount and to remove its own temporary folders
 
-# Daemons are not waited for. Python would complain of each when its handle is dropped, so the handles are kept.
-_launched: list[subprocess.Popen[bytes]] = []
+# Nobody waits for what outlives us. Python would complain of each when its handle is dropped, so the handles are kept.
+_launched: list[subprocess.Popen[str]] = []
 
 _tracer: Callable[[str], None] | None = None
 
@@ -74,7 +74,7 @@ def run(
     `env` is added to the environment of this process. Raises MissingOnHost where there is no such program,
     and ProgramFailed where it takes longer than `timeout` seconds.
     """
-    _trace(argv, env)
+    trace(argv, env)
     try:
         done = subprocess.run(
             list(argv),
@@ -95,27 +95,29 @@ def run(
     return Completed(tuple(argv), done.returncode, done.stdout, done.stderr)
 
 
-def launch(argv: Sequence[str], *, env: Mapping[str, str], cwd: Path, output: Path) -> subprocess.Popen[bytes]:
-    """Start a daemon: a program that outlives this process, in a session of its own, printing into the file `output`.
+def launch(argv: Sequence[str], *, env: Mapping[str, str], cwd: Path, errors: Path) -> subprocess.Popen[str]:
+    """Start a program that outlives this process, in a session of its own.
 
-    `env` is its whole environment. Raises MissingOnHost where there is no such program or no room for `output`.
+    Its standard input and output are pipes to this process; its standard error goes into the file `errors`. `env` is
+    its whole environment. Raises MissingOnHost where there is no such program, or no room for `errors`.
     """
-    _trace(argv, None)
+    trace(argv)
     try:
-        with output.open("wb") as file:
-            daemon = subprocess.Popen(
+        with errors.open("wb") as file:
+            program = subprocess.Popen(
                 list(argv),
                 env=dict(env),
                 cwd=cwd,
-                stdin=subprocess.DEVNULL,
-                stdout=file,
-                stderr=subprocess.STDOUT,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=file,
+                text=True,
                 start_new_session=True,
             )
     except OSError as error:
         raise _cannot_run(argv, cwd, error) from error
-    _launched.append(daemon)
-    return daemon
+    _launched.append(program)
+    return program
 
 
 def attach(argv: Sequence[str], *, env: Mapping[str, str] | None = None, cwd: Path | None = None) -> int:
@@ -123,7 +125,7 @@ def attach(argv: Sequence[str], *, env: Mapping[str, str] | None = None, cwd: Pa
 
     Where this process is asked to end (SIGTERM, a closed terminal), the program is ended first.
     """
-    _trace(argv, env)
+    trace(argv, env)
     # The terminal sends Ctrl-C to both of us; the program decides what it means, we wait for its answer.
     previous = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
@@ -157,7 +159,7 @@ def stream(
     The program gets its own session. When this process is interrupted, the whole session is ended before the
     interruption goes on; when this process is killed outright, the kernel ends the program.
     """
-    _trace(argv, env)
+    trace(argv, env)
     try:
         child = subprocess.Popen(
             list(argv),
@@ -210,7 +212,8 @@ def _merged(env: Mapping[str, str] | None) -> dict[str, str] | None:
     return None if env is None else {**os.environ, **env}
 
 
-def _trace(argv: Sequence[str], env: Mapping[str, str] | None) -> None:
+def trace(argv: Sequence[str], env: Mapping[str, str] | None = None) -> None:
+    """Show a command line where that was asked for; for what is run by others than this module."""
     if _tracer is not None:
         _tracer(command_line(argv, env))
 

@@ -1,0 +1,104 @@
+"""A lab's processes are told from everybody else's, and only they are ended."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import psutil
+import pytest
+
+from toolkit.lab import keeper
+from toolkit.lab.members import DAEMON_VARIABLE, FOLDER_VARIABLE, KEEPER, Role, find_members, kill, kill_all
+from toolkit.lab.place import Place
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    Started = list[subprocess.Popen[bytes]]
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    return Place(tmp_path / "ctk-lab-abcdefgh")
+
+
+@pytest.fixture
+def started() -> Iterator[Started]:
+    processes: Started = []
+    yield processes
+    for process in processes:
+        process.kill()
+        process.wait()
+
+
+def start(started: Started, *argv: str, cwd: Path | None = None, **environment: str) -> int:
+    process = subprocess.Popen(argv, env={"PATH": os.defpath, **environment}, cwd=cwd)
+    started.append(process)
+    return process.pid
+
+
+def found(place: Place) -> dict[int, tuple[Role, str]]:
+    return {member.process.pid: (member.role, member.part) for member in find_members(place)}
+
+
+def test_who_belongs_to_a_lab(place: Place, tmp_path: Path, started: Started) -> None:
+    conf = str(place.slurm_conf)
+    place.spool("n2").mkdir(parents=True)
+    shutil.copy("/bin/sleep", tmp_path / "slurmstepd")
+    daemon = start(started, "sleep", "60", **{FOLDER_VARIABLE: str(place.folder), DAEMON_VARIABLE: "n1"})
+    step = start(started, str(tmp_path / "slurmstepd"), "60", cwd=place.spool("n2"))
+    job = start(started, "sleep", "60", SLURM_CONF=conf, SLURMD_NODENAME="n3", SLURM_JOB_ID="1")
+    # A person's own shell, an salloc, another lab's daemon, a job of another cluster, another lab's step.
+    start(started, "sleep", "60", SLURM_CONF=conf)
+    start(started, "sleep", "60", SLURM_CONF=conf, SLURM_JOB_ID="1")
+    start(started, "sleep", "60", **{FOLDER_VARIABLE: f"{place.folder}2", DAEMON_VARIABLE: "n1"})
+    start(started, "sleep", "60", SLURM_CONF="/etc/slurm/slurm.conf", SLURMD_NODENAME="n3")
+    start(started, str(tmp_path / "slurmstepd"), "60", cwd=tmp_path)
+    assert found(place) == {daemon: (Role.DAEMON, "n1"), step: (Role.JOB, "n2"), job: (Role.JOB, "n3")}
+
+
+def test_a_child_that_cleared_its_environment_belongs_too(place: Place, started: Started) -> None:
+    script = "env -i sleep 60 & echo $!; wait"
+    environment = {"SLURM_CONF": str(place.slurm_conf), "SLURMD_NODENAME": "n1", "PATH": os.defpath}
+    parent = subprocess.Popen(["sh", "-c", script], env=environment, stdout=subprocess.PIPE)
+    started.append(parent)
+    assert parent.stdout is not None
+    child = int(parent.stdout.readline())
+    assert found(place) == {parent.pid: (Role.JOB, "n1"), child: (Role.JOB, "n1")}
+    kill(find_members(place))
+    assert found(place) == {}
+    assert not Path(f"/proc/{child}").exists()
+
+
+def test_an_orphan_that_cleared_its_environment_is_its_keeper_s(place: Place, tmp_path: Path, started: Started) -> None:
+    """Its parent is gone and its environment is empty: nothing but the keeper tells whose it is."""
+    argv = [sys.executable, "-I", "-S", keeper.__file__]
+    environment = {FOLDER_VARIABLE: str(place.folder), DAEMON_VARIABLE: KEEPER}
+    own = subprocess.Popen(argv, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    started.append(own)
+    assert own.stdin is not None
+    assert own.stdout is not None
+    script = f"(env -i setsid sleep 60 & echo $! > {tmp_path}/orphan); sleep 60"
+    order = {"argv": ["sh", "-c", script], "env": {"PATH": os.defpath}, "cwd": "/", "output": f"{tmp_path}/output"}
+    own.stdin.write(json.dumps(order).encode() + b"\n")
+    own.stdin.flush()
+    daemon = int(own.stdout.readline())
+    while not (number := (tmp_path / "orphan").read_text() if (tmp_path / "orphan").exists() else ""):
+        time.sleep(0.02)
+    orphan = psutil.Process(int(number))
+    assert orphan.ppid() == own.pid
+    assert found(place)[orphan.pid] == (Role.JOB, "")
+    own.stdin.close()
+    psutil.Process(daemon).kill()
+    assert orphan.is_running(), "the keeper stays while there is somebody to keep"
+    kill_all(place)
+    assert found(place) == {}
+    assert own.wait(5) == 0
+    assert not orphan.is_running()

@@ -1,0 +1,89 @@
+"""The register of labs: what is written is read back, what is damaged is refused, and none is guessed among several."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from toolkit.lab import registry
+from toolkit.lab.place import Place
+from toolkit.lab.plan import LabPlan
+from toolkit.lab.registry import Lab
+from toolkit.support.errors import MissingOnHost, WrongInput
+
+
+@pytest.fixture
+def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    return tmp_path / "ctk" / "labs"
+
+
+def lab(name: str) -> Lab:
+    return Lab(LabPlan(name=name, real_gpus=("/dev/nvidia0",)), Place(Path(f"/tmp/ctk-{name}-abcdefgh")), "host", 2)
+
+
+def saved(*names: str) -> None:
+    for name in names:
+        with registry.lock(name):
+            registry.save(lab(name))
+
+
+def test_a_lab_is_read_back_and_forgotten_without_a_trace(state: Path) -> None:
+    saved("one")
+    assert registry.load("one") == lab("one")
+    with registry.lock("one"):
+        registry.forget("one")
+    assert registry.load("one") is None
+    assert list(state.iterdir()) == []
+
+
+def test_without_a_name_the_only_lab_is_meant(state: Path) -> None:
+    with pytest.raises(WrongInput, match=r"there is no lab$"):
+        registry.find(None)
+    saved("one")
+    assert registry.find(None) == lab("one")
+    saved("two")
+    with pytest.raises(WrongInput, match=r"There are: one, two\.") as caught:
+        registry.find(None)
+    assert caught.value.fix == "Name one: --name one"
+    assert registry.find("two") == lab("two")
+    with pytest.raises(WrongInput, match='Did you mean "two"'):
+        registry.find("twoo")
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"plan": {}}', '{"plan": {"nodes": 0, "real_gpus": []}}', "\x80"])
+def test_a_damaged_record_is_refused(state: Path, text: str) -> None:
+    saved("one")
+    (state / "one.json").write_bytes(text.encode("latin-1"))
+    with pytest.raises(WrongInput):
+        registry.load("one")
+
+
+@pytest.mark.parametrize("folder", ["/", "/home/ada", "/tmp/ctk-two-abcdefgh", "/tmp/ctk-one-x/.."])
+def test_no_other_folder_is_taken_for_a_lab_s(state: Path, folder: str) -> None:
+    """`down` removes the folder that the record names."""
+    saved("one")
+    content = json.loads((state / "one.json").read_text())
+    (state / "one.json").write_text(json.dumps({**content, "folder": folder}))
+    with pytest.raises(WrongInput, match="is no folder of a lab"):
+        registry.load("one")
+
+
+def test_a_state_folder_that_cannot_be_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "file"))
+    with pytest.raises(MissingOnHost, match="cannot write"), registry.lock("one"):
+        pytest.fail("not reached")
+
+
+def test_the_lab_s_modules_come_first_and_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    place = Place(tmp_path / "ctk-one-abcdefgh")
+    one = Lab(LabPlan(name="one"), place, "host", 2)
+    monkeypatch.setenv("MODULEPATH", "/opt/modules")
+    assert one.environment() == {"SLURM_CONF": str(place.slurm_conf)}
+    place.modulefiles.mkdir(parents=True)
+    assert one.environment()["MODULEPATH"] == f"{place.modulefiles}:/opt/modules"
+    monkeypatch.setenv("MODULEPATH", one.environment()["MODULEPATH"])
+    assert one.environment()["MODULEPATH"] == f"{place.modulefiles}:/opt/modules"

@@ -1,0 +1,43 @@
+"""What is said of a lab at one moment."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from toolkit.lab.cluster import Condition
+from toolkit.lab.observe import Node
+from toolkit.lab.place import Place
+from toolkit.lab.plan import LabPlan
+from toolkit.lab.registry import Lab
+from toolkit.lab.status import Status, judge, log_file
+from toolkit.support.errors import WrongInput
+
+LAB = Lab(LabPlan(), Place(Path("/tmp/ctk-lab-abcdefgh")), "host", 20100)
+
+
+def node(name: str, state: str) -> Node:
+    return Node(name, state, 4, 0, 2, 0, "", None)
+
+
+def codes(condition: Condition, *nodes: Node, pmix: bool = True) -> list[str]:
+    return [finding.code for finding in judge(Status(LAB, condition, nodes, (), (), pmix))]
+
+
+def test_all_is_well() -> None:
+    assert codes(Condition.UP, node("n1", "idle"), node("n2", "mixed"), node("n3", "allocated+completing")) == []
+
+
+def test_what_is_not() -> None:
+    assert codes(Condition.CRASHED) == ["lab-crashed"]
+    assert codes(Condition.ELSEWHERE) == ["lab-elsewhere"]
+    down = [node("n1", "down+not_responding"), node("n2", "mixed+not_responding"), node("n3", "idle")]
+    assert codes(Condition.UP, *down, pmix=False) == ["node-down", "node-down", "no-pmix"]
+
+
+def test_only_a_lab_s_own_daemons_have_logs() -> None:
+    assert log_file(LAB, "n4").parent == LAB.place.logs
+    for part in ("n5", "slurmctl", "../../etc/passwd"):
+        with pytest.raises(WrongInput, match="has no daemon"):
+            log_file(LAB, part)
