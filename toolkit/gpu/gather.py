@@ -31,6 +31,7 @@ _READERS: dict[str, Callable[[Installed], Build]] = {
 _LIBRARY = re.compile(
     r"^lib(cudart|cublas|cudnn|cufft|curand|cusolver|cusparse|nccl|nvinfer|nvrtc|cupti|cutensor)\.so\.(\d[\d.]*)$"
 )
+_MOST_HASHED = 32
 # Each library's wheel, whose version says more than the file's name; "*" is the CUDA major, or nothing from 13 on.
 _WHEELS = {
     "cudart": "nvidia-cuda-runtime", "cublas": "nvidia-cublas", "cudnn": "nvidia-cudnn", "cufft": "nvidia-cufft",
@@ -102,23 +103,35 @@ def _load(rootfs: Rootfs, loader: Loader, want: Want, more: tuple[str, ...], hid
 
 
 def _winner(rootfs: Rootfs, framework: Framework, variants: list[Distribution]) -> tuple[Distribution, bool]:
-    """The distribution that an import gets: of the first folder, and there the one whose RECORD fits the file."""
+    """The distribution that an import gets, and whether hashes say so.
+
+    It is one of the first folder on the path. Where several lie there, each wrote over files of the others: the one
+    whose `__init__.py` is there wins, and where that is the same in all, the one whose other files are.
+    """
     first = [one for one in variants if one.folder == variants[0].folder]
     if len(first) == 1:
         return first[0], False
-    path = f"{first[0].folder}/{framework.module}/__init__.py"
-    actual = hash_of(rootfs, path)
-    fitting = [one for one in first if actual is not None and read_record(rootfs, one).get(path) == actual]
-    if len(fitting) == 1:
-        return fitting[0], True
-    # The same file in both: the one whose code is not there at all loses, otherwise nobody can tell.
-    complete = [one for one in fitting or first if _all_there(rootfs, one)]
-    return (complete or fitting or first)[-1], False
+    records = [read_record(rootfs, one) for one in first]
+    start = f"{first[0].folder}/{framework.module}/__init__.py"
+    scores = [0] * len(first)
+    for path in [start, *_contested(records)]:
+        actual = hash_of(rootfs, path)
+        for number, record in enumerate(records):
+            scores[number] += actual is not None and record.get(path) == actual
+        if path == start and sorted(scores)[-2:] == [0, 1]:
+            break
+    best = max(scores)
+    return first[scores.index(best)], best > 0 and scores.count(best) == 1
 
 
-def _all_there(rootfs: Rootfs, distribution: Distribution) -> bool:
-    """Whether the shared libraries of the RECORD exist: hashing them would take seconds."""
-    return all(rootfs.is_file(path) for path in read_record(rootfs, distribution) if path.endswith(".so"))
+def _contested(records: list[dict[str, str]]) -> list[str]:
+    """Some of the Python files of which the RECORDs say different things: short paths first, where builds differ."""
+    differing = [
+        path
+        for path in records[0]
+        if path.endswith(".py") and len({record[path] for record in records if path in record}) > 1
+    ]
+    return sorted(differing, key=lambda path: (path.count("/"), path))[:_MOST_HASHED]
 
 
 def _loads_from_wheels(framework: str, build: Build) -> bool:

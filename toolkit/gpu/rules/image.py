@@ -90,7 +90,7 @@ def user_site(facts: ImageFacts) -> Iterator[Finding]:
             "user-site-enabled",
             Severity.INFO,
             "Python in this image also looks into ~/.local of whoever runs it, and that comes first.",
-            'Images that ctk builds set PYTHONNOUSERSITE=1; otherwise add it to the environment, or use "ctk run".',
+            "`ctk run` keeps it out; elsewhere set PYTHONNOUSERSITE=1 in the image's environment.",
         )
 
 
