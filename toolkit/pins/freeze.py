@@ -31,8 +31,8 @@ def direct_requirements(uv: Uv, requirements: Sequence[str]) -> tuple[tuple[str,
 
     Who requires whom is asked of the newest releases: it rarely changes, and old ones may be gone.
     """
-    by_name = {canonicalize_name(Requirement(line).name): line for line in requirements}
-    names = [name for name in by_name if name not in _TOOLS]
+    by_name: dict[str, str] = {canonicalize_name(Requirement(line).name): line for line in requirements}
+    names: list[str] = [name for name in by_name if name not in _TOOLS]
     findings = []
     for _ in range(_MOST_UNKNOWN):
         try:

@@ -88,7 +88,7 @@ def _python_files(folder: Path) -> Iterator[Path]:
 
 def _own_modules(file: Path, root: Path) -> set[str]:
     """What lies beside a script, at the top of its project or in `src`: that is imported from there."""
-    found = set()
+    found: set[str] = set()
     for folder in {file.parent, root, root / "src"}:
         try:
             entries = list(folder.iterdir())
