@@ -110,9 +110,9 @@ def _propose(source: Path | None, bases: dict[str, Base]) -> Proposal:
     else:
         raise WrongInput(f"{source} is no script (.py), no folder, no requirements.txt and no environment.yml")
     if not found.frozen:
-        return propose_from_list(found.requirements, knowledge(), bases, found.findings())
+        return propose_from_list(found.requirements, names(), knowledge(), bases, found.findings())
     requirements, more = direct_requirements(open_uv(work_area(load_site()).path), found.requirements)
-    return propose_from_list(requirements, knowledge(), bases, (*found.findings(), *more))
+    return propose_from_list(requirements, names(), knowledge(), bases, (*found.findings(), *more))
 
 
 def add(

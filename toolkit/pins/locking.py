@@ -51,7 +51,7 @@ def make_lock(
     target = facts.target
     protected = protect(target, knowledge())
     _refuse_conda(recipe, target, protected)
-    _refuse_banned(packages, protected)
+    _refuse_banned(packages, target, protected)
     wish = Wish(target, packages, protected, exclude_newer, _preferences(earlier, upgrade))
     try:
         resolution = resolve(uv, wish, fresh=earlier is not None and upgrade != ())
@@ -99,10 +99,17 @@ def check_requirements(recipe: Recipe) -> tuple[str, ...]:
                 fix="Copy the wheel in with [[files]] and install it in `post`: the guard watches that too.",
                 code="unlockable",
             )
-        key = canonicalize_name(requirement.name)
-        requirement.name = key
-        found[str(requirement)] = None
+        found[_spelled(requirement)] = None
     return tuple(sorted(found))
+
+
+def _spelled(requirement: Requirement) -> str:
+    """One spelling for all: the library's own text of a requirement is not the same in each of its releases."""
+    extras = f"[{','.join(sorted(requirement.extras))}]" if requirement.extras else ""
+    versions = ",".join(sorted(map(str, requirement.specifier)))
+    address = f" @ {requirement.url}" if requirement.url else versions
+    marker = f" ; {requirement.marker}" if requirement.marker else ""
+    return f"{canonicalize_name(requirement.name)}{extras}{address}{marker}"
 
 
 def input_hash(recipe: Recipe, digest: str | None, exclude_newer: str | None) -> str:
@@ -169,10 +176,10 @@ def _refuse_conda(recipe: Recipe, target: Target, protected: ProtectedSet) -> No
         )
 
 
-def _refuse_banned(packages: Iterable[str], protected: ProtectedSet) -> None:
+def _refuse_banned(packages: Iterable[str], target: Target, protected: ProtectedSet) -> None:
     for line in packages:
         name = canonicalize_name(Requirement(line).name)
-        for ban in protected.forbidden:
+        for ban in () if name in target.installed else protected.forbidden:
             if matches(name, (ban.name,)):
                 raise AnswerIsNo(
                     f"{name} must stay out: {ban.why}",

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from packaging.utils import canonicalize_name
 
+from toolkit.inventory.frameworks import matches
 from toolkit.support.tomlfile import read_toml
 
 _FILE = Path(__file__).with_name("names.toml")
@@ -15,10 +16,14 @@ _FILE = Path(__file__).with_name("names.toml")
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """Distributions by dotted import name, and PyPI's names by conda's; "" is what is not to be had there."""
+    """Distributions by dotted import name, and PyPI's names by conda's; "" is what is not to be had there.
+
+    `companions` are patterns of distributions by the framework that they compute with.
+    """
 
     imports: dict[str, str]
     conda: dict[str, str]
+    companions: dict[str, tuple[str, ...]]
 
     def distribution(self, module: str) -> str | None:
         """The distribution that gives `module` (dotted; the longest known part of it counts); None: not known."""
@@ -28,6 +33,10 @@ class Names:
             if found is not None:
                 return found
         return None
+
+    def framework_behind(self, distribution: str) -> str | None:
+        """The framework that a distribution computes with, where it is the companion of one."""
+        return next((name for name, patterns in self.companions.items() if matches(distribution, patterns)), None)
 
     def from_conda(self, package: str) -> str:
         """PyPI's name of a package of conda: most have the same."""
@@ -39,4 +48,5 @@ def names() -> Names:
     """Read `names.toml` once."""
     content = read_toml(_FILE).content
     same = {name.replace("-", "_"): name for name in content["same"]}
-    return Names({**same, **content["other"]}, content["conda"])
+    companions = {framework: tuple(patterns) for framework, patterns in content["companions"].items()}
+    return Names({**same, **content["other"]}, content["conda"], companions)

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
 # Without a GPU framework any base with a Python will do; this one needs no registry.
 _PLAIN = "debian-12"
-# What a framework's companions need to be more than a name: their framework's base.
-_BELONG_TO = {"keras": "tensorflow", "torchvision": "torch", "torchaudio": "torch", "chainer": "cupy"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,20 +60,28 @@ def propose_from_imports(found: Imports, known: Names, frameworks: Knowledge, ba
         findings.append(
             Finding("optional-import", Severity.INFO, f"used only if it is there: {listed}", "`ctk add` it.")
         )
-    return _propose(sorted(wanted), _once(findings), frameworks, bases)
+    return _propose(sorted(wanted), _once(findings), known, frameworks, bases)
 
 
 def propose_from_list(
-    requirements: Sequence[str], frameworks: Knowledge, bases: Mapping[str, Base], findings: Iterable[Finding] = ()
+    requirements: Sequence[str],
+    known: Names,
+    frameworks: Knowledge,
+    bases: Mapping[str, Base],
+    findings: Iterable[Finding] = (),
 ) -> Proposal:
     """The recipe of a list of requirements; their versions are the person's own and stay."""
-    return _propose(list(requirements), list(findings), frameworks, bases)
+    return _propose(list(requirements), list(findings), known, frameworks, bases)
 
 
 def _propose(
-    requirements: list[str], findings: list[Finding], frameworks: Knowledge, bases: Mapping[str, Base]
+    requirements: list[str],
+    findings: list[Finding],
+    known: Names,
+    frameworks: Knowledge,
+    bases: Mapping[str, Base],
 ) -> Proposal:
-    present = _framework_lines(requirements, frameworks)
+    present = _framework_lines(requirements, known, frameworks)
     if not present:
         if _PLAIN not in bases:
             return Proposal(None, tuple(requirements), tuple(findings))
@@ -85,7 +91,7 @@ def _propose(
     base, more = _choose_base(framework, line, bases)
     findings += more
     for other, other_line in list(present.items())[1:]:
-        if other != "onnxruntime":
+        if other != "onnxruntime" and other_line:
             message = (
                 f"{other_line or other} is another GPU framework: one image holds one, and this one is for {chosen}"
             )
@@ -94,7 +100,7 @@ def _propose(
     return Proposal(base, tuple(packages), tuple(findings))
 
 
-def _framework_lines(requirements: Iterable[str], frameworks: Knowledge) -> dict[str, str]:
+def _framework_lines(requirements: Iterable[str], known: Names, frameworks: Knowledge) -> dict[str, str]:
     """Each framework that is wanted, with the line that says so ("" where only a companion does), weightiest first."""
     found: dict[str, str] = {}
     for line in requirements:
@@ -102,10 +108,8 @@ def _framework_lines(requirements: Iterable[str], frameworks: Knowledge) -> dict
         framework = frameworks.framework_of(name)
         if framework is not None:
             found[framework.name] = line
-        elif name == "jaxlib":
-            found.setdefault("jax", "")
-        elif name in _BELONG_TO:
-            found.setdefault(_BELONG_TO[name], "")
+        elif (behind := known.framework_behind(name)) is not None:
+            found.setdefault(behind, "")
     order = [one.name for one in frameworks.frameworks]
     # What is named itself counts for more than what a companion implies (Keras 3 also runs over torch and JAX).
     return dict(sorted(found.items(), key=lambda item: (not item[1], item[0] == "onnxruntime", order.index(item[0]))))

@@ -35,7 +35,10 @@ class Bound:
 
 @dataclass(frozen=True, slots=True)
 class Ban:
-    """A distribution that must stay out, since it would lie over one that is there. `*` in `name` is any characters."""
+    """A distribution that must stay out, since it would lie over one that is there.
+
+    `*` in `name` stands for any characters, but never means one that the base has itself.
+    """
 
     name: str
     why: str
@@ -115,7 +118,7 @@ def _bans(target: Target, known: Knowledge) -> Iterator[Ban]:
     for title, names in groups:
         there = sorted(name for name in target.installed if matches(name, names))
         for name in names if there else ():
-            if not any(matches(one, (name,)) for one in there):
+            if name not in there:
                 version = target.installed[there[0]].version
                 yield Ban(name, f"the base has {title} as {there[0]} {version}, and {name} would lie over it")
 
@@ -124,7 +127,8 @@ def violations(target: Target, protected: ProtectedSet, known: Knowledge, added:
     """What a resolver cannot see in a plan (versions by name): variants that lie over one another, refused imports."""
     found = []
     for name, version in sorted(added.items()):
-        found += [f"{name} {version}: {ban.why}" for ban in protected.forbidden if matches(name, (ban.name,))]
+        bans = () if name in target.installed else protected.forbidden
+        found += [f"{name} {version}: {ban.why}" for ban in bans if matches(name, (ban.name,))]
     together = {**{name: one.version for name, one in target.installed.items()}, **added}
     for group in known.variants:
         members = sorted(name for name in together if group.includes(name))

@@ -113,28 +113,23 @@ def _pip_lines(entry: dict[Any, Any]) -> list[str]:
 
 
 def _from_conda(text: str) -> tuple[str | None, bool]:
-    """A match specification of conda as a requirement, and whether it names a build (`numpy=1.21.2=py39h20f2e39_0`)."""
+    """A match specification of conda as a requirement, and whether it names a build (`numpy=1.21.2=py39h20f2e39_0`).
+
+    `=1.21` means any 1.21, `==1.21` and `=1.21=build` mean this one.
+    """
     match = _CONDA.fullmatch(text.strip())
     if match is None:
         return None, False
     name = names().from_conda(match[1])
     if not name or match[1].startswith(("_", "lib")):
         return None, False
-    version, _, build = match[2].strip().partition("=") if not match[2].startswith("=") else _exact(match[2])
-    if build:
+    rest = match[2].strip()
+    if rest.startswith("=") and "=" in rest.lstrip("="):
+        version, _, _ = rest.lstrip("=").partition("=")
         return f"{name}=={version}", True
-    if not version:
-        return name, False
-    return f"{name}{version}", False
-
-
-def _exact(text: str) -> tuple[str, str, str]:
-    """`=1.21` means any 1.21, `==1.21` and `=1.21=build` mean this one."""
-    version, equals, build = text.lstrip("=").partition("=")
-    if build:
-        return version, equals, build
-    exact = text.startswith("==") or version.endswith("*")
-    return (f"=={version}" if exact else f"=={version}.*"), "", ""
+    if rest.startswith("=") and not rest.startswith("=="):
+        rest = f"=={rest[1:]}" if rest.endswith("*") else f"=={rest[1:]}.*"
+    return f"{name}{f'=={rest}' if rest[:1].isdigit() else rest}", False
 
 
 def _is_freeze(found: list[str], left_out: list[tuple[str, str]]) -> bool:

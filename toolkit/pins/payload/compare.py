@@ -75,7 +75,7 @@ def compare(lock, before, after):
 
 def banned_names(lock, after):
     """The bans with a name for each pattern: those of the distributions that are there and match it."""
-    there = {copy["name"] for copy in after["copies"]}
+    there = {copy["name"] for copy in after["copies"]} - {pin["name"] for pin in lock["pins"]}
     for ban in lock["bans"]:
         for name in sorted(fnmatch.filter(there, ban["name"])):
             yield dict(ban, name=name)
@@ -129,6 +129,8 @@ def changed_files(name, old, new, before, after):
 
 def pulled_by(name, come, before, after):
     """Who asked for it: pip marks what was named on its command line, else the newcomers that require it."""
+    if not come:
+        return "a command removed it"
     if any(os.path.isfile(os.path.join(copy["information"], "REQUESTED")) for copy in come):
         return "asked for by name"
     was = {(copy["site"], copy["name"], copy["version"]) for copy in before["copies"]}

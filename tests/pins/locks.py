@@ -1,0 +1,84 @@
+"""Locks, drawn at random, and one to look at."""
+
+from __future__ import annotations
+
+from hypothesis import strategies as st
+
+from toolkit.pins.model import Build, Held, Lock, LockedBase, Package
+from toolkit.pins.protected import Ban, Bound, Pin, ProtectedSet
+
+SHA = "0123456789abcdef" * 4
+BASE = LockedBase("debian-12", "debootstrap", "bookworm", None, "recorded", "3.11", "x86_64")
+WHEEL = Package("timm", "1.0.3", "timm-1.0.3-py3-none-any.whl", SHA, required_by=("recipe",))
+SOURCE = Package("keras-bert", "0.89.0", "keras-bert-0.89.0.tar.gz", SHA, required_by=("recipe",))
+SMALL = Lock(
+    recipe="small",
+    input=f"sha256:{SHA}",
+    base=BASE,
+    asked=("keras-bert", "timm"),
+    protected=ProtectedSet(
+        (Pin("torch", "2.5.1+cu124", "the base's PyTorch"),),
+        (Bound("torchvision", "==0.20.*", "PyTorch goes with it"),),
+        (Ban("tf-nightly", "it would lie over TensorFlow"),),
+    ),
+    packages=(SOURCE, WHEEL),
+    builds=(
+        Build(("keras-bert",), ("setuptools",), (Package("setuptools", "80", "setuptools-80-py3-none-any.whl", SHA),)),
+    ),
+    held=(Held("timm", "1.0.3", "1.1", "newer ones need torch>=3"),),
+    present=("torch==2.5.1+cu124",),
+)
+
+words = st.text(st.characters(exclude_categories=("Cs",)), max_size=20)
+names = st.from_regex(r"[a-z0-9]([a-z0-9-]{0,6}[a-z0-9])?", fullmatch=True)
+versions = st.from_regex(r"[0-9]{1,2}(\.[0-9]{1,2}){0,2}(\+[a-z0-9]{1,4})?", fullmatch=True)
+hashes = st.from_regex(r"[0-9a-f]{64}", fullmatch=True)
+packages = st.builds(
+    Package,
+    name=names,
+    version=versions,
+    file=st.from_regex(r"[A-Za-z0-9_.-]{1,12}\.whl", fullmatch=True),
+    sha256=st.none() | hashes,
+    url=st.none() | st.just("https://example.org/a-1.zip"),
+    replaces=st.none() | versions,
+    required_by=st.lists(names, max_size=2).map(tuple),
+)
+locks = st.builds(
+    Lock,
+    recipe=names,
+    input=hashes,
+    base=st.builds(
+        LockedBase,
+        name=words,
+        bootstrap=words,
+        reference=st.none() | words,
+        digest=st.none() | words,
+        inventory=words,
+        python=versions,
+        architecture=words,
+        glibc=st.none() | versions,
+        executable=st.none() | words,
+    ),
+    asked=st.lists(words, max_size=3).map(tuple),
+    protected=st.builds(
+        ProtectedSet,
+        st.lists(st.builds(Pin, names, versions, words), max_size=2).map(tuple),
+        st.lists(st.builds(Bound, names, words, words), max_size=2).map(tuple),
+        st.lists(st.builds(Ban, names, words), max_size=2).map(tuple),
+    ),
+    packages=st.lists(packages, max_size=3).map(tuple),
+    builds=st.lists(
+        st.builds(
+            Build,
+            st.lists(names, max_size=2).map(tuple),
+            st.lists(words, max_size=2).map(tuple),
+            st.lists(packages, max_size=2).map(tuple),
+        ),
+        max_size=2,
+    ).map(tuple),
+    installer=st.none() | packages,
+    held=st.lists(st.builds(Held, names, versions, versions, words), max_size=2).map(tuple),
+    present=st.lists(words, max_size=2).map(tuple),
+    exclude_newer=st.none() | st.just("2021-03-07"),
+    notes=st.lists(words, max_size=2).map(tuple),
+)

@@ -1,0 +1,106 @@
+"""Adding and removing packages leaves everything else of a person's file as it was."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from toolkit.pins.edit import add_packages, recipe_text, remove_packages
+from toolkit.support.errors import WrongInput
+from toolkit.support.tomlfile import parse_toml
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+RECIPE = """\
+# mine
+base = "debian-12"  # for now
+
+packages = [
+    "numpy<2",  # not yet
+    # for plots
+    "matplotlib",
+]
+
+[job]
+gpus = 0  # none here
+"""
+
+
+@pytest.fixture
+def recipe(tmp_path: Path) -> Path:
+    path = tmp_path / "mine.toml"
+    path.write_text(RECIPE)
+    return path
+
+
+def comments(text: str) -> list[str]:
+    return [line.partition("#")[2].strip() for line in text.splitlines() if "#" in line]
+
+
+def test_a_package_is_added_on_a_line_of_its_own(recipe: Path) -> None:
+    assert add_packages(recipe, ["pandas", "scipy>=1"]) == ("pandas", "scipy>=1")
+    text = recipe.read_text()
+    assert parse_toml(text)["packages"] == ["numpy<2", "matplotlib", "pandas", "scipy>=1"]
+    assert comments(text) == comments(RECIPE)
+    assert '    "pandas",\n' in text
+
+
+def test_a_package_that_is_there_is_replaced_in_its_place(recipe: Path) -> None:
+    assert add_packages(recipe, ["NumPy>=2", "matplotlib"]) == ("NumPy>=2",)
+    assert parse_toml(recipe.read_text())["packages"] == ["NumPy>=2", "matplotlib"]
+    assert comments(recipe.read_text()) == comments(RECIPE)
+
+
+def test_nothing_is_written_where_nothing_changes(recipe: Path) -> None:
+    before = recipe.stat().st_mtime_ns
+    assert add_packages(recipe, ["matplotlib"]) == ()
+    assert recipe.stat().st_mtime_ns == before
+
+
+def test_a_package_is_removed_whatever_version_it_asks_for(recipe: Path) -> None:
+    assert remove_packages(recipe, ["numpy"]) == ("numpy<2",)
+    assert parse_toml(recipe.read_text())["packages"] == ["matplotlib"]
+    with pytest.raises(WrongInput, match=r'Did you mean "matplotlib"'):
+        remove_packages(recipe, ["matplotlip"])
+
+
+def test_a_recipe_without_packages_gets_them_before_its_first_table(tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text('base = "debian-12"\n\n[job]\ngpus = 0\n')
+    add_packages(path, ["numpy"])
+    assert parse_toml(path.read_text()) == {"base": "debian-12", "packages": ["numpy"], "job": {"gpus": 0}}
+
+
+@pytest.mark.parametrize("bad", ["a b", "", "numpy==", "numpy\nevil", "-r x"])
+def test_what_is_no_requirement_is_refused_and_nothing_is_written(recipe: Path, bad: str) -> None:
+    with pytest.raises(WrongInput):
+        add_packages(recipe, ["pandas", bad])
+    assert recipe.read_text() == RECIPE
+
+
+@given(st.lists(st.from_regex(r"[a-z][a-z0-9]{0,6}", fullmatch=True), max_size=6, unique=True))
+def test_what_is_added_and_removed_again_leaves_the_other_packages(
+    tmp_path_factory: pytest.TempPathFactory, names: list[str]
+) -> None:
+    path = tmp_path_factory.mktemp("edit") / "mine.toml"
+    path.write_text(RECIPE)
+    fresh = [name for name in names if name not in ("numpy", "matplotlib")]
+    add_packages(path, fresh)
+    remove_packages(path, fresh)
+    assert parse_toml(path.read_text()) == parse_toml(RECIPE)
+    assert comments(path.read_text()) == comments(RECIPE)
+
+
+def test_a_new_recipe_is_one_that_ctk_reads(tmp_path: Path) -> None:
+    from toolkit.recipes.load import load_bases, load_recipe
+    from toolkit.support.paths import shipped
+
+    path = tmp_path / "mine.toml"
+    path.write_text(recipe_text(base="debian-12", packages=["a", "b", "c", "d", "e"], command=["python", "x y.py"]))
+    recipe = load_recipe(path, load_bases(shipped("defs") / "bases.toml"))
+    assert recipe.packages == ("a", "b", "c", "d", "e")
+    assert recipe.job.command == ("python", "x y.py")

@@ -1,0 +1,74 @@
+"""The lock as text: read back as it was written, the same each time, and never silently edited."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given, settings
+
+from tests.pins.locks import SMALL, locks
+from toolkit.pins.lockfile import dump_lock, load_lock, write_lock
+from toolkit.support.errors import WrongInput
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from toolkit.pins.model import Lock
+
+
+@settings(max_examples=150, deadline=None)
+@given(lock=locks)
+def test_what_is_read_is_what_was_written(tmp_path_factory: pytest.TempPathFactory, lock: Lock) -> None:
+    path = tmp_path_factory.mktemp("lock") / "x.lock.toml"
+    path.write_text(dump_lock(lock), encoding="utf-8")
+    again = load_lock(path)
+    assert again == lock
+    assert dump_lock(again) == path.read_text(encoding="utf-8")
+
+
+def test_a_lock_is_written_only_where_it_says_something_new(tmp_path: Path) -> None:
+    path = tmp_path / "defs" / "small.lock.toml"
+    assert write_lock(SMALL, path)
+    assert not write_lock(SMALL, path)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ('version = "1.0.3"', 'version = "1.0.4"'),
+        ("# Nothing may change these.", "# Nothing may change these!"),
+        ('"torch==2.5.1+cu124"', '"torch==2.5.1+cu121"'),
+        ("packages = [", "packages = [ "),
+    ],
+)
+def test_an_edit_is_noticed(tmp_path: Path, old: str, new: str) -> None:
+    text = dump_lock(SMALL)
+    assert old in text
+    path = tmp_path / "small.lock.toml"
+    path.write_text(text.replace(old, new, 1))
+    with pytest.raises(WrongInput, match="edited by hand") as caught:
+        load_lock(path)
+    assert caught.value.fix is not None
+    assert "ctk lock small" in caught.value.fix
+
+
+@pytest.mark.parametrize("text", ["", "schema = 1\n", 'schema = "ctk.lock/9"\n', "recipe =\n", "\x00"])
+def test_what_is_no_lock_is_refused(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "x.lock.toml"
+    path.write_text(text)
+    with pytest.raises(WrongInput):
+        load_lock(path)
+
+
+def test_a_name_that_could_be_an_option_or_a_command_is_refused(tmp_path: Path) -> None:
+    import hashlib
+
+    body = dump_lock(SMALL).partition('"\n')[2].partition('"\n')[2]
+    for bad in ("--index-url", "a b", "a;b", "$(x)"):
+        changed = body.replace('name = "timm"', f'name = "{bad}"', 1)
+        digest = hashlib.sha256(changed.encode()).hexdigest()
+        path = tmp_path / "x.lock.toml"
+        path.write_text(f'schema = "ctk.lock/1"\ncontent = "sha256:{digest}"\n{changed}')
+        with pytest.raises(WrongInput, match="not described as a lock"):
+            load_lock(path)

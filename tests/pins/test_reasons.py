@@ -1,0 +1,127 @@
+"""Reasons in a person's words: clashes, versions held back, and what a lock knows of a package."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.pins.bases import TENSORFLOW, TORCH
+from tests.pins.locks import SHA, SMALL, WHEEL
+from toolkit.inventory.frameworks import knowledge
+from toolkit.pins.clash import fitting_bases, smallest
+from toolkit.pins.explain import clashing_need
+from toolkit.pins.locking import check_requirements, contradictions, input_hash
+from toolkit.pins.model import Package
+from toolkit.pins.protected import protect
+from toolkit.pins.resolve import Wish
+from toolkit.pins.why import way_to_recipe, why
+from toolkit.recipes.load import load_bases
+from toolkit.recipes.model import Base, Recipe
+from toolkit.support.errors import WrongInput
+from toolkit.support.paths import shipped
+
+
+@given(st.lists(st.integers(0, 40), min_size=1, max_size=25, unique=True), st.data())
+def test_the_smallest_clash_is_found_with_few_questions(items: list[int], data: st.DataObject) -> None:
+    guilty = data.draw(st.sets(st.sampled_from(items), min_size=1, max_size=3))
+    asked = []
+
+    def possible(some: list[str]) -> bool:
+        asked.append(some)
+        return not {str(one) for one in guilty} <= set(some)
+
+    found = smallest([str(item) for item in items], possible)
+    assert set(found) == {str(one) for one in guilty}
+    assert len(asked) <= 4 * len(guilty) * (len(items).bit_length() + 1)
+
+
+def wish(base: object) -> Wish:
+    return Wish(base, ("x",), protect(base, knowledge()))  # type: ignore[arg-type]
+
+
+def test_a_proof_is_read_for_what_needs_what_and_what_stands_against_it() -> None:
+    proof = (
+        "Because torchvision==0.29.2 depends on torch>=2.14.0 and torch==2.5.1+cu124, we can conclude that "
+        "torchvision==0.29.2 cannot be used."
+    )
+    found = clashing_need(proof, wish(TORCH))
+    assert found is not None
+    assert found[:2] == ("torchvision", "torch>=2.14.0")
+    assert found[2].line == "torch==2.5.1+cu124"
+
+
+def test_a_proof_that_names_nothing_protected_says_nothing() -> None:
+    assert clashing_need("Because a==1 depends on b>=2 and you require b<2, …", wish(TORCH)) is None
+    assert clashing_need("Because a==1 depends on torch>=2.0 and …", wish(TORCH)) is None, "the base fulfils that"
+
+
+def test_bases_that_fit_a_need_are_found_in_the_catalogue() -> None:
+    bases = load_bases(shipped("defs") / "bases.toml").values()
+    assert fitting_bases("torch>=2.6", bases) == ["pytorch-2.6"]
+    assert fitting_bases("tensorflow<2.2", bases) == ["tensorflow-2.1"]
+    assert fitting_bases("torch>=99", bases) == []
+    assert fitting_bases("numpy>=1", bases) == []
+
+
+def test_why_tells_of_each_part_that_a_package_can_have() -> None:
+    chain = replace(
+        SMALL,
+        packages=(
+            *SMALL.packages,
+            Package("huggingface-hub", "1", "h.whl", SHA, required_by=("timm", "loop")),
+            Package("httpx", "1", "x.whl", SHA, required_by=("huggingface-hub",), replaces="0.9"),
+            Package("loop", "1", "l.whl", SHA, required_by=("huggingface-hub",)),
+        ),
+    )
+    assert why(chain, "Torch")[0] == "torch 2.5.1+cu124 is protected, it is the base's PyTorch: nothing may change it."
+    assert why(chain, "httpx") == (
+        "httpx 1 is added: httpx ← huggingface-hub ← timm ← the recipe.",
+        "It takes the place of the base's 0.9.",
+    )
+    assert why(chain, "timm")[1] == "It is not 1.1: newer ones need torch>=3."
+    assert "must stay out" in why(chain, "tf_nightly")[0]
+    assert "Only torchvision ==0.20.*" in why(chain, "torchvision")[0]
+    assert why(chain, "flask") == ()
+    assert way_to_recipe(replace(SMALL, packages=(replace(WHEEL, required_by=()),)), "timm") == [
+        "a constraint of the base"
+    ]
+
+
+def recipe(*packages: str, base: Base | None = None) -> Recipe:
+    return Recipe("x", Path("x.toml"), base or Base("b", "docker", "a/b:1"), packages=packages)
+
+
+def test_the_input_of_a_lock_is_what_is_asked_in_any_order_and_spelling() -> None:
+    one = input_hash(recipe("Timm", "scikit_learn >= 1"), None, None)
+    assert one == input_hash(recipe("scikit-learn>=1", "timm"), None, None)
+    assert one != input_hash(recipe("scikit-learn>=1"), None, None)
+    assert one != input_hash(recipe("Timm", "scikit_learn >= 1"), None, "2024-01-01")
+    assert one != input_hash(recipe("timm", "scikit-learn>=1", base=Base("b", "docker", "a/b:2")), None, None)
+
+
+def test_of_a_local_base_counts_what_it_holds_and_not_where_it_lies() -> None:
+    here, there = (Base("b", "localimage", path) for path in ("/here/x.sif", "/there/y.sif"))
+    assert input_hash(recipe(base=here), "sha256:1", None) == input_hash(recipe(base=there), "sha256:1", None)
+    assert input_hash(recipe(base=here), "sha256:1", None) != input_hash(recipe(base=here), "sha256:2", None)
+
+
+@pytest.mark.parametrize("line", ["x @ git+https://example.org/x.git", "x @ file:///tmp/x.whl", "x @ ./x.whl"])
+def test_what_no_lock_can_hold_is_refused_with_the_way_out(line: str) -> None:
+    with pytest.raises(WrongInput) as caught:
+        check_requirements(recipe(line))
+    assert caught.value.fix is not None
+
+
+def test_an_address_with_a_file_behind_it_can_be_locked() -> None:
+    assert check_requirements(recipe("x @ https://example.org/x-1.zip")) == ("x @ https://example.org/x-1.zip",)
+
+
+def test_a_base_that_is_not_what_is_recorded_of_it_is_noticed() -> None:
+    said = Base("b", "docker", "a/b", python="3.11", framework="tensorflow", framework_version="2.15.1")
+    assert contradictions(said, TENSORFLOW) == ()
+    assert contradictions(said, TORCH) == ("bases.toml says tensorflow 2.15.1, the image has none",)
+    assert len(contradictions(replace(said, python="3.1", framework_version="2.15.0"), TENSORFLOW)) == 2
