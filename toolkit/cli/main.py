@@ -39,7 +39,7 @@ COMMANDS = (
     _Command("list", "toolkit.cli.recipes:list_recipes", "Show the recipes that can be built here.", _IMAGES),
     _Command("bases", "toolkit.cli.recipes:list_bases", "Show the framework bases to start from.", _IMAGES),
     _Command("def", "toolkit.cli.definition:definition", "Print the definition of a recipe.", _IMAGES),
-    _Command("new", "toolkit.cli.new:new", "Write a recipe, ./defs/NAME.toml.", _IMAGES),
+    _Command("new", "toolkit.cli.new:new", "Write a recipe, from the imports of a script if you like.", _IMAGES),
     _Command("add", "toolkit.cli.new:add", "Add Python packages to a recipe.", _IMAGES),
     _Command("remove", "toolkit.cli.new:remove", "Take Python packages out of a recipe.", _IMAGES),
     _Command("lock", "toolkit.cli.lock:lock", "Choose exact versions that leave the GPU framework alone.", _IMAGES),
@@ -54,7 +54,7 @@ COMMANDS = (
     _Command(
         "audit",
         "toolkit.cli.audit:audit",
-        "Say whether an image can use a GPU, without a GPU and without running it.",
+        "Say whether an image can use a GPU, without one.",
         _GPU,
     ),
     _Command("explain", "toolkit.cli.explain:explain", "Say what a finding means and how to mend it.", _GPU),
