@@ -1,0 +1,95 @@
+"""Adding packages to a base: `ctk build` beside plain `apptainer build` of a definition as people write it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from benchmarks.measure import Times, cache_folder, environment_of_ctk, interleaved
+from benchmarks.section import Section, Table
+from toolkit import __version__
+
+_CA_BUNDLE = Path("/etc/ssl/certs/ca-certificates.crt")
+_PACKAGES = ("scikit-learn", "pandas", "matplotlib")
+_ROUNDS = 3
+
+# What a tutorial says: the base, and pip.
+_BY_HAND = """\
+Bootstrap: localimage
+From: {base}
+
+%post
+    pip3 install --no-cache-dir --break-system-packages {packages}
+"""
+
+
+def run() -> Section:
+    """Build the same image in both ways, in turn; the base is made once and kept."""
+    ctk = environment_of_ctk()
+    if _CA_BUNDLE.is_file():
+        os.environ["APPTAINER_BIND"] = str(_CA_BUNDLE)
+    base = _base(ctk)
+    with TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / "defs").mkdir()
+        listed = ", ".join(f'"{package}"' for package in _PACKAGES)
+        (folder / "defs/companions.toml").write_text(f'base = "debian-12"\npackages = [{listed}]\n')
+        (folder / "hand.def").write_text(_BY_HAND.format(base=base, packages=" ".join(_PACKAGES)))
+        commands: dict[str, list[str | Path]] = {
+            "ctk build": [ctk / "ctk", "build", "companions", "--base", base],
+            "ctk build --compression gzip": [
+                *(ctk / "ctk", "build", "companions", "--base", base, "-o", "gzip.sif", "--compression", "gzip")
+            ],
+            "apptainer build": ["apptainer", "build", "--force", "--fakeroot", "hand.sif", "hand.def"],
+        }
+        subprocess.run(commands["ctk build"], cwd=folder, check=True, capture_output=True)  # chooses the versions
+        times = interleaved(commands, rounds=_ROUNDS, folder=folder)
+        sizes = {name: (folder / file).stat().st_size for name, file in zip(commands, _OUTPUTS, strict=True)}
+    return Section(
+        title="Building",
+        words=(
+            f"{', '.join(_PACKAGES)} on a Debian 12 base with Python ({base.stat().st_size / 1e6:.0f} MB). By hand: pip "
+            "as it comes, and gzip, the runtime's own choice. ctk installs the locked files with uv, packs with zstd, "
+            "compares every protected file before and after, and audits the image; all of that is in its time. "
+            "`--compression gzip` shows what zstd is worth. Both download from the package index each time."
+        ),
+        tables=(_table(times, sizes),),
+        versions=(f"ctk {__version__}", _version("apptainer")),
+    )
+
+
+_OUTPUTS = ("companions.sif", "gzip.sif", "hand.sif")
+
+
+def _base(ctk: Path) -> Path:
+    image = cache_folder() / "debian-12.sif"
+    if not image.exists():
+        with TemporaryDirectory() as name:
+            (Path(name) / "defs").mkdir()
+            (Path(name) / "defs/base.toml").write_text('base = "debian-12"\n')
+            subprocess.run([ctk / "ctk", "build", "base", "-o", image], cwd=name, check=True)
+    return image
+
+
+def _version(program: str) -> str:
+    return subprocess.run([program, "--version"], capture_output=True, text=True, check=True).stdout.strip()
+
+
+def _table(times: dict[str, Times], sizes: dict[str, int]) -> Table:
+    ctk = times["ctk build"].median
+    return Table(
+        f"Median of {_ROUNDS} runs, in turn",
+        ("command", "median, s", "fastest, s", "image, MB", "ctk ÷ this"),
+        tuple(
+            (
+                f"`{name}`",
+                f"{one.median:.1f}",
+                f"{one.fastest:.1f}",
+                f"{sizes[name] / 1e6:.0f}",
+                f"{ctk / one.median:.2f}",
+            )
+            for name, one in times.items()
+        ),
+    )
