@@ -16,9 +16,10 @@ from toolkit.pins.constraints import Constraint, hard_constraints
 from toolkit.pins.model import Held
 from toolkit.pins.question import Question, ask, compile_lines
 from toolkit.pins.resolve import Wish, first_question
+from toolkit.support.errors import ProgramFailed
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Collection, Iterable, Mapping
 
     from toolkit.pins.resolve import Resolution
     from toolkit.pins.target import Target
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
 SPECIFIER = r"(?:[<>=!~]=?=?[^\s,<>=!~]+,?)*"
 _DEPENDS = re.compile(
-    rf"([a-z0-9][a-z0-9._-]*)(?:\[[^\]]*\])?({SPECIFIER}) depends on ([a-z0-9][a-z0-9._-]*)({SPECIFIER})"
+    rf"([a-z0-9][a-z0-9._-]*)(?:\[[^\]]*\])?({SPECIFIER}) depends on (?:one of: )?([a-z0-9][a-z0-9._-]*)({SPECIFIER})"
 )
 _LONGEST_PROOF = 300
 _AT_ONCE = 4
@@ -39,14 +40,14 @@ def find_held(uv: Uv, wish: Wish, resolution: Resolution) -> tuple[Held, ...]:
     replaced = {one.name for one in resolution.packages if one.replaces}
     behind = [name for name, version in sorted(ours.items()) if _is_newer(latest.get(name), version)]
     with ThreadPoolExecutor(_AT_ONCE) as pool:
-        reasons = pool.map(lambda name: _why_not_newer(uv, wish, name, latest[name], replaced), behind)
+        reasons = pool.map(lambda name: _why_not_newer(uv, wish, name, latest[name], ours, replaced), behind)
         return tuple(
             Held(name, ours[name], latest[name], because) for name, because in zip(behind, reasons, strict=True)
         )
 
 
-def _is_newer(candidate: str | None, version: str) -> bool:
-    return candidate is not None and Version(candidate) > Version(version)
+def _is_newer(candidate: str | None, version: str | None) -> bool:
+    return candidate is not None and version is not None and Version(candidate) > Version(version)
 
 
 def newest_versions(uv: Uv, question: Question, names: Iterable[str]) -> dict[str, str]:
@@ -63,24 +64,39 @@ def newest_versions(uv: Uv, question: Question, names: Iterable[str]) -> dict[st
     return found
 
 
-def _why_not_newer(uv: Uv, wish: Wish, name: str, newest: str, replaced: Collection[str]) -> str:
+def _why_not_newer(
+    uv: Uv, wish: Wish, name: str, newest: str, ours: Mapping[str, str], replaced: Collection[str]
+) -> str:
     for line in wish.packages:
         requirement = Requirement(line)
         if canonicalize_name(requirement.name) == name and not satisfies(newest, str(requirement.specifier)):
             return f"the recipe asks for {requirement.name}{requirement.specifier}"
     question = first_question(wish)
     hard = hard_constraints(wish.target, wish.protected)
-    # What is said of the package itself comes last: what the newer one needs explains more.
+    # What is said of the package itself comes later: what the newer one needs explains more.
     others = question.under(one.line for one in hard if one.name != name)
     framework = question.packages[len(wish.packages) :]
-    for packages in ((f"{name}=={newest}", *framework), (*question.packages, f"{name}=={newest}")):
-        answer = ask(uv, others.asking(packages), again=True)
-        if answer.proof is not None:
-            return _sentence(answer.proof, name, wish)
-    if own := [one for one in hard if one.name == name and not satisfies(newest, one.specifier)]:
-        return _asks(own[0])
+    try:
+        alone = ask(uv, others.asking((f"{name}=={newest}", *framework)), again=True)
+        if alone.proof is not None:
+            return _sentence(alone.proof, name, wish)
+        if own := [one for one in hard if one.name == name and not satisfies(newest, one.specifier)]:
+            return _asks(own[0])
+        answer = ask(uv, question.asking((*question.packages, f"{name}=={newest}")), again=True)
+    except ProgramFailed:
+        # On its way back through old releases the resolver met one that cannot be read. The lock does not need it.
+        return "newer ones do not go with the other packages"
+    if answer.proof is not None:
+        return _sentence(answer.proof, name, wish)
     if any(line.startswith(f"{name}==") for line in wish.prefer):
         return "the earlier lock had this version; `ctk lock --upgrade` looks for newer ones"
+    older = [
+        f"{one} back to {answer.installed[one]}"
+        for one in sorted(ours)
+        if _is_newer(ours[one], answer.installed.get(one))
+    ]
+    if older:
+        return f"newer ones would take {' and '.join(older)}"
     moved = [f"{one} {version}" for one, version in sorted(answer.removed.items()) if one not in replaced]
     if moved:
         return f"newer ones would replace the base's {' and '.join(moved)}"
@@ -107,15 +123,13 @@ def clashing_need(proof: str, wish: Wish) -> tuple[str, str, Constraint] | None:
     for constraint in hard_constraints(wish.target, wish.protected):
         by_name.setdefault(constraint.name, []).append(constraint)
     lines = {constraint.line for found in by_name.values() for constraint in found}
-    for who, _, what, specifier in reversed(_DEPENDS.findall(proof)):
-        need = f"{what}{specifier.rstrip(',')}"
-        if what in by_name and need not in lines and specifier:
-            there = wish.target.installed.get(what)
-            refusing = [
-                one for one in by_name[what] if not there or not satisfies(there.version, specifier.rstrip(","))
-            ]
-            if refusing:
-                return who, need, refusing[0]
+    for who, _, what, said in reversed(_DEPENDS.findall(proof)):
+        specifier = said.rstrip(".,")
+        there = wish.target.installed.get(what)
+        fulfilled = there is not None and satisfies(there.version, specifier)
+        if specifier and what in by_name and f"{what}{specifier}" not in lines and not fulfilled:
+            exact = (one for one in by_name[what] if there is not None and one.specifier == f"=={there.version}")
+            return who, f"{what}{specifier}", next(exact, by_name[what][0])
     return None
 
 

@@ -155,7 +155,9 @@ def _failure(done: Completed) -> ProgramFailed:
 
 
 def _proof(stderr: str) -> str:
-    text = stderr.partition("No solution found")[2]
+    text = re.sub(
+        r"\{[^{}]*\}", "", stderr.partition("No solution found")[2]
+    )  # markers: numpy{python_version < '3.14'}
     return re.sub(r"\s+", " ", text.partition("cause:")[2].partition("\nhint:")[0]).strip()
 
 
