@@ -245,10 +245,11 @@ def test_the_image_as_a_whole() -> None:
         *opencv, dist("numpy", "2.0", installer="pip"), environment={"NVIDIA_REQUIRE_CUDA": "cuda>=12.6 brand=tesla"},
         conda_packages=(Package("numpy", "1.26", "h1", "/opt/conda"),), interpreters=(conda,),
     )  # fmt: skip
-    found = audit(inventory=mixed, target=Target(architecture="aarch64", glibc="2.39"), sif_architecture="arm64")
+    elsewhere = Target(architecture="aarch64", glibc="2.39")
+    found = audit(inventory=mixed, target=elsewhere, sif_architecture="arm64", disputed=("/opt/x",))
     assert codes(found) == {
         "duplicate-module", "mixed-pip-conda", "user-site-enabled", "wrong-architecture", "architecture-contradiction",
-        "glibc-older-than-host", "base-requires-cuda", "no-framework",
+        "glibc-older-than-host", "base-requires-cuda", "no-framework", "layer-marks-ignored",
     }  # fmt: skip
     assert codes(audit(framework("torch", "2.5.1", TORCH))) == {"minimum-driver", "gpu-generations"}
 

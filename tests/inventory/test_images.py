@@ -148,6 +148,7 @@ def test_layers_hide_replace_and_merge(tmp_path: Path) -> None:
         assert rootfs.names("/file-to-folder") == ("x",)
         assert rootfs.read("/folder-to-file") == b"first"
         assert rootfs.kind("/dev-null") is Kind.OTHER
+        assert rootfs.disputed == {"/opaque", "/docker/old", "/whiteout-file"}
 
 
 def test_a_data_partition_is_no_layer(tmp_path: Path) -> None:

@@ -104,6 +104,7 @@ def _image_findings(facts: ImageFacts, target: Target) -> list[Finding]:
         *image.architecture(facts, target),
         *image.old_glibc(facts, target),
         *image.framework_elsewhere(facts),
+        *image.disputed_layers(facts),
         *image.user_site(facts),
     ]
 

@@ -94,7 +94,7 @@ class ImageFacts:
     """The image as a whole.
 
     `drivers` are the libcuda that the image itself brings: (path, how the loader comes to it: "LD_LIBRARY_PATH",
-    "ld.so.cache" or "").
+    "ld.so.cache"). `disputed` are paths that a layer hides by marks which not every mount honours.
     """
 
     inventory: Inventory
@@ -102,6 +102,7 @@ class ImageFacts:
     libraries: tuple[GpuLibrary, ...]
     drivers: tuple[tuple[str, str], ...] = ()
     sif_architecture: str | None = None
+    disputed: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,6 +56,7 @@ def gather(rootfs: Rootfs) -> ImageFacts:
         libraries=tuple(_libraries(rootfs, inventory, loader, toolkits)),
         drivers=tuple(_drivers(rootfs, loader)),
         sif_architecture=rootfs.sif.architecture if rootfs.sif else None,
+        disputed=tuple(sorted(rootfs.disputed)),
     )
 
 

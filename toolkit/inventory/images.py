@@ -72,7 +72,8 @@ def _open_sif(sif: Sif) -> Rootfs:
         raise
     if len(trees) == 1:
         return Rootfs(trees[0], str(sif.path), "flat SIF", sif)
-    return Rootfs(Overlay(trees), str(sif.path), "layered SIF", sif)
+    layers = Overlay(trees)
+    return Rootfs(layers, str(sif.path), "layered SIF", sif, layers.disputed)
 
 
 def _open_partition(sif: Sif, found: Descriptor, partition: Partition) -> Squashfs:

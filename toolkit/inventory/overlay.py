@@ -1,7 +1,8 @@
 """Several trees as one, as an overlay mount shows them: upper hides lower, whiteouts and opaque folders honoured.
 
 Sources: Linux, Documentation/filesystems/overlayfs.rst (character device 0,0 and xattrs); fuse-overlayfs, main.c, and
-the OCI image specification, layer.md (`.wh.NAME`, `.wh..wh..opq`).
+the OCI image specification, layer.md (`.wh.NAME`, `.wh..wh..opq`). Not every mount honours every mark: Apptainer 1.4.5
+without root, on the kernel's overlayfs, honours the character device alone (tried with each of them). Hence `disputed`.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ class OverlayEntry(NamedTuple):
 
     kind: Kind
     sources: tuple[tuple[int, Any], ...]
+    path: str
 
 
 class Overlay:
@@ -30,11 +32,13 @@ class Overlay:
     def __init__(self, trees: Sequence[Tree]) -> None:
         self._trees = tuple(trees)
         self._folders: dict[tuple[tuple[int, Any], ...], dict[str, OverlayEntry]] = {}
+        # Paths that are hidden here and that some mounts show, as far as folders were looked into.
+        self.disputed: set[str] = set()
 
     @property
     def root(self) -> OverlayEntry:
         """The topmost folder, made of that of every tree."""
-        return OverlayEntry(Kind.FOLDER, tuple((number, tree.root) for number, tree in enumerate(self._trees)))
+        return OverlayEntry(Kind.FOLDER, tuple((number, tree.root) for number, tree in enumerate(self._trees)), "")
 
     def children(self, folder: OverlayEntry) -> Mapping[str, OverlayEntry]:
         """The entries that are seen in a folder."""
@@ -46,30 +50,40 @@ class Overlay:
         sources: dict[str, list[tuple[int, Any]]] = {}
         kinds: dict[str, Kind] = {}
         hidden: set[str] = set()  # names of which the trees further down have no more say
+        marked: set[str] = set()  # those of them that only a mark hides which the kernel may ignore
+        opaque = False
         for number, entry in folder.sources:
             tree = self._trees[number]
             names = tree.children(entry)
+            if opaque:
+                self.disputed.update(f"{folder.path}/{name}" for name in names if name not in hidden)
+                break
+            opaque = any(name in names for name in _OPAQUE_FILES)
             hidden_below: set[str] = set()
             for name, child in names.items():
                 if name.startswith(_WHITEOUT_PREFIX):
                     hidden_below.add(name[len(_WHITEOUT_PREFIX) :])
+                    marked.add(name[len(_WHITEOUT_PREFIX) :])
                     continue
                 if name in hidden:
+                    if name in marked:
+                        self.disputed.add(f"{folder.path}/{name}")
                     continue
                 if child.kind is Kind.FOLDER:
                     sources.setdefault(name, []).append((number, child))
                     kinds[name] = Kind.FOLDER
                     if number < len(self._trees) - 1 and tree.is_opaque(child):
                         hidden_below.add(name)
+                        marked.add(name)
                     continue
                 hidden_below.add(name)
                 if child.kind is not Kind.WHITEOUT and name not in sources:
                     sources[name] = [(number, child)]
                     kinds[name] = child.kind
-            if any(name in names for name in _OPAQUE_FILES):
-                break
             hidden |= hidden_below
-        return {name: OverlayEntry(kinds[name], tuple(found)) for name, found in sources.items()}
+        return {
+            name: OverlayEntry(kinds[name], tuple(found), f"{folder.path}/{name}") for name, found in sources.items()
+        }
 
     def _first(self, entry: OverlayEntry) -> tuple[Tree, Any]:
         number, own = entry.sources[0]

@@ -21,13 +21,19 @@ class Rootfs:
     """An image's files. Paths are absolute inside the image ("/usr/lib"), whatever leads to them.
 
     `label` is the image's path, `form` what it is ("flat SIF", "layered SIF", "squashfs", "sandbox"), and `sif` the
-    header where it has one. Every method raises WrongInput (code `corrupt-image`) where the image is damaged.
+    header where it has one. `disputed` grows with what is looked at: paths of a lower layer that an upper one hides by
+    a mark which the kernel's overlayfs may ignore.
+
+    Every method raises WrongInput (code `corrupt-image`) where the image is damaged.
     """
 
-    def __init__(self, tree: Tree, label: str, form: str, sif: Sif | None = None) -> None:
+    def __init__(
+        self, tree: Tree, label: str, form: str, sif: Sif | None = None, disputed: set[str] | None = None
+    ) -> None:
         self.label = label
         self.form = form
         self.sif = sif
+        self.disputed = set() if disputed is None else disputed
         self._tree = tree
         self._found: dict[str, tuple[str, Any] | None] = {"/": ("/", tree.root)}
 

@@ -128,6 +128,19 @@ def old_glibc(facts: ImageFacts, target: Target) -> Iterator[Finding]:
         )
 
 
+def disputed_layers(facts: ImageFacts) -> Iterator[Finding]:
+    """A layer that replaces folders by a mark. Apptainer 1.4.5 without root was seen to ignore every such mark."""
+    if facts.disputed:
+        some = ", ".join(facts.disputed[:3])
+        yield Finding(
+            "layer-marks-ignored",
+            Severity.WARNING,
+            f"A layer hides {some}{', …' if len(facts.disputed) > 3 else ''} by a mark that the kernel's overlayfs may "
+            "ignore: the lower layer's files can show through when the image runs.",
+            "Build the layer with ctk, which writes a whiteout for each hidden name, or build a flat image.",
+        )
+
+
 def framework_elsewhere(facts: ImageFacts) -> Iterator[Finding]:
     """A framework that the default `python` does not see."""
     default = facts.inventory.default_interpreter()

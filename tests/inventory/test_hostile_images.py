@@ -1,0 +1,130 @@
+"""Images that are damaged or made to hurt: one clear error, soon, in little memory. `make soak` does many more."""
+
+from __future__ import annotations
+
+import contextlib
+import struct
+import zlib
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.inventory.making import fill, squash, system, write_sif
+from tests.soak.images import run
+from toolkit.gpu.audit import Verdict, audit_image
+from toolkit.gpu.elf import read_dynamic, read_only_data
+from toolkit.gpu.facts import Target
+from toolkit.gpu.literals import assignments
+from toolkit.gpu.loader import parse_cache
+from toolkit.inventory.compression import DECOMPRESSORS
+from toolkit.inventory.images import open_image
+from toolkit.inventory.sif import read_sif
+from toolkit.inventory.squashfs import Squashfs
+from toolkit.inventory.tree import Kind
+from toolkit.support.errors import WrongInput
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def test_a_share_of_the_soak() -> None:
+    report = run(seed=20_261_121, count=400)
+    assert report.failures == []
+    assert report.count == 400
+    assert report.verdicts
+    assert report.errors["error corrupt-image"] > 100
+
+
+@given(st.binary(max_size=2000), st.sampled_from(sorted(DECOMPRESSORS)))
+def test_decompressors_give_what_fits_or_a_value_error(data: bytes, number: int) -> None:
+    with contextlib.suppress(ValueError):
+        assert len(DECOMPRESSORS[number](data, 8192)) <= 8192
+
+
+def test_a_block_that_swells_is_cut_off() -> None:
+    assert len(DECOMPRESSORS[1](zlib.compress(bytes(50_000_000)), 8192)) == 8192
+    with pytest.raises(ValueError, match="larger than it may be"):
+        DECOMPRESSORS[5](b"\x1f\x00\x01\x00" + b"\xff" * 50_000 + b"\x00", 8192)
+
+
+def claimed(image: Path, at: int, kind: str, value: int) -> Path:
+    content = bytearray(image.read_bytes())
+    struct.pack_into(kind, content, at, value)
+    image.write_bytes(content)
+    return image
+
+
+@pytest.mark.parametrize("value", [(1 << 63) - 1, -1, 1 << 40, 1 << 20])
+@pytest.mark.parametrize("at", [88, 96], ids=["descriptors", "offset"])
+def test_a_sif_that_claims_absurd_tables(tmp_path: Path, at: int, value: int) -> None:
+    image = claimed(write_sif(tmp_path / "x.sif", [system(b"hsqs" * 2000)]), at, "<q", value)
+    with pytest.raises(WrongInput, match="damaged"):
+        read_sif(image)
+
+
+@pytest.mark.parametrize("value", [(1 << 63) - 1, -1, 1 << 40])
+@pytest.mark.parametrize("at", [128 + 17, 128 + 25], ids=["offset", "size"])
+def test_a_sif_whose_partition_lies_elsewhere(tmp_path: Path, at: int, value: int) -> None:
+    image = claimed(write_sif(tmp_path / "x.sif", [system(b"hsqs" * 2000)]), at, "<q", value)
+    with pytest.raises(WrongInput, match="damaged"):
+        open_image(image)
+
+
+def inode_at(image: Path, *names: str) -> int:
+    """Where, in an image without compression and of one metadata block, the inode of a path stands."""
+    tree = Squashfs(image)
+    entry = tree.root
+    for name in names:
+        entry = tree.children(entry)[name]
+    tree.close()
+    (table,) = struct.unpack_from("<Q", image.read_bytes(), 64)
+    return table + 2 + entry.reference
+
+
+def test_a_file_that_claims_to_be_four_gigabytes(tmp_path: Path) -> None:
+    root = fill(tmp_path / "root", {"usr/file": b"x" * 77_777})
+    image = squash(root, tmp_path / "x.squashfs", "-noI", "-noD", "-noF", "-no-fragments")
+    claimed(image, inode_at(image, "usr", "file") + 28, "<I", 0xFFFFFFFF)
+    with open_image(image) as rootfs:
+        assert rootfs.size("/usr/file") == 0xFFFFFFFF
+        with pytest.raises(WrongInput, match="no more than"):
+            rootfs.read("/usr/file")
+        with pytest.raises(WrongInput, match="damaged"):
+            rootfs.open("/usr/file")
+
+
+def test_a_folder_that_contains_itself(tmp_path: Path) -> None:
+    """A folder whose inode points at its parent's listing: a path through it is as long as it is written."""
+    root = fill(tmp_path / "root", {"usr/a/b/c": b"x"})
+    image = squash(root, tmp_path / "x.squashfs", "-noI", "-noD", "-noF")
+    parent, folder = inode_at(image), inode_at(image, "usr")
+    content = bytearray(image.read_bytes())
+    content[folder + 16 : folder + 32] = content[parent + 16 : parent + 32]
+    image.write_bytes(content)
+    with open_image(image) as rootfs:
+        assert rootfs.names("/usr/usr/usr") == ("usr",)
+        assert rootfs.kind("/" + "usr/" * 200) is Kind.FOLDER
+        assert audit_image(image, Target()).verdict is Verdict.NO_FRAMEWORK
+
+
+@given(st.binary(max_size=4000))
+def test_parsers_of_binaries_take_anything(tmp_path_factory: pytest.TempPathFactory, data: bytes) -> None:
+    parse_cache(b"glibc-ld.so.cache1.1" + data)
+    folder = tmp_path_factory.mktemp("elf")
+    (folder / "usr").mkdir()
+    (folder / "x").write_bytes(b"\x7fELF\x02\x01" + data)
+    with open_image(folder) as rootfs:
+        read_dynamic(rootfs, "/x")
+        read_only_data(rootfs, "/x")
+
+
+@given(st.text())
+def test_python_that_is_none_assigns_nothing_or_something(text: str) -> None:
+    assert isinstance(assignments(text), dict)
+
+
+def test_python_nested_beyond_measure() -> None:
+    assert assignments("x = " + "(" * 100_000) == {}
+    assert assignments("x = " + "-" * 100_000 + "1") == {}
