@@ -50,7 +50,9 @@ class Person:
     def command(self, *argv: str | Path) -> list[str]:
         words = [str(word) for word in argv]
         me = pwd.getpwuid(os.geteuid()).pw_name
-        return words if self.name == me else ["runuser", "-u", self.name, "--", *words]
+        # runuser would put the home of /etc/passwd in HOME's place.
+        become = ["setpriv", f"--reuid={self.name}", f"--regid={self.name}", "--init-groups"]
+        return words if self.name == me else [*become, *words]
 
     def run(
         self,

@@ -167,7 +167,7 @@ def _start_daemons(lab: Lab, programs: Programs, on_step: Callable[[str], None])
         wait_until(place.munge_socket.is_socket, [munged], place, seconds=_SECONDS_TO_START)
         on_step("starting the controller")
         controller = new.start_slurmctld()
-        wait_until(lambda: nodes(lab) != (), [controller, munged], place, seconds=_SECONDS_TO_START)
+        wait_until(lambda: controller.listens_on(lab.port), [controller, munged], place, seconds=_SECONDS_TO_START)
         on_step(f"starting {count(lab.plan.nodes, 'node')}")
         daemons = [new.start_slurmd(node) for node in lab.plan.node_names]
         wait_until(

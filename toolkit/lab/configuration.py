@@ -63,7 +63,7 @@ def slurm_conf(plan: LabPlan, place: Place, host: Host, port: int) -> str:
         # Nodes may have more CPUs and memory than the machine.
         "SlurmdParameters": "config_overrides",
         "SchedulerType": "sched/backfill",
-        "SchedulerParameters": "batch_sched_delay=0,sched_interval=2,bf_interval=5,bf_continue",
+        "SchedulerParameters": "batch_sched_delay=0,sched_interval=1,bf_interval=5,bf_continue",
         "JobCompType": "jobcomp/filetxt",
         "JobCompLoc": place.finished_jobs,
         "AccountingStorageType": "accounting_storage/none",

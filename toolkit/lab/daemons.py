@@ -38,6 +38,25 @@ class Daemon:
     part: str
     process: psutil.Process
 
+    def has_ended(self) -> bool:
+        """Whether it runs no more; its keeper may not have looked after it yet."""
+        import psutil
+
+        try:
+            return self.process.status() == psutil.STATUS_ZOMBIE
+        except psutil.NoSuchProcess:
+            return True
+
+    def listens_on(self, port: int) -> bool:
+        """Whether it is this daemon that listens on a TCP port; a client would wait long for anybody else's answer."""
+        import psutil
+
+        with contextlib.suppress(psutil.NoSuchProcess, psutil.AccessDenied):
+            for connection in self.process.net_connections("tcp"):
+                if connection.status == psutil.CONN_LISTEN and connection.laddr[1:] == (port,):
+                    return True
+        return False
+
 
 @dataclass(frozen=True, slots=True)
 class Keeper:
@@ -116,20 +135,11 @@ def wait_until(ready: Callable[[], bool], daemons: Iterable[Daemon], place: Plac
     deadline = time.monotonic() + seconds
     while not ready():
         for daemon in daemons:
-            if _has_ended(daemon):
+            if daemon.has_ended():
                 raise _failure(f"{daemon.part} has ended", daemon.part, place)
         if time.monotonic() > deadline:
             raise _failure(f"{daemons[0].part} is not ready after {seconds:.0f} s", daemons[0].part, place)
         time.sleep(0.05)
-
-
-def _has_ended(daemon: Daemon) -> bool:
-    import psutil
-
-    try:
-        return daemon.process.status() == psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return True
 
 
 def _failure(what: str, part: str, place: Place) -> ProgramFailed:

@@ -1,0 +1,273 @@
+"""A lab where something is wrong: daemons killed, a port taken, a strange home, a full disk, a node without power."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import time
+from typing import TYPE_CHECKING
+
+import psutil
+import pytest
+
+from tests.real.labs import NOTHING, OwnLab, eventually, traces
+from toolkit.lab import LabPlan, cluster, down, up
+from toolkit.lab.ports import choose_ports
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from tests.real.conftest import Person
+
+
+@pytest.fixture
+def own(ordinary_user: Person, ground: Path) -> Iterator[OwnLab]:
+    """A lab of the ordinary user that is not up yet; whatever a test leaves of it is cleaned away."""
+    folder = ground / f"adversity-{time.monotonic_ns()}"
+    folder.mkdir()
+    shutil.chown(folder, ordinary_user.name)
+    lab = OwnLab(ordinary_user, folder, f"a{time.monotonic_ns() % 10**9}")
+    yield lab
+    if lab.name in ordinary_user.ctk("lab", "list", cwd=folder, env=lab.settings).stdout.split():
+        lab.ctk("down")
+    subprocess.run(["rm", "-rf", str(folder)], check=True)
+
+
+def a_job_runs(lab: OwnLab) -> None:
+    assert lab.finish(lab.submit("exit 3"))["exit_status"] == 3
+
+
+def test_a_lab_whose_daemons_were_killed_is_noticed_and_cleaned(own: OwnLab) -> None:
+    before = traces(own)
+    place = own.up("--nodes", "2")
+    own.submit("echo $$ > pid; sleep 987")
+    eventually(lambda: (own.folder / "pid").exists() and (own.folder / "pid").read_text() != "", "the job")
+    job = int((own.folder / "pid").read_text())
+    for pid, words in traces(own, place).processes.items():
+        if str(place / "munge.key") in words or "slurmctld -D" in words or "slurmd -D" in words:
+            os.kill(pid, signal.SIGKILL)
+    eventually(lambda: '"crashed"' in own.run(str(own.person.program), "lab", "list", "--json"), "the crash to show")
+    assert psutil.pid_exists(job), "the job does not need its daemons"
+    assert "has crashed" in own.ctk("status", status=1)
+
+    second = own.up("--nodes", "2")
+    assert second != place
+    assert not place.exists()
+    assert not psutil.pid_exists(job)
+    a_job_runs(own)
+    for member in traces(own, second).processes:
+        os.kill(member, signal.SIGKILL)
+    own.ctk("down")
+    assert traces(own).beyond(before) == NOTHING
+
+
+def hit_during_up(own: OwnLab, number: signal.Signals, seconds: float) -> tuple[int, str]:
+    """Send a signal to `ctk lab up`, so many seconds after it has written the lab down; its status and its words."""
+    record = own.person.home / ".local/state/ctk/labs" / f"{own.name}.json"
+    argv = [str(own.person.program), "lab", "up", "--name", own.name, "--nodes", "32"]
+    starting = subprocess.Popen(
+        own.person.command(*argv), env=own.person.environment, cwd=own.folder, stderr=subprocess.PIPE, text=True
+    )
+    while not record.exists() and starting.poll() is None:
+        time.sleep(0.002)
+    time.sleep(seconds)
+    starting.send_signal(number)
+    _, words = starting.communicate(timeout=60)
+    return starting.returncode, words
+
+
+DELAYS = (0, 0.05, 0.1, 0.2, 0.4)
+
+
+def test_down_cleans_what_a_killed_up_leaves(own: OwnLab) -> None:
+    before = traces(own)
+    unfinished = 0
+    for delay in DELAYS:
+        hit_during_up(own, signal.SIGKILL, delay)
+        unfinished += '"crashed"' in own.run(str(own.person.program), "lab", "list", "--json")
+        own.ctk("down")
+        assert traces(own).beyond(before) == NOTHING
+    assert unfinished, "it was killed half-way at least once"
+
+
+def test_ctrl_c_during_up_leaves_nothing(own: OwnLab) -> None:
+    before = traces(own)
+    statuses = []
+    for delay in DELAYS:
+        status, words = hit_during_up(own, signal.SIGINT, delay)
+        assert "Traceback" not in words
+        statuses.append(status)
+        if status == 0:
+            own.ctk("down")
+        assert traces(own).beyond(before) == NOTHING
+    assert 130 in statuses, "it was interrupted at least once"
+
+
+def test_two_labs_side_by_side(own: OwnLab) -> None:
+    other = OwnLab(own.person, own.folder, f"{own.name}b")
+    own.up("--nodes", "2")
+    other.up("--nodes", "3")
+    try:
+        assert len(own.run("srun", "-N2", "hostname").split()) == 2
+        assert len(other.run("srun", "-N3", "hostname").split()) == 3
+        both = own.person.ctk("lab", "env", cwd=own.folder, status=2)
+        assert f"There are: {own.name}, {other.name}." in both.stderr
+        own.ctk("down")
+        a_job_runs(other)
+    finally:
+        other.ctk("down")
+
+
+def test_a_port_that_was_wanted_is_taken(own: OwnLab) -> None:
+    before = traces(own)
+    first = choose_ports(3)
+    with socket.socket() as stranger:
+        stranger.bind(("127.0.0.1", first + 1))
+        stranger.listen()
+        refusal = own.ctk("up", "--nodes", "2", "--port", str(first), status=3)
+        assert f"port {first + 1} is taken" in refusal
+        assert traces(own).beyond(before) == NOTHING
+    own.up("--nodes", "2", "--port", str(first))
+    a_job_runs(own)
+
+
+@pytest.mark.parametrize("taken", [0, 2])
+def test_a_port_is_taken_in_the_last_moment(taken: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Somebody comes between our look at a port and the start of slurmctld (0) or a slurmd (2): others are tried."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    steps: list[str] = []
+    first = choose_ports(3)
+    with socket.socket() as stranger:
+        stranger.bind(("127.0.0.1", first + taken))
+        stranger.listen()
+        answers = iter([first])
+        monkeypatch.setattr(cluster, "choose_ports", lambda *wanted: next(answers, None) or choose_ports(*wanted))
+        lab = up(LabPlan(name=f"race{taken}", nodes=2, gpus_per_node=0), on_step=steps.append)
+        assert lab.port != first
+    assert "another program took a port; trying others" in steps
+    down(lab)
+    assert not lab.place.folder.exists()
+
+
+def test_a_daemon_that_cannot_start_says_why_and_its_log_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    honest = cluster.slurm_conf
+    monkeypatch.setattr(cluster, "slurm_conf", lambda *facts: honest(*facts) + "SelectType=select/none-such\n")
+    with pytest.raises(cluster.ProgramFailed, match="the lab did not come up: slurmctld has ended") as caught:
+        up(LabPlan(name="broken", nodes=1))
+    assert any("none-such" in line or "SelectType" in line for line in caught.value.last_lines)
+    assert caught.value.log is not None
+    assert caught.value.log.is_relative_to(tmp_path)
+    assert caught.value.log.read_text()
+    monkeypatch.undo()
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    down(up(LabPlan(name="broken", nodes=1)))
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
+
+
+def test_a_home_on_another_file_system_with_a_long_path_and_blanks(own: OwnLab) -> None:
+    """/dev/shm is a file system of its own; 250 octets are more than a socket's path may have."""
+    root = f"/dev/shm/{own.name}"
+    home = "/".join([root, "a b $HOME 日本", *["x" * 50] * 4])
+    own.person.run("mkdir", "-p", home, cwd=own.folder)
+    own.settings["HOME"] = home
+    try:
+        before = traces(own)
+        own.up("--nodes", "2")
+        job = own.submit("pwd; exit 3", "--chdir", home, "--output", "%x-%j.log", "--job-name", "far")
+        assert own.finish(job)["exit_status"] == 3
+        log = own.run("cat", f"{home}/far-{job}.log")
+        assert log.strip() == home
+        own.run("rm", f"{home}/far-{job}.log")
+        own.ctk("down")
+        assert traces(own).beyond(before) == NOTHING
+    finally:
+        subprocess.run(["rm", "-rf", root], check=True)
+
+
+def in_a_world_where(own: OwnLab, script: str, status: int) -> subprocess.CompletedProcess[str]:
+    """Run a shell script in a world of its own, where file systems can be mounted; `"$@"` is `ctk lab`."""
+    world = ("unshare", "--user", "--map-current-user", "--keep-caps", "--mount", "sh", "-c", script, "sh")
+    done = own.person.run(*world, own.person.program, "lab", cwd=own.folder, status=status)
+    assert "Traceback" not in done.stderr
+    return done
+
+
+def test_no_room_for_a_lab(own: OwnLab) -> None:
+    before = traces(own)
+    small = "mount -t tmpfs -o size=4m none /var/tmp && mount -t tmpfs -o size=4m none /tmp"
+    done = in_a_world_where(own, f'{small} && "$@" up --name {own.name}', 3)
+    assert (
+        "no folder for the lab's sockets and logs: /tmp: only 4.0 MiB are free; /var/tmp: only 4.0 MiB" in done.stderr
+    )
+    assert traces(own).beyond(before) == NOTHING
+
+
+def test_no_room_for_the_state(own: OwnLab) -> None:
+    before = traces(own)
+    home = own.folder / "full"
+    own.person.run("mkdir", home, cwd=own.folder)
+    full = f"mount -t tmpfs -o size=16k none {home} && dd if=/dev/zero of={home}/x status=none; export HOME={home}"
+    done = in_a_world_where(own, f'{full}; "$@" up --name {own.name}', 3)
+    assert "cannot write" in done.stderr
+    assert "No space left on device" in done.stderr
+    assert traces(own).beyond(before) == NOTHING
+
+
+def test_a_lab_goes_down_from_a_full_disk(own: OwnLab) -> None:
+    """Everything full, the lab's own folder and the state: `down` needs no room."""
+    mounted = "mount -t tmpfs -o size=80m none /tmp && mkdir /tmp/home && export HOME=/tmp/home"
+    script = (
+        f'{mounted} && "$@" up --name {own.name} --nodes 2 && '
+        f'{{ dd if=/dev/zero of=/tmp/x bs=1M status=none; "$@" down; find /tmp -type f -o -name "ctk-*"; }}'
+    )
+    done = in_a_world_where(own, script, 0)
+    assert f"The lab '{own.name}' is down" in done.stdout
+    assert done.stdout.splitlines()[-1] == "/tmp/x", "nothing else is left"
+    assert done.stdout.count("/tmp/") == 1
+
+
+def test_a_node_loses_its_power_and_its_jobs_run_again(own: OwnLab) -> None:
+    place = own.up("--nodes", "3", "--gpus-per-node", "0")
+    script = 'echo run ${SLURM_RESTART_COUNT:-0} on $SLURMD_NODENAME; [ -n "$SLURM_RESTART_COUNT" ] || sleep 987'
+    job = own.submit(script, "--exclude=n1", "--output=again.log", "--open-mode=append")
+    log = own.folder / "again.log"
+    eventually(lambda: log.exists() and log.read_text() == "run 0 on n2\n", "the first run")
+    own.ctk("kill-node", "n2")
+    assert "is dead already" in own.ctk("kill-node", "n2", status=2)
+    assert not [words for words in traces(own, place).processes.values() if "SLURMD_NODENAME=n2" in words]
+    eventually(lambda: "node-down" in [found["code"] for found in own.status()["findings"]], "the node to be missed")
+
+    last = own.finish(job, seconds=120)
+    assert [run["state"] for run in own.finished(job)] == ["NODE_FAIL", "COMPLETED"]
+    assert last["nodes"] == "n3"
+    assert log.read_text() == "run 0 on n2\nrun 1 on n3\n"
+
+    own.ctk("restore-node", "n2")
+    assert "is alive" in own.ctk("restore-node", "n2", status=2)
+    back = own.submit("true", "--nodelist=n2")
+    assert own.finish(back)["state"] == "COMPLETED"
+
+
+def test_a_job_s_environment_is_its_submitter_s_not_the_daemons(own: OwnLab) -> None:
+    """Labs are started from anywhere, from within a job of another lab as well."""
+    own.settings |= {"SLURM_JOB_ID": "99", "SLURM_CONF": "", "SLURMD_NODENAME": "elsewhere", "SECRET": "of the starter"}
+    own.up("--nodes", "1")
+    own.settings.clear()
+    job = own.submit("env -0 > env.txt", "--export=ALL")
+    assert own.finish(job)["state"] == "COMPLETED"
+    found = dict(pair.split("=", 1) for pair in (own.folder / "env.txt").read_text().split("\0") if pair)
+    assert found["SLURM_JOB_ID"] == job
+    assert found["SLURMD_NODENAME"] == "n1"
+    assert found["HOME"] == str(own.person.home)
+    assert found["PATH"].split(":")[0] == own.person.environment["PATH"].split(":")[0]
+    assert "SECRET" not in found
+    assert not {name for name in found if name.startswith("CTK_LAB")}
+    assert json.loads(own.ctk("env", "--json"))["environment"]["SLURM_CONF"] == found["SLURM_CONF"]
