@@ -47,10 +47,11 @@ def run() -> Section:
         subprocess.run(commands["ctk build"], cwd=folder, check=True, capture_output=True)  # chooses the versions
         times = interleaved(commands, rounds=_ROUNDS, folder=folder)
         sizes = {name: (folder / file).stat().st_size for name, file in zip(commands, _OUTPUTS, strict=True)}
+    names = ", ".join(_PACKAGES)
     return Section(
         title="Building",
         words=(
-            f"{', '.join(_PACKAGES)} on a Debian 12 base with Python ({base.stat().st_size / 1e6:.0f} MB). By hand: pip "
+            f"{names} on a Debian 12 base with Python ({base.stat().st_size / 1e6:.0f} MB). By hand: pip "
             "as it comes, and gzip, the runtime's own choice. ctk installs the locked files with uv, packs with zstd, "
             "compares every protected file before and after, and audits the image; all of that is in its time. "
             "`--compression gzip` shows what zstd is worth. Both download from the package index each time."

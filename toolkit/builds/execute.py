@@ -83,14 +83,16 @@ def execute(
     scratch = Path(os.environ.get("APPTAINER_TMPDIR") or os.environ.get("TMPDIR") or environment["TMPDIR"])
     check_room(plan, scratch)
     started = time.monotonic()
-    with staging(plan.output.parent) as folder, staging(scratch) as temporary:
+    with staging(plan.output.parent) as folder:
         image = folder / "image"
         source = plan.source
         if plan.definition is not None:
             source = str(folder / f"{plan.target.name}.def")
             Path(source).write_text(plan.definition.text, encoding="utf-8")
-        environment |= dict.fromkeys(("APPTAINER_TMPDIR", "SINGULARITY_TMPDIR", "TMPDIR"), str(temporary))
-        _run_build(plan, runtime.build(image, source, options, plan.binds), environment, on_step)
+        # What is large is cleaned away before the image appears: little is left to do, or to interrupt, after it.
+        with staging(scratch) as temporary:
+            environment |= dict.fromkeys(("APPTAINER_TMPDIR", "SINGULARITY_TMPDIR", "TMPDIR"), str(temporary))
+            _run_build(plan, runtime.build(image, source, options, plan.binds), environment, on_step)
         on_step("auditing the image")
         audit = audit_image(image, this_machine())
         _require_verdict(plan, audit)

@@ -1,0 +1,79 @@
+"""`make soak`: the large counts. Runs every soak below and writes what was done into benchmarks/SOAK.md.
+
+`python -m tests.soak images scripts` runs only these, and writes nothing.
+"""
+
+from __future__ import annotations
+
+import datetime
+import os
+import platform
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+_PAGE = Path(__file__).resolve().parents[2] / "benchmarks" / "SOAK.md"
+_SEED = 1
+
+
+@dataclass(frozen=True)
+class Soak:
+    """One soak: what it is in words, with its count, and the command that does it."""
+
+    name: str
+    words: str
+    command: tuple[str, ...]
+    environment: tuple[tuple[str, str], ...] = ()
+
+
+def _pytest(*arguments: str) -> tuple[str, ...]:
+    return (sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-o", "timeout=3600", *arguments)
+
+
+SOAKS = (
+    Soak(
+        "images",
+        f"10,000 damaged and hostile images, seed {_SEED}: a verdict or one clear error, 5 s and 300 MiB at most",
+        (sys.executable, "-m", "tests.soak.images", "--seed", str(_SEED), "--count", "10000"),
+    ),
+    Soak(
+        "scripts",
+        f"1,500 jobs of either sort, of the worst words there are, seed {_SEED}: what runs is what was asked",
+        (sys.executable, "-m", "tests.soak.scripts", "--seed", str(_SEED), "--count", "1500"),
+    ),
+    Soak(
+        "kills",
+        "100 builds killed (SIGINT, SIGTERM, SIGKILL in turn), as root and as an ordinary user: the old image stays",
+        _pytest("tests/real/test_build.py", "-k", "killed"),
+        (("CTK_KILLED_BUILDS", "100"),),
+    ),
+)
+
+
+def main(names: list[str]) -> int:
+    """Run the named soaks, or all; return 1 where one failed."""
+    chosen = [soak for soak in SOAKS if not names or soak.name in names]
+    rows, failed = [], False
+    for soak in chosen:
+        print(f"== {soak.name}: {soak.words}", flush=True)
+        started = time.monotonic()
+        status = subprocess.run(soak.command, env={**os.environ, **dict(soak.environment)}, check=False).returncode
+        failed = failed or status != 0
+        rows.append((soak.name, soak.words, f"{time.monotonic() - started:.0f} s", "failed" if status else "passed"))
+    if not names:
+        _PAGE.write_text(_page(rows), encoding="utf-8")
+    return int(failed)
+
+
+def _page(rows: list[tuple[str, ...]]) -> str:
+    head = [("soak", "what", "time", "result"), ("---", "---", "---:", "---")]
+    table = "\n".join("| " + " | ".join(row) + " |" for row in [*head, *rows])
+    today = datetime.datetime.now(datetime.timezone.utc).date()
+    machine = f"{os.cpu_count()} cores, Linux {platform.release().split('-')[0]}, Python {platform.python_version()}"
+    return f"# Soak\n\nWritten by `make soak` on {today}, {machine}.\n\n{table}\n"
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
