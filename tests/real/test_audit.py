@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import platform
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -20,6 +21,8 @@ from toolkit.inventory.images import open_image
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from tests.real.conftest import Person
 
 SITE = "usr/local/lib/python3.11/site-packages"
 CTK = Path(sys.executable).with_name("ctk")
@@ -271,3 +274,25 @@ def test_elf_files_are_read_as_pyelftools_reads_them() -> None:
             assert (list(found.needed) if found else None) == needed, library
             compared += 1
     assert compared > 20
+
+
+def test_layers_are_read_as_the_real_runtime_mounts_them(tmp_path: Path, tiny_image: Path, me: Person) -> None:
+    """The last partition lies uppermost, a whiteout hides; and each name that a mark hides is reported as disputed."""
+    image = tmp_path / "layered.sif"
+    shutil.copy(tiny_image, image)
+    first = fill(tmp_path / "first", {"etc/which": "first", "etc/gone": "", "marked/old": "", "opt/first": ""})
+    second = fill(tmp_path / "second", {"etc/which": "second", "marked/new": "", "marked/.wh.old": ""})
+    for folder, pseudo in ((first, ()), (second, ("-p", "etc/gone c 644 0 0 0 0"))):
+        squashed = squash(folder, tmp_path / "layer.squashfs", *pseudo)
+        partition = ["--datatype", "4", "--partfs", "1", "--parttype", "4", "--partarch", "2", "--groupid", "1"]
+        subprocess.run(["apptainer", "sif", "add", *partition, image, squashed], check=True)
+    command = "cat /etc/which; ls /etc /opt /marked"
+    seen = me.run(me.program, "run", image, "--", "sh", "-c", command, cwd=tmp_path).stdout
+    with open_image(image) as rootfs:
+        assert seen.startswith("second")
+        assert rootfs.read("/etc/which") == b"second"
+        assert "gone" not in seen
+        assert not rootfs.exists("/etc/gone")
+        assert rootfs.exists("/opt/first")
+        assert rootfs.names("/marked") == ("new",)
+        assert rootfs.disputed == {"/marked/old"}

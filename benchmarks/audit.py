@@ -1,0 +1,166 @@
+"""How long a person waits to hear whether an image can use the GPU: `ctk audit` beside `import torch`."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+from benchmarks.measure import Times, cache_folder, environment_of_ctk, interleaved
+from benchmarks.section import Section, Table, Target
+from tests.inventory.making import distribution, fill
+from tests.real.wheels import Wheelhouse
+from toolkit import __version__
+from toolkit.inventory.images import open_image
+from toolkit.inventory.read import inventory_of
+from toolkit.runtime.engine import find_runtime
+from toolkit.support.site import load_site
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+_TORCH = "torch==2.5.1"
+_SITE = "usr/local/lib/python3.11/dist-packages"
+_GIGABYTE = 10**9
+_WORDS = f"""\
+`{_TORCH}` with its nvidia wheels, over Debian 12, as a SIF packed with zstd. `ctk audit` reads the file: it needs no
+container program. `import torch` starts the container with `apptainer exec` and does what people do to see whether a
+framework works. Whole commands, in turn, 7 rounds after one that warms up; the images are in the page cache.
+
+The second table holds the same wheels without their large libraries, plus as much random data as makes the size, and,
+in the last row, 1,000 more distributions: the time should follow these, not the size."""
+
+
+def run() -> Section:
+    """Make the images (kept in the cache; the first time takes minutes), then measure."""
+    audit = environment_of_ctk() / "ctk"
+    base = _made("debian-12.sif", lambda image: _build_base(audit, image))
+    full = _made("torch-full.sif", lambda image: _pack(image, base, _install_whole))
+    runtime = find_runtime(load_site())
+    beside = interleaved(
+        {
+            "ctk audit": [audit, "audit", full],
+            "import torch": runtime.exec(full, ["python3", "-c", "import torch"], gpu=False),
+        },
+        rounds=7,
+    )
+    sizes = {
+        "0.1 GB": _made("size-0.1.sif", lambda image: _pack(image, base, _reduced(0))),
+        "1 GB": _made("size-1.sif", lambda image: _pack(image, base, _reduced(900_000_000))),
+        "3 GB": _made("size-3.sif", lambda image: _pack(image, base, _reduced(2_900_000_000))),
+        "0.1 GB, many distributions": _made("many.sif", lambda image: _pack(image, base, _reduced(0, more=1000))),
+    }
+    growth = interleaved({name: [audit, "audit", image] for name, image in sizes.items()}, rounds=7)
+    memory = _peak_memory([audit, "audit", full])
+    median, load = beside["ctk audit"].median, beside["import torch"].median
+    flat = growth["3 GB"].median / growth["0.1 GB"].median
+    return Section(
+        title="Whether an image can use a GPU",
+        words=_WORDS,
+        tables=(
+            Table(
+                f"An image of {full.stat().st_size / _GIGABYTE:.1f} GB",
+                ("command", "median, s", "fastest, s", "ctk ÷ this"),
+                tuple(
+                    (f"`{name}`", f"{one.median:.2f}", f"{one.fastest:.2f}", f"{median / one.median:.3f}")
+                    for name, one in beside.items()
+                ),
+            ),
+            Table(
+                "What the time grows with", ("image", "size, GB", "distributions", "median, s"), _growth(sizes, growth)
+            ),
+        ),
+        targets=(
+            Target(f"an audit of at least 3 GB within 0.5 s: {median:.2f} s", median <= 0.5),
+            Target(f"within 150 MB of memory: {memory / 10**6:.0f} MB", memory <= 150 * 10**6),
+            Target(f"sooner than `import torch`: {load / median:.0f} times", median < load),
+            Target(f"3 GB take no more than 1.2 times what 0.1 GB take: {flat:.2f} times", flat <= 1.2),
+        ),
+        versions=(f"ctk {__version__}", runtime.version_text, _TORCH.replace("==", " ")),
+    )
+
+
+def _growth(sizes: dict[str, Path], growth: dict[str, Times]) -> tuple[tuple[str, ...], ...]:
+    return tuple(
+        (
+            name,
+            f"{image.stat().st_size / _GIGABYTE:.1f}",
+            str(len(inventory_of(image).distributions)),
+            f"{growth[name].median:.2f}",
+        )
+        for name, image in sizes.items()
+    )
+
+
+def _made(name: str, make: Callable[[Path], None]) -> Path:
+    """The image of that name in the cache, made there if it is not."""
+    folder = cache_folder() / "audit"
+    folder.mkdir(exist_ok=True)
+    image = folder / name
+    if not image.exists():
+        part = folder / f"part-{name}"
+        part.unlink(missing_ok=True)
+        make(part)
+        with open_image(part):
+            part.rename(image)
+    return image
+
+
+def _build_base(ctk: Path, image: Path) -> None:
+    folder = image.parent / "base"
+    fill(folder, {"defs/base.toml": 'base = "debian-12"\n'})
+    subprocess.run([ctk, "build", "base", "-o", image], cwd=folder, check=True, stdout=subprocess.DEVNULL)
+    shutil.rmtree(folder)
+
+
+def _pack(image: Path, base: Path, install: Callable[[Path], None]) -> None:
+    """A SIF of what `base` holds and what `install` puts into its root."""
+    root, squashed = image.with_suffix(".root"), image.with_suffix(".squashfs")
+    shutil.rmtree(root, ignore_errors=True)
+    with open_image(base) as opened:
+        assert opened.sif is not None
+        offset = next(one.offset for one in opened.sif.descriptors if one.partition)
+    _quietly("unsquashfs", "-no-progress", "-offset", str(offset), "-dest", root, base)
+    install(root)
+    _quietly("mksquashfs", root, squashed, "-noappend", "-quiet", "-comp", "zstd", "-Xcompression-level", "3")
+    _quietly("apptainer", "sif", "new", image)
+    partition = ("--datatype", "4", "--partfs", "1", "--parttype", "2", "--partarch", "2", "--groupid", "1")
+    _quietly("apptainer", "sif", "add", *partition, image, squashed)
+    shutil.rmtree(root)
+    squashed.unlink()
+
+
+def _install_whole(root: Path) -> None:
+    uv = ("uv", "pip", "install", "--quiet", "--python-version", "3.11", "--python-platform", "x86_64-manylinux_2_31")
+    _quietly(sys.executable, "-m", *uv, "--only-binary", ":all:", "--target", root / _SITE, _TORCH)
+
+
+def _reduced(filler: int, *, more: int = 0) -> Callable[[Path], None]:
+    """Installs the reduced wheels, `filler` octets that no compressor shrinks, and `more` small distributions."""
+
+    def install(root: Path) -> None:
+        wheels = root.parent / "wheels"
+        wheels.mkdir(exist_ok=True)
+        Wheelhouse(wheels).install(root / _SITE, _TORCH, dependencies=True)
+        for number in range(more):
+            fill(root, distribution(f"extra-{number}", "1.0", _SITE, {f"extra_{number}.py": "x = 1\n"}))
+        with (root / "opt/filler").open("wb") as file:
+            for _ in range(filler // 10**6):
+                file.write(os.urandom(10**6))
+
+    return install
+
+
+def _quietly(*argv: str | Path) -> None:
+    subprocess.run(argv, check=True, stdout=subprocess.DEVNULL, stdin=subprocess.DEVNULL)
+
+
+def _peak_memory(argv: Sequence[str | Path]) -> int:
+    """The most memory that a command held at once, in octets."""
+    child = subprocess.Popen([str(word) for word in argv], stdout=subprocess.DEVNULL)
+    _, status, usage = os.wait4(child.pid, 0)
+    assert os.waitstatus_to_exitcode(status) == 0
+    return usage.ru_maxrss * 1024

@@ -1,0 +1,107 @@
+"""`ctk audit`, `ctk explain` and `ctk diff` as a person meets them: words, exit statuses, JSON."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.inventory.making import distribution, fill, python_files
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SITE = "usr/local/lib/python3.11/site-packages"
+TORCH = {"torch/version.py": "__version__ = '2.13.0+cpu'\ncuda = None\n"}
+
+
+def ctk(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "toolkit", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def document(*arguments: str | Path) -> dict[str, Any]:
+    found = json.loads(ctk(*arguments, "--json").stdout)
+    assert isinstance(found, dict)
+    return found
+
+
+@pytest.fixture
+def sandbox(tmp_path: Path) -> Path:
+    wheel = distribution("torch", "2.13.0+cpu", SITE, TORCH)
+    return fill(tmp_path / "sandbox", {**python_files(), **wheel})
+
+
+def test_an_audit_in_words(sandbox: Path) -> None:
+    done = ctk("audit", sandbox, "--packages")
+    assert done.returncode == 1
+    assert "PyTorch\t2.13.0+cpu\tCPU\t/usr/local/bin/python3.11\tcpu-only" in done.stdout
+    assert f"torch\t2.13.0+cpu\t/{SITE}" in done.stdout
+    assert done.stdout.endswith("Verdict: cpu-only\n")
+    assert done.stderr == ""
+
+
+def test_an_audit_as_json(sandbox: Path) -> None:
+    found = document("audit", sandbox)
+    assert found["schema"] == "ctk.audit/1"
+    assert found["verdict"] == "cpu-only"
+    assert found["frameworks"][0]["name"] == "torch"
+    assert found["findings"][0].keys() == {"code", "severity", "message", "fix"}
+
+
+def test_a_verdict_that_is_allowed_is_success(sandbox: Path) -> None:
+    assert ctk("audit", sandbox, "--allow", "cpu-only").returncode == 0
+    assert ctk("audit", sandbox, "--allow", "no-framework").returncode == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--driver", "12.4"), "no NVIDIA driver version"),
+        (("--gpu", "V10"), 'Did you mean "V100"?'),
+        (("--allow", "fine"), "fine"),
+    ],
+)
+def test_what_nobody_can_judge(sandbox: Path, arguments: tuple[str, ...], words: str) -> None:
+    done = ctk("audit", sandbox, *arguments)
+    assert done.returncode == 2
+    assert words in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("command", [("audit",), ("diff", "/")])
+def test_an_image_that_cannot_be_read(tmp_path: Path, command: tuple[str, ...]) -> None:
+    (tmp_path / "x.sif").write_bytes(b"hello")
+    done = ctk(*command, tmp_path / "x.sif")
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1
+    assert "no SIF and no squashfs" in done.stderr
+
+
+def test_a_bill_of_materials_into_a_folder_that_is_not_there(sandbox: Path) -> None:
+    done = ctk("audit", sandbox, "--sbom", "/nowhere/bill.json")
+    assert done.returncode == 2
+    assert "/nowhere" in done.stderr
+
+
+def test_an_explanation(sandbox: Path) -> None:
+    code = document("audit", sandbox)["findings"][0]["code"]
+    done = ctk("explain", code)
+    assert done.returncode == 0
+    assert done.stdout.startswith(f"{code}: ")
+    assert "Fix:" in done.stdout
+    assert len(document("explain")["explanations"]) > 20
+    assert document("explain", code)["code"] == code
+    assert ctk("explain", "no-such-code").returncode == 2
+
+
+def test_two_images_that_differ(sandbox: Path, tmp_path: Path) -> None:
+    other = fill(tmp_path / "other", {**python_files(), **distribution("torch", "2.5.1", SITE)})
+    assert ctk("diff", sandbox, sandbox).returncode == 0
+    done = ctk("diff", sandbox, other)
+    assert done.returncode == 1
+    assert f"distribution\ttorch\t/{SITE}\t2.13.0+cpu\t2.5.1" in done.stdout
+    assert document("diff", sandbox, other)["differences"][0]["second"] == "2.5.1"
