@@ -111,7 +111,7 @@ def test_slurm_s_own_words_are_in_the_log(jobs: Jobs) -> None:
     # Slurm holds a requeued job back for two minutes; StartTime lets it go.
     eventually(lambda: jobs.show(again, "JobState") == "PENDING", "the requeued job to be pending")
     jobs.run("scontrol", "update", f"JobId={again}", "StartTime=now")
-    assert jobs.finish(again) == "COMPLETED"
+    assert jobs.finish(again) == "COMPLETED", jobs.log(f"again-{again}")
     both = jobs.log(f"again-{again}")
     order = [both.find(words) for words in ("run 1", "DUE TO JOB REQUEUE", "run 2", "ended with status 0")]
     assert order == sorted(order), both
