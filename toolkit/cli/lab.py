@@ -85,6 +85,7 @@ def up(
     from toolkit.lab.cluster import up as start
     from toolkit.lab.gpus import real_gpus as find_gpus
     from toolkit.lab.plan import LabPlan
+    from toolkit.support.text import count
 
     plan = LabPlan(
         name=name,
@@ -102,7 +103,8 @@ def up(
         return
     gpus = sum(plan.gpu_count(node) for node in plan.node_names)
     kind = "real" if plan.real_gpus else "stand-in"
-    say(f"The lab {name!r} is up: {nodes} nodes of {cpus_per_node} CPUs, {gpus} {kind} GPUs ({gpu_type}), all idle.")
+    hardware = f"{count(nodes, 'node')}, {count(cpus_per_node, 'CPU')} each, {count(gpus, f'{kind} GPU')} ({gpu_type})"
+    say(f"The lab {name!r} is up: {hardware}.")
     suggest(f'eval "$(ctk lab env --name {name})"', "sinfo")
 
 
