@@ -24,11 +24,11 @@ From: {base}
     apt-get -qq install -y --no-install-recommends openmpi-bin libpmix2 python3-mpi4py
 """
 _PROGRAM = """
-import os
+import os, sys
 from mpi4py import MPI
 world = MPI.COMM_WORLD
 total = world.allreduce(world.rank)
-print("rank", world.rank, "of", world.size, "sum", total, "on", os.environ["SLURMD_NODENAME"], flush=True)
+sys.stdout.write(f"rank {world.rank} of {world.size} sum {total} on {os.environ['SLURMD_NODENAME']}\\n")
 """
 
 
@@ -61,7 +61,7 @@ def test_four_ranks_on_two_nodes_are_one_world(
         except subprocess.TimeoutExpired:
             lab.person.run("scancel", "--me", cwd=ground, env=lab.environment)
             raise
-        # mpirun may join two lines that are written at once.
+        # mpirun may print two lines that come at once in one.
         said = sorted(re.findall(r"rank (\d) of (\d) sum (\d+) on (n\d)", printed))
         assert [words[:3] for words in said] == [(str(rank), "4", "6") for rank in range(4)], printed
         assert len({node for *_, node in said}) == 2, printed
