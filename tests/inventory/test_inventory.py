@@ -167,6 +167,13 @@ def test_every_kind_of_metadata(tmp_path: Path) -> None:
     assert last.requires == ("x  y",)
 
 
+def test_roots_home_is_not_looked_into(tmp_path: Path) -> None:
+    """A sandbox in a shared folder: `/root` belongs to somebody else."""
+    fill(tmp_path, {**python_files(), **python_files("3.12", "root/.local"), "opt/x/bin/": ""})
+    fill(tmp_path, {".singularity.d/env/90-environment.sh": "export PATH=/root/.local/bin:$PATH\n"})
+    assert [one.path for one in inventory_of(tmp_path).interpreters] == ["/usr/local/bin/python3.11"]
+
+
 def test_an_image_without_python(tmp_path: Path) -> None:
     found = inventory(tmp_path, {"bin/sh": b"#!", "etc/passwd": ""})
     assert found.interpreters == found.distributions == ()

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from toolkit.gpu.gather import gather
 from toolkit.gpu.rules import build, companions, driver, duplicates, generations, image, libraries
+from toolkit.inventory.frameworks import knowledge
 from toolkit.inventory.images import open_image
 from toolkit.support.findings import Finding, Severity
 
@@ -87,10 +88,16 @@ def _judge_framework(one: FrameworkFacts, facts: ImageFacts, target: Target, *, 
         *generations.gpu_generations(one, facts, target),
     )
     failed = broken or any(finding.severity is Severity.ERROR for finding in findings)
-    # A CPU build beside a GPU build of the same framework: the GPU was promised, whichever the import gets.
-    promised = one.build.gpu or not one.build.complete or len({variant.name for variant in one.variants}) > 1
+    promised = one.build.gpu or not one.build.complete or _gpu_variant_beside(one)
     verdict = Verdict.CPU_ONLY if not promised else Verdict.GPU_BROKEN if failed else Verdict.GPU_READY
     return FrameworkAudit(one, verdict, findings)
+
+
+def _gpu_variant_beside(one: FrameworkFacts) -> bool:
+    """Whether a GPU variant lies beside the CPU variant that an import gets: the GPU was promised all the same."""
+    names = {variant.name for variant in one.variants}
+    framework = knowledge().framework_of(one.distribution.name)
+    return len(names) > 1 and framework is not None and not all(framework.is_cpu_only(name) for name in names)
 
 
 def _image_findings(facts: ImageFacts, target: Target) -> list[Finding]:

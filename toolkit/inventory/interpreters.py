@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 _PROGRAM = re.compile(r"^python(\d+(\.\d+t?)?)?$")
 _MINOR = re.compile(r"^python(\d+\.\d+)(t?)$")
+# Whoever runs the image is not root, and in somebody else's sandbox this user may not look there either.
+_OPEN_TO_ALL = re.compile(r"/(?!root\b|lost\+found\b)")
 _MOST_FOLDERS = 400
 _SMALL = 1 << 20
 
@@ -52,13 +54,14 @@ def find_interpreters(rootfs: Rootfs, environment: Mapping[str, str], packages: 
 def _program_folders(rootfs: Rootfs, path: str) -> Iterator[str]:
     """Folders that may hold a Python: those of PATH, the usual ones, conda's environments, venvs near the top."""
     candidates = [*path.split(":"), "/usr/local/bin", "/usr/bin", "/bin"]
-    for parent in ("/opt", "", "/opt/conda/envs", "/root", "/venv", "/venvs", "/usr/local"):
-        candidates += [f"{parent}/{name}/bin" for name in rootfs.names(parent or "/")[:_MOST_FOLDERS]]
+    candidates += [f"/{name}/bin" for name in rootfs.names("/")[:_MOST_FOLDERS]]
+    for parent in ("/opt", "/opt/conda/envs", "/venv", "/venvs", "/usr/local"):
+        candidates += [f"{parent}/{name}/bin" for name in rootfs.names(parent)[:_MOST_FOLDERS]]
     for name in rootfs.names("/opt")[:_MOST_FOLDERS]:
         candidates += [f"/opt/{name}/envs/{one}/bin" for one in rootfs.names(f"/opt/{name}/envs")[:_MOST_FOLDERS]]
     seen = set()
     for candidate in candidates:
-        folder = rootfs.resolve(candidate) if candidate.startswith("/") else None
+        folder = rootfs.resolve(candidate) if _OPEN_TO_ALL.match(candidate) else None
         if folder is not None and folder not in seen and rootfs.is_folder(folder):
             seen.add(folder)
             yield folder
@@ -67,7 +70,7 @@ def _program_folders(rootfs: Rootfs, path: str) -> Iterator[str]:
 def _default_program(rootfs: Rootfs, path: str) -> str | None:
     for name in ("python", "python3"):
         for folder in path.split(":"):
-            if folder.startswith("/") and rootfs.is_file(f"{folder}/{name}"):
+            if _OPEN_TO_ALL.match(folder) and rootfs.is_file(f"{folder}/{name}"):
                 return posixpath.join(rootfs.resolve(folder) or folder, name)
     return None
 

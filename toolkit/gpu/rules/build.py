@@ -27,7 +27,7 @@ def cpu_only_build(framework: FrameworkFacts) -> Iterator[Finding]:
     yield Finding(
         "cpu-only-build",
         Severity.WARNING,
-        f"{framework.title}: {name} is built for the CPU only.",
+        f"{framework.title}: {name} is built without CUDA.",
         _WITH_GPU.get(framework.name),
     )
 
