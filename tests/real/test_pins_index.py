@@ -124,7 +124,6 @@ def test_a_clash_names_the_fewest_requirements_and_ways_out(uv: Uv, torch: Targe
     [
         (("numpy==99",), AnswerIsNo, "numpy has no release ==99"),
         (("this-package-does-not-exist-at-all",), WrongInput, "no package this-package"),
-        (("jax[cuda13]==0.6.2",), AnswerIsNo, "has no extra [cuda13]"),
         (("tf-nightly",), AnswerIsNo, "must stay out"),
         (("opencv-python", "opencv-python-headless"), AnswerIsNo, "both install cv2"),
         (("keras>=3",), AnswerIsNo, "cannot be had together"),
@@ -137,6 +136,11 @@ def test_what_cannot_be_had_is_said(
         lock(uv, tensorflow, *packages)
     assert words in caught.value.message
     assert caught.value.fix
+
+
+def test_an_extra_that_does_not_exist_would_mean_jax_on_the_cpu(uv: Uv, torch: Target) -> None:
+    with pytest.raises(AnswerIsNo, match=r"jax 0\.6\.2 has no extra \[cuda13\]"):
+        lock(uv, torch, "jax[cuda13]==0.6.2")
 
 
 def test_odd_wishes_are_granted(uv: Uv, tensorflow: Target) -> None:
