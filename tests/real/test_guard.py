@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import shutil
 import subprocess
 import sys
@@ -104,12 +105,15 @@ def build(me: Person, work: Path, base: Path, text: str, status: int) -> subproc
 def test_companions_come_and_the_framework_stays_though_a_script_upgrades_it(
     me: Person, work: Path, torch_base: Path
 ) -> None:
-    text = 'packages = ["torchvision", "timm", "accelerate"]\npost = "pip install --upgrade torch"\n'
+    names = ["torchvision", "timm", "accelerate", "torchmetrics", "einops", "safetensors", "scikit-learn"]
+    text = f'packages = {json.dumps(names)}\npost = "pip install --upgrade torch"\n'
     build(me, work, torch_base, text, 0)
     assert digest_of(work / "out" / SITE / "torch") == digest_of(torch_base / SITE / "torch")
     found = {path.name.partition("-")[0] for path in (work / "out" / SITE).glob("*.dist-info")}
     assert {"torchvision", "timm", "accelerate", "torch"} <= found
     assert len(list((work / "out" / SITE).glob("torch-*.dist-info"))) == 1
+    code = "import torch, torchvision, timm, accelerate, torchmetrics, einops, safetensors, sklearn; print('all')"
+    assert me.ctk("run", "out/", "--", "python3", "-c", code, cwd=work).stdout.endswith("all\n")
 
 
 @pytest.mark.parametrize(
@@ -161,7 +165,7 @@ def test_keras_bert_builds_over_a_real_tensorflow_and_both_are_imported(
     finally:
         subprocess.run(["rm", "-rf", str(base)], check=True)
     assert digest_of(work / "out" / SITE / "tensorflow") == before
-    code = "import tensorflow, keras_bert, tensorflow_text; print(tensorflow.__version__)"
+    code = "import tensorflow, keras_bert, tf_keras, tensorflow_text, keras_hub; print(tensorflow.__version__)"
     shown = me.ctk("run", "out/", "--", "python3", "-c", code, cwd=work, timeout=300)
     assert shown.stdout.strip().splitlines()[-1] == "2.15.1"
 
