@@ -113,7 +113,7 @@ def test_companions_come_and_the_framework_stays_though_a_script_upgrades_it(
     assert {"torchvision", "timm", "accelerate", "torch"} <= found
     assert len(list((work / "out" / SITE).glob("torch-*.dist-info"))) == 1
     # Not torchvision and what imports it: the index has it for its own CUDA build of torch, this base's may be another.
-    code = "import torch, accelerate, huggingface_hub, einops, pandas, safetensors, sklearn, scipy, psutil; print('all')"
+    code = "import torch, accelerate, huggingface_hub, einops, pandas, safetensors, sklearn, scipy; print('all')"
     assert me.ctk("run", "out/", "--", "python3", "-c", code, cwd=work).stdout.endswith("all\n")
 
 
