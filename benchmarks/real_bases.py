@@ -59,7 +59,7 @@ SHAPES = {
     ),
     "nvidia": Shape(
         "NVIDIA-like with both",
-        "3.10.12",
+        "3.11.9",
         (2, 35),
         ("tensorflow==2.15.1", "torch==2.3.1", "pandas==1.5.3", "scipy==1.11.4", "scikit-learn==1.2.0", "pip==24.0"),
         "2024-06-15",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.pins.bases import OLD, TENSORFLOW, TORCH, distribution, target
 from toolkit.inventory.frameworks import knowledge
 from toolkit.pins.constraints import broken_by, hard_constraints, soft_constraints
-from toolkit.pins.protected import protect, violations
+from toolkit.pins.protected import other_builds, protect, violations
 from toolkit.pins.target import recorded_target
 from toolkit.recipes.model import Base
 
@@ -83,3 +83,12 @@ def test_a_recorded_base_protects_what_is_recorded_and_says_nothing_of_its_pytho
     assert recorded.recorded
     assert pins(recorded) == {"tensorflow": "2.15.0"}
     assert recorded_target(Base("x", "docker", "a/b:1")) is None
+
+
+def test_a_companion_that_the_index_may_not_have_for_the_bases_build_is_told() -> None:
+    protected = protect(TORCH, knowledge())
+    (note,) = other_builds(protected, knowledge(), {"torchvision": "0.20.1", "timm": "1.0"})
+    assert "torchvision 0.20.1" in note
+    assert "torch 2.5.1+cu124" in note
+    assert other_builds(protected, knowledge(), {"torchvision": "0.20.1+cu124"}) == []
+    assert other_builds(protect(TENSORFLOW, knowledge()), knowledge(), {"tf-keras": "2.15.0"}) == []

@@ -126,9 +126,11 @@ def add(
 
         ctk add keras-bert pandas 'seaborn>=0.12'
     """
-    from toolkit.pins.edit import add_packages
+    from toolkit.pins.edit import add_packages, check_packages
+    from toolkit.recipes.catalogue import Catalogue
 
-    _changed(name, "added", json, add_packages(_own(name, packages), packages))
+    check_packages(packages)
+    _changed(name, "added", json, add_packages(Catalogue.here().own_copy(name), packages))
 
 
 def remove(
@@ -142,18 +144,12 @@ def remove(
 
         ctk remove keras-bert pydot
     """
-    from toolkit.pins.edit import remove_packages
-
-    _changed(name, "removed", json, remove_packages(_own(name, packages), packages))
-
-
-def _own(name: str, packages: list[str]) -> Path:
-    """A person's own file of the recipe; what they typed is checked before a shipped one is copied."""
-    from toolkit.pins.edit import check_packages
+    from toolkit.pins.edit import remove_packages, require_packages
     from toolkit.recipes.catalogue import Catalogue
 
-    check_packages(packages)
-    return Catalogue.here().own_copy(name)
+    catalogue = Catalogue.here()
+    require_packages(catalogue.path_of(name), packages)
+    _changed(name, "removed", json, remove_packages(catalogue.own_copy(name), packages))
 
 
 def _changed(name: str, what: str, json: bool, lines: tuple[str, ...]) -> None:

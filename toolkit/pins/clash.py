@@ -80,9 +80,16 @@ def smallest_clash(uv: Uv, wish: Wish, clash: Clash) -> tuple[list[str], list[Co
     named = [one for one in hard if re.search(rf"\b{re.escape(one.name)}\b", proof)]
     if possible(packages, [one.line for one in named]):
         named = list(hard)
+    # Of two that say the same the earlier one is named: what is protected explains more than who asks for it.
+    named.sort(key=lambda one: one.specifier != _pinned(wish, one))
     by_line = {one.line: one for one in named}
     lines = smallest(list(by_line), lambda some: possible(packages, some))
     return packages, [by_line[line] for line in lines]
+
+
+def _pinned(wish: Wish, constraint: Constraint) -> str:
+    pin = wish.protected.pin(constraint.name)
+    return f"=={pin.version}" if pin else ""
 
 
 def smallest(items: list[str], possible: Callable[[list[str]], bool]) -> list[str]:

@@ -45,16 +45,23 @@ def remove_packages(path: Path, packages: Sequence[str]) -> tuple[str, ...]:
 
     Raises WrongInput where one is not in the recipe; then nothing is written.
     """
+    names = require_packages(path, packages)
     document, array = _open(path)
     there = {_name(str(line)): str(line) for line in array}
-    wanted = [_name(line) for line in check_packages(packages)]
-    for package, name in zip(packages, wanted, strict=True):
+    for name in names:
+        array.remove(there[name])
+    _write(path, document, names)
+    return tuple(there[name] for name in names)
+
+
+def require_packages(path: Path, packages: Sequence[str]) -> tuple[str, ...]:
+    """The names of `packages`. Raises WrongInput for the first that the recipe at `path` does not ask for."""
+    there = {_name(str(line)) for line in _open(path)[1]}
+    names = [_name(line) for line in check_packages(packages)]
+    for package, name in zip(packages, names, strict=True):
         if name not in there:
             raise WrongInput(f"{path} does not ask for {package}.{did_you_mean(name, there)}")
-    for name in dict.fromkeys(wanted):
-        array.remove(there[name])
-    _write(path, document, wanted)
-    return tuple(there[name] for name in dict.fromkeys(wanted))
+    return tuple(dict.fromkeys(names))
 
 
 def recipe_text(*, base: str, packages: Iterable[str], description: str = "", command: Sequence[str] = ()) -> str:

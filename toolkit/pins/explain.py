@@ -31,6 +31,7 @@ _DEPENDS = re.compile(
 )
 _LONGEST_PROOF = 300
 _AT_ONCE = 4
+_PATIENCE_SECONDS = 60.0  # for a reason, which nobody needs to build an image
 
 
 def find_held(uv: Uv, wish: Wish, resolution: Resolution) -> tuple[Held, ...]:
@@ -39,11 +40,16 @@ def find_held(uv: Uv, wish: Wish, resolution: Resolution) -> tuple[Held, ...]:
     latest = newest_versions(uv, first_question(wish), ours)
     replaced = {one.name for one in resolution.packages if one.replaces}
     behind = [name for name, version in sorted(ours.items()) if _is_newer(latest.get(name), version)]
+    patient = replace(uv, patience=_PATIENCE_SECONDS)
     with ThreadPoolExecutor(_AT_ONCE) as pool:
-        reasons = pool.map(lambda name: _why_not_newer(uv, wish, name, latest[name], ours, replaced), behind)
+        reasons = pool.map(lambda name: _why_not_newer(patient, wish, name, latest[name], ours, replaced), behind)
         return tuple(
             Held(name, ours[name], latest[name], because) for name, because in zip(behind, reasons, strict=True)
         )
+
+
+def _is_asked_for(name: str, wish: Wish) -> bool:
+    return any(canonicalize_name(Requirement(line).name) == name for line in wish.packages)
 
 
 def _is_newer(candidate: str | None, version: str | None) -> bool:
@@ -82,7 +88,9 @@ def _why_not_newer(
             return _sentence(alone.proof, name, wish)
         if own := [one for one in hard if one.name == name and not satisfies(newest, one.specifier)]:
             return _asks(own[0])
-        answer = ask(uv, question.asking((*question.packages, f"{name}=={newest}")), again=True)
+        # All together may lead the resolver far back: only what the person asked for themselves is worth that.
+        together = question.asking((*question.packages, f"{name}=={newest}"))
+        answer = ask(uv, together, again=True) if _is_asked_for(name, wish) else alone
     except ProgramFailed:
         # On its way back through old releases the resolver met one that cannot be read. The lock does not need it.
         return "newer ones do not go with the other packages"
@@ -100,7 +108,7 @@ def _why_not_newer(
     moved = [f"{one} {version}" for one, version in sorted(answer.removed.items()) if one not in replaced]
     if moved:
         return f"newer ones would replace the base's {' and '.join(moved)}"
-    return "newer ones have no file for this image"
+    return "newer ones do not go with the other packages, or have no file for this image"
 
 
 def _asks(constraint: Constraint) -> str:

@@ -11,7 +11,7 @@ from packaging.utils import canonicalize_name
 
 from toolkit.inventory.frameworks import knowledge, matches
 from toolkit.pins.model import Lock, LockedBase
-from toolkit.pins.protected import protect, violations
+from toolkit.pins.protected import other_builds, protect, violations
 from toolkit.support.errors import AnswerIsNo, WrongInput
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def make_lock(
         held=find_held(uv, wish, resolution),
         present=tuple(sorted({*_pins(target), *resolution.assumed})),
         exclude_newer=exclude_newer,
-        notes=resolution.notes,
+        notes=(*resolution.notes, *other_builds(protected, knowledge(), added)),
     )
 
 

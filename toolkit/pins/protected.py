@@ -141,3 +141,22 @@ def violations(target: Target, protected: ProtectedSet, known: Knowledge, added:
         if framework and one.name in added and satisfies(added[one.name], one.versions):
             found += [one.reason] if satisfies(together[framework], one.other_versions) else []
     return found
+
+
+def other_builds(protected: ProtectedSet, known: Knowledge, added: Mapping[str, str]) -> list[str]:
+    """The companions in a plan whose compiled parts were made for another build of the framework than the base's.
+
+    The index holds them for its own builds only. Seen: torchvision 0.28.0 over torch 2.13.0+cpu, `import torchvision`
+    fails with "operator torchvision::nms does not exist".
+    """
+    found = []
+    for pairing in known.pairings:
+        pin = protected.pin(pairing.framework)
+        version = added.get(pairing.companion)
+        build = pin.version.partition("+")[2] if pin else ""
+        if pin is not None and build and version is not None and version.partition("+")[2] != build:
+            found.append(
+                f"{pairing.companion} {version} comes from an index that may not have it for {pin.name} {pin.version}: "
+                f"try whether it can be imported; if not, take it from where the base's {pin.name} came from"
+            )
+    return found

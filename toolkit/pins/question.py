@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 # pkg_resources was deprecated for years and left setuptools with version 82; the setup.py of old work still imports it.
 WITH_PKG_RESOURCES = "setuptools<81"
 _NO_PKG_RESOURCES = "No module named 'pkg_resources'"
+_UNREADABLE = re.compile(r"(?:Failed to (?:build|download and build) `|hint: `)([A-Za-z0-9._-]+)(?:==|` \(v)([^`)]+)")
 _MISSING_EXTRA = re.compile(r"The package `([^`=\[]+)(?:==([^`]+))?` does not have an extra named `([^`]+)`")
 _YANKED = re.compile(r'`([^`=]+)==([^`]+)` is yanked(?: \(reason: "(.*)"\))?')
 
@@ -146,9 +147,11 @@ def _answer(done: Completed) -> Answer:
 def _failure(done: Completed) -> ProgramFailed:
     """uv's own words: it could not read a package, most often a source distribution that this host cannot build."""
     lines = tuple(line for line in done.stderr.strip().splitlines() if not line.startswith("Using "))
+    culprit = _UNREADABLE.search(done.stderr)
+    which = f"{culprit[1]} {culprit[2]}" if culprit else "a package"
     return ProgramFailed(
-        "uv could not read the requirements of a package",
-        fix="A source distribution may need a Python of the image's version on this host. Or ask for another version.",
+        f"the requirements of {which} cannot be read on this host",
+        fix="A source distribution may need a Python of the image's version here. Or ask for another version.",
         code="resolver-failed",
         last_lines=lines[-12:],
     )

@@ -1,26 +1,29 @@
-"""The one door to uv: where it is, how it is called, and what it keeps for ten minutes."""
+"""The one door to uv: where it is, how it is called, and which answers are kept for ten minutes."""
 
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import shutil
 import sys
 import time
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from toolkit.support.errors import MissingOnHost, ProgramFailed
+from toolkit.support.files import write_atomically
 from toolkit.support.processes import Completed, run
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-# As long as PyPI lets its pages be kept (Cache-Control: max-age=600). An index that says nothing of this is asked for
-# each page again, which takes seconds; the very same question is then answered from uv's cache.
+# As long as PyPI lets its pages be kept (Cache-Control: max-age=600). An index that says nothing of this would be asked
+# for each page again, which takes seconds; the answer to the very same question is kept instead.
 _FRESH_SECONDS = 600.0
+_PATIENCE_SECONDS = 300.0
 # What a person set for uv's use elsewhere must not steer a lock that others will make again.
 _NOT_FOR_US = (
     "UV_BUILD_CONSTRAINT",
@@ -37,32 +40,39 @@ _NETWORK = ("Failed to fetch", "error sending request", "Request failed after", 
 
 @dataclass(frozen=True, slots=True)
 class Uv:
-    """uv's program, its cache, and the folder for our questions to it (not in the cache: uv refuses that)."""
+    """uv's program, its cache, and the folder for our questions to it (not in the cache: uv refuses that).
+
+    `patience` is how many seconds an answer may take: a resolver can lose itself in old releases.
+    """
 
     program: str
     cache: Path
     scratch: Path
+    patience: float = _PATIENCE_SECONDS
 
     def call(self, arguments: Sequence[str], folder: Path, *, fresh: bool = False) -> Completed:
-        """Run uv in `folder`, from its cache alone where this very question was asked minutes ago.
+        """Run uv in `folder`; the very same question of the last minutes is answered from memory, unless `fresh`.
 
-        `fresh` asks the index in any case. Raises ProgramFailed where the index cannot be reached.
+        Raises ProgramFailed where the index cannot be reached, or no answer comes.
         """
-        stamp = self.cache / "ctk-asked" / _question(arguments, folder)
-        if not fresh and _age(stamp) < _FRESH_SECONDS:
-            answer = self._run([*arguments, "--offline"], folder)
-            if not _has_gap(answer):
-                return answer
+        kept = self.cache / "ctk-answers" / _question(arguments, folder)
+        if not fresh and (known := _read_answer(kept)) is not None:
+            return known
         answer = self._run(arguments, folder)
         _require_network(answer)
-        stamp.parent.mkdir(parents=True, exist_ok=True)
-        stamp.touch()
+        _keep_answer(kept, answer)
         return answer
 
     def ask_again(self, arguments: Sequence[str], folder: Path) -> Completed:
-        """Run uv for a question close to one that was just asked: from the cache where that suffices."""
+        """Run uv for a question close to one that was just asked: from its cache alone where that suffices."""
+        kept = self.cache / "ctk-answers" / _question(arguments, folder)
+        if (known := _read_answer(kept)) is not None:
+            return known
         answer = self._run([*arguments, "--offline"], folder)
-        return self.call(arguments, folder) if _has_gap(answer) else answer
+        if _has_gap(answer):
+            return self.call(arguments, folder)
+        _keep_answer(kept, answer)
+        return answer
 
     def _run(self, arguments: Sequence[str], folder: Path) -> Completed:
         environment = {
@@ -74,7 +84,7 @@ class Uv:
         }
         if "PIP_INDEX_URL" in os.environ and not {"UV_INDEX_URL", "UV_DEFAULT_INDEX"} & os.environ.keys():
             environment["UV_DEFAULT_INDEX"] = os.environ["PIP_INDEX_URL"]
-        return run([self.program, *arguments], env=environment, cwd=folder, timeout=1800)
+        return run([self.program, *arguments], env=environment, cwd=folder, timeout=self.patience)
 
 
 def open_uv(work_area: Path) -> Uv:
@@ -107,19 +117,28 @@ def python_for(minor: str) -> str:
 
 
 def _question(arguments: Sequence[str], folder: Path) -> str:
-    """A name for the arguments and all the files that they can speak of."""
-    digest = hashlib.sha256(repr(list(arguments)).encode())
+    """A name for the arguments, the index that is asked, and all the files that the arguments can speak of."""
+    where = [os.environ.get(name) for name in ("UV_DEFAULT_INDEX", "UV_INDEX_URL", "UV_INDEX", "PIP_INDEX_URL")]
+    digest = hashlib.sha256(repr([list(arguments), where]).encode())
     for path in sorted(folder.rglob("*")):
         if path.is_file():
             digest.update(f"\0{path.relative_to(folder)}\0".encode() + path.read_bytes())
-    return digest.hexdigest()
+    return f"{digest.hexdigest()}.json"
 
 
-def _age(path: Path) -> float:
+def _read_answer(path: Path) -> Completed | None:
     try:
-        return time.time() - path.stat().st_mtime
-    except FileNotFoundError:
-        return float("inf")
+        if time.time() - path.stat().st_mtime > _FRESH_SECONDS:
+            return None
+        kept = json.loads(path.read_text())
+    except (FileNotFoundError, ValueError):
+        return None
+    return Completed(tuple(kept["argv"]), kept["returncode"], kept["stdout"], kept["stderr"])
+
+
+def _keep_answer(path: Path, answer: Completed) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(path, json.dumps(asdict(answer)))
 
 
 def _has_gap(answer: Completed) -> bool:

@@ -1,0 +1,194 @@
+"""What plain pip does to a base's GPU framework, and what ctk does: the most popular packages, one at a time."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from benchmarks.real_bases import SHAPES, real_base
+from benchmarks.section import Section, Table, Target
+from toolkit.inventory.frameworks import knowledge, matches
+from toolkit.pins.bases import BaseFacts
+from toolkit.pins.locking import make_lock
+from toolkit.pins.protected import protect
+from toolkit.pins.question import write_stub
+from toolkit.pins.uv import open_uv
+from toolkit.recipes.model import Base, Recipe
+from toolkit.support.errors import AnswerIsNo, CtkError
+from toolkit.support.tomlfile import read_toml
+
+if TYPE_CHECKING:
+    from toolkit.inventory.model import Distribution
+    from toolkit.pins.protected import ProtectedSet
+    from toolkit.pins.target import Target as Python
+    from toolkit.pins.uv import Uv
+
+_PATIENCE_SECONDS = 240.0
+_POPULAR = read_toml(Path(__file__).with_name("popular.toml")).content
+PACKAGES: dict[str, list[str]] = {shape: names.split() for shape, names in _POPULAR.items()}
+
+_WORDS = """\
+Each base is a set of real distributions with their real metadata, as the index had them on a day. For each package
+alone: what `pip install PACKAGE` would do there (pip {pip}, `--dry-run`, without any guard), and what `ctk lock` does.
+*Replaced by pip*: pip would change, double or lay another variant over a distribution of the protected set, or take
+numpy out of the major version that the framework was compiled for, all of it with exit status 0. *Refused*: with the
+reason; also where an answer took longer than {patience:.0f} s."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Of one package: what pip would do to the protected set, and what ctk does ("locked" or why not)."""
+
+    package: str
+    pip: tuple[str, ...]
+    pip_refused: bool
+    ctk: str
+    touched: tuple[str, ...]
+
+
+def run(shapes: tuple[str, ...] = ("tensorflow", "torch", "nvidia", "jax")) -> Section:
+    """All packages over all bases; takes half an hour, most of it pip's."""
+    with tempfile.TemporaryDirectory(prefix="ctk-bench-pins-") as name:
+        uv = replace(open_uv(Path(name)), patience=_PATIENCE_SECONDS)
+        outcomes = {shape: over(uv, shape, Path(name)) for shape in shapes}
+        warm, by_pip = _warm_lock(uv, Path(name))
+    rows = [_row(SHAPES[shape].title, found) for shape, found in outcomes.items()]
+    replaced = [
+        (SHAPES[shape].title, one.package, ", ".join(one.pip), one.ctk)
+        for shape, found in outcomes.items()
+        for one in found
+        if one.pip
+    ]
+    touched = sum(bool(one.touched) for found in outcomes.values() for one in found)
+    counts = ("base", "packages", "replaced by pip", "replaced by ctk", "locked", "refused")
+    return Section(
+        "GPU-safe pins",
+        _WORDS.format(pip=_pip_version(), patience=_PATIENCE_SECONDS),
+        (
+            Table("Packages that change the framework", counts, tuple(rows)),
+            Table("What pip would change", ("base", "package", "changes", "ctk"), tuple(replaced)),
+            Table(
+                "A lock of keras-bert, warm", ("program", "seconds"), (("ctk", f"{warm:.1f}"), ("pip", f"{by_pip:.1f}"))
+            ),
+        ),
+        (
+            Target(f"ctk changes nothing that is protected ({touched} packages did)", touched == 0),
+            Target(f"a warm lock of keras-bert takes under 3 s ({warm:.1f} s)", warm < 3),
+        ),
+    )
+
+
+def over(uv: Uv, shape: str, folder: Path) -> list[Outcome]:
+    """Every package of a list over one base."""
+    target = real_base(uv, SHAPES[shape], folder / "bases")
+    protected = protect(target, knowledge())
+    environment = _environment(target, folder / f"environment-{shape}")
+    found = []
+    for package in PACKAGES[shape]:
+        changes, refused = _by_pip(environment, target, protected, package)
+        ctk, touched = _by_ctk(uv, target, protected, package)
+        found.append(Outcome(package, changes, refused, ctk, touched))
+        print(f"bench: {shape}: {found[-1]}", file=sys.stderr, flush=True)
+    return found
+
+
+def _row(title: str, found: list[Outcome]) -> tuple[str, ...]:
+    locked = sum(one.ctk == "locked" for one in found)
+    counts = (
+        len(found),
+        sum(bool(one.pip) for one in found),
+        sum(bool(one.touched) for one in found),
+        locked,
+        len(found) - locked,
+    )
+    return (title, *map(str, counts))
+
+
+def _environment(target: Python, folder: Path) -> Path:
+    """A virtual environment in which pip finds the base's distributions, though only their metadata is there."""
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
+    (site,) = folder.glob("lib/python3*/site-packages")
+    write_stub(folder / "stub", target.installed.values())
+    for information in (folder / "stub").iterdir():
+        information.rename(site / information.name)
+    return folder
+
+
+def _by_pip(environment: Path, target: Python, protected: ProtectedSet, package: str) -> tuple[tuple[str, ...], bool]:
+    report = environment / "report.json"
+    report.unlink(missing_ok=True)
+    python = environment / "bin/python"
+    argv = [sys.executable, "-m", "pip", "--python", str(python), "install", "--dry-run", "-q", "--report", str(report)]
+    # What this machine sets for its own pip is not what a container's pip has.
+    settings = {**os.environ, "PIP_CONFIG_FILE": os.devnull, "PIP_FIND_LINKS": ""}
+    try:
+        done = subprocess.run(
+            [*argv, package], capture_output=True, env=settings, timeout=_PATIENCE_SECONDS, check=False
+        )
+    except subprocess.TimeoutExpired:
+        return (), True
+    if done.returncode != 0 or not report.is_file():
+        return (), True
+    chosen = {
+        one["metadata"]["name"].lower().replace("_", "-").replace(".", "-"): one["metadata"]["version"]
+        for one in json.loads(report.read_text())["install"]
+    }
+    return tuple(_changes(target, protected, chosen)), False
+
+
+def _changes(target: Python, protected: ProtectedSet, chosen: dict[str, str]) -> list[str]:
+    found = []
+    for name, version in sorted(chosen.items()):
+        there: Distribution | None = target.installed.get(name)
+        pin = protected.pin(name)
+        major = there is not None and any(bound.name == name for bound in protected.bounds)
+        if pin is not None:
+            found.append(f"{name} {pin.version} → {version}")
+        elif major and there is not None and there.version.split(".")[0] != version.split(".")[0]:
+            found.append(f"{name} {there.version} → {version}")
+        elif there is None and any(matches(name, (ban.name,)) for ban in protected.forbidden):
+            found.append(f"{name} {version} beside it")
+    return found
+
+
+def _by_ctk(uv: Uv, target: Python, protected: ProtectedSet, package: str) -> tuple[str, tuple[str, ...]]:
+    base = Base("base", "localimage", "/base.sif")
+    recipe = Recipe("bench", Path("bench.toml"), base, packages=(package,))
+    try:
+        lock = make_lock(uv, recipe, BaseFacts(base, target, "sha256:0"))
+    except AnswerIsNo as refusal:
+        return f"refused: {refusal.message.splitlines()[-1]}", ()
+    except CtkError as error:
+        return f"refused: {error.message}", ()
+    return "locked", tuple(_changes(target, protected, {one.name: one.version for one in lock.packages}))
+
+
+def _warm_lock(uv: Uv, folder: Path) -> tuple[float, float]:
+    """Seconds for the whole recipe, each once more after a first time: by ctk, and pip's own dry run."""
+    packages = ("keras-bert", "sentencepiece", "scikit-learn", "transformers", "matplotlib", "pydot")
+    target = real_base(uv, SHAPES["tensorflow"], folder / "bases")
+    base = Base("base", "localimage", "/base.sif")
+    recipe = Recipe("bench", Path("bench.toml"), base, packages=packages)
+    facts = BaseFacts(base, target, "sha256:0")
+    make_lock(uv, recipe, facts)
+    begun = time.monotonic()
+    make_lock(uv, recipe, facts)
+    ours = time.monotonic() - begun
+    environment = _environment(target, folder / "environment-warm")
+    command = [sys.executable, "-m", "pip", "--python", str(environment / "bin/python"), "install", "--dry-run", "-q"]
+    for _ in range(2):
+        begun = time.monotonic()
+        subprocess.run([*command, *packages], capture_output=True, check=False)
+    return ours, time.monotonic() - begun
+
+
+def _pip_version() -> str:
+    done = subprocess.run([sys.executable, "-m", "pip", "--version"], capture_output=True, text=True, check=True)
+    return done.stdout.split()[1]

@@ -1,0 +1,95 @@
+"""`ctk new`, `add`, `remove`, `lock` and `why` as a person types them: right, or one message and nothing written."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.pins.locks import SMALL
+from toolkit.pins.lockfile import write_lock
+
+CTK = Path(sys.executable).with_name("ctk")
+
+
+def ctk(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "CTK_HOME": str(folder / "work")}
+    done = subprocess.run(
+        [CTK, *arguments], cwd=folder, env=environment, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert "Traceback" not in done.stderr, done.stderr
+    return done
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "defs").mkdir()
+    (tmp_path / "defs/mine.toml").write_text('base = "debian-12"\npackages = ["numpy"]  # just this\n')
+    (tmp_path / "train.py").write_text("import torch, timm\n")
+    write_lock(SMALL, tmp_path / "defs/small.lock.toml")
+    return tmp_path
+
+
+def test_a_recipe_from_a_script_can_be_read_and_changed(folder: Path) -> None:
+    made = json.loads(ctk(folder, "new", "other", "--from", "train.py", "--json").stdout)
+    assert (made["schema"], made["base"], made["packages"]) == ("ctk.new/1", "pytorch-2.6", ["timm"])
+    assert ctk(folder, "add", "other", "einops", "timm>=1").returncode == 0
+    assert ctk(folder, "remove", "other", "einops").stdout == "Removed: einops.\n"
+    text = (folder / "defs/other.toml").read_text()
+    assert 'packages = ["timm>=1"]' in text
+    assert "other" in ctk(folder, "list").stdout
+
+
+def test_a_shipped_recipe_is_copied_before_it_is_changed(folder: Path) -> None:
+    assert ctk(folder, "add", "keras-bert", "pandas").returncode == 0
+    assert '"pydot", "pandas"' in (folder / "defs/keras-bert.toml").read_text()
+
+
+def test_why_reads_the_only_lock(folder: Path) -> None:
+    assert "torch 2.5.1+cu124 is protected" in ctk(folder, "why", "torch").stdout
+    found = json.loads(ctk(folder, "why", "timm", "small", "--json").stdout)
+    assert found["schema"] == "ctk.why/1"
+    assert ctk(folder, "why", "flask").returncode == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "words"),
+    [
+        (("new", "Bad Name"), 2, "cannot be a recipe's name"),
+        (("new", "mine", "--base", "debian-12"), 2, "is there already"),
+        (("new", "x"), 2, "which base"),
+        (("new", "x", "--base", "debian-13"), 2, 'Did you mean "debian-12"'),
+        (("new", "x", "--from", "nothing.py"), 2, "there is no nothing.py"),
+        (("new", "x", "--from", "defs/mine.toml"), 2, "no script"),
+        (("add", "mine", "a b"), 2, "not a package requirement"),
+        (("add", "nobody", "numpy"), 2, "no recipe"),
+        (("remove", "mine", "nunpy"), 2, 'Did you mean "numpy"'),
+        (("remove", "keras-bert", "nothing"), 2, "does not ask for"),
+        (("lock", "nobody"), 2, "no recipe"),
+        (("lock", "mine", "numpy"), 2, "--upgrade"),
+        (("lock", "mine", "--exclude-newer", "yesterday"), 2, "is a day such as"),
+        (("lock", "mine", "--check"), 1, "ctk lock mine"),
+        (("why", "torch", "mine"), 2, "no lock here"),
+    ],
+)
+def test_what_is_wrong_is_said_once_and_nothing_is_written(
+    folder: Path, arguments: tuple[str, ...], status: int, words: str
+) -> None:
+    before = {path: path.read_bytes() for path in folder.rglob("*.toml")}
+    done = ctk(folder, *arguments)
+    assert done.returncode == status, done.stderr
+    assert words in done.stderr
+    assert done.stderr.count("Error:") == 1
+    assert {path: path.read_bytes() for path in folder.rglob("*.toml")} == before
+
+
+def test_a_lock_that_was_edited_is_not_taken_for_good(folder: Path) -> None:
+    path = folder / "defs/small.lock.toml"
+    path.write_text(path.read_text().replace("1.0.3", "1.0.4"))
+    done = ctk(folder, "why", "timm")
+    assert done.returncode == 2
+    assert "edited by hand" in done.stderr

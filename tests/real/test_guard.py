@@ -1,0 +1,210 @@
+"""The guard in real builds over a base with a real framework: whatever a recipe does, the framework stays."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.real.conftest import CA_BUNDLE, Person, push_to_registry
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+SITE = "usr/local/lib/python3.11/dist-packages"
+OTHER = "2.12.1"
+
+
+def framework_base(
+    ground: Path, me: Person, base_image: Path, name: str, *arguments: str | Path, bind: Path | None = None
+) -> Path:
+    """A sandbox of Debian with a framework installed as its makers' images have it: by pip. `bind` is shown on /mnt."""
+    sandbox = ground / name
+    me.run("apptainer", "build", "--fakeroot", "--sandbox", sandbox, base_image, cwd=ground)
+    binds = ["--bind", CA_BUNDLE, *(["--bind", f"{bind}:/mnt"] if bind else [])]
+    settings = [f"PIP_CERT={CA_BUNDLE}", "PIP_BREAK_SYSTEM_PACKAGES=1", "PIP_CONFIG_FILE=/dev/null", "PIP_FIND_LINKS="]
+    pip = ["python3", "-m", "pip", "install", "-q", "--no-cache-dir", *arguments]
+    inside = ["apptainer", "exec", "--userns", "--writable", "--fakeroot", *binds, sandbox, "env", *settings, *pip]
+    me.run(*inside, cwd=ground, timeout=900)
+    return sandbox
+
+
+@pytest.fixture(scope="module")
+def torch_wheel(ground: Path) -> Path:
+    """A real torch: the CPU build where this machine's pip knows of one, for a third of the size."""
+    folder = ground / "torch-wheel"
+    download = [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "--only-binary", ":all:"]
+    subprocess.run([*download, "--python-version", "3.11", "-d", str(folder), "torch==2.13.0"], check=True)
+    return next(folder.glob("torch-*.whl"))
+
+
+@pytest.fixture(scope="module")
+def torch_base(ground: Path, me: Person, base_image: Path, torch_wheel: Path) -> Iterator[Path]:
+    """Debian with torch as its makers' image has it, but for the GPU libraries, which nobody needs to guard it."""
+    needs = (
+        "filelock", "fsspec", "jinja2", "markupsafe", "mpmath", "networkx", "numpy", "setuptools", "sympy",
+        "typing-extensions",
+    )  # fmt: skip
+    wheel = f"/mnt/{torch_wheel.name}"
+    sandbox = framework_base(ground, me, base_image, "torch-base", "--no-deps", wheel, *needs, bind=torch_wheel.parent)
+    yield sandbox
+    subprocess.run(["rm", "-rf", str(sandbox)], check=True)
+
+
+@pytest.fixture(scope="module")
+def torch_version(torch_wheel: Path) -> str:
+    return torch_wheel.name.split("-")[1]
+
+
+def recipe(folder: Path, person: Person, name: str, text: str) -> None:
+    person.run("mkdir", "-p", "defs", cwd=folder)
+    person.run("tee", f"defs/{name}.toml", cwd=folder, input=f'base = "debian-12"\n{text}')
+
+
+def digest_of(tree: Path) -> str:
+    """One hash of all files of a package but its bytecode."""
+    total = hashlib.sha256()
+    for path in sorted(tree.rglob("*")):
+        if path.is_file() and path.suffix != ".pyc":
+            total.update(f"{path.relative_to(tree)}\0".encode() + hashlib.sha256(path.read_bytes()).digest())
+    return total.hexdigest()
+
+
+@pytest.fixture
+def work(me: Person, ground: Path, request: pytest.FixtureRequest) -> Iterator[Path]:
+    folder = ground / request.node.name[:40]
+    folder.mkdir()
+    yield folder
+    subprocess.run(["rm", "-rf", str(folder)], check=True)
+
+
+def build(me: Person, work: Path, base: Path, text: str, status: int) -> subprocess.CompletedProcess[str]:
+    recipe(work, me, "mine", text)
+    environment = {"APPTAINER_BIND": CA_BUNDLE}
+    return me.ctk(
+        "build",
+        "mine",
+        "--base",
+        base,
+        "--sandbox",
+        "-o",
+        "out/",
+        cwd=work,
+        status=status,
+        env=environment,
+        timeout=900,
+    )
+
+
+def test_companions_come_and_the_framework_stays_though_a_script_upgrades_it(
+    me: Person, work: Path, torch_base: Path
+) -> None:
+    names = ["torchvision", "timm", "accelerate", "torchmetrics", "einops", "pandas", "scikit-learn"]
+    text = f'packages = {json.dumps(names)}\npost = "pip install --upgrade torch"\n'
+    build(me, work, torch_base, text, 0)
+    assert digest_of(work / "out" / SITE / "torch") == digest_of(torch_base / SITE / "torch")
+    found = {path.name.partition("-")[0] for path in (work / "out" / SITE).glob("*.dist-info")}
+    assert {"torchvision", "timm", "accelerate", "torch"} <= found
+    assert len(list((work / "out" / SITE).glob("torch-*.dist-info"))) == 1
+    # Not torchvision and what imports it: the index has it for its own CUDA build of torch, this base's may be another.
+    code = "import torch, accelerate, huggingface_hub, einops, pandas, safetensors, sklearn, scipy; print('all')"
+    assert me.ctk("run", "out/", "--", "python3", "-c", code, cwd=work).stdout.endswith("all\n")
+
+
+@pytest.mark.parametrize(
+    ("post", "status", "words"),
+    [
+        (f"pip install torch=={OTHER}", 4, "held by the constraint file"),
+        ("pip install --force-reinstall --no-deps /opt/torch-9.9-py3-none-any.whl", 4, "held by the constraint file"),
+        (f"PIP_CONSTRAINT= pip install -q --no-deps torch=={OTHER}", 1, f"torch: TORCH -> {OTHER} (asked for"),
+        (
+            "env -u PIP_CONSTRAINT pip install -q /opt/torch-9.9-py3-none-any.whl",
+            1,
+            "torch: TORCH -> 9.9 (asked for",
+        ),
+        ("pip uninstall -q -y torch; trap - EXIT; exit 0", 1, "torch: TORCH -> nothing (a command removed it)"),
+    ],
+)
+def test_what_would_change_the_framework_ends_the_build(
+    me: Person, work: Path, torch_base: Path, torch_version: str, post: str, status: int, words: str
+) -> None:
+    wheel = work / "torch-9.9-py3-none-any.whl"
+    make_wheel(wheel, "torch", "9.9")
+    failed = build(
+        me, work, torch_base, f"post = '{post}'\n[[files]]\nfrom = '{wheel}'\nto = '/opt/{wheel.name}'\n", status
+    )
+    log = "".join(path.read_text() for path in work.glob("*.log"))
+    assert words.replace("TORCH", torch_version) in failed.stderr + log
+    assert "ctk guard:" in log
+    assert not (work / "out").exists()
+
+
+def make_wheel(path: Path, name: str, version: str) -> None:
+    import zipfile
+
+    information = f"{name}-{version}.dist-info"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr(f"{name}/__init__.py", "cuda = None\n")
+        archive.writestr(f"{information}/METADATA", f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
+        archive.writestr(f"{information}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        archive.writestr(f"{information}/RECORD", f"{name}/__init__.py,,\n{information}/METADATA,,\n")
+
+
+def test_keras_bert_builds_over_a_real_tensorflow_and_both_are_imported(
+    me: Person, work: Path, ground: Path, base_image: Path
+) -> None:
+    base = framework_base(ground, me, base_image, "tensorflow-base", "tensorflow==2.15.1")
+    try:
+        build(me, work, base, 'packages = ["keras-bert", "tf-keras", "tensorflow-text", "keras-hub"]\n', 0)
+        before = digest_of(base / SITE / "tensorflow")
+    finally:
+        subprocess.run(["rm", "-rf", str(base)], check=True)
+    assert digest_of(work / "out" / SITE / "tensorflow") == before
+    code = "import tensorflow, keras_bert, tf_keras, tensorflow_text, keras_hub; print(tensorflow.__version__)"
+    shown = me.ctk("run", "out/", "--", "python3", "-c", code, cwd=work, timeout=300)
+    assert shown.stdout.strip().splitlines()[-1] == "2.15.1"
+
+
+def test_plain_apptainer_builds_the_same_image_from_the_definition(me: Person, work: Path, base_image: Path) -> None:
+    """ctk installs with uv, the definition by itself with pip; sources become wheels in both."""
+    recipe(work, me, "mine", 'packages = ["keras-pos-embd", "pydot"]\n')
+    environment = {"APPTAINER_BIND": CA_BUNDLE}
+    me.ctk("build", "mine", "--base", base_image, "-o", "one.sif", cwd=work, env=environment)
+    (work / "mine.def").write_text(me.ctk("def", "mine", "--base", base_image, cwd=work).stdout)
+    me.run("apptainer", "build", "--fakeroot", "two.sif", "mine.def", cwd=work, env=environment)
+    same = me.ctk("diff", "one.sif", "two.sif", cwd=work)
+    assert me.ctk("diff", "one.sif", base_image, cwd=work, status=1).stdout != same.stdout
+
+
+def test_the_lock_holds_the_digest_and_a_tag_that_moves_changes_nothing(
+    me: Person, work: Path, ground: Path, registry: str, tiny_image: Path
+) -> None:
+    first = push_to_registry(ground, registry, ground / "tiny", "lab/moving:1.0")
+    (work / "defs").mkdir()
+    text = f'[mine]\nbootstrap = "docker"\nreference = "{registry}/lab/moving:1.0"\npython = "3.11"\n'
+    (work / "defs/bases.toml").write_text(text)
+    (work / "defs/moved.toml").write_text('base = "mine"\n')
+    me.ctk("lock", "moved", cwd=work)
+    assert f'digest = "{first}"' in (work / "defs/moved.lock.toml").read_text()
+    assert "moved" not in me.ctk("lock", "moved", "--check", cwd=work).stdout.replace("moved.lock", "")
+
+    other = ground / "tiny-other"
+    shutil.copytree(ground / "tiny", other, symlinks=True)
+    (other / "opt/second").touch()
+    second = push_to_registry(ground, registry, other, "lab/moving:1.0")
+    assert second != first
+    said = me.ctk("lock", "moved", "--check", cwd=work).stdout
+    assert second in said
+    assert f"stays with {first}" in said
+    (work / "defs/moved.toml").write_text('base = "mine"\npackages = ["pydot"]\n')
+    assert "not of this recipe" in me.ctk("lock", "moved", "--check", cwd=work, status=1).stderr
+    me.ctk("lock", "moved", cwd=work)
+    assert f'digest = "{first}"' in (work / "defs/moved.lock.toml").read_text(), "only an upgrade asks again"
+    me.ctk("lock", "moved", "--upgrade", cwd=work)
+    assert f'digest = "{second}"' in (work / "defs/moved.lock.toml").read_text()

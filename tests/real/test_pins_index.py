@@ -1,0 +1,174 @@
+"""Locks made from the real index, over bases whose installed set is real: what is chosen, refused, and why."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from benchmarks.real_bases import SHAPES, real_base
+from toolkit.inventory.frameworks import knowledge
+from toolkit.pins.bases import BaseFacts
+from toolkit.pins.lockfile import dump_lock
+from toolkit.pins.locking import make_lock
+from toolkit.pins.protected import protect
+from toolkit.pins.uv import Uv, open_uv
+from toolkit.recipes.load import load_bases
+from toolkit.recipes.model import Base, Recipe
+from toolkit.support.errors import AnswerIsNo, CtkError, WrongInput
+from toolkit.support.paths import shipped
+
+if TYPE_CHECKING:
+    from toolkit.pins.model import Lock
+    from toolkit.pins.target import Target
+
+BASES = load_bases(shipped("defs") / "bases.toml")
+
+
+@pytest.fixture(scope="session")
+def uv(ground: Path) -> Uv:
+    return open_uv(ground / "pins")
+
+
+def lock(uv: Uv, target: Target, *packages: str, **more: object) -> Lock:
+    base = Base("base", "localimage", "/base.sif")
+    recipe = Recipe("x", Path("x.toml"), base, packages=packages)
+    return make_lock(uv, recipe, BaseFacts(base, target, "sha256:0"), bases=BASES.values(), **more)  # type: ignore[arg-type]
+
+
+@pytest.fixture(scope="session")
+def torch(uv: Uv, ground: Path) -> Target:
+    return real_base(uv, SHAPES["torch"], ground / "real-bases")
+
+
+@pytest.fixture(scope="session")
+def tensorflow(uv: Uv, ground: Path) -> Target:
+    return real_base(uv, SHAPES["tensorflow"], ground / "real-bases")
+
+
+# What everybody installs; with plain pip most of these replace something of the base (benchmarks/pins.py counts them).
+@pytest.mark.parametrize(
+    ("shape", "packages"),
+    [
+        ("tensorflow", ("tf-keras", "tensorflow-text", "tensorflow-hub", "transformers", "scikit-learn", "shap")),
+        ("torch", ("timm", "accelerate", "torchmetrics", "monai", "sentence-transformers", "xformers")),
+        ("nvidia", ("torchmetrics", "tf-keras", "scikit-image")),
+        ("jax", ("flax", "optax", "dm-haiku")),
+    ],
+)
+def test_nothing_protected_is_touched(uv: Uv, ground: Path, shape: str, packages: tuple[str, ...]) -> None:
+    target = real_base(uv, SHAPES[shape], ground / "real-bases")
+    pins = {pin.name for pin in protect(target, knowledge()).pins}
+    assert len(pins) >= 4
+    for package in packages:
+        made = lock(uv, target, package)
+        assert pins.isdisjoint(one.name for one in made.packages), package
+        assert all(one.sha256 for one in made.packages), package
+        assert made.package(package) is not None, package
+
+
+def test_keras_bert_of_its_time_is_locked_as_the_class_ran_it(uv: Uv, ground: Path) -> None:
+    """TensorFlow 2.1, Python 3.6, the day before keras 2.4 broke it: the set that was found to work."""
+    target = real_base(uv, SHAPES["historical"], ground / "real-bases")
+    packages = ("keras", "keras-bert", "sentencepiece", "scikit-learn", "transformers", "matplotlib", "pydot")
+    made = lock(uv, target, *packages, exclude_newer="2021-03-07")
+    chosen = {one.name: one.version for one in made.packages}
+    assert (chosen["keras"], chosen["keras-bert"]) == ("2.3.1", "0.84.0")
+    assert not chosen.keys() & {"tensorflow", "tensorflow-gpu", "gast", "numpy"}
+    because = {one.name: one.because for one in made.held}
+    assert "keras>=2.4.3" in because["keras-bert"]
+    assert "keras 2.4 refuses TensorFlow older than 2.2" in because["keras"]
+
+
+def test_keras_bert_needs_build_tools_and_they_are_locked(uv: Uv, tensorflow: Target) -> None:
+    packages = ("keras-bert", "sentencepiece", "scikit-learn", "transformers", "matplotlib", "pydot")
+    made = lock(uv, tensorflow, *packages)
+    sources = {one.name for one in made.packages if not one.is_wheel}
+    assert {"keras-bert", "keras-transformer"} <= sources
+    assert sources == {name for build in made.builds for name in build.sources}
+    tools = {one.name for build in made.builds for one in build.packages}
+    assert {"setuptools", "wheel"} <= tools
+    begun = time.monotonic()
+    again = lock(uv, tensorflow, *reversed(packages))
+    assert time.monotonic() - begun < 3.0, "a warm lock takes too long"
+    assert dump_lock(again) == dump_lock(made)
+
+
+def test_the_reason_for_an_older_version_names_the_base(uv: Uv, torch: Target) -> None:
+    alone = replace(torch, installed={name: one for name, one in torch.installed.items() if "torch" not in name[5:]})
+    without = {name: one for name, one in alone.installed.items() if name not in ("torchvision", "torchaudio")}
+    made = lock(uv, replace(alone, installed=without), "torchvision")
+    (held,) = [one for one in made.held if one.name == "torchvision"]
+    assert held.version == "0.20.1"
+    assert "torch>=2." in held.because
+    assert "2.5.1+cu124 (protected" in held.because
+
+
+def test_a_clash_names_the_fewest_requirements_and_ways_out(uv: Uv, torch: Target) -> None:
+    with pytest.raises(AnswerIsNo) as caught:
+        lock(uv, torch, "timm", "xformers>=0.0.31", "pandas")
+    text = caught.value.message
+    assert "xformers>=0.0.31  (the recipe)" in text
+    assert "timm" not in text
+    assert "pandas" not in text
+    assert "torch==2.5.1+cu124" in text
+    assert "xformers==0.0." in (caught.value.fix or "")
+
+
+@pytest.mark.parametrize(
+    ("packages", "kind", "words"),
+    [
+        (("numpy==99",), AnswerIsNo, "numpy has no release ==99"),
+        (("this-package-does-not-exist-at-all",), WrongInput, "no package this-package"),
+        (("tf-nightly",), AnswerIsNo, "must stay out"),
+        (("opencv-python", "opencv-python-headless"), AnswerIsNo, "both install cv2"),
+        (("keras>=3",), AnswerIsNo, "cannot be had together"),
+    ],
+)
+def test_what_cannot_be_had_is_said(
+    uv: Uv, tensorflow: Target, packages: tuple[str, ...], kind: type[CtkError], words: str
+) -> None:
+    with pytest.raises(kind) as caught:
+        lock(uv, tensorflow, *packages)
+    assert words in caught.value.message
+    assert caught.value.fix
+
+
+def test_an_extra_that_does_not_exist_would_mean_jax_on_the_cpu(uv: Uv, torch: Target) -> None:
+    with pytest.raises(AnswerIsNo, match=r"jax 0\.6\.2 has no extra \[cuda13\]"):
+        lock(uv, torch, "jax[cuda13]==0.6.2")
+
+
+def test_odd_wishes_are_granted(uv: Uv, tensorflow: Target) -> None:
+    yanked = lock(uv, tensorflow, "attrs==21.1.0")
+    assert any("attrs 21.1.0 was withdrawn" in note for note in yanked.notes)
+    marker = lock(uv, tensorflow, "pydot ; python_version < '3.8'", "six")
+    assert marker.package("pydot") is None
+    extra = lock(uv, tensorflow, "fsspec[http]")
+    assert {"fsspec", "aiohttp"} <= {one.name for one in extra.packages}
+    assert "fsspec" in (extra.package("aiohttp") or extra.packages[0]).required_by
+
+
+def test_two_people_in_two_folders_get_the_same_lock_byte_for_byte(
+    ordinary_user, me, ground: Path, base_image: Path
+) -> None:  # type: ignore[no-untyped-def]
+    texts = []
+    for person in (me, ordinary_user):
+        folder = ground / f"same-{person.name}"
+        folder.mkdir()
+        shutil.chown(folder, person.name)
+        image = folder / f"{person.name}.sif"
+        person.run("cp", base_image, image, cwd=folder)
+        person.run("mkdir", "defs", cwd=folder)
+        person.run(
+            "tee", "defs/bases.toml", cwd=folder, input=f'[mine]\nbootstrap = "localimage"\nreference = "{image}"\n'
+        )
+        person.run("tee", "defs/same.toml", cwd=folder, input='base = "mine"\npackages = ["pydot", "tabulate"]\n')
+        person.ctk("lock", "same", cwd=folder)
+        texts.append((folder / "defs/same.lock.toml").read_bytes())
+    assert texts[0] == texts[1]
+    assert str(ground).encode() not in texts[0]
