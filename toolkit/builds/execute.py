@@ -114,7 +114,7 @@ def _require_verdict(plan: BuildPlan, audit: Audit) -> None:
     wanted = plan.recipe.verdict if plan.recipe else None
     if wanted is None or audit.verdict.value == wanted:
         return
-    reasons = "".join(f"\n  {finding.code}: {finding.message}" for finding in audit.findings)
+    reasons = "".join(f"; {finding.code}: {finding.message}" for finding in audit.findings)
     raise AnswerIsNo(
         f"the image of {plan.target.text} is {audit.verdict.value}, and its recipe requires {wanted}{reasons}",
         fix="`ctk explain CODE` says what a finding means and how to mend it.",
@@ -153,7 +153,7 @@ def _open_log(path: Path) -> TextIO:
 def _failure(plan: BuildPlan, status: int, lines: list[str]) -> CtkError:
     if found := differences(lines):
         return AnswerIsNo(
-            f"building {plan.target.text} would have changed what the base protects:\n  " + "\n  ".join(found),
+            f"building {plan.target.text} would have changed what the base protects: {'; '.join(found)}",
             fix=f"The whole log: {plan.log}",
             code="guard-difference",
         )
