@@ -90,7 +90,7 @@ def build(
     options = BuildOptions(sandbox, compression, site.cores.value if site.cores else None)
     runtime = find_runtime(site)
     area = work_area(site)
-    locks = Locks.of(catalogue, area.path)
+    locks = Locks.of(catalogue, area.path, lambda text: say(f"Warning: {text}", stderr=True))
     if dry_run:
         plan = preview(plan, locks, debian_mirror(site))
         _print_plan(plan, planned_commands(plan, runtime, options), json=json)

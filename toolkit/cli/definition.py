@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from toolkit.cli.completion import complete_base, complete_recipe
-from toolkit.cli.output import print_json, print_text
+from toolkit.cli.output import print_json, print_text, say
 
 
 def definition(
@@ -43,7 +43,11 @@ def definition(
     recipe = catalogue.recipe(name, base=resolve_base(base, catalogue.bases()) if base else None)
     check(recipe)
     site = load_site()
-    lock = find_lock(recipe, Locks.of(catalogue, work_area(site).path), other_base=base is not None)
+    lock = find_lock(
+        recipe,
+        Locks.of(catalogue, work_area(site).path, lambda text: say(f"Warning: {text}", stderr=True)),
+        other_base=base is not None,
+    )
     made = define(recipe, lock=lock, mirror=debian_mirror(site))
     if json:
         print_json("ctk.definition/1", {"name": made.name, "definition": made.text})
