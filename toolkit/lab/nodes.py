@@ -38,14 +38,14 @@ def kill_node(lab: Lab, node: str) -> None:
 def restore_node(lab: Lab, node: str) -> None:
     """Start a node's daemon again; return when the controller counts on the node.
 
-    Where the controller has not missed the node yet, it is told that the node is down, as an administrator would:
+    Where the controller has not given the node up yet, it is told that the node is down, as an administrator would:
     from a daemon that is back so soon it would not learn that the node's jobs are lost, and wait for them.
     Raises WrongInput where there is no such node, or it is alive; ProgramFailed where it does not come up.
     """
     _check(lab, node)
     if any(member.role is Role.DAEMON and member.part == node for member in find_members(lab.place)):
         raise WrongInput(f"the node {node} is alive", fix=f"ctk lab kill-node {node}", code="node-is-alive")
-    if any(state.name == node and state.responds for state in nodes(lab)):
+    if any(state.name == node and not state.is_down for state in nodes(lab)):
         down = ["scontrol", "update", f"NodeName={node}", "State=DOWN", "Reason=power lost"]
         run(down, env=lab.environment(), timeout=_PATIENCE).require("telling the controller")
     started = datetime.now().replace(microsecond=0)

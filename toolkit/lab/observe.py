@@ -33,6 +33,11 @@ class Node:
     slurmd_started: datetime | None
 
     @property
+    def is_down(self) -> bool:
+        """Whether the controller has given the node up, and lets its jobs run again."""
+        return "down" in self.state.split("+")
+
+    @property
     def responds(self) -> bool:
         return not {"not_responding", "down", "unknown"} & set(self.state.split("+"))
 
