@@ -76,6 +76,13 @@ def test_an_import_that_metadata_allows_and_the_framework_refuses_is_found_in_a_
     assert any("refuses TensorFlow older than 2.2" in one for one in found)
 
 
+def test_what_cannot_be_imported_beside_a_version_that_stays_is_kept_out() -> None:
+    assert {"keras-hub>=0.19", "keras-nlp<0.14"} <= lines(TENSORFLOW)
+    assert not any(line.startswith("keras-hub") for line in lines(TORCH))
+    bare = target(distribution("tensorflow-cpu", "2.14.0"))
+    assert "numpy<2" in lines(bare)
+
+
 def test_a_recorded_base_protects_what_is_recorded_and_says_nothing_of_its_python_if_that_is_not() -> None:
     base = Base("x", "docker", "a/b:1", python="3.11", framework="tensorflow", framework_version="2.15.0")
     recorded = recorded_target(base)

@@ -29,7 +29,7 @@ def framework_base(
     me.run("apptainer", "build", "--fakeroot", "--sandbox", sandbox, base_image, cwd=ground)
     binds = ["--bind", CA_BUNDLE, *(["--bind", f"{bind}:/mnt"] if bind else [])]
     settings = [f"PIP_CERT={CA_BUNDLE}", "PIP_BREAK_SYSTEM_PACKAGES=1", "PIP_CONFIG_FILE=/dev/null", "PIP_FIND_LINKS="]
-    pip = ["python3", "-m", "pip", "install", "-q", "--no-cache-dir", *arguments]
+    pip = ["python3", "-m", "pip", "install", "-q", "--no-cache-dir", "--no-compile", *arguments]
     inside = ["apptainer", "exec", "--userns", "--writable", "--fakeroot", *binds, sandbox, "env", *settings, *pip]
     me.run(*inside, cwd=ground, timeout=900)
     return sandbox
@@ -156,19 +156,32 @@ def make_wheel(path: Path, name: str, version: str) -> None:
         archive.writestr(f"{information}/RECORD", f"{name}/__init__.py,,\n{information}/METADATA,,\n")
 
 
-def test_keras_bert_builds_over_a_real_tensorflow_and_both_are_imported(
-    me: Person, work: Path, ground: Path, base_image: Path
+@pytest.fixture(params=["2.15.1", "2.18.1"])
+def tensorflow_base(
+    request: pytest.FixtureRequest, me: Person, ground: Path, base_image: Path
+) -> Iterator[tuple[str, Path]]:
+    """Debian with the last TensorFlow of Keras 2, and with one of Keras 3."""
+    sandbox = framework_base(ground, me, base_image, "tensorflow-base", f"tensorflow=={request.param}")
+    yield request.param, sandbox
+    subprocess.run(["rm", "-rf", str(sandbox)], check=True)
+
+
+def test_what_is_built_on_keras_comes_and_tensorflow_stays(
+    me: Person, work: Path, tensorflow_base: tuple[str, Path]
 ) -> None:
-    base = framework_base(ground, me, base_image, "tensorflow-base", "tensorflow==2.15.1")
-    try:
-        build(me, work, base, 'packages = ["keras-bert", "tf-keras", "tensorflow-text", "keras-hub"]\n', 0)
-        before = digest_of(base / SITE / "tensorflow")
-    finally:
-        subprocess.run(["rm", "-rf", str(base)], check=True)
-    assert digest_of(work / "out" / SITE / "tensorflow") == before
-    code = "import tensorflow, keras_bert, tf_keras, tensorflow_text, keras_hub; print(tensorflow.__version__)"
+    version, base = tensorflow_base
+    with_keras_2 = version == "2.15.1"
+    names = ["tf-keras", "tensorflow-text", "keras-bert" if with_keras_2 else "keras-hub"]
+    if with_keras_2:
+        refused = build(me, work, base, 'packages = ["keras-hub"]\n', 1).stderr
+        assert "keras-hub" in refused
+        assert "keras.ops, which came with Keras 3" in refused
+    build(me, work, base, f"packages = {json.dumps(names)}\n", 0)
+    assert digest_of(work / "out" / SITE / "tensorflow") == digest_of(base / SITE / "tensorflow")
+    modules = ", ".join(name.replace("-", "_") for name in names)
+    code = f"import tensorflow, {modules}; print(tensorflow.__version__)"
     shown = me.ctk("run", "out/", "--", "python3", "-c", code, cwd=work, timeout=300)
-    assert shown.stdout.strip().splitlines()[-1] == "2.15.1"
+    assert shown.stdout.strip().splitlines()[-1] == version
 
 
 def test_plain_apptainer_builds_the_same_image_from_the_definition(me: Person, work: Path, base_image: Path) -> None:

@@ -11,8 +11,10 @@ from toolkit.pins.target import valid_version
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from toolkit.inventory.frameworks import Framework, Knowledge
+    from toolkit.inventory.frameworks import Framework, Incompatibility, Knowledge
     from toolkit.pins.target import Target
+
+_OPPOSITE = {"<=": ">", ">=": "<", "<": ">=", ">": "<="}
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +70,8 @@ def protect(target: Target, known: Knowledge) -> ProtectedSet:
             pins[name] = Pin(name, distribution.version, why)
         elif keep == "major" and version is not None:
             bounds.append(Bound(name, f">={version.major},<{version.major + 1}", why))
-    bounds += (bound for bound in _companions(present, known) if bound.name not in pins)
+    for bound in (*_companions(present, known), *_refusals(pins, known)):
+        bounds += [] if bound.name in pins or bound.name in {one.name for one in bounds} else [bound]
     return ProtectedSet(tuple(pins.values()), tuple(sorted(bounds, key=str)), tuple(_bans(target, known)))
 
 
@@ -112,6 +115,24 @@ def _companions(present: Mapping[str, tuple[Framework, str]], known: Knowledge) 
             yield Bound(pairing.companion, wanted, why)
 
 
+def _refusals(pins: Mapping[str, Pin], known: Knowledge) -> Iterator[Bound]:
+    """What cannot be imported beside a version that stays, where one bound keeps it out; `violations` sees the rest."""
+    for one in known.incompatibilities:
+        operator = next((ours for ours in _OPPOSITE if one.versions.startswith(ours)), None)
+        if (
+            operator
+            and "," not in one.versions
+            and any(_is_other(pin.name, pin.version, one, known) for pin in pins.values())
+        ):
+            yield Bound(one.name, one.versions.replace(operator, _OPPOSITE[operator]), one.reason)
+
+
+def _is_other(name: str, version: str, one: Incompatibility, known: Knowledge) -> bool:
+    """Whether this distribution is what `one.name` cannot be imported with."""
+    framework = known.framework_of(name)
+    return one.other in (name, framework and framework.name) and satisfies(version, one.other_versions)
+
+
 def _bans(target: Target, known: Knowledge) -> Iterator[Ban]:
     """The other variants of what the base has; one that is there already is not this lock's fault."""
     groups = [(one.title, one.distributions) for one in known.variants]
@@ -137,9 +158,9 @@ def violations(target: Target, protected: ProtectedSet, known: Knowledge, added:
             listed = " and ".join(members)
             found += [] if said else [f"{listed} both install {group.module}: the one written last would win"]
     for one in known.incompatibilities:
-        framework = next((name for name in together if (known.framework_of(name) or one).name == one.other), None)
-        if framework and one.name in added and satisfies(added[one.name], one.versions):
-            found += [one.reason] if satisfies(together[framework], one.other_versions) else []
+        if one.name in added and satisfies(added[one.name], one.versions):
+            refused = any(_is_other(name, version, one, known) for name, version in together.items())
+            found += [one.reason] if refused else []
     return found
 
 
