@@ -154,7 +154,8 @@ def _failure(plan: BuildPlan, status: int, lines: list[str]) -> CtkError:
     if found := differences(lines):
         return AnswerIsNo(
             f"building {plan.target.text} would have changed what the base protects: {'; '.join(found)}",
-            fix=f"The whole log: {plan.log}",
+            fix="Ask for what fits the base (`ctk why PACKAGE`), or start from another (`ctk bases`). "
+            f"The whole log: {plan.log}",
             code="guard-difference",
         )
     complaint = explain(lines)

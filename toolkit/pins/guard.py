@@ -6,11 +6,12 @@ import json
 import shlex
 from dataclasses import asdict
 from functools import cache
+from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
     from toolkit.pins.model import Lock
 
@@ -19,6 +20,9 @@ UV_MOUNT = "/mnt"
 _PAYLOAD = Path(__file__).with_name("payload")
 _FILES = ("state.py", "compare.py", "install.py", "guard.py")
 _SAYS = "ctk guard: "
+_CONFLICT = "The conflict is caused by:"
+_ASKED, _HELD = "The user requested ", "The user requested (constraint) "
+_LEGACY = "Could not satisfy constraints for "
 _DIFFERENCE, _CONTRADICTION = _SAYS + "DIFFERENCE ", _SAYS + "CONTRADICTION "
 
 
@@ -78,17 +82,26 @@ def guarded(lock: Lock, post: str) -> str:
     return "\n".join([guard_before(lock), install(lock), *script, guard_after(lock)])
 
 
-def differences(log: Iterable[str]) -> tuple[str, ...]:
-    """What the guard found, out of a build's log: for each package from, to and what pulled it.
+def differences(log: Sequence[str]) -> tuple[str, ...]:
+    """What a build would have changed of the base, out of its log: what the guard found, else what made pip stop.
 
-    Where there are any, the build's answer is "no" (exit status 1), and not the failure of a program.
+    Where there is anything, the build's answer is "no" (exit status 1), and not the failure of a program.
     """
-    found = []
-    for line in log:
-        for mark in (_DIFFERENCE, _CONTRADICTION):
-            if mark in line:
-                found.append(line.partition(mark)[2].strip())
-    return tuple(found)
+    marks = (_DIFFERENCE, _CONTRADICTION)
+    found = [line.partition(mark)[2].strip() for line in log for mark in marks if mark in line]
+    return tuple(found) or _stopped_by_constraint(log)
+
+
+def _stopped_by_constraint(log: Sequence[str]) -> tuple[str, ...]:
+    """What the last command asked of pip against the guard's constraint file, in the words of pip 9 to 26."""
+    commands = [number for number, line in enumerate(log) if line.startswith("+ ") and "ctk_guard" not in line]
+    said = [line.strip() for line in log[commands[-1] if commands else 0 :]]
+    if _CONFLICT in said:
+        listed = list(takewhile(bool, said[said.index(_CONFLICT) + 1 :]))
+        held = [line.removeprefix(_HELD) for line in listed if line.startswith(_HELD)]
+        asked = [line.removeprefix(_ASKED) for line in listed if not line.startswith(_HELD)]
+        return (f"{' and '.join(held)} must stay, against: {', '.join(asked)}",) if held else ()
+    return tuple(line.removeprefix("ERROR: ") for line in said if _LEGACY in line)
 
 
 def lock_for_guard(lock: Lock) -> str:
