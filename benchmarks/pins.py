@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -54,7 +55,7 @@ class Outcome:
 
 
 def run(shapes: tuple[str, ...] = ("tensorflow", "torch", "nvidia", "jax")) -> Section:
-    """All packages over all bases; takes half an hour, most of it pip's."""
+    """All packages over all bases; takes a quarter of an hour on two cores, most of it pip's."""
     with tempfile.TemporaryDirectory(prefix="ctk-bench-pins-") as name:
         uv = replace(open_uv(Path(name)), patience=_PATIENCE_SECONDS)
         outcomes = {shape: over(uv, shape, Path(name)) for shape in shapes}
@@ -90,13 +91,15 @@ def over(uv: Uv, shape: str, folder: Path) -> list[Outcome]:
     target = real_base(uv, SHAPES[shape], folder / "bases")
     protected = protect(target, knowledge())
     environment = _environment(target, folder / f"environment-{shape}")
-    found = []
-    for package in PACKAGES[shape]:
+
+    def one(package: str) -> Outcome:
         changes, refused = _by_pip(environment, target, protected, package)
-        ctk, touched = _by_ctk(uv, target, protected, package)
-        found.append(Outcome(package, changes, refused, ctk, touched))
-        print(f"bench: {shape}: {found[-1]}", file=sys.stderr, flush=True)
-    return found
+        outcome = Outcome(package, changes, refused, *_by_ctk(uv, target, protected, package))
+        print(f"bench: {shape}: {outcome}", file=sys.stderr, flush=True)
+        return outcome
+
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        return list(pool.map(one, PACKAGES[shape]))
 
 
 def _row(title: str, found: list[Outcome]) -> tuple[str, ...]:
@@ -122,16 +125,9 @@ def _environment(target: Python, folder: Path) -> Path:
 
 
 def _by_pip(environment: Path, target: Python, protected: ProtectedSet, package: str) -> tuple[tuple[str, ...], bool]:
-    report = environment / "report.json"
-    report.unlink(missing_ok=True)
-    python = environment / "bin/python"
-    argv = [sys.executable, "-m", "pip", "--python", str(python), "install", "--dry-run", "-q", "--report", str(report)]
-    # What this machine sets for its own pip is not what a container's pip has.
-    settings = {**os.environ, "PIP_CONFIG_FILE": os.devnull, "PIP_FIND_LINKS": ""}
+    report = environment / f"{package}.json"
     try:
-        done = subprocess.run(
-            [*argv, package], capture_output=True, env=settings, timeout=_PATIENCE_SECONDS, check=False
-        )
+        done = _pip_dry_run(environment, "--report", str(report), package)
     except subprocess.TimeoutExpired:
         return (), True
     if done.returncode != 0 or not report.is_file():
@@ -141,6 +137,14 @@ def _by_pip(environment: Path, target: Python, protected: ProtectedSet, package:
         for one in json.loads(report.read_text())["install"]
     }
     return tuple(_changes(target, protected, chosen)), False
+
+
+def _pip_dry_run(environment: Path, *arguments: str) -> subprocess.CompletedProcess[bytes]:
+    """What a container's pip would do: without the settings that this machine has for its own pip."""
+    python = environment / "bin/python"
+    argv = [sys.executable, "-m", "pip", "--python", str(python), "install", "--dry-run", "-q", *arguments]
+    settings = {**os.environ, "PIP_CONFIG_FILE": os.devnull, "PIP_FIND_LINKS": ""}
+    return subprocess.run(argv, capture_output=True, env=settings, timeout=_PATIENCE_SECONDS, check=False)
 
 
 def _changes(target: Python, protected: ProtectedSet, chosen: dict[str, str]) -> list[str]:
@@ -182,10 +186,9 @@ def _warm_lock(uv: Uv, folder: Path) -> tuple[float, float]:
     make_lock(uv, recipe, facts)
     ours = time.monotonic() - begun
     environment = _environment(target, folder / "environment-warm")
-    command = [sys.executable, "-m", "pip", "--python", str(environment / "bin/python"), "install", "--dry-run", "-q"]
     for _ in range(2):
         begun = time.monotonic()
-        subprocess.run([*command, *packages], capture_output=True, check=False)
+        _pip_dry_run(environment, *packages).check_returncode()
     return ours, time.monotonic() - begun
 
 

@@ -49,6 +49,13 @@ SOAKS = (
         _pytest("tests/real/test_build.py", "-k", "killed"),
         (("CTK_KILLED_BUILDS", "100"),),
     ),
+    Soak(
+        "labs",
+        f"20 cycles of a lab: up, a job, down without a trace; 16 nodes, 200 jobs, 20 kills of nodes, seed {_SEED}: "
+        "every job ends, and those that lost their node run again",
+        _pytest("tests/real/test_lab_storm.py"),
+        (("CTK_LAB_CYCLES", "20"), ("CTK_LAB_JOBS", "200"), ("CTK_LAB_KILLS", "20"), ("CTK_LAB_SEED", str(_SEED))),
+    ),
 )
 
 
