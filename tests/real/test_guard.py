@@ -46,13 +46,9 @@ def torch_wheel(ground: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def torch_base(ground: Path, me: Person, base_image: Path, torch_wheel: Path) -> Iterator[Path]:
-    """Debian with torch as its makers' image has it, but for the GPU libraries, which nobody needs to guard it."""
-    needs = (
-        "filelock", "fsspec", "jinja2", "markupsafe", "mpmath", "networkx", "numpy", "setuptools", "sympy",
-        "typing-extensions",
-    )  # fmt: skip
+    """Debian with torch and all that it requires."""
     wheel = f"/mnt/{torch_wheel.name}"
-    sandbox = framework_base(ground, me, base_image, "torch-base", "--no-deps", wheel, *needs, bind=torch_wheel.parent)
+    sandbox = framework_base(ground, me, base_image, "torch-base", wheel, "numpy", bind=torch_wheel.parent)
     yield sandbox
     subprocess.run(["rm", "-rf", str(sandbox)], check=True)
 
@@ -106,6 +102,7 @@ def test_companions_come_and_the_framework_stays_though_a_script_upgrades_it(
     me: Person, work: Path, torch_base: Path
 ) -> None:
     names = ["torchvision", "timm", "accelerate", "torchmetrics", "einops", "pandas", "scikit-learn"]
+    names += ["transformers", "matplotlib", "seaborn", "sentencepiece"]
     text = f'packages = {json.dumps(names)}\npost = "pip install --upgrade torch"\n'
     build(me, work, torch_base, text, 0)
     assert digest_of(work / "out" / SITE / "torch") == digest_of(torch_base / SITE / "torch")
@@ -113,7 +110,8 @@ def test_companions_come_and_the_framework_stays_though_a_script_upgrades_it(
     assert {"torchvision", "timm", "accelerate", "torch"} <= found
     assert len(list((work / "out" / SITE).glob("torch-*.dist-info"))) == 1
     # Not torchvision and what imports it: the index has it for its own CUDA build of torch, this base's may be another.
-    code = "import torch, accelerate, huggingface_hub, einops, pandas, safetensors, sklearn, scipy; print('all')"
+    code = "import torch, accelerate, einops, pandas, sklearn, transformers, matplotlib, seaborn, sentencepiece"
+    code += ", huggingface_hub, safetensors, scipy; print('all')"
     assert me.ctk("run", "out/", "--", "python3", "-c", code, cwd=work).stdout.endswith("all\n")
 
 

@@ -20,17 +20,22 @@ _STYLES = {Verdict.GPU_READY: "bold green", Verdict.GPU_BROKEN: "bold red"}
 
 
 def audit(
-    image: Annotated[Path, typer.Argument(help="An image: .sif, sandbox folder or squashfs file.")],
+    image: Annotated[Path, typer.Argument(metavar="IMAGE", help="An image: .sif, sandbox folder or squashfs file.")],
     driver: Annotated[
-        str | None, typer.Option("--driver", help="Judge for this NVIDIA driver, for example 535.104.05.")
+        str | None,
+        typer.Option("--driver", metavar="VERSION", help="Judge for this NVIDIA driver, for example 535.104.05."),
     ] = None,
-    gpu: Annotated[str | None, typer.Option("--gpu", help="Judge for this GPU: V100, sm_70 or 7.0.")] = None,
+    gpu: Annotated[
+        str | None, typer.Option("--gpu", metavar="GPU", help="Judge for this GPU: V100, sm_70 or 7.0.")
+    ] = None,
     allow: Annotated[
-        list[Verdict] | None, typer.Option("--allow", help="A verdict that shall also count as success; repeatable.")
+        list[Verdict] | None,
+        typer.Option("--allow", metavar="VERDICT", help="A verdict that shall also count as success; repeatable."),
     ] = None,
     packages: Annotated[bool, typer.Option("--packages", help="Show everything that is installed.")] = False,
     sbom: Annotated[
-        Path | None, typer.Option("--sbom", help="Write a CycloneDX bill of materials (JSON) to this file.")
+        Path | None,
+        typer.Option("--sbom", metavar="FILE", help="Write a CycloneDX bill of materials (JSON) to this file."),
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
@@ -42,11 +47,9 @@ def audit(
 
     The verdict is gpu-ready (exit status 0), gpu-broken, cpu-only or no-framework (exit status 1).
 
-      ctk audit trial.sif
-
-      ctk audit trial.sif --driver 535.104.05 --gpu V100     (the machine that it shall run on)
-
-      ctk audit trial.sif --json --allow cpu-only            (in CI)
+        ctk audit trial.sif
+        ctk audit trial.sif --driver 535.104.05 --gpu V100    the machine that it shall run on
+        ctk audit trial.sif --json --allow cpu-only           in CI
     """
     if driver is not None:
         parse_driver(driver)

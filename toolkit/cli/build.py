@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import sys
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from toolkit.cli.completion import complete_base, complete_recipe
-from toolkit.cli.output import console, print_findings, print_json, print_text, say, suggest
+from toolkit.cli.output import live_steps, print_findings, print_json, print_text, say, suggest
 from toolkit.support.errors import WrongInput
 from toolkit.support.findings import Severity
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
     from toolkit.builds.execute import Built
     from toolkit.builds.plan import BuildPlan
     from toolkit.support.paths import WorkArea
@@ -92,11 +88,12 @@ def build(
     area = work_area(site)
     locks = Locks.of(catalogue, area.path, lambda text: say(f"Warning: {text}", stderr=True))
     if dry_run:
-        plan = preview(plan, locks, debian_mirror(site))
+        with live_steps(f"Choosing the versions for {plan.output.name}"):
+            plan = preview(plan, locks, debian_mirror(site))
         _print_plan(plan, planned_commands(plan, runtime, options), json=json)
         return
     _show_work_area(area)
-    with _live_steps(f"Building {plan.output.name}") as on_step:
+    with live_steps(f"Building {plan.output.name}", lines=True) as on_step:
         plan = prepare(plan, locks, runtime, area, options, mirror=debian_mirror(site), on_step=on_step)
         built = execute(plan, runtime, area, options, on_step)
     _print_built(plan, built, json=json)
@@ -153,21 +150,3 @@ def _short(path: Path) -> str:
 def _show_work_area(area: WorkArea) -> None:
     if not area.path.exists():
         say(f"Everything big goes to {area.path} (chosen by {area.chosen_by}; CTK_HOME changes it).", stderr=True)
-
-
-@contextmanager
-def _live_steps(title: str) -> Iterator[Callable[[str], None]]:
-    """Show the step that is under way: a live line with the time on a terminal, one line a step elsewhere."""
-    if not sys.stderr.isatty():
-        yield lambda step: say(f"ctk: {step}", stderr=True)
-        return
-    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-
-    columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
-    with Progress(*columns, console=console(stderr=True), transient=True) as progress:
-        task = progress.add_task(title, total=None)
-
-        def on_step(step: str) -> None:
-            progress.update(task, description=f"{title}: {step}")
-
-        yield on_step

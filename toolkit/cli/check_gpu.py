@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from toolkit.cli.output import print_findings, print_json, say, suggest
+from toolkit.cli.output import live_steps, print_findings, print_json, say, suggest
 
 _WORDS = {
     "gpu-visible": ("The GPU is visible from inside {image}.", "bold green"),
@@ -41,8 +41,9 @@ def check_gpu(
     from toolkit.support.site import load_site
 
     existing_image(image)
-    host = host_gpu()
-    seen = probe(find_runtime(load_site()), image)
+    with live_steps(f"Asking the driver from inside {image}"):
+        host = host_gpu()
+        seen = probe(find_runtime(load_site()), image)
     result = diagnose(host, seen)
     if json:
         document = {"verdict": result.verdict, "image": str(image), "host": asdict(host), "inside": asdict(seen)}

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from toolkit.cli.completion import complete_base, complete_recipe
-from toolkit.cli.output import print_json, print_text, say
+from toolkit.cli.output import live_steps, print_json, print_text, say
 
 
 def definition(
@@ -43,11 +43,9 @@ def definition(
     recipe = catalogue.recipe(name, base=resolve_base(base, catalogue.bases()) if base else None)
     check(recipe)
     site = load_site()
-    lock = find_lock(
-        recipe,
-        Locks.of(catalogue, work_area(site).path, lambda text: say(f"Warning: {text}", stderr=True)),
-        other_base=base is not None,
-    )
+    locks = Locks.of(catalogue, work_area(site).path, lambda text: say(f"Warning: {text}", stderr=True))
+    with live_steps(f"Choosing the versions for {name}"):
+        lock = find_lock(recipe, locks, other_base=base is not None)
     made = define(recipe, lock=lock, mirror=debian_mirror(site))
     if json:
         print_json("ctk.definition/1", {"name": made.name, "definition": made.text})

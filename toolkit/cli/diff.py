@@ -7,12 +7,12 @@ from typing import Annotated
 
 import typer
 
-from toolkit.cli.output import print_json, print_table, say
+from toolkit.cli.output import live_steps, print_json, print_table, say
 
 
 def diff(
-    first: Annotated[Path, typer.Argument(help="An image: .sif, sandbox folder or squashfs file.")],
-    second: Annotated[Path, typer.Argument(help="The image to compare it with.")],
+    first: Annotated[Path, typer.Argument(metavar="FIRST", help="An image: .sif, sandbox folder or squashfs file.")],
+    second: Annotated[Path, typer.Argument(metavar="SECOND", help="The image to compare it with.")],
     files: Annotated[bool, typer.Option("--files", help="Read and hash every file too, not only RECORDs.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
@@ -29,7 +29,7 @@ def diff(
     from toolkit.inventory.diff import compare
     from toolkit.inventory.images import open_image
 
-    with open_image(first) as one, open_image(second) as other:
+    with live_steps("Comparing"), open_image(first) as one, open_image(second) as other:
         differences = compare(one, other, hash_files=files)
     if json:
         rows = [

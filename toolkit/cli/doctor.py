@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from toolkit.cli.output import print_findings, print_json, say, suggest
+from toolkit.cli.output import live_steps, print_findings, print_json, say, suggest
 from toolkit.support.errors import WrongInput
 from toolkit.support.findings import Severity
 
@@ -36,7 +36,8 @@ def doctor(
 
     if report is not None and report.exists() and not force:
         raise WrongInput(f"{report} exists", fix="Choose another name, or use --force.")
-    facts = gather(load_site())
+    with live_steps("Looking at this host"):
+        facts = gather(load_site())
     findings = judge(facts)
     if report is not None:
         write_atomically(report, report_text(facts, findings))

@@ -10,14 +10,16 @@ from toolkit.cli.output import print_json, print_table, say
 
 
 def explain(
-    code: Annotated[str | None, typer.Argument(help="The code of a finding, for example missing-cuda-library.")] = None,
+    code: Annotated[
+        str | None, typer.Argument(metavar="[CODE]", help="The code of a finding, for example missing-cuda-library.")
+    ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
     """Say what a finding means and how to mend it.
 
     Without a code, all are listed. The codes are those of `ctk audit`, in its JSON and after `Next:`.
 
-      ctk explain duplicate-framework
+        ctk explain duplicate-framework
     """
     from toolkit.gpu.explanations import explanation, explanations
 

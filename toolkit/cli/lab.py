@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import os
-import sys
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from toolkit.cli.output import console, print_findings, print_json, print_table, say, suggest
+from toolkit.cli.output import live_steps, print_findings, print_json, print_table, say, suggest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Sequence
 
     from toolkit.lab.status import Status
 
@@ -43,16 +41,6 @@ Name = Annotated[
 ]
 NodeName = Annotated[str, typer.Argument(metavar="NODE", help="n1, n2, ...")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
-
-
-@contextmanager
-def _progress(what: str) -> Iterator[Callable[[str], None]]:
-    """A live line on a terminal; nothing through a pipe."""
-    if not sys.stderr.isatty():
-        yield lambda _: None
-        return
-    with console(stderr=True).status(what) as status:
-        yield lambda step: status.update(f"{what}: {step}")
 
 
 @app.command()
@@ -96,7 +84,7 @@ def up(
         port=port,
         real_gpus=find_gpus() if real_gpus else (),
     )
-    with _progress("ctk lab up") as on_step:
+    with live_steps("ctk lab up") as on_step:
         lab = start(plan, force=force, on_step=on_step)
     if json:
         print_json("ctk.lab-up/1", {"name": lab.name, "environment": lab.environment(), "port": lab.port})
@@ -118,7 +106,7 @@ def down(name: Name = None) -> None:
     from toolkit.lab.registry import find
 
     lab = find(name)
-    with _progress("ctk lab down") as on_step:
+    with live_steps("ctk lab down") as on_step:
         stop(lab, on_step=on_step)
     say(f"The lab {lab.name!r} is down; nothing of it is left.")
     if os.environ.get("SLURM_CONF") == str(lab.place.slurm_conf):
@@ -281,6 +269,6 @@ def restore_node(node: NodeName, name: Name = None) -> None:
     from toolkit.lab.registry import find
 
     lab = find(name)
-    with _progress(f"ctk lab restore-node {node}"):
+    with live_steps(f"ctk lab restore-node {node}"):
         restore(lab, node)
     say(f"The node {node} is back.")

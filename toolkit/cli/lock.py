@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from toolkit.cli.completion import complete_base, complete_recipe
-from toolkit.cli.output import print_findings, print_json, print_table, say, suggest
+from toolkit.cli.output import live_steps, print_findings, print_json, print_table, say, suggest
 from toolkit.support.errors import AnswerIsNo, WrongInput
 from toolkit.support.findings import Finding, Severity
 
@@ -50,13 +50,10 @@ def lock(
     as the base has them; everything else is chosen around them, with hashes, and written to ./defs/NAME.lock.toml.
     `ctk build` installs exactly that. Commit the file: who has it builds the same image.
 
-        ctk lock keras-bert                               make the lock, or see that it is current
-
-        ctk lock keras-bert --upgrade transformers        a newer one of this, all else as it was
-
-        ctk lock keras-bert --exclude-newer 2021-03-07    what was there on that day
-
-        ctk lock keras-bert --check                       for scripts: exit status 1 where it is stale
+        ctk lock mine                               make the lock, or see that it is current
+        ctk lock mine --upgrade transformers        a newer one of this, all else as it was
+        ctk lock mine --exclude-newer 2021-03-07    what was there on that day
+        ctk lock mine --check                       exit status 1 where it is stale
     """
     from toolkit.pins.locking import is_current, stale
     from toolkit.pins.store import Locks, moved_tag
@@ -87,13 +84,9 @@ def lock(
     if earlier is not None and current and not upgrade and exclude_newer in (None, earlier.exclude_newer):
         _show(earlier, path, json, [Finding("lock-current", Severity.OK, f"{path} is current")])
         return
-    made = locks.make(
-        recipe,
-        path,
-        earlier=earlier,
-        upgrade=_upgraded(upgrade, packages),
-        exclude_newer=exclude_newer,
-    )
+    chosen = _upgraded(upgrade, packages)
+    with live_steps(f"Choosing the versions for {name}"):
+        made = locks.make(recipe, path, earlier=earlier, upgrade=chosen, exclude_newer=exclude_newer)
     _show(made, path, json, [])
     suggest(f"ctk build {name}")
 

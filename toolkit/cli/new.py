@@ -46,9 +46,7 @@ def new(
     framework chooses the base and is not listed itself; versions are not invented. What ctk does not know it says.
 
         ctk new mine --from train.py
-
-        ctk new mine --from requirements.txt      a `pip freeze` is recognised: only the direct ones are kept
-
+        ctk new mine --from requirements.txt      of a `pip freeze` only the direct ones
         ctk new mine --base pytorch-2.6           an empty one, to `ctk add mine timm`
     """
     from toolkit.pins.edit import recipe_text

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json as _json
 import sys
+from contextlib import contextmanager
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,7 @@ from toolkit.support.findings import Finding, Severity
 from toolkit.support.processes import trace_with
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from rich.console import Console
 
@@ -79,6 +80,23 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, title:
     for row in rows:
         table.add_row(*(Text(cell) for cell in row))
     console().print(table)
+
+
+@contextmanager
+def live_steps(title: str, *, lines: bool = False) -> Iterator[Callable[[str], None]]:
+    """Show what is under way: a live line with the time on a terminal; elsewhere nothing, or with `lines` each step.
+
+    Yields what is to be called with each step that begins.
+    """
+    if not sys.stderr.isatty():
+        yield lambda step: say(f"ctk: {step}", stderr=True) if lines else None
+        return
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
+    with Progress(*columns, console=console(stderr=True), transient=True) as progress:
+        task = progress.add_task(title, total=None)
+        yield lambda step: progress.update(task, description=f"{title}: {step}")
 
 
 def suggest(*commands: str) -> None:
