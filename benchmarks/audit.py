@@ -8,7 +8,7 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING
 
-from benchmarks.measure import Times, cache_folder, environment_of_ctk, interleaved
+from benchmarks.measure import Times, debian_12, environment_of_ctk, interleaved, kept
 from benchmarks.section import Section, Table, Target
 from tests.inventory.making import distribution, fill
 from tests.real.wheels import Wheelhouse
@@ -37,8 +37,8 @@ in the last row, 1,000 more distributions: the time should follow these, not the
 def run() -> Section:
     """Make the images (kept in the cache; the first time takes minutes), then measure."""
     audit = environment_of_ctk() / "ctk"
-    base = _made("debian-12.sif", lambda image: _build_base(audit, image))
-    full = _made("torch-full.sif", lambda image: _pack(image, base, _install_whole))
+    base = debian_12(audit)
+    full = kept("audit/torch-full.sif", lambda image: _pack(image, base, _install_whole))
     runtime = find_runtime(load_site())
     beside = interleaved(
         {
@@ -48,10 +48,10 @@ def run() -> Section:
         rounds=7,
     )
     sizes = {
-        "0.1 GB": _made("size-0.1.sif", lambda image: _pack(image, base, _reduced(0))),
-        "1 GB": _made("size-1.sif", lambda image: _pack(image, base, _reduced(900_000_000))),
-        "3 GB": _made("size-3.sif", lambda image: _pack(image, base, _reduced(2_900_000_000))),
-        "0.1 GB, many distributions": _made("many.sif", lambda image: _pack(image, base, _reduced(0, more=1000))),
+        "0.1 GB": kept("audit/size-0.1.sif", lambda image: _pack(image, base, _reduced(0))),
+        "1 GB": kept("audit/size-1.sif", lambda image: _pack(image, base, _reduced(900_000_000))),
+        "3 GB": kept("audit/size-3.sif", lambda image: _pack(image, base, _reduced(2_900_000_000))),
+        "0.1 GB, many distributions": kept("audit/many.sif", lambda image: _pack(image, base, _reduced(0, more=1000))),
     }
     growth = interleaved({name: [audit, "audit", image] for name, image in sizes.items()}, rounds=7)
     memory = _peak_memory([audit, "audit", full])
@@ -96,27 +96,6 @@ def _growth(sizes: dict[str, Path], growth: dict[str, Times]) -> tuple[tuple[str
         )
         for name, image in sizes.items()
     )
-
-
-def _made(name: str, make: Callable[[Path], None]) -> Path:
-    """The image of that name in the cache, made there if it is not."""
-    folder = cache_folder() / "audit"
-    folder.mkdir(exist_ok=True)
-    image = folder / name
-    if not image.exists():
-        part = folder / f"part-{name}"
-        part.unlink(missing_ok=True)
-        make(part)
-        with open_image(part):
-            part.rename(image)
-    return image
-
-
-def _build_base(ctk: Path, image: Path) -> None:
-    folder = image.parent / "base"
-    fill(folder, {"defs/base.toml": 'base = "debian-12"\n'})
-    subprocess.run([ctk, "build", "base", "-o", image], cwd=folder, check=True, stdout=subprocess.DEVNULL)
-    shutil.rmtree(folder)
 
 
 def _pack(image: Path, base: Path, install: Callable[[Path], None]) -> None:

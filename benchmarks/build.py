@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from benchmarks.measure import Times, cache_folder, environment_of_ctk, interleaved
+from benchmarks.measure import Times, debian_12, environment_of_ctk, interleaved
 from benchmarks.section import Section, Table
 from toolkit import __version__
 
@@ -30,7 +30,7 @@ def run() -> Section:
     ctk = environment_of_ctk()
     if _CA_BUNDLE.is_file():
         os.environ["APPTAINER_BIND"] = str(_CA_BUNDLE)
-    base = _base(ctk)
+    base = debian_12(ctk / "ctk")
     with TemporaryDirectory() as name:
         folder = Path(name)
         (folder / "defs").mkdir()
@@ -62,16 +62,6 @@ def run() -> Section:
 
 
 _OUTPUTS = ("companions.sif", "gzip.sif", "hand.sif")
-
-
-def _base(ctk: Path) -> Path:
-    image = cache_folder() / "debian-12.sif"
-    if not image.exists():
-        with TemporaryDirectory() as name:
-            (Path(name) / "defs").mkdir()
-            (Path(name) / "defs/base.toml").write_text('base = "debian-12"\n')
-            subprocess.run([ctk / "ctk", "build", "base", "-o", image], cwd=name, check=True)
-    return image
 
 
 def _version(program: str) -> str:

@@ -9,10 +9,11 @@ import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 
@@ -37,6 +38,30 @@ def cache_folder() -> Path:
     folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "ctk-bench"
     folder.mkdir(parents=True, exist_ok=True)
     return folder
+
+
+def kept(name: str, make: Callable[[Path], None]) -> Path:
+    """The file of that name among what benchmarks keep, made there if it is not."""
+    path = cache_folder() / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if not path.exists():
+        part = path.with_name(f"part-{path.name}")
+        part.unlink(missing_ok=True)
+        make(part)
+        part.rename(path)
+    return path
+
+
+def debian_12(ctk: Path) -> Path:
+    """An image of Debian 12 with Python, which every benchmark that needs a base starts from."""
+
+    def build(image: Path) -> None:
+        with TemporaryDirectory() as folder:
+            (Path(folder) / "defs").mkdir()
+            (Path(folder) / "defs/base.toml").write_text('base = "debian-12"\n')
+            subprocess.run([ctk, "build", "base", "-o", image], cwd=folder, check=True, stdout=subprocess.DEVNULL)
+
+    return kept("debian-12.sif", build)
 
 
 def environment_of(*requirements: str) -> Path:

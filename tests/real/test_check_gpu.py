@@ -12,7 +12,6 @@ import os
 import re
 import shutil
 import subprocess
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -83,17 +82,11 @@ def check(
     return document["verdict"], {one["code"]: one["message"] for one in document["findings"]}, words
 
 
-def test_a_host_without_a_gpu_says_so_and_quickly(person: Person, folder: Path, python_image: Path) -> None:
+def test_a_host_without_a_gpu_says_so(person: Person, folder: Path, python_image: Path) -> None:
     verdict, findings, words = check(person, python_image, folder, status=3)
     assert verdict == "no-gpu-on-host"
     assert list(findings) == ["no-gpu-on-host", "driver-not-bound"]
     assert f"There is no GPU on this host, so that {python_image} could not show one." in words
-    started = time.monotonic()
-    person.ctk("run", python_image, "--", "python3", "-c", "", cwd=folder)
-    bare = time.monotonic() - started
-    started = time.monotonic()
-    person.ctk("check-gpu", python_image, cwd=folder, status=3)
-    assert time.monotonic() - started < bare + 1.0
 
 
 def test_two_gpus_are_seen_through_the_runtimes_own_binding(

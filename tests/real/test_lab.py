@@ -39,11 +39,9 @@ sleep 987
 
 def test_from_nothing_to_a_job_and_back_to_nothing(own: OwnLab) -> None:
     before = traces(own)
-    begun = time.monotonic()
     place = own.up("--nodes", "4", "--gpus-per-node", "2")
     job = own.submit("echo hello from $SLURMD_NODENAME; exit 3", "--output", "first.log")
     assert own.finish(job)["exit_status"] == 3
-    assert time.monotonic() - begun < 20, "from `ctk lab up` to the first finished job"
     assert re.fullmatch(r"hello from n[1-4]\n", (own.folder / "first.log").read_text())
     assert len(own.run("srun", "-N4", "hostname").split()) == 4
 

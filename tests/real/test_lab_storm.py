@@ -52,7 +52,6 @@ def test_up_a_job_and_down_again_and_again(own: OwnLab) -> None:
         own.ctk("down")
         assert traces(own).beyond(before) == NOTHING
         assert not place.exists()
-    assert max(times) < 20, times
     print(f"{CYCLES} cycles; up to first finished job: {min(times):.1f} to {max(times):.1f} s")
 
 

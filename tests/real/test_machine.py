@@ -5,7 +5,6 @@ import shutil
 import stat
 import subprocess
 import tempfile
-import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -41,13 +40,11 @@ def state_of_the_machine() -> tuple[object, ...]:
 
 
 @pytest.mark.parametrize("purpose", ["demo", "test"])
-def test_setup_again_changes_nothing_and_is_quick(purpose: str, environment: dict[str, str]) -> None:
+def test_setup_again_changes_nothing(purpose: str, environment: dict[str, str]) -> None:
     before = state_of_the_machine()
-    started = time.monotonic()
     done = run("setup", purpose, environment=environment)
     assert done.returncode == 0, done.stderr
     assert "nothing to do" in done.stdout
-    assert time.monotonic() - started < 5
     assert state_of_the_machine() == before
     assert not Path(environment["XDG_STATE_HOME"]).exists()
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import time
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -92,10 +91,7 @@ def test_keras_bert_needs_build_tools_and_they_are_locked(uv: Uv, tensorflow: Ta
     assert sources == {name for build in made.builds for name in build.sources}
     tools = {one.name for build in made.builds for one in build.packages}
     assert {"setuptools", "wheel"} <= tools
-    begun = time.monotonic()
-    again = lock(uv, tensorflow, *reversed(packages))
-    assert time.monotonic() - begun < 3.0, "a warm lock takes too long"
-    assert dump_lock(again) == dump_lock(made)
+    assert dump_lock(lock(uv, tensorflow, *reversed(packages))) == dump_lock(made)
 
 
 def test_the_reason_for_an_older_version_names_the_base(uv: Uv, torch: Target) -> None:
