@@ -94,8 +94,10 @@ def differences(log: Sequence[str]) -> tuple[str, ...]:
 
 def _stopped_by_constraint(log: Sequence[str]) -> tuple[str, ...]:
     """What the last command asked of pip against the guard's constraint file, in the words of pip 9 to 26."""
-    commands = [number for number, line in enumerate(log) if line.startswith("+ ") and "ctk_guard" not in line]
-    said = [line.strip() for line in log[commands[-1] if commands else 0 :]]
+    # After a failure the guard has its say; what failed stands before it.
+    own = list(takewhile(lambda line: not line.startswith("+ ctk_guard_end "), log))
+    begins = max((number for number, line in enumerate(own) if line.startswith("+ ")), default=0)
+    said = [line.strip() for line in own[begins:]]
     if _CONFLICT in said:
         listed = list(takewhile(bool, said[said.index(_CONFLICT) + 1 :]))
         held = [line.removeprefix(_HELD) for line in listed if line.startswith(_HELD)]
