@@ -10,12 +10,15 @@ import pytest
 from toolkit.builds import plan as plan_module
 from toolkit.builds.execute import planned_commands
 from toolkit.builds.plan import BuildPlan, check_room, plan_build
+from toolkit.builds.prepare import prepare
 from toolkit.builds.record import Record, read_record, record_beside
 from toolkit.builds.target import Kind, Target, parse_target
 from toolkit.definitions.definition import define
+from toolkit.pins.store import Locks
 from toolkit.recipes.catalogue import Catalogue
 from toolkit.runtime.engine import BuildOptions, Runtime
 from toolkit.support.errors import MissingOnHost, WrongInput
+from toolkit.support.paths import WorkArea
 
 RUNTIME = Runtime(Path("/usr/bin/apptainer"), "apptainer", (1, 4, 5))
 
@@ -204,6 +207,17 @@ def test_too_little_room_is_said_before_work_starts(
     assert caught.value.code == "disk-full"
     monkeypatch.setattr(plan_module, "free_space", lambda _path: 1 << 30)
     check_room(made, work)
+
+
+@pytest.mark.usefixtures("here")
+def test_too_little_room_is_said_before_the_base_is_brought(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plan_module, "free_space", lambda _path: 1000)
+    area = WorkArea(Path("area").absolute(), "the test")
+    locks = Locks.of(Catalogue(Path("defs").absolute(), Path("shipped").absolute()), area.path)
+    steps: list[str] = []
+    with pytest.raises(MissingOnHost, match="too little room"):
+        prepare(plan("mine"), locks, RUNTIME, area, BuildOptions(), mirror=None, on_step=steps.append)
+    assert steps == []
 
 
 # --- the commands of --dry-run

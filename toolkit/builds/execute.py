@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 import time
 from collections import deque
@@ -80,8 +79,7 @@ def execute(
     """
     area.create()
     environment = area.environment()
-    scratch = Path(os.environ.get("APPTAINER_TMPDIR") or os.environ.get("TMPDIR") or environment["TMPDIR"])
-    check_room(plan, scratch)
+    check_room(plan, area.scratch)
     started = time.monotonic()
     with staging(plan.output.parent) as folder:
         image = folder / "image"
@@ -90,7 +88,7 @@ def execute(
             source = str(folder / f"{plan.target.name}.def")
             Path(source).write_text(plan.definition.text, encoding="utf-8")
         # What is large is cleaned away before the image appears: little is left to do, or to interrupt, after it.
-        with staging(scratch) as temporary:
+        with staging(area.scratch) as temporary:
             environment |= dict.fromkeys(("APPTAINER_TMPDIR", "SINGULARITY_TMPDIR", "TMPDIR"), str(temporary))
             _run_build(plan, runtime.build(image, source, options, plan.binds), environment, on_step)
         on_step("auditing the image")

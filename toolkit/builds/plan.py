@@ -30,8 +30,8 @@ class BuildPlan:
 
     `recipe` is what a recipe's name means, on a base that it does not name itself where `other_base`. `definition` is
     the text that the runtime gets; None where it is yet to be prepared from the recipe, or where `source` is a file of
-    the person's own. `binds` are shown to the build (`SRC:DST`). `base_size` is the size in octets of a local base, 0
-    where it is not known.
+    the person's own. `binds` are shown to the build (`SRC:DST`). `base_size` is what the base takes unpacked, in
+    octets; 0 where it is not known.
     """
 
     target: Target
@@ -98,11 +98,15 @@ def _final(output: Path) -> Path:
 
 
 def _size_of_local(base: Base | None) -> int:
-    """Octets of the local file that is built from, unpacked; 0 for what a registry or a folder holds."""
+    """As `unpacked_size`, of the local file that is built from; 0 for what a registry or a folder holds."""
     if base is None or base.bootstrap not in ("localimage", "docker-archive"):
         return 0
-    local = Path(base.reference)
-    return local.stat().st_size * _UNPACKED if local.is_file() else 0
+    return unpacked_size(Path(base.reference))
+
+
+def unpacked_size(image: Path) -> int:
+    """Octets that a build from the file `image` needs; 0 where it is none."""
+    return image.stat().st_size * _UNPACKED if image.is_file() else 0
 
 
 def _check_output(plan: BuildPlan, *, force: bool) -> None:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from toolkit.builds.plan import check_room, unpacked_size
 from toolkit.definitions.definition import define
 from toolkit.pins.bases import content_digest, local_path
 from toolkit.pins.guard import UV_MOUNT
@@ -54,12 +55,14 @@ def prepare(
 ) -> BuildPlan:
     """The plan with all that the build of its recipe needs; a plan of something else as it is.
 
-    Raises as `find_lock` does, and ProgramFailed where the base cannot be brought here.
+    Raises as `find_lock` does, MissingOnHost where there is too little room, and ProgramFailed where the base cannot be
+    brought here.
     """
+    area.create()
+    check_room(plan, area.scratch)
     recipe = plan.recipe
     if recipe is None:
         return plan
-    area.create()
     image = None
     if recipe.packages or recipe.post.strip():
         image = _bring_base(recipe, locks, runtime, area, options, other_base=plan.other_base, on_step=on_step)
@@ -70,6 +73,7 @@ def prepare(
         plan,
         definition=define(recipe, lock=lock, mirror=mirror),
         binds=(f"{_folder_with_uv(area)}:{UV_MOUNT}",) if with_uv else (),
+        base_size=max(plan.base_size, unpacked_size(image) if image else 0),
     )
 
 

@@ -57,6 +57,12 @@ class WorkArea:
         }
         return {name: str(folder) for name, folder in wanted.items() if not os.environ.get(name)}
 
+    @property
+    def scratch(self) -> Path:
+        """Where the runtime unpacks what it builds: as a person set it, else in this area."""
+        chosen = os.environ.get("APPTAINER_TMPDIR") or os.environ.get("TMPDIR")
+        return Path(chosen) if chosen else self.path / "tmp"
+
     def create(self) -> None:
         """Make the folders. Raises MissingOnHost where they cannot be made."""
         for folder in (self.path / "cache", self.path / "tmp"):
