@@ -7,10 +7,14 @@ from typing import TYPE_CHECKING
 from benchmarks.measure import debian_12, environment_of_ctk, interleaved
 from benchmarks.section import Section, Table, Target
 from toolkit import __version__
+from toolkit.runtime.engine import find_runtime
+from toolkit.support.site import load_site
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
+
+_BARE = "apptainer exec … python3 -c ''"
 
 
 def run() -> Section:
@@ -22,11 +26,11 @@ def run() -> Section:
     commands: dict[str, Sequence[str | Path]] = {
         "ctk check-gpu": check,
         "ctk run … python3 -c ''": (ctk, "run", image, "--", "python3", "-c", ""),
-        "apptainer exec … python3 -c ''": ("apptainer", "exec", image, "python3", "-c", ""),
+        _BARE: find_runtime(load_site()).exec(image, ["python3", "-c", ""], gpu=False),
     }
     times = interleaved(commands, rounds=15)
     ours = times["ctk check-gpu"].median
-    beyond = ours - times["apptainer exec … python3 -c ''"].median
+    beyond = ours - times[_BARE].median
     rows = tuple(
         (f"`{name}`", f"{one.median:.2f}", f"{one.fastest:.2f}", f"{ours / one.median:.2f}")
         for name, one in times.items()
