@@ -8,76 +8,22 @@ import shlex
 import shutil
 import subprocess
 import sys
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 from typer.core import TyperGroup
 
+from tests.pages import CHECKOUT, NEVER_RUN, PAGES, blocks, command_lines, for_this_place, inline_code
 from toolkit.cli.main import COMMANDS, load
 from toolkit.recipes.load import load_bases, load_recipe
 from toolkit.recipes.model import JobDefaults, Recipe
 from toolkit.support.errors import CtkError
 from toolkit.support.site import Site, load_site
 
-CHECKOUT = Path(__file__).resolve().parent.parent
-PAGES = ("README.md", "README.ja.md", "docs/manual.md", "docs/site.md", "docs/findings.md", "benchmarks/README.md")
-
-# Every other command line in a block marked `sh` is really run, page by page, in the order of the page.
-_BUILDS = "a real build; tests/real/test_build.py does the like"
-_AUDITS = "reads a real image; the tests in tests/gpu and tests/inventory audit such"
-_CLUSTER = "wants a cluster and a built image; tests/real/test_jobs.py submits such scripts"
-ONLY_PARSED = {
-    "make demo": "changes the machine; tests/real/test_machine.py and test_demo.py run its parts",
-    "make test": "is what runs this",
-    "make bench": "takes long, and measures",
-    "curl -LsSf https://astral.sh/uv/install.sh | sh": "installs a program from elsewhere; uv is here already",
-    "ctk build keras-bert": "needs a registry",
-    "ctk build mine": "needs a registry",
-    "ctk def keras-bert --base my.sif": "reads a real image; tests/real/test_build.py has one",
-    "ctk build keras-bert --base my.sif": _BUILDS,
-    "ctk build keras-bert --compression gzip": "needs a registry",
-    "ctk build demo --sandbox -o sb/": _BUILDS,
-    "ctk build sb/ -o out.sif": _BUILDS,
-    "ctk audit keras-bert.sif": _AUDITS,
-    "ctk audit my.sif": _AUDITS,
-    "ctk audit my.sif --driver 535.104.05 --gpu V100": _AUDITS,
-    "ctk audit my.sif --json --allow cpu-only": _AUDITS,
-    "ctk shell sb/": "waits for a person to type",
-    "apptainer build --fakeroot k.sif k.def": _BUILDS,
-    "podman build -t image -f Dockerfile .": "another tool, not needed by ctk",
-    "podman save --format docker-archive -o image.tar image": "another tool, not needed by ctk",
-    "ctk build docker-archive:image.tar": _BUILDS,
-    "sbatch keras-bert.sbatch": _CLUSTER,
-    "squeue --me": _CLUSTER,
-    "srun --gpus 1 ctk check-gpu keras-bert.sif": "needs a GPU node",
-}
-# Whose options are not looked at: other people's tools, and Slurm's, which have no help where there is no cluster.
-_NOT_OURS = ("curl", "sh", "podman", "sbatch", "squeue", "srun")
-
-
-@dataclass(frozen=True)
-class Block:
-    """A fenced block of a page: its language and its text."""
-
-    language: str
-    text: str
-
-
-def blocks(page: str, *languages: str) -> list[Block]:
-    text = (CHECKOUT / page).read_text(encoding="utf-8")
-    found = [Block(*match) for match in re.findall(r"^```(\w+)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)]
-    return [block for block in found if block.language in languages]
-
-
-def command_lines(page: str) -> list[str]:
-    return [line for block in blocks(page, "sh") for line in block.text.splitlines() if line.strip()]
-
-
-def inline_code(page: str) -> list[str]:
-    text = (CHECKOUT / page).read_text(encoding="utf-8")
-    return re.findall(r"`([^`\n]+)`", re.sub(r"^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL))
+# Whose options are not looked at: other people's tools.
+_NOT_OURS = ("curl", "sh", "podman")
 
 
 def simple_commands(line: str) -> list[list[str]]:
@@ -122,16 +68,10 @@ def check_that_it_parses(line: str) -> None:
             assert program == "ctk" or program in _NOT_OURS, f"{line}: how is {program} to be checked?"
 
 
-@pytest.mark.parametrize("page", PAGES)
-def test_what_is_not_run_parses(page: str) -> None:
-    for line in command_lines(page):
-        if line in ONLY_PARSED:
-            check_that_it_parses(line)
-
-
-def test_nothing_is_excused_that_is_not_shown() -> None:
-    shown = {line for page in PAGES for line in command_lines(page)}
-    assert set(ONLY_PARSED) <= shown
+@pytest.mark.parametrize("line", NEVER_RUN)
+def test_what_is_not_run_is_shown_and_parses(line: str) -> None:
+    assert any(line in command_lines(page) for page in PAGES)
+    check_that_it_parses(line)
 
 
 def test_the_check_can_fail() -> None:
@@ -168,9 +108,6 @@ def place(tmp_path: Path, home: Path) -> Path:
     (place / "home").symlink_to(home)
     ignored = shutil.ignore_patterns(".*", "__pycache__", "tests", "*.sif")
     shutil.copytree(CHECKOUT, place / "checkout", ignore=ignored)
-    (place / "checkout/train.py").write_text("import torch\n")
-    for image in ("keras-bert.sif", "trial.sif", "my.sif"):
-        (place / "checkout" / image).write_bytes(b"\0" * 32 + b"SIF_MAGIC\0")  # to be named, not to be run
     return place
 
 
@@ -192,16 +129,11 @@ def run_here(place: Path, script: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def for_this_place(place: Path, text: str) -> str:
-    return text.replace("/opt/ctk", str(place / "opt")).replace("/path/on/scratch", str(place / "scratch"))
-
-
-@pytest.mark.parametrize("page", [page for page in PAGES if page != "README.ja.md"])
-def test_the_other_commands_of_a_page_run_one_after_the_other(page: str, place: Path) -> None:
-    lines = [line for line in command_lines(page) if line not in ONLY_PARSED]
+# Those of the others need images and a cluster: tests/real/test_pages.py.
+@pytest.mark.parametrize("page", ["docs/site.md", "docs/findings.md", "benchmarks/README.md"])
+def test_the_commands_of_a_page_run_one_after_the_other(page: str, place: Path) -> None:
+    lines = [line for line in command_lines(page) if line not in NEVER_RUN]
     done = run_here(place, for_this_place(place, "\n".join(lines)))
-    if done.returncode != 0 and "ctk lab down" in lines:
-        run_here(place, "ctk lab down")
     assert done.returncode == 0, done.stderr[-3000:]
 
 

@@ -49,6 +49,14 @@ def test_the_summary_is_the_first_line_of_the_help(entry: object) -> None:
 def test_examples_stay_as_they_are_typed() -> None:
     text = help_text("Do it.\n\n    Two lines\n    of prose.\n\n        ctk do   this\n        ctk do   that\n    ")
     assert text == "Do it.\n\nTwo lines of prose.\n\n\b\n    ctk do   this\n    ctk do   that"
+    assert help_text(text) == text
+
+
+def test_a_group_s_help_is_as_readable_as_a_command_s(program: Ctk) -> None:
+    text = program("lab", "--help").stdout
+    assert "\n      ctk lab up                   start it\n" in text
+    assert "..." not in text
+    assert "\n      ctk lab up --name class-2" in program("lab", "up", "--help").stdout
 
 
 def test_an_option_takes_no_time_to_explain_itself() -> None:

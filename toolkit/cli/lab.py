@@ -20,6 +20,8 @@ app = typer.Typer(
     add_completion=False,
     help="""A practice cluster: a real Slurm on this machine, without root.
 
+    Try jobs, limits and failures where nothing can be broken and nobody waits in the queue.
+
         ctk lab up                   start it
         eval "$(ctk lab env)"        from now on plain sbatch, squeue and srun use it
         ctk lab down                 end it, and leave nothing of it

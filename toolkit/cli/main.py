@@ -87,18 +87,24 @@ def load(entry: _Command) -> Any:
     if isinstance(target, typer.Typer):
         target.info.name = entry.name
         target.rich_markup_mode = _MARKUP
+        target.info.help = help_text(target.info.help)
+        for command in target.registered_commands:
+            command.help = help_text(command.callback.__doc__ if command.callback else None)
+            command.short_help = command.help.partition("\n")[0].partition(". ")[0].rstrip(".")
         return typer.main.get_group(target)
     app = typer.Typer(rich_markup_mode=_MARKUP, add_completion=False)
-    app.command(entry.name, help=help_text(target.__doc__ or ""))(target)
+    app.command(entry.name, help=help_text(target.__doc__))(target)
     return typer.main.get_command(app)
 
 
-def help_text(docstring: str) -> str:
+def help_text(docstring: str | None) -> str:
     """A docstring as Typer wants it: a paragraph on one line, so that it is wrapped, examples marked, so that not."""
-    paragraphs = inspect.cleandoc(docstring).split("\n\n")
-    return "\n\n".join(
-        f"\b\n{paragraph}" if paragraph.startswith("    ") else " ".join(paragraph.split()) for paragraph in paragraphs
-    )
+    return "\n\n".join(map(_paragraph, inspect.cleandoc(docstring or "").split("\n\n")))
+
+
+def _paragraph(text: str) -> str:
+    marked = text.startswith("\b")  # a command may be loaded twice
+    return text if marked else f"\b\n{text}" if text.startswith("    ") else " ".join(text.split())
 
 
 class _NoReader(Exception):  # noqa: N818

@@ -76,7 +76,7 @@ def sbatch(
 
         ctk sbatch --job-name keras-bert                      image, command, GPUs and time from the recipe
         ctk sbatch -J try1 --image trial.sif --gpus tesla:1 --time 2:00:00 -- python train.py --lr 0.1
-        ctk sbatch -J sweep --array 0-9 --gpus 1 --submit     ten small jobs instead of a giant
+        ctk sbatch -J sweep --image trial.sif --array 0-9     ten small jobs instead of a giant
 
     Submit it with plain `sbatch NAME.sbatch` from this folder. All that the job and Slurm have to say arrives in
     logs/NAME-ID.log; the folder logs/ need not be there. Anything else that the site wants goes on its own line:

@@ -1,0 +1,173 @@
+"""Every command that README, manual and --help show, run as it is typed: on a small image, and on a real Slurm.
+
+A small image of Debian stands for the frameworks' own, which are gigabytes on a registry. All else is real.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pytest
+from typer.core import TyperGroup
+
+from tests.pages import NEVER_RUN, command_lines, for_this_place
+from tests.real.conftest import CA_BUNDLE, CHECKOUT, Person
+from toolkit.cli.main import COMMANDS, load
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+# The small image has no GPU framework, and this host need not have a GPU: these are the right answers then.
+_STATUS = {"ctk audit": (1,), "ctk check-gpu": (0, 3), "ctk diff": (1,)}
+_BASES = """
+["tensorflow-2.15"]
+bootstrap = "localimage"
+reference = "{image}"
+
+["pytorch-2.6"]
+bootstrap = "localimage"
+reference = "{image}"
+framework = "torch"
+framework_version = "2.6.0"
+
+[debian-12]
+bootstrap = "localimage"
+reference = "{image}"
+"""
+_KERAS_BERT = """
+base = "tensorflow-2.15"
+packages = ["keras-bert", "pydot"]
+
+[job]
+command = ["python3", "train.py"]
+gpus = 1
+"""
+
+
+@dataclass(frozen=True)
+class Reader:
+    """Somebody with a checkout, an image and a cluster, who types what the pages show."""
+
+    place: Path
+    environment: dict[str, str]
+
+    def run(self, *script: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            ["bash", "-euxo", "pipefail", "-c", for_this_place(self.place, "\n".join(script))],
+            cwd=self.place / "checkout",
+            env=self.environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=550,
+            check=False,
+        )
+
+
+@pytest.fixture(scope="module")
+def reader(me: Person, ground: Path, base_image: Path) -> Iterator[Reader]:
+    place = ground / "pages"
+    checkout = place / "checkout"
+    shutil.copytree(CHECKOUT, checkout, ignore=shutil.ignore_patterns(".*", "__pycache__", "tests", "*.sif"))
+    (place / "home").mkdir()
+    (checkout / "train.py").write_text("print('epoch', 1)\n")
+    (checkout / "requirements.txt").write_text("torch\npydot\n")
+    (checkout / "defs/bases.toml").write_text(_BASES.format(image=checkout / "my.sif"))
+    (checkout / "defs/keras-bert.toml").write_text(_KERAS_BERT)
+    # A framework's own image has its Python as `python`.
+    with_python = f"Bootstrap: localimage\nFrom: {base_image}\n\n%post\n    ln -s python3 /usr/bin/python\n"
+    (place / "python.def").write_text(with_python)
+    me.ctk("build", "python.def", "-o", checkout / "my.sif", cwd=place)
+    for name in ("trial.sif", "yesterday.sif"):
+        (checkout / name).hardlink_to(checkout / "my.sif")
+    # The cluster of the reader's site; what `ctk lab` starts is another one.
+    name = f"pages-{os.getpid()}"
+    me.ctk("lab", "up", "--name", name, "--nodes", "2", cwd=ground)
+    try:
+        shown = json.loads(me.ctk("lab", "env", "--name", name, "--json", cwd=ground).stdout)
+        environment = {**me.environment, **shown["environment"], "APPTAINER_BIND": CA_BUNDLE}
+        environment |= {"HOME": str(place / "home"), "PATH": f"{me.program.parent}{os.pathsep}{os.environ['PATH']}"}
+        del environment["CTK_HOME"]
+        yield Reader(place, environment)
+    finally:
+        me.ctk("lab", "down", "--name", name, cwd=ground)
+        subprocess.run(["rm", "-rf", str(place)], check=True)
+
+
+def typed(line: str) -> str:
+    """A line of script that ends the script where `line` does not end with a status that is right for it."""
+    known = next((_STATUS[command] for command in _STATUS if command in line), None)
+    if known is None:
+        return line
+    tests = " || ".join(f'[ "$status" -eq {status} ]' for status in known)
+    return f"status=0; {line} || status=$?; {tests}"
+
+
+def type_all(reader: Reader, lines: list[str]) -> None:
+    done = reader.run(*map(typed, lines))
+    if done.returncode != 0:
+        for lab in ("lab", "class-2"):
+            reader.run(f"ctk lab down --name {lab}")
+    assert done.returncode == 0, done.stderr[-6000:]
+
+
+def test_the_readme(reader: Reader) -> None:
+    type_all(reader, [line for line in command_lines("README.md") if line not in NEVER_RUN])
+    for _ in range(300):
+        logs = list((reader.place / "checkout/logs").glob("keras-bert-*.log"))
+        if logs and "epoch 1" in logs[0].read_text():
+            return
+        time.sleep(0.1)
+    pytest.fail(f"the job's log is not there: {logs}")
+
+
+def test_the_manual(reader: Reader) -> None:
+    archive = "docker-archive:image.tar"
+    layout = ["umoci init --layout layout", "umoci new --image layout:t", "mkdir root && cp /bin/busybox root/sh"]
+    layout += ["umoci insert --image layout:t root /bin", f"skopeo copy --quiet oci:layout:t {archive}:image:latest"]
+    done = reader.run(*layout)
+    assert done.returncode == 0, done.stderr
+    type_all(reader, [line for line in command_lines("docs/manual.md") if line not in NEVER_RUN])
+
+
+def examples() -> Iterator[tuple[str, list[str]]]:
+    """The examples in the help of each command, without the words behind them."""
+    for entry in COMMANDS:
+        command = load(entry)
+        every = [command, *command.commands.values()] if isinstance(command, TyperGroup) else [command]
+        for one in every:
+            lines = re.findall(r"^ {4,}((?:ctk|eval) .*?)(?: {2,}.*)?$", one.help or "", re.MULTILINE)
+            if lines:
+                yield entry.name if one is command else f"{entry.name} {one.name}", lines
+
+
+# What must be there before the examples of a command; between two of them; and what they leave behind.
+_BEFORE = {
+    "diff": ["ctk build demo --sandbox -o trial-sandbox/", "ctk build trial-sandbox/ -o today.sif"],
+    "new": ["rm -f defs/mine.*"],
+    "lock": ["ctk new mine --base debian-12 --force", "ctk add mine pydot"],
+    "why": ["ctk new pytorch --base debian-12 --force", "ctk add pytorch torchvision", "ctk lock pytorch"],
+    "lab logs": ["ctk lab up --nodes 1"],
+}
+_BETWEEN = {"new": ["rm defs/mine.toml"]}
+_AFTER = {"lab logs": ["ctk lab down"], "lab up": ["ctk lab down --name lab", "ctk lab down --name class-2"]}
+
+
+def test_the_help(reader: Reader) -> None:
+    """Each command's examples by themselves; builds that the pages show too are left to them."""
+    shown = dict(examples())
+    assert len(shown) > 15
+    built = {line for page in ("README.md", "docs/manual.md") for line in command_lines(page) if "build" in line}
+    for name, lines in shown.items():
+        script = list(_BEFORE.get(name, []))
+        for line in lines:
+            script += [*([] if line in built else [line]), *_BETWEEN.get(name, [])]
+        type_all(reader, [*script, *_AFTER.get(name, [])])
