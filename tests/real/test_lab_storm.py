@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 SEED = int(os.environ.get("CTK_LAB_SEED", "1"))
 CYCLES = int(os.environ.get("CTK_LAB_CYCLES", "3"))
-JOBS = int(os.environ.get("CTK_LAB_JOBS", "60"))
-KILLS = int(os.environ.get("CTK_LAB_KILLS", "4"))
+JOBS = int(os.environ.get("CTK_LAB_JOBS", "45"))
+KILLS = int(os.environ.get("CTK_LAB_KILLS", "3"))
 NODES = 16
 _MOST_DEAD = 5  # at a time
 _PATIENCE = 600  # seconds
