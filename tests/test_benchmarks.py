@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from benchmarks import run
-from benchmarks.measure import interleaved
+from benchmarks.measure import CHECKOUT, interleaved
 from benchmarks.section import Section, Table, Target
 
 if TYPE_CHECKING:
@@ -34,6 +34,15 @@ def test_the_page_says_which_targets_were_missed() -> None:
     assert "- met: fast" in page
     assert "- **missed**: small" in page
     assert page.endswith("Versions: ctk 1.\n")
+
+
+@pytest.mark.parametrize("page", ["README.md", "README.ja.md"])
+def test_the_readme_shows_the_counts_of_the_last_run(page: str) -> None:
+    results = (CHECKOUT / "benchmarks/RESULTS.md").read_text(encoding="utf-8")
+    table = results.partition("**Packages that change the framework**")[2].split("\n\n")[1]
+    rows = "\n".join(table.splitlines()[1:])
+    assert rows.count("\n") == 4
+    assert f"\n{rows}\n" in (CHECKOUT / page).read_text(encoding="utf-8")
 
 
 def test_commands_take_turns_and_each_round_begins_with_another(tmp_path: Path) -> None:
