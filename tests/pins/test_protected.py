@@ -81,6 +81,8 @@ def test_what_cannot_be_imported_beside_a_version_that_stays_is_kept_out() -> No
     assert not any(line.startswith("keras-hub") for line in lines(TORCH))
     bare = target(distribution("tensorflow-cpu", "2.14.0"))
     assert "numpy<2" in lines(bare)
+    base = Base("x", "docker", "a/b:1", python="3.11", framework="tensorflow", framework_version="2.15.0")
+    assert {"keras==2.15.*", "keras-hub>=0.19"} <= lines(recorded_target(base))
 
 
 def test_a_recorded_base_protects_what_is_recorded_and_says_nothing_of_its_python_if_that_is_not() -> None:

@@ -119,7 +119,8 @@ def show_error(error: CtkError, *, json: bool = False) -> None:
     if isinstance(error, ProgramFailed):
         for line in error.last_lines:
             say(f"  | {line}", stderr=True)
-    say(f"Error: {printable(error.message)}", style="bold red", stderr=True)
+    message = "\n".join(map(printable, error.message.split("\n")))
+    say(f"Error: {message}", style="bold red", stderr=True)
     if error.fix:
         say(error.fix, stderr=True)
     if isinstance(error, ProgramFailed) and error.log is not None:

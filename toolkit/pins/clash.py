@@ -39,7 +39,9 @@ def explain_clash(uv: Uv, wish: Wish, clash: Clash, bases: Sequence[Base]) -> An
     packages, constraints = smallest_clash(uv, wish, clash)
     proof = ask(uv, clash.question.asking(packages).under(one.line for one in constraints), again=True).proof
     need = clashing_need(proof or clash.proof, wish)
+    recorded = clash.question.packages[len(wish.packages) :]
     rows = [f"  {line}  (the recipe)" for line in packages] + [f"  {one.line}  ({one.by})" for one in constraints]
+    rows += [f"  {line}  (what is recorded of the base)" for line in recorded]
     words = f"\n{need[0]} needs {need[1]}; {stands(need[2], wish.target)}" if need else ""
     return AnswerIsNo(
         "these cannot be had together:\n" + "\n".join(rows) + words,
@@ -129,7 +131,7 @@ def _ways_out(
     if need is not None and (fitting := fitting_bases(need[1], bases)):
         ways.append(f"Another base fits: {', '.join(fitting)}.")
     names = " or ".join(Requirement(line).name for line in packages)
-    return " ".join([*ways, f"Or drop {names} from the recipe."])
+    return " ".join([*ways, f"{'Or drop' if ways else 'Drop'} {names} from the recipe."])
 
 
 def fitting_bases(need: str, bases: Iterable[Base]) -> list[str]:

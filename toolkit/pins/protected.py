@@ -9,7 +9,7 @@ from toolkit.inventory.frameworks import matches, satisfies
 from toolkit.pins.target import valid_version
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from toolkit.inventory.frameworks import Framework, Incompatibility, Knowledge
     from toolkit.pins.target import Target
@@ -70,8 +70,9 @@ def protect(target: Target, known: Knowledge) -> ProtectedSet:
             pins[name] = Pin(name, distribution.version, why)
         elif keep == "major" and version is not None:
             bounds.append(Bound(name, f">={version.major},<{version.major + 1}", why))
-    for bound in (*_companions(present, known), *_refusals(pins, known)):
-        bounds += [] if bound.name in pins or bound.name in {one.name for one in bounds} else [bound]
+    bounds += (bound for bound in _companions(present, known) if bound.name not in pins)
+    told = {*pins, *(bound.name for bound in bounds)}
+    bounds += [bound for bound in _refusals(pins, bounds, known) if bound.name not in told]
     return ProtectedSet(tuple(pins.values()), tuple(sorted(bounds, key=str)), tuple(_bans(target, known)))
 
 
@@ -115,15 +116,15 @@ def _companions(present: Mapping[str, tuple[Framework, str]], known: Knowledge) 
             yield Bound(pairing.companion, wanted, why)
 
 
-def _refusals(pins: Mapping[str, Pin], known: Knowledge) -> Iterator[Bound]:
+def _refusals(pins: Mapping[str, Pin], bounds: Iterable[Bound], known: Knowledge) -> Iterator[Bound]:
     """What cannot be imported beside a version that stays, where one bound keeps it out; `violations` sees the rest."""
+    stays = {pin.name: pin.version for pin in pins.values()}
+    # Of what is not recorded of a base, the series is known all the same: keras ==2.15.* goes with TensorFlow 2.15.
+    stays |= {one.name: one.specifier[2:].removesuffix(".*") for one in bounds if one.specifier.startswith("==")}
     for one in known.incompatibilities:
         operator = next((ours for ours in _OPPOSITE if one.versions.startswith(ours)), None)
-        if (
-            operator
-            and "," not in one.versions
-            and any(_is_other(pin.name, pin.version, one, known) for pin in pins.values())
-        ):
+        refused = any(_is_other(name, version, one, known) for name, version in stays.items())
+        if refused and operator and "," not in one.versions:
             yield Bound(one.name, one.versions.replace(operator, _OPPOSITE[operator]), one.reason)
 
 
