@@ -140,6 +140,7 @@ def leftovers(folder: Path, person: Person) -> list[str]:
 
 SIGNALS = [signal.SIGINT, signal.SIGTERM, signal.SIGKILL]
 KILLS = int(os.environ.get("CTK_KILLED_BUILDS", "10"))  # `make soak` asks for more
+_PYTHON_STARTS = 0.05  # seconds
 
 
 def test_killed_at_ten_moments_the_old_image_stays_and_the_next_build_works(
@@ -167,7 +168,8 @@ def test_killed_at_ten_moments_the_old_image_stays_and_the_next_build_works(
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
-        time.sleep(whole * 0.8 * (moment + 0.5) / KILLS)
+        wait = whole * 0.8 * (moment + 0.5) / KILLS
+        time.sleep(wait)
         _signal_ctk(child, number)
         status = child.wait(30)
         if status != 0:
@@ -176,7 +178,8 @@ def test_killed_at_ten_moments_the_old_image_stays_and_the_next_build_works(
             if after != before:  # killed in the instant after the rename
                 assert inside(person, "kill.sif", "echo", "whole", cwd=folder) == "whole\n"
             if number is not signal.SIGKILL:
-                assert status in (130, -number), status
+                # An interrupt before Python itself is up makes it end with status 1.
+                assert status in (130, -number) or (status == 1 and wait < _PYTHON_STARTS), (status, wait)
                 assert leftovers(folder, person) == []
         whole = build()  # the machine may be busier now than it was
         assert leftovers(folder, person) == []
