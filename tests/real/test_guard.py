@@ -115,31 +115,38 @@ def test_companions_come_and_the_framework_stays_though_a_script_upgrades_it(
     assert me.ctk("run", "out/", "--", "python3", "-c", code, cwd=work).stdout.endswith("all\n")
 
 
-@pytest.mark.parametrize(
-    ("post", "words"),
-    [
-        (f"pip install torch=={OTHER}", f"torch==TORCH must stay, against: torch=={OTHER}"),
-        (
-            "pip install --force-reinstall --no-deps /opt/torch-9.9-py3-none-any.whl",
-            "torch==TORCH must stay, against: torch 9.9",
-        ),
-        (f"PIP_CONSTRAINT= pip install -q --no-deps torch=={OTHER}", f"torch: TORCH -> {OTHER} (asked for"),
-        ("env -u PIP_CONSTRAINT pip install -q /opt/torch-9.9-py3-none-any.whl", "torch: TORCH -> 9.9 (asked for"),
-        ("pip uninstall -q -y torch; trap - EXIT; exit 0", "torch: TORCH -> nothing (a command removed it)"),
-    ],
-)
-def test_what_would_change_the_framework_ends_the_build(
-    me: Person, work: Path, torch_base: Path, torch_version: str, post: str, words: str
-) -> None:
-    wheel = work / "torch-9.9-py3-none-any.whl"
-    make_wheel(wheel, "torch", "9.9")
+# Instead of a release of TensorFlow, which is half a gigabyte.
+BY_WHEEL = "PIP_CONSTRAINT= pip install -q --no-deps /opt/NAME-9.9-py3-none-any.whl"
+# What a `post` may try against a framework: its release OTHER, a wheel of 9.9 that lies in /opt; and what is said then.
+ATTACKS = {
+    "pip install NAME==OTHER": "NAME==VERSION must stay, against: NAME==OTHER",
+    "pip install --force-reinstall --no-deps /opt/NAME-9.9-py3-none-any.whl": "VERSION must stay, against: NAME 9.9",
+    BY_WHEEL: "NAME: VERSION -> 9.9 (asked for",
+    "PIP_CONSTRAINT= pip install -q --no-deps NAME==OTHER": "NAME: VERSION -> OTHER (asked for",
+    "pip uninstall -q -y NAME; trap - EXIT; exit 0": "NAME: VERSION -> nothing (a command removed it)",
+}
+
+
+def attack(me: Person, work: Path, base: Path, post: str, **framework: str) -> None:
+    """Build with `post`; `framework` has the words for NAME, VERSION and OTHER. The build must end with the reason."""
+    words = ATTACKS[post]
+    for word, meaning in framework.items():
+        post, words = post.replace(word, meaning), words.replace(word, meaning)
+    wheel = work / f"{framework['NAME']}-9.9-py3-none-any.whl"
+    make_wheel(wheel, framework["NAME"], "9.9")
     text = f"post = '{post}'\n[[files]]\nfrom = '{wheel}'\nto = '/opt/{wheel.name}'\n"
-    failed = build(me, work, torch_base, text, 1)
-    log = "".join(path.read_text() for path in work.glob("*.log"))
+    failed = build(me, work, base, text, 1)
     assert "would have changed what the base protects" in failed.stderr
-    assert words.replace("TORCH", torch_version) in failed.stderr.replace("\n", " ")
-    assert "ctk guard:" in log
+    assert words in failed.stderr.replace("\n", " ")
+    assert "ctk guard:" in "".join(path.read_text() for path in work.glob("*.log"))
     assert not (work / "out").exists()
+
+
+@pytest.mark.parametrize("post", [post for post in ATTACKS if post != BY_WHEEL])
+def test_what_would_change_the_framework_ends_the_build(
+    me: Person, work: Path, torch_base: Path, torch_version: str, post: str
+) -> None:
+    attack(me, work, torch_base, post, NAME="torch", VERSION=torch_version, OTHER=OTHER)
 
 
 def make_wheel(path: Path, name: str, version: str) -> None:
@@ -173,7 +180,9 @@ def test_what_is_built_on_keras_comes_and_tensorflow_stays(
         refused = build(me, work, base, 'packages = ["keras-hub"]\n', 1).stderr
         assert "keras-hub" in refused
         assert "keras.ops, which came with Keras 3" in refused
-    build(me, work, base, f"packages = {json.dumps(names)}\n", 0)
+        for post in list(ATTACKS)[:3]:
+            attack(me, work, base, post, NAME="tensorflow", VERSION=version, OTHER="2.14.1")
+    build(me, work, base, f'packages = {json.dumps(names)}\npost = "pip install --upgrade tensorflow"\n', 0)
     assert digest_of(work / "out" / SITE / "tensorflow") == digest_of(base / SITE / "tensorflow")
     modules = ", ".join(name.replace("-", "_") for name in names)
     code = f"import tensorflow, {modules}; print(tensorflow.__version__)"
