@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def test_the_demo_ends_with_the_log_of_a_job_and_builds_nothing_the_second_time(ordinary_user: Person, ground: Path) -> None:
+def test_the_demo_ends_with_the_log_of_a_job_and_builds_nothing_twice(ordinary_user: Person, ground: Path) -> None:
     script = ground / "demo"
     shutil.copy(CHECKOUT / "machine" / "demo", script)
     script.chmod(0o755)
