@@ -8,6 +8,7 @@ from urllib.parse import unquote, urlsplit
 
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
+from packaging.version import Version
 
 from toolkit.pins.constraints import broken_by, hard_constraints, soft_constraints
 from toolkit.pins.model import Package
@@ -17,7 +18,7 @@ from toolkit.support.errors import AnswerIsNo, ProgramFailed
 from toolkit.support.tomlfile import parse_toml
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from toolkit.pins.protected import ProtectedSet
     from toolkit.pins.target import Target
@@ -221,29 +222,24 @@ def _require_extras(packages: Iterable[str], answer: Answer) -> None:
             )
 
 
-def _newer_pip(uv: Uv, wish: Wish, packages: Iterable[Package]) -> Package | None:
+def _newer_pip(uv: Uv, wish: Wish, packages: Sequence[Package]) -> Package | None:
     """A pip that can take every chosen file, where the image's own cannot; None where it can."""
+    if wish.target.recorded or not packages:
+        return None
     own = wish.target.installed.get("pip")
-    if wish.target.recorded or not any(True for _ in packages):
-        return None
-    wheels = [File(one.name, "", None) for one in map(_as_file, packages) if one.is_wheel]
-    known = supported_tags(wish.target, own.version) if own else []
-    from packaging.version import Version
-
-    if own and Version(own.version) >= Version(HASHES_CHOOSE_SINCE) and all(choose_file([f], known) for f in wheels):
-        return None
     if own is None:
         raise AnswerIsNo(
             f"the Python {wish.target.minor} of this base has no pip",
             fix="Add it to the base first: python3-pip from its distribution.",
             code="no-pip",
         )
+    known = supported_tags(wish.target, own.version)
+    files = [File(package.file, "", package.sha256) for package in packages]
+    takes_all = all(choose_file([file], known) for file in files if file.is_wheel)
+    if takes_all and Version(own.version) >= Version(HASHES_CHOOSE_SINCE):
+        return None
     question = Question(wish.target, ("pip",), exclude_newer=wish.exclude_newer)
     return wheels_only(uv, question)[0]
-
-
-def _as_file(package: Package) -> File:
-    return File(package.file, "", package.sha256)
 
 
 def wheels_only(uv: Uv, question: Question) -> tuple[Package, ...]:
