@@ -78,7 +78,10 @@ def local_path(base: Base) -> Path:
 
 
 def read_image(image: Path) -> Target | None:
-    """The Python of an image on this machine; None where it has none. Raises WrongInput where it cannot be read."""
+    """The Python of an image on this machine; None where it has none.
+
+    Raises WrongInput where the image cannot be read, or has musl for its C library.
+    """
     from toolkit.inventory.frameworks import knowledge
     from toolkit.inventory.images import open_image
     from toolkit.inventory.read import read_inventory
@@ -88,6 +91,14 @@ def read_image(image: Path) -> Target | None:
     with open_image(image) as rootfs:
         inventory = read_inventory(rootfs)
         lines = _own_constraints(rootfs)
+        has_musl = any(name.startswith("ld-musl-") for name in rootfs.names("/lib"))
+    if has_musl and inventory.glibc is None:
+        raise WrongInput(
+            f"{image} has musl instead of glibc, as Alpine Linux does: neither wheels of the frameworks nor libraries "
+            "of the NVIDIA driver run there",
+            fix="Start from an image of Debian, Ubuntu or another Linux with glibc.",
+            code="no-glibc",
+        )
     return read_target(inventory, lambda name: known.framework_of(name) is not None, lines)
 
 
