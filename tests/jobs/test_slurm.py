@@ -28,6 +28,7 @@ JOBS = {
         binds=("/scratch/my data:/data:ro",),
         environment=(("GREETING", "$(id) 'é'"),),
         directives=(Directive("exclusive"), Directive("comment", "two words # three"), Directive("qos", "high")),
+        runtime="/opt/apptainer 1.4/bin/apptainer",
         userns=True,
     ),
     "array": Job("array", "./trial.sif", ("true",), gpus=Gpus(0), time=NO_TIME_LIMIT, array="0-9%4"),

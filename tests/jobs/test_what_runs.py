@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -114,6 +115,31 @@ def test_where_logs_cannot_be_made_the_job_still_runs(ground: Ground) -> None:
     assert done.returncode == 7
     assert f"the log stays at {ground.folder}/x-7.log" in text
     assert (ground.folder / "logs").read_text() == "a file of the person's own"
+
+
+@pytest.mark.parametrize("program", ["mv", "mkdir", "cat"])
+def test_where_logs_belongs_to_somebody_else_the_job_still_runs(ground: Ground, program: str) -> None:
+    (ground.folder / "logs").mkdir()
+    (ground.folder / "logs" / "x-7.log").write_text("an earlier run\n")
+    ground.runtime(program, 'echo "no permission" >&2; exit 1')
+    assert ground.run().returncode == 7
+    text = (ground.folder / "x-7.log").read_text()
+    assert "ran exec ./trial.sif program word" in text
+    assert f"the log stays at {ground.folder}/x-7.log" in text
+    assert (ground.folder / "logs" / "x-7.log").read_text() == "an earlier run\n"
+
+
+def test_the_site_s_own_runtime_comes_first(ground: Ground) -> None:
+    own = ground.folder / "the site's"
+    own.mkdir()
+    (own / "apptainer").symlink_to(ground.folder / "bin" / "another")
+    ground.runtime("another", "echo the site ran $*")
+    (ground.folder / "x.sbatch").write_text(script_text(replace(JOB, runtime=str(own / "apptainer")), ""))
+    ground.run()
+    assert "the site ran exec" in (ground.folder / "logs" / "x-7.log").read_text()
+    (own / "apptainer").unlink()
+    ground.run(SLURM_JOB_ID="8", log="x-8.log")
+    assert "\nran exec" in (ground.folder / "logs" / "x-8.log").read_text(), "a node without it has another"
 
 
 def test_another_output_given_to_sbatch_is_left_alone(ground: Ground) -> None:

@@ -127,9 +127,11 @@ def _job(
     from toolkit.recipes.catalogue import Catalogue
     from toolkit.runtime.engine import lacks_capabilities
     from toolkit.runtime.images import existing_image
+    from toolkit.support.site import load_site
 
     if name is not None:
         check_name(name)
+    site = load_site()
     catalogue = Catalogue.here()
     wanted = recipe_name or (name if name in catalogue.paths() else None)
     recipe = catalogue.recipe(wanted) if wanted else None
@@ -142,6 +144,7 @@ def _job(
         image=chosen,
         recipe=recipe,
         folder=folder,
+        runtime=site.runtime.value if site.runtime else None,
         userns=os.geteuid() == 0 and lacks_capabilities(),
     )
     return job, doubts

@@ -75,8 +75,17 @@ def choose_image(given: Path | None, name: str | None, recipe: Recipe | None, fo
     raise WrongInput(f"{here}: which one is the job to run in?", fix=f"{build}Another: --image FILE.sif")
 
 
-def complete(request: Request, *, name: str, image: Path, recipe: Recipe | None, folder: Path, userns: bool) -> Job:
-    """The job that `request` means in `folder`, which it will be submitted from.
+def complete(
+    request: Request,
+    *,
+    name: str,
+    image: Path,
+    recipe: Recipe | None,
+    folder: Path,
+    runtime: str | None = None,
+    userns: bool = False,
+) -> Job:
+    """The job that `request` means in `folder`, which it will be submitted from; `runtime` and `userns` as in Job.
 
     Raises WrongInput with the option, or the recipe's file and key, whose value cannot be used.
     """
@@ -117,6 +126,7 @@ def complete(request: Request, *, name: str, image: Path, recipe: Recipe | None,
         ),
         environment=tuple(map(parse_environment, request.environment)),
         directives=directives,
+        runtime=runtime,
         userns=userns,
     )
 

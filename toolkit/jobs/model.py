@@ -43,8 +43,9 @@ class Job:
 
     `image` is as the script says it: relative to the folder that the job is submitted from, or absolute. `time` is in
     seconds, NO_TIME_LIMIT for none. `mem` is per node: a number and K, M, G or T, or `0` for all that a node has.
-    `array` is Slurm's list of task numbers (`0-9%4`). `gpus` None: nothing was asked for. `userns` is for a runtime
-    that needs `--userns` where the job runs.
+    `array` is Slurm's list of task numbers (`0-9%4`). `gpus` None: nothing was asked for. `runtime` is the site's
+    own container runtime, a path or a name, which comes before those on PATH; `userns` is for one that needs
+    `--userns` where the job runs.
     """
 
     name: str
@@ -62,6 +63,7 @@ class Job:
     binds: tuple[str, ...] = ()
     environment: tuple[tuple[str, str], ...] = ()
     directives: tuple[Directive, ...] = ()
+    runtime: str | None = None
     userns: bool = False
 
     @property

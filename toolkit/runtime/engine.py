@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from toolkit.support.site import Site
 
 _OLDEST = {"apptainer": (1, 0), "singularity": (3, 8)}
-_NAMES = ("apptainer", "singularity")
+NAMES = ("apptainer", "singularity")
 _INSTALL = (
     "Load the site's module (`module load apptainer`), or ask the administrator; on one's own Debian or Ubuntu machine "
     "`make demo` in a checkout of ctk shows how."
@@ -105,7 +105,7 @@ class Runtime:
 
 def find_runtime(site: Site) -> Runtime:
     """The site's runtime, else apptainer, else singularity. Raises MissingOnHost where there is none that will do."""
-    names = (site.runtime.value,) if site.runtime else _NAMES
+    names = (site.runtime.value,) if site.runtime else NAMES
     program = next((found for name in names if (found := shutil.which(name))), None)
     if program is None:
         origin = f" (set by {site.runtime.origin})" if site.runtime else ""

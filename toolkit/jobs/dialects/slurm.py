@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from toolkit.jobs.model import NO_TIME_LIMIT
 from toolkit.jobs.quoting import quoted
+from toolkit.runtime.engine import NAMES
 from toolkit.runtime.options import container_environment, exec_arguments
 from toolkit.support.paths import shipped
 
@@ -34,6 +35,7 @@ def script_text(job: Job, marker: str) -> str:
         directives=_directives(job),
         number="${SLURM_ARRAY_JOB_ID}_$SLURM_ARRAY_TASK_ID" if job.array else "$SLURM_JOB_ID",
         image=quoted(job.image),
+        find_runtime=" || ".join(f"command -v {quoted(name)}" for name in (job.runtime, *NAMES) if name),
         environment=container_environment().items(),
         command=_command(job),
     )
