@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from toolkit.builds.progress import failed_command, step_of
+from toolkit.builds.progress import failed_command, last_complaint, step_of
 
 
 @pytest.mark.parametrize(
@@ -34,3 +34,15 @@ def test_a_line_that_begins_a_step_is_known(line: str, step: str | None) -> None
 def test_the_last_command_that_was_begun_is_the_one_that_failed() -> None:
     assert failed_command(["+ set -e", "+ pip install x", "ERROR: no x", "FATAL: status 1"]) == "pip install x"
     assert failed_command(["FATAL: no such image"]) is None
+
+
+def test_what_fails_outside_of_post_is_not_blamed_on_it() -> None:
+    post = ["INFO:    Running post scriptlet", "+ echo fine", "fine"]
+    assert failed_command(post) == "echo fine"
+    assert failed_command([*post, "INFO:    Adding testscript", "INFO:    Running testscript", "+ exit 1"]) is None
+    assert failed_command([*post, "INFO:    Creating SIF file...", "FATAL: mksquashfs"]) is None
+    assert failed_command(["INFO:    Running setup scriptlet", "+ exit 3"]) is None
+    assert failed_command(["INFO:    Running setup scriptlet", "+ exit 0", *post]) == "echo fine"
+    fatal = "FATAL:   While performing build: failed to execute %test script: exit status 1"
+    assert last_complaint(["INFO: x", fatal]) == "failed to execute %test script: exit status 1"
+    assert last_complaint(["INFO: x"]) is None

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from toolkit import __version__
-from toolkit.definitions.definition import define, define_copy
+from toolkit.definitions.definition import check, define, define_copy
 from toolkit.recipes.model import Base, FileCopy, Recipe
 from toolkit.support.errors import WrongInput
 
@@ -57,6 +57,11 @@ def test_a_bare_recipe_has_no_post_and_shuts_the_users_site_folder_out() -> None
     assert "%files" not in text
     assert "export PYTHONNOUSERSITE=1" in text
     assert f"ctk.version {__version__}" in text
+
+
+def test_a_file_to_copy_must_be_there_when_the_image_is_built_and_not_before() -> None:
+    with pytest.raises(WrongInput, match=r"everything.toml: files\[1\].from: there is no /home/ann/my data/x.csv"):
+        check(EVERYTHING)
 
 
 def test_a_debootstrap_base_needs_an_archive() -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from toolkit import __version__
 from toolkit.builds.plan import LOG_MARK, BuildPlan, check_room
-from toolkit.builds.progress import failed_command, step_of
+from toolkit.builds.progress import failed_command, last_complaint, step_of
 from toolkit.builds.record import OBJECT_NAME, Record, record_beside
 from toolkit.gpu.audit import Audit, audit_image
 from toolkit.gpu.facts import this_machine
@@ -163,6 +163,8 @@ def _failure(plan: BuildPlan, status: int, lines: list[str]) -> CtkError:
         message += f": {complaint.meaning}"
     elif command is not None:
         message += f", in the %post command: {command}"
+    elif reason := last_complaint(lines):
+        message += f": {reason}"
     shown = [line for line in lines if line.strip()][-_SHOWN_LINES:]
     return ProgramFailed(
         message,

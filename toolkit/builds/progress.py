@@ -24,6 +24,8 @@ _STEPS = (
     (r"INFO:\s+Creating sandbox directory", "writing the sandbox"),
     (r"INFO:\s+Build complete", "finishing"),
 )
+# What the runtime prints where %post begins, and where something else does that may print commands or fail.
+_SECTION = re.compile(r"INFO:\s+(?:(?P<post>Running post)|Running (?:setup|test)|Adding |Creating )")
 
 
 def step_of(line: str) -> str | None:
@@ -36,8 +38,22 @@ def step_of(line: str) -> str | None:
 
 
 def failed_command(lines: Sequence[str]) -> str | None:
-    """The last command of `%post` that was begun: the runtime runs it with `sh -ex`, which prints `+ command`."""
-    commands = [line[2:].strip() for line in lines if line.startswith("+ ")]
+    """The command of `%post` with which a build failed: the runtime runs it with `sh -ex`, which prints `+ command`.
+
+    `lines` are the last ones of the output. None where something else failed: getting the base, `%test`, packing.
+    """
+    in_post, commands = True, []
+    for line in lines:
+        if section := _SECTION.match(line):
+            in_post, commands = section["post"] is not None, []
+        elif in_post and line.startswith("+ "):
+            commands.append(line[2:].strip())
     # After a failure the guard has its say; what failed stands before it.
     end = next((number for number, command in enumerate(commands) if command.startswith("ctk_guard_end ")), None)
     return next(reversed(commands[:end]), None)
+
+
+def last_complaint(lines: Sequence[str]) -> str | None:
+    """The reason that the runtime itself gave at the end (`FATAL: …`)."""
+    found = (re.match(r"FATAL:\s+(?:While performing build: )?(.+)", line) for line in reversed(lines))
+    return next((match[1] for match in found if match), None)

@@ -48,7 +48,13 @@ def define(recipe: Recipe, *, lock: Lock | None = None, mirror: str | None = Non
 
 
 def check(recipe: Recipe) -> None:
-    """Raise WrongInput where a value of `recipe` cannot stand in a definition: before its packages are resolved."""
+    """Raise WrongInput where `recipe` cannot become an image: before its packages are resolved.
+
+    A value cannot stand in a definition, or a file that is to be copied is not there.
+    """
+    for number, copy in enumerate(recipe.files, 1):
+        if not copy.source.exists():
+            raise WrongInput(f"{recipe.path}: files[{number}].from: there is no {copy.source}", code="wrong-file")
     define(replace(recipe, packages=()), mirror="http://any.example/debian")
 
 

@@ -133,8 +133,6 @@ def _file_copy(file: TomlFile, entry: Mapping[str, Any], number: int) -> FileCop
         path = user_path(source) if source.startswith("~") else (file.path.parent / source).absolute()
     except WrongInput as error:
         file.fail(f"{prefix}from", error.message)
-    if not path.exists():
-        file.fail(f"{prefix}from", f"there is no {path}")
     if not target.startswith("/"):
         file.fail(f"{prefix}to", f'should be an absolute path in the image, not "{target}"')
     return FileCopy(path, target)

@@ -47,7 +47,10 @@ class Base:
 
 @dataclass(frozen=True, slots=True)
 class FileCopy:
-    """A file or folder of this host that is copied into the image. `source` is absolute."""
+    """A file or folder of this host that is copied into the image. `source` is absolute.
+
+    Whether it is there matters only when the image is built: a job needs the recipe on hosts that lack it.
+    """
 
     source: Path
     target: str
