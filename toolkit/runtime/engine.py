@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from toolkit.runtime.options import exec_arguments
+from toolkit.runtime.options import exec_arguments, image_argument
 from toolkit.support.errors import MissingOnHost
 from toolkit.support.processes import run
 
@@ -61,7 +61,7 @@ class Runtime:
     ) -> list[str]:
         """The command line that runs `command` in `image`; `writable` opens a sandbox for changes, with fakeroot."""
         arguments = exec_arguments(
-            str(image),
+            image_argument(image),
             command,
             gpu=gpu,
             binds=binds,

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from toolkit.runtime.options import image_argument
 from toolkit.support.errors import WrongInput
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ def inspect(runtime: Runtime, image: Path, area: WorkArea) -> SelfDescription:
     with _singularity_on_path(runtime, area):
         client = get_client(quiet=True)
         # On failure spython returns the process's result, not the attributes, and raises nothing.
-        answer: dict[str, Any] = client.inspect(str(image), json=True, quiet=True)
+        answer: dict[str, Any] = client.inspect(image_argument(image), json=True, quiet=True)
     attributes = answer.get("attributes")
     if not isinstance(attributes, dict):
         reason = "".join(answer.get("message") or []).strip() or "it gave no reason"

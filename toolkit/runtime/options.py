@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+    from pathlib import Path
 
 
 def exec_arguments(
@@ -35,6 +36,11 @@ def exec_arguments(
     for bind in binds:
         options += ["--bind", bind]
     return [*options, image, *command]
+
+
+def image_argument(image: Path) -> str:
+    """The path as the runtime must see it: neither as an option (`-x.sif`) nor as a reference (`library:x.sif`)."""
+    return str(image) if image.is_absolute() else f"./{image}"
 
 
 def container_environment() -> dict[str, str]:
