@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from toolkit.builds import plan as plan_module
-from toolkit.builds.execute import planned_commands
+from toolkit.builds.dry_run import planned_commands
 from toolkit.builds.plan import BuildPlan, check_room, plan_build
 from toolkit.builds.prepare import prepare
-from toolkit.builds.record import Record, read_record, record_beside
+from toolkit.builds.record import Record, mark_changed, read_record, record_beside, write_beside
 from toolkit.builds.target import Kind, Target, parse_target
 from toolkit.definitions.definition import define
 from toolkit.pins.store import Locks
@@ -107,6 +108,8 @@ def test_a_target_that_means_nothing_is_explained(text: str, message: str, fix: 
 def test_an_image_remembers_which_file_it_came_from(here: Path) -> None:
     assert Target(Kind.RECIPE, "mine").identity == "recipe:mine"
     assert Target(Kind.REFERENCE, "docker://a/b").identity == "reference:docker://a/b"
+    assert Target(Kind.REFERENCE, "oci:layout:t").identity == f"reference:oci:{here}/layout:t"
+    assert Target(Kind.REFERENCE, "docker-archive:/x.tar").identity == "reference:docker-archive:/x.tar"
     assert Target(Kind.SANDBOX, "sb/").identity == f"sandbox:{here}/sb"
     assert Target(Kind.DEFINITION, "./k.def").identity == f"definition:{here}/k.def"
 
@@ -178,6 +181,34 @@ def test_what_ctk_made_for_the_same_target_may_be_replaced(here: Path) -> None:
     assert plan("sb/", output=made, sandbox=True, force=True).output == made
 
 
+def test_what_was_changed_in_a_sandbox_is_not_replaced_unasked(here: Path) -> None:
+    made = sandbox_of(here, "recipe:mine")
+    mark_changed(made)
+    with pytest.raises(WrongInput, match="was opened with `ctk shell`"):
+        plan("mine", output=made, sandbox=True)
+    assert plan("mine", output=made, sandbox=True, force=True).output == made
+    mark_changed(here / "sb")
+    assert not record_beside(here / "sb").exists(), "a sandbox of somebody else's gets no record"
+
+
+def test_a_record_speaks_of_its_own_folder_only(here: Path) -> None:
+    made = sandbox_of(here, "recipe:mine")
+    write_beside(made, Record("recipe:mine"))
+    assert read_record(made) == Record("recipe:mine")
+    made.rename(here / "kept")
+    (here / "made/.singularity.d").mkdir(parents=True)
+    assert read_record(made) is None
+    with pytest.raises(WrongInput, match="exists and was not built by ctk"):
+        plan("mine", output=made, sandbox=True)
+
+
+@pytest.mark.parametrize("name", ["mine.sif", "mine.sif.build.log"])
+def test_a_pipe_is_never_written(here: Path, name: str) -> None:
+    os.mkfifo(here / name)
+    with pytest.raises(WrongInput, match="is neither a file nor a folder"):
+        plan("mine", force=True)
+
+
 def test_a_log_that_is_not_ctks_is_not_overwritten(here: Path) -> None:
     log = here / "mine.sif.build.log"
     log.write_text("my own notes\n")
@@ -194,19 +225,32 @@ def test_an_image_is_written_where_its_link_leads(here: Path) -> None:
     assert plan("mine").output == here / "scratch/mine.sif"
 
 
-@pytest.mark.parametrize(("place", "purpose"), [("work", "the work area"), ("output", "the image")])
+@pytest.mark.parametrize(
+    ("place", "purpose", "fix"),
+    [
+        ("area/tmp", "the build", "Set CTK_HOME to a folder with more room"),
+        ("empty", "the build", "Unset TMPDIR, or set it to a folder with more room"),
+        (".", "the image", "Write the image elsewhere"),
+    ],
+)
 def test_too_little_room_is_said_before_work_starts(
-    here: Path, monkeypatch: pytest.MonkeyPatch, place: str, purpose: str
+    here: Path, monkeypatch: pytest.MonkeyPatch, place: str, purpose: str, fix: str
 ) -> None:
-    made = plan("mine")
-    work = here / "empty"
-    full = work if place == "work" else made.output.parent
-    monkeypatch.setattr(plan_module, "free_space", lambda path: 1000 if path == full else 1 << 40)
+    made, area = plan("mine"), WorkArea(here / "area", "the test")
+    monkeypatch.setenv("TMPDIR", str(here / "empty") if place == "empty" else "")
+    monkeypatch.setattr(plan_module, "free_space", lambda path: 1000 if path == here / place else 1 << 40)
     with pytest.raises(MissingOnHost, match=f"for {purpose} in .*: 1000 B free, 1.0 GiB needed") as caught:
-        check_room(made, work)
+        check_room(made, area)
     assert caught.value.code == "disk-full"
+    assert fix in str(caught.value.fix)
     monkeypatch.setattr(plan_module, "free_space", lambda _path: 1 << 30)
-    check_room(made, work)
+    check_room(made, area)
+
+
+def test_a_tmpdir_that_is_not_there_is_named(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TMPDIR", "/none")
+    with pytest.raises(MissingOnHost, match="TMPDIR names /none, which is not there"):
+        check_room(plan("mine"), WorkArea(here / "area", "the test"))
 
 
 @pytest.mark.usefixtures("here")
@@ -225,26 +269,31 @@ def test_too_little_room_is_said_before_the_base_is_brought(monkeypatch: pytest.
 
 @pytest.mark.usefixtures("here")
 def test_the_printed_commands_are_complete() -> None:
-    definition, build, record, add = planned_commands(defined("mine"), RUNTIME, BuildOptions())
-    assert definition.startswith("cat > mine.def <<'END'\n# recipe mine")
+    make, definition, build, record, add, move, clean = planned_commands(defined("mine"), RUNTIME, BuildOptions())
+    folder = Path(".ctk-mine.sif").absolute()
+    assert make == f"mkdir -- {folder}"
+    assert definition.startswith(f"cat > {folder}/mine.def <<'END'\n# recipe mine")
     assert definition.endswith("\nEND")
     assert build.startswith("/usr/bin/apptainer build ")
-    assert build.endswith("/mine.sif mine.def")
+    assert build.endswith(f" {folder}/image {folder}/mine.def")
     assert '"target": "recipe:mine"' in record
     assert add.startswith("/usr/bin/apptainer sif add --datatype 6 --groupid 1 --filename ctk.json ")
+    assert move == f"mv -f -- {folder}/image {Path('mine.sif').absolute()}"
+    assert clean == f"rm -rf -- {folder}"
 
 
 @pytest.mark.usefixtures("here")
 def test_a_sandbox_gets_its_record_beside_it() -> None:
-    build, record = planned_commands(plan("k.def", sandbox=True), RUNTIME, BuildOptions(sandbox=True))
+    _, build, move, record, _ = planned_commands(plan("k.def", sandbox=True), RUNTIME, BuildOptions(sandbox=True))
     assert " --sandbox " in build
+    assert move.endswith(f"image {Path('k').absolute()}")
     assert "k.ctk.json <<'END'" in record
 
 
 def test_a_text_that_holds_the_end_mark_stays_whole(here: Path) -> None:
     (here / "defs/mine.toml").write_text('base = "debian-12"\npost = "cat <<END\\nEND"\n')
-    definition, *_ = planned_commands(defined("mine"), RUNTIME, BuildOptions())
-    assert definition.startswith("cat > mine.def <<'END_'\n")
+    _, definition, *_ = planned_commands(defined("mine"), RUNTIME, BuildOptions())
+    assert "mine.def <<'END_'\n" in definition
 
 
 # --- the record

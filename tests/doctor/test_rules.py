@@ -21,6 +21,7 @@ GOOD = HostFacts(
     site=Site(),
     area=WorkArea(Path("/scratch/ann/ctk"), "SCRATCH"),
     area_free=500 << 30,
+    scratch_free=500 << 30,
     home_free=15 << 30,
     quota=None,
     user="ann",
@@ -41,6 +42,12 @@ GOOD = HostFacts(
 )
 
 
+@pytest.fixture(autouse=True)
+def _no_scratch_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("APPTAINER_TMPDIR", "SINGULARITY_TMPDIR", "TMPDIR"):
+        monkeypatch.delenv(name, raising=False)
+
+
 def found(**changes: object) -> dict[str, Finding]:
     findings = judge(replace(GOOD, **changes))  # type: ignore[arg-type]
     return {finding.code: finding for finding in findings}
@@ -54,6 +61,14 @@ def test_a_good_host_has_nothing_to_mend() -> None:
     assert {finding.severity for finding in findings.values()} == {Severity.OK}
     assert findings["runtime"].message == "Runtime: apptainer 1.4.5 (/usr/bin/apptainer)."
     assert findings["work-area"].message == "Work area: /scratch/ann/ctk (chosen by SCRATCH), 500.0 GiB free."
+
+
+def test_a_tmpdir_that_is_set_is_where_builds_unpack(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TMPDIR", "/local")
+    assert found()["scratch"].message == "Builds unpack in /local (TMPDIR says so), 500.0 GiB free."
+    small = found(scratch_free=1 << 30)["small-scratch"]
+    assert small.severity is Severity.WARNING
+    assert str(small.fix).startswith("Unset TMPDIR")
 
 
 CASES = [

@@ -131,6 +131,13 @@ def test_the_work_area_is_the_first_that_somebody_chose(tmp_path: Path, bare: py
     assert work_area(site) == WorkArea(tmp_path / "mine", "CTK_HOME")
 
 
+@pytest.mark.parametrize("text", ["", "rel/ctk", "/x/$NO_SUCH_VARIABLE/ctk"])
+def test_a_site_s_work_area_that_is_no_absolute_path_is_refused(bare: pytest.MonkeyPatch, text: str) -> None:
+    bare.delenv("NO_SUCH_VARIABLE", raising=False)
+    with pytest.raises(WrongInput, match=r"/etc/ctk/site.toml: work_area: .* does not lead to an absolute path"):
+        work_area(Site(work_area=Setting(text, "/etc/ctk/site.toml")))
+
+
 def test_the_work_area_leaves_what_a_person_set_alone(tmp_path: Path, bare: pytest.MonkeyPatch) -> None:
     bare.setenv("APPTAINER_CACHEDIR", "/mine")
     environment = WorkArea(tmp_path, "x").environment()

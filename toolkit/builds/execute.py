@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import shlex
+import hashlib
+import os
 import time
 from collections import deque
 from dataclasses import dataclass, replace
@@ -10,20 +11,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from toolkit import __version__
-from toolkit.builds.plan import LOG_MARK, BuildPlan, check_room
+from toolkit.builds.plan import LOG_MARK, BuildPlan, check_output, check_room
 from toolkit.builds.progress import failed_command, last_complaint, step_of
-from toolkit.builds.record import OBJECT_NAME, Record, record_beside
+from toolkit.builds.record import OBJECT_NAME, Record, write_beside
 from toolkit.gpu.audit import Audit, audit_image
 from toolkit.gpu.facts import this_machine
 from toolkit.pins.guard import differences
 from toolkit.runtime.complaints import explain
-from toolkit.support.errors import AnswerIsNo, CtkError, MissingOnHost, ProgramFailed
-from toolkit.support.files import write_atomically
+from toolkit.support.errors import AnswerIsNo, CtkError, MissingOnHost, ProgramFailed, WrongInput
+from toolkit.support.files import locked
 from toolkit.support.processes import command_line, run, stream
 from toolkit.support.staging import put_in_place, staging
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from contextlib import AbstractContextManager
 
     from toolkit.runtime.engine import BuildOptions, Runtime
     from toolkit.support.findings import Finding
@@ -45,28 +47,6 @@ class Built:
     findings: tuple[Finding, ...]
 
 
-def planned_commands(plan: BuildPlan, runtime: Runtime, options: BuildOptions) -> list[str]:
-    """The commands of a build, complete, as a person could run them without ctk (`--dry-run`)."""
-    source = plan.source
-    commands = []
-    if plan.definition is not None:
-        source = f"{plan.definition.name}.def"
-        commands.append(_here_document(source, plan.definition.text))
-    commands.append(command_line(runtime.build(plan.output, source, options, plan.binds)))
-    record = record_beside(plan.output) if plan.sandbox else Path(OBJECT_NAME)
-    commands.append(_here_document(str(record), plan.record.as_text()))
-    if not plan.sandbox:
-        commands.append(command_line(runtime.add_json(plan.output, record)))
-    return commands
-
-
-def _here_document(path: str, text: str) -> str:
-    end = "END"
-    while end in text.splitlines():
-        end += "_"
-    return f"cat > {shlex.quote(path)} <<'{end}'\n{text}{end}"
-
-
 def execute(
     plan: BuildPlan, runtime: Runtime, area: WorkArea, options: BuildOptions, on_step: Callable[[str], None]
 ) -> Built:
@@ -79,14 +59,14 @@ def execute(
     """
     area.create()
     environment = area.environment()
-    check_room(plan, area.scratch)
+    check_room(plan, area)
     started = time.monotonic()
-    with staging(plan.output.parent) as folder:
+    with _only_builder(plan, area), staging(plan.output.parent) as folder:
         image = folder / "image"
         source = plan.source
         if plan.definition is not None:
             source = str(folder / f"{plan.target.name}.def")
-            Path(source).write_text(plan.definition.text, encoding="utf-8")
+            Path(source).write_text(plan.definition.text, encoding="utf-8", errors="surrogateescape")
         # What is large is cleaned away before the image appears: little is left to do, or to interrupt, after it.
         with staging(area.scratch) as temporary:
             environment |= dict.fromkeys(("APPTAINER_TMPDIR", "SINGULARITY_TMPDIR", "TMPDIR"), str(temporary))
@@ -97,11 +77,21 @@ def execute(
         record = replace(plan.record, verdict=audit.verdict.value, findings=_codes(audit))
         if not plan.sandbox:
             _add_record(record, runtime, image, folder)
+        check_output(plan)  # a build takes minutes: the person may have put something there
         put_in_place(image, plan.output)
         if plan.sandbox:
-            write_atomically(record_beside(plan.output), record.as_text())
+            write_beside(plan.output, record)
     size = 0 if plan.sandbox else plan.output.stat().st_size
     return Built(plan.output, plan.log, time.monotonic() - started, size, record, audit.findings)
+
+
+def _only_builder(plan: BuildPlan, area: WorkArea) -> AbstractContextManager[None]:
+    """Hold the output for this build alone: two of them would write one log, and the slower one would win."""
+    name = hashlib.sha256(os.fsencode(plan.output)).hexdigest()
+    taken = WrongInput(
+        f"another ctk build is writing {plan.output}", fix="Wait for it, or choose another name with -o.", code="taken"
+    )
+    return locked(area.path / "locks" / name, taken=taken)
 
 
 def _codes(audit: Audit) -> tuple[str, ...]:
@@ -143,7 +133,7 @@ def _run_build(plan: BuildPlan, argv: list[str], environment: dict[str, str], on
 
 def _open_log(path: Path) -> TextIO:
     try:
-        return path.open("w", encoding="utf-8")
+        return path.open("w", encoding="utf-8", errors="surrogateescape")
     except OSError as error:
         raise MissingOnHost(f"cannot write the build's log {path}: {error.strerror}") from error
 

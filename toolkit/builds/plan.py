@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,6 +19,7 @@ from toolkit.support.text import one_line
 if TYPE_CHECKING:
     from toolkit.recipes.catalogue import Catalogue
     from toolkit.recipes.model import Base, Recipe
+    from toolkit.support.paths import WorkArea
 
 _LEAST_ROOM = 1 << 30  # octets: a small Debian image with its unpacked tree
 _UNPACKED = 4  # an image of a framework unpacks to 2 to 3 times its compressed size, and the new one comes on top
@@ -31,7 +33,7 @@ class BuildPlan:
     `recipe` is what a recipe's name means, on a base that it does not name itself where `other_base`. `definition` is
     the text that the runtime gets; None where it is yet to be prepared from the recipe, or where `source` is a file of
     the person's own. `binds` are shown to the build (`SRC:DST`). `base_size` is what the base takes unpacked, in
-    octets; 0 where it is not known.
+    octets; 0 where it is not known. `force` replaces the output whatever image it is.
     """
 
     target: Target
@@ -44,6 +46,7 @@ class BuildPlan:
     definition: Definition | None = None
     binds: tuple[str, ...] = ()
     base_size: int = 0
+    force: bool = False
 
     @property
     def log(self) -> Path:
@@ -86,8 +89,9 @@ def plan_build(
         other_base=base is not None,
         definition=definition,
         base_size=_size_of_local(own_base),
+        force=force,
     )
-    _check_output(plan, force=force)
+    check_output(plan)
     return plan
 
 
@@ -109,7 +113,8 @@ def unpacked_size(image: Path) -> int:
     return image.stat().st_size * _UNPACKED if image.is_file() else 0
 
 
-def _check_output(plan: BuildPlan, *, force: bool) -> None:
+def check_output(plan: BuildPlan) -> None:
+    """Raise WrongInput where the output cannot be written, or something of the person's stands there."""
     final = plan.output
     if not final.name:
         raise WrongInput("/ cannot be replaced by an image", fix="Give -o the name of a file or of a new folder.")
@@ -119,12 +124,15 @@ def _check_output(plan: BuildPlan, *, force: bool) -> None:
         raise WrongInput(f"{final} is in the sandbox itself", fix="Name the new image with -o ../NAME.sif.")
     if final.is_dir() and not plan.sandbox:
         raise WrongInput(f"{final} is a folder", fix="Give -o the name of a file, or ask for a folder with --sandbox.")
+    for path in (final, plan.log):
+        if path.exists() and not path.is_file() and not path.is_dir():
+            raise WrongInput(f"{path} is neither a file nor a folder", fix="Choose another name with -o.")
     # --force too stops here: a slip such as `-o .` must not cost a person's folder.
     if final.is_dir() and not (final / ".singularity.d").is_dir() and any(final.iterdir()):
         raise WrongInput(f"{final} is a folder with other things in it", fix="Choose another name with -o.")
-    if plan.log.exists() and not force and not _is_ctks_log(plan.log):
+    if plan.log.exists() and not plan.force and not _is_ctks_log(plan.log):
         raise WrongInput(f"{plan.log} exists and is not a log of ctk's", fix="Move it away, or use --force.")
-    if not final.exists() or force:
+    if not final.exists() or plan.force:
         return
     record = read_record(final)
     if record is None:
@@ -133,6 +141,12 @@ def _check_output(plan: BuildPlan, *, force: bool) -> None:
         raise WrongInput(
             f"{final} exists and was built from another target ({record.target})",
             fix="Choose another name with -o, or use --force.",
+        )
+    if record.changed:
+        raise WrongInput(
+            f"{final} was opened with `ctk shell`, and what was changed in it would be lost",
+            fix=f"Make an image of it (ctk build {shlex.quote(f'{final}/')} -o NAME.sif), choose another name with -o, "
+            "or use --force.",
         )
 
 
@@ -146,16 +160,22 @@ def _is_ctks_log(path: Path) -> bool:
     return not first or first.startswith(LOG_MARK)
 
 
-def check_room(plan: BuildPlan, work: Path) -> None:
-    """Raise MissingOnHost where the output's disk or the work area's has clearly too little room."""
+def check_room(plan: BuildPlan, area: WorkArea) -> None:
+    """Raise MissingOnHost where the output's disk or that of the work area has clearly too little room."""
+    variable = area.scratch_variable
+    if variable and not area.scratch.is_dir():
+        message = f"{variable} names {area.scratch}, which is not there"
+        raise MissingOnHost(message, fix=f"Make that folder, or unset {variable}.")
+    roomier = f"Unset {variable}, or set it" if variable else "Set CTK_HOME"
     need = max(_LEAST_ROOM, plan.base_size)
-    for place, purpose in ((work, "the work area"), (plan.output.parent, "the image")):
+    for place, purpose, fix in (
+        (area.scratch, "the build", f"{roomier} to a folder with more room, for example on scratch."),
+        (plan.output.parent, "the image", "Write the image elsewhere with -o."),
+    ):
         free = free_space(place)
         if free < need:
             raise MissingOnHost(
                 f"too little room for {purpose} in {place}: {size_in_words(free)} free, {size_in_words(need)} needed",
-                fix="Set CTK_HOME to a folder with more room, for example on scratch."
-                if place == work
-                else "Write the image elsewhere with -o.",
+                fix=fix,
                 code="disk-full",
             )

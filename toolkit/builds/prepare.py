@@ -59,7 +59,7 @@ def prepare(
     brought here.
     """
     area.create()
-    check_room(plan, area.scratch)
+    check_room(plan, area)
     recipe = plan.recipe
     if recipe is None:
         return plan

@@ -42,7 +42,8 @@ def failed_command(lines: Sequence[str]) -> str | None:
 
     `lines` are the last ones of the output. None where something else failed: getting the base, `%test`, packing.
     """
-    in_post, commands = True, []
+    in_post = True
+    commands: list[str] = []
     for line in lines:
         if section := _SECTION.match(line):
             in_post, commands = section["post"] is not None, []

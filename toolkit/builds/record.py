@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from toolkit import __version__
 from toolkit.inventory.sif import read_sif
 from toolkit.support.errors import CtkError
+from toolkit.support.files import write_atomically
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -25,7 +26,7 @@ class Record:
     """What an image was made from, and what the audit said of it.
 
     `target` is `kind:name`, `base` the name of the base of a recipe, else None. `verdict` and the codes in `findings`
-    are the audit's, None and none where it was not asked.
+    are the audit's, None and none where it was not asked. `changed` says of a sandbox that it was opened for changes.
     """
 
     target: str
@@ -33,9 +34,13 @@ class Record:
     verdict: str | None = None
     findings: tuple[str, ...] = ()
     ctk: str = __version__
+    changed: bool = False
 
-    def as_text(self) -> str:
-        return json.dumps({"schema": _SCHEMA, **asdict(self)}, indent=2, ensure_ascii=False) + "\n"
+    def as_text(self, **more: object) -> str:
+        document = {"schema": _SCHEMA, **asdict(self), **more}
+        if not self.changed:
+            del document["changed"]
+        return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
 
 
 def record_beside(sandbox: Path) -> Path:
@@ -43,14 +48,28 @@ def record_beside(sandbox: Path) -> Path:
     return sandbox.with_name(f"{sandbox.name}.{OBJECT_NAME}")
 
 
+def write_beside(sandbox: Path, record: Record) -> None:
+    """Write the record of a sandbox, bound to this very folder: another one of that name is not ctk's."""
+    write_atomically(record_beside(sandbox), record.as_text(inode=sandbox.stat().st_ino))
+
+
+def mark_changed(sandbox: Path) -> None:
+    """Remember that a sandbox of ctk's was opened for changes, so that no build replaces it unasked."""
+    record = read_record(sandbox)
+    if record is not None and not record.changed:
+        write_beside(sandbox, replace(record, changed=True))
+
+
 def read_record(image: Path) -> Record | None:
     """The record of a SIF or a sandbox; None where there is none, or the file is no image of ctk's."""
     try:
         if image.is_dir():
             document: Any = json.loads(record_beside(image).read_text(encoding="utf-8"))
+            if document.get("inode") not in (None, image.stat().st_ino):
+                return None
         else:
             document = read_sif(image).json_object(OBJECT_NAME)
-    except (CtkError, OSError, ValueError):
+    except (CtkError, OSError, ValueError, AttributeError):
         return None
     if not isinstance(document, dict) or document.get("schema") != _SCHEMA:
         return None
@@ -59,7 +78,7 @@ def read_record(image: Path) -> Record | None:
         return None
     base, verdict = (value if isinstance(value := document.get(key), str) else None for key in ("base", "verdict"))
     codes = tuple(map(str, findings)) if isinstance(findings, list) else ()
-    return Record(target, base, verdict, codes, str(document.get("ctk")))
+    return Record(target, base, verdict, codes, str(document.get("ctk")), document.get("changed") is True)
 
 
 def recipe_of(image: Path, catalogue: Catalogue) -> Recipe | None:

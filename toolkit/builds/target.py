@@ -30,8 +30,13 @@ class Target:
     @property
     def identity(self) -> str:
         """What an image remembers of its target, so that only an image of the same target is replaced unasked."""
-        text = str(Path(self.text).absolute()) if self.kind in (Kind.DEFINITION, Kind.SANDBOX) else self.text
-        return f"{self.kind.value}:{text}"
+        scheme, text = "", self.text
+        if self.kind is Kind.REFERENCE and not text.startswith("docker://"):
+            scheme, _, text = text.partition(":")
+            scheme += ":"
+        if scheme or self.kind in (Kind.DEFINITION, Kind.SANDBOX):
+            text = str(Path(text).absolute())
+        return f"{self.kind.value}:{scheme}{text}"
 
     @property
     def name(self) -> str:

@@ -60,7 +60,8 @@ def build(
     No root is needed. An image that ctk built from the same target is replaced when the new one is whole; anything
     else of that name stays, unless --force. The log of the build is kept beside the image.
     """
-    from toolkit.builds.execute import execute, planned_commands
+    from toolkit.builds.dry_run import planned_commands
+    from toolkit.builds.execute import execute
     from toolkit.builds.plan import plan_build
     from toolkit.builds.prepare import prepare, preview
     from toolkit.builds.target import parse_target

@@ -26,6 +26,7 @@ def shell(
 
     A SIF cannot be changed: its shell is for looking around.
     """
+    from toolkit.builds.record import mark_changed
     from toolkit.gpu.host import host_gpu
     from toolkit.runtime.engine import find_runtime
     from toolkit.runtime.images import existing_image
@@ -39,6 +40,7 @@ def shell(
     runtime = find_runtime(site)
     sandbox = image.is_dir()
     if sandbox:
+        mark_changed(image)
         say(f"You are root in {image}; what you change there stays. Leave with `exit`.", stderr=True)
     argv = runtime.exec(
         image, command or ["/bin/sh", "-c", _SHELL], gpu=not sandbox and host_gpu().present, writable=sandbox

@@ -35,6 +35,7 @@ class HostFacts:
     site: Site
     area: WorkArea
     area_free: int
+    scratch_free: int
     home_free: int
     quota: str | None
     user: str
@@ -66,6 +67,7 @@ def gather(site: Site) -> HostFacts:
         site=site,
         area=area,
         area_free=free_space(area.path),
+        scratch_free=free_space(area.scratch),
         home_free=free_space(Path.home()),
         quota=_quota(),
         user=user,

@@ -23,6 +23,7 @@ def judge(facts: HostFacts) -> tuple[Finding, ...]:
         _overlay(facts),
         _packer(facts),
         _work_area(facts),
+        *_scratch(facts),
         _home(facts),
         *_quota(facts),
         _slurm(facts),
@@ -112,6 +113,17 @@ def _work_area(facts: HostFacts) -> Finding:
         fix = f"Set CTK_HOME to a folder with at least {need}, for example on scratch."
         return Finding("small-work-area", Severity.WARNING, f"{words}: little for a GPU image.", fix)
     return Finding("work-area", Severity.OK, f"{words}.")
+
+
+def _scratch(facts: HostFacts) -> tuple[Finding, ...]:
+    variable = facts.area.scratch_variable
+    if variable is None:
+        return ()
+    words = f"Builds unpack in {facts.area.scratch} ({variable} says so), {size_in_words(facts.scratch_free)} free"
+    if facts.scratch_free < _ROOM_FOR_A_GPU_IMAGE:
+        fix = f"Unset {variable}, and it is done in the work area; or set it to a folder with more room."
+        return (Finding("small-scratch", Severity.WARNING, f"{words}: little for a GPU image.", fix),)
+    return (Finding("scratch", Severity.OK, f"{words}."),)
 
 
 def _home(facts: HostFacts) -> Finding:

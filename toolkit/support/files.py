@@ -9,7 +9,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from toolkit.support.errors import MissingOnHost, WrongInput
+from toolkit.support.errors import CtkError, MissingOnHost, WrongInput
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -49,17 +49,19 @@ def _umask() -> int:
 
 
 @contextlib.contextmanager
-def locked(path: Path, *, timeout: float = -1) -> Iterator[None]:
-    """Hold the lock file `path` while the block runs; wait up to `timeout` seconds (-1: as long as it takes).
+def locked(path: Path, *, taken: CtkError | None = None) -> Iterator[None]:
+    """Hold the lock file `path` while the block runs. Where another process holds it, wait, or raise `taken` at once.
 
     Raises MissingOnHost where the file cannot be made.
     """
-    from filelock import FileLock
+    from filelock import FileLock, Timeout
 
-    lock = FileLock(path, timeout=timeout)
+    lock = FileLock(path, timeout=0 if taken else -1)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         lock.acquire()
+    except Timeout:
+        raise taken or AssertionError("a lock without a timeout waits") from None
     except OSError as error:
         raise MissingOnHost(f"cannot write {path}: {error.strerror}") from error
     try:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from toolkit.support.errors import MissingOnHost, WrongInput
 
 if TYPE_CHECKING:
-    from toolkit.support.site import Site
+    from toolkit.support.site import Setting, Site
 
 _PACKAGE = Path(__file__).resolve().parent.parent
 
@@ -58,10 +58,15 @@ class WorkArea:
         return {name: str(folder) for name, folder in wanted.items() if not os.environ.get(name)}
 
     @property
+    def scratch_variable(self) -> str | None:
+        """The variable by which a person or the site says where the runtime unpacks what it builds."""
+        return next(filter(os.environ.get, ("APPTAINER_TMPDIR", "SINGULARITY_TMPDIR", "TMPDIR")), None)
+
+    @property
     def scratch(self) -> Path:
-        """Where the runtime unpacks what it builds: as a person set it, else in this area."""
-        chosen = os.environ.get("APPTAINER_TMPDIR") or os.environ.get("TMPDIR")
-        return Path(chosen) if chosen else self.path / "tmp"
+        """Where the runtime unpacks what it builds: as such a variable says, else in this area."""
+        variable = self.scratch_variable
+        return Path(os.environ[variable]).absolute() if variable else self.path / "tmp"
 
     def create(self) -> None:
         """Make the folders. Raises MissingOnHost where they cannot be made."""
@@ -79,15 +84,25 @@ def work_area(site: Site) -> WorkArea:
     """CTK_HOME, else the site's folder, else $SCRATCH/ctk, else the XDG cache.
 
     A home quota of 20 GB does not survive a GPU image and its cache, so the home comes last. Raises WrongInput where
-    the folder is said to be in the home of a user that is unknown here.
+    the folder is said to be in the home of a user that is unknown here, or the site's is not an absolute path.
     """
     if os.environ.get("CTK_HOME"):
         return WorkArea(user_path(os.environ["CTK_HOME"]), "CTK_HOME")
     if site.work_area is not None:
-        return WorkArea(user_path(os.path.expandvars(site.work_area.value)), site.work_area.origin)
+        return WorkArea(_site_folder(site.work_area), site.work_area.origin)
     scratch = os.environ.get("SCRATCH")
     if scratch and Path(scratch).is_dir():
         return WorkArea(Path(scratch).absolute() / "ctk", "SCRATCH")
     import platformdirs
 
     return WorkArea(Path(platformdirs.user_cache_dir("ctk", appauthor=False)), "the XDG cache folder")
+
+
+def _site_folder(setting: Setting[str]) -> Path:
+    text = os.path.expandvars(setting.value)
+    if "$" in text or not text.startswith(("/", "~")):
+        raise WrongInput(
+            f"{setting.origin}: work_area: {setting.value!r} does not lead to an absolute path here",
+            fix="Ask whom the site names for help, or set CTK_HOME to a folder of your own.",
+        )
+    return user_path(text)
