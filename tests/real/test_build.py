@@ -51,8 +51,12 @@ def test_sandbox_shell_build_keeps_the_change(person: Person, folder: Path, tiny
     person.ctk("build", "sb/", "-o", "out.sif", cwd=folder)
     assert inside(person, "out.sif", "cat", "/opt/changed", cwd=folder).strip() == "0"
     assert json.loads((folder / "sb.ctk.json").read_text())["target"] == "recipe:try"
-    person.ctk("build", "try", "--base", tiny_image, "--sandbox", "-o", "sb/", cwd=folder)
-    assert not (folder / "sb/opt/changed").exists(), "the sandbox of the same recipe was made anew"
+    anew = ("build", "try", "--base", tiny_image, "--sandbox", "-o", "sb/")
+    assert "was opened with `ctk shell`" in person.ctk(*anew, cwd=folder, status=2).stderr
+    assert (folder / "sb/opt/changed").exists()
+    for force in (["--force"], []):
+        person.ctk(*anew, *force, cwd=folder)
+        assert not (folder / "sb/opt/changed").exists(), "the sandbox of the same recipe was made anew"
 
 
 def test_a_base_from_a_registry_builds_by_tag_and_by_digest(
@@ -128,9 +132,34 @@ def test_dry_run_prints_commands_that_work(person: Person, folder: Path, tiny_im
     printed = person.ctk("build", "dry", "--base", tiny_image, "--dry-run", cwd=folder).stdout
     assert sorted(path.name for path in folder.iterdir()) == ["defs"]
     script = f"set -e\nexport PATH={person.program.parent}:$PATH\n{printed}"
-    person.run("bash", "-c", script, cwd=folder)
+    for _ in ("new", "in place of the first"):
+        person.run("bash", "-c", script, cwd=folder)
+    assert sorted(path.name for path in folder.iterdir()) == ["defs", "dry.sif"]
     assert inside(person, "dry.sif", "ls", "/opt", cwd=folder) == "dry\n"
     assert "Built dry.sif" in person.ctk("build", "dry", "--base", tiny_image, cwd=folder).stdout
+
+
+def test_what_appears_at_the_output_during_a_build_stays(person: Person, folder: Path, tiny_image: Path) -> None:
+    recipe(folder, person, "slow", 'base = "debian-12"\npost = "sleep 3"\n')
+    arguments = ("build", "slow", "--base", tiny_image)
+    words = person.command(person.program, *map(str, arguments))
+    with subprocess.Popen(words, cwd=folder, env=person.environment, stderr=subprocess.PIPE, text=True) as first:
+        wait_for(folder / "slow.sif.build.log")
+        second = person.ctk(*arguments, cwd=folder, status=2)
+        assert "another ctk build is writing" in second.stderr
+        person.run("tee", "slow.sif", cwd=folder, input="precious")
+        _, said = first.communicate(timeout=60)
+    assert first.returncode == 2
+    assert "slow.sif exists and was not built by ctk" in said
+    assert (folder / "slow.sif").read_text() == "precious"
+    assert not leftovers(folder, person)
+
+
+def wait_for(path: Path) -> None:
+    deadline = time.monotonic() + 30
+    while not path.exists():
+        assert time.monotonic() < deadline, path
+        time.sleep(0.05)
 
 
 def leftovers(folder: Path, person: Person) -> list[str]:
