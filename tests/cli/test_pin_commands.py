@@ -11,7 +11,9 @@ from pathlib import Path
 import pytest
 
 from tests.pins.locks import SMALL
+from toolkit.cli.lock import _upgraded
 from toolkit.pins.lockfile import write_lock
+from toolkit.support.errors import WrongInput
 
 CTK = Path(sys.executable).with_name("ctk")
 
@@ -72,6 +74,7 @@ def test_why_reads_the_only_lock(folder: Path) -> None:
         (("lock", "nobody"), 2, "no recipe"),
         (("lock", "mine", "numpy"), 2, "--upgrade"),
         (("lock", "mine", "--exclude-newer", "yesterday"), 2, "is a day such as"),
+        (("lock", "mine", "--exclude-newer", "2021-13-45"), 2, "is a day such as"),
         (("lock", "mine", "--check"), 1, "ctk lock mine"),
         (("why", "torch", "mine"), 2, "no lock here"),
     ],
@@ -85,6 +88,12 @@ def test_what_is_wrong_is_said_once_and_nothing_is_written(
     assert words in done.stderr
     assert done.stderr.count("Error:") == 1
     assert {path: path.read_bytes() for path in folder.rglob("*.toml")} == before
+
+
+def test_only_what_the_lock_adds_can_be_upgraded() -> None:
+    assert _upgraded(SMALL, ["Timm"]) == ("timm",)
+    with pytest.raises(WrongInput, match="lock adds no tim, so that"):
+        _upgraded(SMALL, ["tim"])
 
 
 def test_a_lock_that_was_edited_is_not_taken_for_good(folder: Path) -> None:

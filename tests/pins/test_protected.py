@@ -66,6 +66,9 @@ def test_variants_that_no_resolver_knows_of_are_found_in_a_plan() -> None:
     found = violations(cupy, protect(cupy, knowledge()), knowledge(), {"cupy-cuda11x": "13.3.0"})
     assert len(found) == 1
     assert "cupy-cuda12x 13.3.0" in found[0]
+    cudnn = violations(TORCH, protect(TORCH, knowledge()), knowledge(), {"nvidia-cudnn-cu13": "9.28.0.42"})
+    assert "the base has cuDNN as nvidia-cudnn-cu12" in cudnn[0]
+    assert violations(TORCH, protect(TORCH, knowledge()), knowledge(), {"nvidia-cublas-cu13": "13.0"}) == []
     both = {"opencv-python": "4.9", "opencv-python-headless": "4.9"}
     assert "install cv2" in violations(TORCH, protect(TORCH, knowledge()), knowledge(), both)[0]
     assert violations(TORCH, protect(TORCH, knowledge()), knowledge(), {"timm": "1.0"}) == []

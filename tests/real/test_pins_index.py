@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING
 import pytest
 
 from benchmarks.real_bases import SHAPES, real_base
+from tests.pins.bases import distribution, target
 from toolkit.inventory.frameworks import knowledge
 from toolkit.pins.bases import BaseFacts
 from toolkit.pins.lockfile import dump_lock
 from toolkit.pins.locking import make_lock
 from toolkit.pins.protected import protect
 from toolkit.pins.uv import Uv, open_uv
+from toolkit.pins.why import why
 from toolkit.recipes.load import load_bases
 from toolkit.recipes.model import Base, Recipe
 from toolkit.support.errors import AnswerIsNo, CtkError, WrongInput
@@ -137,6 +139,28 @@ def test_what_cannot_be_had_is_said(
 def test_an_extra_that_does_not_exist_would_mean_jax_on_the_cpu(uv: Uv, torch: Target) -> None:
     with pytest.raises(AnswerIsNo, match=r"jax 0\.6\.2 has no extra \[cuda13\]"):
         lock(uv, torch, "jax[cuda13]==0.6.2")
+
+
+def test_what_an_extra_adds_to_a_framework_of_the_base_is_the_recipe_s(uv: Uv) -> None:
+    plugin = 'jax-cuda12-plugin[with-cuda]<=0.6.2,>=0.6.2; extra == "cuda12"'
+    jax = target(
+        distribution("jax", "0.6.2", "jaxlib<=0.6.2,>=0.6.2", plugin, extras=("cuda12",)),
+        distribution("jaxlib", "0.6.2"),
+        distribution("numpy", "2.1.2"),
+        distribution("ml-dtypes", "0.5.1"),
+        distribution("scipy", "1.14.1"),
+        distribution("opt-einsum", "3.4.0"),
+        distribution("pip", "24.2"),
+    )
+    made = lock(uv, jax, "jax[cuda12]")
+    assert why(made, "jax-cuda12-plugin")[0] == "jax-cuda12-plugin 0.6.2 is added: jax-cuda12-plugin ← the recipe."
+    assert why(made, "nvidia-cudnn-cu12")[0].rstrip(".").endswith("← jax-cuda12-plugin ← the recipe")
+
+
+def test_a_version_that_pip_cannot_read_is_not_replaced(uv: Uv, torch: Target) -> None:
+    installed = {**torch.installed, "torch": replace(torch.installed["torch"], version="2.13.0.fb")}
+    with pytest.raises(AnswerIsNo, match=r"torch 2\.13\.0\.fb must stay, it is the base's PyTorch"):
+        lock(uv, replace(torch, installed=installed), "timm")
 
 
 def test_odd_wishes_are_granted(uv: Uv, tensorflow: Target) -> None:

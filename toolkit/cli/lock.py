@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import asdict
+from datetime import date
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -12,6 +13,7 @@ from toolkit.cli.completion import complete_base, complete_recipe
 from toolkit.cli.output import live_steps, print_findings, print_json, print_table, say, suggest
 from toolkit.support.errors import AnswerIsNo, WrongInput
 from toolkit.support.findings import Finding, Severity
+from toolkit.support.text import did_you_mean
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -19,7 +21,8 @@ if TYPE_CHECKING:
     from toolkit.pins.model import Lock
     from toolkit.pins.store import Locks
 
-_DATE = re.compile(r"\d{4}-\d{2}-\d{2}(T\d{2}:\d{2}:\d{2}(\.\d+)?Z)?")
+_DATE = re.compile(r"(\d{4}-\d{2}-\d{2})(T\d{2}:\d{2}:\d{2}(\.\d+)?Z)?")
+_NEVER = "never"
 _Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 _Name = Annotated[str, typer.Argument(metavar="NAME", help="A recipe (`ctk list`).", autocompletion=complete_recipe)]
 
@@ -36,7 +39,11 @@ def lock(
         bool, typer.Option("--upgrade", help="Take newer versions, and ask for the base again.")
     ] = False,
     exclude_newer: Annotated[
-        str | None, typer.Option(metavar="DATE", help="As if it were that day: 2021-03-07. To reproduce old work.")
+        str | None,
+        typer.Option(
+            metavar="DATE",
+            help="As if it were that day: 2021-03-07. To reproduce old work; the lock keeps it until `never` is given.",
+        ),
     ] = None,
     base: Annotated[
         str | None,
@@ -64,15 +71,17 @@ def lock(
 
     if packages and not upgrade:
         raise WrongInput(f"what about {', '.join(packages)}?", fix=f"ctk lock {name} --upgrade {' '.join(packages)}")
-    if exclude_newer is not None and not _DATE.fullmatch(exclude_newer):
-        raise WrongInput(f"--exclude-newer is a day such as 2021-03-07, not {exclude_newer!r}")
+    _check_day(exclude_newer)
     catalogue = Catalogue.here()
     locks = Locks.of(catalogue, work_area(load_site()).path, lambda text: say(f"Warning: {text}", stderr=True))
     other = resolve_base(base, locks.bases) if base is not None else None
     recipe = catalogue.recipe(name, base=other, bases=dict(locks.bases))
     path = locks.path(recipe, other_base=other is not None)
     earlier = _earlier(path, must_be_good=check)
-    current = earlier is not None and is_current(earlier, recipe, locks.local_digest(recipe))
+    day = earlier.exclude_newer if earlier and exclude_newer is None else exclude_newer
+    day = None if day == _NEVER else day
+    digest = locks.local_digest(recipe)
+    current = earlier is not None and is_current(earlier, recipe, digest) and earlier.exclude_newer == day
     if check:
         if earlier is None or not current:
             raise stale(name)
@@ -81,22 +90,36 @@ def lock(
             findings.append(Finding("tag-moved", Severity.WARNING, moved, f"ctk lock {name} --upgrade"))
         _show(earlier, path, json, findings)
         return
-    if earlier is not None and current and not upgrade and exclude_newer in (None, earlier.exclude_newer):
+    if earlier is not None and current and not upgrade:
         _show(earlier, path, json, [Finding("lock-current", Severity.OK, f"{path} is current")])
         return
-    chosen = _upgraded(upgrade, packages)
+    chosen = _upgraded(earlier, packages) if packages else None if upgrade else ()
     with live_steps(f"Choosing the versions for {name}"):
-        made = locks.make(recipe, path, earlier=earlier, upgrade=chosen, exclude_newer=exclude_newer)
+        made = locks.make(recipe, path, earlier=earlier, upgrade=chosen, exclude_newer=day)
     _show(made, path, json, [])
     suggest(f"ctk build {name}")
 
 
-def _upgraded(upgrade: bool, packages: list[str] | None) -> tuple[str, ...] | None:
+def _check_day(text: str | None) -> None:
+    if text in (None, _NEVER):
+        return
+    match = _DATE.fullmatch(text or "")
+    try:
+        date.fromisoformat(match[1] if match else "")
+    except ValueError:
+        raise WrongInput(f"--exclude-newer is a day such as 2021-03-07, or {_NEVER}, not {text!r}") from None
+
+
+def _upgraded(earlier: Lock | None, packages: list[str]) -> tuple[str, ...]:
+    """The names to be upgraded. Raises WrongInput for one that the lock does not have."""
     from packaging.utils import canonicalize_name
 
-    if upgrade and not packages:
-        return None
-    return tuple(canonicalize_name(package) for package in packages or ())
+    names = tuple(map(canonicalize_name, packages))
+    known = [one.name for one in earlier.packages] if earlier else names
+    for name in names:
+        if name not in known:
+            raise WrongInput(f"the lock adds no {name}, so that it cannot be upgraded.{did_you_mean(name, known)}")
+    return names
 
 
 def _earlier(path: Path, *, must_be_good: bool) -> Lock | None:
@@ -130,6 +153,8 @@ def _show(lock: Lock, path: Path, json: bool, findings: list[Finding]) -> None:
         say(f"{held.name} {held.version}, not {held.newest}: {held.because}.")
     pins = ", ".join(f"{pin.name} {pin.version}" for pin in lock.protected.pins)
     say(f"Protected: {pins or 'nothing, the base has no GPU framework'}.")
+    if lock.exclude_newer:
+        say(f"All as of {lock.exclude_newer}; --exclude-newer {_NEVER} takes what is there today.")
     print_findings([*notes, *findings])
     if not findings:
         say(f"Written to {path}.")

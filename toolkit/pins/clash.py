@@ -131,6 +131,8 @@ def _ways_out(
     if need is not None and (fitting := fitting_bases(need[1], bases)):
         ways.append(f"Another base fits: {', '.join(fitting)}.")
     names = " or ".join(Requirement(line).name for line in packages)
+    if not names:
+        return "Start from another base (`ctk bases`)" + (", or take a later day." if wish.exclude_newer else ".")
     return " ".join([*ways, f"{'Or drop' if ways else 'Drop'} {names} from the recipe."])
 
 

@@ -15,7 +15,7 @@ from toolkit.pins.protected import other_builds, protect, violations
 from toolkit.support.errors import AnswerIsNo, WrongInput
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Collection, Iterable, Mapping
 
     from toolkit.pins.bases import BaseFacts
     from toolkit.pins.protected import ProtectedSet
@@ -58,6 +58,7 @@ def make_lock(
     except Clash as clash:
         raise explain_clash(uv, wish, clash, list(bases)) from clash
     added = {package.name: package.version for package in resolution.packages}
+    _refuse_replaced(added, protected)
     if found := violations(target, protected, knowledge(), added):
         raise AnswerIsNo(
             "; ".join(found),
@@ -186,6 +187,17 @@ def _refuse_banned(packages: Iterable[str], target: Target, protected: Protected
                     fix=f"Drop {name} from the recipe: what it gives is in the base. Or start from another base.",
                     code="variant-over-variant",
                 )
+
+
+def _refuse_replaced(added: Mapping[str, str], protected: ProtectedSet) -> None:
+    """A version that PEP 440 does not know (2.5.1.fb) cannot be told to a resolver, which then takes another."""
+    for pin in protected.pins:
+        if pin.name in added:
+            raise AnswerIsNo(
+                f"{pin.name} {pin.version} must stay, it is {pin.why}: these packages would bring {added[pin.name]}",
+                fix="Start from a base whose framework has a version that pip understands (PEP 440).",
+                code="framework-replaced",
+            )
 
 
 def _locked_base(facts: BaseFacts) -> LockedBase:

@@ -10,7 +10,8 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
-from toolkit.pins.constraints import broken_by, hard_constraints, soft_constraints
+from toolkit.pins.constraints import active_requirements, broken_by, hard_constraints, soft_constraints
+from toolkit.pins.extras import require_extras
 from toolkit.pins.model import Package
 from toolkit.pins.question import Answer, Question, ask, compile_lines
 from toolkit.pins.wheels import HASHES_CHOOSE_SINCE, File, choose_file, supported_tags
@@ -18,7 +19,7 @@ from toolkit.support.errors import AnswerIsNo, ProgramFailed
 from toolkit.support.tomlfile import parse_toml
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from toolkit.pins.protected import ProtectedSet
     from toolkit.pins.target import Target
@@ -65,7 +66,7 @@ def resolve(uv: Uv, wish: Wish, *, fresh: bool = False) -> Resolution:
     question, answer = _choose_versions(uv, wish, fresh=fresh)
     files = release_files(uv, question, answer.installed)
     question, answer, files = _prefer_wheels(uv, question, answer, files)
-    _require_extras(wish.packages, answer)
+    require_extras(wish.packages, question.target, answer)
     edges = who_requires_whom(uv, question, answer.installed)
     assumed = _closure(edges, _framework_requirements(wish.target)) if wish.target.recorded else frozenset[str]()
     tags = supported_tags(wish.target)
@@ -179,7 +180,7 @@ def who_requires_whom(uv: Uv, question: Question, versions: Mapping[str, str]) -
     """
     pins = [f"{name}=={version}" for name, version in versions.items() if version]
     staying = sorted(question.target.installed.keys() - versions.keys())
-    wanted = [line for line in question.packages if canonicalize_name(Requirement(line).name) in versions]
+    wanted = sorted({root for line in question.packages for root in _roots(line, question.target, versions)})
     if not wanted:
         return {}
     asked = replace(question, packages=tuple(wanted), constraints=tuple(sorted(pins)))
@@ -198,6 +199,19 @@ def who_requires_whom(uv: Uv, question: Question, versions: Mapping[str, str]) -
     return found
 
 
+def _roots(line: str, target: Target, versions: Mapping[str, str]) -> Iterator[str]:
+    """The recipe's line itself; of one whose package is in the base, what its extras add: `jax[cuda12]` over a JAX."""
+    requirement = Requirement(line)
+    name = canonicalize_name(requirement.name)
+    if name in versions:
+        yield line
+    elif name in target.installed:
+        for one in active_requirements(target.installed[name].requires, target.environment(), requirement.extras):
+            if canonicalize_name(one.name) in versions:
+                one.marker = None
+                yield str(one)
+
+
 def _closure(edges: Mapping[str, set[str]], roots: Iterable[str]) -> frozenset[str]:
     """All that `roots` bring along, themselves included."""
     reached: set[str] = {canonicalize_name(Requirement(root).name) for root in roots}
@@ -206,20 +220,6 @@ def _closure(edges: Mapping[str, set[str]], roots: Iterable[str]) -> frozenset[s
         if not more:
             return frozenset(reached)
         reached |= more
-
-
-def _require_extras(packages: Iterable[str], answer: Answer) -> None:
-    """An extra that does not exist is silently nothing to pip: `jax[cuda13]==0.6.2` means JAX on the CPU."""
-    asked: dict[str, set[str]] = {
-        canonicalize_name(Requirement(line).name): Requirement(line).extras for line in packages
-    }
-    for name, version, extra in answer.missing_extras:
-        if extra in asked.get(name, ()):
-            raise AnswerIsNo(
-                f"{name} {version} has no extra [{extra}]: pip would install {name} without it and say nothing",
-                fix=f"Ask for a version of {name} that has [{extra}], or for an extra that this one has.",
-                code="no-such-extra",
-            )
 
 
 def _newer_pip(uv: Uv, wish: Wish, packages: Sequence[Package]) -> Package | None:

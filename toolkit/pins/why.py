@@ -22,7 +22,8 @@ def why(lock: Lock, package: str) -> tuple[str, ...]:
     elif name in there:
         found.append(f"{name} {there[name]} is in the base.")
     if (added := lock.package(name)) is not None:
-        found.append(f"{name} {added.version} is added: {' ← '.join([name, *way_to_recipe(lock, name)])}.")
+        way = way_to_recipe(lock, name)
+        found.append(f"{name} {added.version} is added" + (f": {' ← '.join([name, *way])}." if way else "."))
         found += [f"It takes the place of the base's {added.replaces}."] if added.replaces else []
     found += [f"It is not {one.newest}: {one.because}." for one in lock.held if one.name == name]
     bounds = [one for one in lock.protected.bounds if one.name == name]
@@ -32,7 +33,7 @@ def why(lock: Lock, package: str) -> tuple[str, ...]:
 
 
 def way_to_recipe(lock: Lock, name: str) -> list[str]:
-    """How a package comes in, shortest way: `needed by httpx2`, `needed by transformers`, `the recipe asks for it`."""
+    """How a package comes in, the shortest way, the recipe last; nothing where the lock does not know it."""
     by_name = {one.name: one for one in lock.packages}
     ways: list[list[str]] = [[name]]
     seen = {name}
@@ -45,4 +46,4 @@ def way_to_recipe(lock: Lock, name: str) -> list[str]:
             if parent not in seen:
                 seen.add(parent)
                 ways.append([*way, parent])
-    return ["a constraint of the base"]
+    return []

@@ -36,8 +36,7 @@ def check_base(lock, state):
 
 
 def write_constraint(lock, path):
-    locked = {package["name"]: package["version"] for package in lock["packages"]}
-    lines = [pin["name"] + "==" + locked.get(pin["name"], pin["version"]) for pin in lock["pins"]]
+    lines = [pin["name"] + "==" + pin["version"] for pin in lock["pins"]]
     lines += [ban["name"] + "<0" for ban in lock["bans"] if "*" not in ban["name"]]
     lines += [bound["name"] + bound["specifier"] for bound in lock["bounds"]]
     with open(path, "w") as file:
@@ -46,13 +45,10 @@ def write_constraint(lock, path):
 
 def compare(lock, before, after):
     """The differences that fail a build, as (package, from, to, sentence)."""
-    locked = {package["name"]: package["version"] for package in lock["packages"]}
     found = []
     for pin in lock["pins"]:
         old, new = copies_of(pin["name"], before), copies_of(pin["name"], after)
-        if pin["name"] in locked:
-            found += moved_from_lock(pin["name"], locked[pin["name"]], new)
-        elif sorted(old) != sorted(new):
+        if sorted(old) != sorted(new):
             found.append(difference(pin["name"], old, new, before, after))
         else:
             found += changed_files(pin["name"], old, new, before, after)
@@ -92,13 +88,6 @@ def breaks(specifier, version):
     except ImportError:
         return False
     return not SpecifierSet(specifier).contains(version, prereleases=True)
-
-
-def moved_from_lock(name, version, new):
-    versions = sorted({where[1] for where in new})
-    if version in versions:
-        return []
-    return [(name, version, " and ".join(versions) or "nothing", "the lock says " + version)]
 
 
 def difference(name, old, new, before, after):

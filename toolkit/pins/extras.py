@@ -1,0 +1,39 @@
+"""An extra that does not exist is silently nothing to pip: `jax[cuda13]==0.6.2` means JAX on the CPU."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+from toolkit.support.errors import AnswerIsNo
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from toolkit.pins.question import Answer
+    from toolkit.pins.target import Target
+
+
+def require_extras(packages: Iterable[str], target: Target, answer: Answer) -> None:
+    """Raise AnswerIsNo for an extra in `packages` that the chosen release, or the base's own, does not have."""
+    asked: dict[str, set[str]] = {}
+    for requirement in map(Requirement, packages):
+        extras = asked.setdefault(canonicalize_name(requirement.name), set())
+        extras.update(map(canonicalize_name, requirement.extras))
+    for name, version, extra in (*answer.missing_extras, *_missing_in_base(asked, target, answer)):
+        if canonicalize_name(extra) in asked.get(name, ()):
+            raise AnswerIsNo(
+                f"{name} {version} has no extra [{extra}]: pip would install {name} without it and say nothing",
+                fix=f"Ask for a version of {name} that has [{extra}], or for an extra that this one has.",
+                code="no-such-extra",
+            )
+
+
+def _missing_in_base(asked: dict[str, set[str]], target: Target, answer: Answer) -> Iterator[tuple[str, str, str]]:
+    """Of what the base has and keeps, the index is not asked: its own metadata tells."""
+    for name in sorted(asked.keys() & target.installed.keys() - answer.installed.keys()):
+        there = target.installed[name]
+        for extra in sorted(asked[name] - set(map(canonicalize_name, there.extras))):
+            yield name, there.version, extra
