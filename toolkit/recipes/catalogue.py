@@ -99,4 +99,4 @@ class Catalogue:
                 shutil.copytree(copy.source, target)
             else:
                 shutil.copy(copy.source, target)
-        return Path(shutil.copy(path, self.own / path.name))
+        return Path(shutil.copyfile(path, self.own / path.name))
