@@ -39,8 +39,11 @@ class Names:
         return next((name for name, patterns in self.companions.items() if matches(distribution, patterns)), None)
 
     def from_conda(self, package: str) -> str:
-        """PyPI's name of a package of conda: most have the same."""
-        return self.conda.get(package.lower(), canonicalize_name(package))
+        """PyPI's name of a package of conda; "" where it has none. Most have the same, libraries of C have none."""
+        known = self.conda.get(package.lower())
+        if known is None and package.startswith(("_", "lib")):
+            return ""
+        return canonicalize_name(package) if known is None else known
 
 
 @cache
