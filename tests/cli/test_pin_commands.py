@@ -46,6 +46,16 @@ def test_a_recipe_from_a_script_can_be_read_and_changed(folder: Path) -> None:
     assert "other" in ctk(folder, "list").stdout
 
 
+def test_a_script_is_run_as_it_was_named(folder: Path) -> None:
+    (folder / "sub").mkdir()
+    (folder / "sub/my train ü.py").write_text("import jax, flax\n")
+    done = ctk(folder, "new", "other", "--from", "sub/my train ü.py", "--base", "pytorch-2.6", "--json")
+    made = json.loads(done.stdout)
+    assert (made["base"], made["packages"]) == ("pytorch-2.6", ["flax", "jax"])
+    assert [one["code"] for one in made["findings"]] == ["second-framework"]
+    assert 'command = ["python", "sub/my train ü.py"]' in (folder / "defs/other.toml").read_text()
+
+
 def test_a_shipped_recipe_is_copied_before_it_is_changed(folder: Path) -> None:
     assert ctk(folder, "add", "keras-bert", "pandas").returncode == 0
     assert '"pydot", "pandas"' in (folder / "defs/keras-bert.toml").read_text()
@@ -62,6 +72,7 @@ def test_why_reads_the_only_lock(folder: Path) -> None:
     ("arguments", "status", "words"),
     [
         (("new", "Bad Name"), 2, "cannot be a recipe's name"),
+        (("new", "bases", "--base", "debian-12"), 2, "neither `bases`"),
         (("new", "mine", "--base", "debian-12"), 2, "is there already"),
         (("new", "x"), 2, "which base"),
         (("new", "x", "--base", "debian-13"), 2, 'Did you mean "debian-12"'),

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
+
 from tests.inventory.making import distribution, fill, python_files
 from toolkit.inventory.diff import Difference, compare
 from toolkit.inventory.images import open_image
+from toolkit.support.errors import WrongInput
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -74,3 +77,10 @@ def test_packages_of_the_system_and_of_conda_and_interpreters(tmp_path: Path) ->
         ("apt", "curl", "7", "8"),
         ("conda", "zlib", None, "1.2 h1_0"),
     ]
+
+
+def test_a_damaged_record_is_said(tmp_path: Path) -> None:
+    first = distribution("a", "1", SITE, FILES)
+    second = {**first, f"{SITE}/a-1.dist-info/RECORD": f"{'x' * (1 << 18)},,\n"}
+    with pytest.raises(WrongInput, match="RECORD is damaged"):
+        differences(tmp_path, first, second)

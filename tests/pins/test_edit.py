@@ -104,3 +104,30 @@ def test_a_new_recipe_is_one_that_ctk_reads(tmp_path: Path) -> None:
     recipe = load_recipe(path, load_bases(shipped("defs") / "bases.toml"))
     assert recipe.packages == ("a", "b", "c", "d", "e")
     assert recipe.job.command == ("python", "x y.py")
+
+
+TWO = """\
+packages = ["numpy==1.24; python_version<'3.9'", "NumPy==1.26.4; python_version>='3.9'", "six"]
+"""
+
+
+def test_all_lines_of_a_package_are_removed_or_replaced(recipe: Path) -> None:
+    recipe.write_text(TWO)
+    assert len(remove_packages(recipe, ["numpy"])) == 2
+    assert parse_toml(recipe.read_text())["packages"] == ["six"]
+    recipe.write_text(TWO)
+    assert add_packages(recipe, ["numpy<2", "six"]) == ("numpy<2",)
+    assert parse_toml(recipe.read_text())["packages"] == ["numpy<2", "six"]
+    lines = ("numpy<1; python_version<'3.8'", "numpy<2; python_version=='3.8'", "numpy>=2; python_version>'3.8'")
+    assert add_packages(recipe, lines) == lines
+    assert parse_toml(recipe.read_text())["packages"] == [lines[0], "six", *lines[1:]]
+
+
+def test_a_link_stays_a_link_and_the_mode_stays(recipe: Path, tmp_path: Path) -> None:
+    recipe.chmod(0o660)
+    link = tmp_path / "link.toml"
+    link.symlink_to("mine.toml")
+    add_packages(link, ["six"])
+    assert link.is_symlink()
+    assert recipe.stat().st_mode & 0o777 == 0o660
+    assert "six" in recipe.read_text()

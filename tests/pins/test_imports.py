@@ -323,3 +323,56 @@ def test_the_table_of_names_has_no_capital_letters_in_distributions_and_no_doubl
     assert table.distribution("google.protobuf.message") == "protobuf"
     assert table.distribution("google.cloud.storage") == "google-cloud-storage"
     assert table.distribution("google.something") is None
+
+
+@pytest.mark.parametrize(
+    "ending",
+    ['raise SystemExit("please install torch")', "print('no torch')\n    sys.exit(1)", "exit()", "raise"],
+)
+def test_what_the_code_cannot_do_without_is_required(tmp_path: Path, ending: str) -> None:
+    script = tmp_path / "train.py"
+    script.write_text(f"import sys\ntry:\n    import torch\nexcept ImportError:\n    {ending}\n")
+    found = scan_imports(script)
+    assert (set(found.required), set(found.optional)) == ({"torch"}, set())
+
+
+def test_only_the_handler_that_catches_the_absence_counts(tmp_path: Path) -> None:
+    script = tmp_path / "train.py"
+    script.write_text("try:\n    import torch\nexcept ImportError:\n    torch = None\nexcept Exception:\n    raise\n")
+    assert set(scan_imports(script).optional) == {"torch"}
+
+
+@pytest.mark.parametrize(
+    "deep",
+    [
+        f"x = a{'.f()' * 900}\n",
+        "if x == 0:\n    pass\n" + "".join(f"elif x == {number}:\n    pass\n" for number in range(1500)),
+        f"try:\n    import json\nexcept ImportError:\n    a{'.f()' * 900}\n",
+    ],
+)
+def test_code_that_nests_deeply_is_read(tmp_path: Path, deep: str) -> None:
+    script = tmp_path / "train.py"
+    script.write_text(f"{deep}import numpy\n")
+    assert set(scan_imports(script).required) == {"numpy"}
+
+
+def test_modules_that_lie_deeper_in_a_project_are_its_own(tmp_path: Path) -> None:
+    for place in ("models/resnet/net.py", "lib/core/__init__.py", "data/train/README"):
+        (tmp_path / place).parent.mkdir(parents=True)
+        (tmp_path / place).touch()
+    script = tmp_path / "train.py"
+    script.write_text("from models.resnet import net\nimport lib.core.config\nimport data\nimport train\n")
+    assert set(scan_imports(script).required) == {"data", "train"}
+
+
+def test_each_unknown_part_of_a_shared_name_is_reported(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(
+        "import google.generativeai\nfrom google.cloud.bigquery import Client\nimport foo.bar, foo.baz\n"
+    )
+    findings = propose(tmp_path / "train.py").findings
+    assert [one.message.split()[1] for one in findings] == ["google.generativeai", "google.cloud.bigquery", "foo"]
+
+
+def test_lightning_fabric_comes_with_pytorch_lightning() -> None:
+    assert names().distribution("lightning_fabric") == "pytorch-lightning"
+    assert names().distribution("mecab") is None

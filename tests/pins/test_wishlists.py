@@ -96,3 +96,69 @@ def test_the_framework_that_is_asked_for_chooses_the_base_by_its_version() -> No
 def test_what_the_base_brings_is_not_listed() -> None:
     lines = ["torch==2.6.0", "nvidia-cudnn-cu12==9.1.0.70", "triton==3.2.0", "torchvision", "onnxruntime"]
     assert propose_from_list(lines, names(), knowledge(), BASES).packages == ("torchvision", "onnxruntime")
+
+
+@pytest.mark.parametrize("encoding", ["latin-1", "shift_jis", "utf-8-sig"])
+def test_a_comment_in_another_encoding_does_no_harm(tmp_path: Path, encoding: str) -> None:
+    comment = "é" if encoding == "latin-1" else "日本"
+    for name, text in {"a.txt": f"timm # {comment}\n", "a.yml": f"dependencies:\n  - timm # {comment}\n"}.items():
+        (tmp_path / name).write_bytes(text.encode(encoding))
+    assert read_requirements(tmp_path / "a.txt").requirements == ("timm",)
+    assert read_conda_environment(tmp_path / "a.yml").requirements == ("timm",)
+
+
+def test_a_comment_never_goes_on_in_the_next_line(tmp_path: Path) -> None:
+    path = tmp_path / "requirements.txt"
+    path.write_text("six\n  # comment \\\ntensorflow\nidna \\\n# end\nscipy \\")
+    assert read_requirements(path).requirements == ("six", "tensorflow", "idna", "scipy")
+
+
+@pytest.mark.parametrize("include", ["-r other.txt", "-r\tother.txt", "-rother.txt", "--requirement=other.txt"])
+def test_an_included_list_is_read_however_it_is_written(tmp_path: Path, include: str) -> None:
+    (tmp_path / "other.txt").write_text("six\n")
+    (tmp_path / "requirements.txt").write_text(f"{include}\n")
+    (tmp_path / "environment.yml").write_text(f'dependencies:\n  - pip:\n    - "{include}"\n')
+    assert read_requirements(tmp_path / "requirements.txt").requirements == ("six",)
+    assert read_conda_environment(tmp_path / "environment.yml").requirements == ("six",)
+
+
+def test_a_line_for_another_system_is_left_out(tmp_path: Path) -> None:
+    path = tmp_path / "requirements.txt"
+    path.write_text(
+        'torch>=2.0,<3; sys_platform=="linux"\ntorch==1.0; sys_platform=="darwin"\n'
+        "numpy==1.19; python_version<'3.7'\nsix; platform_machine=='aarch64'\nidna; extra=='x'\n"
+    )
+    found = read_requirements(path)
+    assert [line.partition(";")[0] for line in found.requirements] == ["torch>=2.0,<3", "numpy==1.19", "six"]
+    assert [line.partition(";")[0] for line, _ in found.left_out] == ["torch==1.0", "idna"]
+
+
+@pytest.mark.parametrize(
+    ("entry", "requirement"),
+    [
+        ("pytorch=*=*cuda*", "torch"),
+        ("pytorch * *cuda*", "torch"),
+        ("pytorch>=2.0=*cuda*", "torch>=2.0"),
+        ("pytorch=2.1=py3.10_cuda12.1_0", "torch==2.1"),
+        ("pytorch 2.1.* cuda120*", "torch==2.1.*"),
+        ("numpy=1.21*", "numpy==1.21.*"),
+        ("numpy==1.21", "numpy==1.21"),
+        ("numpy >=1.20, <2", "numpy>=1.20, <2"),
+        ("librosa=0.10", "librosa==0.10.*"),
+        ("conda-forge::librosa", "librosa"),
+        ("pyg", "torch-geometric"),
+    ],
+)
+def test_condas_spelling_in_pips(tmp_path: Path, entry: str, requirement: str) -> None:
+    path = tmp_path / "environment.yml"
+    path.write_text(f'dependencies:\n  - "{entry}"\n')
+    assert read_conda_environment(path).requirements == (requirement,)
+
+
+@pytest.mark.parametrize("entry", ["libpng=1.6", "_openmp_mutex", "ffmpeg", "git", "nodejs=18", "gcc_linux-64"])
+def test_what_is_no_python_package_is_left_out_with_a_word(tmp_path: Path, entry: str) -> None:
+    path = tmp_path / "environment.yml"
+    path.write_text(f"dependencies:\n  - {entry}\n  - six\n")
+    found = read_conda_environment(path)
+    assert found.requirements == ("six",)
+    assert [line for line, _ in found.left_out] == [entry]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from toolkit.recipes.catalogue import Catalogue
+from toolkit.recipes.catalogue import Catalogue, is_recipe_name
 from toolkit.recipes.model import Base
 from toolkit.recipes.references import base_from_reference, resolve_base
 from toolkit.support.errors import WrongInput
@@ -46,6 +46,12 @@ def test_in_a_checkout_nothing_is_listed_twice_and_all_is_shipped(catalogue: Cat
     checkout = Catalogue(catalogue.shipped.parent / "link", catalogue.shipped)
     assert len(checkout.folders) == 1
     assert not any(checkout.is_own(path) for path in checkout.paths().values())
+
+
+def test_what_can_be_a_recipes_name_is_what_is_listed(catalogue: Catalogue) -> None:
+    assert [name for name in ("mybases", "bases", "x.lock", "X", "a.b") if is_recipe_name(name)] == ["mybases", "a.b"]
+    (catalogue.own / "mybases.toml").write_text("")
+    assert "mybases" in catalogue.paths()
 
 
 def test_locks_bases_and_ill_named_files_are_no_recipes(catalogue: Catalogue) -> None:

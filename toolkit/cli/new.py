@@ -44,19 +44,22 @@ def new(
 
     With --from the direct packages are read out of what you have: the imports of your code, or a list. The GPU
     framework chooses the base and is not listed itself; versions are not invented. What ctk does not know it says.
+    With --base only what that base brings is left out.
 
         ctk new mine --from train.py
         ctk new mine --from requirements.txt      of a `pip freeze` only the direct ones
         ctk new mine --base pytorch-2.6           an empty one, to `ctk add mine timm`
     """
     from toolkit.pins.edit import recipe_text
-    from toolkit.recipes.catalogue import Catalogue
-    from toolkit.recipes.load import NAME
+    from toolkit.recipes.catalogue import Catalogue, is_recipe_name
     from toolkit.support.files import write_atomically
     from toolkit.support.text import did_you_mean
 
-    if not NAME.fullmatch(name) or name.endswith(".lock"):
-        raise WrongInput(f"{name!r} cannot be a recipe's name: small letters, digits, dots, dashes, underscores")
+    if not is_recipe_name(name):
+        raise WrongInput(
+            f"{name!r} cannot be a recipe's name: small letters, digits, dots, dashes, underscores; "
+            "neither `bases` nor anything that ends in `.lock`"
+        )
     catalogue = Catalogue.here()
     bases = catalogue.bases()
     if base is not None and base not in bases:
@@ -67,14 +70,14 @@ def new(
     path = catalogue.own / f"{name}.toml"
     if path.exists() and not force:
         raise WrongInput(f"{path} is there already", fix="Choose another name, or add --force.")
-    proposal = _propose(source, bases)
-    chosen = base or proposal.base
+    proposal = _propose(source, bases, base)
+    chosen = proposal.base
     if chosen is None:
         raise WrongInput("nothing says which base to start from", fix="Say it with --base; `ctk bases` lists them.")
-    script = [f"python {source.name}"] if source is not None and source.suffix == ".py" else []
-    text = recipe_text(base=chosen, packages=proposal.packages, command=script[0].split() if script else ())
+    command = ("python", str(source)) if source is not None and source.suffix == ".py" else ()
+    text = recipe_text(base=chosen, packages=proposal.packages, command=command)
     catalogue.own.mkdir(exist_ok=True)
-    write_atomically(path, text)
+    write_atomically(path, text, in_place=True)
     if json:
         document = {"path": str(path), "base": chosen, "packages": list(proposal.packages)}
         print_json("ctk.new/1", document, proposal.findings)
@@ -84,7 +87,7 @@ def new(
     suggest(f"ctk lock {name}", f"ctk build {name}")
 
 
-def _propose(source: Path | None, bases: dict[str, Base]) -> Proposal:
+def _propose(source: Path | None, bases: dict[str, Base], base: str | None) -> Proposal:
     from toolkit.inventory.frameworks import knowledge
     from toolkit.pins.freeze import direct_requirements
     from toolkit.pins.imports import scan_imports
@@ -96,11 +99,11 @@ def _propose(source: Path | None, bases: dict[str, Base]) -> Proposal:
     from toolkit.support.site import load_site
 
     if source is None:
-        return Proposal(None, (), ())
+        return Proposal(base, (), ())
     if not source.exists():
         raise WrongInput(f"there is no {source}")
     if source.is_dir() or source.suffix == ".py":
-        return propose_from_imports(scan_imports(source), names(), knowledge(), bases)
+        return propose_from_imports(scan_imports(source), names(), knowledge(), bases, base)
     if source.suffix in (".yml", ".yaml"):
         found = read_conda_environment(source)
     elif source.suffix == ".txt":
@@ -108,9 +111,9 @@ def _propose(source: Path | None, bases: dict[str, Base]) -> Proposal:
     else:
         raise WrongInput(f"{source} is no script (.py), no folder, no requirements.txt and no environment.yml")
     if not found.frozen:
-        return propose_from_list(found.requirements, names(), knowledge(), bases, found.findings())
+        return propose_from_list(found.requirements, names(), knowledge(), bases, found.findings(), base)
     requirements, more = direct_requirements(open_uv(work_area(load_site()).path), found.requirements)
-    return propose_from_list(requirements, names(), knowledge(), bases, (*found.findings(), *more))
+    return propose_from_list(requirements, names(), knowledge(), bases, (*found.findings(), *more), base)
 
 
 def add(

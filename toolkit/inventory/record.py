@@ -10,6 +10,8 @@ import hashlib
 import posixpath
 from typing import TYPE_CHECKING
 
+from toolkit.support.errors import WrongInput
+
 if TYPE_CHECKING:
     from toolkit.inventory.model import Distribution
     from toolkit.inventory.rootfs import Rootfs
@@ -19,13 +21,19 @@ _CHUNK = 1 << 20
 
 
 def read_record(rootfs: Rootfs, distribution: Distribution) -> dict[str, str]:
-    """Absolute path in the image to "sha256=…" (base64, "" where the RECORD has none), for every file that it lists."""
+    """Absolute path in the image to "sha256=…" (base64, "" where the RECORD has none), for every file that it lists.
+
+    Raises WrongInput where the RECORD is damaged.
+    """
     text = rootfs.read_text(f"{distribution.metadata}/RECORD", _LIMIT) or ""
     base = posixpath.dirname(distribution.metadata)
     found = {}
-    for row in csv.reader(line for line in text.splitlines() if "\0" not in line):
-        if row and row[0]:
-            found[posixpath.normpath(posixpath.join(base, row[0]))] = row[1] if len(row) > 1 else ""
+    try:
+        for row in csv.reader(line for line in text.splitlines() if "\0" not in line):
+            if row and row[0]:
+                found[posixpath.normpath(posixpath.join(base, row[0]))] = row[1] if len(row) > 1 else ""
+    except csv.Error as error:
+        raise WrongInput(f"{distribution.metadata}/RECORD is damaged: {error}") from error
     return found
 
 

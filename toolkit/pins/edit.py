@@ -20,22 +20,26 @@ if TYPE_CHECKING:
 
 
 def add_packages(path: Path, packages: Sequence[str]) -> tuple[str, ...]:
-    """Add requirements to the recipe at `path`; one of the same name is replaced. Returns what changed.
+    """Add requirements to the recipe at `path`; those of the same name are replaced. Returns what changed.
 
     Raises WrongInput where one is no requirement; then nothing is written.
     """
-    lines = check_packages(packages)
+    wanted: dict[str, list[str]] = {}
+    for line in dict.fromkeys(check_packages(packages)):
+        wanted.setdefault(_name(line), []).append(line)
     document, array = _open(path)
-    changed = []
-    for line in lines:
-        places = [place for place, old in enumerate(array) if _name(str(old)) == _name(line)]
-        if places and str(array[places[0]]) == line:
+    changed: list[str] = []
+    for name, lines in wanted.items():
+        places = [place for place, old in enumerate(array) if _name(str(old)) == name]
+        if [str(array[place]) for place in places] == lines:
             continue
-        if places:
-            array[places[0]] = line
-        else:
+        for place, line in zip(places, lines, strict=False):
+            array[place] = line
+        for line in lines[len(places) :]:
             _append(array, line)
-        changed.append(line)
+        for place in reversed(places[len(lines) :]):
+            del array[place]
+        changed += lines
     _write(path, document, changed)
     return tuple(changed)
 
@@ -47,11 +51,12 @@ def remove_packages(path: Path, packages: Sequence[str]) -> tuple[str, ...]:
     """
     names = require_packages(path, packages)
     document, array = _open(path)
-    there = {_name(str(line)): str(line) for line in array}
-    for name in names:
-        array.remove(there[name])
-    _write(path, document, names)
-    return tuple(there[name] for name in names)
+    # One package may stand there several times, each for another Python.
+    gone = [str(line) for line in array if _name(str(line)) in names]
+    for line in gone:
+        array.remove(line)
+    _write(path, document, gone)
+    return tuple(gone)
 
 
 def require_packages(path: Path, packages: Sequence[str]) -> tuple[str, ...]:
@@ -112,7 +117,7 @@ def _write(path: Path, document: TOMLDocument, changed: Sequence[str]) -> None:
     if changed:
         import tomlkit
 
-        write_atomically(path, tomlkit.dumps(document))
+        write_atomically(path, tomlkit.dumps(document), in_place=True)
 
 
 def check_packages(packages: Iterable[str]) -> list[str]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from toolkit.support.errors import WrongInput
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
 # Left the standard library with Python 3.12 and 3.13 (PEP 594, 632): a container's Python may still have them.
 _ONCE_STANDARD = frozenset(
@@ -25,6 +25,7 @@ _ONCE_STANDARD = frozenset(
 _NOT_CODE = ("__pycache__", "node_modules", "site-packages", "build", "dist", ".git")
 _MOST_FILES = 20_000
 _CATCHES_IMPORTS = {"ImportError", "ModuleNotFoundError", "Exception", "BaseException"}
+_EXITS = {("sys", "exit"), ("os", "_exit"), ("", "exit"), ("", "quit")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +59,8 @@ def scan_imports(path: Path) -> Imports:
         except OSError as error:
             unread[str(file)] = error.strerror or str(error)
             continue
-        own = _own_modules(file, root)
         for name, line, kind in _imports(tree):
-            if not _is_standard(name) and name.partition(".")[0] not in own:
+            if not _is_standard(name) and not _is_own(name, file, root):
                 found[kind].setdefault(name, f"{file}:{line}")
     required = found["required"]
     optional = {name: where for name, where in found["optional"].items() if name not in required}
@@ -86,17 +86,19 @@ def _python_files(folder: Path) -> Iterator[Path]:
                 yield here / name
 
 
-def _own_modules(file: Path, root: Path) -> set[str]:
-    """What lies beside a script, at the top of its project or in `src`: that is imported from there."""
-    found: set[str] = set()
-    for folder in {file.parent, root, root / "src"}:
-        try:
-            entries = list(folder.iterdir())
-        except OSError:
-            continue
-        found.update(entry.stem for entry in entries if entry.suffix == ".py" and entry != file)
-        found.update(entry.name for entry in entries if entry.is_dir() and any(entry.glob("*.py")))
-    return found
+def _is_own(name: str, file: Path, root: Path) -> bool:
+    """Whether a dotted name lies beside a script, at the top of its project or in `src`: it is imported from there."""
+    return any(_lies_in(folder, name.split("."), file) for folder in {file.parent, root, root / "src"})
+
+
+def _lies_in(folder: Path, parts: list[str], file: Path) -> bool:
+    top = folder / parts[0]
+    if any(top.glob("*.py")):
+        return True
+    # Folders need no `__init__.py` to be packages (PEP 420), so the module itself is looked for.
+    places = [folder.joinpath(*parts[:length]) for length in range(1, len(parts) + 1)]
+    modules = [module for place in places for module in (place.with_suffix(".py"), place / "__init__.py")]
+    return any(os.path.isfile(module) and module != file for module in modules)  # noqa: PTH113 - no error where closed
 
 
 def _is_standard(name: str) -> bool:
@@ -105,30 +107,35 @@ def _is_standard(name: str) -> bool:
 
 
 def _imports(tree: ast.Module) -> Iterator[tuple[str, int, str]]:
-    """(dotted name, line, kind) of every absolute import."""
+    """(dotted name, line, kind) of every absolute import, in their order."""
+    # A list instead of recursion: a long chain of `elif` nests deeper than Python's own stack.
+    waiting: list[tuple[ast.AST, str]] = [(node, "required") for node in reversed(tree.body)]
+    while waiting:
+        node, kind = waiting.pop()
+        if isinstance(node, ast.Import):
+            yield from ((alias.name, node.lineno, kind) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            if node.level == 0 and node.module:
+                # `from google import protobuf` and `from google.protobuf import message` mean the same thing.
+                yield from ((f"{node.module}.{alias.name}", node.lineno, kind) for alias in node.names)
+        else:
+            waiting += reversed([*_below(node, kind)])
 
-    def visit(nodes: Iterable[ast.AST], kind: str) -> Iterator[tuple[str, int, str]]:
-        for node in nodes:
-            if isinstance(node, ast.Import):
-                yield from ((alias.name, node.lineno, kind) for alias in node.names)
-            elif isinstance(node, ast.ImportFrom):
-                if node.level == 0 and node.module:
-                    # `from google import protobuf` and `from google.protobuf import message` mean the same thing.
-                    yield from ((f"{node.module}.{alias.name}", node.lineno, kind) for alias in node.names)
-            elif isinstance(node, ast.If):
-                typing = _is_type_checking(node.test)
-                yield from visit(node.body, "typing" if typing else _weaker(kind, node.test))
-                yield from visit(node.orelse, kind if typing else _weaker(kind, node.test))
-            elif isinstance(node, ast.Try):
-                caught = "optional" if kind != "typing" and any(map(_catches_imports, node.handlers)) else kind
-                yield from visit(node.body, caught)
-                for handler in node.handlers:
-                    yield from visit(handler.body, caught)
-                yield from visit([*node.orelse, *node.finalbody], kind)
-            else:
-                yield from visit(ast.iter_child_nodes(node), kind)
 
-    return visit(tree.body, "required")
+def _below(node: ast.AST, kind: str) -> Iterator[tuple[ast.AST, str]]:
+    """What stands directly in a statement, each with the kind that an import has there."""
+    if isinstance(node, ast.If):
+        typing = _is_type_checking(node.test)
+        yield from ((one, "typing" if typing else _weaker(kind, node.test)) for one in node.body)
+        yield from ((one, kind if typing else _weaker(kind, node.test)) for one in node.orelse)
+    elif isinstance(node, ast.Try):
+        caught = "optional" if kind != "typing" and _goes_on_without(node) else kind
+        handled = [one for handler in node.handlers for one in handler.body]
+        yield from ((one, caught) for one in (*node.body, *handled))
+        yield from ((one, kind) for one in (*node.orelse, *node.finalbody))
+    else:
+        # No expression holds an import.
+        yield from ((one, kind) for one in ast.iter_child_nodes(node) if not isinstance(one, ast.expr))
 
 
 def _weaker(kind: str, test: ast.expr) -> str:
@@ -140,6 +147,23 @@ def _weaker(kind: str, test: ast.expr) -> str:
 def _is_type_checking(test: ast.expr) -> bool:
     name = test.id if isinstance(test, ast.Name) else test.attr if isinstance(test, ast.Attribute) else ""
     return name == "TYPE_CHECKING"
+
+
+def _goes_on_without(node: ast.Try) -> bool:
+    """Whether the code still runs where a module is missing: its absence is caught, and that is not the end."""
+    handler = next(filter(_catches_imports, node.handlers), None)
+    return handler is not None and not any(map(_ends_the_program, handler.body))
+
+
+def _ends_the_program(statement: ast.stmt) -> bool:
+    """`raise …`, `sys.exit(…)`, `exit(…)`."""
+    if isinstance(statement, ast.Raise):
+        return True
+    call = statement.value if isinstance(statement, ast.Expr) else None
+    called = call.func if isinstance(call, ast.Call) else None
+    if isinstance(called, ast.Attribute) and isinstance(called.value, ast.Name):
+        return (called.value.id, called.attr) in _EXITS
+    return isinstance(called, ast.Name) and ("", called.id) in _EXITS
 
 
 def _catches_imports(handler: ast.ExceptHandler) -> bool:

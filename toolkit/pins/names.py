@@ -34,13 +34,23 @@ class Names:
                 return found
         return None
 
-    def framework_behind(self, distribution: str) -> str | None:
-        """The framework that a distribution computes with, where it is the companion of one."""
-        return next((name for name, patterns in self.companions.items() if matches(distribution, patterns)), None)
+    def own_name(self, module: str) -> str:
+        """The part of `module` that one distribution gives: `numpy` of `numpy.linalg`, but `google.cloud.bigquery`."""
+        parts = module.split(".")
+        prefixes = [".".join(parts[:length]) for length in range(1, len(parts) + 1)]
+        shared = [one for one in prefixes if any(known.startswith(f"{one}.") for known in self.imports)]
+        return prefixes[min(len(shared), len(prefixes) - 1)]
+
+    def frameworks_behind(self, distribution: str) -> tuple[str, ...]:
+        """The frameworks that a distribution computes with, where it is the companion of one, or of either."""
+        return tuple(name for name, patterns in self.companions.items() if matches(distribution, patterns))
 
     def from_conda(self, package: str) -> str:
-        """PyPI's name of a package of conda: most have the same."""
-        return self.conda.get(package.lower(), canonicalize_name(package))
+        """PyPI's name of a package of conda; "" where it has none. Most have the same, libraries of C have none."""
+        known = self.conda.get(package.lower())
+        if known is None and package.startswith(("_", "lib")):
+            return ""
+        return canonicalize_name(package) if known is None else known
 
 
 @cache

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -13,12 +14,25 @@ from toolkit.support.errors import WrongInput
 from toolkit.support.findings import Finding, Severity
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
+
+    from packaging.markers import Marker
 
 # From here on a list of exact versions was hardly written by hand.
 _FREEZE_LINES = 12
 _FREEZE_SHARE = 0.9
+_INCLUDE = re.compile(r"(?:-r|--requirement)\s*=?\s*(\S+)")
 _CONDA = re.compile(r"(?:[A-Za-z0-9_.-]+::)?([A-Za-z0-9_.-]+)\s*(.*)")
+# A build stands after a version, behind `=` or a space: `=1.21.2=py39h20f2e39_0`, `* *cuda*`, `>=2.0=*cuda*`.
+_CONDA_BUILD = re.compile(r"(.*[\w*])(?:=|\s+)([^\s=<>!~,|]+)")
+# What an image can be: Linux on either kind of machine, with any Python 3 that a base may have.
+_IMAGES = [
+    {"sys_platform": "linux", "platform_system": "Linux", "os_name": "posix", "platform_machine": machine}
+    | {"python_version": f"3.{minor}", "python_full_version": f"3.{minor}.0"}
+    for machine in ("x86_64", "aarch64")
+    for minor in range(5, 16)
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,22 +57,40 @@ def read_requirements(path: Path) -> WishList:
     """Read a `requirements.txt`, with those that it includes. Raises WrongInput where it cannot be read."""
     found: list[str] = []
     left_out: list[tuple[str, str]] = []
-    _read_lines(path, found, left_out, seen=set())
+    _read_file(path, found, left_out, seen=set())
     return WishList(tuple(dict.fromkeys(found)), _is_freeze(found, left_out), tuple(left_out))
 
 
-def _read_lines(path: Path, found: list[str], left_out: list[tuple[str, str]], seen: set[Path]) -> None:
+def _read_file(path: Path, found: list[str], left_out: list[tuple[str, str]], seen: set[Path]) -> None:
     if path.resolve() in seen:
         return
     seen.add(path.resolve())
-    for line in re.sub(r"\\\n", " ", _text(path)).splitlines():
+    _read_lines(_joined(_text(path)), path.parent, found, left_out, seen)
+
+
+def _joined(text: str) -> Iterator[str]:
+    """The lines as pip reads them: one that ends in a backslash goes on in the next, but a comment never does."""
+    begun = ""
+    for line in text.splitlines():
+        if line.endswith("\\") and not line.lstrip().startswith("#"):
+            begun += f"{line[:-1]} "
+            continue
+        yield begun + line
+        begun = ""
+    yield begun
+
+
+def _read_lines(
+    lines: Iterable[str], folder: Path, found: list[str], left_out: list[tuple[str, str]], seen: set[Path]
+) -> None:
+    """Take the lines of a list that lies in `folder`, for that is what an `-r` in it starts from."""
+    for line in lines:
         text = re.sub(r"(^|\s)#.*", "", line).strip()
         if not text:
             continue
-        include = re.fullmatch(r"(?:-r|--requirement)[ =]?(\S+)", text)
-        if include:
-            _read_lines(path.parent / include[1], found, left_out, seen)
-        elif text.startswith(("-c ", "--constraint")):
+        if include := _INCLUDE.fullmatch(text):
+            _read_file(folder / include[1], found, left_out, seen)
+        elif re.match(r"-c\s|--constraint", text):
             left_out.append((text, "a constraint: the lock chooses versions"))
         elif text.startswith("-"):
             left_out.append((text, "an option of pip"))
@@ -76,7 +108,14 @@ def _add(text: str, found: list[str], left_out: list[tuple[str, str]]) -> None:
         # `pip freeze` writes where a wheel once lay. On another machine that says nothing.
         left_out.append((text, "a place of another machine, or a repository without a hash"))
         return
+    if requirement.marker is not None and not _may_hold(requirement.marker):
+        left_out.append((text, "its condition holds in no image"))
+        return
     found.append(text)
+
+
+def _may_hold(marker: Marker) -> bool:
+    return any(marker.evaluate({**image, "extra": ""}) for image in _IMAGES)
 
 
 def read_conda_environment(path: Path) -> WishList:
@@ -85,7 +124,7 @@ def read_conda_environment(path: Path) -> WishList:
 
     try:
         content = yaml.safe_load(_text(path))
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise WrongInput(f"{path} is not YAML: {str(error).splitlines()[0]}") from error
     if not isinstance(content, dict) or not isinstance(content.get("dependencies"), list):
         raise WrongInput(f"{path} has no list of `dependencies`: it is no environment of conda")
@@ -94,13 +133,12 @@ def read_conda_environment(path: Path) -> WishList:
     builds = 0
     for entry in content["dependencies"]:
         if isinstance(entry, dict):
-            for line in _pip_lines(entry):
-                _add(line, found, left_out)
+            _read_lines(_pip_lines(entry), path.parent, found, left_out, seen=set())
             continue
         requirement, has_build = _from_conda(str(entry))
         builds += has_build
         if requirement is None:
-            left_out.append((str(entry), "the base brings it, or it is no Python package"))
+            left_out.append((str(entry), "the base brings it, or it is no Python package: `apt` is for those"))
         else:
             _add(requirement, found, left_out)
     frozen = builds >= _FREEZE_LINES or _is_freeze(found, left_out)
@@ -113,23 +151,24 @@ def _pip_lines(entry: dict[Any, Any]) -> list[str]:
 
 
 def _from_conda(text: str) -> tuple[str | None, bool]:
-    """A match specification of conda as a requirement, and whether it names a build (`numpy=1.21.2=py39h20f2e39_0`).
-
-    `=1.21` means any 1.21, `==1.21` and `=1.21=build` mean this one.
-    """
+    """A match specification of conda as a requirement, and whether it names a build (`numpy=1.21.2=py39h20f2e39_0`)."""
     match = _CONDA.fullmatch(text.strip())
-    if match is None:
+    name = names().from_conda(match[1]) if match else ""
+    if match is None or not name:
         return None, False
-    name = names().from_conda(match[1])
-    if not name or match[1].startswith(("_", "lib")):
-        return None, False
-    rest = match[2].strip()
-    if rest.startswith("=") and "=" in rest.lstrip("="):
-        version, _, _ = rest.lstrip("=").partition("=")
-        return f"{name}=={version}", True
-    if rest.startswith("=") and not rest.startswith("=="):
-        rest = f"=={rest[1:]}" if rest.endswith("*") else f"=={rest[1:]}.*"
-    return f"{name}{f'=={rest}' if rest[:1].isdigit() else rest}", False
+    built = _CONDA_BUILD.fullmatch(match[2].strip())
+    return f"{name}{_specifier(built[1] if built else match[2].strip(), exact=bool(built))}", bool(built)
+
+
+def _specifier(version: str, *, exact: bool) -> str:
+    """conda's version as pip writes it: `=1.21` means any 1.21, `==1.21` and, with a build, `=1.21` mean this one."""
+    if version.lstrip("= ") in ("", "*"):
+        return ""
+    version = re.sub(r"\.?\*$", ".*", version)
+    if version.startswith("=") and not version.startswith("=="):
+        any_patch = "" if exact or version.endswith("*") else ".*"
+        return f"={version}{any_patch}"
+    return f"=={version}" if version[0].isdigit() else version
 
 
 def _is_freeze(found: list[str], left_out: list[tuple[str, str]]) -> bool:
@@ -140,10 +179,11 @@ def _is_freeze(found: list[str], left_out: list[tuple[str, str]]) -> bool:
 
 
 def _text(path: Path) -> str:
+    """A file's text. Only names and versions count, so letters of another encoding, in a comment, may be lost."""
     try:
-        return path.read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError:
-        # What PowerShell's `>` writes.
-        return path.read_text(encoding="utf-16", errors="replace")
+        content = path.read_bytes()
     except OSError as error:
         raise WrongInput(f"cannot read {path}: {error.strerror}") from error
+    # What PowerShell's `>` writes.
+    is_utf16 = content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+    return content.decode("utf-16" if is_utf16 else "utf-8-sig", errors="replace")

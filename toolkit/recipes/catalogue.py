@@ -15,7 +15,10 @@ from toolkit.support.text import did_you_mean
 if TYPE_CHECKING:
     from toolkit.recipes.model import Base, Recipe
 
-_NOT_RECIPES = (".lock.toml", "bases.toml")
+
+def is_recipe_name(name: str) -> bool:
+    """Whether NAME.toml in a folder of recipes is one: neither the bases nor a lock."""
+    return NAME.fullmatch(name) is not None and name != "bases" and not name.endswith(".lock")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +47,7 @@ class Catalogue:
         found: dict[str, Path] = {}
         for folder in self.folders:
             for path in sorted(folder.glob("*.toml")):
-                if not path.name.endswith(_NOT_RECIPES) and NAME.fullmatch(path.stem):
+                if is_recipe_name(path.stem):
                     found.setdefault(path.stem, path)
         return dict(sorted(found.items()))
 
@@ -99,4 +102,4 @@ class Catalogue:
                 shutil.copytree(copy.source, target)
             else:
                 shutil.copy(copy.source, target)
-        return Path(shutil.copy(path, self.own / path.name))
+        return Path(shutil.copyfile(path, self.own / path.name))

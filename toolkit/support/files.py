@@ -15,12 +15,15 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
-def write_atomically(path: Path, content: str | bytes, *, mode: int = 0o644) -> None:
+def write_atomically(path: Path, content: str | bytes, *, mode: int = 0o644, in_place: bool = False) -> None:
     """Write `content` to `path` so that a reader sees the old file or the whole new one, never a part.
 
-    `mode` is subject to the umask, as for any new file. Raises WrongInput where the folder is missing or closed.
+    `mode` is subject to the umask, as for any new file. `in_place` is for what a person owns: a link is followed, and
+    a file that is there keeps its mode. Raises WrongInput where the folder is missing or closed.
     """
     data = content.encode() if isinstance(content, str) else content
+    kept = _mode_of(path) if in_place else None
+    path = Path(os.path.realpath(path)) if in_place else path
     try:
         descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     except OSError as error:
@@ -31,7 +34,7 @@ def write_atomically(path: Path, content: str | bytes, *, mode: int = 0o644) -> 
     try:
         with os.fdopen(descriptor, "wb") as file:
             file.write(data)
-        temporary.chmod(mode & ~_umask())
+        temporary.chmod(mode & ~_umask() if kept is None else kept)
         temporary.replace(path)
     except BaseException as error:
         temporary.unlink(missing_ok=True)
@@ -40,6 +43,13 @@ def write_atomically(path: Path, content: str | bytes, *, mode: int = 0o644) -> 
         if isinstance(error, OSError):
             raise MissingOnHost(f"cannot write {path}: {error.strerror}") from error
         raise
+
+
+def _mode_of(path: Path) -> int | None:
+    try:
+        return path.stat().st_mode & 0o777
+    except OSError:
+        return None
 
 
 def _umask() -> int:
