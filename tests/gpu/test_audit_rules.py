@@ -110,6 +110,9 @@ def test_onnxruntime_can_be_told_where_its_libraries_are() -> None:
     found = audit(framework("onnxruntime-gpu", "1.22.0", GPU, lacking=(hidden,)))
     assert found.verdict is Verdict.GPU_READY
     assert "preload_dlls" in str(found.findings[0].fix)
+    before = audit(framework("onnxruntime-gpu", "1.20.2", GPU, lacking=(hidden,)))
+    assert before.verdict is Verdict.GPU_BROKEN
+    assert "LD_LIBRARY_PATH" in str(before.findings[0].fix)
 
 
 def test_two_variants_break_the_promise_even_where_the_cpu_one_wins() -> None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
 
@@ -22,7 +23,7 @@ def fill(folder: Path, files: dict[str, str | bytes]) -> Path:
         if isinstance(content, str) and content.startswith("-> "):
             path.symlink_to(content[3:])
         else:
-            path.write_bytes(content.encode() if isinstance(content, str) else content)
+            path.write_bytes(_octets(content))
     return folder
 
 
@@ -86,8 +87,12 @@ def python_files(minor: str = "3.11", prefix: str = "usr/local") -> dict[str, st
     }
 
 
+def _octets(content: str | bytes) -> bytes:
+    return content.encode() if isinstance(content, str) else content
+
+
 def distribution(
-    name: str, version: str, folder: str, files: dict[str, str] | None = None, extra: str = ""
+    name: str, version: str, folder: str, files: Mapping[str, str | bytes] | None = None, extra: str = ""
 ) -> dict[str, str | bytes]:
     """An installed wheel: its files, and a dist-info whose RECORD lists them with their hashes."""
     from base64 import urlsafe_b64encode
@@ -96,7 +101,7 @@ def distribution(
     information = f"{name.replace('-', '_')}-{version}.dist-info"
     files = files or {}
     rows = [
-        f"{path},sha256={urlsafe_b64encode(sha256(text.encode()).digest()).rstrip(b'=').decode()},{len(text)}"
+        f"{path},sha256={urlsafe_b64encode(sha256(_octets(text)).digest()).rstrip(b'=').decode()},{len(_octets(text))}"
         for path, text in files.items()
     ]
     return {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from typing import TYPE_CHECKING
 
 import pytest
@@ -195,13 +196,54 @@ def test_records_and_hashes(tmp_path: Path) -> None:
     [
         ('export A="b"', "b"), ("export A=b", "b"), ("A=b; export A", "b"), ("export A='b $C'", "b $C"),
         ('export A="${A:-"b"}"', "b"), ("export A=$P:b", "p:b"), ("export A=${P}:b", "p:b"), ("export A=b # why", "b"),
-        ('export A="b\\"c"', 'b"c'), ("if true; then A=b", ""), ("A=", ""),
+        ('export A="b\\"c"', 'b"c'), ("if true; then A=b", "b"), ("A=", ""),
+        ("export A=b${N:+:${N}}", "b"), ("export A=b${P:+:${P}}", "b:p"), ("A=${N-b}", "b"), ("A=${P+b}", "b"),
+        ("export B=1 A=b", "b"), ("export B=1; export A=b", "b"), ("A=\\\nb", "b"), ("echo A=b", ""), ("A=b#c", "b#c"),
+        ("[ -d /x ] && export A=b", "b"), ('A="a b"c\\ d', "a bc d"), ("A=${P", ""),
     ],
 )  # fmt: skip
 def test_what_a_script_assigns(script: str, expected: str) -> None:
     variables = {"P": "p"}
     apply_script(script, variables)
     assert variables.get("A", "") == expected
+
+
+PIECES = ["a", "/b", ":", "$P", "${P}", "${N}", "${N:-d}", "${N-d}", "${P:+e}", "${N:+e}", "${N+f}", "${P:-${N:-g}}"]
+PIECES += [
+    "'q r'",
+    "'$P'",
+    '"s t"',
+    '"$P"',
+    '"${N:-"u"}"',
+    '"${P:+:${P}}"',
+    "\\ ",
+    "\\$",
+    '"\\$"',
+    '"\\v"',
+    '"\\""',
+    "#",
+]
+
+
+@given(st.lists(st.sampled_from(PIECES), max_size=6), st.sampled_from(["A=", "export B=1 A=", "B=x; export A="]))
+def test_a_value_is_what_a_shell_makes_of_it(pieces: list[str], before: str) -> None:
+    script = before + "".join(pieces)
+    variables = {"P": "p"}
+    apply_script(script, variables)
+    shown = subprocess.run(["sh", "-c", f'P=p\n{script}\nprintf %s "$A"'], capture_output=True, text=True, check=True)
+    assert variables["A"] == shown.stdout
+
+
+def test_weights_called_pth_are_no_list_of_folders(tmp_path: Path) -> None:
+    weights = {"app/net.pth": b"\0" * (2 << 20), f"{SITE}/huge.pth": b"\0" * (2 << 20)}
+    found = inventory(
+        tmp_path,
+        python_files(),
+        {**weights, "app/x.pth": "/work\n", "work/": ""},
+        {".singularity.d/env/90-environment.sh": "export PYTHONPATH=/app\n"},
+    )
+    assert found.interpreters[0].site_folders[0] == "/app"
+    assert "/work" not in found.interpreters[0].site_folders, "only site folders have .pth files that count"
 
 
 def test_requires_txt_becomes_requires_dist() -> None:

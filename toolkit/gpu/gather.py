@@ -5,6 +5,7 @@ from __future__ import annotations
 import posixpath
 import re
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from toolkit.gpu.builds import Installed, cupy, jax, onnxruntime, tensorflow, torch
@@ -68,6 +69,7 @@ def _frameworks(
         variants = [one for one in inventory.copies(interpreter) if framework.is_variant(one.name)]
         if not variants:
             continue
+        variants = _with_files(rootfs, variants) or variants
         winner, by_hash = _winner(rootfs, framework, variants)
         build = _READERS[framework.name](Installed(rootfs, winner.folder, winner, visible))
         wheels = _wheel_folders(rootfs, interpreter)
@@ -101,6 +103,17 @@ def _load(rootfs: Rootfs, loader: Loader, want: Want, more: tuple[str, ...], hid
         if name.startswith(f"{want.soname.partition('.so')[0]}.so.") and name != want.soname
     ]
     return replace(found, unreachable=tuple(there), others=tuple(dict.fromkeys((*found.others, *others))))
+
+
+def _with_files(rootfs: Rootfs, variants: list[Distribution]) -> list[Distribution]:
+    """Those of several that install anything: tensorflow 2.15.1 for aarch64 only asks for tensorflow-cpu-aws."""
+    if len(variants) < 2:
+        return variants
+    return [one for one in variants if not one.has_record or any(map(partial(_is_code, one), read_record(rootfs, one)))]
+
+
+def _is_code(one: Distribution, path: str) -> bool:
+    return path.startswith(f"{one.folder}/") and not path.startswith(f"{one.metadata}/")
 
 
 def _winner(rootfs: Rootfs, framework: Framework, variants: list[Distribution]) -> tuple[Distribution, bool]:

@@ -18,6 +18,9 @@ _PROGRAM = re.compile(r"^python(\d+(\.\d+t?)?)?$")
 _MINOR = re.compile(r"^python(\d+\.\d+)(t?)$")
 # Whoever runs the image is not root, and in somebody else's sandbox this user may not look there either.
 _OPEN_TO_ALL = re.compile(r"/(?!root\b|lost\+found\b)")
+# Where uv and poetry make a project's environment, and where pyenv keeps its Pythons.
+_VENVS = ("/.venv", "/venv")
+_PYENV = ("/opt/pyenv", "/opt/.pyenv", "/usr/local/pyenv", "/usr/local/.pyenv", "/pyenv", "/.pyenv")
 _MOST_FOLDERS = 400
 _SMALL = 1 << 20
 
@@ -54,7 +57,9 @@ def find_interpreters(rootfs: Rootfs, environment: Mapping[str, str], packages: 
 def _program_folders(rootfs: Rootfs, path: str) -> Iterator[str]:
     """Folders that may hold a Python: those of PATH, the usual ones, conda's environments, venvs near the top."""
     candidates = [*path.split(":"), "/usr/local/bin", "/usr/bin", "/bin"]
-    candidates += [f"/{name}/bin" for name in rootfs.names("/")[:_MOST_FOLDERS]]
+    candidates += [f"/{name}{venv}/bin" for name in rootfs.names("/")[:_MOST_FOLDERS] for venv in ("", *_VENVS)]
+    for parent in _PYENV:
+        candidates += [f"{parent}/versions/{name}/bin" for name in rootfs.names(f"{parent}/versions")[:_MOST_FOLDERS]]
     for parent in ("/opt", "/opt/conda/envs", "/venv", "/venvs", "/usr/local"):
         candidates += [f"{parent}/{name}/bin" for name in rootfs.names(parent)[:_MOST_FOLDERS]]
     for name in rootfs.names("/opt")[:_MOST_FOLDERS]:
@@ -104,7 +109,7 @@ def _interpreter(
     conda = rootfs.is_folder(f"{prefix}/conda-meta")
     origin = "venv" if settings is not None else "conda" if conda else "system" if prefix == "/usr" else "local"
     number = minor.rstrip("t")
-    folders = [*environment.get("PYTHONPATH", "").split(":"), *_site_folders(rootfs, prefix, f"python{minor}")]
+    folders = _site_folders(rootfs, prefix, f"python{minor}")
     if settings and settings.get("include-system-site-packages", "").lower() == "true":
         base = posixpath.dirname(rootfs.resolve(settings.get("home", "/usr/bin")) or "/usr/bin")
         folders += _site_folders(rootfs, base, f"python{minor}")
@@ -114,7 +119,7 @@ def _interpreter(
         version=_version(rootfs, prefix, number, settings, packages),
         prefix=prefix,
         origin=origin,
-        site_folders=tuple(_existing(rootfs, folders)),
+        site_folders=tuple(_existing(rootfs, environment.get("PYTHONPATH", "").split(":"), folders)),
         free_threaded=minor.endswith("t"),
     )
 
@@ -139,20 +144,21 @@ def _site_folders(rootfs: Rootfs, prefix: str, name: str) -> list[str]:
     return [f"{one}/{lib}/{name}/site-packages" for one in prefixes for lib in ("lib64", "lib")]
 
 
-def _existing(rootfs: Rootfs, folders: Iterable[str]) -> list[str]:
-    """The folders that exist, each once, followed by what their `.pth` files add."""
+def _existing(rootfs: Rootfs, first: Iterable[str], site: Iterable[str]) -> list[str]:
+    """The folders that exist, each once: those of PYTHONPATH, then site folders with what their `.pth` files add."""
     found: list[str] = []
-    for folder in [one for one in folders if one.startswith("/")]:
-        for one in (folder, *_added_by_pth(rootfs, folder)):
-            real = rootfs.resolve(one)
-            if real is not None and real not in found and rootfs.is_folder(real):
-                found.append(real)
+    added = (one for place in site for one in (place, *_added_by_pth(rootfs, place)))
+    for folder in (*first, *added):
+        real = rootfs.resolve(folder) if folder.startswith("/") else None
+        if real is not None and real not in found and rootfs.is_folder(real):
+            found.append(real)
     return found
 
 
 def _added_by_pth(rootfs: Rootfs, folder: str) -> Iterator[str]:
     for name in rootfs.names(folder):
-        if not name.endswith(".pth"):
+        # A larger one is no list of folders: PyTorch's users call their weights .pth as well.
+        if not name.endswith(".pth") or (rootfs.size(f"{folder}/{name}") or 0) > _SMALL:
             continue
         for line in (rootfs.read_text(f"{folder}/{name}", _SMALL) or "").splitlines()[:1000]:
             if line.strip() and not line.startswith(("#", "import ", "import\t")):

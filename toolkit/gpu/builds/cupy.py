@@ -16,23 +16,27 @@ if TYPE_CHECKING:
 
 # cupy imports these; the rest (cudnn, cutensor, nccl, nvtx) only where they are there.
 _LINKED = ("cublas", "curand", "cusolver", "cusparse")
+_FOLDERS = ("cupy_backends/cuda/libs", "cupy/cuda")  # until 7.8 its modules lay beside its own
 
 
 def read_build(installed: Installed) -> Build:
-    """What CuPy says: every build of it is for a GPU. Source: the wheels cupy-cuda12x 13.6.0, cupy-cuda13x 14.2.0."""
+    """What CuPy says: every build of it is for a GPU.
+
+    Source: the wheels cupy-cuda92 7.8.0, cupy-cuda12x 13.6.0, cupy-cuda13x 14.2.0.
+    """
     rootfs, folder = installed.rootfs, installed.folder
     version = str((read_assignments(rootfs, f"{folder}/cupy/_version.py") or {}).get("__version__") or "")
-    libraries = f"{folder}/cupy_backends/cuda/libs"
     modules = [
-        f"{libraries}/{name}"
-        for name in rootfs.names(libraries)
-        if name.startswith(tuple(f"{linked}." for linked in _LINKED)) and name.endswith(".so")
+        f"{folder}/{libraries}/{name}"
+        for libraries in _FOLDERS
+        for name in rootfs.names(f"{folder}/{libraries}")
+        if name.startswith(tuple(f"{linked}." for linked in (*_LINKED, "nvrtc"))) and name.endswith(".so")
     ]
     wants = [want for module in modules for want in wants_of(rootfs, module)]
     cuda = _cuda(installed)
     nvrtc = nvrtc_soname(cuda)
     if nvrtc:
-        wants.append(Want(nvrtc, f"{libraries}/nvrtc"))
+        wants.append(Want(nvrtc, f"{folder}/{_FOLDERS[0]}/nvrtc"))
     return Build(
         version=version,
         gpu=True,
@@ -58,7 +62,9 @@ def _cuda(installed: Installed) -> str | None:
 
 
 def nvrtc_soname(cuda: str | None) -> str | None:
-    """The NVRTC that compiles every kernel: libnvrtc.so.11.2 for CUDA 11.x, .so.12, .so.13; None for older ones.
+    """The NVRTC that compiles every kernel and is opened by name: libnvrtc.so.11.2 for CUDA 11.x, .so.12, .so.13.
+
+    None for older ones, which are linked with it.
 
     Source: the names in cupy_backends/cuda/libs/nvrtc of cupy-cuda12x 13.6.0.
     """

@@ -10,10 +10,20 @@ from toolkit.gpu.facts import Build, Want
 from toolkit.gpu.literals import calls
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from toolkit.gpu.builds import Installed
 
 # Compute capabilities that the plugins ask for. Source: JAX's installation page, August 2026.
 _LEAST = {"12": "compute_52", "13": "compute_75"}
+# What the plugins before 0.6 open by name: their `__init__.py` preloads nothing, their RPATH finds NVIDIA's wheels.
+# Source: `_check_cuda_versions` in jax/_src/xla_bridge.py of 0.4.35, and the sonames in those wheels.
+_UNTOLD = {
+    "12": (
+        "libcudart.so.12", "libcublas.so.12", "libcublasLt.so.12", "libcufft.so.11", "libcusolver.so.11",
+        "libcusparse.so.12",
+    ),
+}  # fmt: skip
 _OPTIONAL = ("libcupti", "libnccl", "libnvshmem_host", "libnvrtc")
 _PLUGIN = re.compile(r"^jax-cuda(\d+)-plugin$")
 
@@ -25,7 +35,7 @@ def plugin_major(names: list[str]) -> str | None:
 
 
 def read_build(installed: Installed) -> Build:
-    """What JAX's parts say. Source: the wheels of jaxlib and jax-cuda12-plugin 0.6.2, jax-cuda13-pjrt 0.7.2."""
+    """What JAX's parts say. Source: the wheels of jaxlib, jax-cuda12-plugin 0.4.35 and 0.6.2, jax-cuda13-pjrt 0.7.2."""
     jaxlib = installed.visible.get("jaxlib")
     version = installed.distribution.version
     if jaxlib is None:
@@ -41,9 +51,8 @@ def read_build(installed: Installed) -> Build:
     plugin = f"{folder}/xla_cuda_plugin.so"
     text = installed.rootfs.read_text(f"{folder}/__init__.py", 1 << 18) or ""
     search = search_of(installed.rootfs, [plugin])
-    wants = tuple(
-        Want(soname, plugin, search, required=not soname.startswith(_OPTIONAL)) for soname in sonames(text, major)
-    )
+    names = sonames(text, major) or untold_sonames(major, installed.visible[f"jax-cuda{major}-plugin"].requires)
+    wants = tuple(Want(soname, plugin, search, required=not soname.startswith(_OPTIONAL)) for soname in names)
     return Build(
         version=version,
         gpu=True,
@@ -69,6 +78,16 @@ def sonames(initialisation: str, major: str) -> list[str]:
         if not re.fullmatch(r"cu\d+", str(folder)) or folder == f"cu{major}":
             found.update(dict.fromkeys(own.get(name.partition(".so")[0], name) for name in _texts(names)))
     return list(found)
+
+
+def untold_sonames(major: str, requires: Iterable[str]) -> list[str]:
+    """The libraries of a plugin that does not list them; which cuDNN it was made for, its Requires-Dist says."""
+    found = list(_UNTOLD.get(major, ()))
+    for line in requires:
+        match = re.match(rf"nvidia-cudnn-cu{major}\b.*>=\s*(\d+)", line)
+        if found and match:
+            return [*found, f"libcudnn.so.{match[1]}"]
+    return found
 
 
 def _texts(value: object) -> list[str]:

@@ -24,10 +24,12 @@ def read_build(installed: Installed) -> Build:
         return Build(version, gpu=False)
     wants = wants_of(rootfs, provider)
     cuda = info.get("cuda_version")
+    if not isinstance(cuda, str):  # libcudart.so.11.0 is that of every 11.x
+        cuda = (major_of(wants, "libcudart") or "").partition(".")[0] or None
     return Build(
         version=version,
         gpu=True,
-        cuda=cuda if isinstance(cuda, str) else major_of(wants, "libcudart"),
+        cuda=cuda,
         cudnn=major_of(wants, "libcudnn"),
         wants=wants,
     )

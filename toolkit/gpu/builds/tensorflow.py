@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from toolkit.gpu.builds.wanted import search_of
+from toolkit.gpu.builds.wanted import search_of, wants_of
 from toolkit.gpu.facts import Build, Want
 from toolkit.gpu.literals import read_assignments
 
@@ -31,7 +31,7 @@ _LIBRARIES = ("CUDART", "CUBLAS", "CUFFT", "CUSOLVER", "CUSPARSE", "CUDNN")
 
 
 def read_build(installed: Installed) -> Build:
-    """What TensorFlow says. Source: the wheels 2.1.0, 2.4.1, 2.15.1, 2.18.1 and tensorflow-cpu 2.15.1."""
+    """What TensorFlow says. Source: the wheels tensorflow-gpu 1.4.1, 1.12.0, 2.0.0; tensorflow 2.1.0 to 2.18.1."""
     rootfs = installed.rootfs
     for package in ("tensorflow", "tensorflow_core"):  # 1.15 to 2.1 keep their code in tensorflow_core
         folder = f"{installed.folder}/{package}"
@@ -44,17 +44,19 @@ def read_build(installed: Installed) -> Build:
     if not info.get("is_cuda_build"):
         return Build("", gpu=False)
     defined = _defined(rootfs, folder)
-    cuda = str(info.get("cuda_version") or info.get("cuda_version_number") or "")
+    # Until 2.2 build_info says "10" where the build is for 10.0 or 10.1, whose libraries have different names.
+    cuda = str(_version(defined, "CUDA") or info.get("cuda_version") or info.get("cuda_version_number") or "")
     cudnn = str(info.get("cudnn_version") or info.get("cudnn_version_number") or "")
     opener = f"{folder}/{_OPENERS[0]}"
     search = search_of(rootfs, (f"{folder}/{name}" for name in _OPENERS))
+    wants = tuple(Want(soname, opener, search) for soname in sonames(cuda, cudnn, defined))
     return Build(
         version="",
         gpu=True,
         cuda=cuda or None,
         cudnn=cudnn or None,
         architectures=_architectures(info, defined),
-        wants=tuple(Want(soname, opener, search) for soname in sonames(cuda, cudnn, defined)),
+        wants=wants or wants_of(rootfs, f"{folder}/{_OPENERS[-1]}"),  # old ones are linked, and say no versions
     )
 
 
@@ -80,21 +82,24 @@ def _defined(rootfs: Rootfs, folder: str) -> dict[str, str]:
 def sonames(cuda: str, cudnn: str, defined: dict[str, str]) -> list[str]:
     """The libraries that are opened by name, as far as the build says their versions.
 
-    `defined` is cuda_config.h: one version a library from 2.3 on, before that one for all but cudart.
+    `defined` is cuda_config.h: one version a library from 2.3 on, since 1.14 one for all but cudart, before it CUDA's.
     """
     found = []
-    values = {name: value.strip('"') for name, value in defined.items()}
     for library in _LIBRARIES:
-        version = values.get(f"TF_{library}_VERSION")
+        version = _version(defined, library)
         if library == "CUDNN":
             version = version or cudnn
         elif library == "CUDART":
             version = version or cuda
         else:
-            version = version or values.get("TF_CUDA_LIB_VERSION")
+            version = version or _version(defined, "CUDA_LIB") or _version(defined, "CUDA")
         if version:
             found.append(f"lib{library.lower()}.so.{version}")
     return found
+
+
+def _version(defined: dict[str, str], library: str) -> str | None:
+    return defined.get(f"TF_{library}_VERSION", "").strip('"') or None
 
 
 def _architectures(info: dict[str, Any], defined: dict[str, str]) -> tuple[str, ...]:

@@ -61,10 +61,15 @@ def _refused(framework: FrameworkFacts) -> Iterator[tuple[str, str]]:
 
 
 def plugin_out_of_step(framework: FrameworkFacts) -> Iterator[Finding]:
-    """JAX ignores a CUDA plugin of another version than jaxlib's. Source: jaxlib/plugin_support.py, 0.6.2."""
+    """JAX ignores a CUDA plugin of another version than jaxlib's. Source: jaxlib/plugin_support.py, 0.6.2.
+
+    Before 0.5 there was no such file: jax[cuda12]==0.4.35 itself asks for jaxlib 0.4.34 beside a plugin 0.4.35.
+    """
     if framework.name != "jax" or not framework.build.gpu or "jaxlib" not in framework.companions:
         return
     jaxlib = framework.companions["jaxlib"]
+    if satisfies(jaxlib.version, "<0.5"):
+        return
     for name, plugin in sorted(framework.companions.items()):
         if re.fullmatch(r"jax-cuda\d+-(plugin|pjrt)", name) and _numbers(plugin.version) != _numbers(jaxlib.version):
             yield Finding(

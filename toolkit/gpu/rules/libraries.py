@@ -6,6 +6,7 @@ import posixpath
 import re
 from typing import TYPE_CHECKING
 
+from toolkit.inventory.frameworks import satisfies
 from toolkit.support.findings import Finding, Severity
 from toolkit.support.text import count
 
@@ -15,7 +16,8 @@ if TYPE_CHECKING:
     from toolkit.gpu.facts import FrameworkFacts, Loaded
 
 # ONNX Runtime finds NVIDIA's wheels when a program asks it to: one line mends what elsewhere takes a new image.
-_PRELOADS_ON_REQUEST = {"onnxruntime"}
+# Source: onnxruntime/__init__.py of 1.20.2, which has no preload_dlls, and of 1.21.0.
+_PRELOADS_ON_REQUEST = ("onnxruntime", ">=1.21")
 
 
 def missing_libraries(framework: FrameworkFacts) -> Iterator[Finding]:
@@ -43,7 +45,8 @@ def missing_libraries(framework: FrameworkFacts) -> Iterator[Finding]:
     if hidden:
         where = ", ".join(dict.fromkeys(posixpath.dirname(one.unreachable[0]) for one in hidden))
         names = ", ".join(one.want.soname for one in hidden)
-        on_request = framework.name in _PRELOADS_ON_REQUEST
+        name, since = _PRELOADS_ON_REQUEST
+        on_request = framework.name == name and satisfies(framework.version, since)
         yield Finding(
             "cuda-library-off-path",
             Severity.WARNING if on_request else Severity.ERROR,
