@@ -81,7 +81,15 @@ def test_an_image_that_cannot_be_read(tmp_path: Path, command: tuple[str, ...]) 
     assert "no SIF and no squashfs" in done.stderr
 
 
-def test_a_bill_of_materials_into_a_folder_that_is_not_there(sandbox: Path) -> None:
+def test_a_bill_of_materials_replaces_an_earlier_one_and_nothing_else(sandbox: Path) -> None:
+    mine = sandbox.parent / "notes.txt"
+    mine.write_text("mine")
+    assert "is no bill of materials" in ctk("audit", sandbox, "--sbom", mine).stderr
+    assert mine.read_text() == "mine"
+    bill = sandbox.parent / "bill.json"
+    for _ in ("new", "again"):
+        assert "Error" not in ctk("audit", sandbox, "--sbom", bill).stderr
+    assert "CycloneDX" in bill.read_text()
     done = ctk("audit", sandbox, "--sbom", "/nowhere/bill.json")
     assert done.returncode == 2
     assert "/nowhere" in done.stderr

@@ -65,7 +65,11 @@ def test_why_reads_the_only_lock(folder: Path) -> None:
     assert "torch 2.5.1+cu124 is protected" in ctk(folder, "why", "torch").stdout
     found = json.loads(ctk(folder, "why", "timm", "small", "--json").stdout)
     assert found["schema"] == "ctk.why/1"
-    assert ctk(folder, "why", "flask").returncode == 1
+    assert ctk(folder, "why", "flask").stderr.endswith("ctk add small flask\n")
+    (folder / "defs/small.toml").write_text('base = "debian-12"\npackages = ["flask"]\n')
+    done = ctk(folder, "why", "flask")
+    assert done.returncode == 1
+    assert "`ctk lock small` makes it anew" in done.stderr, "it was added after the lock was made"
 
 
 @pytest.mark.parametrize(

@@ -141,6 +141,8 @@ def test_the_same_distribution_in_two_folders_is_no_second_framework() -> None:
         ("tensorflow-gpu", "2.1.0", "keras", "2.3.1", None, "gpu-ready"),
         ("tensorflow", "2.14.0", "numpy", "2.2.6", "incompatible-versions", "gpu-broken"),
         ("tensorflow", "2.18.1", "numpy", "2.0.2", None, "gpu-ready"),
+        ("onnxruntime-gpu", "1.18.0", "numpy", "2.2.6", "incompatible-versions", "gpu-broken"),
+        ("onnxruntime-gpu", "1.19.0", "numpy", "2.2.6", None, "gpu-ready"),
         ("tensorflow", "2.15.0+nv24.3", "keras", "2.15.0", None, "gpu-ready"),
     ],
 )

@@ -174,17 +174,24 @@ def why(
         ctk why torchvision pytorch
     """
     from toolkit.pins.lockfile import load_lock
+    from toolkit.pins.locking import is_current, stale
     from toolkit.pins.store import Locks
     from toolkit.pins.why import why as explain
     from toolkit.recipes.catalogue import Catalogue
     from toolkit.support.paths import work_area
     from toolkit.support.site import load_site
 
-    locks = Locks.of(Catalogue.here(), work_area(load_site()).path)
+    catalogue = Catalogue.here()
+    locks = Locks.of(catalogue, work_area(load_site()).path)
     path = _lock_of(locks, name)
-    sentences = explain(load_lock(path), package)
+    there = load_lock(path)
+    sentences = explain(there, package)
     if not sentences:
         recipe = path.name.removesuffix(".lock.toml")
+        if recipe in catalogue.paths():
+            asked = catalogue.recipe(recipe, bases=dict(locks.bases))
+            if not is_current(there, asked, locks.local_digest(asked)):
+                raise stale(recipe)
         raise AnswerIsNo(
             f"{package} has no part in {recipe}: it is neither in the base nor added", fix=f"ctk add {recipe} {package}"
         )

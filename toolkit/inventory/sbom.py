@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from toolkit.support.errors import MissingOnHost
+from toolkit.support.errors import MissingOnHost, WrongInput
 from toolkit.support.files import write_atomically
 
 if TYPE_CHECKING:
@@ -14,7 +14,10 @@ if TYPE_CHECKING:
 
 
 def write_sbom(inventory: Inventory, path: Path) -> None:
-    """Write `inventory` to `path` as CycloneDX 1.6 JSON. Raises MissingOnHost without the extra `sbom`."""
+    """Write `inventory` to `path` as CycloneDX 1.6 JSON.
+
+    Raises MissingOnHost without the extra `sbom`, WrongInput where `path` is anything but an earlier bill of materials.
+    """
     try:
         from cyclonedx.model.bom import Bom
         from cyclonedx.model.component import Component, ComponentType
@@ -25,6 +28,9 @@ def write_sbom(inventory: Inventory, path: Path) -> None:
             "a bill of materials needs the Python package cyclonedx-python-lib",
             fix="pip install 'ctk-toolkit[sbom]'",
         ) from error
+
+    if path.exists() and not _is_sbom(path):
+        raise WrongInput(f"{path} exists and is no bill of materials", fix="Name another file, or move it away.")
 
     def component(kind: str, namespace: str | None, name: str, version: str) -> Component:
         url = PackageURL(type=kind, namespace=namespace, name=name, version=version or None)
@@ -46,3 +52,7 @@ def write_sbom(inventory: Inventory, path: Path) -> None:
     bom.metadata.component = image
     bom.register_dependency(image, components)
     write_atomically(path, JsonV1Dot6(bom).output_as_string(indent=2) + "\n")
+
+
+def _is_sbom(path: Path) -> bool:
+    return path.is_file() and '"CycloneDX"' in path.read_text(encoding="utf-8", errors="replace")
