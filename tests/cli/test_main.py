@@ -203,6 +203,17 @@ def test_a_terminal_gets_a_next_step_and_a_pipe_does_not(ctk: Ctk) -> None:
     assert "Next:" not in ctk("list").stdout
 
 
+def test_the_next_step_can_be_typed_as_it_stands(ctk: Ctk) -> None:
+    (ctk.folder / "-x.sif").touch()
+    assert "Next: ctk check-gpu ./-x.sif\n" in ctk().stdout
+    (ctk.folder / "my image.sif/.singularity.d").mkdir(parents=True)
+    words = ("sbatch", "--image", "my image.sif", "--gpus", "0")
+    assert "Next: sbatch my-image.sbatch\n" in on_a_terminal(ctk, *words, "--", "true", NO_COLOR="1")
+    assert "Next: sbatch 'a b.sbatch'\n" in on_a_terminal(ctk, *words, "-o", "a b.sbatch", "--", "true", NO_COLOR="1")
+    assert "Next: sbatch 'a b.sbatch'\n" in ctk().stdout
+    assert "ctk run 'my image.sif' -- python train.py" in ctk("run", "my image.sif", status=2).stderr
+
+
 def test_on_a_terminal_a_definition_is_not_wrapped(ctk: Ctk) -> None:
     (ctk.folder / "defs").mkdir()
     words = " ".join(f"word{number}" for number in range(40)) + " :smile: [red]"

@@ -89,6 +89,17 @@ def test_a_host_without_sbatch_is_told_of_the_practice_cluster(tmp_path: Path, m
     assert "ctk lab up" in (missing.value.fix or "")
 
 
+@pytest.mark.parametrize(("where", "typed"), [("sub/x.sbatch", "sub/x.sbatch"), ("my x.sbatch", "'my x.sbatch'")])
+def test_the_command_for_the_login_node_names_the_script_as_it_lies_here(
+    monkeypatch: pytest.MonkeyPatch, where: str, typed: str
+) -> None:
+    monkeypatch.setenv("PATH", "")
+    with pytest.raises(MissingOnHost) as missing:
+        submit(make_script(JOB, Path(where)), Path.cwd())
+    assert missing.value.message.startswith(f"{where} is written")
+    assert (missing.value.fix or "").endswith(f"login node: sbatch {typed}")
+
+
 def test_settings_of_a_cluster_that_is_gone_are_noticed_at_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

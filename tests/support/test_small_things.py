@@ -12,7 +12,7 @@ from toolkit.support.files import size_in_words
 from toolkit.support.mirror import debian_mirror
 from toolkit.support.paths import WorkArea, user_path, work_area
 from toolkit.support.site import Setting, Site, load_site
-from toolkit.support.text import count, did_you_mean, nearest, one_line
+from toolkit.support.text import count, did_you_mean, nearest, one_line, path_argument
 
 
 def test_the_nearest_word_is_offered_and_a_far_one_is_not() -> None:
@@ -31,6 +31,15 @@ def test_what_breaks_a_line_is_refused(text: str) -> None:
 
 def test_ordinary_text_passes() -> None:
     assert one_line("日本 é 'quotes' --dash", "x") == "日本 é 'quotes' --dash"
+
+
+def test_a_path_is_never_taken_for_an_option() -> None:
+    assert [path_argument(Path(path)) for path in ("-x.sif", "./-x", "a/-x", "a b")] == [
+        "./-x.sif",
+        "./-x",
+        "a/-x",
+        "a b",
+    ]
 
 
 def test_counted_words() -> None:

@@ -12,6 +12,7 @@ from toolkit.cli.completion import complete_base, complete_recipe
 from toolkit.cli.output import live_steps, print_findings, print_json, print_table, say, suggest
 from toolkit.support.errors import AnswerIsNo, WrongInput
 from toolkit.support.findings import Finding, Severity
+from toolkit.support.processes import command_line
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -63,7 +64,8 @@ def lock(
     from toolkit.support.site import load_site
 
     if packages and not upgrade:
-        raise WrongInput(f"what about {', '.join(packages)}?", fix=f"ctk lock {name} --upgrade {' '.join(packages)}")
+        again = command_line(["ctk", "lock", name, "--upgrade", *packages])
+        raise WrongInput(f"what about {', '.join(packages)}?", fix=again)
     if exclude_newer is not None and not _DATE.fullmatch(exclude_newer):
         raise WrongInput(f"--exclude-newer is a day such as 2021-03-07, not {exclude_newer!r}")
     catalogue = Catalogue.here()
@@ -161,7 +163,8 @@ def why(
     if not sentences:
         recipe = path.name.removesuffix(".lock.toml")
         raise AnswerIsNo(
-            f"{package} has no part in {recipe}: it is neither in the base nor added", fix=f"ctk add {recipe} {package}"
+            f"{package} has no part in {recipe}: it is neither in the base nor added",
+            fix=command_line(["ctk", "add", recipe, package]),
         )
     if json:
         print_json("ctk.why/1", {"package": package, "lock": str(path), "reasons": list(sentences)})

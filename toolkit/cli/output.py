@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from toolkit.support.errors import CtkError, ProgramFailed
 from toolkit.support.findings import Finding, Severity
-from toolkit.support.processes import trace_with
+from toolkit.support.processes import command_line, trace_with
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -99,11 +99,12 @@ def live_steps(title: str, *, lines: bool = False) -> Iterator[Callable[[str], N
         yield lambda step: progress.update(task, description=f"{title}: {step}")
 
 
-def suggest(*commands: str) -> None:
-    """End a command, on a terminal, with the real next command."""
+def suggest(*commands: list[str] | str) -> None:
+    """End a command, on a terminal, with the real next command: its words, or a line that the shell takes as it is."""
     if sys.stdout.isatty():
         for command in commands:
-            console().print(f"Next: {command}", style="cyan", markup=False, soft_wrap=True)
+            line = command if isinstance(command, str) else command_line(command)
+            console().print(f"Next: {line}", style="cyan", markup=False, soft_wrap=True)
 
 
 def printable(text: str) -> str:

@@ -11,6 +11,7 @@ import typer
 
 from toolkit.cli.completion import complete_recipe
 from toolkit.cli.output import print_findings, print_json, say, suggest
+from toolkit.support.text import path_argument
 
 if TYPE_CHECKING:
     from toolkit.jobs.defaults import Request
@@ -123,7 +124,7 @@ def _job(
     from toolkit.builds.record import recipe_of
     from toolkit.jobs.advice import advise_on_image
     from toolkit.jobs.defaults import choose_image, complete
-    from toolkit.jobs.values import check_name
+    from toolkit.jobs.values import check_name, name_for
     from toolkit.recipes.catalogue import Catalogue
     from toolkit.runtime.engine import lacks_capabilities
     from toolkit.runtime.images import existing_image
@@ -138,7 +139,7 @@ def _job(
     recipe = recipe or recipe_of(chosen, catalogue)
     job = complete(
         request,
-        name=name or recipe_name or chosen.stem,
+        name=name or recipe_name or name_for(chosen.stem),
         image=chosen,
         recipe=recipe,
         folder=folder,
@@ -163,10 +164,10 @@ def _report(script: Script, submission: Submission | None, findings: tuple[Findi
     say(f"{script.path}: {shlex.join(job.command)} in {job.image}, {_resources(job)}")
     print_findings(findings, stderr=True)
     if submission is None:
-        suggest(f"sbatch {script.path}")
+        suggest(["sbatch", path_argument(script.path)])
         return
     say(f"Submitted as job {submission.job_id}; its log: {job.log(submission.job_id)}")
-    suggest("squeue --me", f"tail -F {job.log(submission.job_id)}")
+    suggest("squeue --me", ["tail", "-F", job.log(submission.job_id)])
 
 
 def _resources(job: Job) -> str:

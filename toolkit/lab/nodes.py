@@ -29,7 +29,11 @@ def kill_node(lab: Lab, node: str) -> None:
     _check(lab, node)
     victims = [member for member in find_members(lab.place) if member.part == node]
     if not any(member.role is Role.DAEMON for member in victims):
-        raise WrongInput(f"the node {node} is dead already", fix=f"ctk lab restore-node {node}", code="node-is-dead")
+        raise WrongInput(
+            f"the node {node} is dead already",
+            fix=f"ctk lab restore-node {node} --name {lab.name}",
+            code="node-is-dead",
+        )
     while victims:
         kill(victims)
         victims = [member for member in find_members(lab.place) if member.part == node]
@@ -44,7 +48,9 @@ def restore_node(lab: Lab, node: str) -> None:
     """
     _check(lab, node)
     if any(member.role is Role.DAEMON and member.part == node for member in find_members(lab.place)):
-        raise WrongInput(f"the node {node} is alive", fix=f"ctk lab kill-node {node}", code="node-is-alive")
+        raise WrongInput(
+            f"the node {node} is alive", fix=f"ctk lab kill-node {node} --name {lab.name}", code="node-is-alive"
+        )
     if any(state.name == node and not state.is_down for state in nodes(lab)):
         down = ["scontrol", "update", f"NodeName={node}", "State=DOWN", "Reason=power lost"]
         run(down, env=lab.environment(), timeout=_PATIENCE).require("telling the controller")

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from toolkit.support.findings import Finding, Severity
+from toolkit.support.processes import command_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -122,5 +123,5 @@ def _finding(bind: Path, links: list[HiddenLink]) -> Finding:
         "link-leads-out",
         Severity.WARNING,
         f"{which} leads to {first.target}, which the container does not show",
-        f"Add --bind {bind}",
+        f"Add {command_line(['--bind', str(bind)])}",
     )
