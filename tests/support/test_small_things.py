@@ -10,7 +10,7 @@ import pytest
 from toolkit.support.errors import MissingOnHost, WrongInput, from_os_error
 from toolkit.support.files import size_in_words
 from toolkit.support.mirror import debian_mirror
-from toolkit.support.paths import WorkArea, user_path, work_area
+from toolkit.support.paths import WorkArea, home, state_folder, user_path, work_area
 from toolkit.support.site import Setting, Site, load_site
 from toolkit.support.text import count, did_you_mean, nearest, one_line, path_argument
 
@@ -158,6 +158,22 @@ def test_the_home_of_nobody_is_refused() -> None:
     with pytest.raises(WrongInput, match="no such user"):
         user_path("~no-such-user-here/x")
     assert user_path("~/x") == Path.home() / "x"
+
+
+def test_an_id_without_a_home_is_told_what_to_set(bare: pytest.MonkeyPatch) -> None:
+    for name in ("HOME", "XDG_CACHE_HOME", "XDG_STATE_HOME"):
+        bare.delenv(name, raising=False)
+    bare.setattr("pwd.getpwuid", lambda number: {}[number])
+    assert home() is None
+    with pytest.raises(MissingOnHost, match="no home") as caught:
+        work_area(Site())
+    assert "CTK_HOME" in (caught.value.fix or "")
+    with pytest.raises(MissingOnHost, match="no home") as caught:
+        state_folder()
+    assert "XDG_STATE_HOME" in (caught.value.fix or "")
+    bare.setattr("platformdirs.user_state_dir", lambda *_, **__: "~/.local/state/ctk")
+    with pytest.raises(MissingOnHost, match="no home"):
+        state_folder()
 
 
 # --- the Debian archive

@@ -15,7 +15,7 @@ from toolkit.gpu.host import HostGpu, host_gpu
 from toolkit.runtime.engine import find_runtime, lacks_capabilities
 from toolkit.support.errors import CtkError
 from toolkit.support.files import free_space
-from toolkit.support.paths import work_area
+from toolkit.support.paths import home, work_area
 from toolkit.support.processes import run
 
 if TYPE_CHECKING:
@@ -28,14 +28,14 @@ _PATIENCE = 10.0  # seconds; a scheduler or a file server that is away must not 
 
 @dataclass(frozen=True, slots=True)
 class HostFacts:
-    """One host as ctk sees it. Sizes are octets; `kernel` is (major, minor); texts of programs are None if absent."""
+    """One host as ctk sees it. Sizes are octets; `kernel` is (major, minor); what is absent is None."""
 
     runtime: Runtime | None
     runtime_error: str | None
     site: Site
     area: WorkArea
     area_free: int
-    home_free: int
+    home_free: int | None
     quota: str | None
     user: str
     root: bool
@@ -66,7 +66,7 @@ def gather(site: Site) -> HostFacts:
         site=site,
         area=area,
         area_free=free_space(area.path),
-        home_free=free_space(Path.home()),
+        home_free=None if (folder := home()) is None else free_space(folder),
         quota=_quota(),
         user=user,
         root=os.geteuid() == 0,

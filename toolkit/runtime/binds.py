@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from toolkit.support.findings import Finding, Severity
+from toolkit.support.paths import home
 from toolkit.support.processes import command_line
 
 if TYPE_CHECKING:
@@ -104,9 +105,11 @@ def hidden_links(folder: Path, binds: Iterable[str]) -> tuple[Finding, ...]:
 
     `binds` are those the container gets anyway, `SRC[:DST[:OPTS]]`: what they show, they show at DST.
     """
-    shown = map(_destination, binds)
+    shown = [*_ALWAYS_BOUND, *map(_destination, binds)]
+    if (mine := home()) is not None:
+        shown.append(mine)
     links: dict[Path, list[HiddenLink]] = {}
-    for link in unbound_symlinks(folder, (Path.home(), *_ALWAYS_BOUND, *shown)):
+    for link in unbound_symlinks(folder, shown):
         links.setdefault(link.bind, []).append(link)
     return tuple(_finding(bind, group) for bind, group in links.items())
 
