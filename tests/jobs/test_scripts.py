@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 from pathlib import Path
 
 import pytest
@@ -47,6 +48,13 @@ def test_the_script_of_another_job_stays(tmp_path: Path) -> None:
 def test_a_folder_is_no_file_for_a_script(tmp_path: Path) -> None:
     with pytest.raises(WrongInput, match="is a folder"):
         write_script(make_script(JOB, tmp_path))
+
+
+def test_a_pipe_is_no_file_for_a_script_and_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for force in (False, True):
+        with pytest.raises(WrongInput, match="neither a file nor a folder"):
+            write_script(make_script(JOB, tmp_path / "pipe"), force=force)
 
 
 def scheduler(folder: Path, body: str, monkeypatch: pytest.MonkeyPatch) -> None:
