@@ -15,6 +15,7 @@ import pytest
 
 from tests.cli.conftest import PROGRAM, Ctk
 from toolkit.cli.main import COMMANDS, help_text, load
+from toolkit.cli.output import print_text
 
 if TYPE_CHECKING:
     from typer.core import TyperCommand
@@ -119,6 +120,11 @@ def test_no_encoding_of_a_terminal_is_worth_a_traceback(program: Ctk) -> None:
     (program.folder / "defs/own.toml").write_text('base = "pytorch-2.6"\ndescription = "日本"\n', encoding="utf-8")
     assert "own\tpytorch-2.6\town\t\\u65e5\\u672c\n" in program("list", PYTHONIOENCODING="ascii").stdout
     assert "Error: " in program("def", "日本", status=2, PYTHONIOENCODING="ascii").stderr
+
+
+def test_a_file_s_name_that_is_no_utf8_keeps_its_octets(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    print_text("caf\udce9 日本")
+    assert capfdbinary.readouterr().out == b"caf\xe9 " + "日本\n".encode()
 
 
 def test_through_a_pipe_a_table_is_one_row_a_line(ctk: Ctk) -> None:
@@ -285,6 +291,26 @@ def test_a_full_disk_is_the_hosts_trouble(ctk: Ctk, line: str) -> None:
         status, errors = written_to(ctk, full.fileno(), *line.split())
     assert status == 3
     assert errors == "Error: the system refused: No space left on device\n"
+
+
+@pytest.mark.parametrize(
+    ("closing", "line", "status"),
+    [(">&-", "list", 0), ("2>&-", "build none --json", 2), (">&- 2>&-", "bases", 0), ("<&- >&- 2>&-", "list", 0)],
+)
+def test_a_closed_stream_is_as_dev_null(ctk: Ctk, closing: str, line: str, status: int) -> None:
+    script = f'exec "$@" {closing}'
+    argv = ["sh", "-c", script, "sh", PROGRAM, *line.split()]
+    done = subprocess.run(argv, cwd=ctk.folder, env=ctk.environment, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (status, "")
+    assert (done.stdout == "") == (">&-" in closing.split())
+
+
+def test_a_closed_stream_is_one_for_the_programs_that_ctk_runs_too(ctk: Ctk) -> None:
+    said = "import os; os.system('echo said; echo said >&2')"
+    code = f"import sys, toolkit.__main__ as main; main._open_closed_streams(); {said}"
+    argv = ["sh", "-c", 'exec "$@" >&-', "sh", PROGRAM.with_name("python"), "-c", code]
+    done = subprocess.run(argv, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "said\n")
 
 
 def slow_runtime(folder: Path) -> dict[str, str]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from toolkit.cli.output import live_steps, print_findings, print_json, print_table, say, suggest
+from toolkit.cli.output import live_steps, print_findings, print_json, print_table, print_text, say, suggest
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,8 +33,12 @@ _SHOWN = 10  # finished jobs in `status`, the latest ones
 
 def _complete_name() -> list[str]:
     from toolkit.lab.registry import names
+    from toolkit.support.errors import CtkError
 
-    return names()
+    try:
+        return names()
+    except CtkError:  # a host without a home is for a command to explain, not for the Tab key
+        return []
 
 
 Name = Annotated[
@@ -214,7 +218,7 @@ def env(name: Name = None, json: Json = False) -> None:
     if json:
         print_json("ctk.lab-env/1", {"environment": variables})
     else:
-        print(shell_text(variables), end="")
+        print_text(shell_text(variables))
 
 
 @app.command()

@@ -53,7 +53,7 @@ def new(
     from toolkit.recipes.catalogue import Catalogue
     from toolkit.recipes.load import NAME
     from toolkit.support.files import write_atomically
-    from toolkit.support.text import did_you_mean
+    from toolkit.support.text import did_you_mean, one_line
 
     if not NAME.fullmatch(name) or name.endswith(".lock"):
         raise WrongInput(f"{name!r} cannot be a recipe's name: small letters, digits, dots, dashes, underscores")
@@ -71,8 +71,10 @@ def new(
     chosen = base or proposal.base
     if chosen is None:
         raise WrongInput("nothing says which base to start from", fix="Say it with --base; `ctk bases` lists them.")
-    script = [f"python {source.name}"] if source is not None and source.suffix == ".py" else []
-    text = recipe_text(base=chosen, packages=proposal.packages, command=script[0].split() if script else ())
+    command: tuple[str, ...] = ()
+    if source is not None and source.suffix == ".py":
+        command = ("python", one_line(source.name, "the script's name"))  # a recipe is UTF-8, a name need not be
+    text = recipe_text(base=chosen, packages=proposal.packages, command=command)
     catalogue.own.mkdir(exist_ok=True)
     write_atomically(path, text)
     if json:

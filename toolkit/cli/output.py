@@ -51,8 +51,11 @@ def print_json(schema: str, document: dict[str, Any], findings: Iterable[Finding
 
 
 def print_text(text: str) -> None:
-    """Print a text for a file or a shell, as it is: UTF-8, nothing wrapped, nothing added but a last line's end."""
-    sys.stdout.reconfigure(encoding="utf-8")  # type: ignore[union-attr]
+    """Print a text for a file or a shell, as it is: UTF-8, nothing wrapped, nothing added but a last line's end.
+
+    A file's name in it that is no UTF-8 keeps its octets.
+    """
+    sys.stdout.reconfigure(encoding="utf-8", errors="surrogateescape")  # type: ignore[union-attr]
     print(text, end="" if text.endswith("\n") else "\n")
 
 

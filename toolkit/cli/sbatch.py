@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from toolkit.cli.completion import complete_recipe
-from toolkit.cli.output import print_findings, print_json, say, suggest
+from toolkit.cli.output import print_findings, print_json, print_text, say, suggest
 from toolkit.support.text import path_argument
 
 if TYPE_CHECKING:
@@ -152,7 +152,7 @@ def _show(script: Script, findings: tuple[Finding, ...], *, json: bool) -> None:
     if json:
         print_json("ctk.script/1", _document(script, None, written=False), findings)
         return
-    print(script.text, end="")
+    print_text(script.text)
     print_findings(findings, stderr=True)
 
 

@@ -18,9 +18,10 @@ if TYPE_CHECKING:
 def write_atomically(path: Path, content: str | bytes, *, mode: int = 0o644) -> None:
     """Write `content` to `path` so that a reader sees the old file or the whole new one, never a part.
 
-    `mode` is subject to the umask, as for any new file. Raises WrongInput where the folder is missing or closed.
+    Text becomes UTF-8; a file's name in it that is none keeps its octets. `mode` is subject to the umask, as for any
+    new file. Raises WrongInput where the folder is missing or closed.
     """
-    data = content.encode() if isinstance(content, str) else content
+    data = content.encode(errors="surrogateescape") if isinstance(content, str) else content
     try:
         descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     except OSError as error:
