@@ -208,13 +208,16 @@ def _table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) ->
 def env(name: Name = None, json: Json = False) -> None:
     """Print the variables with which plain sbatch, squeue and srun use the lab.
 
-    eval "$(ctk lab env)"
-    sbatch job.sbatch
+        eval "$(ctk lab env)"
+        sbatch job.sbatch
+
+    Exit status 3, and no variables, where the lab is not up on this host.
     """
     from toolkit.lab.configuration import shell_text
     from toolkit.lab.registry import find
+    from toolkit.lab.status import require_up
 
-    variables = find(name).environment()
+    variables = require_up(find(name)).environment()
     if json:
         print_json("ctk.lab-env/1", {"environment": variables})
     else:
@@ -226,9 +229,10 @@ def shell(name: Name = None) -> None:
     """Open a shell in which plain sbatch, squeue, srun and module use the lab. `exit` leaves it; the lab stays up."""
     from toolkit.lab.configuration import shell_command
     from toolkit.lab.registry import find
+    from toolkit.lab.status import require_up
     from toolkit.support.processes import attach
 
-    lab = find(name)
+    lab = require_up(find(name))
     raise typer.Exit(attach(shell_command(os.environ.get("SHELL"), lab.place), env=lab.environment()))
 
 
