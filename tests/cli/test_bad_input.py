@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -69,6 +70,7 @@ BAD = [
     wrong("def mine", "files[1].from: there is no ", BASED + '[[files]]\nfrom = "none"\nto = "/x"'),
     wrong("def mine", "job.gpus: should be a number", BASED + "[job]\ngpus = -1"),
     wrong("list", "mine.toml:1: base: there is no base", 'base = "none"'),
+    Wrong(("new", "mine", "--from", b"caf\xe9.py"), "the script's name holds the control character"),
     # options
     wrong("build demo --base none.sif", "there is no image none.sif"),
     wrong("build demo --base debian-1", 'there is no base "debian-1"'),
@@ -120,6 +122,7 @@ def prepared(ctk: Ctk) -> Ctk:
     (ctk.folder / "notes.txt").write_text("my notes\n")
     (ctk.folder / "k.def").write_text("Bootstrap: docker\nFrom: x\n")
     (ctk.folder / "$(id)").touch()
+    (ctk.folder / os.fsdecode(b"caf\xe9.py")).touch()
     return ctk
 
 

@@ -15,6 +15,7 @@ import pytest
 
 from tests.cli.conftest import PROGRAM, Ctk
 from toolkit.cli.main import COMMANDS, help_text, load
+from toolkit.cli.output import print_text
 
 if TYPE_CHECKING:
     from typer.core import TyperCommand
@@ -121,6 +122,11 @@ def test_no_encoding_of_a_terminal_is_worth_a_traceback(program: Ctk) -> None:
     assert "Error: " in program("def", "日本", status=2, PYTHONIOENCODING="ascii").stderr
 
 
+def test_a_file_s_name_that_is_no_utf8_keeps_its_octets(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    print_text("caf\udce9 日本")
+    assert capfdbinary.readouterr().out == b"caf\xe9 " + "日本\n".encode()
+
+
 def test_through_a_pipe_a_table_is_one_row_a_line(ctk: Ctk) -> None:
     rows = [line.split("\t") for line in ctk("bases").stdout.splitlines()]
     assert rows[0] == ["base", "reference", "Python", "framework", "CUDA", "installer"]
@@ -203,6 +209,17 @@ def test_a_terminal_gets_a_next_step_and_a_pipe_does_not(ctk: Ctk) -> None:
     assert "Next:" not in ctk("list").stdout
 
 
+def test_the_next_step_can_be_typed_as_it_stands(ctk: Ctk) -> None:
+    (ctk.folder / "-x.sif").touch()
+    assert "Next: ctk check-gpu ./-x.sif\n" in ctk().stdout
+    (ctk.folder / "my image.sif/.singularity.d").mkdir(parents=True)
+    words = ("sbatch", "--image", "my image.sif", "--gpus", "0")
+    assert "Next: sbatch my-image.sbatch\n" in on_a_terminal(ctk, *words, "--", "true", NO_COLOR="1")
+    assert "Next: sbatch 'a b.sbatch'\n" in on_a_terminal(ctk, *words, "-o", "a b.sbatch", "--", "true", NO_COLOR="1")
+    assert "Next: sbatch 'a b.sbatch'\n" in ctk().stdout
+    assert "ctk run 'my image.sif' -- python train.py" in ctk("run", "my image.sif", status=2).stderr
+
+
 def test_on_a_terminal_a_definition_is_not_wrapped(ctk: Ctk) -> None:
     (ctk.folder / "defs").mkdir()
     words = " ".join(f"word{number}" for number in range(40)) + " :smile: [red]"
@@ -274,6 +291,26 @@ def test_a_full_disk_is_the_hosts_trouble(ctk: Ctk, line: str) -> None:
         status, errors = written_to(ctk, full.fileno(), *line.split())
     assert status == 3
     assert errors == "Error: the system refused: No space left on device\n"
+
+
+@pytest.mark.parametrize(
+    ("closing", "line", "status"),
+    [(">&-", "list", 0), ("2>&-", "build none --json", 2), (">&- 2>&-", "bases", 0), ("<&- >&- 2>&-", "list", 0)],
+)
+def test_a_closed_stream_is_as_dev_null(ctk: Ctk, closing: str, line: str, status: int) -> None:
+    script = f'exec "$@" {closing}'
+    argv = ["sh", "-c", script, "sh", PROGRAM, *line.split()]
+    done = subprocess.run(argv, cwd=ctk.folder, env=ctk.environment, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (status, "")
+    assert (done.stdout == "") == (">&-" in closing.split())
+
+
+def test_a_closed_stream_is_one_for_the_programs_that_ctk_runs_too(ctk: Ctk) -> None:
+    said = "import os; os.system('echo said; echo said >&2')"
+    code = f"import sys, toolkit.__main__ as main; main._open_closed_streams(); {said}"
+    argv = ["sh", "-c", 'exec "$@" >&-', "sh", PROGRAM.with_name("python"), "-c", code]
+    done = subprocess.run(argv, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "said\n")
 
 
 def slow_runtime(folder: Path) -> dict[str, str]:

@@ -89,6 +89,7 @@ CASES = [
     ("fuse-not-needed", Severity.OK, {"fuse_device": False, "root": True, "full_capabilities": True}, "as root"),
     ("overlay-fuse", Severity.OK, {"kernel": (4, 18)}, "fuse-overlayfs"),
     ("no-overlay", Severity.WARNING, {"kernel": (5, 10), "fuse_overlay": False}, "neither"),
+    ("no-home", Severity.WARNING, {"home_free": None}, "this user has none"),
     ("no-mksquashfs", Severity.WARNING, {"packer": False}, "no mksquashfs"),
     ("small-work-area", Severity.WARNING, {"area_free": 3 << 30}, "3.0 GiB free: little for a GPU image"),
     ("quota", Severity.INFO, {"quota": "home 18G\n of 20G"}, "home 18G |  of 20G"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 from pathlib import Path
 
 import pytest
@@ -49,6 +50,13 @@ def test_a_folder_is_no_file_for_a_script(tmp_path: Path) -> None:
         write_script(make_script(JOB, tmp_path))
 
 
+def test_a_pipe_is_no_file_for_a_script_and_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for force in (False, True):
+        with pytest.raises(WrongInput, match="neither a file nor a folder"):
+            write_script(make_script(JOB, tmp_path / "pipe"), force=force)
+
+
 def scheduler(folder: Path, body: str, monkeypatch: pytest.MonkeyPatch) -> None:
     program = folder / "sbatch"
     program.write_text(f"#!/bin/sh\n{body}\n")
@@ -87,6 +95,17 @@ def test_a_host_without_sbatch_is_told_of_the_practice_cluster(tmp_path: Path, m
     with pytest.raises(MissingOnHost) as missing:
         submit(make_script(JOB, tmp_path / "x.sbatch"), tmp_path)
     assert "ctk lab up" in (missing.value.fix or "")
+
+
+@pytest.mark.parametrize(("where", "typed"), [("sub/x.sbatch", "sub/x.sbatch"), ("my x.sbatch", "'my x.sbatch'")])
+def test_the_command_for_the_login_node_names_the_script_as_it_lies_here(
+    monkeypatch: pytest.MonkeyPatch, where: str, typed: str
+) -> None:
+    monkeypatch.setenv("PATH", "")
+    with pytest.raises(MissingOnHost) as missing:
+        submit(make_script(JOB, Path(where)), Path.cwd())
+    assert missing.value.message.startswith(f"{where} is written")
+    assert (missing.value.fix or "").endswith(f"login node: sbatch {typed}")
 
 
 def test_settings_of_a_cluster_that_is_gone_are_noticed_at_once(

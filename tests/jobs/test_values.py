@@ -49,6 +49,16 @@ def test_memory(written: str, memory: str) -> None:
     assert values.parse_memory(written) == memory
 
 
+@given(st.text())
+def test_any_file_s_name_gives_a_job_s_name(text: str) -> None:
+    assert values.check_name(values.name_for(text))
+
+
+def test_a_name_that_is_good_stays() -> None:
+    names = ("keras-bert.v1_2", "my image", ".hidden", "日本", "a" * 200)
+    assert [values.name_for(name) for name in names] == ["keras-bert.v1_2", "my-image", "hidden", "job", "a" * 128]
+
+
 REFUSED: list[tuple[Callable[[str], object], str, str]] = [
     *[
         (values.parse_time, "--time", bad)

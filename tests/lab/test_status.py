@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import dataclasses
+import socket
 from pathlib import Path
 
 import pytest
 
 from toolkit.lab.cluster import Condition
+from toolkit.lab.nodes import kill_node, restore_node
 from toolkit.lab.observe import Node
 from toolkit.lab.place import Place
 from toolkit.lab.plan import LabPlan
 from toolkit.lab.registry import Lab
-from toolkit.lab.status import Status, judge, log_file
-from toolkit.support.errors import WrongInput
+from toolkit.lab.status import Status, judge, log_file, require_up
+from toolkit.support.errors import MissingOnHost, WrongInput
 
 LAB = Lab(LabPlan(), Place(Path("/tmp/ctk-lab-abcdefgh")), "host", 20100)
 
@@ -34,6 +37,15 @@ def test_what_is_not() -> None:
     assert codes(Condition.ELSEWHERE) == ["lab-elsewhere"]
     down = [node("n1", "down+not_responding"), node("n2", "mixed+not_responding"), node("n3", "idle")]
     assert codes(Condition.UP, *down, pmix=False) == ["node-down", "node-down", "no-pmix"]
+
+
+def test_a_lab_that_is_not_up_here_has_no_nodes_to_kill_or_restore() -> None:
+    for host, code in (("another-host", "lab-elsewhere"), (socket.gethostname(), "lab-crashed")):
+        lab = dataclasses.replace(LAB, host=host)
+        for refused in (lambda lab: kill_node(lab, "n1"), lambda lab: restore_node(lab, "n1"), require_up):
+            with pytest.raises(MissingOnHost) as caught:
+                refused(lab)
+            assert caught.value.code == code
 
 
 def test_only_a_lab_s_own_daemons_have_logs() -> None:

@@ -54,6 +54,9 @@ def test_a_lab_whose_daemons_were_killed_is_noticed_and_cleaned(own: OwnLab) -> 
     eventually(lambda: '"crashed"' in own.run(str(own.person.program), "lab", "list", "--json"), "the crash to show")
     assert psutil.pid_exists(job), "the job does not need its daemons"
     assert "has crashed" in own.ctk("status", status=1)
+    for command in (("kill-node", "n1"), ("restore-node", "n1"), ("env",), ("shell",)):
+        refusal = own.ctk(*command, status=3)
+        assert refusal.startswith(f"Error: The lab '{own.name}' has crashed"), "nothing but that, at once"
 
     second = own.up("--nodes", "2")
     assert second != place

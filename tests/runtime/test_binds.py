@@ -82,3 +82,10 @@ def test_one_warning_for_each_bind(world: Path, monkeypatch: pytest.MonkeyPatch)
     assert hidden_links(world / "home/work", [f"{world}/scratch"]) == ()
     assert hidden_links(world / "home/work", [f"/elsewhere:{world}/scratch:ro"]) == ()
     assert len(hidden_links(world / "home/work", [f"{world}/scratch:/data"])) == 1
+
+
+def test_who_has_no_home_gets_the_other_warnings(world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("toolkit.runtime.binds.home", lambda: None)
+    monkeypatch.setattr("toolkit.runtime.binds._ALWAYS_BOUND", ())
+    (world / "home/work/data").symlink_to(world / "home/sets")
+    assert [warning.fix for warning in hidden_links(world / "home/work", [])] == [f"Add --bind {world}/home/sets"]

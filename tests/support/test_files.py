@@ -33,6 +33,11 @@ def test_a_file_is_written_whole_with_the_umask(tmp_path: Path) -> None:
     assert names(tmp_path) == ["f"]
 
 
+def test_a_file_s_name_in_a_text_keeps_its_octets(tmp_path: Path) -> None:
+    write_atomically(tmp_path / "f", "LD_LIBRARY_PATH=/caf\udce9\n")
+    assert (tmp_path / "f").read_bytes() == b"LD_LIBRARY_PATH=/caf\xe9\n"
+
+
 def test_a_write_that_fails_leaves_the_old_file_and_nothing_else(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

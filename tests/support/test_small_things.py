@@ -10,9 +10,9 @@ import pytest
 from toolkit.support.errors import MissingOnHost, WrongInput, from_os_error
 from toolkit.support.files import size_in_words
 from toolkit.support.mirror import debian_mirror
-from toolkit.support.paths import WorkArea, user_path, work_area
+from toolkit.support.paths import WorkArea, home, state_folder, user_path, work_area
 from toolkit.support.site import Setting, Site, load_site
-from toolkit.support.text import count, did_you_mean, nearest, one_line
+from toolkit.support.text import count, did_you_mean, nearest, one_line, path_argument
 
 
 def test_the_nearest_word_is_offered_and_a_far_one_is_not() -> None:
@@ -31,6 +31,15 @@ def test_what_breaks_a_line_is_refused(text: str) -> None:
 
 def test_ordinary_text_passes() -> None:
     assert one_line("日本 é 'quotes' --dash", "x") == "日本 é 'quotes' --dash"
+
+
+def test_a_path_is_never_taken_for_an_option() -> None:
+    assert [path_argument(Path(path)) for path in ("-x.sif", "./-x", "a/-x", "a b")] == [
+        "./-x.sif",
+        "./-x",
+        "a/-x",
+        "a b",
+    ]
 
 
 def test_counted_words() -> None:
@@ -156,6 +165,22 @@ def test_the_home_of_nobody_is_refused() -> None:
     with pytest.raises(WrongInput, match="no such user"):
         user_path("~no-such-user-here/x")
     assert user_path("~/x") == Path.home() / "x"
+
+
+def test_an_id_without_a_home_is_told_what_to_set(bare: pytest.MonkeyPatch) -> None:
+    for name in ("HOME", "XDG_CACHE_HOME", "XDG_STATE_HOME"):
+        bare.delenv(name, raising=False)
+    bare.setattr("pwd.getpwuid", lambda number: {}[number])
+    assert home() is None
+    with pytest.raises(MissingOnHost, match="no home") as caught:
+        work_area(Site())
+    assert "CTK_HOME" in (caught.value.fix or "")
+    with pytest.raises(MissingOnHost, match="no home") as caught:
+        state_folder()
+    assert "XDG_STATE_HOME" in (caught.value.fix or "")
+    bare.setattr("platformdirs.user_state_dir", lambda *_, **__: "~/.local/state/ctk")
+    with pytest.raises(MissingOnHost, match="no home"):
+        state_folder()
 
 
 # --- the Debian archive

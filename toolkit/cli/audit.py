@@ -12,6 +12,7 @@ from toolkit.cli.output import print_findings, print_json, print_table, say, sug
 from toolkit.gpu.audit import Verdict, audit_image
 from toolkit.gpu.compatibility import parse_driver, parse_gpu
 from toolkit.gpu.facts import this_machine
+from toolkit.support.text import path_argument
 
 if TYPE_CHECKING:
     from toolkit.gpu.audit import Audit
@@ -102,7 +103,7 @@ def _show(found: Audit, image: Path, *, packages: bool) -> None:
     print_findings(found.findings)
     say(f"Verdict: {found.verdict.value}", style=_STYLES.get(found.verdict, "bold yellow"))
     if found.verdict is Verdict.GPU_READY:
-        suggest(f"ctk check-gpu {image}")
+        suggest(["ctk", "check-gpu", path_argument(image)])
     elif found.findings:
         suggest(f"ctk explain {found.findings[0].code}")
 

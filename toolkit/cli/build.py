@@ -11,6 +11,7 @@ from toolkit.cli.completion import complete_base, complete_recipe
 from toolkit.cli.output import live_steps, print_findings, print_json, print_text, say, suggest
 from toolkit.support.errors import WrongInput
 from toolkit.support.findings import Severity
+from toolkit.support.text import path_argument
 
 if TYPE_CHECKING:
     from toolkit.builds.execute import Built
@@ -135,9 +136,10 @@ def _print_built(plan: BuildPlan, built: Built, *, json: bool) -> None:
         style="green",
     )
     if plan.sandbox:
-        suggest(f"ctk shell {_short(built.output)}/", f"ctk build {_short(built.output)}/ -o NAME.sif")
+        folder = f"{_short(built.output)}/"
+        suggest(["ctk", "shell", folder], ["ctk", "build", folder, "-o", "NAME.sif"])
     else:
-        suggest(f"ctk check-gpu {_short(built.output)}")
+        suggest(["ctk", "check-gpu", path_argument(_short(built.output))])
 
 
 def _short(path: Path) -> str:

@@ -36,9 +36,11 @@ def check_gpu(
     from toolkit.gpu.diagnosis import diagnose
     from toolkit.gpu.host import host_gpu
     from toolkit.gpu.probe import probe
+    from toolkit.jobs.values import name_for
     from toolkit.runtime.engine import find_runtime
     from toolkit.runtime.images import existing_image
     from toolkit.support.site import load_site
+    from toolkit.support.text import path_argument
 
     existing_image(image)
     with live_steps(f"Asking the driver from inside {image}"):
@@ -52,5 +54,5 @@ def check_gpu(
         print_findings(result.findings)
         words, style = _WORDS[result.verdict]
         say(words.format(image=image), style=style)
-        suggest(f"ctk sbatch --job-name {image.stem.lower()} --image {image}")
+        suggest(["ctk", "sbatch", "--job-name", name_for(image.stem.lower()), "--image", path_argument(image)])
     raise typer.Exit(_STATUS[result.verdict])

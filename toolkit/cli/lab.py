@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from toolkit.cli.output import live_steps, print_findings, print_json, print_table, say, suggest
+from toolkit.cli.output import live_steps, print_findings, print_json, print_table, print_text, say, suggest
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,8 +33,12 @@ _SHOWN = 10  # finished jobs in `status`, the latest ones
 
 def _complete_name() -> list[str]:
     from toolkit.lab.registry import names
+    from toolkit.support.errors import CtkError
 
-    return names()
+    try:
+        return names()
+    except CtkError:  # a host without a home is for a command to explain, not for the Tab key
+        return []
 
 
 Name = Annotated[
@@ -204,17 +208,20 @@ def _table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) ->
 def env(name: Name = None, json: Json = False) -> None:
     """Print the variables with which plain sbatch, squeue and srun use the lab.
 
-    eval "$(ctk lab env)"
-    sbatch job.sbatch
+        eval "$(ctk lab env)"
+        sbatch job.sbatch
+
+    Exit status 3, and no variables, where the lab is not up on this host.
     """
     from toolkit.lab.configuration import shell_text
     from toolkit.lab.registry import find
+    from toolkit.lab.status import require_up
 
-    variables = find(name).environment()
+    variables = require_up(find(name)).environment()
     if json:
         print_json("ctk.lab-env/1", {"environment": variables})
     else:
-        print(shell_text(variables), end="")
+        print_text(shell_text(variables))
 
 
 @app.command()
@@ -222,9 +229,10 @@ def shell(name: Name = None) -> None:
     """Open a shell in which plain sbatch, squeue, srun and module use the lab. `exit` leaves it; the lab stays up."""
     from toolkit.lab.configuration import shell_command
     from toolkit.lab.registry import find
+    from toolkit.lab.status import require_up
     from toolkit.support.processes import attach
 
-    lab = find(name)
+    lab = require_up(find(name))
     raise typer.Exit(attach(shell_command(os.environ.get("SHELL"), lab.place), env=lab.environment()))
 
 

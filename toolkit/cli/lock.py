@@ -13,6 +13,7 @@ from toolkit.cli.completion import complete_base, complete_recipe
 from toolkit.cli.output import live_steps, print_findings, print_json, print_table, say, suggest
 from toolkit.support.errors import AnswerIsNo, WrongInput
 from toolkit.support.findings import Finding, Severity
+from toolkit.support.processes import command_line
 from toolkit.support.text import did_you_mean
 
 if TYPE_CHECKING:
@@ -70,7 +71,8 @@ def lock(
     from toolkit.support.site import load_site
 
     if packages and not upgrade:
-        raise WrongInput(f"what about {', '.join(packages)}?", fix=f"ctk lock {name} --upgrade {' '.join(packages)}")
+        again = command_line(["ctk", "lock", name, "--upgrade", *packages])
+        raise WrongInput(f"what about {', '.join(packages)}?", fix=again)
     _check_day(exclude_newer)
     catalogue = Catalogue.here()
     locks = Locks.of(catalogue, work_area(load_site()).path, lambda text: say(f"Warning: {text}", stderr=True))
@@ -193,7 +195,8 @@ def why(
             if not is_current(there, asked, locks.local_digest(asked)):
                 raise stale(recipe)
         raise AnswerIsNo(
-            f"{package} has no part in {recipe}: it is neither in the base nor added", fix=f"ctk add {recipe} {package}"
+            f"{package} has no part in {recipe}: it is neither in the base nor added",
+            fix=command_line(["ctk", "add", recipe, package]),
         )
     if json:
         print_json("ctk.why/1", {"package": package, "lock": str(path), "reasons": list(sentences)})

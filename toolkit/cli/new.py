@@ -53,7 +53,7 @@ def new(
     from toolkit.pins.edit import recipe_text
     from toolkit.recipes.catalogue import Catalogue, is_recipe_name
     from toolkit.support.files import write_atomically
-    from toolkit.support.text import did_you_mean
+    from toolkit.support.text import did_you_mean, one_line
 
     if not is_recipe_name(name):
         raise WrongInput(
@@ -74,7 +74,9 @@ def new(
     chosen = proposal.base
     if chosen is None:
         raise WrongInput("nothing says which base to start from", fix="Say it with --base; `ctk bases` lists them.")
-    command = ("python", str(source)) if source is not None and source.suffix == ".py" else ()
+    command: tuple[str, ...] = ()
+    if source is not None and source.suffix == ".py":
+        command = ("python", one_line(str(source), "the script's name"))  # a recipe is UTF-8, a name need not be
     text = recipe_text(base=chosen, packages=proposal.packages, command=command)
     catalogue.own.mkdir(exist_ok=True)
     write_atomically(path, text, in_place=True)

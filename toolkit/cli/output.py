@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from toolkit.support.errors import CtkError, ProgramFailed
 from toolkit.support.findings import Finding, Severity
-from toolkit.support.processes import trace_with
+from toolkit.support.processes import command_line, trace_with
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -51,8 +51,11 @@ def print_json(schema: str, document: dict[str, Any], findings: Iterable[Finding
 
 
 def print_text(text: str) -> None:
-    """Print a text for a file or a shell, as it is: UTF-8, nothing wrapped, nothing added but a last line's end."""
-    sys.stdout.reconfigure(encoding="utf-8")  # type: ignore[union-attr]
+    """Print a text for a file or a shell, as it is: UTF-8, nothing wrapped, nothing added but a last line's end.
+
+    A file's name in it that is no UTF-8 keeps its octets.
+    """
+    sys.stdout.reconfigure(encoding="utf-8", errors="surrogateescape")  # type: ignore[union-attr]
     print(text, end="" if text.endswith("\n") else "\n")
 
 
@@ -99,11 +102,12 @@ def live_steps(title: str, *, lines: bool = False) -> Iterator[Callable[[str], N
         yield lambda step: progress.update(task, description=f"{title}: {step}")
 
 
-def suggest(*commands: str) -> None:
-    """End a command, on a terminal, with the real next command."""
+def suggest(*commands: list[str] | str) -> None:
+    """End a command, on a terminal, with the real next command: its words, or a line that the shell takes as it is."""
     if sys.stdout.isatty():
         for command in commands:
-            console().print(f"Next: {command}", style="cyan", markup=False, soft_wrap=True)
+            line = command if isinstance(command, str) else command_line(command)
+            console().print(f"Next: {line}", style="cyan", markup=False, soft_wrap=True)
 
 
 def printable(text: str) -> str:

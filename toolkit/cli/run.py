@@ -35,12 +35,12 @@ def run(
     from toolkit.runtime.options import container_environment
     from toolkit.support.processes import attach, command_line
     from toolkit.support.site import load_site
+    from toolkit.support.text import path_argument
 
     existing_image(image)
     if not command:
-        raise WrongInput(
-            "there is no command to run", fix=f"Put it after two dashes: ctk run {image} -- python train.py"
-        )
+        example = command_line(["ctk", "run", path_argument(image), "--", "python", "train.py"])
+        raise WrongInput("there is no command to run", fix=f"Put it after two dashes: {example}")
     recipe = recipe_of(image, Catalogue.here())
     binds = [*(bind or ()), *(recipe.job.binds if recipe else ())]
     argv = find_runtime(load_site()).exec(image, command, gpu=host_gpu().present, binds=binds)

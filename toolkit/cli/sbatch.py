@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from toolkit.cli.completion import complete_recipe
-from toolkit.cli.output import print_findings, print_json, say, suggest
+from toolkit.cli.output import print_findings, print_json, print_text, say, suggest
+from toolkit.support.text import path_argument
 
 if TYPE_CHECKING:
     from toolkit.jobs.defaults import Request
@@ -123,7 +124,7 @@ def _job(
     from toolkit.builds.record import recipe_of
     from toolkit.jobs.advice import advise_on_image
     from toolkit.jobs.defaults import choose_image, complete
-    from toolkit.jobs.values import check_name
+    from toolkit.jobs.values import check_name, name_for
     from toolkit.recipes.catalogue import Catalogue
     from toolkit.runtime.engine import lacks_capabilities
     from toolkit.runtime.images import existing_image
@@ -140,7 +141,7 @@ def _job(
     recipe = recipe or recipe_of(chosen, catalogue)
     job = complete(
         request,
-        name=name or recipe_name or chosen.stem,
+        name=name or recipe_name or name_for(chosen.stem),
         image=chosen,
         recipe=recipe,
         folder=folder,
@@ -154,7 +155,7 @@ def _show(script: Script, findings: tuple[Finding, ...], *, json: bool) -> None:
     if json:
         print_json("ctk.script/1", _document(script, None, written=False), findings)
         return
-    print(script.text, end="")
+    print_text(script.text)
     print_findings(findings, stderr=True)
 
 
@@ -166,10 +167,10 @@ def _report(script: Script, submission: Submission | None, findings: tuple[Findi
     say(f"{script.path}: {shlex.join(job.command)} in {job.image}, {_resources(job)}")
     print_findings(findings, stderr=True)
     if submission is None:
-        suggest(f"sbatch {script.path}")
+        suggest(["sbatch", path_argument(script.path)])
         return
     say(f"Submitted as job {submission.job_id}; its log: {job.log(submission.job_id)}")
-    suggest("squeue --me", f"tail -F {job.log(submission.job_id)}")
+    suggest("squeue --me", ["tail", "-F", job.log(submission.job_id)])
 
 
 def _resources(job: Job) -> str:

@@ -34,6 +34,7 @@ def shell(
     from toolkit.support.paths import work_area
     from toolkit.support.processes import attach
     from toolkit.support.site import load_site
+    from toolkit.support.text import path_argument
 
     existing_image(image)
     site = load_site()
@@ -49,7 +50,7 @@ def shell(
     area.create()
     status = attach(argv, env={**area.environment(), **container_environment()})
     if sandbox and status == 0:
-        suggest(f"ctk build {image}/ -o NAME.sif")
+        suggest(["ctk", "build", f"{path_argument(image)}/", "-o", "NAME.sif"])
     raise typer.Exit(status)
 
 

@@ -6,6 +6,8 @@ import sys
 from pathlib import Path
 
 from toolkit.cli.output import say, suggest
+from toolkit.support.processes import command_line
+from toolkit.support.text import path_argument
 
 
 def welcome() -> None:
@@ -15,19 +17,19 @@ def welcome() -> None:
     here = Path.cwd()
     catalogue = Catalogue.here()
     recipes = catalogue.paths()
-    images = sorted(path.name for path in here.glob("*.sif"))
-    scripts = sorted(path.name for path in here.glob("*.sbatch"))
+    images = sorted(path.relative_to(here) for path in here.glob("*.sif"))
+    scripts = sorted(path.relative_to(here) for path in here.glob("*.sbatch"))
     say(f"{len(recipes)} recipes: {', '.join(recipes)}")
-    say(f"Images here: {', '.join(images) or 'none'}")
-    say(f"Job scripts here: {', '.join(scripts) or 'none'}")
+    say(f"Images here: {', '.join(map(str, images)) or 'none'}")
+    say(f"Job scripts here: {', '.join(map(str, scripts)) or 'none'}")
     if scripts:
-        following = f"sbatch {scripts[0]}"
+        following = ["sbatch", path_argument(scripts[0])]
     elif images:
-        following = f"ctk check-gpu {images[0]}"
+        following = ["ctk", "check-gpu", path_argument(images[0])]
     else:
-        following = "ctk build keras-bert"
+        following = ["ctk", "build", "keras-bert"]
     if sys.stdout.isatty():
         suggest(following)
     else:
-        say(f"Next: {following}")
+        say(f"Next: {command_line(following)}")
     say("All commands: ctk --help")

@@ -15,7 +15,7 @@ from toolkit.gpu.host import HostGpu, host_gpu
 from toolkit.runtime.engine import find_runtime, lacks_capabilities
 from toolkit.support.errors import CtkError
 from toolkit.support.files import free_space
-from toolkit.support.paths import work_area
+from toolkit.support.paths import home, work_area
 from toolkit.support.processes import run
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ _PATIENCE = 10.0  # seconds; a scheduler or a file server that is away must not 
 
 @dataclass(frozen=True, slots=True)
 class HostFacts:
-    """One host as ctk sees it. Sizes are octets; `kernel` is (major, minor); texts of programs are None if absent."""
+    """One host as ctk sees it. Sizes are octets; `kernel` is (major, minor); what is absent is None."""
 
     runtime: Runtime | None
     runtime_error: str | None
@@ -36,7 +36,7 @@ class HostFacts:
     area: WorkArea
     area_free: int
     scratch_free: int
-    home_free: int
+    home_free: int | None
     quota: str | None
     user: str
     root: bool
@@ -68,7 +68,7 @@ def gather(site: Site) -> HostFacts:
         area=area,
         area_free=free_space(area.path),
         scratch_free=free_space(area.scratch),
-        home_free=free_space(Path.home()),
+        home_free=None if (folder := home()) is None else free_space(folder),
         quota=_quota(),
         user=user,
         root=os.geteuid() == 0,

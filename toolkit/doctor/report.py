@@ -6,10 +6,10 @@ import os
 import platform
 import re
 import socket
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from toolkit import __version__
+from toolkit.support.paths import home
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -34,7 +34,7 @@ def report(facts: HostFacts, findings: Iterable[Finding], environment: Mapping[s
         "",
         *(f"{name}={_value(name, value)}" for name, value in sorted(environment.items()) if name.startswith(_TELLING)),
     ]
-    return redact("\n".join(lines), user=facts.user, home=str(Path.home()), host=socket.gethostname()) + "\n"
+    return redact("\n".join(lines), user=facts.user, home=str(home() or ""), host=socket.gethostname()) + "\n"
 
 
 def _value(name: str, value: str) -> str:

@@ -127,6 +127,8 @@ def _scratch(facts: HostFacts) -> tuple[Finding, ...]:
 
 
 def _home(facts: HostFacts) -> Finding:
+    if facts.home_free is None:
+        return Finding("no-home", Severity.WARNING, "Home: this user has none.", "Set HOME to a folder that is yours.")
     return Finding("home", Severity.OK, f"Home: {size_in_words(facts.home_free)} free on its disk.")
 
 

@@ -11,6 +11,8 @@ from toolkit.inventory.sandbox import Sandbox
 from toolkit.inventory.sif import DataType, Descriptor, FileSystem, Partition, PartitionType, Sif, is_sif, read_sif
 from toolkit.inventory.squashfs import MAGIC, Squashfs
 from toolkit.support.errors import WrongInput
+from toolkit.support.processes import command_line
+from toolkit.support.text import path_argument
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -89,7 +91,8 @@ def _open_partition(sif: Sif, found: Descriptor, partition: Partition) -> Squash
     what = "overlay" if partition.type == PartitionType.OVERLAY else "system"
     raise WrongInput(
         f"{sif.path}: its {what} partition (data object {found.id}) is {kind}; ctk reads squashfs",
-        fix=f"Make a flat copy: apptainer build --sandbox COPY/ {sif.path}, then name COPY/.",
+        fix="Make a flat copy, then name COPY/: "
+        + command_line(["apptainer", "build", "--sandbox", "COPY/", path_argument(sif.path)]),
         code="foreign-image",
     )
 
@@ -109,7 +112,7 @@ def _foreign(path: Path, start: bytes) -> WrongInput:
     if not start:
         return WrongInput(f"{path} is empty", fix="Build or fetch it again.", code="corrupt-image")
     words = start.lstrip().lower()
-    archive = f"If docker save made it: ctk build IMAGE.sif docker-archive:{path}"
+    archive = f"If docker save made it: {command_line(['ctk', 'build', f'docker-archive:{path}'])}"
     known: list[tuple[bool, str, str | None]] = [
         (start[257:262] == b"ustar", "a tar archive", archive),
         (start.startswith(b"\x1f\x8b"), "compressed with gzip", archive),
@@ -118,7 +121,7 @@ def _foreign(path: Path, start: bytes) -> WrongInput:
         (start.startswith(b"QFI\xfb"), "a virtual machine's disk", None),
         (start.startswith(b"version https://git-lfs"), "a Git LFS pointer, not the file itself", "git lfs pull"),
         (words.startswith((b"<!doctype", b"<html")), "a web page", "Fetch the image again; perhaps log in first."),
-        (words.startswith(b"bootstrap:"), "a definition file", f"Build it first: ctk build IMAGE.sif {path}"),
+        (words.startswith(b"bootstrap:"), "a definition file", "Build it first: ctk build FILE.def"),
     ]
     what, fix = next(((text, fix) for matches, text, fix in known if matches), ("no SIF and no squashfs", None))
     return WrongInput(f"{path} is no image that ctk reads: it is {what}", fix=fix, code="foreign-image")

@@ -43,8 +43,9 @@ def untouched_job(text: str) -> str | None:
 def write_script(script: Script, *, force: bool = False) -> None:
     """Write the script. Raises WrongInput where anything but ctk's own of the same job is there, unless `force`."""
     path = script.path
-    if path.is_dir():
-        raise WrongInput(f"{path} is a folder", fix="Name a file: --output FILE.sbatch")
+    if path.exists() and not path.is_file():  # to read a pipe would wait for its writer for ever
+        what = "is a folder" if path.is_dir() else "is neither a file nor a folder"
+        raise WrongInput(f"{path} {what}", fix="Name a file: --output FILE.sbatch")
     if path.exists() and not force:
         try:
             there = untouched_job(path.read_bytes().decode("utf-8", errors="replace"))

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 from toolkit.jobs.model import Submission
 from toolkit.support.errors import MissingOnHost, ProgramFailed
-from toolkit.support.processes import run
+from toolkit.support.processes import command_line, run
+from toolkit.support.text import path_argument
 
 if TYPE_CHECKING:
     from toolkit.jobs.model import Script
@@ -39,8 +40,8 @@ def submit(script: Script, folder: Path) -> Submission:
     if not done.ok and _NO_CLUSTER.search(done.stderr):
         raise _no_scheduler(script, done.stderr.strip().splitlines()[-1])
     done.require(
-        f"submitting {script.path.name}",
-        fix=f"The script is kept: change what Slurm refuses, then sbatch {script.path}",
+        f"submitting {script.path}",
+        fix=f"The script is kept: change what Slurm refuses, then {_by_hand(script)}",
     )
     match = re.fullmatch(r"(?P<id>[0-9]+)(?:;(?P<cluster>\S+))?", done.stdout.strip())
     if match is None:
@@ -50,8 +51,11 @@ def submit(script: Script, folder: Path) -> Submission:
 
 def _no_scheduler(script: Script, reason: str) -> MissingOnHost:
     return MissingOnHost(
-        f"{script.path.name} is written, but there is no scheduler to submit it to: {reason}",
-        fix="`ctk lab up` starts a practice cluster on this machine. On the cluster's login node: "
-        f"sbatch {script.path.name}",
+        f"{script.path} is written, but there is no scheduler to submit it to: {reason}",
+        fix=f"`ctk lab up` starts a practice cluster on this machine. On the cluster's login node: {_by_hand(script)}",
         code="no-scheduler",
     )
+
+
+def _by_hand(script: Script) -> str:
+    return command_line(["sbatch", path_argument(script.path)])

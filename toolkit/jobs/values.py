@@ -64,6 +64,11 @@ def check_name(value: str, option: str = "--job-name") -> str:
     return value
 
 
+def name_for(text: str) -> str:
+    """The job's name nearest to `text`, which may be any file's: `my image` -> `my-image`."""
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", text).strip(".-")[:128] or "job"
+
+
 def parse_time(value: str, option: str = "--time") -> int:
     """Seconds of a time limit in any of Slurm's notations (sbatch(1), --time); NO_TIME_LIMIT for none."""
     if value.upper() in ("UNLIMITED", "INFINITE"):

@@ -85,9 +85,11 @@ def _clean_crashed(name: str, on_step: Callable[[str], None]) -> None:
         return
     how = condition(old)
     if how is not Condition.CRASHED:
+        elsewhere = how is Condition.ELSEWHERE
+        use = f"log in to {old.host}" if elsewhere else f'eval "$(ctk lab env --name {name})"'
         raise WrongInput(
-            f"the lab {name!r} is {how.value}" + (f", {old.host}" if how is Condition.ELSEWHERE else ""),
-            fix=f'Use it: eval "$(ctk lab env --name {name})". For a second one: ctk lab up --name other',
+            f"the lab {name!r} is {how.value}" + (f", {old.host}" if elsewhere else ""),
+            fix=f"Use it: {use}. For a second one: ctk lab up --name other",
             code="lab-is-up",
         )
     on_step(f"cleaning up: the lab {name!r} has crashed")

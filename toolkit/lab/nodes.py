@@ -9,6 +9,7 @@ from toolkit.lab.daemons import keeper, wait_until
 from toolkit.lab.members import Role, find_members, kill
 from toolkit.lab.observe import nodes
 from toolkit.lab.requirements import find_programs
+from toolkit.lab.status import require_up
 from toolkit.support.errors import WrongInput
 from toolkit.support.processes import run
 from toolkit.support.text import did_you_mean
@@ -24,12 +25,16 @@ def kill_node(lab: Lab, node: str) -> None:
     """End everything on one node at once: its daemon, its job steps, its jobs' processes.
 
     The controller is told nothing. It notices after SlurmdTimeout, and lets the node's jobs run again elsewhere.
-    Raises WrongInput where there is no such node, or it is dead already.
+    Raises WrongInput where there is no such node, or it is dead already; MissingOnHost where the lab is not up here.
     """
     _check(lab, node)
     victims = [member for member in find_members(lab.place) if member.part == node]
     if not any(member.role is Role.DAEMON for member in victims):
-        raise WrongInput(f"the node {node} is dead already", fix=f"ctk lab restore-node {node}", code="node-is-dead")
+        raise WrongInput(
+            f"the node {node} is dead already",
+            fix=f"ctk lab restore-node {node} --name {lab.name}",
+            code="node-is-dead",
+        )
     while victims:
         kill(victims)
         victims = [member for member in find_members(lab.place) if member.part == node]
@@ -40,11 +45,14 @@ def restore_node(lab: Lab, node: str) -> None:
 
     Where the controller has not given the node up yet, it is told that the node is down, as an administrator would:
     from a daemon that is back so soon it would not learn that the node's jobs are lost, and wait for them.
-    Raises WrongInput where there is no such node, or it is alive; ProgramFailed where it does not come up.
+    Raises WrongInput where there is no such node, or it is alive; MissingOnHost where the lab is not up here;
+    ProgramFailed where the node does not come up.
     """
     _check(lab, node)
     if any(member.role is Role.DAEMON and member.part == node for member in find_members(lab.place)):
-        raise WrongInput(f"the node {node} is alive", fix=f"ctk lab kill-node {node}", code="node-is-alive")
+        raise WrongInput(
+            f"the node {node} is alive", fix=f"ctk lab kill-node {node} --name {lab.name}", code="node-is-alive"
+        )
     if any(state.name == node and not state.is_down for state in nodes(lab)):
         down = ["scontrol", "update", f"NodeName={node}", "State=DOWN", "Reason=power lost"]
         run(down, env=lab.environment(), timeout=_PATIENCE).require("telling the controller")
@@ -55,6 +63,7 @@ def restore_node(lab: Lab, node: str) -> None:
 
 
 def _check(lab: Lab, node: str) -> None:
+    require_up(lab)  # without its controller nobody would notice what happens to a node
     known = lab.plan.node_names
     if node not in known:
         raise WrongInput(

@@ -13,6 +13,7 @@ from toolkit.lab.plan import DEFAULT_NAME, LabPlan
 from toolkit.support.errors import WrongInput
 from toolkit.support.files import locked, write_atomically
 from toolkit.support.paths import state_folder
+from toolkit.support.processes import command_line
 from toolkit.support.text import did_you_mean
 
 if TYPE_CHECKING:
@@ -78,7 +79,9 @@ def load(name: str) -> Lab | None:
 
 
 def _damaged(path: Path, why: str) -> WrongInput:
-    return WrongInput(f"{path} is damaged: {why}", fix=f"Remove it: rm {path}", code="damaged-record")
+    return WrongInput(
+        f"{path} is damaged: {why}", fix=f"Remove it: {command_line(['rm', str(path)])}", code="damaged-record"
+    )
 
 
 def find(name: str | None) -> Lab:

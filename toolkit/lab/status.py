@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 
 from toolkit.lab.cluster import Condition, condition
 from toolkit.lab.observe import FinishedJob, Node, QueuedJob, finished_jobs, nodes, queue
-from toolkit.support.errors import WrongInput
+from toolkit.support.errors import MissingOnHost, WrongInput
 from toolkit.support.findings import Finding, Severity
 from toolkit.support.text import did_you_mean
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from toolkit.lab.registry import Lab
@@ -62,16 +63,27 @@ def log_file(lab: Lab, part: str) -> Path:
     return log if log.is_file() else lab.place.output(part)
 
 
-def judge(status: Status) -> tuple[Finding, ...]:
-    """What to know of a lab, gravest first; nothing where all is well."""
-    name, found = status.lab.name, []
-    if status.condition is Condition.CRASHED:
+def require_up(lab: Lab) -> Lab:
+    """Return `lab`; raise MissingOnHost, with what `ctk lab status` says of it, where it is not up on this host."""
+    for finding in _why_not_up(lab, condition(lab)):
+        raise MissingOnHost(finding.message, fix=finding.fix, code=finding.code)
+    return lab
+
+
+def _why_not_up(lab: Lab, how: Condition) -> Iterator[Finding]:
+    name = lab.name
+    if how is Condition.CRASHED:
         message = f"The lab {name!r} has crashed: its daemons are gone."
         fix = f"ctk lab down --name {name} cleans up; ctk lab up --name {name} does that and starts it anew."
-        found.append(Finding("lab-crashed", Severity.ERROR, message, fix))
-    if status.condition is Condition.ELSEWHERE:
-        message = f"The lab {name!r} is on the host {status.lab.host}; this is another one."
-        found.append(Finding("lab-elsewhere", Severity.ERROR, message, f"Log in to {status.lab.host}."))
+        yield Finding("lab-crashed", Severity.ERROR, message, fix)
+    if how is Condition.ELSEWHERE:
+        message = f"The lab {name!r} is on the host {lab.host}; this is another one."
+        yield Finding("lab-elsewhere", Severity.ERROR, message, f"Log in to {lab.host}.")
+
+
+def judge(status: Status) -> tuple[Finding, ...]:
+    """What to know of a lab, gravest first; nothing where all is well."""
+    name, found = status.lab.name, list(_why_not_up(status.lab, status.condition))
     for node in status.nodes:
         if not node.responds:
             fix = f"If you killed it: ctk lab restore-node {node.name} --name {name}"

@@ -15,11 +15,11 @@ import urllib.error
 import urllib.parse
 import urllib.request
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
 from toolkit.support.errors import AnswerIsNo, ProgramFailed
+from toolkit.support.paths import home
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -113,9 +113,12 @@ def _authorization(challenge: str, host: str) -> str:
 def _own_credentials(host: str) -> str | None:
     """What `apptainer registry login` or `docker login` kept for a registry (base64 of user:password)."""
     names = (host, f"https://{host}", "https://index.docker.io/v1/") if host == _HUB else (host, f"https://{host}")
+    folder = home()
+    if folder is None:
+        return None
     for path in _CREDENTIALS:
         try:
-            known = json.loads((Path.home() / path).read_text()).get("auths", {})
+            known = json.loads((folder / path).read_text()).get("auths", {})
         except (OSError, ValueError, AttributeError):
             continue
         for name in names:

@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from toolkit.support.findings import Finding, Severity
+from toolkit.support.paths import home
+from toolkit.support.processes import command_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -103,9 +105,11 @@ def hidden_links(folder: Path, binds: Iterable[str]) -> tuple[Finding, ...]:
 
     `binds` are those the container gets anyway, `SRC[:DST[:OPTS]]`: what they show, they show at DST.
     """
-    shown = map(_destination, binds)
+    shown = [*_ALWAYS_BOUND, *map(_destination, binds)]
+    if (mine := home()) is not None:
+        shown.append(mine)
     links: dict[Path, list[HiddenLink]] = {}
-    for link in unbound_symlinks(folder, (Path.home(), *_ALWAYS_BOUND, *shown)):
+    for link in unbound_symlinks(folder, shown):
         links.setdefault(link.bind, []).append(link)
     return tuple(_finding(bind, group) for bind, group in links.items())
 
@@ -122,5 +126,5 @@ def _finding(bind: Path, links: list[HiddenLink]) -> Finding:
         "link-leads-out",
         Severity.WARNING,
         f"{which} leads to {first.target}, which the container does not show",
-        f"Add --bind {bind}",
+        f"Add {command_line(['--bind', str(bind)])}",
     )

@@ -18,10 +18,11 @@ if TYPE_CHECKING:
 def write_atomically(path: Path, content: str | bytes, *, mode: int = 0o644, in_place: bool = False) -> None:
     """Write `content` to `path` so that a reader sees the old file or the whole new one, never a part.
 
-    `mode` is subject to the umask, as for any new file. `in_place` is for what a person owns: a link is followed, and
-    a file that is there keeps its mode. Raises WrongInput where the folder is missing or closed.
+    Text becomes UTF-8; a file's name in it that is none keeps its octets. `mode` is subject to the umask, as for any
+    new file. `in_place` is for what a person owns: a link is followed, and a file that is there keeps its mode. Raises
+    WrongInput where the folder is missing or closed.
     """
-    data = content.encode() if isinstance(content, str) else content
+    data = content.encode(errors="surrogateescape") if isinstance(content, str) else content
     kept = _mode_of(path) if in_place else None
     path = Path(os.path.realpath(path)) if in_place else path
     try:

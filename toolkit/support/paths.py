@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 from toolkit.support.errors import MissingOnHost, WrongInput
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from toolkit.support.site import Setting, Site
 
 _PACKAGE = Path(__file__).resolve().parent.parent
@@ -32,11 +34,37 @@ def user_path(text: str) -> Path:
         raise WrongInput(f"{text}: there is no such user's home") from error
 
 
+def home() -> Path | None:
+    """This person's home; None where neither HOME nor the password file names one, as in some batch containers."""
+    try:
+        return Path.home()
+    except RuntimeError:
+        return None
+
+
+def _below_home(find: Callable[..., str], variable: str) -> Path:
+    """The folder that `find` of platformdirs says. Raises MissingOnHost where it would be in a home and there is none.
+
+    `variable` is what a person can set instead of HOME.
+    """
+    try:
+        folder = Path(find("ctk", appauthor=False))
+    except RuntimeError:  # so says a new platformdirs; an old one gives `~/.cache` as it stands
+        folder = Path("~")
+    if folder.is_absolute():
+        return folder
+    raise MissingOnHost(
+        "this user has no home: HOME names none, and neither does the password file",
+        fix=f"Set HOME, or {variable}, to a folder that is yours.",
+        code="no-home",
+    )
+
+
 def state_folder() -> Path:
     """The XDG folder for small things that should outlive a reboot (the lab's registry, what was shown once)."""
     import platformdirs
 
-    return Path(platformdirs.user_state_dir("ctk", appauthor=False))
+    return _below_home(platformdirs.user_state_dir, "XDG_STATE_HOME")
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +112,8 @@ def work_area(site: Site) -> WorkArea:
     """CTK_HOME, else the site's folder, else $SCRATCH/ctk, else the XDG cache.
 
     A home quota of 20 GB does not survive a GPU image and its cache, so the home comes last. Raises WrongInput where
-    the folder is said to be in the home of a user that is unknown here, or the site's is not an absolute path.
+    the folder is said to be in the home of a user that is unknown here, or the site's is not an absolute path, and
+    MissingOnHost where there is no home at all.
     """
     if os.environ.get("CTK_HOME"):
         return WorkArea(user_path(os.environ["CTK_HOME"]), "CTK_HOME")
@@ -95,7 +124,7 @@ def work_area(site: Site) -> WorkArea:
         return WorkArea(Path(scratch).absolute() / "ctk", "SCRATCH")
     import platformdirs
 
-    return WorkArea(Path(platformdirs.user_cache_dir("ctk", appauthor=False)), "the XDG cache folder")
+    return WorkArea(_below_home(platformdirs.user_cache_dir, "CTK_HOME"), "the XDG cache folder")
 
 
 def _site_folder(setting: Setting[str]) -> Path:

@@ -10,6 +10,7 @@ from toolkit.support.errors import WrongInput
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from pathlib import Path
 
 
 def nearest(word: str, known: Iterable[str]) -> str | None:
@@ -33,6 +34,11 @@ def one_line(value: str, what: str) -> str:
         if unicodedata.category(character) in ("Cc", "Zl", "Zp", "Cs"):
             raise WrongInput(f"{what} holds the control character {character!r}: {value!r}")
     return value
+
+
+def path_argument(path: Path | str) -> str:
+    """`path` as an argument of a command: one that begins with a dash would be read as an option."""
+    return f"./{path}" if str(path).startswith("-") else str(path)
 
 
 def count(number: int, singular: str, plural: str | None = None) -> str:
