@@ -105,6 +105,29 @@ def test_a_wrong_library_is_told_from_an_absent_and_a_hidden_one() -> None:
     assert "libcurand" not in "".join(by_code.values())
 
 
+@pytest.mark.parametrize(
+    ("there", "requires", "old"),
+    [
+        ("9.1.0.70", 'nvidia-cudnn-cu12==9.3.0.75; extra == "and-cuda"', True),
+        ("9.3.0.75", 'nvidia-cudnn-cu12==9.3.0.75; extra == "and-cuda"', False),
+        ("9.10.2", 'nvidia-cudnn-cu12<10.0,>=9.3.0.75; extra == "and-cuda"', False),
+        ("9.2", 'nvidia-cudnn-cu12<10.0,>=9.3.0.75; extra == "and-cuda"', True),
+        ("8.9.7", 'nvidia-cudnn-cu12==9.3.0.75; extra == "and-cuda"', False),  # `wrong-cuda-library` says that
+        ("9", 'nvidia-cudnn-cu12==9.3.0.75; extra == "and-cuda"', False),
+        ("9.1.0.70", "numpy<2.1", False),
+    ],
+)
+def test_tensorflow_refuses_a_cudnn_older_than_its_own(there: str, requires: str, old: bool) -> None:
+    path = f"{SITE}/nvidia/cudnn/lib/libcudnn.so.9"
+    loaded = (Loaded(Want("libcudnn.so.9", "x"), path),)
+    own = replace(dist("tensorflow", "2.18.1"), requires=("numpy", requires))
+    library = GpuLibrary("cudnn", there, path, True)
+    found = audit(framework("tensorflow", "2.18.1", GPU, lacking=loaded, distribution=own), libraries=(library,))
+    assert codes(found, "error") == ({"cudnn-too-old"} if old else set())
+    torch = framework("torch", "2.6.0", GPU, lacking=loaded, distribution=own)
+    assert not codes(audit(torch, libraries=(library,)), "error"), "torch was compiled with what it pins, and so on"
+
+
 def test_onnxruntime_can_be_told_where_its_libraries_are() -> None:
     hidden = Loaded(Want("libcudnn.so.9", "x"), None, unreachable=(f"{SITE}/nvidia/cudnn/lib/libcudnn.so.9",))
     found = audit(framework("onnxruntime-gpu", "1.22.0", GPU, lacking=(hidden,)))

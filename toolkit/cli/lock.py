@@ -99,7 +99,8 @@ def lock(
     with live_steps(f"Choosing the versions for {name}"):
         made = locks.make(recipe, path, earlier=earlier, upgrade=chosen, exclude_newer=day)
     _show(made, path, json, [])
-    suggest(f"ctk build {name}")
+    if not json:
+        suggest(f"ctk build {name}")
 
 
 def _check_day(text: str | None) -> None:

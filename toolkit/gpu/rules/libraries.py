@@ -11,13 +11,14 @@ from toolkit.support.findings import Finding, Severity
 from toolkit.support.text import count
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
-    from toolkit.gpu.facts import FrameworkFacts, Loaded
+    from toolkit.gpu.facts import FrameworkFacts, GpuLibrary, Loaded
 
 # ONNX Runtime finds NVIDIA's wheels when a program asks it to: one line mends what elsewhere takes a new image.
 # Source: onnxruntime/__init__.py of 1.20.2, which has no preload_dlls, and of 1.21.0.
 _PRELOADS_ON_REQUEST = ("onnxruntime", ">=1.21")
+_CUDNN_PIN = re.compile(r"(nvidia-cudnn-cu\d+).*?[=>]=\s*(\d+)\.(\d+)")
 
 
 def missing_libraries(framework: FrameworkFacts) -> Iterator[Finding]:
@@ -55,6 +56,31 @@ def missing_libraries(framework: FrameworkFacts) -> Iterator[Finding]:
             if on_request
             else f'Add to the recipe\'s environment: LD_LIBRARY_PATH = "{where.replace(", ", ":")}".',
         )
+
+
+def older_cudnn(framework: FrameworkFacts, libraries: Iterable[GpuLibrary]) -> Iterator[Finding]:
+    """TensorFlow asks for the minor version that it was compiled with, or a newer one; its Requires-Dist names it.
+
+    Source: "Loaded runtime CuDNN library: 9.1.0 but source was compiled with: 9.3.0" (tensorflow issue 60913).
+    """
+    loaded = next((one.path for one in framework.libraries if one.want.soname.startswith("libcudnn.so.")), None)
+    wanted = next(filter(None, map(_CUDNN_PIN.match, framework.distribution.requires)), None)
+    if framework.name != "tensorflow" or loaded is None or wanted is None:
+        return
+    folder = posixpath.dirname(loaded)
+    there = next((one for one in libraries if one.name == "cudnn" and posixpath.dirname(one.path) == folder), None)
+    number = re.match(r"(\d+)\.(\d+)", there.version) if there else None
+    wheel, major, minor = wanted.groups()
+    if there is None or number is None or number[1] != major or int(number[2]) >= int(minor):
+        return
+    version = f"{major}.{minor}"
+    yield Finding(
+        "cudnn-too-old",
+        Severity.ERROR,
+        f"{framework.title} {framework.version} was compiled with cuDNN {version} and refuses an older one when it "
+        f"runs: {there.path} is {there.version}.",
+        f"Bring cuDNN to {version} or newer; from a wheel: {wheel}>={version}.",
+    )
 
 
 def _each(loaded: list[Loaded]) -> str:
