@@ -56,6 +56,22 @@ def test_a_changed_file_under_the_same_record_is_seen_by_hashing(tmp_path: Path)
     assert [(one.kind, one.name, one.where) for one in found] == [("file", f"/{SITE}/a/data.txt", "a")]
 
 
+def test_what_no_record_lists_is_seen_by_hashing(tmp_path: Path) -> None:
+    first = {**distribution("a", "1", SITE, FILES), f"{SITE}/loop": "-> ."}
+    bare = {name: text for name, text in first.items() if not name.endswith("/RECORD")}
+    changed = {**bare, f"{SITE}/a/__init__.py": "x = 2\n"}
+    (one,) = differences(tmp_path / "bare", bare, changed, hash_files=True)
+    assert (one.kind, one.name) == ("file", f"/{SITE}/a/__init__.py")
+    beside = {
+        f"{SITE}/torch.py": "",
+        f"{SITE}/__pycache__/torch.cpython-311.pyc": "x",
+        f"{SITE}/a-1.dist-info/REQUESTED": "",
+    }
+    assert differences(tmp_path / "quick", first, {**first, **beside}) == []
+    (one,) = differences(tmp_path / "beside", first, {**first, **beside}, hash_files=True)
+    assert (one.name, one.first) == (f"/{SITE}/torch.py", None)
+
+
 def test_what_the_installer_writes_of_itself_does_not_count(tmp_path: Path) -> None:
     first = distribution("a", "1", SITE, FILES)
     record = f"{SITE}/a-1.dist-info/RECORD"

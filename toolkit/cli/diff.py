@@ -13,13 +13,17 @@ from toolkit.cli.output import live_steps, print_json, print_table, say
 def diff(
     first: Annotated[Path, typer.Argument(metavar="FIRST", help="An image: .sif, sandbox folder or squashfs file.")],
     second: Annotated[Path, typer.Argument(metavar="SECOND", help="The image to compare it with.")],
-    files: Annotated[bool, typer.Option("--files", help="Read and hash every file too, not only RECORDs.")] = False,
+    files: Annotated[
+        bool, typer.Option("--files", help="Read and hash every file of Python's site folders too.")
+    ] = False,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
     """Say in which packages two images differ.
 
     Compares Python interpreters, installed distributions with their versions and recorded file hashes, and the
-    packages of apt and conda. Neither image is run, and no container program is needed. Bytecode and logs do not count.
+    packages of apt and conda. --files also finds what no RECORD tells: files that were altered or put there by hand,
+    and the code of distributions without a RECORD. Neither image is run, and no container program is needed. Bytecode
+    and logs do not count.
 
     Exit status 0: they hold the same; 1: they differ.
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 # Who installed a distribution, and from where, differs between pip and uv; what was installed does not.
 _OF_THE_INSTALLER = ("/INSTALLER", "/RECORD", "/REQUESTED", "/direct_url.json", "/uv_build.json", "/uv_cache.json")
 _BYTECODE = re.compile(r"\.py[co]$|/__pycache__/")
+_LONGEST_PATH = 4096
 _CONSOLE_SCRIPT = re.compile(r"^([^#\[=\s][^=]*?)\s*=", re.MULTILINE)
 
 
@@ -36,15 +37,18 @@ class Difference:
 def compare(first: Rootfs, second: Rootfs, *, hash_files: bool = False) -> tuple[Difference, ...]:
     """All differences between two images; none where they hold the same.
 
-    The files of a distribution are compared by what its RECORD says; with `hash_files` by their content as well,
-    which reads every one of them. Left out are bytecode, what only the installer wrote of itself, and console
-    scripts, whose text pip and uv write differently. Raises WrongInput where an image is damaged.
+    The files of a distribution are compared by what its RECORD says; with `hash_files` by their content as well, and
+    so is all in the site folders that no RECORD lists: every one of them is read. Left out are bytecode, what only the
+    installer wrote of itself, and console scripts, whose text pip and uv write differently. Raises WrongInput where an
+    image is damaged.
     """
     one, other = read_inventory(first), read_inventory(second)
     found = [*_interpreters(one, other), *_distributions(one, other)]
     for ours, theirs in _pairs(one, other):
         if ours.version == theirs.version:
             found += _files(first, ours, second, theirs, hash_files=hash_files)
+    if hash_files:
+        found += _unrecorded(first, one, second, other)
     found += _packages("apt", one.system_packages, other.system_packages)
     found += _packages("conda", one.conda_packages, other.conda_packages)
     return tuple(found)
@@ -90,6 +94,42 @@ def _files(
         hashes = hash_of(first, path), hash_of(second, path)
         if hashes[0] != hashes[1]:
             yield Difference("file", path, ours.name, hashes[0], hashes[1])
+
+
+def _unrecorded(first: Rootfs, one: Inventory, second: Rootfs, other: Inventory) -> Iterator[Difference]:
+    """A distribution without a RECORD, or a module that was put beside the others: an import gets it all the same."""
+    images = ((first, one), (second, other))
+    recorded = {
+        path for rootfs, inventory in images for own in inventory.distributions for path in read_record(rootfs, own)
+    }
+    contents = [
+        {path: _content(rootfs, path) for path in _site_files(rootfs, inventory) if path not in recorded}
+        for rootfs, inventory in images
+    ]
+    yield from _values("file", *contents, "")
+
+
+def _site_files(rootfs: Rootfs, inventory: Inventory) -> Iterator[str]:
+    """Every file below the site folders; symlinks are not followed, so that each is met once."""
+    ahead = [folder for interpreter in inventory.interpreters for folder in interpreter.site_folders]
+    seen = set()
+    while ahead:
+        folder = ahead.pop()
+        if folder in seen or len(folder) > _LONGEST_PATH:
+            continue
+        seen.add(folder)
+        for path in (f"{folder}/{name}" for name in rootfs.names(folder)):
+            if rootfs.readlink(path) is None and rootfs.is_folder(path):
+                ahead.append(path)
+            elif not _BYTECODE.search(path) and not (
+                folder.endswith(".dist-info") and path.endswith(_OF_THE_INSTALLER)
+            ):
+                yield path
+
+
+def _content(rootfs: Rootfs, path: str) -> str:
+    link = rootfs.readlink(path)
+    return f"-> {link}" if link is not None else hash_of(rootfs, path) or "no file"
 
 
 def _own_files(rootfs: Rootfs, distribution: Distribution) -> dict[str, str]:
