@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from toolkit.pins.bases import content_digest, gather_facts
-from toolkit.recipes.model import Base
+from toolkit.pins.locking import make_lock
+from toolkit.pins.uv import Uv
+from toolkit.recipes.model import Base, Recipe
 from toolkit.support.errors import WrongInput
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def base_of(folder: Path, *files: str) -> Base:
@@ -32,6 +31,14 @@ def test_a_base_with_musl_is_refused(tmp_path: Path) -> None:
     files = ("lib/ld-musl-x86_64.so.1", "usr/bin/python3.12", "usr/lib/python3.12/os.py")
     with pytest.raises(WrongInput, match="musl instead of glibc"):
         gather_facts(base_of(tmp_path / "base", *files), tmp_path)
+
+
+def test_over_a_free_threaded_python_no_package_is_chosen(tmp_path: Path) -> None:
+    base = base_of(tmp_path / "base", "usr/bin/python3.13t", "usr/lib/python3.13t/os.py")
+    facts = gather_facts(base, tmp_path)
+    uv = Uv("no-such-program", tmp_path, tmp_path)
+    with pytest.raises(WrongInput, match=r"free-threaded Python 3\.13t"):
+        make_lock(uv, Recipe("x", Path("x.toml"), base, packages=("numpy",)), facts)
 
 
 def test_the_digest_of_a_folder_is_that_of_its_names_modes_and_contents(tmp_path: Path) -> None:

@@ -51,6 +51,7 @@ def make_lock(
     target = facts.target
     protected = protect(target, knowledge())
     _refuse_conda(recipe, target, protected)
+    _refuse_free_threaded(recipe, target)
     _refuse_banned(packages, target, protected)
     wish = Wish(target, packages, protected, exclude_newer, _preferences(earlier, upgrade))
     try:
@@ -174,6 +175,17 @@ def _refuse_conda(recipe: Recipe, target: Target, protected: ProtectedSet) -> No
             f"the base {recipe.base.name} has its {', '.join(ours)} from conda: Python packages cannot be added safely",
             fix="Start from a base that was made with pip: `ctk bases` shows the installer of each.",
             code="conda-base",
+        )
+
+
+def _refuse_free_threaded(recipe: Recipe, target: Target) -> None:
+    """uv 0.13 resolves for a Python that it is told by its number, and that number means the usual build."""
+    if recipe.packages and target.free_threaded:
+        raise WrongInput(
+            f"the base {recipe.base.name} has the free-threaded Python {target.minor}t: which packages have a wheel "
+            "for it, ctk cannot tell",
+            fix=f"Start from a base with the usual Python {target.minor}, or install the packages in `post`.",
+            code="free-threaded-base",
         )
 
 

@@ -29,6 +29,7 @@ class Target:
     `installed` are the distributions that it finds, of two copies the one that an import gets, by normalized name.
     `recorded` says that the facts come from `bases.toml` and not from the image. `conda` names the distributions
     that conda installed, not pip. `constraints` are lines of a constraint file that the image ships for its pip.
+    `free_threaded`: it is built without the global lock, and takes wheels of an ABI of its own (cp313t).
     """
 
     python: str
@@ -39,6 +40,7 @@ class Target:
     recorded: bool = False
     conda: frozenset[str] = frozenset()
     constraints: tuple[str, ...] = ()
+    free_threaded: bool = False
 
     @property
     def minor(self) -> str:
@@ -101,6 +103,7 @@ def read_target(
         executable=chosen.path,
         conda=_from_conda(inventory, chosen, visible),
         constraints=constraints,
+        free_threaded=chosen.free_threaded,
     )
 
 
