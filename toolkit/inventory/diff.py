@@ -98,15 +98,14 @@ def _files(
 
 def _unrecorded(first: Rootfs, one: Inventory, second: Rootfs, other: Inventory) -> Iterator[Difference]:
     """A distribution without a RECORD, or a module that was put beside the others: an import gets it all the same."""
-    images = ((first, one), (second, other))
-    recorded = {
-        path for rootfs, inventory in images for own in inventory.distributions for path in read_record(rootfs, own)
-    }
-    contents = [
-        {path: _content(rootfs, path) for path in _site_files(rootfs, inventory) if path not in recorded}
-        for rootfs, inventory in images
-    ]
-    yield from _values("file", *contents, "")
+    recorded: set[str] = set()
+    for rootfs, inventory in ((first, one), (second, other)):
+        recorded.update(*(read_record(rootfs, distribution) for distribution in inventory.distributions))
+
+    def contents(rootfs: Rootfs, inventory: Inventory) -> dict[str, str]:
+        return {path: _content(rootfs, path) for path in _site_files(rootfs, inventory) if path not in recorded}
+
+    yield from _values("file", contents(first, one), contents(second, other), "")
 
 
 def _site_files(rootfs: Rootfs, inventory: Inventory) -> Iterator[str]:
