@@ -13,7 +13,7 @@ from tests.pins.bases import TENSORFLOW, TORCH
 from tests.pins.locks import SHA, SMALL, WHEEL
 from toolkit.inventory.frameworks import knowledge
 from toolkit.pins.clash import fitting_bases, smallest
-from toolkit.pins.explain import clashing_need
+from toolkit.pins.explain import clashing_need, named_bar
 from toolkit.pins.locking import check_requirements, contradictions, input_hash
 from toolkit.pins.model import Package
 from toolkit.pins.protected import protect
@@ -57,6 +57,14 @@ def test_a_proof_is_read_for_what_needs_what_and_what_stands_against_it() -> Non
 def test_a_proof_that_names_nothing_protected_says_nothing() -> None:
     assert clashing_need("Because a==1 depends on b>=2 and you require b<2, …", wish(TORCH)) is None
     assert clashing_need("Because a==1 depends on torch>=2.0 and …", wish(TORCH)) is None, "the base fulfils that"
+
+
+def test_a_proof_is_read_for_who_does_not_take_the_newest() -> None:
+    proof = "Because sympy==1.13.1 depends on mpmath>=1.1.0,<1.4 and you require sympy==1.13.1, we can conclude …"
+    pins = {"sympy": "sympy==1.13.1"}
+    assert named_bar(proof, pins, "mpmath", "1.4.1") == "sympy 1.13.1 asks for mpmath>=1.1.0,<1.4"
+    assert named_bar(proof, pins, "mpmath", "1.3.0") is None
+    assert named_bar(proof, {"torch": "torch==2.5.1"}, "mpmath", "1.4.1") is None
 
 
 def test_bases_that_fit_a_need_are_found_in_the_catalogue() -> None:

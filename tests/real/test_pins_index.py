@@ -122,6 +122,7 @@ def test_a_clash_names_the_fewest_requirements_and_ways_out(uv: Uv, torch: Targe
     [
         (("numpy==99",), AnswerIsNo, "numpy has no release ==99"),
         (("this-package-does-not-exist-at-all",), WrongInput, "no package this-package"),
+        (("sklearn",), WrongInput, "often confused for scikit-learn"),
         (("tf-nightly",), AnswerIsNo, "must stay out"),
         (("opencv-python", "opencv-python-headless"), AnswerIsNo, "both install cv2"),
         (("keras>=3",), AnswerIsNo, "cannot be had together"),
@@ -161,6 +162,11 @@ def test_a_version_that_pip_cannot_read_is_not_replaced(uv: Uv, torch: Target) -
     installed = {**torch.installed, "torch": replace(torch.installed["torch"], version="2.13.0.fb")}
     with pytest.raises(AnswerIsNo, match=r"torch 2\.13\.0\.fb must stay, it is the base's PyTorch"):
         lock(uv, replace(torch, installed=installed), "timm")
+
+
+def test_gpu_libraries_of_another_cuda_would_lie_over_the_bases_own(uv: Uv, torch: Target) -> None:
+    with pytest.raises(AnswerIsNo, match=r"nvidia-cudnn-cu13 .* would lie over it"):
+        lock(uv, torch, "jax[cuda13]")
 
 
 def test_odd_wishes_are_granted(uv: Uv, tensorflow: Target) -> None:

@@ -12,14 +12,14 @@ from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 from toolkit.inventory.frameworks import satisfies
-from toolkit.pins.constraints import Constraint, hard_constraints
+from toolkit.pins.constraints import Constraint, active_requirements, hard_constraints
 from toolkit.pins.model import Held
 from toolkit.pins.question import Question, ask, compile_lines
 from toolkit.pins.resolve import Wish, first_question
 from toolkit.support.errors import ProgramFailed
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Iterable, Mapping
 
     from toolkit.pins.resolve import Resolution
     from toolkit.pins.target import Target
@@ -38,11 +38,10 @@ def find_held(uv: Uv, wish: Wish, resolution: Resolution) -> tuple[Held, ...]:
     """The packages that are added in a version that is not the newest, each with the reason."""
     ours = {one.name: one.version for one in resolution.packages if not one.url}
     latest = newest_versions(uv, first_question(wish), ours)
-    replaced = {one.name for one in resolution.packages if one.replaces}
     behind = [name for name, version in sorted(ours.items()) if _is_newer(latest.get(name), version)]
     patient = replace(uv, patience=_PATIENCE_SECONDS)
     with ThreadPoolExecutor(_AT_ONCE) as pool:
-        reasons = pool.map(lambda name: _why_not_newer(patient, wish, name, latest[name], ours, replaced), behind)
+        reasons = pool.map(lambda name: _why_not_newer(patient, wish, resolution, name, latest[name]), behind)
         return tuple(
             Held(name, ours[name], latest[name], because) for name, because in zip(behind, reasons, strict=True)
         )
@@ -70,9 +69,7 @@ def newest_versions(uv: Uv, question: Question, names: Iterable[str]) -> dict[st
     return found
 
 
-def _why_not_newer(
-    uv: Uv, wish: Wish, name: str, newest: str, ours: Mapping[str, str], replaced: Collection[str]
-) -> str:
+def _why_not_newer(uv: Uv, wish: Wish, resolution: Resolution, name: str, newest: str) -> str:
     for line in wish.packages:
         requirement = Requirement(line)
         if canonicalize_name(requirement.name) == name and not satisfies(newest, str(requirement.specifier)):
@@ -88,6 +85,8 @@ def _why_not_newer(
             return _sentence(alone.proof, name, wish)
         if own := [one for one in hard if one.name == name and not satisfies(newest, one.specifier)]:
             return _asks(own[0])
+        if barred := _who_bars(uv, others, resolution, name, newest):
+            return barred
         # All together may lead the resolver far back: only what the person asked for themselves is worth that.
         together = question.asking((*question.packages, f"{name}=={newest}"))
         answer = ask(uv, together, again=True) if _is_asked_for(name, wish) else alone
@@ -99,16 +98,39 @@ def _why_not_newer(
     if any(line.startswith(f"{name}==") for line in wish.prefer):
         return "the earlier lock had this version; `ctk lock --upgrade` looks for newer ones"
     older = [
-        f"{one} back to {answer.installed[one]}"
-        for one in sorted(ours)
-        if _is_newer(ours[one], answer.installed.get(one))
+        f"{one.name} back to {answer.installed[one.name]}"
+        for one in resolution.packages
+        if not one.url and _is_newer(one.version, answer.installed.get(one.name))
     ]
     if older:
         return f"newer ones would take {' and '.join(older)}"
+    replaced = {one.name for one in resolution.packages if one.replaces}
     moved = [f"{one} {version}" for one, version in sorted(answer.removed.items()) if one not in replaced]
     if moved:
         return f"newer ones would replace the base's {' and '.join(moved)}"
     return "newer ones do not go with the other packages, or have no file for this image"
+
+
+def _who_bars(uv: Uv, question: Question, resolution: Resolution, name: str, newest: str) -> str | None:
+    """Which of those that need a package does not take its newest release. All that this asks, uv has read already."""
+    needed_by = next(one.required_by for one in resolution.packages if one.name == name)
+    target = question.target
+    for there in (target.installed[one] for one in needed_by if one in target.installed):
+        for requirement in active_requirements(there.requires, target.environment(), there.extras):
+            if canonicalize_name(requirement.name) == name and not satisfies(newest, str(requirement.specifier)):
+                return f"{there.name} {there.version} in the base asks for {name}{requirement.specifier}"
+    pins = {one.name: f"{one.name}=={one.version}" for one in resolution.packages if one.name in needed_by}
+    proof = ask(uv, question.asking((f"{name}=={newest}", *pins.values())), again=True).proof if pins else None
+    return named_bar(proof or "", pins, name, newest)
+
+
+def named_bar(proof: str, pins: Mapping[str, str], name: str, newest: str) -> str | None:
+    """Who of `pins` (lines by name) asks in a proof for versions of `name` that the newest is none of."""
+    for who, _, what, said in _DEPENDS.findall(proof):
+        specifier = said.rstrip(".,")
+        if who in pins and what == name and not satisfies(newest, specifier):
+            return f"{pins[who].replace('==', ' ')} asks for {name}{specifier}"
+    return None
 
 
 def _asks(constraint: Constraint) -> str:

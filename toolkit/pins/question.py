@@ -16,7 +16,7 @@ from packaging.utils import canonicalize_name
 from toolkit.pins.target import valid_version
 from toolkit.pins.uv import python_for
 from toolkit.pins.wheels import uv_platform
-from toolkit.support.errors import ProgramFailed
+from toolkit.support.errors import ProgramFailed, WrongInput
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -31,6 +31,7 @@ WITH_PKG_RESOURCES = "setuptools<81"
 _NO_PKG_RESOURCES = "No module named 'pkg_resources'"
 _UNREADABLE = re.compile(r"(?:Failed to (?:build|download and build) `|hint: `)([A-Za-z0-9._-]+)(?:==|` \(v)([^`)]+)")
 _MISSING_EXTRA = re.compile(r"The package `([^`=\[]+)(?:==([^`]+))?` does not have an extra named `([^`]+)`")
+_CONFUSED = re.compile(r"hint: `([^`]+)` is often confused for `([^`]+)`")
 _YANKED = re.compile(r'`([^`=]+)==([^`]+)` is yanked(?: \(reason: "(.*)"\))?')
 
 
@@ -95,7 +96,7 @@ def ask(uv: Uv, question: Question, *, fresh: bool = False, again: bool = False)
         done = uv.ask_again(arguments, folder) if again else uv.call(arguments, folder, fresh=fresh)
     if not done.ok and _NO_PKG_RESOURCES in done.stderr and not question.build_constraints:
         return ask(uv, replace(question, build_constraints=(WITH_PKG_RESOURCES,)), fresh=fresh, again=again)
-    return _answer(done)
+    return _answer(done, question.packages)
 
 
 def compile_lines(uv: Uv, question: Question, *options: str, excludes: Iterable[str] = ()) -> Completed:
@@ -123,10 +124,10 @@ def write_stub(site: Path, distributions: Iterable[Distribution]) -> None:
         (information / "INSTALLER").write_text("pip\n")
 
 
-def _answer(done: Completed) -> Answer:
+def _answer(done: Completed, asked: Iterable[str]) -> Answer:
     if not done.ok:
         if "No solution found" not in done.stderr:
-            raise _failure(done)
+            raise _confusion(done, asked) or _failure(done)
         return Answer({}, {}, proof=_proof(done.stderr))
     document = json.loads(done.stdout)
     if document.get("schema", {}).get("version") != "preview" or "changes" not in document:
@@ -141,6 +142,19 @@ def _answer(done: Completed) -> Answer:
             (canonicalize_name(name), version, extra) for name, version, extra in _MISSING_EXTRA.findall(done.stderr)
         ),
         yanked=tuple((canonicalize_name(name), version, why) for name, version, why in _YANKED.findall(done.stderr)),
+    )
+
+
+def _confusion(done: Completed, asked: Iterable[str]) -> WrongInput | None:
+    """uv knows some names that mean another package (sklearn). One that only a package asks for is no slip of ours."""
+    found = _CONFUSED.search(done.stderr)
+    names = {canonicalize_name(Requirement(line).name) for line in asked}
+    if found is None or canonicalize_name(found[1]) not in names:
+        return None
+    return WrongInput(
+        f"{found[1]} cannot be installed: it is often confused for {found[2]}",
+        fix=f"Ask for {found[2]} instead of {found[1]}.",
+        code="no-such-package",
     )
 
 
