@@ -30,4 +30,5 @@ def test_one_that_nobody_asked_for_is_not_missed() -> None:
 def test_the_base_s_own_metadata_says_it_of_what_stays(line: str) -> None:
     with pytest.raises(AnswerIsNo, match=r"jax 0.6.2 has no extra \[cuda13\]"):
         require_extras([line], JAX, NOTHING)
-    require_extras(["jax[Cuda12]"], JAX, NOTHING)
+    require_extras(["jax[Cuda12]", "jax[cuda13]; python_version < '3'"], JAX, NOTHING)
+    require_extras(["jax[cuda13]"], target(distribution("jax", "0.6.2")), NOTHING)  # without metadata: who knows

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from toolkit.pins.constraints import active_requirements
 from toolkit.support.errors import AnswerIsNo
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def require_extras(packages: Iterable[str], target: Target, answer: Answer) -> None:
     """Raise AnswerIsNo for an extra in `packages` that the chosen release, or the base's own, does not have."""
     asked: dict[str, set[str]] = {}
-    for requirement in map(Requirement, packages):
+    for requirement in active_requirements(packages, target.environment()):
         extras = asked.setdefault(canonicalize_name(requirement.name), set())
         extras.update(map(canonicalize_name, requirement.extras))
     for name, version, extra in (*answer.missing_extras, *_missing_in_base(asked, target, answer)):
@@ -35,5 +35,7 @@ def _missing_in_base(asked: dict[str, set[str]], target: Target, answer: Answer)
     """Of what the base has and keeps, the index is not asked: its own metadata tells."""
     for name in sorted(asked.keys() & target.installed.keys() - answer.installed.keys()):
         there = target.installed[name]
+        if not (there.requires or there.extras):
+            continue  # nothing is known of it: conda and Debian leave such behind
         for extra in sorted(asked[name] - set(map(canonicalize_name, there.extras))):
             yield name, there.version, extra

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from toolkit.pins.uv import Uv
     from toolkit.recipes.model import Base, Recipe
 
-_FORM = 1  # of the lock: a ctk with other rules raises it, and every older lock is stale
+_FORM = 2  # of the lock: a ctk with other rules raises it, and every older lock is stale
 
 
 def make_lock(
