@@ -153,12 +153,17 @@ def examples() -> Iterator[tuple[str, list[str]]]:
 _BEFORE = {
     "diff": ["ctk build demo --sandbox -o trial-sandbox/", "ctk build trial-sandbox/ -o today.sif"],
     "new": ["rm -f defs/mine.*"],
-    "lock": ["ctk new mine --base debian-12 --force", "ctk add mine pydot"],
+    "lock": ["ctk new mine --base debian-12 --force", "ctk add mine pydot transformers"],
     "why": ["ctk new pytorch --base debian-12 --force", "ctk add pytorch torchvision", "ctk lock pytorch"],
+    "lab env": ["ctk lab up --nodes 1"],
     "lab logs": ["ctk lab up --nodes 1"],
 }
 _BETWEEN = {"new": ["rm defs/mine.toml"]}
-_AFTER = {"lab logs": ["ctk lab down"], "lab up": ["ctk lab down --name lab", "ctk lab down --name class-2"]}
+_AFTER = {
+    "lab env": ["ctk lab down"],
+    "lab logs": ["ctk lab down"],
+    "lab up": ["ctk lab down --name lab", "ctk lab down --name class-2"],
+}
 
 
 def test_the_help(reader: Reader) -> None:
