@@ -39,7 +39,7 @@ def read_environment(rootfs: Rootfs) -> dict[str, str]:
 
 def apply_script(script: str, variables: dict[str, str]) -> None:
     """Carry out the assignments of a script on `variables`."""
-    for command in commands(script):
+    for command in _commands(script):
         for word in command:
             match = _ASSIGNMENT.fullmatch(word)
             if match:
@@ -48,7 +48,7 @@ def apply_script(script: str, variables: dict[str, str]) -> None:
                 break
 
 
-def commands(script: str) -> Iterator[list[str]]:
+def _commands(script: str) -> Iterator[list[str]]:
     """The words of each command, quotes and references still in them."""
     text = script.replace("\\\n", "") + "\n"
     words: list[str] = []
