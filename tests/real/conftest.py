@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 TEST_USER = "ctk-test"
+SECOND_USER = "ctk-test2"
 CA_BUNDLE = "/etc/ssl/certs/ca-certificates.crt"
 
 
@@ -120,6 +121,16 @@ def ordinary_user(wheel: Path) -> Iterator[Person]:
     person.run("mkdir", home, cwd=home.parent)
     person.run("/usr/bin/python3", "-m", "venv", home / "venv", cwd=home)
     person.run(home / "venv" / "bin" / "pip", "install", "--quiet", wheel, cwd=home)
+    yield person
+    subprocess.run(["rm", "-rf", str(home)], check=True)
+
+
+@pytest.fixture(scope="session")
+def second_user() -> Iterator[Person]:
+    """Another ordinary user, who attacks the test user: a home of this session's own, and no ctk."""
+    home = Path(pwd.getpwnam(SECOND_USER).pw_dir) / f"tests-{os.getpid()}"
+    person = Person(SECOND_USER, home, Path("/bin/false"))
+    person.run("mkdir", home, cwd=home.parent)
     yield person
     subprocess.run(["rm", "-rf", str(home)], check=True)
 
