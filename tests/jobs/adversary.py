@@ -142,7 +142,7 @@ def what_runs(script: Script, folder: Path) -> list[str]:
     """Run `script` as Slurm would, and return the argument list that the runtime got."""
     job = script.job
     lines = script.text.encode("utf-8").splitlines()
-    head = [line for line in lines[: lines.index(b"set -euo pipefail")] if line.startswith(b"#SBATCH")]
+    head = [line for line in lines[: lines.index(b"")] if line.startswith(b"#SBATCH")]
     asked_for = [job.gpus is not None and job.gpus.count > 0, job.time is not None, *[True for _ in job.directives]]
     assert len(head) == 3 + sum(asked_for)
     script.path.write_text(script.text, encoding="utf-8")

@@ -49,7 +49,7 @@ class Ground:
 
     def only_own_programs(self) -> None:
         """Fill the folder of programs with what the script needs, so that PATH can be that folder alone."""
-        for name in ("bash", "date", "mkdir", "mv", "stat", "cat"):
+        for name in ("bash", "date", "mkdir", "ln", "rm", "stat", "cat"):
             (self.folder / "bin" / name).symlink_to(f"/usr/bin/{name}" if name == "stat" else f"/bin/{name}")
 
     def run(
@@ -88,12 +88,86 @@ def test_the_log_moves_to_logs_with_what_slurm_says_later(ground: Ground) -> Non
     assert not (ground.folder / "x-7.log").exists()
 
 
-def test_a_second_run_of_the_same_job_follows_the_first_in_the_log(ground: Ground) -> None:
+def test_restart_of_the_same_job_follows_the_first_run_in_the_log(ground: Ground) -> None:
     ground.run()
     ground.run(SLURM_RESTART_COUNT="1")
     text = (ground.folder / "logs" / "x-7.log").read_text()
     assert text.index("run 1") < text.index("Slurm's last words") < text.index("run 2")
     assert text.count("Slurm's last words") == 2
+    assert [path.name for path in ground.folder.glob("logs/*")] == ["x-7.log"]
+
+
+def test_restart_count_inherited_from_another_job_is_not_believed(ground: Ground) -> None:
+    ground.runtime("scontrol", "echo JobId=7 JobName=x Requeue=1 Restarts=0 BatchFlag=1")
+    ground.run(SLURM_RESTART_COUNT="4")
+    assert "run 1 on" in (ground.folder / "logs" / "x-7.log").read_text()
+
+
+EARLIER = "ctk: job 7 of cluster unknown, x, run 1 on n1\nearlier words\n"
+
+
+def _plant(ground: Ground, sort: str) -> None:
+    """Something that lies at logs/x-7.log and that this job did not write."""
+    (ground.folder / "logs").mkdir()
+    log, secret = ground.folder / "logs" / "x-7.log", ground.folder / "secret"
+    secret.write_text("earlier words" if sort == "hard link to a secret" else EARLIER)
+    if sort == "link":
+        log.symlink_to(secret)
+    elif sort == "dangling link":
+        log.symlink_to("/nonexistent/earlier words")
+    elif sort in ("second name", "hard link to a secret"):
+        log.hardlink_to(secret)
+    elif sort == "pipe":
+        os.mkfifo(log)
+    elif sort == "somebody else's":
+        log.write_text(EARLIER)
+        os.chown(log, 65534, 65534)
+    else:
+        log.write_text(EARLIER.replace("job 7", "job 8") if sort == "another job's" else "earlier words\n")
+
+
+@pytest.mark.parametrize("run", [1, 2])
+@pytest.mark.parametrize(
+    "sort",
+    [
+        *("link", "dangling link", "second name", "hard link to a secret", "pipe", "another job's", "without a header"),
+        pytest.param("somebody else's", marks=pytest.mark.skipif(os.geteuid() != 0, reason="only root gives away")),
+    ],
+)
+def test_what_the_job_did_not_write_is_kept_aside_and_never_printed(ground: Ground, sort: str, run: int) -> None:
+    _plant(ground, sort)
+    before = (ground.folder / "logs" / "x-7.log").lstat()
+    assert ground.run(SLURM_RESTART_COUNT=str(run - 1) if run > 1 else "").returncode == 7
+    text = (ground.folder / "logs" / "x-7.log").read_text()
+    assert f"run {run} on" in text
+    assert "earlier words" not in text
+    kept = (ground.folder / "logs" / "x-7.log.~1~").lstat()
+    assert (kept.st_ino, kept.st_uid, kept.st_size) == (before.st_ino, before.st_uid, before.st_size)
+
+
+def test_first_run_does_not_continue_the_log_of_an_earlier_job_of_that_number(ground: Ground) -> None:
+    ground.run()
+    earlier = (ground.folder / "logs" / "x-7.log").read_text()
+    ground.run()
+    assert (ground.folder / "logs" / "x-7.log").read_text().count("run 1 on") == 1
+    assert (ground.folder / "logs" / "x-7.log.~1~").read_text() == earlier
+
+
+def test_log_on_a_full_disk_changes_neither_run_nor_status(ground: Ground) -> None:
+    ground.runtime("apptainer", "touch ran; exit 7")
+    with Path("/dev/full").open("w") as full:
+        command = ["bash", str(ground.folder / "x.sbatch")]
+        environment = {"PATH": f"{ground.folder / 'bin'}:/usr/bin:/bin", "SLURM_JOB_ID": "7", "SLURM_JOB_NAME": "x"}
+        done = subprocess.run(
+            command,
+            cwd=ground.folder,
+            env={**environment, "SLURM_SUBMIT_DIR": str(ground.folder)},
+            stdout=full,
+            stderr=full,
+            check=False,
+        )
+    assert done.returncode == 7
+    assert (ground.folder / "ran").exists()
 
 
 def test_logs_on_another_file_system_gets_a_link(ground: Ground) -> None:
@@ -117,7 +191,7 @@ def test_where_logs_cannot_be_made_the_job_still_runs(ground: Ground) -> None:
     assert (ground.folder / "logs").read_text() == "a file of the person's own"
 
 
-@pytest.mark.parametrize("program", ["mv", "mkdir", "cat"])
+@pytest.mark.parametrize("program", ["ln", "mkdir"])
 def test_where_logs_belongs_to_somebody_else_the_job_still_runs(ground: Ground, program: str) -> None:
     (ground.folder / "logs").mkdir()
     (ground.folder / "logs" / "x-7.log").write_text("an earlier run\n")

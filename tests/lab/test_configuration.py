@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from toolkit.lab.configuration import Host, bashrc, gres_conf, shell_command, shell_text, slurm_conf, task_prolog
 from toolkit.lab.place import Place
 from toolkit.lab.plan import LabPlan
+from toolkit.lab.tracking import MARK_VARIABLE
 
 GOLDEN = Path(__file__).parent / "golden"
 PLACE = Place(Path("/tmp/ctk-lab-abcdefgh"))
@@ -51,8 +52,14 @@ def prologue(plan: LabPlan, definition: str | None, environment: dict[str, str])
 
 
 def test_a_task_gets_what_open_mpi_needs_unless_it_knows_better() -> None:
-    given = prologue(LabPlan(), None, {"OMPI_MCA_btl": "self,vader"})
-    assert given == {"OMPI_MCA_pml": "ob1", "OMPI_MCA_btl_tcp_if_include": "lo"}
+    given = prologue(LabPlan(), None, {"OMPI_MCA_btl": "self,vader", "PATH": f"{PLACE.programs}:/bin"})
+    assert given == {"OMPI_MCA_pml": "ob1", "OMPI_MCA_btl_tcp_if_include": "lo", MARK_VARIABLE: str(PLACE.folder)}
+
+
+def test_task_finds_the_lab_s_programs_first_and_once() -> None:
+    given = prologue(LabPlan(), None, {"PATH": "/bin"})
+    assert given["PATH"] == f"{PLACE.programs}:/bin"
+    assert "PATH" not in prologue(LabPlan(), None, given)
 
 
 def test_a_task_gets_module_and_the_lab_s_modules_once() -> None:

@@ -15,6 +15,7 @@ from toolkit.jobs.values import (
     check_count,
     check_name,
     check_partition,
+    check_submission_folder,
     parse_directive,
     parse_environment,
     parse_gpus,
@@ -128,6 +129,7 @@ def complete(
         directives=directives,
         runtime=runtime,
         userns=userns,
+        folder=check_submission_folder(str(folder)),
     )
 
 

@@ -41,7 +41,8 @@ class Directive:
 class Job:
     """What to run with which resources; None leaves the choice to the site.
 
-    `image` is as the script says it: relative to the folder that the job is submitted from, or absolute. `time` is in
+    `folder` is the directory that the job is to be submitted from, absolute; only one with a `%` is written down.
+    `image` is as the script says it: relative to that directory, or absolute. `time` is in
     seconds, NO_TIME_LIMIT for none. `mem` is per node: a number and K, M, G or T, or `0` for all that a node has.
     `array` is Slurm's list of task numbers (`0-9%4`). `gpus` None: nothing was asked for. `runtime` is the site's
     own container runtime, a path or a name, which comes before those on PATH; `userns` is for one that needs
@@ -65,6 +66,7 @@ class Job:
     directives: tuple[Directive, ...] = ()
     runtime: str | None = None
     userns: bool = False
+    folder: str = "."
 
     @property
     def uses_gpu(self) -> bool:

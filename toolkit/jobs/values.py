@@ -186,6 +186,21 @@ def parse_directive(value: str) -> Directive:
     return Directive(name, content)
 
 
+def check_submission_folder(folder: str) -> str:
+    """The directory that the job is submitted from, and that Slurm opens the job's log in.
+
+    Raises WrongInput where Slurm cannot: it takes a backslash anywhere in the path for its own escape and then expands
+    no `%j` (sbatch(1), filename pattern), and the job would end as 0:53 without a log. A path with `%` has to be
+    written into an `#SBATCH` line, which knows no way to quote a quotation mark or a control character.
+    """
+    fix = "Rename the directory, or submit from another one."
+    if "\\" in folder:
+        raise WrongInput(f"Slurm cannot open a log in a directory with a backslash in its name: {folder}", fix=fix)
+    if "%" in folder and (not folder.isprintable() or any(character in "\"'" for character in folder)):
+        raise WrongInput(f"Slurm cannot open a log in a directory with both a % and a quote: {folder!r}", fix=fix)
+    return folder
+
+
 def check_command(words: tuple[str, ...]) -> tuple[str, ...]:
     """The command that runs in the container, as an argument list."""
     if not words or not words[0].strip():

@@ -21,6 +21,7 @@ from toolkit.lab.place import create_place
 from toolkit.lab.ports import choose_ports
 from toolkit.lab.registry import Lab
 from toolkit.lab.requirements import find_programs
+from toolkit.lab.tracking import write_tracking
 from toolkit.support.errors import MissingOnHost, ProgramFailed, WrongInput
 from toolkit.support.files import write_atomically
 from toolkit.support.processes import run
@@ -149,6 +150,7 @@ def _write_files(lab: Lab) -> None:
     write_atomically(place.gres_conf, gres_conf(plan, place))
     definition = module_definition()
     write_atomically(place.task_prolog, task_prolog(plan, place, definition), mode=0o755)
+    write_tracking(place)
     write_atomically(place.bashrc, bashrc(plan, place, definition))
     if definition is not None:
         write_modulefiles(place)

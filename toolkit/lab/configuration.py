@@ -7,6 +7,8 @@ import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from toolkit.lab.tracking import MARK_VARIABLE
+
 if TYPE_CHECKING:
     from toolkit.lab.place import Place
     from toolkit.lab.plan import LabPlan
@@ -56,6 +58,7 @@ def slurm_conf(plan: LabPlan, place: Place, host: Host, port: int) -> str:
         "ProctrackType": "proctrack/linuxproc",
         "TaskPlugin": "task/none",
         "TaskProlog": place.task_prolog,
+        "Epilog": place.epilog,
         "MpiDefault": "none",
         "SelectType": "select/cons_tres",
         "SelectTypeParameters": "CR_Core_Memory",
@@ -125,7 +128,11 @@ def task_prolog(plan: LabPlan, place: Place, module_definition: str | None) -> s
 
     `module_definition` is the file that defines `module` for bash, None where there is none.
     """
-    lines = [_unless_set(name, value) for name, value in _OPEN_MPI.items()]
+    lines = [
+        f"echo 'export {MARK_VARIABLE}={place.folder}'",
+        f'case "$PATH" in {place.programs}:*) ;; *) echo "export PATH={place.programs}:$PATH" ;; esac',
+        *(_unless_set(name, value) for name, value in _OPEN_MPI.items()),
+    ]
     if module_definition is not None:
         # A job script is a bash that is neither a login shell nor interactive: BASH_ENV is all that it reads.
         lines.append(_unless_set("BASH_ENV", module_definition))

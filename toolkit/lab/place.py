@@ -47,6 +47,15 @@ class Place:
         return self.folder / "task-prolog"
 
     @property
+    def epilog(self) -> Path:
+        return self.folder / "epilog"
+
+    @property
+    def programs(self) -> Path:
+        """What comes first on the PATH of jobs."""
+        return self.folder / "bin"
+
+    @property
     def bashrc(self) -> Path:
         return self.folder / "bashrc"
 

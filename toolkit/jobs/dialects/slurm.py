@@ -37,15 +37,20 @@ def script_text(job: Job, marker: str) -> str:
         image=quoted(job.image),
         find_runtime=" || ".join(f"command -v {quoted(name)}" for name in (job.runtime, *NAMES) if name),
         environment=container_environment().items(),
+        signals=_signals(job),
         command=_command(job),
     )
+
+
+def _signals(job: Job) -> list[str]:
+    """Those that the script passes on. srun takes no SIGCONT; Slurm sends it to the tasks itself (srun(1), SIGNALS)."""
+    return ["TERM", "USR1", "USR2", "INT", "HUP", *(["CONT"] if job.tasks == 1 else [])]
 
 
 def _directives(job: Job) -> list[str]:
     options = {
         "job-name": job.name,
-        # %A and %a are the numbers of the array and of the task (sbatch(1), filename pattern).
-        "output": "%x-%A_%a.log" if job.array else "%x-%j.log",
+        "output": _output(job),
         "open-mode": "append",
         "array": job.array,
         "nodes": job.nodes,
@@ -57,16 +62,32 @@ def _directives(job: Job) -> list[str]:
         "partition": job.partition,
         "account": job.account,
     }
-    own = [f"--{name}={value}" for name, value in options.items() if value is not None]
-    return [*own, *map(_directive, job.directives)]
+    own = [_option(name, str(value)) for name, value in options.items() if value is not None]
+    return [*own, *(_option(directive.name, _value(directive, job)) for directive in job.directives)]
 
 
-def _directive(directive: Directive) -> str:
-    if directive.value is None:
-        return f"--{directive.name}"
+def _output(job: Job) -> str:
+    # %A and %a are the numbers of the array and of the task (sbatch(1), filename pattern).
+    name = "%x-%A_%a.log" if job.array else "%x-%j.log"
+    # Slurm puts the directory in front of a relative name and expands patterns in both (seen with 22.05).
+    return f"{job.folder.replace('%', '%%')}/{name}" if "%" in job.folder else name
+
+
+def _value(directive: Directive, job: Job) -> str | None:
+    """`--signal=USR1@90` goes to job steps only: without srun there is none, hence `B:`, the batch shell."""
+    value = directive.value
+    if directive.name != "signal" or value is None or job.tasks > 1:
+        return value
+    flags, colon, rest = value.rpartition(":")
+    return value if "B" in flags else f"B{flags}{colon or ':'}{rest}"
+
+
+def _option(name: str, value: str | None) -> str:
+    if value is None:
+        return f"--{name}"
     # sbatch parts such a line at blanks and ends it at `#`, except in quotes.
-    parted = any(character in " #" for character in directive.value)
-    return f'--{directive.name}="{directive.value}"' if parted else f"--{directive.name}={directive.value}"
+    parted = any(character in " #" for character in value)
+    return f'--{name}="{value}"' if parted else f"--{name}={value}"
 
 
 def _time(seconds: int) -> str:
@@ -91,8 +112,11 @@ def _command(job: Job) -> str:
 def _launcher(job: Job) -> list[str]:
     """A batch script runs once, on the first node; srun starts one process for each task on its own node.
 
-    Since Slurm 22.05 srun no longer takes --cpus-per-task from the job around it (RELEASE_NOTES of 22.05).
+    Since Slurm 22.05 srun no longer takes --cpus-per-task from the job around it (RELEASE_NOTES of 22.05). The tasks
+    get the script's environment also where the job was submitted with --export=NONE. --disable-status makes srun pass
+    on the first SIGINT instead of waiting for a second one.
     """
     if job.tasks == 1:
         return []
-    return ["srun", *([f"--cpus-per-task={job.cpus_per_task}"] if job.cpus_per_task else [])]
+    cores = [f"--cpus-per-task={job.cpus_per_task}"] if job.cpus_per_task else []
+    return ["srun", "--export=ALL", "--disable-status", *cores]
