@@ -11,55 +11,14 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.jobs.adversary import check_scripts
+from tests.real.jobs import Jobs
+from tests.real.labs import eventually
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
     from pathlib import Path
 
     from tests.real.conftest import PracticeCluster
-
-
-class Jobs:
-    """A folder of the person who owns the practice cluster, and what happens to jobs submitted from it."""
-
-    def __init__(self, lab: PracticeCluster, folder: Path, image: Path) -> None:
-        self.lab, self.folder, self.image = lab, folder, image
-
-    def run(self, *argv: str, status: int | None = 0) -> str:
-        return self.lab.person.run(*argv, cwd=self.folder, env=self.lab.environment, status=status).stdout
-
-    def write(self, name: str, *words: str) -> None:
-        """Write a script with ctk: options of ctk sbatch, and the command after --."""
-        command = ("sbatch", "-J", name, "--image", str(self.image), *words)
-        self.lab.person.ctk(*command, cwd=self.folder, env=self.lab.environment)
-
-    def submit(self, name: str, *options: str) -> str:
-        """Submit a script with plain sbatch, as a person does."""
-        return self.run("sbatch", "--parsable", *options, f"{name}.sbatch").strip()
-
-    def show(self, job_id: str, field: str) -> str:
-        shown = self.run("scontrol", "show", "job", "-o", job_id)
-        match = re.search(rf"\b{field}=(.*?)(?= \S+=|$)", shown, re.MULTILINE)
-        return match[1].strip() if match else ""
-
-    def log(self, stem: str) -> str:
-        path = self.folder / "logs" / f"{stem}.log"
-        return path.read_text() if path.exists() else ""
-
-    def ended(self, job_id: str) -> bool:
-        return self.show(job_id, "JobState") not in ("PENDING", "RUNNING", "COMPLETING", "REQUEUED")
-
-    def finish(self, job_id: str) -> str:
-        """Wait for the end of a job; return its state."""
-        eventually(lambda: self.ended(job_id), f"job {job_id} to end")
-        return self.show(job_id, "JobState")
-
-
-def eventually(condition: Callable[[], bool], what: str, seconds: float = 60) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, f"waited {seconds} s for {what}"
-        time.sleep(0.3)
 
 
 @pytest.fixture

@@ -50,6 +50,13 @@ SOAKS = (
         (("CTK_KILLED_BUILDS", "100"),),
     ),
     Soak(
+        "signals",
+        "46 sorts of jobs (what the program does with signals, one task or four, how it is ended) on three clusters that "
+        "track processes by cgroup, process group and parent: all that was printed is in the log, nothing is left",
+        _pytest("tests/real/test_signals.py"),
+        (("CTK_SIGNAL_CASES", "46"),),
+    ),
+    Soak(
         "labs",
         f"20 cycles of a lab: up, a job, down without a trace; 16 nodes, 200 jobs, 20 kills of nodes, seed {_SEED}: "
         "every job ends, and those that lost their node run again",

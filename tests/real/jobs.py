@@ -1,0 +1,49 @@
+"""Jobs of ctk on a real Slurm, written, submitted and looked at as a user does it."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from tests.real.labs import eventually
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.real.conftest import PracticeCluster
+
+
+class Jobs:
+    """A folder of the person who owns the practice cluster, and what happens to jobs submitted from it."""
+
+    def __init__(self, lab: PracticeCluster, folder: Path, image: Path) -> None:
+        self.lab, self.folder, self.image = lab, folder, image
+
+    def run(self, *argv: str, status: int | None = 0) -> str:
+        return self.lab.person.run(*argv, cwd=self.folder, env=self.lab.environment, status=status).stdout
+
+    def write(self, name: str, *words: str) -> None:
+        """Write a script with ctk: options of ctk sbatch, and the command after --."""
+        command = ("sbatch", "-J", name, "--image", str(self.image), *words)
+        self.lab.person.ctk(*command, cwd=self.folder, env=self.lab.environment)
+
+    def submit(self, name: str, *options: str) -> str:
+        """Submit a script with plain sbatch, as a person does."""
+        return self.run("sbatch", "--parsable", *options, f"{name}.sbatch").strip()
+
+    def show(self, job_id: str, field: str) -> str:
+        shown = self.run("scontrol", "show", "job", "-o", job_id)
+        match = re.search(rf"\b{field}=(.*?)(?= \S+=|$)", shown, re.MULTILINE)
+        return match[1].strip() if match else ""
+
+    def log(self, stem: str) -> str:
+        path = self.folder / "logs" / f"{stem}.log"
+        return path.read_text() if path.exists() else ""
+
+    def ended(self, job_id: str) -> bool:
+        return self.show(job_id, "JobState") not in ("PENDING", "RUNNING", "COMPLETING", "REQUEUED")
+
+    def finish(self, job_id: str, seconds: float = 60) -> str:
+        """Wait for the end of a job; return its state."""
+        eventually(lambda: self.ended(job_id), f"job {job_id} to end", seconds)
+        return self.show(job_id, "JobState")

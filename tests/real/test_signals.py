@@ -1,0 +1,169 @@
+"""Signals of a real Slurm reach the program of a job, whatever tracks its processes, and nothing is left running.
+
+A random share of {programs} x {layouts} x {events} runs on each cluster, all its jobs at once. `make soak` runs all.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import random
+import subprocess
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.real.clusters import KILL_WAIT, site, tracking_of_sites
+from tests.real.jobs import Jobs
+from tests.real.labs import eventually
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.real.conftest import Person, PracticeCluster
+
+PROGRAM = Path(__file__).parents[1] / "data" / "under_signals.py"
+BEHAVIOURS = ("save", "late", "ignore", "fork", "fork-ignore")
+LAYOUTS = {"one": (), "many": ("--nodes", "2", "--ntasks-per-node", "2")}
+EVENTS = {
+    "cancelled": (),
+    "limit": ("--time", "1"),
+    "requeued": (),
+    "warned": ("--time", "1", "--directive=--signal=USR1@30"),
+    "interrupted": (),
+}
+STATES = {"cancelled": "CANCELLED", "limit": "TIMEOUT", "warned": "FAILED", "interrupted": "FAILED"}
+SLURM_SAYS = {"cancelled": "CANCELLED AT", "limit": "DUE TO TIME LIMIT", "requeued": "DUE TO JOB REQUEUE"}
+# What the limit test of every run has to show: a checkpoint written at the limit, and Slurm's own words after it.
+ALWAYS = [("save", "one", "limit"), ("save", "many", "cancelled"), ("fork-ignore", "one", "cancelled")]
+
+
+@dataclass(frozen=True)
+class Case:
+    """One job: what its program does, in how many tasks, and what happens to it."""
+
+    behaviour: str
+    layout: str
+    event: str
+
+    @property
+    def name(self) -> str:
+        return f"{self.behaviour}-{self.layout}-{self.event}"
+
+    @property
+    def ranks(self) -> int:
+        return 4 if self.layout == "many" else 1
+
+    @property
+    def killed(self) -> bool:
+        """Whether only SIGKILL ends it: it ignores what comes before."""
+        return self.behaviour == "ignore"
+
+    @property
+    def expected_signal(self) -> str:
+        return {"warned": "SIGUSR1", "interrupted": "SIGINT"}.get(self.event, "SIGTERM")
+
+
+def cases() -> list[Case]:
+    """The share of this run: CTK_SIGNAL_CASES of them for each cluster, chosen by CTK_SIGNAL_SEED."""
+    everything = [
+        Case(*chosen)
+        for chosen in itertools.product(BEHAVIOURS, LAYOUTS, EVENTS)
+        # Nothing ends a program that ignores a mere warning but its time limit, which is another event.
+        if not (chosen[0] == "ignore" and chosen[2] in ("warned", "interrupted"))
+    ]
+    count = min(int(os.environ.get("CTK_SIGNAL_CASES", "7")), len(everything))
+    chosen = [Case(*always) for always in ALWAYS]
+    others = [case for case in everything if case not in chosen]
+    return chosen + random.Random(int(os.environ.get("CTK_SIGNAL_SEED", "1"))).sample(others, count - len(chosen))  # noqa: S311
+
+
+class Trial:
+    """One case on one cluster."""
+
+    def __init__(self, jobs: Jobs, case: Case) -> None:
+        self.jobs, self.case = jobs, case
+        command = ("python3", str(jobs.folder / PROGRAM.name), case.behaviour, case.name)
+        jobs.write(case.name, "--gpus", "0", *LAYOUTS[case.layout], *EVENTS[case.event], "--", *command)
+        self.job = jobs.submit(case.name)
+
+    @property
+    def notes(self) -> list[str]:
+        """What the ranks said, one text each."""
+        return [path.read_text() for path in self.jobs.folder.glob(f"{self.case.name}-[0-9]")]
+
+    def begun(self) -> bool:
+        return len([text for text in self.notes if "begun" in text]) == self.case.ranks
+
+    def disturb(self) -> None:
+        """Let the event happen; the time limit comes by itself."""
+        if self.case.event == "cancelled":
+            self.jobs.run("scancel", self.job)
+        elif self.case.event == "requeued":
+            self.jobs.run("scontrol", "requeue", self.job)
+        elif self.case.event == "interrupted":
+            self.jobs.run("scancel", "--batch", "-s", "INT", self.job)
+
+    def check(self) -> None:
+        state = self.jobs.finish(self.job, seconds=240)
+        eventually(lambda: not self._processes(), f"the processes of {self.case.name} to end", KILL_WAIT + 30)
+        log = self.jobs.log(f"{self.case.name}-{self.job}")
+        shown = f"{self.case.name} of {self.jobs.lab.environment}: {state}\n{log}"
+        assert state == STATES.get(self.case.event, "COMPLETED"), shown
+        assert SLURM_SAYS.get(self.case.event, "") in log, shown
+        for text in self.notes:
+            lines = iter(log.splitlines())
+            assert all(line in lines for line in text.splitlines()), f"{text}\nis not all, in this order, in\n{shown}"
+            if not self.case.killed:
+                assert f"got {self.case.expected_signal}" in text, shown
+                assert "saved" in text, shown
+        if self.case.event == "requeued":
+            assert log.index("run 1 on") < log.index("DUE TO JOB REQUEUE") < log.index("run 2 on"), shown
+            assert log.count("again") == self.case.ranks, shown
+            assert "ended with status 0" in log, shown
+        elif not self.case.killed:
+            assert self.jobs.show(self.job, "ExitCode") == "3:0", shown
+            assert "ended with status 3" in log, shown
+
+    def _processes(self) -> list[str]:
+        done = subprocess.run(
+            ["pgrep", "-af", f"{self.jobs.folder}.* {self.case.name}$"], capture_output=True, text=True, check=False
+        )
+        return done.stdout.splitlines()
+
+
+@pytest.fixture(scope="module")
+def clusters(lab: PracticeCluster, ordinary_user: Person, ground: Path) -> Iterator[dict[str, PracticeCluster]]:
+    """The lab, which tracks by linuxproc; one as sites have it; one that tracks by process group."""
+    with site(ground, "pgid", ordinary_user) as by_group:
+        if tracking_of_sites() == "pgid":
+            yield {"linuxproc": lab, "pgid": by_group}
+            return
+        with site(ground, "cgroup", ordinary_user) as by_cgroup:
+            yield {"linuxproc": lab, "cgroup": by_cgroup, "pgid": by_group}
+
+
+def test_signals_reach_the_program_and_nothing_is_left(
+    clusters: dict[str, PracticeCluster], ground: Path, base_image: Path
+) -> None:
+    trials = []
+    for tracking, cluster in clusters.items():
+        folder = ground / f"signals-{tracking}-{time.monotonic_ns()}"
+        folder.mkdir()
+        (folder / PROGRAM.name).write_text(PROGRAM.read_text())
+        subprocess.run(["chown", "-R", cluster.person.name, str(folder)], check=True)
+        jobs = Jobs(cluster, folder, base_image)
+        trials += [Trial(jobs, case) for case in cases()]
+    with ThreadPoolExecutor(len(trials)) as pool:
+        for outcome in pool.map(_run, trials):
+            assert outcome is None
+
+
+def _run(trial: Trial) -> None:
+    eventually(trial.begun, f"{trial.case.name} to begin", 400)
+    trial.disturb()
+    trial.check()
