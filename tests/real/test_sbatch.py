@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.jobs.adversary import check_scripts
+from tests.pages import blocks
 from tests.real.jobs import Jobs
 from tests.real.labs import eventually
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from tests.real.conftest import PracticeCluster
+    from tests.real.conftest import Person, PracticeCluster
 
 
 @pytest.fixture
@@ -49,41 +50,120 @@ def test_the_first_job_in_a_folder_without_logs(jobs: Jobs) -> None:
     assert sorted(path.name for path in jobs.folder.iterdir()) == ["first.sbatch", "logs"]
 
 
-def test_slurm_s_own_words_are_in_the_log(jobs: Jobs) -> None:
-    """Four jobs side by side, since a time limit is a minute at least: too long, cancelled, requeued, an array."""
-    sleep = ("--gpus", "0", "--", "sh", "-c", "echo begun; sleep 600")
-    jobs.write("limited", "--time", "1", *sleep)
-    jobs.write("cancelled", *sleep)
-    jobs.write("again", "--gpus", "0", "--", "sh", "-c", 'echo begun; test -n "$SLURM_RESTART_COUNT" || sleep 600')
+def test_array_each_task_has_its_own_log(jobs: Jobs) -> None:
     jobs.write("sweep", "--gpus", "0", "--array", "0-2", "--", "sh", "-c", "exit $SLURM_ARRAY_TASK_ID")
-    limited, cancelled, again, sweep = map(jobs.submit, ("limited", "cancelled", "again", "sweep"))
-
-    for stem in (f"limited-{limited}", f"cancelled-{cancelled}", f"again-{again}"):
-        eventually(lambda stem=stem: "begun" in jobs.log(stem), f"the log of {stem}")  # type: ignore[misc]
-    jobs.run("scancel", cancelled)
-    jobs.run("scontrol", "requeue", again)
-
-    assert jobs.finish(cancelled) == "CANCELLED"
-    assert f"JOB {cancelled} ON" in jobs.log(f"cancelled-{cancelled}")
-    assert "CANCELLED AT" in jobs.log(f"cancelled-{cancelled}")
-
-    # Slurm holds a requeued job back until the credential of its first run has expired: 20 s in a lab. Let go earlier
-    # (StartTime=now), it would be killed on the same node now and then: "Job credential revoked".
-    assert jobs.finish(again) == "COMPLETED", jobs.log(f"again-{again}")
-    both = jobs.log(f"again-{again}")
-    order = [both.find(words) for words in ("run 1", "DUE TO JOB REQUEUE", "run 2", "ended with status 0")]
-    assert order == sorted(order), both
-    assert -1 not in order, both
-
+    sweep = jobs.submit("sweep")
     for task in range(3):
         stem = f"sweep-{sweep}_{task}"
         eventually(lambda stem=stem: "ended with" in jobs.log(stem), f"the log of {stem}")  # type: ignore[misc]
         assert f"ended with status {task}" in jobs.log(stem)
-
-    eventually(lambda: jobs.ended(limited), "the time limit", seconds=150)
-    assert jobs.show(limited, "JobState") == "TIMEOUT"
-    assert "DUE TO TIME LIMIT" in jobs.log(f"limited-{limited}")
     assert not list(jobs.folder.glob("*.log")), "every log is in logs/"
+
+
+def test_checkpoint_of_the_manual_is_written(jobs: Jobs) -> None:
+    """Cancelled after its first steps, the program of the manual saves and ends with its own status."""
+    (program,) = (block.text for block in blocks("docs/manual.md", "python") if "signal" in block.text)
+    assert len(program.split("\n\n", 1)[1].splitlines()) <= 10
+    (jobs.folder / "train.py").write_text(program)
+    jobs.write("manual", "--gpus", "0", "--", "python3", "-u", "train.py")
+    job = jobs.submit("manual")
+    eventually(lambda: "runtime" in jobs.log(f"manual-{job}"), "the job to start")
+    time.sleep(2)
+    jobs.run("scancel", job)
+    assert jobs.finish(job) == "CANCELLED"
+    log = jobs.log(f"manual-{job}")
+    assert re.search(r"^saved at step \d+$", log, re.MULTILINE), log
+    assert "ended with status 3" in log
+
+
+def test_log_of_a_bind_mounted_logs_is_whole(jobs: Jobs) -> None:
+    """The device number is the same on both sides, yet a rename crosses the mount: `mv` would copy and cut the log."""
+    (jobs.folder / "elsewhere").mkdir()
+    (jobs.folder / "logs").mkdir()
+    subprocess.run(["chown", "-R", jobs.lab.person.name, str(jobs.folder)], check=True)
+    subprocess.run(["mount", "--bind", str(jobs.folder / "elsewhere"), str(jobs.folder / "logs")], check=True)
+    try:
+        jobs.write("bound", "--gpus", "0", "--", "echo", "the words")
+        job = jobs.submit("bound")
+        assert jobs.finish(job) == "COMPLETED"
+        log = jobs.log(f"bound-{job}")
+        assert "\nthe words\n" in log
+        assert "ended with status 0" in log
+    finally:
+        subprocess.run(["umount", "--lazy", str(jobs.folder / "logs")], check=True)
+
+
+@pytest.mark.parametrize("name", ["50%j", "5%split", "100% of it", "%", "%%x"])
+def test_directory_with_a_percent_sign_keeps_the_log(jobs: Jobs, name: str) -> None:
+    jobs.folder = jobs.folder / name
+    jobs.folder.mkdir()
+    subprocess.run(["chown", jobs.lab.person.name, str(jobs.folder)], check=True)
+    jobs.write("percent", "--gpus", "0", "--", "true")
+    job = jobs.submit("percent")
+    assert jobs.finish(job) == "COMPLETED"
+    assert "ended with status 0" in jobs.log(f"percent-{job}")
+
+
+def test_directory_with_a_backslash_is_refused(jobs: Jobs) -> None:
+    jobs.folder = jobs.folder / "back\\slash"
+    jobs.folder.mkdir()
+    words = ("sbatch", "-J", "x", "--image", str(jobs.image), "--", "true")
+    done = jobs.lab.person.ctk(*words, cwd=jobs.folder, env=jobs.lab.environment, status=2)
+    assert "backslash" in done.stderr
+    assert not list(jobs.folder.iterdir())
+
+
+def test_several_tasks_keep_their_environment_without_export(jobs: Jobs) -> None:
+    show = 'echo "rank $SLURM_PROCID: $PYTHONNOUSERSITE"'
+    jobs.write("bare", "--gpus", "0", "--nodes", "2", "--", "sh", "-c", show)
+    job = jobs.submit("bare", "--export=NONE")
+    assert jobs.finish(job) == "COMPLETED"
+    log = jobs.log(f"bare-{job}")
+    assert "rank 0: 1\n" in log
+    assert "rank 1: 1\n" in log
+
+
+def test_submit_is_not_misled_by_variables_of_slurm(jobs: Jobs) -> None:
+    misleading = {
+        "SBATCH_JOB_NAME": "other",
+        "SBATCH_OUTPUT": "other.txt",
+        "SBATCH_ARRAY_INX": "0-3",
+        "SBATCH_PARTITION": "gpu",
+        "SLURM_RESTART_COUNT": "4",
+        "SLURM_CLUSTERS": "nowhere",
+        "SLURM_TIME_FORMAT": "%s",
+    }
+    words = ("sbatch", "-J", "named", "--image", str(jobs.image), "--gpus", "0", "--submit", "--json", "--", "true")
+    environment = {**jobs.lab.environment, **misleading}
+    document = json.loads(jobs.lab.person.ctk(*words, cwd=jobs.folder, env=environment).stdout)
+    assert jobs.finish(document["job_id"]) == "COMPLETED"
+    log = (jobs.folder / document["log"]).read_text()
+    assert "named, run 1 on" in log
+    assert jobs.show(document["job_id"], "Partition") == "gpu", (
+        "a default of the user's stays where the script has none"
+    )
+
+
+def test_log_planted_by_another_user_is_not_printed(jobs: Jobs, second_user: Person) -> None:
+    """In a directory of another user, links to a private key wait under the names of the next logs."""
+    secret = jobs.folder / "id_ed25519"
+    jobs.lab.person.run("tee", secret, cwd=jobs.folder, input="PRIVATE KEY\n")
+    secret.chmod(0o600)
+    jobs.folder = jobs.folder / "shared"
+    jobs.folder.mkdir()
+    jobs.folder.chmod(0o777)
+    last = int(jobs.run("sbatch", "--parsable", "--hold", "--output=/dev/null", "--wrap=true"))
+    plant = f"mkdir -m 777 logs; for n in $(seq {last} {last + 20}); do ln -s {secret} logs/train-$n.log; done"
+    second_user.run("sh", "-c", plant, cwd=jobs.folder)
+    jobs.write("train", "--gpus", "0", "--", "echo", "trained")
+    restart = {**jobs.lab.environment, "SLURM_RESTART_COUNT": "1"}
+    submit = ("sbatch", "--parsable", "train.sbatch")
+    job = jobs.lab.person.run(*submit, cwd=jobs.folder, env=restart).stdout.strip()
+    assert jobs.finish(job) == "COMPLETED"
+    log = jobs.log(f"train-{job}")
+    assert "\ntrained\n" in log
+    assert "PRIVATE" not in log
+    assert secret.read_text() == "PRIVATE KEY\n"
 
 
 def test_a_job_in_the_wrong_folder_fails_instead_of_completing(jobs: Jobs) -> None:

@@ -38,8 +38,13 @@ EVENTS = {
 }
 STATES = {"cancelled": "CANCELLED", "limit": "TIMEOUT", "warned": "FAILED", "interrupted": "FAILED"}
 SLURM_SAYS = {"cancelled": "CANCELLED AT", "limit": "DUE TO TIME LIMIT", "requeued": "DUE TO JOB REQUEUE"}
-# What the limit test of every run has to show: a checkpoint written at the limit, and Slurm's own words after it.
-ALWAYS = [("save", "one", "limit"), ("save", "many", "cancelled"), ("fork-ignore", "one", "cancelled")]
+# In every run: a checkpoint at each of the three ends that Slurm sets, and Slurm's own words in the log.
+ALWAYS = [
+    ("save", "one", "limit"),
+    ("save", "many", "cancelled"),
+    ("save", "one", "requeued"),
+    ("fork-ignore", "one", "cancelled"),
+]
 
 
 @dataclass(frozen=True)
@@ -76,7 +81,7 @@ def cases() -> list[Case]:
         # Nothing ends a program that ignores a mere warning but its time limit, which is another event.
         if not (chosen[0] == "ignore" and chosen[2] in ("warned", "interrupted"))
     ]
-    count = min(int(os.environ.get("CTK_SIGNAL_CASES", "7")), len(everything))
+    count = min(int(os.environ.get("CTK_SIGNAL_CASES", "8")), len(everything))
     chosen = [Case(*always) for always in ALWAYS]
     others = [case for case in everything if case not in chosen]
     return chosen + random.Random(int(os.environ.get("CTK_SIGNAL_SEED", "1"))).sample(others, count - len(chosen))  # noqa: S311

@@ -51,8 +51,8 @@ SOAKS = (
     ),
     Soak(
         "signals",
-        "46 sorts of jobs (what the program does with signals, one task or four, how it is ended) on three clusters that "
-        "track processes by cgroup, process group and parent: all that was printed is in the log, nothing is left",
+        "46 jobs (what the program does with signals, one task or four, how it is ended) on each of three clusters, "
+        "which track by cgroup, process group and parent: all that was printed is in the log, nothing is left",
         _pytest("tests/real/test_signals.py"),
         (("CTK_SIGNAL_CASES", "46"),),
     ),
