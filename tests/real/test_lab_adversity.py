@@ -279,3 +279,21 @@ def test_a_job_s_environment_is_its_submitter_s_not_the_daemons(own: OwnLab) -> 
     assert "SECRET" not in found
     assert not {name for name in found if name.startswith("CTK_LAB")}
     assert json.loads(own.ctk("env", "--json"))["environment"]["SLURM_CONF"] == found["SLURM_CONF"]
+
+
+def test_a_user_s_settings_for_slurm_s_programs_do_not_reach_ctk(own: OwnLab) -> None:
+    own.settings |= {"SLURM_TIME_FORMAT": "relative", "SLURM_CLUSTERS": "elsewhere", "SLURM_JWT": "x"}
+    own.settings |= {"SQUEUE_STATES": "FAILED", "SCANCEL_STATE": "PENDING", "SCANCEL_USER": "nobody"}
+    own.up("--nodes", "2")
+    plain, own.settings = own.settings, {}
+    job = own.submit("sleep 987")
+    own.settings = plain
+    eventually(lambda: {node["state"] for node in own.status()["nodes"]} == {"idle", "mixed"}, "the job to run")
+    assert [queued["job"] for queued in own.status()["queue"]] == [job]
+    own.ctk("kill-node", "n2")
+    own.ctk("restore-node", "n2")
+    shell = own.person.run(
+        own.person.program, *("lab", "shell", "--name", own.name), cwd=own.folder, env=own.settings, input="squeue -h\n"
+    )
+    assert job in shell.stdout
+    own.ctk("down")

@@ -226,14 +226,20 @@ def env(name: Name = None, json: Json = False) -> None:
 
 @app.command()
 def shell(name: Name = None) -> None:
-    """Open a shell in which plain sbatch, squeue, srun and module use the lab. `exit` leaves it; the lab stays up."""
+    """Open a shell in which plain sbatch, squeue, srun and module use the lab. `exit` leaves it; the lab stays up.
+
+    The shell inherits no variables of Slurm (SBATCH_*, SLURM_CLUSTERS, ...): they would speak of another cluster.
+    """
     from toolkit.lab.configuration import shell_command
     from toolkit.lab.registry import find
     from toolkit.lab.status import require_up
+    from toolkit.scheduler.environment import clean_environment
     from toolkit.support.processes import attach
 
     lab = require_up(find(name))
-    raise typer.Exit(attach(shell_command(os.environ.get("SHELL"), lab.place), env=lab.environment()))
+    raise typer.Exit(
+        attach(shell_command(os.environ.get("SHELL"), lab.place), env=clean_environment(lab.environment()))
+    )
 
 
 @app.command()

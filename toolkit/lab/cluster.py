@@ -21,6 +21,7 @@ from toolkit.lab.place import create_place
 from toolkit.lab.ports import choose_ports
 from toolkit.lab.registry import Lab
 from toolkit.lab.requirements import find_programs
+from toolkit.scheduler.environment import clean_environment
 from toolkit.support.errors import MissingOnHost, ProgramFailed, WrongInput
 from toolkit.support.files import write_atomically
 from toolkit.support.processes import run
@@ -205,7 +206,7 @@ def _cancel_jobs(lab: Lab) -> None:
     import psutil
 
     with contextlib.suppress(ProgramFailed):  # a controller that does not answer is ended all the same
-        run(["scancel", "--me"], env=lab.environment(), timeout=10)
+        run(["scancel", "--me"], env=clean_environment(lab.environment()), timeout=10)
     jobs = [member.process for member in find_members(lab.place) if member.role is Role.JOB]
     psutil.wait_procs(jobs, timeout=_SECONDS_TO_END)
 
