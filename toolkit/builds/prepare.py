@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from toolkit.builds.plan import check_room, unpacked_size
 from toolkit.definitions.definition import define
+from toolkit.definitions.labels import has_labels_of_ctk
 from toolkit.pins.bases import content_digest, local_path
 from toolkit.pins.guard import UV_MOUNT
 from toolkit.pins.lockfile import load_lock
@@ -71,7 +72,7 @@ def prepare(
     with_uv = lock is not None and lock.packages and _has_mount_point(recipe, image)
     return replace(
         plan,
-        definition=define(recipe, lock=lock, mirror=mirror),
+        definition=define(recipe, lock=lock, mirror=mirror, relabel=has_labels_of_ctk(recipe.base)),
         binds=(f"{_folder_with_uv(area)}:{UV_MOUNT}",) if with_uv else (),
         base_size=max(plan.base_size, unpacked_size(image) if image else 0),
     )
@@ -86,7 +87,9 @@ def preview(plan: BuildPlan, locks: Locks, mirror: str | None) -> BuildPlan:
     if recipe is None:
         return plan
     in_cache = plan.other_base or not locks.path(recipe).is_file()
-    return replace(plan, definition=define(recipe, lock=find_lock(recipe, locks, other_base=in_cache), mirror=mirror))
+    lock = find_lock(recipe, locks, other_base=in_cache)
+    relabel = has_labels_of_ctk(recipe.base)
+    return replace(plan, definition=define(recipe, lock=lock, mirror=mirror, relabel=relabel))
 
 
 def _bring_base(
