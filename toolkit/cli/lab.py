@@ -103,7 +103,12 @@ def up(
 
 
 @app.command()
-def down(name: Name = None) -> None:
+def down(
+    name: Name = None,
+    host_is_gone: Annotated[
+        bool, typer.Option("--host-is-gone", help="Forget a lab whose host was renamed or does not exist any more.")
+    ] = False,
+) -> None:
     """End a lab with its jobs, and leave nothing of it: no process, no file, no socket.
 
     A lab that has crashed is cleaned away as well. The logs of the daemons go, too; what your jobs wrote stays.
@@ -113,7 +118,7 @@ def down(name: Name = None) -> None:
 
     lab = find(name)
     with live_steps("ctk lab down") as on_step:
-        stop(lab, on_step=on_step)
+        stop(lab, host_is_gone=host_is_gone, on_step=on_step)
     say(f"The lab {lab.name!r} is down; nothing of it is left.")
     if os.environ.get("SLURM_CONF") == str(lab.place.slurm_conf):
         suggest("unset SLURM_CONF")

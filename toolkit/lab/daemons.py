@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, cast
 
-from toolkit.lab.members import DAEMON_VARIABLE, FOLDER_VARIABLE, KEEPER
+from toolkit.lab.members import DAEMON_VARIABLE, FOLDER_VARIABLE, KEEPER, mark
 from toolkit.lab.requirements import search_path
 from toolkit.scheduler.environment import is_slurm_variable
 from toolkit.support.errors import ProgramFailed
@@ -112,7 +112,7 @@ class Keeper:
 @contextlib.contextmanager
 def keeper(place: Place, programs: Programs) -> Iterator[Keeper]:
     """A new keeper, which takes orders while the block runs. It and its daemons outlive the block, and this process."""
-    argv = [sys.executable, "-I", "-S", str(Path(__file__).with_name("keeper.py"))]
+    argv = [sys.executable, "-I", "-S", str(Path(__file__).with_name("keeper.py")), str(mark(place))]
     process = launch(argv, env=_environment(KEEPER, place), cwd=place.folder, errors=place.output(KEEPER))
     with cast("IO[str]", process.stdin) as orders, cast("IO[str]", process.stdout) as answers:
         yield Keeper(place, programs, orders, answers)
