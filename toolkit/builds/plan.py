@@ -12,16 +12,13 @@ from toolkit.builds.record import Record, read_record
 from toolkit.builds.target import Kind, Target
 from toolkit.definitions.definition import Definition, check, define_copy
 from toolkit.recipes.references import base_from_reference, resolve_base
-from toolkit.support.errors import MissingOnHost, WrongInput
-from toolkit.support.files import free_space, size_in_words
+from toolkit.support.errors import WrongInput
 from toolkit.support.text import one_line
 
 if TYPE_CHECKING:
     from toolkit.recipes.catalogue import Catalogue
     from toolkit.recipes.model import Base, Recipe
-    from toolkit.support.paths import WorkArea
 
-_LEAST_ROOM = 1 << 30  # octets: a small Debian image with its unpacked tree
 _UNPACKED = 4  # an image of a framework unpacks to 2 to 3 times its compressed size, and the new one comes on top
 LOG_MARK = "# ctk build log"
 
@@ -158,24 +155,3 @@ def _is_ctks_log(path: Path) -> bool:
     except OSError:
         return False
     return not first or first.startswith(LOG_MARK)
-
-
-def check_room(plan: BuildPlan, area: WorkArea) -> None:
-    """Raise MissingOnHost where the output's disk or that of the work area has clearly too little room."""
-    variable = area.scratch_variable
-    if variable and not area.scratch.is_dir():
-        message = f"{variable} names {area.scratch}, which is not there"
-        raise MissingOnHost(message, fix=f"Make that folder, or unset {variable}.")
-    roomier = f"Unset {variable}, or set it" if variable else "Set CTK_HOME"
-    need = max(_LEAST_ROOM, plan.base_size)
-    for place, purpose, fix in (
-        (area.scratch, "the build", f"{roomier} to a folder with more room, for example on scratch."),
-        (plan.output.parent, "the image", "Write the image elsewhere with -o."),
-    ):
-        free = free_space(place)
-        if free < need:
-            raise MissingOnHost(
-                f"too little room for {purpose} in {place}: {size_in_words(free)} free, {size_in_words(need)} needed",
-                fix=fix,
-                code="disk-full",
-            )

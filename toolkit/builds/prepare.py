@@ -8,7 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from toolkit.builds.plan import check_room, unpacked_size
+from toolkit.builds.plan import unpacked_size
+from toolkit.builds.room import RoomWatch, cause, check_room, disks
 from toolkit.definitions.definition import define
 from toolkit.definitions.labels import has_labels_of_ctk
 from toolkit.pins.bases import content_digest, local_path
@@ -127,17 +128,16 @@ def _bring_base(
     with staging(image.parent) as folder:
         lines: list[str] = []
         argv = runtime.build(folder / "base.sif", source, replace(options, sandbox=False))
-        status = stream(argv, lines.append, env={**area.environment(), "TMPDIR": str(folder)})
+        with RoomWatch(disks(area, image)).watching() as room:
+            status = stream(argv, lines.append, env={**area.environment(), "TMPDIR": str(folder)})
         if status != 0:
-            raise _not_brought(base.reference, status, lines)
+            raise _not_brought(base.reference, status, lines, room)
         put_in_place(folder / "base.sif", image)
     return image
 
 
-def _not_brought(reference: str, status: int, lines: list[str]) -> ProgramFailed:
-    from toolkit.runtime.complaints import explain
-
-    complaint = explain(lines)
+def _not_brought(reference: str, status: int, lines: list[str], room: RoomWatch) -> ProgramFailed:
+    complaint = cause(lines, room)
     return ProgramFailed(
         f"the base {reference} could not be brought here (status {status})"
         + (f": {complaint.meaning}" if complaint else ""),

@@ -1,0 +1,113 @@
+"""`ctk build` where something is wrong: a full disk, a base that changes, two builds of one output, others' files."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from tests.real.conftest import Person
+
+
+@pytest.fixture
+def own(ordinary_user: Person, ground: Path) -> Iterator[Path]:
+    """An empty directory of the ordinary user."""
+    path = ground / f"build-{time.monotonic_ns()}"
+    path.mkdir()
+    shutil.chown(path, ordinary_user.name, ordinary_user.name)
+    yield path
+    subprocess.run(["rm", "-rf", str(path)], check=True)
+
+
+def recipe(person: Person, folder: Path, name: str, text: str) -> None:
+    person.run("mkdir", "-p", "defs", cwd=folder)
+    person.run("tee", f"defs/{name}.toml", cwd=folder, input=f'base = "debian-12"\n{text}')
+
+
+def start(person: Person, folder: Path, *arguments: str | Path, **variables: str) -> subprocess.Popen[str]:
+    words = person.command(person.program, "build", *arguments)
+    environment = {**person.environment, **variables}
+    return subprocess.Popen(words, cwd=folder, env=environment, stderr=subprocess.PIPE, text=True)
+
+
+def wait_for_post(log: Path) -> None:
+    deadline = time.monotonic() + 30
+    while not (log.exists() and "Running post" in log.read_text()):
+        assert time.monotonic() < deadline, log
+        time.sleep(0.02)
+
+
+@pytest.mark.parametrize(
+    ("full", "words", "fix"),
+    [("out", "no space left for the image in ", "with -o"), ("work", "no space left for the build in ", "CTK_HOME")],
+)
+def test_a_disk_that_becomes_full_is_named_with_its_own_advice(
+    ordinary_user: Person, own: Path, tiny_image: Path, full: str, words: str, fix: str
+) -> None:
+    """Two small file systems, for the output and for the work area; one becomes full while the build runs."""
+    post = "sleep 1.5; busybox head -c 20000000 /dev/urandom > /opt/x"
+    recipe(ordinary_user, own, "big", f'post = "{post}"\n')
+    mounted = [own / "out", own / "work"]
+    for place in mounted:
+        place.mkdir()
+        subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1100m,mode=777", "none", place], check=True)
+    try:
+        arguments = ("big", "--base", tiny_image, "-o", "out/big.sif")
+        with start(ordinary_user, own, *arguments, CTK_HOME=str(own / "work")) as building:
+            wait_for_post(own / "out/big.sif.build.log")
+            with (own / full / "filler").open("wb") as filler:
+                free = os.statvfs(own / full)
+                os.posix_fallocate(filler.fileno(), 0, free.f_bavail * free.f_frsize - 100_000)
+            said = building.communicate(timeout=60)[1]
+        assert building.returncode == 4, said
+        assert words in said
+        assert str(own / full) in said
+        assert fix in said
+        assert ("CTK_HOME" in said) is (full == "work"), "no advice for the other disk"
+        assert sorted(path.name for path in (own / "out").iterdir() if path.name != "filler") == ["big.sif.build.log"]
+    finally:
+        for place in mounted:
+            subprocess.run(["umount", place], check=True)
+
+
+@pytest.mark.parametrize("way", ["a symlinked directory", "another CTK_HOME and HOME"])
+def test_two_builds_of_one_output_exclude_each_other_by_every_path(
+    ordinary_user: Person, own: Path, tiny_image: Path, way: str
+) -> None:
+    recipe(ordinary_user, own, "slow", 'post = "sleep 2"\n')
+    ordinary_user.run("sh", "-c", "mkdir out other home2 && ln -s out link", cwd=own)
+    output, variables = "out/slow.sif", {}
+    if way == "a symlinked directory":
+        output = "link/slow.sif"
+    else:
+        variables = {"CTK_HOME": str(own / "other"), "HOME": str(own / "home2")}
+    with start(ordinary_user, own, "slow", "--base", tiny_image, "-o", "out/slow.sif") as first:
+        wait_for_post(own / "out/slow.sif.build.log")
+        begun = time.monotonic()
+        second = ordinary_user.ctk(
+            *("build", "slow", "--base", tiny_image, "-o", output, "--json"), cwd=own, env=variables, status=2
+        )
+        assert time.monotonic() - begun < 2, "at once"
+        assert first.poll() is None
+        assert "another ctk build is writing" in second.stderr
+        said = first.communicate(timeout=60)[1]
+    assert first.returncode == 0, said
+    assert sorted(path.name for path in (own / "out").iterdir()) == ["slow.sif", "slow.sif.build.log"]
+    assert "Build complete" in (own / "out/slow.sif.build.log").read_text(), "the log is the first one's"
+
+
+def test_a_killed_build_does_not_hold_its_output(ordinary_user: Person, own: Path, tiny_image: Path) -> None:
+    recipe(ordinary_user, own, "slow", 'post = "sleep 2"\n')
+    with start(ordinary_user, own, "slow", "--base", tiny_image) as first:
+        wait_for_post(own / "slow.sif.build.log")
+        first.kill()
+    ordinary_user.ctk("build", "slow", "--base", tiny_image, cwd=own)
+    assert sorted(path.name for path in own.iterdir()) == ["defs", "slow.sif", "slow.sif.build.log"]
