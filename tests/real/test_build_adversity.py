@@ -111,3 +111,46 @@ def test_a_killed_build_does_not_hold_its_output(ordinary_user: Person, own: Pat
         first.kill()
     ordinary_user.ctk("build", "slow", "--base", tiny_image, cwd=own)
     assert sorted(path.name for path in own.iterdir()) == ["defs", "slow.sif", "slow.sif.build.log"]
+
+
+@pytest.mark.parametrize("others", ["mine.sif", "mine.sif.build.log", "sb.ctk.json", "sb"])
+def test_what_belongs_to_another_user_in_a_sticky_directory_is_refused_before_the_build(
+    ordinary_user: Person, second_user: Person, own: Path, tiny_image: Path, others: str
+) -> None:
+    recipe(ordinary_user, own, "mine", 'post = "touch /opt/built"\n')
+    shared = own / "shared"
+    shared.mkdir()
+    shared.chmod(0o1777)
+    kind = ("--sandbox", "-o", "shared/sb/") if others.startswith("sb") else ("-o", "shared/mine.sif")
+    # Made by ctk from the same recipe and readable by all: only its owner is wrong.
+    ordinary_user.ctk("build", "mine", "--base", tiny_image, *kind, cwd=own)
+    subprocess.run(["chown", "-R", second_user.name, shared / others], check=True)
+    before = {path.name: path.lstat().st_mtime_ns for path in shared.iterdir()}
+    for force in ((), ("--force",)):
+        done = ordinary_user.ctk("build", "mine", "--base", tiny_image, *kind, *force, "--json", cwd=own, status=2)
+        assert f"{shared / others} belongs to {second_user.name}" in done.stderr
+        assert "getting the base" not in done.stderr
+    assert {path.name: path.lstat().st_mtime_ns for path in shared.iterdir()} == before
+
+
+@pytest.mark.parametrize("way", ["a closed directory", "an immutable directory", "an immutable image"])
+def test_what_cannot_be_written_is_refused_before_the_build(
+    ordinary_user: Person, own: Path, tiny_image: Path, way: str
+) -> None:
+    recipe(ordinary_user, own, "mine", "")
+    ordinary_user.run("mkdir", "out", cwd=own)
+    arguments = ("build", "mine", "--base", tiny_image, "-o", "out/mine.sif")
+    ordinary_user.ctk(*arguments, cwd=own)
+    target = own / "out" / ("mine.sif" if way == "an immutable image" else "")
+    undo = ["chattr", "-i", target]
+    if way == "a closed directory":
+        target.chmod(0o555)
+    else:
+        subprocess.run(["chattr", "+i", target], check=True)
+    try:
+        done = ordinary_user.ctk(*arguments, cwd=own, status=2)
+    finally:
+        subprocess.run(undo, check=True)
+    assert ("is immutable" if way == "an immutable image" else f"cannot write in {own}/out") in done.stderr
+    assert "getting the base" not in done.stderr
+    assert sorted(path.name for path in (own / "out").iterdir()) == ["mine.sif", "mine.sif.build.log"]

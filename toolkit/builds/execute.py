@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from toolkit import __version__
+from toolkit.builds.permission import check_permission
 from toolkit.builds.plan import LOG_MARK, BuildPlan, check_output
 from toolkit.builds.progress import failed_command, last_complaint, step_of
 from toolkit.builds.record import OBJECT_NAME, Record, write_beside
@@ -78,7 +79,8 @@ def execute(
         record = replace(plan.record, verdict=audit.verdict.value, findings=_codes(audit))
         if not plan.sandbox:
             _add_record(record, runtime, image, folder, room)
-        check_output(plan)  # a build takes minutes: the person may have put something there
+        check_output(plan)  # a build takes minutes: the user, or another one, may have put something there
+        check_permission(plan)
         put_in_place(image, plan.output)
         if plan.sandbox:
             write_beside(plan.output, record)

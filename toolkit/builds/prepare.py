@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from toolkit.builds.permission import check_permission
 from toolkit.builds.plan import unpacked_size
 from toolkit.builds.room import RoomWatch, cause, check_room, disks
 from toolkit.definitions.definition import define
@@ -57,9 +58,10 @@ def prepare(
 ) -> BuildPlan:
     """The plan with all that the build of its recipe needs; a plan of something else as it is.
 
-    Raises as `find_lock` does, MissingOnHost where there is too little room, and ProgramFailed where the base cannot be
-    brought here.
+    Raises as `find_lock` does, WrongInput where this user may not write the output, MissingOnHost where there is too
+    little room, and ProgramFailed where the base cannot be brought here.
     """
+    check_permission(plan)
     area.create()
     check_room(plan, area)
     recipe = plan.recipe
