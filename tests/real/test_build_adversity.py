@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.real.conftest import make_oci_layout
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
@@ -154,3 +156,65 @@ def test_what_cannot_be_written_is_refused_before_the_build(
     assert ("is immutable" if way == "an immutable image" else f"cannot write in {own}/out") in done.stderr
     assert "getting the base" not in done.stderr
     assert sorted(path.name for path in (own / "out").iterdir()) == ["mine.sif", "mine.sif.build.log"]
+
+
+# What a neighbour, or another command of the same user, does to `base` and `other` in the middle of a build.
+SWAPS = {
+    "a rename": "mv other base",
+    "a write in place": "cat other > base",
+    "a link": 'ln -sf "$PWD/other" base',
+    "the times set back": "cp other new && touch -r base new && mv new base",
+    "there and back": "cp -p base kept && mv other base && {run}; status=$?; mv kept base; exit $status",
+}
+
+
+def runtime_that_swaps(person: Person, folder: Path, swap: str, when: str) -> str:
+    """A PATH whose apptainer swaps the base at the first build that reads it, and is the real one otherwise."""
+    real = shutil.which("apptainer")
+    run = f'{real} "$@"'
+    between = f"cd {folder} && {swap.format(run=run)}"
+    steps = {"before": f"({between}) && exec {run}", "after": f"{run} && ({between})"}
+    body = f"({between})" if "{run}" in swap else steps[when]
+    once = f"[ -e {folder}/swapped ] || {{ touch {folder}/swapped; {body}; exit; }}"
+    script = f'#!/bin/sh\ncase "$1" in build) {once};; esac\n'
+    person.run("mkdir", "bin", cwd=folder)
+    person.run("tee", "bin/apptainer", cwd=folder, input=f"{script}exec {run}\n")
+    person.run("chmod", "+x", "bin/apptainer", cwd=folder)
+    return f"{folder}/bin:{os.environ['PATH']}"
+
+
+@pytest.mark.parametrize(("way", "when"), [*((way, "before") for way in SWAPS), ("a rename", "after")])
+def test_an_image_is_never_made_from_a_base_that_changed(
+    ordinary_user: Person, own: Path, tiny_image: Path, way: str, when: str
+) -> None:
+    recipe(ordinary_user, own, "mine", 'post = "touch /opt/built"\n')
+    ordinary_user.run("cp", tiny_image, "base", cwd=own)
+    ordinary_user.run("sh", "-c", "cp base other && printf x >> other", cwd=own)
+    path = runtime_that_swaps(ordinary_user, own, SWAPS[way], when)
+    arguments = ("build", "mine", "--base", own / "base", "--json")
+    done = ordinary_user.ctk(*arguments, cwd=own, env={"PATH": path}, status=1)
+    assert f"the base {own}/base changed while ctk read it" in done.stderr
+    assert not (own / "mine.sif").exists()
+    assert not list(own.glob(".ctk-work-*"))
+    ordinary_user.ctk(*arguments, cwd=own, env={"PATH": path})
+
+
+@pytest.mark.parametrize("form", ["docker-archive", "oci"])
+def test_an_archive_that_changes_is_not_kept_under_the_digest_of_another(
+    ordinary_user: Person, own: Path, ground: Path, tiny_image: Path, form: str
+) -> None:
+    """The base is brought into the work area first, where its digest names it: an exchange then must not be kept."""
+    recipe(ordinary_user, own, "mine", 'post = "touch /opt/built"\n')
+    ordinary_user.run("cp", "-r", make_oci_layout(ground, ground / "tiny"), "layout", cwd=own)
+    if form == "oci":
+        ordinary_user.run("mv", "layout", "base", cwd=own)
+        name, swap = "oci:base:t", "cp -r base new && mv base old && mv new base"
+    else:
+        ordinary_user.run("skopeo", "copy", "--quiet", "oci:layout:t", "docker-archive:base:tiny:latest", cwd=own)
+        name, swap = "docker-archive:base", "cp base new && mv new base"
+    path = runtime_that_swaps(ordinary_user, own, swap, "before")
+    variables = {"PATH": path, "CTK_HOME": str(own / "work")}
+    done = ordinary_user.ctk("build", "mine", "--base", name, cwd=own, env=variables, status=1)
+    assert "changed while ctk read it" in done.stderr
+    assert not list((own / "work" / "bases").glob("*"))
+    ordinary_user.ctk("build", "mine", "--base", name, cwd=own, env=variables)

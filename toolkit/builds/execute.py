@@ -20,6 +20,7 @@ from toolkit.builds.room import RoomWatch, cause, check_room, disks
 from toolkit.gpu.audit import Audit, audit_image
 from toolkit.gpu.facts import this_machine
 from toolkit.pins.guard import differences
+from toolkit.pins.steady import unchanged
 from toolkit.runtime.complaints import FULL_DISK
 from toolkit.support.errors import AnswerIsNo, CtkError, MissingOnHost, ProgramFailed, WrongInput
 from toolkit.support.processes import command_line, run, stream
@@ -53,7 +54,8 @@ def execute(
 ) -> Built:
     """Build the image. `on_step` hears of each step that begins.
 
-    Raises AnswerIsNo where the guard found a difference, or the verdict is not the one that the recipe requires;
+    Raises AnswerIsNo where the guard found a difference, the base changed since the build was planned, or the verdict
+    is not the one that the recipe requires;
     ProgramFailed with the failing command, the last lines and
     the log where the runtime fails; MissingOnHost where there is too little room. Whatever happens, the earlier image
     stays until the new one is whole.
@@ -72,7 +74,8 @@ def execute(
         # What is large is cleaned away before the image appears: little is left to do, or to interrupt, after it.
         with staging(area.scratch) as temporary:
             environment |= dict.fromkeys(("APPTAINER_TMPDIR", "SINGULARITY_TMPDIR", "TMPDIR"), str(temporary))
-            _run_build(plan, runtime.build(image, source, options, plan.binds), environment, log, room, on_step)
+            with unchanged(plan.base_state):
+                _run_build(plan, runtime.build(image, source, options, plan.binds), environment, log, room, on_step)
         on_step("auditing the image")
         audit = audit_image(image, this_machine())
         _require_verdict(plan, audit)

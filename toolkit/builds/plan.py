@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING
 from toolkit.builds.record import Record, read_record
 from toolkit.builds.target import Kind, Target
 from toolkit.definitions.definition import Definition, check, define_copy
+from toolkit.pins.steady import state_of
 from toolkit.recipes.references import base_from_reference, resolve_base
 from toolkit.support.errors import WrongInput
 from toolkit.support.text import one_line
 
 if TYPE_CHECKING:
+    from toolkit.pins.steady import BaseState
     from toolkit.recipes.catalogue import Catalogue
     from toolkit.recipes.model import Base, Recipe
 
@@ -30,7 +32,8 @@ class BuildPlan:
     `recipe` is what a recipe's name means, on a base that it does not name itself where `other_base`. `definition` is
     the text that the runtime gets; None where it is yet to be prepared from the recipe, or where `source` is a file of
     the person's own. `binds` are shown to the build (`SRC:DST`). `base_size` is what the base takes unpacked, in
-    octets; 0 where it is not known. `force` replaces the output whatever image it is.
+    octets; 0 where it is not known. `base_state` is what a base on this machine was when the build was planned: it must
+    stay so until the image is whole. `force` replaces the output whatever image it is.
     """
 
     target: Target
@@ -43,6 +46,7 @@ class BuildPlan:
     definition: Definition | None = None
     binds: tuple[str, ...] = ()
     base_size: int = 0
+    base_state: BaseState | None = None
     force: bool = False
 
     @property
@@ -86,6 +90,7 @@ def plan_build(
         other_base=base is not None,
         definition=definition,
         base_size=_size_of_local(own_base),
+        base_state=state_of(own_base),
         force=force,
     )
     check_output(plan)
