@@ -14,7 +14,7 @@ FLOORS = [
     {"cli"},
     {"builds", "doctor", "jobs", "lab"},
     {"gpu", "pins", "definitions"},
-    {"inventory", "recipes", "runtime"},
+    {"inventory", "recipes", "runtime", "scheduler"},
     {"support"},
 ]
 SIDEWAYS = {("definitions", "pins")}

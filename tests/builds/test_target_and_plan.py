@@ -9,10 +9,12 @@ from pathlib import Path
 import pytest
 
 from toolkit.builds import plan as plan_module
+from toolkit.builds import room as room_module
 from toolkit.builds.dry_run import planned_commands
-from toolkit.builds.plan import BuildPlan, check_room, plan_build
+from toolkit.builds.plan import BuildPlan, plan_build
 from toolkit.builds.prepare import prepare
 from toolkit.builds.record import Record, mark_changed, read_record, record_beside, write_beside
+from toolkit.builds.room import check_room
 from toolkit.builds.target import Kind, Target, parse_target
 from toolkit.definitions.definition import define
 from toolkit.pins.store import Locks
@@ -238,12 +240,12 @@ def test_too_little_room_is_said_before_work_starts(
 ) -> None:
     made, area = plan("mine"), WorkArea(here / "area", "the test")
     monkeypatch.setenv("TMPDIR", str(here / "empty") if place == "empty" else "")
-    monkeypatch.setattr(plan_module, "free_space", lambda path: 1000 if path == here / place else 1 << 40)
+    monkeypatch.setattr(room_module, "free_space", lambda path: 1000 if path == here / place else 1 << 40)
     with pytest.raises(MissingOnHost, match=f"for {purpose} in .*: 1000 B free, 1.0 GiB needed") as caught:
         check_room(made, area)
     assert caught.value.code == "disk-full"
     assert fix in str(caught.value.fix)
-    monkeypatch.setattr(plan_module, "free_space", lambda _path: 1 << 30)
+    monkeypatch.setattr(room_module, "free_space", lambda _path: 1 << 30)
     check_room(made, area)
 
 
@@ -255,7 +257,7 @@ def test_a_tmpdir_that_is_not_there_is_named(here: Path, monkeypatch: pytest.Mon
 
 @pytest.mark.usefixtures("here")
 def test_too_little_room_is_said_before_the_base_is_brought(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(plan_module, "free_space", lambda _path: 1000)
+    monkeypatch.setattr(room_module, "free_space", lambda _path: 1000)
     area = WorkArea(Path("area").absolute(), "the test")
     locks = Locks.of(Catalogue(Path("defs").absolute(), Path("shipped").absolute()), area.path)
     steps: list[str] = []

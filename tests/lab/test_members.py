@@ -15,7 +15,7 @@ import psutil
 import pytest
 
 from toolkit.lab import keeper
-from toolkit.lab.members import DAEMON_VARIABLE, FOLDER_VARIABLE, KEEPER, Role, find_members, kill, kill_all
+from toolkit.lab.members import DAEMON_VARIABLE, FOLDER_VARIABLE, KEEPER, Role, find_members, kill, kill_all, mark
 from toolkit.lab.place import Place
 
 if TYPE_CHECKING:
@@ -78,8 +78,35 @@ def test_a_child_that_cleared_its_environment_belongs_too(place: Place, started:
 
 
 def test_an_orphan_that_cleared_its_environment_is_its_keeper_s(place: Place, tmp_path: Path, started: Started) -> None:
-    """Its parent is gone and its environment is empty: nothing but the keeper tells whose it is."""
-    argv = [sys.executable, "-I", "-S", keeper.__file__]
+    """Its parent is gone and its environment is empty: nothing but the keeper tells whose it is, or the mark."""
+    own, orphan, daemon = keeper_with_an_orphan(place, tmp_path, started)
+    assert orphan.ppid() == own.pid
+    assert found(place)[orphan.pid] == (Role.JOB, "")
+    psutil.Process(daemon).kill()
+    assert orphan.is_running(), "the keeper stays while there is somebody to keep"
+    kill_all(place)
+    assert found(place) == {}
+    assert own.wait(5) == 0
+    assert not orphan.is_running()
+
+
+def test_an_orphan_is_found_when_its_keeper_was_killed(place: Place, tmp_path: Path, started: Started) -> None:
+    own, orphan, daemon = keeper_with_an_orphan(place, tmp_path, started)
+    own.kill()
+    own.wait()
+    assert orphan.ppid() != own.pid
+    assert set(found(place)) == {orphan.pid, daemon, *(child.pid for child in psutil.Process(daemon).children())}
+    assert found(Place(tmp_path / "ctk-other-abcdefgh")) == {}, "another lab's mark is another one"
+    kill_all(place)
+    assert found(place) == {}
+    assert not orphan.is_running()
+
+
+def keeper_with_an_orphan(
+    place: Place, tmp_path: Path, started: Started
+) -> tuple[subprocess.Popen[bytes], psutil.Process, int]:
+    """A keeper without further orders, an orphan with an empty environment, and the process number of a daemon."""
+    argv = [sys.executable, "-I", "-S", keeper.__file__, str(mark(place))]
     environment = {FOLDER_VARIABLE: str(place.folder), DAEMON_VARIABLE: KEEPER}
     own = subprocess.Popen(argv, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     started.append(own)
@@ -92,13 +119,5 @@ def test_an_orphan_that_cleared_its_environment_is_its_keeper_s(place: Place, tm
     daemon = int(own.stdout.readline())
     while not (number := (tmp_path / "orphan").read_text() if (tmp_path / "orphan").exists() else ""):
         time.sleep(0.02)
-    orphan = psutil.Process(int(number))
-    assert orphan.ppid() == own.pid
-    assert found(place)[orphan.pid] == (Role.JOB, "")
     own.stdin.close()
-    psutil.Process(daemon).kill()
-    assert orphan.is_running(), "the keeper stays while there is somebody to keep"
-    kill_all(place)
-    assert found(place) == {}
-    assert own.wait(5) == 0
-    assert not orphan.is_running()
+    return own, psutil.Process(int(number)), daemon

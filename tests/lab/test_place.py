@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from toolkit.lab import place
-from toolkit.lab.place import create_place, fits
+from toolkit.lab.place import choose_place, create, fits
 from toolkit.support.errors import MissingOnHost
 
 
@@ -32,17 +32,19 @@ def test_every_place_says_why_it_does_not_serve(tmp_path: Path, monkeypatch: pyt
     long.mkdir()
     monkeypatch.setattr(place, "_candidates", lambda: [tmp_path / "none", long])
     with pytest.raises(MissingOnHost) as caught:
-        create_place("lab")
+        choose_place("lab")
     assert "none: there is no such folder" in caught.value.message
     assert f"{long}: its path is too long for a socket" in caught.value.message
 
 
 def test_a_place_is_private_and_new(monkeypatch: pytest.MonkeyPatch) -> None:
-    first, second = create_place("lab"), create_place("lab")
+    first, second = choose_place("lab"), choose_place("lab")
+    assert first.folder != second.folder
+    assert fits(first.folder)
+    create(first)
     try:
-        assert first.folder != second.folder
         assert first.folder.stat().st_mode & 0o777 == 0o700
-        assert fits(first.folder)
+        with pytest.raises(MissingOnHost, match="File exists"):
+            create(first)
     finally:
         first.folder.rmdir()
-        second.folder.rmdir()

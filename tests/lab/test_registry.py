@@ -39,6 +39,27 @@ def test_a_lab_is_read_back_and_forgotten_without_a_trace(state: Path) -> None:
     assert list(state.iterdir()) == []
 
 
+def test_a_record_of_an_older_ctk_names_no_boot(state: Path) -> None:
+    saved("one")
+    content = json.loads((state / "one.json").read_text())
+    del content["boot"]
+    (state / "one.json").write_text(json.dumps(content))
+    assert registry.load("one") == lab("one")
+    assert registry.this_boot() != ""
+
+
+def test_no_lock_file_stays_without_a_lab(state: Path) -> None:
+    """However many processes waited for the lock of a lab that went."""
+    saved("one")
+    assert (state / "one.lock").exists()
+    with registry.lock("one"):
+        registry.forget("one")
+    for _ in range(2):
+        with pytest.raises(KeyError), registry.lock("one"):
+            raise KeyError
+    assert list(state.iterdir()) == []
+
+
 def test_without_a_name_the_only_lab_is_meant(state: Path) -> None:
     with pytest.raises(WrongInput, match=r"there is no lab$"):
         registry.find(None)

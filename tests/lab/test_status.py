@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from toolkit.lab.cluster import Condition
+from toolkit.lab import registry
+from toolkit.lab.cluster import Condition, condition, down
 from toolkit.lab.nodes import kill_node, restore_node
 from toolkit.lab.observe import Node
 from toolkit.lab.place import Place
@@ -46,6 +47,36 @@ def test_a_lab_that_is_not_up_here_has_no_nodes_to_kill_or_restore() -> None:
             with pytest.raises(MissingOnHost) as caught:
                 refused(lab)
             assert caught.value.code == code
+
+
+@pytest.fixture
+def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    return tmp_path
+
+
+def test_a_lab_is_known_by_its_boot_or_its_folder_where_the_host_was_renamed(state: Path) -> None:
+    renamed = dataclasses.replace(LAB, host="old-name", place=Place(state / "ctk-lab-abcdefgh"))
+    assert condition(renamed) is Condition.ELSEWHERE
+    assert condition(dataclasses.replace(renamed, boot="of another machine")) is Condition.ELSEWHERE
+    assert condition(dataclasses.replace(renamed, boot=registry.this_boot())) is Condition.CRASHED
+    renamed.place.folder.mkdir()
+    assert condition(renamed) is Condition.CRASHED
+
+
+def test_a_lab_whose_host_is_gone_can_be_forgotten(state: Path) -> None:
+    gone = dataclasses.replace(LAB, host="gone", place=Place(state / "ctk-lab-abcdefgh"), boot="of long ago")
+    with registry.lock(gone.name):
+        registry.save(gone)
+    with pytest.raises(WrongInput, match="is on the host gone") as caught:
+        down(gone)
+    assert (caught.value.fix or "").endswith("ctk lab down --name lab --host-is-gone")
+    assert registry.names() == ["lab"]
+    down(gone, host_is_gone=True)
+    assert [path for path in (state / "state").rglob("*") if path.is_file()] == []
+    with pytest.raises(WrongInput, match="was ended by another process"):
+        down(gone, host_is_gone=True)
+    assert [path for path in (state / "state").rglob("*") if path.is_file()] == []
 
 
 def test_only_a_lab_s_own_daemons_have_logs() -> None:

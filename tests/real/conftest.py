@@ -162,7 +162,23 @@ def tiny_image(ground: Path, me: Person) -> Path:
     for name in ("dev", "proc", "sys", "tmp", "etc", "root", "opt", "home", "var/tmp"):
         (root / name).mkdir(parents=True, exist_ok=True)
     shutil.copy("/bin/busybox", root / "bin")
-    for applet in ("sh", "cat", "echo", "env", "id", "ls", "sleep", "test", "touch", "true", "false", "mkdir", "sort"):
+    applets = (
+        "sh",
+        "cat",
+        "echo",
+        "env",
+        "id",
+        "ls",
+        "sed",
+        "sleep",
+        "test",
+        "touch",
+        "true",
+        "false",
+        "mkdir",
+        "sort",
+    )
+    for applet in applets:
         (root / "bin" / applet).symlink_to("busybox")
     (root / "etc/passwd").write_text("root:x:0:0:root:/root:/bin/sh\n")
     (root / "etc/group").write_text("root:x:0:\n")

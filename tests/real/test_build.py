@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.real.conftest import CA_BUNDLE, Person, make_oci_layout, push_to_registry
+from toolkit import __version__
 
 
 def recipe(folder: Path, person: Person, name: str, text: str) -> None:
@@ -230,3 +231,34 @@ def _signal_ctk(child: subprocess.Popen[bytes], number: signal.Signals) -> None:
         os.kill(target, number)
     except ProcessLookupError:
         pytest.fail("the build had ended before it could be killed") if child.poll() is None else None
+
+
+def test_labels_over_a_base_that_ctk_built_are_the_new_images_own(
+    person: Person, folder: Path, tiny_image: Path
+) -> None:
+    """As a SIF, as a sandbox, and from the printed definition; with a %post of the recipe's own and without one."""
+    recipe(folder, person, "below", 'base = "debian-12"\n')
+    recipe(folder, person, "above", 'base = "debian-12"\n')
+    recipe(folder, person, "posted", 'base = "debian-12"\npost = "true"\n')
+    person.ctk("build", "below", "--base", tiny_image, cwd=folder)
+    # As an older ctk, or a later one, would have labelled the base.
+    person.run("apptainer", "build", "--fakeroot", "--sandbox", "base", "below.sif", cwd=folder)
+    labels = json.loads((folder / "base/.singularity.d/labels.json").read_text())
+    assert labels["ctk.recipe"] == "below"
+    labels |= {"ctk.version": "0.0.1", "ctk.base": "gone", "maintainer": 'of the "base"'}
+    person.run("tee", "base/.singularity.d/labels.json", cwd=folder, input=json.dumps(labels, indent="\t"))
+    person.run("apptainer", "build", "--fakeroot", "base.sif", "base", cwd=folder)
+    for name in ("above", "posted"):
+        text = person.ctk("def", name, "--base", "base.sif", cwd=folder).stdout
+        person.run("tee", f"{name}.def", cwd=folder, input=text)
+        person.run("apptainer", "build", "--fakeroot", "plain.sif", f"{name}.def", cwd=folder)
+        person.ctk("build", name, "--base", "base.sif", cwd=folder)
+        person.ctk("build", name, "--base", "base/", "--sandbox", "-o", "sb/", cwd=folder)
+        for image in ("plain.sif", f"{name}.sif", "sb/"):
+            shown = json.loads(person.ctk("inspect", image, "--json", cwd=folder).stdout)["labels"]
+            of_ctk = {label: value for label, value in shown.items() if label.startswith("ctk.")}
+            assert of_ctk == {"ctk.recipe": name, "ctk.version": __version__}, image
+            assert shown["maintainer"] == 'of the "base"', "the base's other labels stay"
+        said = person.run("apptainer", "inspect", "--labels", f"{name}.sif", cwd=folder).stdout
+        assert f"ctk.recipe: {name}\n" in said
+        subprocess.run(["rm", "-rf", "sb", "sb.ctk.json", "plain.sif"], cwd=folder, check=True)

@@ -279,3 +279,82 @@ def test_a_job_s_environment_is_its_submitter_s_not_the_daemons(own: OwnLab) -> 
     assert "SECRET" not in found
     assert not {name for name in found if name.startswith("CTK_LAB")}
     assert json.loads(own.ctk("env", "--json"))["environment"]["SLURM_CONF"] == found["SLURM_CONF"]
+
+
+def test_a_user_s_settings_for_slurm_s_programs_do_not_reach_ctk(own: OwnLab) -> None:
+    own.settings |= {"SLURM_TIME_FORMAT": "relative", "SLURM_CLUSTERS": "elsewhere", "SLURM_JWT": "x"}
+    own.settings |= {"SQUEUE_STATES": "FAILED", "SCANCEL_STATE": "PENDING", "SCANCEL_USER": "nobody"}
+    own.up("--nodes", "2")
+    plain, own.settings = own.settings, {}
+    job = own.submit("sleep 987")
+    own.settings = plain
+    eventually(lambda: {node["state"] for node in own.status()["nodes"]} == {"idle", "mixed"}, "the job to run")
+    assert [queued["job"] for queued in own.status()["queue"]] == [job]
+    own.ctk("kill-node", "n2")
+    own.ctk("restore-node", "n2")
+    shell = own.person.run(
+        own.person.program, *("lab", "shell", "--name", own.name), cwd=own.folder, env=own.settings, input="squeue -h\n"
+    )
+    assert job in shell.stdout
+    own.ctk("down")
+
+
+def test_down_ends_what_a_killed_keeper_can_no_longer_hold(own: OwnLab) -> None:
+    """A job leaves a process with an empty environment and without its parent, then the keeper is killed."""
+    before = traces(own)
+    place = own.up("--nodes", "1", "--gpus-per-node", "0")
+    job = own.submit('(env -i setsid sh -c \'echo $$ > "$1"; exec sleep 987\' sh "$PWD/pid" &)\nsleep 1')
+    eventually(lambda: (own.folder / "pid").exists() and (own.folder / "pid").read_text() != "", "the orphan")
+    orphan = int((own.folder / "pid").read_text())
+    assert own.finish(job)["state"] == "COMPLETED"
+    assert psutil.pid_exists(orphan), "the job is over, what it started is not"
+    keepers = [pid for pid, words in traces(own, place).processes.items() if "keeper.py" in words.split(" CTK_LAB")[0]]
+    assert keepers
+    for keeper in keepers:
+        os.kill(keeper, signal.SIGKILL)
+    assert "is down; nothing of it is left" in own.ctk("down")
+    assert not psutil.pid_exists(orphan)
+    assert traces(own).beyond(before) == NOTHING
+
+
+def test_two_downs_at_once_leave_nothing(own: OwnLab) -> None:
+    before = traces(own)
+    own.up("--nodes", "1", "--gpus-per-node", "0")
+    argv = own.person.command(own.person.program, "lab", "down", "--name", own.name)
+    both = [
+        subprocess.Popen(argv, env=own.person.environment, cwd=own.folder, stderr=subprocess.PIPE, text=True)
+        for _ in range(2)
+    ]
+    words = [process.communicate(timeout=60)[1] for process in both]
+    assert sorted(process.returncode for process in both) == [0, 2], words
+    assert "was ended by another process" in "".join(words) or "there is no lab" in "".join(words)
+    assert traces(own).beyond(before) == NOTHING
+
+
+def test_a_killed_down_is_done_again(own: OwnLab) -> None:
+    before = traces(own)
+    place = own.up("--nodes", "1", "--gpus-per-node", "0")
+    argv = own.person.command(own.person.program, "lab", "down", "--name", own.name)
+    with subprocess.Popen(argv, env=own.person.environment, cwd=own.folder, stderr=subprocess.DEVNULL) as ending:
+        eventually(lambda: not [word for word in traces(own, place).processes.values() if "munged " in word], "a kill")
+        ending.kill()
+    if own.name in own.person.ctk("lab", "list", cwd=own.folder).stdout.split():
+        own.ctk("down")
+    assert traces(own).beyond(before) == NOTHING
+
+
+def test_a_lab_goes_down_on_a_host_with_a_new_name(own: OwnLab) -> None:
+    """The host is renamed while the lab is up, and after a reboot, when neither the boot nor the folder is known."""
+    before = traces(own)
+    own.up("--nodes", "1", "--gpus-per-node", "0")
+    record = own.person.home / ".local/state/ctk/labs" / f"{own.name}.json"
+    content = json.loads(record.read_text())
+    record.write_text(json.dumps({**content, "host": "the-old-name"}))
+    assert own.status()["condition"] == "up"
+    own.ctk("down")
+    assert traces(own).beyond(before) == NOTHING
+    own.person.run("tee", record, cwd=own.folder, input=json.dumps({**content, "host": "gone", "boot": "another"}))
+    assert "--host-is-gone" in own.ctk("down", status=2)
+    assert "--host-is-gone" in own.ctk("up", status=2)
+    own.ctk("down", "--host-is-gone")
+    assert traces(own).beyond(before) == NOTHING

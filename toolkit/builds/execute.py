@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
-import os
+import contextlib
+import errno
+import fcntl
 import time
 from collections import deque
 from dataclasses import dataclass, replace
@@ -11,21 +12,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from toolkit import __version__
-from toolkit.builds.plan import LOG_MARK, BuildPlan, check_output, check_room
+from toolkit.builds.permission import check_permission
+from toolkit.builds.plan import LOG_MARK, BuildPlan, check_output
 from toolkit.builds.progress import failed_command, last_complaint, step_of
 from toolkit.builds.record import OBJECT_NAME, Record, write_beside
+from toolkit.builds.room import RoomWatch, cause, check_room, disks
 from toolkit.gpu.audit import Audit, audit_image
 from toolkit.gpu.facts import this_machine
 from toolkit.pins.guard import differences
-from toolkit.runtime.complaints import explain
+from toolkit.pins.steady import unchanged
+from toolkit.runtime.complaints import FULL_DISK
 from toolkit.support.errors import AnswerIsNo, CtkError, MissingOnHost, ProgramFailed, WrongInput
-from toolkit.support.files import locked
 from toolkit.support.processes import command_line, run, stream
 from toolkit.support.staging import put_in_place, staging
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from contextlib import AbstractContextManager
+    from collections.abc import Callable, Iterator
 
     from toolkit.runtime.engine import BuildOptions, Runtime
     from toolkit.support.findings import Finding
@@ -52,7 +54,8 @@ def execute(
 ) -> Built:
     """Build the image. `on_step` hears of each step that begins.
 
-    Raises AnswerIsNo where the guard found a difference, or the verdict is not the one that the recipe requires;
+    Raises AnswerIsNo where the guard found a difference, the base changed since the build was planned, or the verdict
+    is not the one that the recipe requires;
     ProgramFailed with the failing command, the last lines and
     the log where the runtime fails; MissingOnHost where there is too little room. Whatever happens, the earlier image
     stays until the new one is whole.
@@ -61,7 +64,8 @@ def execute(
     environment = area.environment()
     check_room(plan, area)
     started = time.monotonic()
-    with _only_builder(plan, area), staging(plan.output.parent) as folder:
+    room = RoomWatch(disks(area, plan.output))
+    with room.watching(), _only_builder(plan) as log, staging(plan.output.parent) as folder:
         image = folder / "image"
         source = plan.source
         if plan.definition is not None:
@@ -70,14 +74,16 @@ def execute(
         # What is large is cleaned away before the image appears: little is left to do, or to interrupt, after it.
         with staging(area.scratch) as temporary:
             environment |= dict.fromkeys(("APPTAINER_TMPDIR", "SINGULARITY_TMPDIR", "TMPDIR"), str(temporary))
-            _run_build(plan, runtime.build(image, source, options, plan.binds), environment, on_step)
+            with unchanged(plan.base_state):
+                _run_build(plan, runtime.build(image, source, options, plan.binds), environment, log, room, on_step)
         on_step("auditing the image")
         audit = audit_image(image, this_machine())
         _require_verdict(plan, audit)
         record = replace(plan.record, verdict=audit.verdict.value, findings=_codes(audit))
         if not plan.sandbox:
-            _add_record(record, runtime, image, folder)
-        check_output(plan)  # a build takes minutes: the person may have put something there
+            _add_record(record, runtime, image, folder, room)
+        check_output(plan)  # a build takes minutes: the user, or another one, may have put something there
+        check_permission(plan)
         put_in_place(image, plan.output)
         if plan.sandbox:
             write_beside(plan.output, record)
@@ -85,13 +91,27 @@ def execute(
     return Built(plan.output, plan.log, time.monotonic() - started, size, record, audit.findings)
 
 
-def _only_builder(plan: BuildPlan, area: WorkArea) -> AbstractContextManager[None]:
-    """Hold the output for this build alone: two of them would write one log, and the slower one would win."""
-    name = hashlib.sha256(os.fsencode(plan.output)).hexdigest()
-    taken = WrongInput(
-        f"another ctk build is writing {plan.output}", fix="Wait for it, or choose another name with -o.", code="taken"
-    )
-    return locked(area.path / "locks" / name, taken=taken)
+@contextlib.contextmanager
+def _only_builder(plan: BuildPlan) -> Iterator[TextIO]:
+    """Hold the output for this build alone: two of them would write one log, and the slower one would win.
+
+    It is the log that is locked. It is next to the output, so that every path to the output leads to it, and it stays
+    anyhow. The kernel ends the lock with its holder; a file system without locks has none.
+    """
+    with _open_log(plan.log) as log:
+        try:
+            fcntl.flock(log, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise WrongInput(
+                f"another ctk build is writing {plan.output}",
+                fix="Wait for it, or choose another name with -o.",
+                code="taken",
+            ) from None
+        except OSError as error:
+            if error.errno not in (errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOLCK):
+                raise
+        log.truncate(0)
+        yield log
 
 
 def _codes(audit: Audit) -> tuple[str, ...]:
@@ -110,35 +130,41 @@ def _require_verdict(plan: BuildPlan, audit: Audit) -> None:
     )
 
 
-def _run_build(plan: BuildPlan, argv: list[str], environment: dict[str, str], on_step: Callable[[str], None]) -> None:
+def _run_build(
+    plan: BuildPlan,
+    argv: list[str],
+    environment: dict[str, str],
+    log: TextIO,
+    room: RoomWatch,
+    on_step: Callable[[str], None],
+) -> None:
     last: deque[str] = deque(maxlen=_KEPT_LINES)
-    with _open_log(plan.log) as log:
-        log.write(f"{LOG_MARK}: ctk {__version__}, {plan.record.target}\n# {command_line(argv, environment)}\n")
-        if plan.definition is not None:
-            log.writelines(f"# | {line}\n" for line in plan.definition.text.splitlines())
+    log.write(f"{LOG_MARK}: ctk {__version__}, {plan.record.target}\n# {command_line(argv, environment)}\n")
+    if plan.definition is not None:
+        log.writelines(f"# | {line}\n" for line in plan.definition.text.splitlines())
+    log.flush()
+
+    def on_line(line: str) -> None:
+        log.write(f"{line}\n")
         log.flush()
+        last.append(line)
+        step = step_of(line)
+        if step is not None:
+            on_step(step)
 
-        def on_line(line: str) -> None:
-            log.write(f"{line}\n")
-            log.flush()
-            last.append(line)
-            step = step_of(line)
-            if step is not None:
-                on_step(step)
-
-        status = stream(argv, on_line, env=environment)
+    status = stream(argv, on_line, env=environment)
     if status != 0:
-        raise _failure(plan, status, list(last))
+        raise _failure(plan, status, list(last), room)
 
 
 def _open_log(path: Path) -> TextIO:
     try:
-        return path.open("w", encoding="utf-8", errors="surrogateescape")
+        return path.open("a", encoding="utf-8", errors="surrogateescape")
     except OSError as error:
         raise MissingOnHost(f"cannot write the build's log {path}: {error.strerror}") from error
 
 
-def _failure(plan: BuildPlan, status: int, lines: list[str]) -> CtkError:
+def _failure(plan: BuildPlan, status: int, lines: list[str], room: RoomWatch) -> CtkError:
     if found := differences(lines):
         return AnswerIsNo(
             f"building {plan.target.text} would have changed what the base protects: {'; '.join(found)}",
@@ -146,7 +172,7 @@ def _failure(plan: BuildPlan, status: int, lines: list[str]) -> CtkError:
             f"The whole log: {plan.log}",
             code="guard-difference",
         )
-    complaint = explain(lines)
+    complaint = cause(lines, room)
     command = failed_command(lines)
     message = f"building {plan.target.text} failed (status {status})"
     if complaint is not None:
@@ -159,13 +185,16 @@ def _failure(plan: BuildPlan, status: int, lines: list[str]) -> CtkError:
     return ProgramFailed(
         message,
         fix=complaint.fix if complaint else None,
-        code="build-failed",
+        code="disk-full" if complaint is not None and complaint.pattern == FULL_DISK.pattern else "build-failed",
         last_lines=tuple(shown),
         log=plan.log,
     )
 
 
-def _add_record(record: Record, runtime: Runtime, image: Path, folder: Path) -> None:
+def _add_record(record: Record, runtime: Runtime, image: Path, folder: Path, room: RoomWatch) -> None:
     document = folder / OBJECT_NAME
     document.write_text(record.as_text(), encoding="utf-8")
-    run(runtime.add_json(image, document)).require("recording what the image was made from")
+    done = run(runtime.add_json(image, document))
+    complaint = None if done.ok else cause(done.stderr.splitlines(), room)
+    what = "recording what the image was made from"
+    done.require(f"{what} ({complaint.meaning})" if complaint else what, fix=complaint.fix if complaint else None)

@@ -11,17 +11,16 @@ from typing import TYPE_CHECKING
 from toolkit.builds.record import Record, read_record
 from toolkit.builds.target import Kind, Target
 from toolkit.definitions.definition import Definition, check, define_copy
+from toolkit.pins.steady import state_of
 from toolkit.recipes.references import base_from_reference, resolve_base
-from toolkit.support.errors import MissingOnHost, WrongInput
-from toolkit.support.files import free_space, size_in_words
+from toolkit.support.errors import WrongInput
 from toolkit.support.text import one_line
 
 if TYPE_CHECKING:
+    from toolkit.pins.steady import BaseState
     from toolkit.recipes.catalogue import Catalogue
     from toolkit.recipes.model import Base, Recipe
-    from toolkit.support.paths import WorkArea
 
-_LEAST_ROOM = 1 << 30  # octets: a small Debian image with its unpacked tree
 _UNPACKED = 4  # an image of a framework unpacks to 2 to 3 times its compressed size, and the new one comes on top
 LOG_MARK = "# ctk build log"
 
@@ -33,7 +32,8 @@ class BuildPlan:
     `recipe` is what a recipe's name means, on a base that it does not name itself where `other_base`. `definition` is
     the text that the runtime gets; None where it is yet to be prepared from the recipe, or where `source` is a file of
     the person's own. `binds` are shown to the build (`SRC:DST`). `base_size` is what the base takes unpacked, in
-    octets; 0 where it is not known. `force` replaces the output whatever image it is.
+    octets; 0 where it is not known. `base_state` is what a base on this machine was when the build was planned: it must
+    stay so until the image is whole. `force` replaces the output whatever image it is.
     """
 
     target: Target
@@ -46,6 +46,7 @@ class BuildPlan:
     definition: Definition | None = None
     binds: tuple[str, ...] = ()
     base_size: int = 0
+    base_state: BaseState | None = None
     force: bool = False
 
     @property
@@ -89,6 +90,7 @@ def plan_build(
         other_base=base is not None,
         definition=definition,
         base_size=_size_of_local(own_base),
+        base_state=state_of(own_base),
         force=force,
     )
     check_output(plan)
@@ -158,24 +160,3 @@ def _is_ctks_log(path: Path) -> bool:
     except OSError:
         return False
     return not first or first.startswith(LOG_MARK)
-
-
-def check_room(plan: BuildPlan, area: WorkArea) -> None:
-    """Raise MissingOnHost where the output's disk or that of the work area has clearly too little room."""
-    variable = area.scratch_variable
-    if variable and not area.scratch.is_dir():
-        message = f"{variable} names {area.scratch}, which is not there"
-        raise MissingOnHost(message, fix=f"Make that folder, or unset {variable}.")
-    roomier = f"Unset {variable}, or set it" if variable else "Set CTK_HOME"
-    need = max(_LEAST_ROOM, plan.base_size)
-    for place, purpose, fix in (
-        (area.scratch, "the build", f"{roomier} to a folder with more room, for example on scratch."),
-        (plan.output.parent, "the image", "Write the image elsewhere with -o."),
-    ):
-        free = free_space(place)
-        if free < need:
-            raise MissingOnHost(
-                f"too little room for {purpose} in {place}: {size_in_words(free)} free, {size_in_words(need)} needed",
-                fix=fix,
-                code="disk-full",
-            )

@@ -8,11 +8,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from toolkit.builds.plan import check_room, unpacked_size
+from toolkit.builds.permission import check_permission
+from toolkit.builds.plan import unpacked_size
+from toolkit.builds.room import RoomWatch, cause, check_room, disks
 from toolkit.definitions.definition import define
-from toolkit.pins.bases import content_digest, local_path
+from toolkit.definitions.labels import has_labels_of_ctk
 from toolkit.pins.guard import UV_MOUNT
 from toolkit.pins.lockfile import load_lock
+from toolkit.pins.steady import require_unchanged, unchanged
 from toolkit.support.errors import ProgramFailed, WrongInput
 from toolkit.support.processes import stream
 from toolkit.support.staging import put_in_place, staging
@@ -22,21 +25,30 @@ if TYPE_CHECKING:
 
     from toolkit.builds.plan import BuildPlan
     from toolkit.pins.model import Lock
+    from toolkit.pins.steady import BaseState
     from toolkit.pins.store import Locks
-    from toolkit.recipes.model import Recipe
+    from toolkit.recipes.model import Base, Recipe
     from toolkit.runtime.engine import BuildOptions, Runtime
     from toolkit.support.paths import WorkArea
 
 
-def find_lock(recipe: Recipe, locks: Locks, *, other_base: bool, image: Path | None = None) -> Lock | None:
-    """The lock to build `recipe` with; None where nothing is installed that a guard could watch.
+def find_lock(
+    recipe: Recipe,
+    locks: Locks,
+    *,
+    other_base: bool,
+    image: Path | None = None,
+    digest: str | None = None,
+    state: BaseState | None = None,
+) -> Lock | None:
+    """The lock to build `recipe` with; None where nothing is installed that a guard could watch. See `Locks.for_build`.
 
     Raises AnswerIsNo where the lock is stale, or the packages cannot be had over the base.
     """
     if not (recipe.packages or recipe.post.strip()):
         return None
     try:
-        return locks.for_build(recipe, other_base=other_base, image=image)
+        return locks.for_build(recipe, other_base=other_base, image=image, digest=digest, state=state)
     except WrongInput as error:
         if error.code == "no-python" and not recipe.packages:
             return None
@@ -55,23 +67,26 @@ def prepare(
 ) -> BuildPlan:
     """The plan with all that the build of its recipe needs; a plan of something else as it is.
 
-    Raises as `find_lock` does, MissingOnHost where there is too little room, and ProgramFailed where the base cannot be
-    brought here.
+    Raises as `find_lock` does, WrongInput where this user may not write the output, MissingOnHost where there is too
+    little room, and ProgramFailed where the base cannot be brought here.
     """
+    check_permission(plan)
     area.create()
     check_room(plan, area)
     recipe = plan.recipe
     if recipe is None:
         return plan
-    image = None
-    if recipe.packages or recipe.post.strip():
-        image = _bring_base(recipe, locks, runtime, area, options, other_base=plan.other_base, on_step=on_step)
-        on_step("choosing the versions of the packages")
-    lock = find_lock(recipe, locks, other_base=plan.other_base, image=image)
+    image = digest = None
+    with unchanged(plan.base_state):
+        if recipe.packages or recipe.post.strip():
+            digest = _base_digest(recipe, locks, other_base=plan.other_base)
+            image = _bring_base(recipe.base, digest, plan.base_state, runtime, area, options, on_step)
+            on_step("choosing the versions of the packages")
+        lock = find_lock(recipe, locks, other_base=plan.other_base, image=image, digest=digest, state=plan.base_state)
     with_uv = lock is not None and lock.packages and _has_mount_point(recipe, image)
     return replace(
         plan,
-        definition=define(recipe, lock=lock, mirror=mirror),
+        definition=define(recipe, lock=lock, mirror=mirror, relabel=has_labels_of_ctk(recipe.base)),
         binds=(f"{_folder_with_uv(area)}:{UV_MOUNT}",) if with_uv else (),
         base_size=max(plan.base_size, unpacked_size(image) if image else 0),
     )
@@ -86,36 +101,37 @@ def preview(plan: BuildPlan, locks: Locks, mirror: str | None) -> BuildPlan:
     if recipe is None:
         return plan
     in_cache = plan.other_base or not locks.path(recipe).is_file()
-    return replace(plan, definition=define(recipe, lock=find_lock(recipe, locks, other_base=in_cache), mirror=mirror))
+    lock = find_lock(recipe, locks, other_base=in_cache)
+    relabel = has_labels_of_ctk(recipe.base)
+    return replace(plan, definition=define(recipe, lock=lock, mirror=mirror, relabel=relabel))
+
+
+def _base_digest(recipe: Recipe, locks: Locks, *, other_base: bool) -> str | None:
+    """The digest by which the base is brought here and locked; None where it has none, or needs not be brought."""
+    if recipe.base.bootstrap == "docker":
+        return _registry_digest(recipe, locks, other_base=other_base)
+    return locks.local_digest(recipe) if recipe.base.bootstrap in ("docker-archive", "oci") else None
 
 
 def _bring_base(
-    recipe: Recipe,
-    locks: Locks,
+    base: Base,
+    digest: str | None,
+    state: BaseState | None,
     runtime: Runtime,
     area: WorkArea,
     options: BuildOptions,
-    *,
-    other_base: bool,
     on_step: Callable[[str], None],
 ) -> Path | None:
     """The base as an image of this machine, so that its inventory can be read; None where it cannot be brought.
 
     It is kept in the work area by its digest, and comes by it: a tag that moves changes nothing.
     """
-    base = recipe.base
     if base.bootstrap == "localimage":
         return Path(base.reference)
-    if base.bootstrap == "docker":
-        digest = _registry_digest(recipe, locks, other_base=other_base)
-        source = f"docker://{replace(base, digest=digest).pinned_reference}"
-    elif base.bootstrap in ("docker-archive", "oci"):
-        digest = content_digest(local_path(base), locks.cache)
-        source = f"{base.bootstrap}:{base.reference}"
-    else:
-        return None
     if digest is None:
         return None
+    pinned = replace(base, digest=digest).pinned_reference
+    source = f"docker://{pinned}" if base.bootstrap == "docker" else f"{base.bootstrap}:{base.reference}"
     image = area.path / "bases" / f"{digest.removeprefix('sha256:')}.sif"
     if image.is_file():
         return image
@@ -124,17 +140,17 @@ def _bring_base(
     with staging(image.parent) as folder:
         lines: list[str] = []
         argv = runtime.build(folder / "base.sif", source, replace(options, sandbox=False))
-        status = stream(argv, lines.append, env={**area.environment(), "TMPDIR": str(folder)})
+        with RoomWatch(disks(area, image)).watching() as room:
+            status = stream(argv, lines.append, env={**area.environment(), "TMPDIR": str(folder)})
         if status != 0:
-            raise _not_brought(base.reference, status, lines)
+            raise _not_brought(base.reference, status, lines, room)
+        require_unchanged(state)
         put_in_place(folder / "base.sif", image)
     return image
 
 
-def _not_brought(reference: str, status: int, lines: list[str]) -> ProgramFailed:
-    from toolkit.runtime.complaints import explain
-
-    complaint = explain(lines)
+def _not_brought(reference: str, status: int, lines: list[str], room: RoomWatch) -> ProgramFailed:
+    complaint = cause(lines, room)
     return ProgramFailed(
         f"the base {reference} could not be brought here (status {status})"
         + (f": {complaint.meaning}" if complaint else ""),

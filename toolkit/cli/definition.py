@@ -32,6 +32,7 @@ def definition(
     """
     from toolkit.builds.prepare import find_lock
     from toolkit.definitions.definition import check, define
+    from toolkit.definitions.labels import has_labels_of_ctk
     from toolkit.pins.store import Locks
     from toolkit.recipes.catalogue import Catalogue
     from toolkit.recipes.references import resolve_base
@@ -46,7 +47,7 @@ def definition(
     locks = Locks.of(catalogue, work_area(site).path, lambda text: say(f"Warning: {text}", stderr=True))
     with live_steps(f"Choosing the versions for {name}"):
         lock = find_lock(recipe, locks, other_base=base is not None)
-    made = define(recipe, lock=lock, mirror=debian_mirror(site))
+    made = define(recipe, lock=lock, mirror=debian_mirror(site), relabel=has_labels_of_ctk(recipe.base))
     if json:
         print_json("ctk.definition/1", {"name": made.name, "definition": made.text})
     else:

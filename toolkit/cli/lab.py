@@ -103,7 +103,12 @@ def up(
 
 
 @app.command()
-def down(name: Name = None) -> None:
+def down(
+    name: Name = None,
+    host_is_gone: Annotated[
+        bool, typer.Option("--host-is-gone", help="Forget a lab whose host was renamed or does not exist any more.")
+    ] = False,
+) -> None:
     """End a lab with its jobs, and leave nothing of it: no process, no file, no socket.
 
     A lab that has crashed is cleaned away as well. The logs of the daemons go, too; what your jobs wrote stays.
@@ -113,7 +118,7 @@ def down(name: Name = None) -> None:
 
     lab = find(name)
     with live_steps("ctk lab down") as on_step:
-        stop(lab, on_step=on_step)
+        stop(lab, host_is_gone=host_is_gone, on_step=on_step)
     say(f"The lab {lab.name!r} is down; nothing of it is left.")
     if os.environ.get("SLURM_CONF") == str(lab.place.slurm_conf):
         suggest("unset SLURM_CONF")
@@ -226,14 +231,20 @@ def env(name: Name = None, json: Json = False) -> None:
 
 @app.command()
 def shell(name: Name = None) -> None:
-    """Open a shell in which plain sbatch, squeue, srun and module use the lab. `exit` leaves it; the lab stays up."""
+    """Open a shell in which plain sbatch, squeue, srun and module use the lab. `exit` leaves it; the lab stays up.
+
+    The shell inherits no variables of Slurm (SBATCH_*, SLURM_CLUSTERS, ...): they would speak of another cluster.
+    """
     from toolkit.lab.configuration import shell_command
     from toolkit.lab.registry import find
     from toolkit.lab.status import require_up
+    from toolkit.scheduler.environment import clean_environment
     from toolkit.support.processes import attach
 
     lab = require_up(find(name))
-    raise typer.Exit(attach(shell_command(os.environ.get("SHELL"), lab.place), env=lab.environment()))
+    raise typer.Exit(
+        attach(shell_command(os.environ.get("SHELL"), lab.place), env=clean_environment(lab.environment()))
+    )
 
 
 @app.command()

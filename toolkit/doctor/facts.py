@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from toolkit.gpu.host import HostGpu, host_gpu
 from toolkit.runtime.engine import find_runtime, lacks_capabilities
+from toolkit.scheduler.environment import clean_environment
 from toolkit.support.errors import CtkError
 from toolkit.support.files import free_space
 from toolkit.support.paths import home, work_area
@@ -100,7 +101,7 @@ def _slurm() -> tuple[str | None, str | None]:
     if shutil.which("sinfo") is None or shutil.which("sbatch") is None:
         return None, None
     try:
-        done = run(["sinfo", "--noheader", "--format=%P"], timeout=_PATIENCE)
+        done = run(["sinfo", "--noheader", "--format=%P"], env=clean_environment(), timeout=_PATIENCE)
     except CtkError as error:
         return None, error.message
     if not done.ok:

@@ -7,6 +7,7 @@ import os
 import pwd
 import shutil
 import socket
+from dataclasses import replace
 from enum import Enum
 from typing import TYPE_CHECKING
 
@@ -17,11 +18,12 @@ from toolkit.lab.foreign import foreign_cluster
 from toolkit.lab.members import Role, find_members, kill_all
 from toolkit.lab.modules import module_definition, write_modulefiles
 from toolkit.lab.observe import nodes
-from toolkit.lab.place import create_place
+from toolkit.lab.place import choose_place, create
 from toolkit.lab.ports import choose_ports
 from toolkit.lab.registry import Lab
 from toolkit.lab.requirements import find_programs
 from toolkit.lab.tracking import write_tracking
+from toolkit.scheduler.environment import clean_environment
 from toolkit.support.errors import MissingOnHost, ProgramFailed, WrongInput
 from toolkit.support.files import write_atomically
 from toolkit.support.processes import run
@@ -29,6 +31,7 @@ from toolkit.support.text import count
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from toolkit.lab.plan import LabPlan
     from toolkit.lab.requirements import Programs
@@ -49,10 +52,26 @@ class Condition(str, Enum):
 
 def condition(lab: Lab) -> Condition:
     """See how a lab is."""
-    if lab.host != socket.gethostname():
+    if not _is_here(lab):
         return Condition.ELSEWHERE
     alive = {member.part for member in find_members(lab.place) if member.role is Role.DAEMON}
     return Condition.UP if {"munged", "slurmctld"} <= alive else Condition.CRASHED
+
+
+def _is_here(lab: Lab) -> bool:
+    """Whether this machine started the lab. It may have got another name, or have been started anew, since.
+
+    The name of a lab's folder is random, and the folder is never on a disk that machines share: where it is, the lab
+    was.
+    """
+    return lab.host == socket.gethostname() or lab.boot == registry.this_boot() != "" or _is_own(lab.place.folder)
+
+
+def _is_own(folder: Path) -> bool:
+    try:
+        return folder.lstat().st_uid == os.getuid()
+    except OSError:
+        return False
 
 
 def up(plan: LabPlan, *, force: bool = False, on_step: Callable[[str], None] = lambda _: None) -> Lab:
@@ -71,13 +90,9 @@ def up(plan: LabPlan, *, force: bool = False, on_step: Callable[[str], None] = l
         )
     programs = find_programs()
     with registry.lock(plan.name):
-        try:
-            _clean_crashed(plan.name, on_step)
-            shutil.rmtree(registry.kept_logs(plan.name), ignore_errors=True)
-            return _start_with_free_ports(plan, programs, on_step)
-        finally:
-            if plan.name not in registry.names():
-                registry.forget(plan.name)
+        _clean_crashed(plan.name, on_step)
+        shutil.rmtree(registry.kept_logs(plan.name), ignore_errors=True)
+        return _start_with_free_ports(plan, programs, on_step)
 
 
 def _clean_crashed(name: str, on_step: Callable[[str], None]) -> None:
@@ -88,9 +103,10 @@ def _clean_crashed(name: str, on_step: Callable[[str], None]) -> None:
     if how is not Condition.CRASHED:
         elsewhere = how is Condition.ELSEWHERE
         use = f"log in to {old.host}" if elsewhere else f'eval "$(ctk lab env --name {name})"'
+        gone = f" If {_host_is_gone(old)}" if elsewhere else ""
         raise WrongInput(
             f"the lab {name!r} is {how.value}" + (f", {old.host}" if elsewhere else ""),
-            fix=f"Use it: {use}. For a second one: ctk lab up --name other",
+            fix=f"Use it: {use}. For a second one: ctk lab up --name other{gone}",
             code="lab-is-up",
         )
     on_step(f"cleaning up: the lab {name!r} has crashed")
@@ -99,10 +115,12 @@ def _clean_crashed(name: str, on_step: Callable[[str], None]) -> None:
 
 def _start_with_free_ports(plan: LabPlan, programs: Programs, on_step: Callable[[str], None]) -> Lab:
     for attempt in range(1, _ATTEMPTS + 1):
-        lab = Lab(plan, create_place(plan.name), socket.gethostname(), 0)
+        lab = Lab(plan, choose_place(plan.name), socket.gethostname(), 0, registry.this_boot())
         try:
-            lab = Lab(plan, lab.place, lab.host, choose_ports(plan.nodes + 1, plan.port))
+            # First the record, then the folder: whenever this process is killed, `down` finds what there is.
+            lab = replace(lab, port=choose_ports(plan.nodes + 1, plan.port))
             registry.save(lab)
+            create(lab.place)
             _write_files(lab)
             _start_daemons(lab, programs, on_step)
         except PortTaken:
@@ -182,18 +200,21 @@ def _start_daemons(lab: Lab, programs: Programs, on_step: Callable[[str], None])
         )
 
 
-def down(lab: Lab, *, on_step: Callable[[str], None] = lambda _: None) -> None:
+def down(lab: Lab, *, host_is_gone: bool = False, on_step: Callable[[str], None] = lambda _: None) -> None:
     """End a lab: its jobs, its daemons, its files. A lab that has crashed, or is half gone, is cleaned away too.
 
-    Raises WrongInput where the lab is on another host, or has been ended by somebody else meanwhile.
+    `host_is_gone`: the host of a lab exists no more, and the lab with it. Raises WrongInput where the lab is on another
+    host, or has been ended by another process.
     """
     with registry.lock(lab.name):
         if registry.load(lab.name) != lab:
-            raise WrongInput(f"the lab {lab.name!r} has been ended meanwhile", code="no-such-lab")
+            raise WrongInput(f"the lab {lab.name!r} was ended by another process", code="no-such-lab")
         how = condition(lab)
-        if how is Condition.ELSEWHERE:
+        if how is Condition.ELSEWHERE and not host_is_gone:
             raise WrongInput(
-                f"the lab {lab.name!r} is on the host {lab.host}", fix=f"There: ctk lab down --name {lab.name}"
+                f"the lab {lab.name!r} is on the host {lab.host}",
+                fix=f"There: ctk lab down --name {lab.name}. If {_host_is_gone(lab)}",
+                code="lab-elsewhere",
             )
         if how is Condition.UP:
             on_step("ending its jobs")
@@ -202,12 +223,16 @@ def down(lab: Lab, *, on_step: Callable[[str], None] = lambda _: None) -> None:
         _remove(lab)
 
 
+def _host_is_gone(lab: Lab) -> str:
+    return f"{lab.host} does not exist any more: ctk lab down --name {lab.name} --host-is-gone"
+
+
 def _cancel_jobs(lab: Lab) -> None:
     """Let jobs, and whoever waits for them with srun or salloc, end in an orderly way."""
     import psutil
 
     with contextlib.suppress(ProgramFailed):  # a controller that does not answer is ended all the same
-        run(["scancel", "--me"], env=lab.environment(), timeout=10)
+        run(["scancel", "--me"], env=clean_environment(lab.environment()), timeout=10)
     jobs = [member.process for member in find_members(lab.place) if member.role is Role.JOB]
     psutil.wait_procs(jobs, timeout=_SECONDS_TO_END)
 

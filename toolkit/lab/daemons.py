@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, cast
 
-from toolkit.lab.members import DAEMON_VARIABLE, FOLDER_VARIABLE, KEEPER
+from toolkit.lab.members import DAEMON_VARIABLE, FOLDER_VARIABLE, KEEPER, mark
 from toolkit.lab.requirements import search_path
+from toolkit.scheduler.environment import is_slurm_variable
 from toolkit.support.errors import ProgramFailed
 from toolkit.support.processes import launch, trace
 
@@ -111,7 +112,7 @@ class Keeper:
 @contextlib.contextmanager
 def keeper(place: Place, programs: Programs) -> Iterator[Keeper]:
     """A new keeper, which takes orders while the block runs. It and its daemons outlive the block, and this process."""
-    argv = [sys.executable, "-I", "-S", str(Path(__file__).with_name("keeper.py"))]
+    argv = [sys.executable, "-I", "-S", str(Path(__file__).with_name("keeper.py")), str(mark(place))]
     process = launch(argv, env=_environment(KEEPER, place), cwd=place.folder, errors=place.output(KEEPER))
     with cast("IO[str]", process.stdin) as orders, cast("IO[str]", process.stdout) as answers:
         yield Keeper(place, programs, orders, answers)
@@ -119,7 +120,11 @@ def keeper(place: Place, programs: Programs) -> Iterator[Keeper]:
 
 def _environment(part: str, place: Place) -> dict[str, str]:
     # A lab may be started from a job of another one, or of the site's Slurm: nothing of that may reach its daemons.
-    inherited = {name: value for name, value in os.environ.items() if not name.startswith(("SLURM", "CTK_LAB_"))}
+    inherited = {
+        name: value
+        for name, value in os.environ.items()
+        if not is_slurm_variable(name) and not name.startswith("CTK_LAB_")
+    }
     own = {
         "PATH": search_path(),
         "SLURM_CONF": str(place.slurm_conf),

@@ -12,6 +12,7 @@ import shutil
 from pathlib import Path
 
 from toolkit.lab.configuration import CLUSTER_PREFIX
+from toolkit.scheduler.environment import clean_environment
 from toolkit.support.errors import ProgramFailed
 from toolkit.support.processes import run
 
@@ -36,7 +37,7 @@ def _slurm() -> str | None:
         return None
     # A Slurm built elsewhere has its configuration elsewhere, or fetches it: only its own client knows.
     try:
-        done = run(["scontrol", "show", "config"], timeout=_PATIENCE)
+        done = run(["scontrol", "show", "config"], env=clean_environment(), timeout=_PATIENCE)
     except ProgramFailed:
         return None
     name = cluster_name(done.stdout) if done.ok else None

@@ -2,9 +2,10 @@
 
 Slurm's steps leave their parents, and what a job starts may do so, too; without root there is no cgroup to find them
 by. Below a keeper nobody gets lost: Linux hands it every orphan (PR_SET_CHILD_SUBREAPER). It ends with its last child.
+All of them inherit a resource limit of it, the lab's mark, by which they are found where a keeper was killed.
 
-A program of its own, with the standard library alone, to stay small: `python -I -S keeper.py`. It reads one order a
-line (JSON: argv, env, cwd, output), starts that program, and answers with its process number.
+A program of its own, with the standard library alone, to stay small: `python -I -S keeper.py MARK`. It reads one
+order a line (JSON: argv, env, cwd, output), starts that program, and answers with its process number.
 """
 
 from __future__ import annotations
@@ -12,8 +13,13 @@ from __future__ import annotations
 import ctypes
 import json
 import os
+import resource
 import subprocess
 import sys
+
+# resource(3py) has no name for it. Its unit is microseconds of CPU time of a real-time process without a system call.
+# Neither Slurm (PropagateResourceLimits) nor container runtimes touch it, and a mark is thousands of years.
+RLIMIT_RTTIME = 15  # asm-generic/resource.h
 
 _PR_SET_CHILD_SUBREAPER = 36  # linux/prctl.h
 
@@ -22,6 +28,9 @@ def main() -> None:
     """Start what is ordered until the orders end, then keep the orphans until the last one is gone."""
     if ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0:
         sys.exit("prctl(PR_SET_CHILD_SUBREAPER) failed")
+    mark, (_, highest) = int(sys.argv[1]), resource.getrlimit(RLIMIT_RTTIME)
+    if highest == resource.RLIM_INFINITY:  # it stays so: a lab may be started from a job of another one
+        resource.setrlimit(RLIMIT_RTTIME, (mark, highest))
     daemons = []
     for line in sys.stdin:
         order = json.loads(line)

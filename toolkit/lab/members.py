@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
+import os
+import re
 import time
 from dataclasses import dataclass
 from enum import Enum
@@ -49,17 +52,21 @@ def find_members(place: Place) -> list[Member]:
 
     A daemon is known by its environment. slurmstepd overwrites its own with its title, but stands in the folder of the
     slurmd that started it. A job's process is known by what slurmstepd put into its environment. Whatever else is
-    below them, or below a keeper, belongs too: containers and other processes that have cleared their environment.
+    below them or below a keeper, or has the lab's mark, belongs too: containers and other processes that have cleared
+    their environment, and those whose keeper was killed.
     """
     import psutil
 
     found: dict[int, Member] = {}
+    marked: dict[int, Member] = {}
     children: dict[int, list[psutil.Process]] = {}
     for process in psutil.process_iter():
         try:
             if process.status() == psutil.STATUS_ZOMBIE:
                 continue
             children.setdefault(process.ppid(), []).append(process)
+            if _has_mark(process, place):
+                marked[process.pid] = Member(process, Role.JOB, "")
             if (member := _recognise(process, place)) is not None:
                 found[process.pid] = member
         except (psutil.NoSuchProcess, psutil.AccessDenied):
@@ -72,7 +79,26 @@ def find_members(place: Place) -> list[Member]:
                 orphan = parent.role is Role.KEEPER
                 found[child.pid] = Member(child, Role.JOB, "") if orphan else Member(child, parent.role, parent.part)
                 parents.append(found[child.pid])
-    return list(found.values())
+    return list((marked | found).values())  # who is found knows the node, too
+
+
+def mark(place: Place) -> int:
+    """The limit RLIMIT_RTTIME, in microseconds, that every process of a lab inherits. No other process has it."""
+    return (1 << 60) + int.from_bytes(hashlib.sha256(os.fsencode(place.folder)).digest()[:7], "big")
+
+
+def _has_mark(process: psutil.Process, place: Place) -> bool:
+    """Whether a process of this user has the lab's mark; anybody could give it to a process of their own.
+
+    It is readable where the environment is not: of a process in a user namespace of its own, as containers have.
+    """
+    if process.uids().real != os.getuid():
+        return False
+    try:
+        limits = Path(f"/proc/{process.pid}/limits").read_text()
+    except OSError:
+        return False
+    return re.search(rf"^Max realtime timeout +{mark(place)} ", limits, re.MULTILINE) is not None
 
 
 def _recognise(process: psutil.Process, place: Place) -> Member | None:

@@ -10,6 +10,7 @@ from toolkit.lab.members import Role, find_members, kill
 from toolkit.lab.observe import nodes
 from toolkit.lab.requirements import find_programs
 from toolkit.lab.status import require_up
+from toolkit.scheduler.environment import clean_environment
 from toolkit.support.errors import WrongInput
 from toolkit.support.processes import run
 from toolkit.support.text import did_you_mean
@@ -55,7 +56,7 @@ def restore_node(lab: Lab, node: str) -> None:
         )
     if any(state.name == node and not state.is_down for state in nodes(lab)):
         down = ["scontrol", "update", f"NodeName={node}", "State=DOWN", "Reason=power lost"]
-        run(down, env=lab.environment(), timeout=_PATIENCE).require("telling the controller")
+        run(down, env=clean_environment(lab.environment()), timeout=_PATIENCE).require("telling the controller")
     started = datetime.now().replace(microsecond=0)
     with keeper(lab.place, find_programs()) as new:
         daemon = new.start_slurmd(node)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from toolkit.scheduler.environment import clean_environment
 from toolkit.support.processes import run
 
 if TYPE_CHECKING:
@@ -79,7 +80,11 @@ class FinishedJob:
 
 def nodes(lab: Lab) -> tuple[Node, ...]:
     """The nodes of a lab, in their order; empty while its controller gives no answer."""
-    done = run(["scontrol", "show", "node", "--details", "--oneliner"], env=lab.environment(), timeout=_PATIENCE)
+    done = run(
+        ["scontrol", "show", "node", "--details", "--oneliner"],
+        env=clean_environment(lab.environment()),
+        timeout=_PATIENCE,
+    )
     found = {node.name: node for line in done.stdout.splitlines() if (node := parse_node(line)) is not None}
     return tuple(found[name] for name in lab.plan.node_names if name in found)
 
@@ -109,7 +114,7 @@ def _gpus(gres: str) -> int:
 def queue(lab: Lab) -> tuple[QueuedJob, ...]:
     """The jobs that wait or run, oldest first; empty while the controller gives no answer."""
     argv = ["squeue", "--noheader", "--sort=i", "--format=%i|%P|%T|%M|%R|%j"]  # the name last: it may hold a bar
-    done = run(argv, env=lab.environment(), timeout=_PATIENCE)
+    done = run(argv, env=clean_environment(lab.environment()), timeout=_PATIENCE)
     rows = [line.split("|", 5) for line in done.stdout.splitlines()]
     return tuple(
         QueuedJob(job=job, name=name, partition=partition, state=state, elapsed=elapsed, where=where)

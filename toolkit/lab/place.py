@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import re
+import secrets
 import shutil
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -99,8 +99,8 @@ def fits(folder: Path) -> bool:
     return len(os.fsencode(folder)) + _LONGEST_SOCKET <= _SOCKET_ROOM and bool(_PLAIN.fullmatch(str(folder)))
 
 
-def create_place(name: str) -> Place:
-    """Make the private folder of a new lab, in the first of the usual places that serves.
+def choose_place(name: str) -> Place:
+    """Where the private folder of a new lab can be: in the first of the usual places that serves.
 
     Not below the home: its path may be long, it may be a network file system, and Slurm's sockets like neither.
     Raises MissingOnHost, with the reason for each place, where none serves.
@@ -109,7 +109,7 @@ def create_place(name: str) -> Place:
     for parent in _candidates():
         reason = _why_not(parent, name)
         if reason is None:
-            return Place(Path(tempfile.mkdtemp(prefix=f"ctk-{name}-", dir=parent)))
+            return Place(parent / f"ctk-{name}-{secrets.token_hex(4)}")
         reasons.append(f"{parent}: {reason}")
     raise MissingOnHost(
         f"no folder for the lab's sockets and logs: {'; '.join(reasons)}",
@@ -118,10 +118,18 @@ def create_place(name: str) -> Place:
     )
 
 
+def create(place: Place) -> None:
+    """Make the folder of a lab, for this user alone. Raises MissingOnHost where that fails."""
+    try:
+        place.folder.mkdir(mode=0o700)
+    except OSError as error:
+        raise MissingOnHost(f"cannot make {place.folder}: {error.strerror}", code="no-place-for-lab") from error
+
+
 def _candidates() -> list[Path]:
     # $XDG_RUNTIME_DIR comes last: it vanishes at logout, and a lab should outlive that.
     runtime = os.environ.get("XDG_RUNTIME_DIR")
-    return [Path("/tmp"), Path("/var/tmp"), *([Path(runtime)] if runtime else [])]  # noqa: S108 - mkdtemp is private
+    return [Path("/tmp"), Path("/var/tmp"), *([Path(runtime)] if runtime else [])]  # noqa: S108 - the folder is private
 
 
 def _why_not(parent: Path, name: str) -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 from dataclasses import asdict, dataclass
@@ -17,20 +18,22 @@ from toolkit.support.processes import command_line
 from toolkit.support.text import did_you_mean
 
 if TYPE_CHECKING:
-    from contextlib import AbstractContextManager
+    from collections.abc import Iterator
 
 
 @dataclass(frozen=True, slots=True)
 class Lab:
     """A lab that was started. `host` matters where homes are shared: its processes are on that host only.
 
-    `port` is the controller's; the nodes listen on those that follow it.
+    `port` is the controller's; the nodes listen on those that follow it. `boot` is what `this_boot` was: empty where an
+    older ctk wrote the record.
     """
 
     plan: LabPlan
     place: Place
     host: str
     port: int
+    boot: str = ""
 
     @property
     def name(self) -> str:
@@ -46,28 +49,61 @@ class Lab:
         return variables
 
 
+def this_boot() -> str:
+    """What tells this machine, since it was started, from every other, whatever it is called: boot and PID namespace.
+
+    Containers of one machine share its boot (random(4)), but do not see one another's processes.
+    """
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+        return f"{boot} {Path('/proc/self/ns/pid').readlink()}"
+    except OSError:
+        return ""
+
+
 def _folder() -> Path:
     return state_folder() / "labs"
 
 
-def lock(name: str) -> AbstractContextManager[None]:
-    """One `up` or `down` of a lab at a time."""
-    return locked(_folder() / f"{name}.lock")
+@contextlib.contextmanager
+def lock(name: str) -> Iterator[None]:
+    """One `up` or `down` of a lab at a time. Without a lab in the end no lock file is left.
+
+    Whoever waits for a lock file that goes takes a new one (filelock compares), and notices that the lab has gone.
+    """
+    path = _folder() / f"{name}.lock"
+    with locked(path):
+        try:
+            yield
+        finally:
+            if not _record(name).exists():
+                path.unlink(missing_ok=True)
+
+
+def _record(name: str) -> Path:
+    return _folder() / f"{name}.json"
 
 
 def save(lab: Lab) -> None:
     """Write a lab down. Raises MissingOnHost or WrongInput where the state folder cannot be written."""
-    content = {"plan": asdict(lab.plan), "folder": str(lab.place.folder), "host": lab.host, "port": lab.port}
-    write_atomically(_folder() / f"{lab.name}.json", json.dumps(content, indent=2) + "\n", mode=0o600)
+    content = {
+        "plan": asdict(lab.plan),
+        "folder": str(lab.place.folder),
+        "host": lab.host,
+        "port": lab.port,
+        "boot": lab.boot,
+    }
+    write_atomically(_record(lab.name), json.dumps(content, indent=2) + "\n", mode=0o600)
 
 
 def load(name: str) -> Lab | None:
     """What is written of a lab; None where there is none. Raises WrongInput where the file is damaged."""
-    path = _folder() / f"{name}.json"
+    path = _record(name)
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
         plan = LabPlan(**{**content["plan"], "real_gpus": tuple(content["plan"]["real_gpus"])})
-        lab = Lab(plan, Place(Path(content["folder"])), content["host"], content["port"])
+        place = Place(Path(content["folder"]))
+        lab = Lab(plan, place, content["host"], content["port"], content.get("boot", ""))
     except FileNotFoundError:
         return None
     except (ValueError, KeyError, TypeError) as error:
@@ -106,9 +142,8 @@ def kept_logs(name: str) -> Path:
 
 
 def forget(name: str) -> None:
-    """Strike a lab off. Call it with the lock held: the lock's file goes too, and whoever waits for it notices."""
-    (_folder() / f"{name}.json").unlink(missing_ok=True)
-    (_folder() / f"{name}.lock").unlink(missing_ok=True)
+    """Strike a lab off. Call it with the lock held."""
+    _record(name).unlink(missing_ok=True)
 
 
 def names() -> list[str]:

@@ -78,7 +78,8 @@ def _why_not_up(lab: Lab, how: Condition) -> Iterator[Finding]:
         yield Finding("lab-crashed", Severity.ERROR, message, fix)
     if how is Condition.ELSEWHERE:
         message = f"The lab {name!r} is on the host {lab.host}; this is another one."
-        yield Finding("lab-elsewhere", Severity.ERROR, message, f"Log in to {lab.host}.")
+        fix = f"Log in to {lab.host}. If that host is gone: ctk lab down --name {name} --host-is-gone"
+        yield Finding("lab-elsewhere", Severity.ERROR, message, fix)
 
 
 def judge(status: Status) -> tuple[Finding, ...]:

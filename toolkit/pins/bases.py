@@ -8,11 +8,11 @@ import os
 import stat
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 
 from packaging.requirements import InvalidRequirement, Requirement
 
-from toolkit.support.errors import MissingOnHost, ProgramFailed, WrongInput
+from toolkit.support.errors import AnswerIsNo, MissingOnHost, ProgramFailed, WrongInput
 from toolkit.support.files import write_atomically
 
 if TYPE_CHECKING:
@@ -119,35 +119,51 @@ def _own_constraints(rootfs: Rootfs) -> tuple[str, ...]:
 def content_digest(path: Path, cache: Path) -> str:
     """`sha256:…` of a file's content, or of all names, modes and contents in a folder.
 
-    Kept for a file as long as its size, inode and times stay. Raises WrongInput where something cannot be read.
+    Kept for a file as long as its size, inode and times stay. Raises WrongInput where something cannot be read, and
+    AnswerIsNo (`base-changed`) where a file is written to meanwhile.
     """
     try:
         if path.is_dir():
             return f"sha256:{_folder_digest(path)}"
-        status = path.stat()
-        stamp = [str(path), status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns]
-        kept = cache / "digests" / hashlib.sha256(json.dumps(stamp).encode()).hexdigest()
-        if kept.is_file():
-            return kept.read_text()
-        digest = f"sha256:{_file_digest(path)}"
+        with path.open("rb") as file:
+            stamp = _stamp(path, file)
+            kept = cache / "digests" / hashlib.sha256(json.dumps(stamp).encode()).hexdigest()
+            if kept.is_file():
+                return kept.read_text()
+            digest = f"sha256:{_digest_of(file)}"
+            if _stamp(path, file) != stamp:
+                raise AnswerIsNo(
+                    f"{path} changed while ctk read it",
+                    fix="Run the command again when nothing writes to it any more.",
+                    code="base-changed",
+                )
     except OSError as error:
-        raise WrongInput(f"cannot read {error.filename}: {error.strerror}") from error
+        raise WrongInput(f"cannot read {error.filename or path}: {error.strerror}") from error
     kept.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(kept, digest)
     return digest
 
 
-def _file_digest(path: Path) -> str:
+def _stamp(path: Path, file: BinaryIO) -> list[str | int]:
+    status = os.fstat(file.fileno())
+    return [str(path), status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns]
+
+
+def _digest_of(file: BinaryIO) -> str:
     digest = hashlib.sha256()
-    with path.open("rb") as file:
-        while chunk := file.read(_CHUNK):
-            digest.update(chunk)
+    while chunk := file.read(_CHUNK):
+        digest.update(chunk)
     return digest.hexdigest()
+
+
+def _file_digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return _digest_of(file)
 
 
 def _folder_digest(folder: Path) -> str:
     digest = hashlib.sha256()
-    for name, path in sorted(_entries(folder)):
+    for name, path in sorted(entries(folder)):
         status = path.lstat()
         digest.update(f"{name}\0{status.st_mode:o}\0".encode(errors="surrogateescape"))
         if stat.S_ISLNK(status.st_mode):
@@ -157,7 +173,8 @@ def _folder_digest(folder: Path) -> str:
     return digest.hexdigest()
 
 
-def _entries(folder: Path) -> Iterable[tuple[str, Path]]:
+def entries(folder: Path) -> Iterable[tuple[str, Path]]:
+    """Everything in a folder, at any depth: its path within the folder, and its whole path."""
     for parent, folders, files in os.walk(folder):
         for name in [*folders, *files]:
             path = Path(parent, name)

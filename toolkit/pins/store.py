@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from toolkit.pins.bases import LOCAL, content_digest, gather_facts, local_path
 from toolkit.pins.lockfile import load_lock, write_lock
 from toolkit.pins.locking import contradictions, input_hash, is_current, make_lock, stale
+from toolkit.pins.steady import require_unchanged, state_of
 from toolkit.support.errors import AnswerIsNo, CtkError
 
 if TYPE_CHECKING:
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from toolkit.pins.model import Lock
+    from toolkit.pins.steady import BaseState
     from toolkit.recipes.catalogue import Catalogue
     from toolkit.recipes.model import Base, Recipe
 
@@ -53,11 +55,20 @@ class Locks:
         """The digest of a base that lies on this machine; None for one that does not."""
         return content_digest(local_path(recipe.base), self.cache) if recipe.base.bootstrap in LOCAL else None
 
-    def for_build(self, recipe: Recipe, *, other_base: bool = False, image: Path | None = None) -> Lock:
+    def for_build(
+        self,
+        recipe: Recipe,
+        *,
+        other_base: bool = False,
+        image: Path | None = None,
+        digest: str | None = None,
+        state: BaseState | None = None,
+    ) -> Lock:
         """The lock to build with: made where there is none; AnswerIsNo (`stale-lock`) where it is not current.
 
-        `image` is the base, once the builder has brought it here by its digest: a lock that was made from recorded
-        facts is then made anew from the truth, and a contradiction between the two is AnswerIsNo.
+        `image` is the base, once the builder has brought it here by its `digest`: a lock that was made from recorded
+        facts is then made anew from the truth, and a contradiction between the two is AnswerIsNo. `state` is what a
+        base on this machine was when the build began.
         """
         path = self.path(recipe, other_base=other_base)
         earlier = load_lock(path) if path.is_file() else None
@@ -66,7 +77,7 @@ class Locks:
         if earlier is not None and (earlier.base.inventory == "read" or image is None):
             return earlier
         date = earlier.exclude_newer if earlier is not None else None
-        return self.make(recipe, path, earlier=earlier, image=image, exclude_newer=date)
+        return self.make(recipe, path, earlier=earlier, image=image, digest=digest, state=state, exclude_newer=date)
 
     def make(
         self,
@@ -76,17 +87,21 @@ class Locks:
         earlier: Lock | None = None,
         upgrade: Collection[str] | None = (),
         image: Path | None = None,
+        digest: str | None = None,
+        state: BaseState | None = None,
         exclude_newer: str | None = None,
     ) -> Lock:
         """Make a lock and write it to `path`. `upgrade` names what may become newer than `earlier` has it (None: all).
 
-        The registry is asked for the base's digest only where `earlier` does not know it, or with an upgrade of all.
+        The registry is asked for the base's digest only where neither the caller nor `earlier` knows it, or with an
+        upgrade of all. Raises AnswerIsNo (`base-changed`) where a base on this machine changes meanwhile.
         """
         from toolkit.pins.uv import open_uv
 
+        state = state or state_of(recipe.base)
         same = earlier is not None and upgrade is not None and earlier.base.reference == recipe.base.reference
         known = earlier.base.digest if earlier is not None and same else None
-        facts = gather_facts(recipe.base, self.cache, image=image, digest=known)
+        facts = gather_facts(recipe.base, self.cache, image=image, digest=digest or known)
         if image is not None and (found := contradictions(recipe.base, facts.target)):
             raise AnswerIsNo(
                 f"the base {recipe.base.name} is not what is recorded of it: {'; '.join(found)}",
@@ -106,6 +121,7 @@ class Locks:
             # What the network said is of this moment, and no part of a lock that others will make again.
             self.warn(facts.trouble)
             lock = replace(lock, notes=(NO_DIGEST, *lock.notes))
+        require_unchanged(state)
         write_lock(lock, path)
         return lock
 

@@ -27,12 +27,14 @@ _NO_NAMESPACES = Complaint(
     "Ask the administrator to raise the sysctl user.max_user_namespaces, or build on another host.",
 )
 
+FULL_DISK = Complaint(
+    r"no space left on device|disk quota exceeded",
+    "the disk that the build works on is full",
+    "Set CTK_HOME to a folder with more room, for example on scratch; `ctk doctor` shows how much there is.",
+)
+
 COMPLAINTS = (
-    Complaint(
-        r"no space left on device",
-        "the disk that the build works on is full",
-        "Set CTK_HOME to a folder with more room, for example on scratch; `ctk doctor` shows how much there is.",
-    ),
+    FULL_DISK,
     Complaint(
         r"(?:could not use fakeroot|no mapping entry|no valid mapping).*sub[ug]id|sub[ug]id.*no mapping entry",
         "this user has no range of subordinate ids, so that --fakeroot cannot work",
@@ -90,7 +92,7 @@ def explain(lines: Iterable[str], *, namespaces_left: bool | None = None) -> Com
     for line in reversed(list(lines)):
         for complaint in COMPLAINTS:
             if re.search(complaint.pattern, line, re.IGNORECASE):
-                if complaint.pattern == _NO_NAMESPACES.pattern:
+                if complaint is FULL_DISK and re.search(_NO_NAMESPACES.pattern, line, re.IGNORECASE):
                     left = _namespaces_left() if namespaces_left is None else namespaces_left
                     return complaint if left else _NO_NAMESPACES
                 return complaint

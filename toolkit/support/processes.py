@@ -32,10 +32,11 @@ def trace_with(tracer: Callable[[str], None] | None) -> None:
     _tracer = tracer
 
 
-def command_line(argv: Sequence[str], env: Mapping[str, str] | None = None) -> str:
-    """The command as a person could type it: `env` holds only the variables that are set for it."""
-    assignments = [f"{name}={shlex.quote(value)}" for name, value in (env or {}).items()]
-    return " ".join([*assignments, shlex.join(argv)])
+def command_line(argv: Sequence[str], env: Mapping[str, str | None] | None = None) -> str:
+    """The command as a user could type it: `env` holds only the variables that are set for it, or unset (None)."""
+    unset = [word for name, value in (env or {}).items() if value is None for word in ("-u", name)]
+    assignments = [f"{name}={shlex.quote(value)}" for name, value in (env or {}).items() if value is not None]
+    return " ".join([*assignments, shlex.join([*(["env", *unset] if unset else []), *argv])])
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,15 +65,15 @@ class Completed:
 def run(
     argv: Sequence[str],
     *,
-    env: Mapping[str, str] | None = None,
+    env: Mapping[str, str | None] | None = None,
     cwd: Path | None = None,
     input: str | None = None,
     timeout: float | None = None,
 ) -> Completed:
     """Run a program to its end and capture what it prints.
 
-    `env` is added to the environment of this process. Raises MissingOnHost where there is no such program,
-    and ProgramFailed where it takes longer than `timeout` seconds.
+    `env` is added to the environment of this process; None unsets a variable. Raises MissingOnHost where there is no
+    such program, and ProgramFailed where it takes longer than `timeout` seconds.
     """
     trace(argv, env)
     try:
@@ -120,7 +121,7 @@ def launch(argv: Sequence[str], *, env: Mapping[str, str], cwd: Path, errors: Pa
     return program
 
 
-def attach(argv: Sequence[str], *, env: Mapping[str, str] | None = None, cwd: Path | None = None) -> int:
+def attach(argv: Sequence[str], *, env: Mapping[str, str | None] | None = None, cwd: Path | None = None) -> int:
     """Run a program on this terminal and return its exit status (128 + N where signal N ended it).
 
     Where this process is asked to end (SIGTERM, a closed terminal), the program is ended first.
@@ -208,11 +209,13 @@ def _die_with_parent() -> None:
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
-def _merged(env: Mapping[str, str] | None) -> dict[str, str] | None:
-    return None if env is None else {**os.environ, **env}
+def _merged(env: Mapping[str, str | None] | None) -> dict[str, str] | None:
+    if env is None:
+        return None
+    return {name: value for name, value in {**os.environ, **env}.items() if value is not None}
 
 
-def trace(argv: Sequence[str], env: Mapping[str, str] | None = None) -> None:
+def trace(argv: Sequence[str], env: Mapping[str, str | None] | None = None) -> None:
     """Show a command line where that was asked for; for what is run by others than this module."""
     if _tracer is not None:
         _tracer(command_line(argv, env))

@@ -1,0 +1,80 @@
+"""Which disk became full while a build ran: named with its numbers and its own advice, or none blamed."""
+
+from __future__ import annotations
+
+import errno
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+from toolkit.builds import room as room_module
+from toolkit.builds.room import Disk, RoomWatch, cause
+from toolkit.runtime.complaints import FULL_DISK
+from toolkit.support.errors import ProgramFailed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+GIB = 1 << 30
+
+
+@pytest.fixture
+def watch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., RoomWatch]:
+    """A watch of directories on file systems of their own, each with the free bytes that its list says, in turn."""
+
+    def make(**free: list[int]) -> RoomWatch:
+        disks = [Disk(tmp_path / name, name, f"Move {name}.") for name in free]
+        for disk in disks:
+            disk.path.mkdir()
+        left = {tmp_path / name: list(numbers) for name, numbers in free.items()}
+        monkeypatch.setattr(
+            room_module, "free_space", lambda path: left[path].pop(0) if len(left[path]) > 1 else left[path][0]
+        )
+        monkeypatch.setattr(room_module, "file_system_of", lambda path: path.name)
+        return RoomWatch(disks)
+
+    return make
+
+
+def sampled(watch: RoomWatch) -> RoomWatch:
+    with watch.watching():
+        time.sleep(0.2)
+    return watch
+
+
+def test_a_disk_that_was_full_for_a_moment_is_named(watch: Callable[..., RoomWatch]) -> None:
+    seen = sampled(watch(scratch=[2 * GIB], output=[2 * GIB, 0, 2 * GIB]))
+    for lines in (["FATAL: No space left on device"], ["head: standard output: I/O error"]):
+        found = cause(lines, seen)
+        assert found is not None
+        assert "no space left for output in " in found.meaning
+        assert "(0 B free, more than 2.0 GiB needed)" in found.meaning
+        assert found.fix == "Move output."
+        assert found.pattern == FULL_DISK.pattern
+
+
+def test_no_disk_is_blamed_for_another_failure(watch: Callable[..., RoomWatch]) -> None:
+    seen = sampled(watch(scratch=[2 * GIB, GIB], small=[1000]))
+    assert cause(["sh: none: not found"], seen) is None
+    network = cause(["dial tcp: no such host"], seen)
+    assert network is not None
+    assert "could not be reached" in network.meaning
+
+
+def test_a_quota_names_all_that_it_may_be_of(watch: Callable[..., RoomWatch]) -> None:
+    found = cause(["write /x: Disk quota exceeded"], watch(scratch=[2 * GIB], output=[3 * GIB]))
+    assert found is not None
+    assert "scratch (2.0 GiB free)" in found.meaning
+    assert "output (3.0 GiB free)" in found.meaning
+    assert found.fix == "`quota -s` may say which. Move scratch. Move output."
+
+
+def test_an_error_of_ctk_s_own_writing_names_the_disk(watch: Callable[..., RoomWatch]) -> None:
+    room = watch(scratch=[2 * GIB], output=[2 * GIB, 0])
+    with pytest.raises(ProgramFailed, match="no space left for output") as caught, room.watching():
+        raise OSError(errno.ENOSPC, "No space left on device")
+    assert (caught.value.code, caught.value.fix) == ("disk-full", "Move output.")
+    with pytest.raises(IsADirectoryError), room.watching():
+        raise IsADirectoryError(errno.EISDIR, "Is a directory")

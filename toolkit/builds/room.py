@@ -1,0 +1,145 @@
+"""Room on the disks that a build writes: enough before it starts, and after a failure which of them became full."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from toolkit.runtime.complaints import FULL_DISK, Complaint, explain
+from toolkit.support.errors import MissingOnHost, ProgramFailed
+from toolkit.support.files import free_space, size_in_words
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from toolkit.builds.plan import BuildPlan
+    from toolkit.support.paths import WorkArea
+
+_LEAST_ROOM = 1 << 30  # bytes: a small Debian image with its unpacked tree
+_FULL = 64 << 20  # bytes: what a disk may still have when a sample finds it just before a write fails
+_SECONDS_BETWEEN_SAMPLES = 0.05
+_FULL_ERRORS = (errno.ENOSPC, errno.EDQUOT)
+
+
+@dataclass(frozen=True, slots=True)
+class Disk:
+    """A directory that a build writes to: for what, and what to do where its file system is full."""
+
+    path: Path
+    purpose: str
+    fix: str
+
+
+def disks(area: WorkArea, output: Path) -> tuple[Disk, ...]:
+    """The directories that a build of `output` writes to."""
+    variable = area.scratch_variable
+    roomier = f"Unset {variable}, or set it" if variable else "Set CTK_HOME"
+    return (
+        Disk(area.scratch, "the build", f"{roomier} to a folder with more room, for example on scratch."),
+        Disk(output.parent, "the image", "Write the image elsewhere with -o."),
+        Disk(area.path, "the cache", "Set CTK_HOME to a folder with more room, for example on scratch."),
+        Disk(Path("/tmp"), "temporary files", "Remove what is not needed there, or build on another host."),  # noqa: S108
+    )
+
+
+def check_room(plan: BuildPlan, area: WorkArea) -> None:
+    """Raise MissingOnHost where the output's disk or that of the work area has clearly too little room."""
+    variable = area.scratch_variable
+    if variable and not area.scratch.is_dir():
+        message = f"{variable} names {area.scratch}, which is not there"
+        raise MissingOnHost(message, fix=f"Make that folder, or unset {variable}.")
+    need = max(_LEAST_ROOM, plan.base_size)
+    for disk in disks(area, plan.output)[:2]:
+        free = free_space(disk.path)
+        if free < need:
+            raise MissingOnHost(
+                f"too little room for {disk.purpose} in {disk.path}: "
+                f"{size_in_words(free)} free, {size_in_words(need)} needed",
+                fix=disk.fix,
+                code="disk-full",
+            )
+
+
+class RoomWatch:
+    """Watches how much room is left while a build runs: a runtime that fails cleans up before it says why."""
+
+    def __init__(self, disks: Sequence[Disk]) -> None:
+        self._disks: dict[int, list[Disk]] = {}  # by file system
+        for disk in disks:
+            if disk.path.is_dir():
+                self._disks.setdefault(file_system_of(disk.path), []).append(disk)
+        self._first = self._sample()
+        self._least = dict(self._first)
+
+    @contextlib.contextmanager
+    def watching(self) -> Iterator[RoomWatch]:
+        """Take samples while the block runs. An OSError of a full disk becomes ProgramFailed (`disk-full`)."""
+        ended = threading.Event()
+
+        def take_samples() -> None:
+            while not ended.wait(_SECONDS_BETWEEN_SAMPLES):
+                self._take_sample()
+
+        sampler = threading.Thread(target=take_samples, daemon=True)
+        sampler.start()
+        try:
+            yield self
+        except OSError as error:
+            self._take_sample()
+            if error.errno not in _FULL_ERRORS:
+                raise
+            full = self.reported()
+            raise ProgramFailed(f"the build stopped: {full.meaning}", fix=full.fix, code="disk-full") from error
+        finally:
+            ended.set()
+            sampler.join(1)
+
+    def reported(self) -> Complaint:
+        """Which disk is full, where the runtime or the system reported that one is."""
+        full = [device for device, free in self._least.items() if free < _FULL]
+        if full:
+            return self._complaint(full)
+        places = (f"{one[0].path} ({size_in_words(self._first[device])} free)" for device, one in self._disks.items())
+        meaning = f"a disk or a quota is full, one of: {', '.join(places)}"
+        return Complaint(FULL_DISK.pattern, meaning, f"`quota -s` may say which. {self._fix(self._disks)}")
+
+    def unreported(self) -> Complaint | None:
+        """A disk that became full; a program in `%post` may have said no more than "I/O error"."""
+        full = [device for device, free in self._least.items() if free < _FULL <= self._first[device]]
+        return self._complaint(full) if full else None
+
+    def _complaint(self, full: Sequence[int]) -> Complaint:
+        return Complaint(FULL_DISK.pattern, "; ".join(map(self._words, full)), self._fix(full))
+
+    def _words(self, device: int) -> str:
+        disk = self._disks[device][0]
+        return (
+            f"no space left for {disk.purpose} in {disk.path} ({size_in_words(self._least[device])} free, "
+            f"more than {size_in_words(self._first[device])} needed)"
+        )
+
+    def _fix(self, devices: Iterable[int]) -> str:
+        return " ".join(dict.fromkeys(disk.fix for device in devices for disk in self._disks[device][:2]))
+
+    def _sample(self) -> dict[int, int]:
+        return {device: free_space(one[0].path) for device, one in self._disks.items()}
+
+    def _take_sample(self) -> None:
+        with contextlib.suppress(OSError):
+            for device, free in self._sample().items():
+                self._least[device] = min(self._least[device], free)
+
+
+def file_system_of(path: Path) -> int:
+    """A number that tells the file system of `path` from others."""
+    return path.stat().st_dev
+
+
+def cause(lines: Sequence[str], room: RoomWatch) -> Complaint | None:
+    """What made a build fail, as far as the runtime's output and the disks tell; None where they do not."""
+    complaint = explain(lines)
+    return room.reported() if complaint is FULL_DISK else complaint or room.unreported()
