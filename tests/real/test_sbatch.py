@@ -130,7 +130,6 @@ def test_submit_is_not_misled_by_variables_of_slurm(jobs: Jobs) -> None:
         "SBATCH_ARRAY_INX": "0-3",
         "SBATCH_PARTITION": "gpu",
         "SLURM_RESTART_COUNT": "4",
-        "SLURM_CLUSTERS": "nowhere",
         "SLURM_TIME_FORMAT": "%s",
     }
     words = ("sbatch", "-J", "named", "--image", str(jobs.image), "--gpus", "0", "--submit", "--json", "--", "true")

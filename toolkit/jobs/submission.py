@@ -9,18 +9,23 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from toolkit.jobs.model import Submission
+from toolkit.scheduler.environment import REACH_CLUSTER, clean_environment
 from toolkit.support.errors import MissingOnHost, ProgramFailed
 from toolkit.support.processes import command_line, run
 from toolkit.support.text import path_argument
 
 if TYPE_CHECKING:
-    from toolkit.jobs.model import Script
+    from toolkit.jobs.model import Job, Script
 
 # What the client says where Slurm is installed but no cluster is configured, or its controller is down.
 _NO_CLUSTER = re.compile(
     r"configuration source|Unable to process configuration|Unable to contact slurm controller|Connection refused",
     re.IGNORECASE,
 )
+
+# Options whose variable (sbatch(1), INPUT ENVIRONMENT VARIABLES) sets a user's default for all jobs, and that decide
+# neither what runs nor where the log is.
+_USER_DEFAULTS = ("clusters", "constraint", "qos", "reservation", "wckey")
 
 
 def submit(script: Script, folder: Path) -> Submission:
@@ -36,7 +41,7 @@ def submit(script: Script, folder: Path) -> Submission:
         raise _no_scheduler(
             script, f"SLURM_CONF names {settings}, which is not there (a practice cluster that is down?)"
         )
-    done = run(["sbatch", "--parsable", str(script.path.absolute())], cwd=folder)
+    done = run(["sbatch", "--parsable", str(script.path.absolute())], env=_environment(script.job), cwd=folder)
     if not done.ok and _NO_CLUSTER.search(done.stderr):
         raise _no_scheduler(script, done.stderr.strip().splitlines()[-1])
     done.require(
@@ -47,6 +52,22 @@ def submit(script: Script, folder: Path) -> Submission:
     if match is None:
         raise ProgramFailed(f"sbatch gave no job number: {done.stdout.strip()!r}")
     return Submission(script, match["id"], match["cluster"])
+
+
+def _environment(job: Job) -> dict[str, str | None]:
+    """Without variables that sbatch prefers to the script, or that a job around this one set for itself.
+
+    A user's defaults for what the script leaves open (`SBATCH_ACCOUNT`) stay.
+    """
+    open_choices = {
+        "SBATCH_ACCOUNT": job.account,
+        "SBATCH_PARTITION": job.partition,
+        "SBATCH_TIMELIMIT": job.time,
+    }
+    asked_for = {directive.name for directive in job.directives}
+    keep = {name for name, value in open_choices.items() if value is None}
+    keep |= {f"SBATCH_{name.upper()}" for name in _USER_DEFAULTS if name not in asked_for}
+    return clean_environment(keep=REACH_CLUSTER | {"SLURM_CLUSTERS"} | keep)
 
 
 def _no_scheduler(script: Script, reason: str) -> MissingOnHost:
