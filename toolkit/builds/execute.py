@@ -20,7 +20,8 @@ from toolkit.pins.guard import differences
 from toolkit.runtime.complaints import explain
 from toolkit.support.errors import AnswerIsNo, CtkError, MissingOnHost, ProgramFailed, WrongInput
 from toolkit.support.files import locked
-from toolkit.support.processes import command_line, run, stream
+from toolkit.support.processes import run, stream, visible_command
+from toolkit.support.redaction import redact
 from toolkit.support.staging import put_in_place, staging
 
 if TYPE_CHECKING:
@@ -113,12 +114,13 @@ def _require_verdict(plan: BuildPlan, audit: Audit) -> None:
 def _run_build(plan: BuildPlan, argv: list[str], environment: dict[str, str], on_step: Callable[[str], None]) -> None:
     last: deque[str] = deque(maxlen=_KEPT_LINES)
     with _open_log(plan.log) as log:
-        log.write(f"{LOG_MARK}: ctk {__version__}, {plan.record.target}\n# {command_line(argv, environment)}\n")
+        log.write(f"{LOG_MARK}: ctk {__version__}, {plan.record.target}\n# {visible_command(argv, environment)}\n")
         if plan.definition is not None:
             log.writelines(f"# | {line}\n" for line in plan.definition.text.splitlines())
         log.flush()
 
         def on_line(line: str) -> None:
+            line = redact(line)
             log.write(f"{line}\n")
             log.flush()
             last.append(line)

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, cast
 
 from toolkit.support.errors import MissingOnHost, ProgramFailed
+from toolkit.support.redaction import redact, redact_variable
+from toolkit.support.text import visible_word
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -36,6 +38,12 @@ def command_line(argv: Sequence[str], env: Mapping[str, str] | None = None) -> s
     """The command as a person could type it: `env` holds only the variables that are set for it."""
     assignments = [f"{name}={shlex.quote(value)}" for name, value in (env or {}).items()]
     return " ".join([*assignments, shlex.join(argv)])
+
+
+def visible_command(argv: Sequence[str], env: Mapping[str, str] | None = None) -> str:
+    """As `command_line`, to be shown or logged: without credentials, and with every character visible."""
+    assignments = [f"{name}={visible_word(redact_variable(name, value))}" for name, value in (env or {}).items()]
+    return " ".join([*assignments, *(visible_word(redact(word)) for word in argv)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,7 +223,7 @@ def _merged(env: Mapping[str, str] | None) -> dict[str, str] | None:
 def trace(argv: Sequence[str], env: Mapping[str, str] | None = None) -> None:
     """Show a command line where that was asked for; for what is run by others than this module."""
     if _tracer is not None:
-        _tracer(command_line(argv, env))
+        _tracer(visible_command(argv, env))
 
 
 def _cannot_run(argv: Sequence[str], cwd: Path | None, error: OSError) -> MissingOnHost:
