@@ -255,7 +255,9 @@ def logs(
 
     path = log_file(find(name), part)
     # Not straight to the terminal: a job's name is in it as the job's owner wrote it.
-    raise typer.Exit(stream(["tail", f"--lines={lines}", *(["--follow=name"] if follow else []), str(path)], print_text))
+    raise typer.Exit(
+        stream(["tail", f"--lines={lines}", *(["--follow=name"] if follow else []), str(path)], print_text)
+    )
 
 
 @app.command("kill-node")
