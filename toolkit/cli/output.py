@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import json as _json
 import sys
-from dataclasses import replace
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -72,7 +72,7 @@ def _redacted(finding: Finding) -> Finding:
 def print_text(text: str) -> None:
     """Print a text for a file or a shell, as it is: UTF-8, nothing wrapped, nothing added but a last line's end.
 
-    A file's name in it that is no UTF-8 keeps its octets. A terminal, which would obey what is in it, gets it printable.
+    A file's name in it that is no UTF-8 keeps its octets. On a terminal it is made printable.
     """
     if sys.stdout.isatty():
         text = printable(text, keep="\n\t")
@@ -148,7 +148,7 @@ def show_error(error: CtkError, *, json: bool = False) -> None:
 
 
 def _say_lines(text: str, *, style: str | None = None) -> None:
-    """A message of several lines: only the first begins where ctk's own words begin, lest a value's newline forge one."""
+    """A message of several lines. All but the first are indented: a newline in a value cannot forge words of ctk's."""
     first, *more = text.split("\n")
     for line in (first, *(f"  {line}" for line in more)):
         say(line, style=style, stderr=True)

@@ -56,8 +56,8 @@ def printable(text: str, *, keep: str = "") -> str:
     """`text` with an escape such as `\\x1b` for every character that a terminal obeys or does not show.
 
     Those are control and format characters (bidirectional overrides, zero widths), line separators, surrogates and
-    unassigned characters. Letters of any script, blanks of any width and emoji stay. `keep` names the control characters
-    that are meant, such as a newline.
+    unassigned characters. Letters of any script, blanks of any width and emoji stay. `keep` names the control
+    characters that are meant, such as a newline.
     """
     if text.isascii() and text.isprintable():
         return text
@@ -80,7 +80,7 @@ def _is_emoji(character: str) -> bool:
 
 
 def visible_word(word: str) -> str:
-    """`word` quoted for a shell that a user types into; in `$'…'`, as bash and zsh read it, where it is not printable."""
+    """`word` quoted for the shell of a user: where it is not printable in `$'…'`, which bash and zsh read back."""
     if printable(word) == word:
         return shlex.quote(word)
     return "$'" + "".join(map(_ansi_c, word)) + "'"
