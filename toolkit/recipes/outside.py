@@ -102,9 +102,9 @@ def _private_below(root: Path, project: Path) -> Iterator[Private]:
     # A home is often closed to others as a whole, which says nothing of what is in it.
     public = {project, *project.parents, *([Path(os.path.realpath(own_home))] if own_home else [])}
     public |= {parent for path in public for parent in path.parents}
-    for path in root.parents:
+    for path in (root, *root.parents):
         if path not in public and (reason := why_private(path, path.stat().st_mode, project)):
-            yield Private(root, f"{path} has {reason}")
+            yield Private(root, reason if path == root else f"{path} has {reason}")
             return
     found: set[Path] = set()
     for path, mode in _below(root):
