@@ -16,7 +16,7 @@ from tests.real.test_build import inside, recipe
 from tests.text import is_harmless, without_own_codes
 
 if TYPE_CHECKING:
-    from tests.real.conftest import Person
+    from tests.real.conftest import Person, PracticeCluster
 
 # In the words of sh's printf: clear the screen, set the clipboard, C1's CSI, reorder; then a line like ctk's.
 ESCAPES = r"\033[2J\033]52;c;cm0gLXJmIH4=\007\302\2337m\342\200\256gpj\rVerdict: gpu-ready"
@@ -139,3 +139,18 @@ def test_credentials_of_an_index_are_neither_shown_nor_logged(me: Person, tmp_pa
     assert "S3CRET" not in done.stdout + done.stderr
     as_json = me.ctk(command, "mine", "--json", cwd=tmp_path, status=None, env=index)
     assert "S3CRET" not in as_json.stdout + as_json.stderr
+
+
+def test_a_job_s_name_cannot_control_the_terminal(lab: PracticeCluster, ground: Path) -> None:
+    person, name = lab.person, "\x1b[2J\x9b7m\u202e日本"
+    scheduler = {**lab.environment, "LANG": "C.UTF-8"}
+    person.run("sbatch", "--hold", f"--job-name={name}", "--wrap=true", "-o", "/dev/null", cwd=ground, env=scheduler)
+    log = next(Path(lab.environment["SLURM_CONF"]).parent.rglob("slurmctld.log"))
+    person.run("sh", "-c", 'printf "%s\\n" "$1" >> "$2"', "sh", f"evil {name}", log, cwd=ground)
+    options = ("--name", person.ctk("lab", "list", cwd=ground).stdout.splitlines()[1].split("\t")[0])
+    for command in (("status",), ("logs",)):
+        shown = on_a_terminal(person, "lab", *command, *options, cwd=ground)
+        assert is_harmless(shown, keep="\n\t"), repr(shown)
+        assert "\\x1b[2J" in shown
+        assert "日本" in shown
+    person.run("scancel", "--me", cwd=ground, env=lab.environment)

@@ -248,5 +248,5 @@ def test_a_base_s_reference_with_a_password_is_refused_and_not_repeated(tmp_path
 
 def test_a_package_s_address_with_a_password_is_refused_and_not_repeated(tmp_path: Path) -> None:
     with pytest.raises(WrongInput, match="the address of x holds a user or a password") as refused:
-        recipe(tmp_path, 'base = "other"\npackages = ["x @ https://ann:S3CRET@h.example/x-1-py3-none-any.whl"]\n')
+        recipe(tmp_path, 'base = "debian-12"\npackages = ["x @ https://ann:S3CRET@h.example/x-1-py3-none-any.whl"]\n')
     assert "S3CRET" not in refused.value.message

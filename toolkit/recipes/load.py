@@ -111,8 +111,10 @@ def _packages(file: TomlFile) -> tuple[str, ...]:
         except InvalidRequirement as error:
             reason = str(error).splitlines()[0]
             file.fail("packages", f'"{package}" is not a package requirement: {reason}')
-        if requirement.url and "@" in urlsplit(requirement.url).netloc:
-            file.fail("packages", f"the address of {requirement.name} holds a user or a password, as the lock would")
+        url = requirement.url or ""
+        if url.startswith(("http://", "https://")) and "@" in urlsplit(url).netloc:
+            reason = "holds a user or a password, which the lock and the image would hold as well"
+            file.fail("packages", f"the address of {requirement.name} {reason}")
     return packages
 
 
