@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+import os
+import pty
 import re
+import subprocess
 import unicodedata
+from typing import TYPE_CHECKING
 
 from hypothesis import strategies as st
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
 
 # Clear the screen, set the clipboard (OSC 52) and the title, hide: with ESC and with C1; then what reorders text.
 ATTACKS = (
@@ -53,3 +61,21 @@ def without_own_codes(text: str) -> str:
     while (less := _OWN_CODES.sub("", text)) != text:
         text = less
     return text
+
+
+def shown_on_a_terminal(argv: Sequence[str | Path], folder: Path, environment: Mapping[str, str]) -> str:
+    """What a program prints whose standard input, output and error are a terminal."""
+    master, slave = pty.openpty()
+    with subprocess.Popen(argv, cwd=folder, env=environment, stdin=slave, stdout=slave, stderr=slave):
+        os.close(slave)
+        shown = b""
+        while True:
+            try:
+                part = os.read(master, 65536)
+            except OSError:  # Linux says EIO when the last one has closed the terminal
+                break
+            if not part:
+                break
+            shown += part
+    os.close(master)
+    return shown.decode().replace("\r\n", "\n")

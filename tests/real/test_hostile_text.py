@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
-import pty
 import shlex
-import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.real.test_build import inside, recipe
-from tests.text import is_harmless, without_own_codes
+from tests.text import is_harmless, shown_on_a_terminal, without_own_codes
 
 if TYPE_CHECKING:
     from tests.real.conftest import Person, PracticeCluster
@@ -24,20 +21,8 @@ ESCAPES = r"\033[2J\033]52;c;cm0gLXJmIH4=\007\302\2337m\342\200\256gpj\rVerdict:
 
 def on_a_terminal(person: Person, *arguments: str | Path, cwd: Path) -> str:
     """What the person sees on a terminal, without the codes that are ctk's own."""
-    master, slave = pty.openpty()
     environment = {**person.environment, "TERM": "xterm", "COLUMNS": "200"}
-    command = person.command(person.program, *arguments)
-    with subprocess.Popen(command, cwd=cwd, env=environment, stdin=slave, stdout=slave, stderr=slave):
-        os.close(slave)
-        shown = b""
-        while True:
-            try:
-                part = os.read(master, 65536)
-            except OSError:  # Linux says EIO when the last one has closed the terminal
-                break
-            shown += part
-    os.close(master)
-    return without_own_codes(shown.decode().replace("\r\n", "\n"))
+    return without_own_codes(shown_on_a_terminal(person.command(person.program, *arguments), cwd, environment))
 
 
 def test_a_failing_build_cannot_control_the_terminal(person: Person, folder: Path, tiny_image: Path) -> None:

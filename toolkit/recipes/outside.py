@@ -76,7 +76,10 @@ def copied_files(recipe: Recipe) -> tuple[Copied, ...]:
 
 
 def _roots(source: Path) -> list[Path]:
-    """The file or directory itself, and all that the symlinks below it lead to: the runtime follows each (`cp -L`)."""
+    """The file or directory itself, and all that the symlinks below it lead to.
+
+    The runtime follows each of them: it copies with `cp -fLr` (apptainer, internal/pkg/build/files/copy.go).
+    """
     roots: list[Path] = []
     waiting = [Path(os.path.realpath(source))]
     while waiting:

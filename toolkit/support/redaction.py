@@ -19,7 +19,7 @@ _SECRET_NAME = re.compile(r"TOKEN|SECRET|PASS|KEY|CREDENTIAL|AUTH|WEBHOOK|COOKIE
 
 
 def redact(text: str) -> str:
-    """`text` without what opens a door in its addresses: user and password, query (signatures), a webhook's path."""
+    """`text` without the credentials in its URLs: user and password, query (it may be signed), a webhook's path."""
     if "://" in text:
         text = _USER.sub(f"{HIDDEN}@", _PASSWORD.sub(f"{HIDDEN}@", text))
         text = _QUERY.sub(rf"\1{HIDDEN}", _ADDRESS.sub(_without_webhook, text))

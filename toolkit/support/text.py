@@ -62,7 +62,7 @@ def printable(text: str, *, keep: str = "") -> str:
     if text.isascii() and text.isprintable():
         return text
     return "".join(
-        character if character in keep or _is_shown(text, place) else repr(character)[1:-1]
+        character if character in keep or _is_shown(text, place) else ascii(character)[1:-1]
         for place, character in enumerate(text)
     )
 
