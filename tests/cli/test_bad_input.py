@@ -45,6 +45,7 @@ BAD = [
     wrong("build none.def", "there is no definition none.def"),
     wrong("build library://x/y", "not from this scheme"),
     wrong("build docker://", '"docker://" names no image'),
+    wrong("build docker://ann:S3CRET@127.0.0.1:9/x:1", "a reference cannot hold a user or a password"),
     wrong("build docker-archive:none.tar", "there is no none.tar"),
     wrong("build oci:folder", "is not an OCI layout"),
     Wrong(("build", ""), "the target is empty"),
@@ -137,6 +138,7 @@ def test_one_message_status_2_and_nothing_written(prepared: Ctk, case: Wrong) ->
     lines = done.stderr.splitlines()
     assert lines[0].startswith("Error: ")
     assert case.says in lines[0]
+    assert "S3CRET" not in done.stderr
     assert sum(line.startswith("Error:") for line in lines) == 1
     assert contents(prepared.folder) == before
 

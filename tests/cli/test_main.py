@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import pty
 import signal
 import subprocess
 import time
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.cli.conftest import PROGRAM, Ctk
+from tests.text import shown_on_a_terminal
 from toolkit.cli.main import COMMANDS, help_text, load
 from toolkit.cli.output import print_text
 
@@ -179,23 +179,8 @@ def test_a_variable_asks_for_the_trace_too_and_json_stays_whole(ctk: Ctk) -> Non
 
 def on_a_terminal(ctk: Ctk, *arguments: str, **env: str) -> str:
     """What a person sees: standard output and error are a terminal of 80 columns."""
-    master, slave = pty.openpty()
     environment = {**ctk.environment, "TERM": "xterm-256color", "COLUMNS": "80", **env}
-    with subprocess.Popen(
-        [PROGRAM, *arguments], cwd=ctk.folder, env=environment, stdin=slave, stdout=slave, stderr=slave
-    ):
-        os.close(slave)
-        shown = b""
-        while True:
-            try:
-                part = os.read(master, 65536)
-            except OSError:  # Linux says EIO when the last one has closed the terminal
-                break
-            if not part:
-                break
-            shown += part
-    os.close(master)
-    return shown.decode().replace("\r\n", "\n")
+    return shown_on_a_terminal([PROGRAM, *arguments], ctk.folder, environment)
 
 
 def test_colour_on_a_terminal_and_none_where_it_is_not_wanted(ctk: Ctk) -> None:

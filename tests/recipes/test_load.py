@@ -234,3 +234,19 @@ def test_all_shipped_recipes_are_right() -> None:
         assert found.job.command
         assert found.base.source, "every fact of a base says where it comes from"
         assert found.job.gpus == (0 if name == "demo" else 1)
+
+
+def test_a_base_s_reference_with_a_password_is_refused_and_not_repeated(tmp_path: Path) -> None:
+    path = tmp_path / "bases.toml"
+    path.write_text('[x]\nbootstrap = "docker"\nreference = "ann:S3CRET@registry.example/x:1"\n')
+    with pytest.raises(WrongInput, match=r"bases\.toml:3: x\.reference: a reference cannot hold") as refused:
+        load_bases(path)
+    assert "S3CRET" not in refused.value.message
+    path.write_text(f'[x]\nbootstrap = "docker"\nreference = "registry.example:5000/x@sha256:{"0" * 64}"\n')
+    assert load_bases(path)["x"].reference.startswith("registry.example:5000/x@")
+
+
+def test_a_package_s_address_with_a_password_is_refused_and_not_repeated(tmp_path: Path) -> None:
+    with pytest.raises(WrongInput, match="the address of x holds a user or a password") as refused:
+        recipe(tmp_path, 'base = "debian-12"\npackages = ["x @ https://ann:S3CRET@h.example/x-1-py3-none-any.whl"]\n')
+    assert "S3CRET" not in refused.value.message

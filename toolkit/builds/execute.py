@@ -23,7 +23,8 @@ from toolkit.pins.guard import differences
 from toolkit.pins.steady import unchanged
 from toolkit.runtime.complaints import FULL_DISK
 from toolkit.support.errors import AnswerIsNo, CtkError, MissingOnHost, ProgramFailed, WrongInput
-from toolkit.support.processes import command_line, run, stream
+from toolkit.support.processes import run, stream, visible_command
+from toolkit.support.redaction import redact
 from toolkit.support.staging import put_in_place, staging
 
 if TYPE_CHECKING:
@@ -139,12 +140,13 @@ def _run_build(
     on_step: Callable[[str], None],
 ) -> None:
     last: deque[str] = deque(maxlen=_KEPT_LINES)
-    log.write(f"{LOG_MARK}: ctk {__version__}, {plan.record.target}\n# {command_line(argv, environment)}\n")
+    log.write(f"{LOG_MARK}: ctk {__version__}, {plan.record.target}\n# {visible_command(argv, environment)}\n")
     if plan.definition is not None:
         log.writelines(f"# | {line}\n" for line in plan.definition.text.splitlines())
     log.flush()
 
     def on_line(line: str) -> None:
+        line = redact(line)
         log.write(f"{line}\n")
         log.flush()
         last.append(line)

@@ -45,6 +45,10 @@ def build(
     ] = None,
     sandbox: Annotated[bool, typer.Option("--sandbox", help="Make a folder that can be changed, not a SIF.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Replace the output whatever it is.")] = False,
+    allow_file: Annotated[
+        list[Path] | None,
+        typer.Option(metavar="PATH", help="Let [[files]] copy this private file or directory; repeatable."),
+    ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the exact commands, run none.")] = False,
     compression: Annotated[
         str, typer.Option(metavar="zstd|gzip", help="gzip is slower; only kernels before 4.14 need it.")
@@ -60,6 +64,9 @@ def build(
 
     No root is needed. An image that ctk built from the same target is replaced when the new one is whole; anything
     else of that name stays, unless --force. The log of the build is kept beside the image.
+
+    What [[files]] of a recipe copies from outside its project is listed first. The project is the directory that holds
+    the recipe's defs/. A private file (mode 0600, ~/.ssh and the like) needs --allow-file.
     """
     from toolkit.builds.dry_run import planned_commands
     from toolkit.builds.execute import execute
@@ -68,9 +75,10 @@ def build(
     from toolkit.builds.target import parse_target
     from toolkit.pins.store import Locks
     from toolkit.recipes.catalogue import Catalogue
+    from toolkit.recipes.outside import copied_files, judge, require_allowed, without_allowed
     from toolkit.runtime.engine import BuildOptions, find_runtime
     from toolkit.support.mirror import debian_mirror
-    from toolkit.support.paths import work_area
+    from toolkit.support.paths import user_path, work_area
     from toolkit.support.site import load_site
 
     if compression not in _COMPRESSIONS:
@@ -85,6 +93,11 @@ def build(
         base=base,
         force=force,
     )
+    if plan.recipe is not None:
+        copied = without_allowed(copied_files(plan.recipe), [user_path(str(path)) for path in allow_file or ()])
+        print_findings(judge(copied), stderr=True)
+        if not dry_run:
+            require_allowed(plan.recipe, copied)
     options = BuildOptions(sandbox, compression, site.cores.value if site.cores else None)
     runtime = find_runtime(site)
     area = work_area(site)

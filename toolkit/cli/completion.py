@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from toolkit.support.errors import CtkError
+from toolkit.support.text import printable
 
 
 def complete_recipe(incomplete: str) -> list[str]:
@@ -17,6 +18,8 @@ def complete_base(incomplete: str) -> list[str]:
     from toolkit.recipes.catalogue import Catalogue
 
     try:
-        return [name for name in Catalogue.here().bases() if name.startswith(incomplete)]
+        names = Catalogue.here().bases()
     except CtkError:  # a broken ./defs is for a command to explain, not for the Tab key
         return []
+    # The shell types what it gets: a name of a cloned repository's bases.toml may hold anything.
+    return [name for name in names if name.startswith(incomplete) and printable(name) == name]

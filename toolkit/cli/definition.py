@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from toolkit.cli.completion import complete_base, complete_recipe
-from toolkit.cli.output import live_steps, print_json, print_text, say
+from toolkit.cli.output import live_steps, print_findings, print_json, print_text, say
 
 
 def definition(
@@ -35,6 +35,7 @@ def definition(
     from toolkit.definitions.labels import has_labels_of_ctk
     from toolkit.pins.store import Locks
     from toolkit.recipes.catalogue import Catalogue
+    from toolkit.recipes.outside import copied_files, judge
     from toolkit.recipes.references import resolve_base
     from toolkit.support.mirror import debian_mirror
     from toolkit.support.paths import work_area
@@ -43,6 +44,7 @@ def definition(
     catalogue = Catalogue.here()
     recipe = catalogue.recipe(name, base=resolve_base(base, catalogue.bases()) if base else None)
     check(recipe)
+    print_findings(judge(copied_files(recipe)), stderr=True)
     site = load_site()
     locks = Locks.of(catalogue, work_area(site).path, lambda text: say(f"Warning: {text}", stderr=True))
     with live_steps(f"Choosing the versions for {name}"):

@@ -37,4 +37,5 @@ def explain(
     else:
         say(f"{found.code}: {found.summary}", style="bold")
         say()
-        say(found.text)
+        for line in found.text.splitlines():
+            say(line)

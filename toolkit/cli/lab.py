@@ -262,10 +262,13 @@ def logs(
     """
     from toolkit.lab.registry import find
     from toolkit.lab.status import log_file
-    from toolkit.support.processes import attach
+    from toolkit.support.processes import stream
 
     path = log_file(find(name), part)
-    raise typer.Exit(attach(["tail", f"--lines={lines}", *(["--follow=name"] if follow else []), str(path)]))
+    # Not straight to the terminal: a job's name is in it as the job's owner wrote it.
+    raise typer.Exit(
+        stream(["tail", f"--lines={lines}", *(["--follow=name"] if follow else []), str(path)], print_text)
+    )
 
 
 @app.command("kill-node")

@@ -7,6 +7,7 @@ import inspect
 import os
 import signal
 import sys
+import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -176,6 +177,9 @@ def main() -> None:
             signal.signal(number, _interrupt)
     # A terminal of another encoding than UTF-8 shows \u2713 for ✓; no character is worth a traceback.
     sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+    # Python's warnings are for programmers, and quote the code of others that ctk reads.
+    if not sys.warnoptions:
+        warnings.simplefilter("ignore")
     arguments = _global_trace_first(sys.argv[1:])
     try:
         status = _run(arguments)

@@ -1,16 +1,23 @@
-"""What people and programs read: tables on a terminal, plain lines through a pipe, or one JSON document."""
+"""What people and programs read: tables on a terminal, plain lines through a pipe, or one JSON document.
+
+Everything that ctk prints passes here, and much of it comes from others: images, builds, registries, schedulers, file
+names. None of it may control the terminal, pass for ctk's own words, or show a credential.
+"""
 
 from __future__ import annotations
 
 import json as _json
 import sys
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from toolkit.support.errors import CtkError, ProgramFailed
 from toolkit.support.findings import Finding, Severity
-from toolkit.support.processes import command_line, trace_with
+from toolkit.support.processes import trace_with, visible_command
+from toolkit.support.redaction import redact
+from toolkit.support.text import printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -33,12 +40,20 @@ def console(*, stderr: bool = False) -> Console:
 
 
 def say(text: str = "", *, style: str | None = None, stderr: bool = False) -> None:
-    """Print words for people. `text` is never read as rich markup: it may hold a person's brackets."""
+    """Print one line for people. `text` is never read as rich markup: it may hold a person's brackets.
+
+    A newline in it comes from a value, and is shown as such: a longer text is said line by line.
+    """
     stream = sys.stderr if stderr else sys.stdout
+    line = _one_line(text, keep="\t")
     if stream.isatty():
-        console(stderr=stderr).print(text, style=style, markup=False)
+        console(stderr=stderr).print(line, style=style, markup=False)
     else:
-        print(text, file=stream, flush=True)
+        print(line, file=stream, flush=True)
+
+
+def _one_line(text: str, *, keep: str = "") -> str:
+    return printable(redact(text), keep=keep)
 
 
 def print_json(schema: str, document: dict[str, Any], findings: Iterable[Finding] = ()) -> None:
@@ -46,17 +61,23 @@ def print_json(schema: str, document: dict[str, Any], findings: Iterable[Finding
 
     It is plain ASCII, so that it is valid whatever the terminal's encoding and whatever bytes a file name has.
     """
-    whole = {"schema": schema, **document, "findings": [finding.as_json() for finding in findings]}
+    whole = {"schema": schema, **document, "findings": [_redacted(finding).as_json() for finding in findings]}
     print(_json.dumps(whole, indent=2))
+
+
+def _redacted(finding: Finding) -> Finding:
+    return replace(finding, message=redact(finding.message), fix=redact(finding.fix) if finding.fix else None)
 
 
 def print_text(text: str) -> None:
     """Print a text for a file or a shell, as it is: UTF-8, nothing wrapped, nothing added but a last line's end.
 
-    A file's name in it that is no UTF-8 keeps its octets.
+    A file's name in it that is no UTF-8 keeps its octets. On a terminal it is made printable.
     """
+    if sys.stdout.isatty():
+        text = printable(text, keep="\n\t")
     sys.stdout.reconfigure(encoding="utf-8", errors="surrogateescape")  # type: ignore[union-attr]
-    print(text, end="" if text.endswith("\n") else "\n")
+    print(text, end="" if text.endswith("\n") else "\n", flush=True)
 
 
 def print_findings(findings: Iterable[Finding], *, stderr: bool = False) -> None:
@@ -69,19 +90,20 @@ def print_findings(findings: Iterable[Finding], *, stderr: bool = False) -> None
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, title: str | None = None) -> None:
     """A rich table on a terminal; through a pipe one row a line, with tabs between, for `cut` and `awk`."""
+    lines = [[_one_line(cell) for cell in row] for row in [columns, *rows]]
     if not sys.stdout.isatty():
-        for row in [columns, *rows]:
-            print("\t".join(row))
+        for line in lines:
+            print("\t".join(line))
         return
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
     from rich.text import Text
 
     table = Table(box=SIMPLE_HEAD, title=title, title_justify="left", header_style="bold")
-    for column in columns:
-        table.add_column(column, overflow="fold")
-    for row in rows:
-        table.add_row(*(Text(cell) for cell in row))
+    for column in lines[0]:
+        table.add_column(Text(column), overflow="fold")
+    for line in lines[1:]:
+        table.add_row(*map(Text, line))
     console().print(table)
 
 
@@ -98,21 +120,16 @@ def live_steps(title: str, *, lines: bool = False) -> Iterator[Callable[[str], N
 
     columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
     with Progress(*columns, console=console(stderr=True), transient=True) as progress:
-        task = progress.add_task(title, total=None)
-        yield lambda step: progress.update(task, description=f"{title}: {step}")
+        task = progress.add_task(_one_line(title), total=None)
+        yield lambda step: progress.update(task, description=_one_line(f"{title}: {step}"))
 
 
 def suggest(*commands: list[str] | str) -> None:
     """End a command, on a terminal, with the real next command: its words, or a line that the shell takes as it is."""
     if sys.stdout.isatty():
         for command in commands:
-            line = command if isinstance(command, str) else command_line(command)
+            line = _one_line(command) if isinstance(command, str) else visible_command(command)
             console().print(f"Next: {line}", style="cyan", markup=False, soft_wrap=True)
-
-
-def printable(text: str) -> str:
-    """`text` on one line: a file's name may hold a newline, or an escape that would repaint the terminal."""
-    return "".join(character if character.isprintable() else repr(character)[1:-1] for character in text)
 
 
 def show_error(error: CtkError, *, json: bool = False) -> None:
@@ -123,12 +140,18 @@ def show_error(error: CtkError, *, json: bool = False) -> None:
     if isinstance(error, ProgramFailed):
         for line in error.last_lines:
             say(f"  | {line}", stderr=True)
-    message = "\n".join(map(printable, error.message.split("\n")))
-    say(f"Error: {message}", style="bold red", stderr=True)
+    _say_lines(f"Error: {error.message}", style="bold red")
     if error.fix:
-        say(error.fix, stderr=True)
+        _say_lines(error.fix)
     if isinstance(error, ProgramFailed) and error.log is not None:
         say(f"The whole log: {error.log}", stderr=True)
+
+
+def _say_lines(text: str, *, style: str | None = None) -> None:
+    """A message of several lines. All but the first are indented: a newline in a value cannot forge words of ctk's."""
+    first, *more = text.split("\n")
+    for line in (first, *(f"  {line}" for line in more)):
+        say(line, style=style, stderr=True)
 
 
 def start_trace() -> None:

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from toolkit.cli.output import say, suggest
-from toolkit.support.processes import command_line
+from toolkit.support.processes import visible_command
 from toolkit.support.text import path_argument
 
 
@@ -31,5 +31,5 @@ def welcome() -> None:
     if sys.stdout.isatty():
         suggest(following)
     else:
-        say(f"Next: {command_line(following)}")
+        say(f"Next: {visible_command(following)}")
     say("All commands: ctk --help")

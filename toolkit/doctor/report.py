@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 
 from toolkit import __version__
 from toolkit.support.paths import home
+from toolkit.support.redaction import HIDDEN, redact
+from toolkit.support.text import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -17,50 +19,112 @@ if TYPE_CHECKING:
     from toolkit.doctor.facts import HostFacts
     from toolkit.support.findings import Finding
 
-_TELLING = (
-    *("APPTAINER", "SINGULARITY", "SLURM_CONF", "CTK_", "CUDA", "NVIDIA", "LD_LIBRARY_PATH", "MODULEPATH"),
-    *("PYTHON", "PIP_", "UV_", "TMPDIR", "SCRATCH", "XDG_", "http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"),
+
+def _of_both(*names: str) -> tuple[str, ...]:
+    return tuple(f"{runtime}_{name}" for runtime in ("APPTAINER", "SINGULARITY") for name in names)
+
+
+# The variables whose values a report shows, by what a value must look like; one that does not is only said to be set.
+_PATHS = (
+    *_of_both("CACHEDIR", "TMPDIR", "BIND", "BINDPATH", "CONFIGDIR"),
+    *("CTK_HOME", "CTK_SITE", "SCRATCH", "SLURM_CONF", "TMPDIR", "XDG_CACHE_HOME", "XDG_RUNTIME_DIR", "XDG_STATE_HOME"),
+    *("CUDA_HOME", "CUDA_PATH", "LD_LIBRARY_PATH", "MODULEPATH", "PYTHONHOME", "PYTHONPATH", "PYTHONUSERBASE"),
+    *("PIP_CACHE_DIR", "PIP_CERT", "PIP_CONFIG_FILE", "SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "UV_CACHE_DIR"),
 )
-_SECRET_NAME = re.compile(r"TOKEN|SECRET|PASS|KEY|CREDENTIAL|AUTH|WEBHOOK|COOKIE", re.IGNORECASE)
+_SWITCHES = (
+    *_of_both("NV", "NVCCLI", "NO_MOUNT", "NOHTTPS", "CONTAIN", "CONTAINALL", "FAKEROOT", "USERNS", "WRITABLE"),
+    *("CTK_TRACE", "CUDA_DEVICE_ORDER", "CUDA_VISIBLE_DEVICES", "NVIDIA_DRIVER_CAPABILITIES", "NVIDIA_VISIBLE_DEVICES"),
+    *("PIP_NO_INDEX", "PIP_USER", "PYTHONNOUSERSITE", "UV_OFFLINE"),
+)
+_ADDRESSES = (
+    *("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY", "PIP_EXTRA_INDEX_URL", "PIP_INDEX_URL"),
+    *("UV_DEFAULT_INDEX", "UV_EXTRA_INDEX_URL", "UV_INDEX_URL"),
+)
+# Of these only the name helps: that a container gets a variable, or that somebody is logged in.
+_NAMES = (
+    *_of_both("DOCKER_USERNAME", "DOCKER_PASSWORD", "ENCRYPTION_PASSPHRASE", "ENCRYPTION_PEM_PATH"),
+    *(
+        f"{runtime}ENV_{name}"
+        for runtime in ("APPTAINER", "SINGULARITY")
+        for name in ("LD_LIBRARY_PATH", "LD_PRELOAD", "PATH", "PREPEND_PATH", "PYTHONPATH", "CUDA_VISIBLE_DEVICES")
+    ),
+    *("LD_PRELOAD", "PIP_CONSTRAINT", "PIP_REQUIRE_HASHES", "PYTHONSTARTUP", "UV_CONSTRAINT", "no_proxy", "NO_PROXY"),
+)
+# All others that begin so are counted: a user chose their names.
+_FAMILIES = ("APPTAINERENV_", "APPTAINER_", "SINGULARITYENV_", "SINGULARITY_", "CTK_", "PIP_", "UV_")
+
+_PATH = re.compile(r"[~/][\w./~:,+ -]*")
+_SWITCH = re.compile(r"[A-Za-z0-9,._:-]{0,200}")
+# A proxy may be given without a scheme: user:password@proxy:3128. An @ after the host may be part of a password.
+_ADDRESS = re.compile(
+    r"(?P<scheme>\w+://)?(?:[^\s/?#]*@)?(?P<host>[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)*)(?P<port>:\d+)?(?:[/?#][^@]*)?"
+)
+# Whose values are an account, and stand elsewhere too: in a path, in what a program said.
+_USERS = ("USER", "LOGNAME", "SUDO_USER", *_of_both("DOCKER_USERNAME"))
+_ACCOUNTS = ("SBATCH_ACCOUNT", "SALLOC_ACCOUNT", "SLURM_ACCOUNT", "SLURM_JOB_ACCOUNT")
 
 
 def report(facts: HostFacts, findings: Iterable[Finding], environment: Mapping[str, str] = os.environ) -> str:
-    """The text of the report, redacted: no secret, no name of this user or host, no home path."""
+    """The text of the report: no secret, no name of this user, host or account, no home path.
+
+    Of the environment it shows the values of the variables that are listed here, where they look as expected.
+    """
     lines = [
         f"ctk {__version__} on {platform.platform()}, Python {platform.python_version()}",
         f"distribution: {_distribution()}",
         "",
         *(f"[{finding.severity.value}] {finding.code}: {finding.message}" for finding in findings),
         "",
-        *(f"{name}={_value(name, value)}" for name, value in sorted(environment.items()) if name.startswith(_TELLING)),
+        *environment_lines(environment),
     ]
-    return redact("\n".join(lines), user=facts.user, home=str(home() or ""), host=socket.gethostname()) + "\n"
+    names = {
+        str(home() or ""): "~",
+        socket.gethostname(): "HOST",
+        facts.user: "USER",
+        **{environment.get(name, ""): "USER" for name in _USERS},
+        **{environment.get(name, ""): "ACCOUNT" for name in _ACCOUNTS},
+    }
+    return "".join(f"{printable(anonymous(redact(line), names))}\n" for line in lines)
+
+
+def environment_lines(environment: Mapping[str, str]) -> list[str]:
+    """What a report says of the environment, one line a variable."""
+    shown = [f"{name}{_value(name, value)}" for name, value in sorted(environment.items()) if name in _KNOWN]
+    others = [name for name in environment if name not in _KNOWN]
+    counts = ((family, sum(name.startswith(family) for name in others)) for family in _FAMILIES)
+    return [*shown, *(f"{family}*: {number} more set" for family, number in counts if number)]
 
 
 def _value(name: str, value: str) -> str:
-    if _SECRET_NAME.search(name):
-        return "(hidden)"
-    # A proxy may be given without a scheme: user:password@proxy:3128.
-    return re.sub(r".*@", "(hidden)@", value, flags=re.DOTALL) if name.lower().endswith("_proxy") else value
+    if (name in _PATHS and _PATH.fullmatch(value)) or (name in _SWITCHES and _SWITCH.fullmatch(value)) or not value:
+        return f"={value}"
+    if name in _ADDRESSES:
+        return f"={' '.join(map(_server, value.split()))}"
+    return " is set"
 
 
-def redact(text: str, *, user: str, home: str, host: str) -> str:
-    """`text` without credentials in addresses, and with HOME, USER and HOST where the real ones stood.
+def _server(address: str) -> str:
+    """Scheme, host and port of an address: its path may be a token, as those of some private indexes are."""
+    match = _ADDRESS.fullmatch(address)
+    if match is None or not (match["scheme"] or match["port"]):
+        return HIDDEN
+    return "".join(match[part] or "" for part in ("scheme", "host", "port"))
+
+
+_KNOWN = frozenset((*_PATHS, *_SWITCHES, *_ADDRESSES, *_NAMES))
+
+
+def anonymous(text: str, names: Mapping[str, str]) -> str:
+    """`text` with a stand-in for each of `names`: longer ones first, hosts with their domain.
 
     The name root and its home say nothing of anybody, and stay.
     """
-    text = re.sub(r"(\w+://)\S*@", r"\1(hidden)@", text)
-    text = re.sub(r"(https?://[^/\s]+)(/\S*)", _without_webhook, text, flags=re.IGNORECASE)
-    text = re.sub(r"(?i)([?&][^=\s&]*(?:token|key|sig|secret|pass)[^=\s&]*=)[^&\s]+", r"\1(hidden)", text)
-    for real, stand_in in ((home, "HOME"), (host, "HOST"), (user, "USER")):
+    for real, stand_in in sorted(names.items(), key=lambda pair: -len(pair[0])):
         if real not in ("", "/", "root", "/root"):
-            text = re.sub(rf"(?<![A-Za-z0-9_]){re.escape(real)}(?![A-Za-z0-9_])", stand_in, text, flags=re.IGNORECASE)
+            domain = r"(?:\.[A-Za-z0-9-]+)*" if stand_in == "HOST" else ""
+            whole = rf"(?<![A-Za-z0-9_]){re.escape(real)}(?![A-Za-z0-9_]){domain}"
+            text = re.sub(whole, stand_in, text, flags=re.IGNORECASE)
     return text
-
-
-def _without_webhook(address: re.Match[str]) -> str:
-    """What a webhook's address ends in is its secret: hooks.slack.com/services/…, discord.com/api/webhooks/…"""
-    return f"{address[1]}/(hidden)" if re.search(r"hook|/services/", address[0], re.IGNORECASE) else address[0]
 
 
 def _distribution() -> str:

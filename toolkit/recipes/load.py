@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 import shlex
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from toolkit.recipes.model import BOOTSTRAPS, INSTALLERS, VERDICTS, Base, FileCopy, JobDefaults, Recipe
+from toolkit.recipes.references import refuse_credentials
 from toolkit.support.errors import WrongInput
 from toolkit.support.paths import user_path
 from toolkit.support.text import did_you_mean, one_line
@@ -55,6 +57,11 @@ def _base(file: TomlFile, name: str, table: Any) -> Base:
         if not texts[key]:
             file.fail(name, f"the key {key} is missing")
     _one_of(file, f"{prefix}bootstrap", texts["bootstrap"], BOOTSTRAPS)
+    if texts["bootstrap"] == "docker":
+        try:
+            refuse_credentials(texts["reference"] or "")
+        except WrongInput as error:
+            file.fail(f"{prefix}reference", error.message, fix=error.fix)
     if texts["installer"]:
         _one_of(file, f"{prefix}installer", texts["installer"], INSTALLERS)
     if texts["digest"] and not _DIGEST.fullmatch(texts["digest"]):
@@ -98,12 +105,16 @@ def _packages(file: TomlFile) -> tuple[str, ...]:
     packages = file.get_texts(file.content, "packages")
     for package in packages:
         try:
-            Requirement(one_line(package, "a requirement"))
+            requirement = Requirement(one_line(package, "a requirement"))
         except WrongInput as error:
             file.fail("packages", error.message)
         except InvalidRequirement as error:
             reason = str(error).splitlines()[0]
             file.fail("packages", f'"{package}" is not a package requirement: {reason}')
+        url = requirement.url or ""
+        if url.startswith(("http://", "https://")) and "@" in urlsplit(url).netloc:
+            reason = "holds a user or a password, which the lock and the image would hold as well"
+            file.fail("packages", f"the address of {requirement.name} {reason}")
     return packages
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING
 
 from toolkit.recipes.model import Base
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 # How a reference's scheme is spelled on the command line, and the bootstrap agent that serves it.
 _OCI_NAME = "org.opencontainers.image.ref.name"  # the OCI image specification, annotations
 SCHEMES = {"docker://": "docker", "docker-archive:": "docker-archive", "oci:": "oci"}
+_BY_DIGEST = re.compile(r"[^@]+@[a-z0-9]+:[0-9a-fA-F]+")
 
 
 def has_scheme(text: str) -> bool:
@@ -36,6 +38,7 @@ def base_from_reference(text: str) -> Base:
         raise WrongInput(f'"{text}" names no image', fix=f"Write for example {_EXAMPLES[scheme]}")
     bootstrap = SCHEMES[scheme]
     if bootstrap == "docker":
+        refuse_credentials(rest)
         reference, at, digest = rest.partition("@")
         return Base(name=text, bootstrap=bootstrap, reference=reference, digest=digest if at else None)
     text_of_path, _, tag = rest.partition(":")
@@ -45,6 +48,15 @@ def base_from_reference(text: str) -> Base:
     if bootstrap == "oci":
         _check_oci_layout(path, tag)
     return Base(name=text, bootstrap=bootstrap, reference=str(path))
+
+
+def refuse_credentials(reference: str) -> None:
+    """Raise WrongInput where a registry's reference holds `user:password@`: it ends in logs, locks and the image."""
+    if "@" in reference and not _BY_DIGEST.fullmatch(reference):
+        raise WrongInput(
+            "a reference cannot hold a user or a password: only a digest, sha256:…, may follow the @",
+            fix="`apptainer registry login docker://HOST` keeps a password where the runtime finds it.",
+        )
 
 
 def _check_oci_layout(path: Path, tag: str) -> None:

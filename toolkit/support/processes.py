@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, cast
 
 from toolkit.support.errors import MissingOnHost, ProgramFailed
+from toolkit.support.redaction import redact, redact_variable
+from toolkit.support.text import visible_word
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -34,9 +36,25 @@ def trace_with(tracer: Callable[[str], None] | None) -> None:
 
 def command_line(argv: Sequence[str], env: Mapping[str, str | None] | None = None) -> str:
     """The command as a user could type it: `env` holds only the variables that are set for it, or unset (None)."""
-    unset = [word for name, value in (env or {}).items() if value is None for word in ("-u", name)]
-    assignments = [f"{name}={shlex.quote(value)}" for name, value in (env or {}).items() if value is not None]
-    return " ".join([*assignments, shlex.join([*(["env", *unset] if unset else []), *argv])])
+    return _joined(argv, env, lambda word: word, lambda _name, value: value, shlex.quote)
+
+
+def visible_command(argv: Sequence[str], env: Mapping[str, str | None] | None = None) -> str:
+    """As `command_line`, to be shown or logged: without credentials, and with every character visible."""
+    return _joined(argv, env, redact, redact_variable, visible_word)
+
+
+def _joined(
+    argv: Sequence[str],
+    env: Mapping[str, str | None] | None,
+    word: Callable[[str], str],
+    value: Callable[[str, str], str],
+    quote: Callable[[str], str],
+) -> str:
+    variables = (env or {}).items()
+    unset = [part for name, text in variables if text is None for part in ("-u", name)]
+    assignments = [f"{name}={quote(value(name, text))}" for name, text in variables if text is not None]
+    return " ".join([*assignments, *(quote(word(part)) for part in [*(["env", *unset] if unset else []), *argv])])
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,7 +236,7 @@ def _merged(env: Mapping[str, str | None] | None) -> dict[str, str] | None:
 def trace(argv: Sequence[str], env: Mapping[str, str | None] | None = None) -> None:
     """Show a command line where that was asked for; for what is run by others than this module."""
     if _tracer is not None:
-        _tracer(command_line(argv, env))
+        _tracer(visible_command(argv, env))
 
 
 def _cannot_run(argv: Sequence[str], cwd: Path | None, error: OSError) -> MissingOnHost:

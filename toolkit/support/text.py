@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import difflib
+import os
+import shlex
 import unicodedata
 from typing import TYPE_CHECKING
 
@@ -11,6 +13,10 @@ from toolkit.support.errors import WrongInput
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
+
+# Letters and marks that Unicode shows as nothing at all; the format characters have a category of their own (Cf).
+_INVISIBLE = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u3164\uffa0")
+_JOINER, _EMOJI_STYLE = "\u200d", "\ufe0f"
 
 
 def nearest(word: str, known: Iterable[str]) -> str | None:
@@ -44,3 +50,46 @@ def path_argument(path: Path | str) -> str:
 def count(number: int, singular: str, plural: str | None = None) -> str:
     """count(1, 'node') -> '1 node'; count(2, 'node') -> '2 nodes'."""
     return f"{number} {singular if number == 1 else plural or singular + 's'}"
+
+
+def printable(text: str, *, keep: str = "") -> str:
+    """`text` with an escape such as `\\x1b` for every character that a terminal obeys or does not show.
+
+    Those are control and format characters (bidirectional overrides, zero widths), line separators, surrogates and
+    unassigned characters. Letters of any script, blanks of any width and emoji stay. `keep` names the control
+    characters that are meant, such as a newline.
+    """
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(
+        character if character in keep or _is_shown(text, place) else ascii(character)[1:-1]
+        for place, character in enumerate(text)
+    )
+
+
+def _is_shown(text: str, place: int) -> bool:
+    character = text[place]
+    if character == _JOINER:  # it makes one emoji of two
+        return _is_emoji(text[place - 1 : place]) and _is_emoji(text[place + 1 : place + 2])
+    # Python counts blanks other than ASCII's as unprintable; Japanese text has one of its own, U+3000.
+    return (character.isprintable() or unicodedata.category(character) == "Zs") and character not in _INVISIBLE
+
+
+def _is_emoji(character: str) -> bool:
+    return character == _EMOJI_STYLE or (character != "" and unicodedata.category(character) in ("So", "Sk"))
+
+
+def visible_word(word: str) -> str:
+    """`word` quoted for the shell of a user: where it is not printable in `$'…'`, which bash and zsh read back."""
+    if printable(word) == word:
+        return shlex.quote(word)
+    return "$'" + "".join(map(_ansi_c, word)) + "'"
+
+
+def _ansi_c(character: str) -> str:
+    if character in "\\'":
+        return f"\\{character}"
+    if printable(character) == character:
+        return character
+    encoding = os.fsencode(character) if "\udc80" <= character <= "\udcff" else character.encode(errors="replace")
+    return "".join(f"\\x{byte:02x}" for byte in encoding)

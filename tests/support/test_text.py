@@ -1,0 +1,62 @@
+"""Text from others as a terminal may get it: what is escaped, what stays, and words that a shell reads back."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import unicodedata
+
+import pytest
+from hypothesis import given, settings
+
+from tests.text import HOSTILE, is_harmless
+from toolkit.support.text import printable, visible_word
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "今日は　世界",
+        "naïve café e\u0301",
+        "no\u00a0break",
+        "👍 👩‍💻 ❤️ 👨🏽‍🚀 🏳️‍🌈",
+        "葛\U000e0100",
+        "שלום",
+        "[bold]x[/] {} \\x1b",
+    ],
+)
+def test_text_of_any_language_stays(text: str) -> None:
+    assert printable(text) == text
+
+
+@pytest.mark.parametrize("character", [*"\x00\x07\x08\t\n\r\x1b\x7f\x85\x9b\xad\u061c\u115f\u200b\u200c\u200d\u200e"])
+def test_what_is_not_seen_or_is_obeyed_is_escaped(character: str) -> None:
+    assert printable(f"a{character}b") == f"a{ascii(character)[1:-1]}b"
+
+
+@pytest.mark.parametrize("number", [*range(0x202A, 0x202F), *range(0x2060, 0x206A), 0x2028, 0xFEFF, 0xDC80, 0xE0041])
+def test_overrides_and_their_kin_are_escaped(number: int) -> None:
+    assert printable(f"a{chr(number)}b").isascii()
+
+
+@given(HOSTILE)
+def test_nothing_is_left_that_a_terminal_obeys(text: str) -> None:
+    shown = printable(text)
+    assert is_harmless(shown)
+    assert printable(shown) == shown
+    assert [one for one in printable(text, keep="\n\t") if unicodedata.category(one) == "Cc"] == [
+        one for one in text if one in "\n\t"
+    ]
+
+
+@settings(max_examples=60, deadline=None)
+@given(HOSTILE.filter(lambda text: "\0" not in text))
+def test_bash_reads_a_visible_word_back(text: str) -> None:
+    word = visible_word(text)
+    assert is_harmless(word)
+    try:
+        expected = os.fsencode(text)
+    except UnicodeEncodeError:  # no file can have such a name
+        return
+    done = subprocess.run(["bash", "-c", f"printf %s {word}"], capture_output=True, check=True)
+    assert done.stdout == expected

@@ -1,0 +1,40 @@
+"""Credentials out of text that ctk shows, logs or reports: the one place that knows what they look like."""
+
+from __future__ import annotations
+
+import re
+
+HIDDEN = "(hidden)"
+
+# Each pattern looks a bounded way ahead: a hostile line of a build must not cost minutes.
+# user:password@ up to the last @ before the path. A digest is no host: docker://ubuntu:22.04@sha256:…
+_USER = re.compile(r"(?<=://)[^\s/?#]{0,1000}@(?!sha256:)")
+# A password in which `/`, `?` or `#` was not escaped: what follows the colon is no port.
+_PASSWORD = re.compile(r"(?<=://)[^\s/@:]{0,200}:(?!\d+(?:[/?#\s]|$))\S{0,1000}@(?!sha256:)")
+_ADDRESS = re.compile(r"(https?://[^/\s]+)/\S*", re.IGNORECASE)
+_WEBHOOK = re.compile(r"//[^/]*hook[^/]*/|/(?:web)?hook\w*/|/services/", re.IGNORECASE)
+_QUERY = re.compile(r"(\w://[^\s?'\"]{1,1000}\?)[^\s#'\"]+")
+_PARAMETER = re.compile(r"([?&][^=\s&]{0,80}(?:token|key|sig|secret|pass)[^=\s&]{0,80}=)[^&\s]+", re.IGNORECASE)
+_SECRET_NAME = re.compile(r"TOKEN|SECRET|PASS|KEY|CREDENTIAL|AUTH|WEBHOOK|COOKIE", re.IGNORECASE)
+
+
+def redact(text: str) -> str:
+    """`text` without the credentials in its URLs: user and password, query (it may be signed), a webhook's path."""
+    if "://" in text:
+        text = _USER.sub(f"{HIDDEN}@", _PASSWORD.sub(f"{HIDDEN}@", text))
+        text = _QUERY.sub(rf"\1{HIDDEN}", _ADDRESS.sub(_without_webhook, text))
+    return _PARAMETER.sub(rf"\1{HIDDEN}", text)
+
+
+def _without_webhook(address: re.Match[str]) -> str:
+    """What a webhook's address ends in is its secret: hooks.slack.com/services/…, discord.com/api/webhooks/…"""
+    return f"{address[1]}/{HIDDEN}" if _WEBHOOK.search(address[0]) else address[0]
+
+
+def redact_variable(name: str, value: str) -> str:
+    """The value of a variable as it may be shown: nothing of it where the name says that it is a secret."""
+    if _SECRET_NAME.search(name):
+        return HIDDEN
+    if name.lower().endswith("_proxy"):  # may be given without a scheme: user:password@proxy:3128
+        return re.sub(r".*@", f"{HIDDEN}@", value, flags=re.DOTALL)
+    return redact(value)
