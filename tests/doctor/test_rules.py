@@ -14,6 +14,7 @@ from toolkit.runtime.engine import Runtime
 from toolkit.support.findings import Finding, Severity
 from toolkit.support.paths import WorkArea
 from toolkit.support.site import Setting, Site
+from toolkit.support.trust import Trust
 
 GOOD = HostFacts(
     runtime=Runtime(Path("/usr/bin/apptainer"), "apptainer", (1, 4, 5)),
@@ -39,6 +40,7 @@ GOOD = HostFacts(
     slurm="gpu*, cpu",
     slurm_error=None,
     gpu=HostGpu("550.54.15", ("/dev/nvidia0", "/dev/nvidia1")),
+    trust=Trust(),
 )
 
 
@@ -92,6 +94,9 @@ CASES = [
     ("no-home", Severity.WARNING, {"home_free": None}, "this user has none"),
     ("no-mksquashfs", Severity.WARNING, {"packer": False}, "no mksquashfs"),
     ("small-work-area", Severity.WARNING, {"area_free": 3 << 30}, "3.0 GiB free: little for a GPU image"),
+    ("work-area-not-trusted", Severity.ERROR, {"trust": Trust("/a/uv belongs to eve")}, "since /a/uv belongs to eve."),
+    ("work-area-open", Severity.WARNING, {"trust": Trust(open=(Path("/a b"),))}, "others can write to /a b."),
+    ("work-area-parent-open", Severity.WARNING, {"trust": Trust(open_above=Path("/s"))}, "rename what is in /s,"),
     ("quota", Severity.INFO, {"quota": "home 18G\n of 20G"}, "home 18G |  of 20G"),
     (
         "slurm-silent",

@@ -8,7 +8,7 @@ import time
 from collections import deque
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING
 
 from toolkit import __version__
 from toolkit.builds.plan import LOG_MARK, BuildPlan, check_output, check_room
@@ -18,8 +18,8 @@ from toolkit.gpu.audit import Audit, audit_image
 from toolkit.gpu.facts import this_machine
 from toolkit.pins.guard import differences
 from toolkit.runtime.complaints import explain
-from toolkit.support.errors import AnswerIsNo, CtkError, MissingOnHost, ProgramFailed, WrongInput
-from toolkit.support.files import locked
+from toolkit.support.errors import AnswerIsNo, CtkError, ProgramFailed, WrongInput
+from toolkit.support.files import create_log, locked
 from toolkit.support.processes import command_line, run, stream
 from toolkit.support.staging import put_in_place, staging
 
@@ -112,7 +112,7 @@ def _require_verdict(plan: BuildPlan, audit: Audit) -> None:
 
 def _run_build(plan: BuildPlan, argv: list[str], environment: dict[str, str], on_step: Callable[[str], None]) -> None:
     last: deque[str] = deque(maxlen=_KEPT_LINES)
-    with _open_log(plan.log) as log:
+    with create_log(plan.log) as log:
         log.write(f"{LOG_MARK}: ctk {__version__}, {plan.record.target}\n# {command_line(argv, environment)}\n")
         if plan.definition is not None:
             log.writelines(f"# | {line}\n" for line in plan.definition.text.splitlines())
@@ -129,13 +129,6 @@ def _run_build(plan: BuildPlan, argv: list[str], environment: dict[str, str], on
         status = stream(argv, on_line, env=environment)
     if status != 0:
         raise _failure(plan, status, list(last))
-
-
-def _open_log(path: Path) -> TextIO:
-    try:
-        return path.open("w", encoding="utf-8", errors="surrogateescape")
-    except OSError as error:
-        raise MissingOnHost(f"cannot write the build's log {path}: {error.strerror}") from error
 
 
 def _failure(plan: BuildPlan, status: int, lines: list[str]) -> CtkError:

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from toolkit.builds.record import Record, read_record
+from toolkit.builds.record import Record, read_record, record_beside
 from toolkit.builds.target import Kind, Target
 from toolkit.definitions.definition import Definition, check, define_copy
 from toolkit.recipes.references import base_from_reference, resolve_base
 from toolkit.support.errors import MissingOnHost, WrongInput
-from toolkit.support.files import free_space, size_in_words
+from toolkit.support.files import free_space, open_regular, refuse_link, size_in_words
 from toolkit.support.text import one_line
 
 if TYPE_CHECKING:
@@ -33,7 +33,8 @@ class BuildPlan:
     `recipe` is what a recipe's name means, on a base that it does not name itself where `other_base`. `definition` is
     the text that the runtime gets; None where it is yet to be prepared from the recipe, or where `source` is a file of
     the person's own. `binds` are shown to the build (`SRC:DST`). `base_size` is what the base takes unpacked, in
-    octets; 0 where it is not known. `force` replaces the output whatever image it is.
+    octets; 0 where it is not known. `force` replaces the output whatever image it is. `link` is the symlink that led to
+    `output`, if there was one.
     """
 
     target: Target
@@ -47,6 +48,7 @@ class BuildPlan:
     binds: tuple[str, ...] = ()
     base_size: int = 0
     force: bool = False
+    link: Path | None = None
 
     @property
     def log(self) -> Path:
@@ -78,7 +80,7 @@ def plan_build(
         definition = define_copy(own_base)
     else:
         source = str(Path(target.text).absolute())
-    final = _final(output or Path(target.name + ("" if sandbox else ".sif")))
+    final, link = _final(output or Path(target.name + ("" if sandbox else ".sif")))
     plan = BuildPlan(
         target=target,
         output=final,
@@ -90,15 +92,19 @@ def plan_build(
         definition=definition,
         base_size=_size_of_local(own_base),
         force=force,
+        link=link,
     )
     check_output(plan)
     return plan
 
 
-def _final(output: Path) -> Path:
-    """Where the image is to stand: where a link of that name leads, since people keep images on scratch that way."""
+def _final(output: Path) -> tuple[Path, Path | None]:
+    """Where the image is to stand: where a link of that name leads, since people keep images on scratch that way.
+
+    With it the link, None where there is none.
+    """
     final = Path(one_line(str(output), "the output")).absolute()
-    return Path(os.path.realpath(final)) if final.is_symlink() else final
+    return (Path(os.path.realpath(final)), final) if final.is_symlink() else (final, None)
 
 
 def _size_of_local(base: Base | None) -> int:
@@ -118,6 +124,7 @@ def check_output(plan: BuildPlan) -> None:
     final = plan.output
     if not final.name:
         raise WrongInput("/ cannot be replaced by an image", fix="Give -o the name of a file or of a new folder.")
+    _check_links(plan)
     if not final.parent.is_dir():
         raise WrongInput(f"there is no folder {final.parent} to write {final.name} into")
     if plan.target.kind is Kind.SANDBOX and final.resolve().is_relative_to(Path(plan.source).resolve()):
@@ -150,14 +157,38 @@ def check_output(plan: BuildPlan) -> None:
         )
 
 
+def _check_links(plan: BuildPlan) -> None:
+    """Raise WrongInput where a symlink would lead what the build writes to something that ctk did not make.
+
+    --force does not lift it: who cloned a repository knows its links least of all. What is not there yet must look
+    like an image, too: a SIF called `.bash_profile` would run lines of its own definition.
+    """
+    refuse_link(plan.log)
+    if plan.sandbox:
+        refuse_link(record_beside(plan.output))
+    link, final = plan.link, plan.output
+    if link is None:
+        return
+    if os.path.lexists(final):
+        reason = None if read_record(final) else "which was not built by ctk"
+    else:
+        reason = None if final.suffix == ".sif" or final.name == link.name else "a new name that is not one of an image"
+    if reason is not None:
+        raise WrongInput(
+            f"{link} is a symlink to {final}, {reason}",
+            fix="Remove the link, or name the image itself with -o.",
+            code="symlink",
+        )
+
+
 def _is_ctks_log(path: Path) -> bool:
     """Whether a log begins as ctk's do. An empty one may be replaced: a build was killed in its first instant."""
     try:
-        with path.open(encoding="utf-8", errors="replace") as file:
+        with open_regular(path) as file:
             first = file.readline()
     except OSError:
         return False
-    return not first or first.startswith(LOG_MARK)
+    return not first or first.startswith(LOG_MARK.encode())
 
 
 def check_room(plan: BuildPlan, area: WorkArea) -> None:

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from toolkit.cli.area import open_work_area
 from toolkit.cli.completion import complete_base, complete_recipe
 from toolkit.cli.output import live_steps, print_json, print_text, say
 
@@ -36,14 +37,13 @@ def definition(
     from toolkit.recipes.catalogue import Catalogue
     from toolkit.recipes.references import resolve_base
     from toolkit.support.mirror import debian_mirror
-    from toolkit.support.paths import work_area
     from toolkit.support.site import load_site
 
     catalogue = Catalogue.here()
     recipe = catalogue.recipe(name, base=resolve_base(base, catalogue.bases()) if base else None)
     check(recipe)
     site = load_site()
-    locks = Locks.of(catalogue, work_area(site).path, lambda text: say(f"Warning: {text}", stderr=True))
+    locks = Locks.of(catalogue, open_work_area(site).path, lambda text: say(f"Warning: {text}", stderr=True))
     with live_steps(f"Choosing the versions for {name}"):
         lock = find_lock(recipe, locks, other_base=base is not None)
     made = define(recipe, lock=lock, mirror=debian_mirror(site))

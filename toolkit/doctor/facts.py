@@ -17,6 +17,7 @@ from toolkit.support.errors import CtkError
 from toolkit.support.files import free_space
 from toolkit.support.paths import home, work_area
 from toolkit.support.processes import run
+from toolkit.support.trust import Trust, examine
 
 if TYPE_CHECKING:
     from toolkit.runtime.engine import Runtime
@@ -53,6 +54,7 @@ class HostFacts:
     slurm: str | None
     slurm_error: str | None
     gpu: HostGpu
+    trust: Trust
 
 
 def gather(site: Site) -> HostFacts:
@@ -85,6 +87,7 @@ def gather(site: Site) -> HostFacts:
         slurm=slurm,
         slurm_error=slurm_error,
         gpu=host_gpu(),
+        trust=examine(area.path),
     )
 
 
