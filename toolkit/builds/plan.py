@@ -14,6 +14,7 @@ from toolkit.definitions.definition import Definition, check, define_copy
 from toolkit.recipes.references import base_from_reference, resolve_base
 from toolkit.support.errors import MissingOnHost, WrongInput
 from toolkit.support.files import free_space, open_regular, refuse_link, size_in_words
+from toolkit.support.ownership import is_trusted, user_name
 from toolkit.support.text import one_line
 
 if TYPE_CHECKING:
@@ -160,25 +161,27 @@ def check_output(plan: BuildPlan) -> None:
 def _check_links(plan: BuildPlan) -> None:
     """Raise WrongInput where a symlink would lead what the build writes to something that ctk did not make.
 
-    --force does not lift it: who cloned a repository knows its links least of all. What is not there yet must look
-    like an image, too: a SIF called `.bash_profile` would run lines of its own definition.
+    --force does not lift it: who cloned a repository knows its links least of all.
     """
     refuse_link(plan.log)
     if plan.sandbox:
         refuse_link(record_beside(plan.output))
-    link, final = plan.link, plan.output
-    if link is None:
-        return
-    if os.path.lexists(final):
-        reason = None if read_record(final) else "which was not built by ctk"
-    else:
-        reason = None if final.suffix == ".sif" or final.name == link.name else "a new name that is not one of an image"
-    if reason is not None:
+    if plan.link is not None and (reason := _why_not_through(plan.link, plan.output)) is not None:
         raise WrongInput(
-            f"{link} is a symlink to {final}, {reason}",
+            f"{plan.link} is a symlink to {plan.output}, {reason}",
             fix="Remove the link, or name the image itself with -o.",
             code="symlink",
         )
+
+
+def _why_not_through(link: Path, final: Path) -> str | None:
+    """Why no image is written through `link`; None where it leads to an image of ctk's, or to a name for a new one."""
+    if link.is_symlink() and not is_trusted(owner := link.lstat().st_uid):
+        return f"made by {user_name(owner)}"
+    if os.path.lexists(final):
+        return None if read_record(final) else "which was not built by ctk"
+    # A SIF holds its definition as plain text: a shell that reads one called `.bash_profile` runs lines of it.
+    return None if final.suffix == ".sif" or final.name == link.name else "which is not the name of an image"
 
 
 def _is_ctks_log(path: Path) -> bool:

@@ -28,6 +28,7 @@ _ITSELF = -1
 # How many levels of each directory are looked at. Deeper down uv and the runtime keep thousands of files, in
 # directories that nobody else could write to. What lies in `tmp` is never used again.
 _LEVELS = {"bases": 1, "cache": 2, "locks": 1, "spython": 1, "tmp": _ITSELF, "uv": 1}
+_UV_LOCK = ".lock"  # uv makes it with mode 0666, for all who share a cache; it stays empty
 _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 _OTHERS_SEARCH = stat.S_IXGRP | stat.S_IXOTH
 
@@ -52,7 +53,7 @@ def examine(root: Path) -> Trust:
     for path, status, reachable in _entries(root):
         if not is_trusted(status.st_uid):
             return Trust(f"{path} belongs to {user_name(status.st_uid)}, not to you or root", open_above=above)
-        if not (reachable and status.st_mode & _OTHERS_WRITE) or stat.S_ISLNK(status.st_mode):
+        if not (reachable and status.st_mode & _OTHERS_WRITE) or stat.S_ISLNK(status.st_mode) or path.name == _UV_LOCK:
             continue
         if status.st_uid == os.geteuid():
             own.append(path)
@@ -75,6 +76,8 @@ def secure(area: WorkArea) -> tuple[Path, ...]:
             change_own_mode(path, remove=_OTHERS_WRITE, follow=True)
     if trust.open and (left := examine(area.path).open):
         raise _refusal(area, f"others can write to {left[0]}, and its file system does not let that be changed")
+    with contextlib.suppress(OSError):  # what uv makes in it under a umask of 002 is then out of reach as well
+        change_own_mode(area.path / "cache" / "uv", remove=0o077)
     return trust.open
 
 
