@@ -106,7 +106,7 @@ def test_what_stays_open_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     """As on a file system without modes."""
     make(tmp_path / "a", mode=0o777)
     monkeypatch.setattr(trust, "change_own_mode", lambda *_, **__: None)
-    with pytest.raises(MissingOnHost, match="others can write to .*/a, and its file system"):
+    with pytest.raises(MissingOnHost, match=r"others can write to .*/a, and its file system"):
         secure(WorkArea(tmp_path / "a", "CTK_HOME"))
 
 
@@ -120,9 +120,8 @@ def test_a_parent_that_is_open_to_everybody_is_known(tmp_path: Path) -> None:
 
 
 MODES = st.integers(0, 0o777).map(lambda mode: mode | 0o700)
-TREES = st.dictionaries(
-    st.sampled_from(["", "bases", "bases/x", "cache", "cache/uv", "cache/uv/x", "uv", "tmp"]), MODES
-)
+NAMES = ("", "bases", "bases/x", "cache", "cache/uv", "cache/uv/x", "uv", "tmp")
+TREES = st.dictionaries(st.sampled_from(NAMES), MODES)
 
 
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
