@@ -115,14 +115,15 @@ def test_an_image_goes_through_a_link_only_to_a_new_image_or_one_of_ctks(
     assert (home / "scratch.sif").is_file()
 
 
-def test_a_hard_link_that_a_neighbour_planted_as_a_log_is_replaced(
+def test_a_hard_link_that_a_neighbour_planted_as_a_log_is_refused(
     ordinary_user: Person, second_user: Person, shared: Path, clone: Path, tiny_image: Path
 ) -> None:
     """Where fs.protected_hardlinks is 0 anybody can give another user's file a second name."""
     before = clone.parent / "notes"
     ordinary_user.run("tee", before, cwd=clone, input="# ctk build log: mine\n")
     os.link(before, shared / "demo.sif.build.log")
-    ordinary_user.ctk("build", "demo", "--base", tiny_image, "-o", shared / "demo.sif", cwd=clone)
+    build = ("build", "demo", "--base", tiny_image, "-o", shared / "demo.sif", "--force")
+    assert "has a second name" in ordinary_user.ctk(*build, cwd=clone, status=2).stderr
     assert before.read_text() == "# ctk build log: mine\n"
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from toolkit.support.errors import MissingOnHost, WrongInput
-from toolkit.support.files import create_log, locked, open_regular, refuse_link, write_atomically
+from toolkit.support.files import locked, open_log, open_regular, refuse_link, write_atomically
 from toolkit.support.ownership import change_own_mode, is_trusted, user_name
 from toolkit.support.staging import remove_tree, sweep
 
@@ -27,7 +27,8 @@ def lock_once(path: Path) -> None:
 
 
 def log_once(path: Path) -> None:
-    with create_log(path) as log:
+    with open_log(path) as log:
+        log.truncate(0)
         log.write("new")
 
 
@@ -66,35 +67,40 @@ def test_a_folder_on_the_way_may_be_a_link(tmp_path: Path) -> None:
     assert (tmp_path / "there" / "f").read_text() == "new"
 
 
-def test_a_log_is_a_new_file_and_not_the_one_that_was_there(tmp_path: Path) -> None:
-    mine, log = tmp_path / "mine", tmp_path / "log"
-    mine.write_text("mine")
-    os.link(mine, log)
+def test_a_log_is_appended_to_with_the_umask(tmp_path: Path) -> None:
     before = os.umask(0o027)
     try:
-        log_once(log)
+        for text in ("one", "two"):
+            with open_log(tmp_path / "log") as log:
+                log.write(text)
     finally:
         os.umask(before)
-    assert (mine.read_text(), log.read_text()) == ("mine", "new")
-    assert log.stat().st_mode & 0o777 == 0o640
-    assert names(tmp_path) == ["log", "mine"]
+    assert (tmp_path / "log").read_text() == "onetwo"
+    assert (tmp_path / "log").stat().st_mode & 0o777 == 0o640
 
 
-def test_a_log_that_cannot_be_written_leaves_nothing(tmp_path: Path) -> None:
-    (tmp_path / "log").mkdir()
-    (tmp_path / "log" / "x").touch()
+def test_a_log_with_a_second_name_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "mine").write_text("mine")
+    os.link(tmp_path / "mine", tmp_path / "log")
+    with pytest.raises(WrongInput, match="log has a second name"):
+        log_once(tmp_path / "log")
+    assert (tmp_path / "mine").read_text() == "mine"
+
+
+@pytest.mark.parametrize("place", ["folder", "missing/log"])
+def test_a_log_that_cannot_be_written_is_missing_on_the_host(tmp_path: Path, place: str) -> None:
+    (tmp_path / "folder").mkdir()
     with pytest.raises(MissingOnHost, match="cannot write"):
-        create_log(tmp_path / "log")
-    assert names(tmp_path) == ["log"]
-    with pytest.raises(WrongInput, match="cannot write"):
-        create_log(tmp_path / "missing" / "log")
+        open_log(tmp_path / place)
+    assert names(tmp_path) == ["folder"]
 
 
 @pytest.mark.timeout(20)
 def test_a_pipe_holds_nobody_up(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(WrongInput, match="pipe is not a regular file"):
-        lock_once(tmp_path / "pipe")
+    for write in (lock_once, log_once):
+        with pytest.raises(WrongInput, match="pipe is not a regular file"):
+            write(tmp_path / "pipe")
     with pytest.raises(OSError, match="not a regular file"):
         open_regular(tmp_path / "pipe")
 

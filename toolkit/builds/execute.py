@@ -19,7 +19,7 @@ from toolkit.gpu.facts import this_machine
 from toolkit.pins.guard import differences
 from toolkit.runtime.complaints import explain
 from toolkit.support.errors import AnswerIsNo, CtkError, ProgramFailed, WrongInput
-from toolkit.support.files import create_log, locked
+from toolkit.support.files import locked, open_log
 from toolkit.support.processes import command_line, run, stream
 from toolkit.support.staging import put_in_place, staging
 
@@ -112,7 +112,8 @@ def _require_verdict(plan: BuildPlan, audit: Audit) -> None:
 
 def _run_build(plan: BuildPlan, argv: list[str], environment: dict[str, str], on_step: Callable[[str], None]) -> None:
     last: deque[str] = deque(maxlen=_KEPT_LINES)
-    with create_log(plan.log) as log:
+    with open_log(plan.log) as log:
+        log.truncate(0)
         log.write(f"{LOG_MARK}: ctk {__version__}, {plan.record.target}\n# {command_line(argv, environment)}\n")
         if plan.definition is not None:
             log.writelines(f"# | {line}\n" for line in plan.definition.text.splitlines())

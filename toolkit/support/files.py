@@ -18,7 +18,7 @@ from toolkit.support.errors import CtkError, MissingOnHost, WrongInput
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_NO_LOCKS = (errno.ENOSYS, errno.EOPNOTSUPP)  # flock(2) on Lustre that is mounted without `-o flock`
+_NO_LOCKS = (errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOLCK)  # flock(2) on Lustre that is mounted without `-o flock`
 
 
 def refuse_link(path: Path) -> None:
@@ -45,7 +45,13 @@ def write_atomically(path: Path, content: str | bytes, *, mode: int = 0o644, kee
     refuse_link(path)
     data = content.encode(errors="surrogateescape") if isinstance(content, str) else content
     kept = _mode_of(path) if keep_mode else None
-    descriptor, temporary = _new_beside(path)
+    try:
+        descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    except OSError as error:
+        raise WrongInput(
+            f"cannot write {path}: {error.strerror}", fix=f"Choose a folder that exists and is yours: {path.parent}"
+        ) from error
+    temporary = Path(name)
     try:
         with os.fdopen(descriptor, "wb") as file:
             file.write(data)
@@ -60,22 +66,21 @@ def write_atomically(path: Path, content: str | bytes, *, mode: int = 0o644, kee
         raise
 
 
-def create_log(path: Path) -> TextIO:
-    """Open a new, empty text file at `path`; a file of that name is replaced, and nothing is written into it.
+def open_log(path: Path) -> TextIO:
+    """Open the text file `path` to append to it; it is made where it is not there, and nothing in it changes yet.
 
-    It gets its name by a rename: what somebody planted there (a symlink, a hard link, a pipe) is never opened. Raises
-    WrongInput where `path` is a symlink, MissingOnHost where it cannot be written.
+    Raises WrongInput where it is a symlink, has a second name (a hard link, which a neighbour may have made of this
+    user's own file) or is no regular file, MissingOnHost where it cannot be written.
     """
     refuse_link(path)
-    descriptor, temporary = _new_beside(path)
     try:
-        os.fchmod(descriptor, 0o666 & ~_umask())
-        temporary.replace(path)
+        descriptor = _open_to_write(path, os.O_APPEND, 0o666)
     except OSError as error:
-        os.close(descriptor)
-        temporary.unlink(missing_ok=True)
         raise MissingOnHost(f"cannot write {path}: {error.strerror}") from error
-    return os.fdopen(descriptor, "w", encoding="utf-8", errors="surrogateescape")
+    if os.fstat(descriptor).st_nlink > 1:
+        os.close(descriptor)
+        raise WrongInput(f"{path} has a second name (a hard link)", fix="Remove it, or choose another name.")
+    return os.fdopen(descriptor, "a", encoding="utf-8", errors="surrogateescape")
 
 
 def open_regular(path: Path) -> IO[bytes]:
@@ -87,15 +92,18 @@ def open_regular(path: Path) -> IO[bytes]:
     return os.fdopen(descriptor, "rb")
 
 
-def _new_beside(path: Path) -> tuple[int, Path]:
-    """A new file in the folder of `path`, open for writing (O_EXCL and O_NOFOLLOW, mode 0600), and its name."""
-    try:
-        descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    except OSError as error:
-        raise WrongInput(
-            f"cannot write {path}: {error.strerror}", fix=f"Choose a folder that exists and is yours: {path.parent}"
-        ) from error
-    return descriptor, Path(name)
+def _open_to_write(path: Path, flags: int, mode: int) -> int:
+    """A descriptor of the regular file `path`, made where it is not there; whatever else was planted is not waited for.
+
+    For reading and writing, since NFS gives an exclusive lock on nothing else. Raises OSError, and WrongInput where it
+    is no regular file.
+    """
+    flags |= os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    descriptor = os.open(path, flags, mode)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise WrongInput(f"{path} is not a regular file", fix="Remove it, or choose another name.")
+    return descriptor
 
 
 def _mode_of(path: Path) -> int | None:
@@ -135,12 +143,8 @@ def locked(path: Path, *, taken: CtkError | None = None) -> Iterator[None]:
 def _lock(path: Path, *, wait: bool) -> int:
     """The descriptor of the locked file. Whoever held it may have removed it: then the one that is there now counts."""
     while True:
-        # For writing, since NFS gives an exclusive lock on nothing else. A planted pipe blocks nobody.
-        flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-        descriptor = os.open(path, flags, 0o644)
+        descriptor = _open_to_write(path, 0, 0o644)
         try:
-            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-                raise WrongInput(f"{path} is not a regular file, so that it cannot be a lock file")
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
             except OSError as error:
