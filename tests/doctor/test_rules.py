@@ -41,6 +41,7 @@ GOOD = HostFacts(
     slurm_error=None,
     gpu=HostGpu("550.54.15", ("/dev/nvidia0", "/dev/nvidia1")),
     trust=Trust(),
+    scratch_open_above=None,
 )
 
 
@@ -71,6 +72,10 @@ def test_a_tmpdir_that_is_set_is_where_builds_unpack(monkeypatch: pytest.MonkeyP
     small = found(scratch_free=1 << 30)["small-scratch"]
     assert small.severity is Severity.WARNING
     assert str(small.fix).startswith("Unset TMPDIR")
+    exposed = found(scratch_open_above=Path("/local"))["scratch-open"]
+    assert (
+        exposed.message == "Builds unpack in /local: everybody can rename what is in /local, which has no sticky bit."
+    )
 
 
 CASES = [

@@ -115,8 +115,17 @@ def test_an_image_goes_through_a_link_only_to_a_new_image_or_one_of_ctks(
     assert (home / "scratch.sif").is_file()
 
 
-def test_a_hard_link_that_a_neighbour_planted_as_a_log_is_refused(
+def test_a_link_that_a_neighbour_planted_as_an_output_is_refused(
     ordinary_user: Person, second_user: Person, shared: Path, clone: Path, tiny_image: Path
+) -> None:
+    second_user.run("ln", "-s", clone.parent / "new.sif", shared / "demo.sif", cwd=shared)
+    build = ("build", "demo", "--base", tiny_image, "-o", shared / "demo.sif", "--force")
+    assert f"made by {second_user.name}" in ordinary_user.ctk(*build, cwd=clone, status=2).stderr
+    assert not (clone.parent / "new.sif").exists()
+
+
+def test_a_hard_link_that_a_neighbour_planted_as_a_log_is_refused(
+    ordinary_user: Person, shared: Path, clone: Path, tiny_image: Path
 ) -> None:
     """Where fs.protected_hardlinks is 0 anybody can give another user's file a second name."""
     before = clone.parent / "notes"

@@ -26,5 +26,5 @@ def open_work_area(site: Site) -> WorkArea:
     if tightened:
         more = f" and {len(tightened) - _SHOWN} more" if len(tightened) > _SHOWN else ""
         shown = ", ".join(map(str, tightened[:_SHOWN]))
-        say(f"Warning: others could write to {shown}{more}; that is over (chmod go-w).", stderr=True)
+        say(f"Warning: others could write to {shown}{more}; ctk removed that permission (chmod go-w).", stderr=True)
     return area

@@ -45,7 +45,9 @@ def build(
         ),
     ] = None,
     sandbox: Annotated[bool, typer.Option("--sandbox", help="Make a folder that can be changed, not a SIF.")] = False,
-    force: Annotated[bool, typer.Option("--force", help="Replace the output whatever it is, but no symlink.")] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Replace the output whatever it is, except through a symlink.")
+    ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the exact commands, run none.")] = False,
     compression: Annotated[
         str, typer.Option(metavar="zstd|gzip", help="gzip is slower; only kernels before 4.14 need it.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from shlex import quote
 from typing import TYPE_CHECKING
 
 from toolkit.support.files import size_in_words
@@ -128,9 +129,13 @@ def _trust(facts: HostFacts) -> tuple[Finding, ...]:
         shown = ", ".join(map(str, trust.open[:3])) + (", …" if len(trust.open) > 3 else "")
         fix = command_line(["chmod", "go-w", *map(str, trust.open[:3])]) + " (the next ctk command does it for all)"
         found.append(Finding("work-area-open", Severity.WARNING, f"Work area: others can write to {shown}.", fix))
-    if trust.open_above is not None:
-        message = f"Work area: everybody can rename what is in {trust.open_above}, which has no sticky bit."
-        found.append(Finding("work-area-parent-open", Severity.WARNING, message, f"{_ASK} for chmod +t, or: {own}"))
+    for code, what, parent in (
+        ("work-area-parent-open", "Work area", trust.open_above),
+        ("scratch-open", f"Builds unpack in {facts.area.scratch}", facts.scratch_open_above),
+    ):
+        if parent is not None:
+            message = f"{what}: everybody can rename what is in {parent}, which has no sticky bit."
+            found.append(Finding(code, Severity.WARNING, message, f"{_ASK} for `chmod +t {quote(str(parent))}`."))
     return tuple(found)
 
 

@@ -48,7 +48,7 @@ class Trust:
 
 def examine(root: Path) -> Trust:
     """What speaks against the work area `root`, which need not be there yet. Nothing is changed."""
-    above = _open_above(root)
+    above = open_above(root)
     own: list[Path] = []
     for path, status, reachable in _entries(root):
         if not is_trusted(status.st_uid):
@@ -116,8 +116,9 @@ def _tree(path: Path, levels: int, *, reachable: bool) -> Iterator[tuple[Path, o
             yield from _tree(child, max(levels - 1, 0), reachable=bool(reachable and status.st_mode & _OTHERS_SEARCH))
 
 
-def _open_above(root: Path) -> Path | None:
-    for folder in Path(os.path.realpath(root)).parents:
+def open_above(path: Path) -> Path | None:
+    """The nearest directory above `path` in which everybody can rename what others made; None where there is none."""
+    for folder in Path(os.path.realpath(path)).parents:
         with contextlib.suppress(OSError):
             if folder.stat().st_mode & (stat.S_IWOTH | stat.S_ISVTX) == stat.S_IWOTH:
                 return folder
