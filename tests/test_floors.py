@@ -56,6 +56,13 @@ def test_every_room_has_a_floor() -> None:
     assert rooms == set(HEIGHT)
 
 
+def test_every_command_opens_the_work_area_by_the_door_that_looks_whose_it_is() -> None:
+    for path in (PACKAGE / "cli").glob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ImportFrom) and node.module == "toolkit.support.paths" and path.name != "area.py":
+                assert "work_area" not in {alias.name for alias in node.names}, path
+
+
 def test_no_module_is_imported_in_a_circle() -> None:
     graph = {
         "toolkit." + ".".join(path.relative_to(PACKAGE).with_suffix("").parts): imported_modules(path) for path in FILES

@@ -225,6 +225,39 @@ def test_an_image_is_written_where_its_link_leads(here: Path) -> None:
     (here / "scratch").mkdir()
     (here / "mine.sif").symlink_to("scratch/mine.sif")
     assert plan("mine").output == here / "scratch/mine.sif"
+    assert plan("mine").link == here / "mine.sif"
+
+
+@pytest.mark.parametrize("force", [False, True])
+@pytest.mark.parametrize(
+    ("target", "reason"),
+    [
+        (".bash_profile", "which is not the name of an image"),
+        ("notes.txt", "which was not built by ctk"),
+        ("mine.sif", "which was not built by ctk"),
+    ],
+)
+def test_a_link_to_anything_but_an_image_of_ctks_is_refused(here: Path, target: str, reason: str, force: bool) -> None:
+    (here / "notes.txt").write_text("mine")
+    (here / "mine.sif").symlink_to(target)
+    with pytest.raises(WrongInput, match=f"mine.sif is a symlink to {here}/{target}, {reason}"):
+        plan("mine", force=force)
+
+
+def test_a_link_that_another_user_made_is_refused(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (here / "mine.sif").symlink_to("new.sif")
+    monkeypatch.setattr(plan_module, "is_trusted", lambda _uid: False)
+    with pytest.raises(WrongInput, match=r"mine.sif is a symlink to .*/new.sif, made by "):
+        plan("mine")
+
+
+@pytest.mark.parametrize("output", ["mine.sif", "scratch.sif"])
+def test_a_log_is_never_a_link(here: Path, output: str) -> None:
+    if output != "mine.sif":
+        (here / "mine.sif").symlink_to(output)
+    (here / f"{output}.build.log").symlink_to("elsewhere")
+    with pytest.raises(WrongInput, match=f"{output}.build.log is a symlink to {here}/elsewhere"):
+        plan("mine", force=True)
 
 
 @pytest.mark.parametrize(

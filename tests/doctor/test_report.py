@@ -15,7 +15,7 @@ from toolkit.doctor.report import anonymous, environment_lines, report
 from toolkit.doctor.rules import judge
 
 WORD = st.text("abcdefghijklmnopqrstuvwxyz0123456789", min_size=4, max_size=12).filter(
-    lambda word: word not in ("user", "home", "host", "data", "example")
+    lambda word: word not in ("user", "home", "host", "data", "example", "root")
 )
 SECRET = st.text("ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_/.+!@:%", min_size=8, max_size=24).map(lambda text: f"S3{text}T")
 AROUND = st.sampled_from(["", " ", "=", ":", "'", '"', "(", ")", ",", "/", "\n", "-"])

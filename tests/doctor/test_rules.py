@@ -14,6 +14,7 @@ from toolkit.runtime.engine import Runtime
 from toolkit.support.findings import Finding, Severity
 from toolkit.support.paths import WorkArea
 from toolkit.support.site import Setting, Site
+from toolkit.support.trust import Trust
 
 GOOD = HostFacts(
     runtime=Runtime(Path("/usr/bin/apptainer"), "apptainer", (1, 4, 5)),
@@ -39,6 +40,8 @@ GOOD = HostFacts(
     slurm="gpu*, cpu",
     slurm_error=None,
     gpu=HostGpu("550.54.15", ("/dev/nvidia0", "/dev/nvidia1")),
+    trust=Trust(),
+    scratch_open_above=None,
 )
 
 
@@ -69,6 +72,10 @@ def test_a_tmpdir_that_is_set_is_where_builds_unpack(monkeypatch: pytest.MonkeyP
     small = found(scratch_free=1 << 30)["small-scratch"]
     assert small.severity is Severity.WARNING
     assert str(small.fix).startswith("Unset TMPDIR")
+    exposed = found(scratch_open_above=Path("/local"))["scratch-open"]
+    assert (
+        exposed.message == "Builds unpack in /local: everybody can rename what is in /local, which has no sticky bit."
+    )
 
 
 CASES = [
@@ -92,6 +99,9 @@ CASES = [
     ("no-home", Severity.WARNING, {"home_free": None}, "this user has none"),
     ("no-mksquashfs", Severity.WARNING, {"packer": False}, "no mksquashfs"),
     ("small-work-area", Severity.WARNING, {"area_free": 3 << 30}, "3.0 GiB free: little for a GPU image"),
+    ("work-area-not-trusted", Severity.ERROR, {"trust": Trust("/a/uv belongs to eve")}, "since /a/uv belongs to eve."),
+    ("work-area-open", Severity.WARNING, {"trust": Trust(open=(Path("/a b"),))}, "others can write to /a b."),
+    ("work-area-parent-open", Severity.WARNING, {"trust": Trust(open_above=Path("/s"))}, "rename what is in /s,"),
     ("quota", Severity.INFO, {"quota": "home 18G\n of 20G"}, "home 18G |  of 20G"),
     (
         "slurm-silent",

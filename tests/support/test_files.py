@@ -61,16 +61,12 @@ def test_a_wrong_place_is_wrong_input(tmp_path: Path, place: str) -> None:
     assert names(tmp_path) == ["folder"]
 
 
-def test_a_file_in_its_place_keeps_its_mode_and_a_link_is_followed(tmp_path: Path) -> None:
+def test_a_file_that_is_there_keeps_its_mode_where_that_is_asked(tmp_path: Path) -> None:
     (tmp_path / "f").write_text("old")
     (tmp_path / "f").chmod(0o600)
-    (tmp_path / "link").symlink_to("f")
-    write_atomically(tmp_path / "link", "new", in_place=True)
-    assert (tmp_path / "link").is_symlink()
+    write_atomically(tmp_path / "f", "new", keep_mode=True)
     assert (tmp_path / "f").read_text() == "new"
     assert (tmp_path / "f").stat().st_mode & 0o777 == 0o600
-    write_atomically(tmp_path / "link", "other")
-    assert not (tmp_path / "link").is_symlink()
 
 
 def test_free_space_is_that_of_the_nearest_folder_that_is_there(tmp_path: Path) -> None:

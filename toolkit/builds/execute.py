@@ -22,7 +22,8 @@ from toolkit.gpu.facts import this_machine
 from toolkit.pins.guard import differences
 from toolkit.pins.steady import unchanged
 from toolkit.runtime.complaints import FULL_DISK
-from toolkit.support.errors import AnswerIsNo, CtkError, MissingOnHost, ProgramFailed, WrongInput
+from toolkit.support.errors import AnswerIsNo, CtkError, ProgramFailed, WrongInput
+from toolkit.support.files import open_log
 from toolkit.support.processes import run, stream, visible_command
 from toolkit.support.redaction import redact
 from toolkit.support.staging import put_in_place, staging
@@ -99,7 +100,7 @@ def _only_builder(plan: BuildPlan) -> Iterator[TextIO]:
     It is the log that is locked. It is next to the output, so that every path to the output leads to it, and it stays
     anyhow. The kernel ends the lock with its holder; a file system without locks has none.
     """
-    with _open_log(plan.log) as log:
+    with open_log(plan.log) as log:
         try:
             fcntl.flock(log, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -157,13 +158,6 @@ def _run_build(
     status = stream(argv, on_line, env=environment)
     if status != 0:
         raise _failure(plan, status, list(last), room)
-
-
-def _open_log(path: Path) -> TextIO:
-    try:
-        return path.open("a", encoding="utf-8", errors="surrogateescape")
-    except OSError as error:
-        raise MissingOnHost(f"cannot write the build's log {path}: {error.strerror}") from error
 
 
 def _failure(plan: BuildPlan, status: int, lines: list[str], room: RoomWatch) -> CtkError:

@@ -8,12 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from toolkit.builds.record import Record, read_record
+from toolkit.builds.record import Record, read_record, record_beside
 from toolkit.builds.target import Kind, Target
 from toolkit.definitions.definition import Definition, check, define_copy
 from toolkit.pins.steady import state_of
 from toolkit.recipes.references import base_from_reference, resolve_base
 from toolkit.support.errors import WrongInput
+from toolkit.support.files import open_regular, refuse_link
+from toolkit.support.ownership import is_trusted, user_name
 from toolkit.support.text import one_line
 
 if TYPE_CHECKING:
@@ -33,7 +35,8 @@ class BuildPlan:
     the text that the runtime gets; None where it is yet to be prepared from the recipe, or where `source` is a file of
     the person's own. `binds` are shown to the build (`SRC:DST`). `base_size` is what the base takes unpacked, in
     octets; 0 where it is not known. `base_state` is what a base on this machine was when the build was planned: it must
-    stay so until the image is whole. `force` replaces the output whatever image it is.
+    stay so until the image is whole. `force` replaces the output whatever image it is. `link` is the symlink
+    that led to `output`, if there was one.
     """
 
     target: Target
@@ -48,6 +51,7 @@ class BuildPlan:
     base_size: int = 0
     base_state: BaseState | None = None
     force: bool = False
+    link: Path | None = None
 
     @property
     def log(self) -> Path:
@@ -79,7 +83,7 @@ def plan_build(
         definition = define_copy(own_base)
     else:
         source = str(Path(target.text).absolute())
-    final = _final(output or Path(target.name + ("" if sandbox else ".sif")))
+    final, link = _final(output or Path(target.name + ("" if sandbox else ".sif")))
     plan = BuildPlan(
         target=target,
         output=final,
@@ -92,15 +96,19 @@ def plan_build(
         base_size=_size_of_local(own_base),
         base_state=state_of(own_base),
         force=force,
+        link=link,
     )
     check_output(plan)
     return plan
 
 
-def _final(output: Path) -> Path:
-    """Where the image is to stand: where a link of that name leads, since people keep images on scratch that way."""
+def _final(output: Path) -> tuple[Path, Path | None]:
+    """Where the image is to stand: where a link of that name leads, since people keep images on scratch that way.
+
+    With it the link, None where there is none.
+    """
     final = Path(one_line(str(output), "the output")).absolute()
-    return Path(os.path.realpath(final)) if final.is_symlink() else final
+    return (Path(os.path.realpath(final)), final) if final.is_symlink() else (final, None)
 
 
 def _size_of_local(base: Base | None) -> int:
@@ -120,6 +128,7 @@ def check_output(plan: BuildPlan) -> None:
     final = plan.output
     if not final.name:
         raise WrongInput("/ cannot be replaced by an image", fix="Give -o the name of a file or of a new folder.")
+    _check_links(plan)
     if not final.parent.is_dir():
         raise WrongInput(f"there is no folder {final.parent} to write {final.name} into")
     if plan.target.kind is Kind.SANDBOX and final.resolve().is_relative_to(Path(plan.source).resolve()):
@@ -152,11 +161,37 @@ def check_output(plan: BuildPlan) -> None:
         )
 
 
+def _check_links(plan: BuildPlan) -> None:
+    """Raise WrongInput where a symlink would lead what the build writes to something that ctk did not make.
+
+    --force does not lift it: who cloned a repository knows its links least of all.
+    """
+    refuse_link(plan.log)
+    if plan.sandbox:
+        refuse_link(record_beside(plan.output))
+    if plan.link is not None and (reason := _why_not_through(plan.link, plan.output)) is not None:
+        raise WrongInput(
+            f"{plan.link} is a symlink to {plan.output}, {reason}",
+            fix="Remove the link, or name the image itself with -o.",
+            code="symlink",
+        )
+
+
+def _why_not_through(link: Path, final: Path) -> str | None:
+    """Why no image is written through `link`; None where it leads to an image of ctk's, or to a name for a new one."""
+    if link.is_symlink() and not is_trusted(owner := link.lstat().st_uid):
+        return f"made by {user_name(owner)}"
+    if os.path.lexists(final):
+        return None if read_record(final) else "which was not built by ctk"
+    # A SIF holds its definition as plain text: a shell that reads one called `.bash_profile` runs lines of it.
+    return None if final.suffix == ".sif" or final.name == link.name else "which is not the name of an image"
+
+
 def _is_ctks_log(path: Path) -> bool:
     """Whether a log begins as ctk's do. An empty one may be replaced: a build was killed in its first instant."""
     try:
-        with path.open(encoding="utf-8", errors="replace") as file:
+        with open_regular(path) as file:
             first = file.readline()
     except OSError:
         return False
-    return not first or first.startswith(LOG_MARK)
+    return not first or first.startswith(LOG_MARK.encode())

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from toolkit.cli.area import open_work_area
 from toolkit.cli.completion import complete_base, complete_recipe
 from toolkit.cli.output import live_steps, print_findings, print_json, print_text, say, suggest
 from toolkit.support.errors import WrongInput
@@ -44,7 +45,9 @@ def build(
         ),
     ] = None,
     sandbox: Annotated[bool, typer.Option("--sandbox", help="Make a folder that can be changed, not a SIF.")] = False,
-    force: Annotated[bool, typer.Option("--force", help="Replace the output whatever it is.")] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Replace the output whatever it is, except through a symlink.")
+    ] = False,
     allow_file: Annotated[
         list[Path] | None,
         typer.Option(metavar="PATH", help="Let [[files]] copy this private file or directory; repeatable."),
@@ -78,7 +81,7 @@ def build(
     from toolkit.recipes.outside import copied_files, judge, require_allowed, without_allowed
     from toolkit.runtime.engine import BuildOptions, find_runtime
     from toolkit.support.mirror import debian_mirror
-    from toolkit.support.paths import user_path, work_area
+    from toolkit.support.paths import user_path
     from toolkit.support.site import load_site
 
     if compression not in _COMPRESSIONS:
@@ -100,13 +103,15 @@ def build(
             require_allowed(plan.recipe, copied)
     options = BuildOptions(sandbox, compression, site.cores.value if site.cores else None)
     runtime = find_runtime(site)
-    area = work_area(site)
+    area = open_work_area(site)
     locks = Locks.of(catalogue, area.path, lambda text: say(f"Warning: {text}", stderr=True))
     if dry_run:
         with live_steps(f"Choosing the versions for {plan.output.name}"):
             plan = preview(plan, locks, debian_mirror(site))
         _print_plan(plan, planned_commands(plan, runtime, options), json=json)
         return
+    if plan.link is not None:
+        say(f"{plan.link} is a symlink: the image is written to {plan.output}.", stderr=True)
     _show_work_area(area)
     with live_steps(f"Building {plan.output.name}", lines=True) as on_step:
         plan = prepare(plan, locks, runtime, area, options, mirror=debian_mirror(site), on_step=on_step)

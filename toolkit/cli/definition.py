@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from toolkit.cli.area import open_work_area
 from toolkit.cli.completion import complete_base, complete_recipe
 from toolkit.cli.output import live_steps, print_findings, print_json, print_text, say
 
@@ -38,7 +39,6 @@ def definition(
     from toolkit.recipes.outside import copied_files, judge
     from toolkit.recipes.references import resolve_base
     from toolkit.support.mirror import debian_mirror
-    from toolkit.support.paths import work_area
     from toolkit.support.site import load_site
 
     catalogue = Catalogue.here()
@@ -46,7 +46,7 @@ def definition(
     check(recipe)
     print_findings(judge(copied_files(recipe)), stderr=True)
     site = load_site()
-    locks = Locks.of(catalogue, work_area(site).path, lambda text: say(f"Warning: {text}", stderr=True))
+    locks = Locks.of(catalogue, open_work_area(site).path, lambda text: say(f"Warning: {text}", stderr=True))
     with live_steps(f"Choosing the versions for {name}"):
         lock = find_lock(recipe, locks, other_base=base is not None)
     made = define(recipe, lock=lock, mirror=debian_mirror(site), relabel=has_labels_of_ctk(recipe.base))

@@ -31,9 +31,11 @@ def doctor(
     from toolkit.doctor.facts import gather
     from toolkit.doctor.report import report as report_text
     from toolkit.doctor.rules import build_mode, judge
-    from toolkit.support.files import write_atomically
+    from toolkit.support.files import refuse_link, write_atomically
     from toolkit.support.site import load_site
 
+    if report is not None:
+        refuse_link(report)
     if report is not None and report.exists() and not force:
         raise WrongInput(f"{report} exists", fix="Choose another name, or use --force.")
     with live_steps("Looking at this host"):

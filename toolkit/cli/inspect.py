@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from toolkit.cli.area import open_work_area
 from toolkit.cli.output import print_json, print_table, print_text
 
 
@@ -29,12 +30,11 @@ def inspect(
     from toolkit.runtime.engine import find_runtime
     from toolkit.runtime.images import existing_image
     from toolkit.runtime.inspection import inspect as ask
-    from toolkit.support.paths import work_area
     from toolkit.support.site import load_site
 
     existing_image(image)
     site = load_site()
-    said = ask(find_runtime(site), image, work_area(site))
+    said = ask(find_runtime(site), image, open_work_area(site))
     record = read_record(image)
     if json:
         document = {**asdict(said), "labels": dict(said.labels), "record": asdict(record) if record else None}

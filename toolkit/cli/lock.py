@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from toolkit.cli.area import open_work_area
 from toolkit.cli.completion import complete_base, complete_recipe
 from toolkit.cli.output import live_steps, print_findings, print_json, print_table, say, suggest
 from toolkit.support.errors import AnswerIsNo, WrongInput
@@ -67,7 +68,6 @@ def lock(
     from toolkit.pins.store import Locks, moved_tag
     from toolkit.recipes.catalogue import Catalogue
     from toolkit.recipes.references import resolve_base
-    from toolkit.support.paths import work_area
     from toolkit.support.site import load_site
 
     if packages and not upgrade:
@@ -75,7 +75,7 @@ def lock(
         raise WrongInput(f"what about {', '.join(packages)}?", fix=again)
     _check_day(exclude_newer)
     catalogue = Catalogue.here()
-    locks = Locks.of(catalogue, work_area(load_site()).path, lambda text: say(f"Warning: {text}", stderr=True))
+    locks = Locks.of(catalogue, open_work_area(load_site()).path, lambda text: say(f"Warning: {text}", stderr=True))
     other = resolve_base(base, locks.bases) if base is not None else None
     recipe = catalogue.recipe(name, base=other, bases=dict(locks.bases))
     path = locks.path(recipe, other_base=other is not None)
@@ -181,11 +181,10 @@ def why(
     from toolkit.pins.store import Locks
     from toolkit.pins.why import why as explain
     from toolkit.recipes.catalogue import Catalogue
-    from toolkit.support.paths import work_area
     from toolkit.support.site import load_site
 
     catalogue = Catalogue.here()
-    locks = Locks.of(catalogue, work_area(load_site()).path)
+    locks = Locks.of(catalogue, open_work_area(load_site()).path)
     path = _lock_of(locks, name)
     there = load_lock(path)
     sentences = explain(there, package)

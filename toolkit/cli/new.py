@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from toolkit.cli.area import open_work_area
 from toolkit.cli.completion import complete_base, complete_recipe
 from toolkit.cli.output import print_findings, print_json, say, suggest
 from toolkit.support.errors import WrongInput
@@ -52,7 +53,7 @@ def new(
     """
     from toolkit.pins.edit import recipe_text
     from toolkit.recipes.catalogue import Catalogue, is_recipe_name
-    from toolkit.support.files import write_atomically
+    from toolkit.support.files import refuse_link, write_atomically
     from toolkit.support.text import did_you_mean, one_line
 
     if not is_recipe_name(name):
@@ -68,6 +69,7 @@ def new(
             fix="`ctk bases` lists them; your own go into ./defs/bases.toml. `ctk build --base` takes any image.",
         )
     path = catalogue.own / f"{name}.toml"
+    refuse_link(path)
     if path.exists() and not force:
         raise WrongInput(f"{path} is there already", fix="Choose another name, or add --force.")
     proposal = _propose(source, bases, base)
@@ -79,7 +81,7 @@ def new(
         command = ("python", one_line(str(source), "the script's name"))  # a recipe is UTF-8, a name need not be
     text = recipe_text(base=chosen, packages=proposal.packages, command=command)
     catalogue.own.mkdir(exist_ok=True)
-    write_atomically(path, text, in_place=True)
+    write_atomically(path, text, keep_mode=True)
     if json:
         document = {"path": str(path), "base": chosen, "packages": list(proposal.packages)}
         print_json("ctk.new/1", document, proposal.findings)
@@ -97,7 +99,6 @@ def _propose(source: Path | None, bases: dict[str, Base], base: str | None) -> P
     from toolkit.pins.proposal import Proposal, propose_from_imports, propose_from_list
     from toolkit.pins.uv import open_uv
     from toolkit.pins.wishlists import read_conda_environment, read_requirements
-    from toolkit.support.paths import work_area
     from toolkit.support.site import load_site
 
     if source is None:
@@ -114,7 +115,7 @@ def _propose(source: Path | None, bases: dict[str, Base], base: str | None) -> P
         raise WrongInput(f"{source} is no script (.py), no folder, no requirements.txt and no environment.yml")
     if not found.frozen:
         return propose_from_list(found.requirements, names(), knowledge(), bases, found.findings(), base)
-    requirements, more = direct_requirements(open_uv(work_area(load_site()).path), found.requirements)
+    requirements, more = direct_requirements(open_uv(open_work_area(load_site()).path), found.requirements)
     return propose_from_list(requirements, names(), knowledge(), bases, (*found.findings(), *more), base)
 
 

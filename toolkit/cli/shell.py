@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from toolkit.cli.area import open_work_area
 from toolkit.cli.output import say, suggest
 
 
@@ -31,7 +32,6 @@ def shell(
     from toolkit.runtime.engine import find_runtime
     from toolkit.runtime.images import existing_image
     from toolkit.runtime.options import container_environment
-    from toolkit.support.paths import work_area
     from toolkit.support.processes import attach
     from toolkit.support.site import load_site
     from toolkit.support.text import path_argument
@@ -46,7 +46,7 @@ def shell(
     argv = runtime.exec(
         image, command or ["/bin/sh", "-c", _SHELL], gpu=not sandbox and host_gpu().present, writable=sandbox
     )
-    area = work_area(site)
+    area = open_work_area(site)
     area.create()
     status = attach(argv, env={**area.environment(), **container_environment()})
     if sandbox and status == 0:

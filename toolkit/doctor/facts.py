@@ -18,6 +18,7 @@ from toolkit.support.errors import CtkError
 from toolkit.support.files import free_space
 from toolkit.support.paths import home, work_area
 from toolkit.support.processes import run
+from toolkit.support.trust import Trust, examine, open_above
 
 if TYPE_CHECKING:
     from toolkit.runtime.engine import Runtime
@@ -54,6 +55,8 @@ class HostFacts:
     slurm: str | None
     slurm_error: str | None
     gpu: HostGpu
+    trust: Trust
+    scratch_open_above: Path | None
 
 
 def gather(site: Site) -> HostFacts:
@@ -86,6 +89,8 @@ def gather(site: Site) -> HostFacts:
         slurm=slurm,
         slurm_error=slurm_error,
         gpu=host_gpu(),
+        trust=examine(area.path),
+        scratch_open_above=open_above(area.scratch / "build") if area.scratch_variable else None,
     )
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from shlex import quote
 from typing import TYPE_CHECKING
 
 from toolkit.support.files import size_in_words
 from toolkit.support.findings import Finding, Severity
+from toolkit.support.processes import command_line
 
 if TYPE_CHECKING:
     from toolkit.doctor.facts import HostFacts
@@ -23,6 +25,7 @@ def judge(facts: HostFacts) -> tuple[Finding, ...]:
         _overlay(facts),
         _packer(facts),
         _work_area(facts),
+        *_trust(facts),
         *_scratch(facts),
         _home(facts),
         *_quota(facts),
@@ -113,6 +116,27 @@ def _work_area(facts: HostFacts) -> Finding:
         fix = f"Set CTK_HOME to a folder with at least {need}, for example on scratch."
         return Finding("small-work-area", Severity.WARNING, f"{words}: little for a GPU image.", fix)
     return Finding("work-area", Severity.OK, f"{words}.")
+
+
+def _trust(facts: HostFacts) -> tuple[Finding, ...]:
+    """Who else could change what is executed or built from the work area."""
+    trust, found = facts.trust, []
+    own = "Set CTK_HOME to a directory of your own, for example on scratch."
+    if trust.objection is not None:
+        message = f"Work area: not used, since {trust.objection}."
+        found.append(Finding("work-area-not-trusted", Severity.ERROR, message, own))
+    if trust.open:
+        shown = ", ".join(map(str, trust.open[:3])) + (", …" if len(trust.open) > 3 else "")
+        fix = command_line(["chmod", "go-w", *map(str, trust.open[:3])]) + " (the next ctk command does it for all)"
+        found.append(Finding("work-area-open", Severity.WARNING, f"Work area: others can write to {shown}.", fix))
+    for code, what, parent in (
+        ("work-area-parent-open", "Work area", trust.open_above),
+        ("scratch-open", f"Builds unpack in {facts.area.scratch}", facts.scratch_open_above),
+    ):
+        if parent is not None:
+            message = f"{what}: everybody can rename what is in {parent}, which has no sticky bit."
+            found.append(Finding(code, Severity.WARNING, message, f"{_ASK} for `chmod +t {quote(str(parent))}`."))
+    return tuple(found)
 
 
 def _scratch(facts: HostFacts) -> tuple[Finding, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from toolkit.support.errors import MissingOnHost, WrongInput
-from toolkit.support.files import write_atomically
+from toolkit.support.files import refuse_link, write_atomically
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -29,6 +29,7 @@ def write_sbom(inventory: Inventory, path: Path) -> None:
             fix="pip install 'ctk-toolkit[sbom]'",
         ) from error
 
+    refuse_link(path)
     if path.exists() and not _is_sbom(path):
         raise WrongInput(f"{path} exists and is no bill of materials", fix="Name another file, or move it away.")
 

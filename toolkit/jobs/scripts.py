@@ -10,7 +10,7 @@ from toolkit import __version__
 from toolkit.jobs.dialects.slurm import script_text
 from toolkit.jobs.model import Script
 from toolkit.support.errors import WrongInput
-from toolkit.support.files import write_atomically
+from toolkit.support.files import open_regular, refuse_link, write_atomically
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -41,14 +41,19 @@ def untouched_job(text: str) -> str | None:
 
 
 def write_script(script: Script, *, force: bool = False) -> None:
-    """Write the script. Raises WrongInput where anything but ctk's own of the same job is there, unless `force`."""
+    """Write the script. Raises WrongInput where anything but ctk's own of the same job is there, unless `force`.
+
+    A symlink is refused in any case: a script that sbatch is given is no place to lead a person elsewhere.
+    """
     path = script.path
+    refuse_link(path)
     if path.exists() and not path.is_file():  # to read a pipe would wait for its writer for ever
         what = "is a folder" if path.is_dir() else "is neither a file nor a folder"
         raise WrongInput(f"{path} {what}", fix="Name a file: --output FILE.sbatch")
     if path.exists() and not force:
         try:
-            there = untouched_job(path.read_bytes().decode("utf-8", errors="replace"))
+            with open_regular(path) as file:
+                there = untouched_job(file.read().decode("utf-8", errors="replace"))
         except OSError as error:
             raise WrongInput(f"cannot read {path}: {error.strerror}") from error
         if there != script.job.name:

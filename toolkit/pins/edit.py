@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
+from toolkit.recipes.load import RECIPE_KEYS
 from toolkit.support.errors import WrongInput
-from toolkit.support.files import write_atomically
+from toolkit.support.files import refuse_link, write_atomically
 from toolkit.support.text import did_you_mean, one_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
-    from pathlib import Path
 
     from tomlkit import TOMLDocument
     from tomlkit.items import Array
@@ -97,12 +99,23 @@ def _open(path: Path) -> tuple[TOMLDocument, Array]:
         document = tomlkit.parse(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, ParseError) as error:
         raise WrongInput(f"cannot read {path}: {error}") from error
+    if path.is_symlink() and not _is_own_recipe(path, document):
+        refuse_link(path)
     if "packages" not in document:
         document["packages"] = tomlkit.array()  # tomlkit puts it before the first table
     array = document["packages"]
     if not isinstance(array, Array):
         raise WrongInput(f"{path}: packages: should be a list of texts in quotes")
     return document, array
+
+
+def _is_own_recipe(path: Path, document: TOMLDocument) -> bool:
+    """Whether a link may be followed: it leads to a file of this user that holds what a recipe does, and no more.
+
+    People share one recipe among projects by a link. A link in a cloned repository may lead to the settings of any
+    other program, which nobody wants changed.
+    """
+    return "base" in document and set(document) <= set(RECIPE_KEYS) and path.stat().st_uid == os.geteuid()
 
 
 def _append(array: Array, line: str) -> None:
@@ -117,7 +130,8 @@ def _write(path: Path, document: TOMLDocument, changed: Sequence[str]) -> None:
     if changed:
         import tomlkit
 
-        write_atomically(path, tomlkit.dumps(document), in_place=True)
+        # A link to a recipe stays a link (`_open` has looked where it leads): the recipe itself is replaced.
+        write_atomically(Path(os.path.realpath(path)), tomlkit.dumps(document), keep_mode=True)
 
 
 def check_packages(packages: Iterable[str]) -> list[str]:

@@ -40,7 +40,7 @@ def write_lock(lock: Lock, path: Path) -> bool:
     if path.is_file() and path.read_text(encoding="utf-8", errors="replace") == text:
         return False
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_atomically(path, text, in_place=True)
+    write_atomically(path, text, keep_mode=True)
     return True
 
 

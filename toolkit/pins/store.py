@@ -10,6 +10,7 @@ from toolkit.pins.lockfile import load_lock, write_lock
 from toolkit.pins.locking import contradictions, input_hash, is_current, make_lock, stale
 from toolkit.pins.steady import require_unchanged, state_of
 from toolkit.support.errors import AnswerIsNo, CtkError
+from toolkit.support.files import refuse_link
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
@@ -45,9 +46,14 @@ class Locks:
         return self.area / "cache"
 
     def path(self, recipe: Recipe, *, other_base: bool = False) -> Path:
-        """The recipe's lock; on another base than its own (`--base`) one in the cache, by what was asked."""
+        """The recipe's lock; on another base than its own (`--base`) one in the cache, by what was asked.
+
+        Raises WrongInput where the recipe's lock is a symlink: it would be replaced by what is locked next.
+        """
         if not other_base:
-            return self.folder / f"{recipe.name}.lock.toml"
+            path = self.folder / f"{recipe.name}.lock.toml"
+            refuse_link(path)
+            return path
         name = input_hash(recipe, self.local_digest(recipe), None).removeprefix("sha256:")
         return self.cache / "locks" / f"{name}.lock.toml"
 

@@ -84,6 +84,7 @@ class Uv:
         }
         if "PIP_INDEX_URL" in os.environ and not {"UV_INDEX_URL", "UV_DEFAULT_INDEX"} & os.environ.keys():
             environment["UV_DEFAULT_INDEX"] = os.environ["PIP_INDEX_URL"]
+        self.cache.mkdir(mode=0o700, parents=True, exist_ok=True)  # uv itself would leave it open under a umask of 002
         return run([self.program, *arguments], env=environment, cwd=folder, timeout=self.patience)
 
 

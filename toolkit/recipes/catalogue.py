@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from toolkit.recipes.load import NAME, load_bases, load_recipe
 from toolkit.support.errors import WrongInput
+from toolkit.support.files import refuse_link, write_atomically
 from toolkit.support.paths import shipped
 from toolkit.support.text import did_you_mean
 
@@ -96,10 +97,13 @@ class Catalogue:
         for copy in recipe.files:
             target = self.own / copy.source.relative_to(path.parent)
             target.parent.mkdir(parents=True, exist_ok=True)
+            refuse_link(target)
             if target.exists():
                 continue
             if copy.source.is_dir():
                 shutil.copytree(copy.source, target)
             else:
-                shutil.copy(copy.source, target)
-        return Path(shutil.copyfile(path, self.own / path.name))
+                write_atomically(target, copy.source.read_bytes(), mode=copy.source.stat().st_mode & 0o777)
+        own = self.own / path.name
+        write_atomically(own, path.read_bytes())
+        return own

@@ -35,7 +35,7 @@ _BASE_TEXTS = (
     "description",
     "source",
 )
-_RECIPE_KEYS = ("description", "base", "apt", "packages", "post", "files", "environment", "job", "require")
+RECIPE_KEYS = ("description", "base", "apt", "packages", "post", "files", "environment", "job", "require")
 _JOB_TEXTS = ("time", "mem", "partition", "account")
 _JOB_NUMBERS = ("nodes", "cpus_per_task")
 _JOB_KEYS = ("command", "gpus", *_JOB_NUMBERS, *_JOB_TEXTS, "binds")
@@ -74,7 +74,7 @@ def load_recipe(path: Path, bases: Mapping[str, Base], *, base: Base | None = No
     """Read a recipe. `base` replaces the one that it names. Raises WrongInput with file, line and key."""
     file = read_toml(path)
     table = file.content
-    file.check_keys(table, _RECIPE_KEYS)
+    file.check_keys(table, RECIPE_KEYS)
     return Recipe(
         name=path.stem,
         path=path,

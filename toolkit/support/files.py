@@ -1,30 +1,50 @@
-"""Files that are never half written, and folders that vanish with the work that needed them."""
+"""The one way in which ctk writes files: whole or not at all, and never through a symlink that somebody planted."""
 
 from __future__ import annotations
 
 import contextlib
+import errno
+import fcntl
 import os
+import shlex
 import shutil
+import stat
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, TextIO
 
 from toolkit.support.errors import CtkError, MissingOnHost, WrongInput
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+_NO_LOCKS = (errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOLCK)  # flock(2) on Lustre that is mounted without `-o flock`
 
-def write_atomically(path: Path, content: str | bytes, *, mode: int = 0o644, in_place: bool = False) -> None:
+
+def refuse_link(path: Path) -> None:
+    """Raise WrongInput where `path` is a symlink, a dangling one included.
+
+    A cloned repository may hold `demo.sif.build.log -> ../.bash_profile`: what ctk wrote there would be run later.
+    Directories on the way to `path` may be links: a new name in them replaces nothing.
+    """
+    if path.is_symlink():
+        raise WrongInput(
+            f"{path} is a symlink to {os.path.realpath(path)}, and ctk does not write through symlinks",
+            fix=f"Choose another name, or remove the link: rm -- {shlex.quote(str(path))}",
+            code="symlink",
+        )
+
+
+def write_atomically(path: Path, content: str | bytes, *, mode: int = 0o644, keep_mode: bool = False) -> None:
     """Write `content` to `path` so that a reader sees the old file or the whole new one, never a part.
 
     Text becomes UTF-8; a file's name in it that is none keeps its octets. `mode` is subject to the umask, as for any
-    new file. `in_place` is for what a person owns: a link is followed, and a file that is there keeps its mode. Raises
-    WrongInput where the folder is missing or closed.
+    new file; with `keep_mode` a file that is there keeps its own. Raises WrongInput where `path` is a symlink, or the
+    folder is missing or closed.
     """
+    refuse_link(path)
     data = content.encode(errors="surrogateescape") if isinstance(content, str) else content
-    kept = _mode_of(path) if in_place else None
-    path = Path(os.path.realpath(path)) if in_place else path
+    kept = _mode_of(path) if keep_mode else None
     try:
         descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     except OSError as error:
@@ -35,7 +55,7 @@ def write_atomically(path: Path, content: str | bytes, *, mode: int = 0o644, in_
     try:
         with os.fdopen(descriptor, "wb") as file:
             file.write(data)
-        temporary.chmod(mode & ~_umask() if kept is None else kept)
+            os.fchmod(file.fileno(), mode & ~_umask() if kept is None else kept)
         temporary.replace(path)
     except BaseException as error:
         temporary.unlink(missing_ok=True)
@@ -44,6 +64,46 @@ def write_atomically(path: Path, content: str | bytes, *, mode: int = 0o644, in_
         if isinstance(error, OSError):
             raise MissingOnHost(f"cannot write {path}: {error.strerror}") from error
         raise
+
+
+def open_log(path: Path) -> TextIO:
+    """Open the text file `path` to append to it; it is made where it is not there, and nothing in it changes yet.
+
+    Raises WrongInput where it is a symlink, has a second name (a hard link, which a neighbour may have made of this
+    user's own file) or is no regular file, MissingOnHost where it cannot be written.
+    """
+    refuse_link(path)
+    try:
+        descriptor = _open_to_write(path, os.O_APPEND, 0o666)
+    except OSError as error:
+        raise MissingOnHost(f"cannot write {path}: {error.strerror}") from error
+    if os.fstat(descriptor).st_nlink > 1:
+        os.close(descriptor)
+        raise WrongInput(f"{path} has a second name (a hard link)", fix="Remove it, or choose another name.")
+    return os.fdopen(descriptor, "a", encoding="utf-8", errors="surrogateescape")
+
+
+def open_regular(path: Path) -> IO[bytes]:
+    """Open a file for reading. Raises OSError where it is a symlink, or a pipe, whose writer may never come."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise OSError(errno.EINVAL, "not a regular file", str(path))
+    return os.fdopen(descriptor, "rb")
+
+
+def _open_to_write(path: Path, flags: int, mode: int) -> int:
+    """A descriptor of the regular file `path`, made where it is not there; whatever else was planted is not waited for.
+
+    For reading and writing, since NFS gives an exclusive lock on nothing else. Raises OSError, and WrongInput where it
+    is no regular file.
+    """
+    flags |= os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    descriptor = os.open(path, flags, mode)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise WrongInput(f"{path} is not a regular file", fix="Remove it, or choose another name.")
+    return descriptor
 
 
 def _mode_of(path: Path) -> int | None:
@@ -63,22 +123,46 @@ def _umask() -> int:
 def locked(path: Path, *, taken: CtkError | None = None) -> Iterator[None]:
     """Hold the lock file `path` while the block runs. Where another process holds it, wait, or raise `taken` at once.
 
-    Raises MissingOnHost where the file cannot be made.
+    The file is neither emptied nor written. Raises WrongInput where it is a symlink or no regular file, MissingOnHost
+    where it cannot be made. On a file system without locks nothing is held.
     """
-    from filelock import FileLock, Timeout
-
-    lock = FileLock(path, timeout=0 if taken else -1)
+    refuse_link(path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        lock.acquire()
-    except Timeout:
+        descriptor = _lock(path, wait=taken is None)
+    except BlockingIOError:
         raise taken or AssertionError("a lock without a timeout waits") from None
     except OSError as error:
         raise MissingOnHost(f"cannot write {path}: {error.strerror}") from error
     try:
         yield
     finally:
-        lock.release()
+        os.close(descriptor)
+
+
+def _lock(path: Path, *, wait: bool) -> int:
+    """The descriptor of the locked file. Whoever held it may have removed it: then the one that is there now counts."""
+    while True:
+        descriptor = _open_to_write(path, 0, 0o644)
+        try:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+            except OSError as error:
+                if error.errno not in _NO_LOCKS:
+                    raise
+            if _is_at(path, descriptor):
+                return descriptor
+        except BaseException:
+            os.close(descriptor)
+            raise
+        os.close(descriptor)
+
+
+def _is_at(path: Path, descriptor: int) -> bool:
+    try:
+        return os.path.samestat(path.lstat(), os.fstat(descriptor))
+    except FileNotFoundError:
+        return False
 
 
 def size_in_words(octets: float) -> str:

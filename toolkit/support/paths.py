@@ -97,10 +97,10 @@ class WorkArea:
         return Path(os.environ[variable]).absolute() if variable else self.path / "tmp"
 
     def create(self) -> None:
-        """Make the folders. Raises MissingOnHost where they cannot be made."""
-        for folder in (self.path / "cache", self.path / "tmp"):
+        """Make the folders, closed to others. Raises MissingOnHost where they cannot be made."""
+        for folder in (self.path, *(self.path / name for name in ("bases", "cache", "tmp", "uv"))):
             try:
-                folder.mkdir(parents=True, exist_ok=True)
+                folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             except OSError as error:
                 raise MissingOnHost(
                     f"the work area {self.path} (chosen by {self.chosen_by}) cannot be used: {error.strerror}",
@@ -109,7 +109,7 @@ class WorkArea:
 
 
 def work_area(site: Site) -> WorkArea:
-    """CTK_HOME, else the site's folder, else $SCRATCH/ctk, else the XDG cache.
+    """CTK_HOME, else the site's folder, else $SCRATCH/ctk, else the XDG cache. Use it after `trust.secure` alone.
 
     A home quota of 20 GB does not survive a GPU image and its cache, so the home comes last. Raises WrongInput where
     the folder is said to be in the home of a user that is unknown here, or the site's is not an absolute path, and

@@ -7,11 +7,13 @@ import fcntl
 import os
 import shutil
 import socket
+import stat
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
+from typing import IO, TYPE_CHECKING, Any
 
 from toolkit.support.errors import MissingOnHost, WrongInput
+from toolkit.support.ownership import change_own_mode
 from toolkit.support.processes import run
 
 if TYPE_CHECKING:
@@ -46,14 +48,37 @@ def staging(parent: Path) -> Iterator[Path]:
 
 
 def sweep(parent: Path) -> None:
-    """Remove the staging folders in `parent` that processes of this host left when they were killed."""
-    for folder in parent.glob(f"{_prefix()}*"):
-        with contextlib.suppress(OSError):
-            with (folder / _LOCK).open("r+") as lock:
-                dead = _try_to_lock(lock)
-            # Now that it is closed: on NFS an open file that is removed stays as `.nfs…`, and its folder with it.
-            if dead:
-                remove_tree(folder)
+    """Remove the staging folders in `parent` that processes of this user on this host left when they were killed.
+
+    In a shared directory anybody can make something of that name. What is not as `staging` made it is left alone.
+    """
+    prefix = _prefix()
+    with contextlib.suppress(OSError):
+        for path in parent.iterdir():
+            with contextlib.suppress(OSError, MissingOnHost):
+                if path.name.startswith(prefix) and _is_left_behind(path):
+                    remove_tree(path)
+
+
+def _is_left_behind(path: Path) -> bool:
+    """Whether `path` is a staging folder of this user, and its process is dead."""
+    folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        # mkdtemp made it for this user alone, so that nobody else can have put or renamed anything in it.
+        if not _is_own(folder) or os.fstat(folder).st_mode & 0o077:
+            return False
+        flags = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC  # a pipe must not hold up the build
+        # Closed before the folder goes: on NFS an open file that is removed stays as `.nfs…`, and its folder with it.
+        with os.fdopen(os.open(_LOCK, flags, dir_fd=folder), "rb", buffering=0) as lock:
+            status = os.fstat(lock.fileno())
+            is_lock = stat.S_ISREG(status.st_mode) and status.st_size == 0 and _is_own(lock.fileno())
+            return is_lock and _try_to_lock(lock)
+    finally:
+        os.close(folder)
+
+
+def _is_own(descriptor: int) -> bool:
+    return os.fstat(descriptor).st_uid == os.geteuid()
 
 
 def _prefix() -> str:
@@ -61,7 +86,7 @@ def _prefix() -> str:
     return f"{_PREFIX}{socket.gethostname()}-"
 
 
-def _try_to_lock(lock: TextIO) -> bool:
+def _try_to_lock(lock: IO[Any]) -> bool:
     """Lock an open file until it is closed. False where another process holds it, or the file system has no locks."""
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -74,21 +99,29 @@ def remove_tree(path: Path) -> None:
     """Remove a folder with all in it, read-only folders and files of this user's subordinate ids included.
 
     A rootless build leaves files that belong to ids of /etc/subuid; only inside a user namespace may their owner
-    remove them. Raises MissingOnHost where that is not possible here.
+    remove them. Symlinks in it are removed, never followed. Raises MissingOnHost where that is not possible here.
     """
-    if not path.exists():
+    if not os.path.lexists(path):
         return
     try:
         shutil.rmtree(path)
     except OSError:
-        for folder, _, _ in os.walk(path):
-            with contextlib.suppress(OSError):
-                Path(folder).chmod(0o700)
+        _open_folders(path)
         shutil.rmtree(path, ignore_errors=True)
-    if path.exists():
+    if os.path.lexists(path):
         run(["unshare", "--map-root-user", "--map-auto", "rm", "-rf", "--", str(path)])
-    if path.exists():
+    if os.path.lexists(path):
         raise MissingOnHost(f"cannot remove {path}: files in it belong to subordinate ids of this user")
+
+
+def _open_folders(path: Path) -> None:
+    """Let this user read and write each of their folders in `path`, by descriptors alone: no link in it is followed."""
+    with contextlib.suppress(OSError):
+        change_own_mode(path, add=0o700)
+        for _, names, _, folder in os.fwalk(path):
+            for name in names:
+                with contextlib.suppress(OSError):
+                    change_own_mode(name, add=0o700, dir_fd=folder)
 
 
 def put_in_place(new: Path, final: Path) -> None:

@@ -1,0 +1,229 @@
+"""What somebody else planted where ctk writes or cleans up: never written through, never removed, never waited for."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from toolkit.support.errors import MissingOnHost, WrongInput
+from toolkit.support.files import locked, open_log, open_regular, refuse_link, write_atomically
+from toolkit.support.ownership import change_own_mode, is_trusted, user_name
+from toolkit.support.staging import remove_tree, sweep
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+
+def lock_once(path: Path) -> None:
+    with locked(path):
+        pass
+
+
+def log_once(path: Path) -> None:
+    with open_log(path) as log:
+        log.truncate(0)
+        log.write("new")
+
+
+def write_once(path: Path) -> None:
+    write_atomically(path, "new")
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+@pytest.mark.parametrize("write", [write_once, log_once, lock_once])
+@pytest.mark.parametrize("kind", ["file", "dangling", "loop", "folder"])
+def test_a_link_is_refused_and_says_where_it_leads(tmp_path: Path, write: Callable[[Path], None], kind: str) -> None:
+    target = tmp_path / "target"
+    if kind == "file":
+        target.write_text("mine")
+    if kind == "folder":
+        target.mkdir()
+    link = tmp_path / "my log"
+    link.symlink_to("my log" if kind == "loop" else "target")
+    before = names(tmp_path)
+    with pytest.raises(WrongInput, match=f"my log is a symlink to {tmp_path}") as refused:
+        write(link)
+    assert refused.value.exit_status == 2
+    assert str(refused.value.fix).endswith(f"rm -- '{link}'")
+    assert names(tmp_path) == before
+    assert kind != "file" or target.read_text() == "mine"
+
+
+def test_a_folder_on_the_way_may_be_a_link(tmp_path: Path) -> None:
+    (tmp_path / "there").mkdir()
+    (tmp_path / "logs").symlink_to("there")
+    refuse_link(tmp_path / "logs" / "f")
+    log_once(tmp_path / "logs" / "f")
+    assert (tmp_path / "there" / "f").read_text() == "new"
+
+
+def test_a_log_is_appended_to_with_the_umask(tmp_path: Path) -> None:
+    before = os.umask(0o027)
+    try:
+        for text in ("one", "two"):
+            with open_log(tmp_path / "log") as log:
+                log.write(text)
+    finally:
+        os.umask(before)
+    assert (tmp_path / "log").read_text() == "onetwo"
+    assert (tmp_path / "log").stat().st_mode & 0o777 == 0o640
+
+
+def test_a_log_with_a_second_name_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "mine").write_text("mine")
+    os.link(tmp_path / "mine", tmp_path / "log")
+    with pytest.raises(WrongInput, match="log has a second name"):
+        log_once(tmp_path / "log")
+    assert (tmp_path / "mine").read_text() == "mine"
+
+
+@pytest.mark.parametrize("place", ["folder", "missing/log"])
+def test_a_log_that_cannot_be_written_is_missing_on_the_host(tmp_path: Path, place: str) -> None:
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(MissingOnHost, match="cannot write"):
+        open_log(tmp_path / place)
+    assert names(tmp_path) == ["folder"]
+
+
+@pytest.mark.timeout(20)
+def test_a_pipe_holds_nobody_up(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for write in (lock_once, log_once):
+        with pytest.raises(WrongInput, match="pipe is not a regular file"):
+            write(tmp_path / "pipe")
+    with pytest.raises(OSError, match="not a regular file"):
+        open_regular(tmp_path / "pipe")
+
+
+# --- lock files
+
+HOLD = """
+import pathlib, sys
+from toolkit.support.files import locked
+with locked(pathlib.Path(sys.argv[1])):
+    print("held", flush=True)
+    sys.stdin.readline()
+"""
+
+
+def holder(path: Path) -> subprocess.Popen[str]:
+    argv = [sys.executable, "-c", HOLD, str(path)]
+    child = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert child.stdout is not None
+    assert child.stdout.readline() == "held\n"
+    return child
+
+
+def test_a_lock_file_is_held_by_one_and_keeps_what_is_in_it(tmp_path: Path) -> None:
+    path = tmp_path / "new" / "lock"
+    lock_once(path)
+    path.write_text("a word")
+    child = holder(path)
+    with pytest.raises(WrongInput, match="taken"), locked(path, taken=WrongInput("taken")):
+        pass
+    child.communicate("\n")
+    with locked(path, taken=WrongInput("taken")):
+        assert path.read_text() == "a word"
+
+
+@pytest.mark.timeout(20)
+def test_who_waited_for_a_lock_that_was_removed_takes_the_new_one(tmp_path: Path) -> None:
+    path = tmp_path / "lock"
+    with locked(path):
+        argv = [sys.executable, "-c", HOLD, str(path)]
+        waiting = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        with pytest.raises(subprocess.TimeoutExpired):
+            waiting.wait(1)
+        path.unlink()
+    assert waiting.stdout is not None
+    assert waiting.stdout.readline() == b"held\n"
+    with pytest.raises(WrongInput, match="taken"), locked(path, taken=WrongInput("taken")):
+        pass
+    waiting.communicate(b"\n")
+
+
+# --- leftovers
+
+
+@pytest.mark.timeout(20)
+def test_what_only_looks_like_a_leftover_is_left_alone(tmp_path: Path) -> None:
+    prefix = f".ctk-work-{socket.gethostname()}-"
+    victim = tmp_path / "victim"
+    (victim / "deep").mkdir(parents=True)
+    (victim / "lock").touch()
+    for name in ("folder", "fifo", "link", "full", "open", "none"):
+        (tmp_path / f"{prefix}{name}").mkdir(mode=0o700)
+    (tmp_path / f"{prefix}folder" / "lock").mkdir()
+    os.mkfifo(tmp_path / f"{prefix}fifo" / "lock")
+    (tmp_path / f"{prefix}link" / "lock").symlink_to(victim / "lock")
+    (tmp_path / f"{prefix}full" / "lock").write_text("somebody's")
+    (tmp_path / f"{prefix}open" / "lock").touch()
+    (tmp_path / f"{prefix}open").chmod(0o755)
+    (tmp_path / f"{prefix}victim").symlink_to(victim)
+    victim.chmod(0o700)
+    os.mkfifo(tmp_path / f"{prefix}pipe")
+    before = names(tmp_path)
+    (tmp_path / f"{prefix}dead").mkdir(mode=0o700)
+    (tmp_path / f"{prefix}dead" / "lock").touch()
+    sweep(tmp_path)
+    assert names(tmp_path) == before
+    assert names(victim) == ["deep", "lock"]
+
+
+def test_a_removed_tree_changes_nothing_that_its_links_lead_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    victim, tree = tmp_path / "victim", tmp_path / "tree"
+    for folder in (victim / "closed", tree / "closed" / "deeper"):
+        folder.mkdir(parents=True)
+    (victim / "file").touch()
+    for place in (tree, tree / "closed", tree / "closed" / "deeper"):
+        (place / "folder").symlink_to(victim)
+        (place / "file").symlink_to(victim / "file")
+    for folder in (tree / "closed" / "deeper", tree / "closed", victim / "closed", victim):
+        folder.chmod(0o500)
+    really = shutil.rmtree
+
+    def refused_at_first(path: Path, ignore_errors: bool = False) -> None:
+        """Root may remove what is closed; an ordinary user has to open it before."""
+        if not ignore_errors:
+            raise PermissionError
+        assert {path.stat().st_mode & 0o777 for path in (tree / "closed", tree / "closed" / "deeper")} == {0o700}
+        really(path)
+
+    monkeypatch.setattr(shutil, "rmtree", refused_at_first)
+    remove_tree(tree)
+    assert not tree.exists()
+    assert [path.stat().st_mode & 0o777 for path in (victim, victim / "closed")] == [0o500, 0o500]
+    assert names(victim) == ["closed", "file"]
+
+
+def test_only_modes_of_ones_own_are_changed_and_no_links(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder, link = tmp_path / "folder", tmp_path / "link"
+    folder.mkdir(mode=0o700)
+    folder.chmod(0o022)
+    link.symlink_to("folder")
+    change_own_mode(link, add=0o700)
+    change_own_mode("link", add=0o700, dir_fd=os.open(tmp_path, os.O_RDONLY))
+    assert folder.stat().st_mode & 0o777 == 0o022
+    change_own_mode(link, add=0o500, remove=0o022, follow=True)
+    assert folder.stat().st_mode & 0o777 == 0o500
+    monkeypatch.setattr(os, "geteuid", lambda: 4242)
+    change_own_mode(folder, add=0o777)
+    assert folder.stat().st_mode & 0o777 == 0o500
+
+
+def test_only_this_user_and_root_are_trusted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 1001)
+    assert [is_trusted(uid) for uid in (0, 1001, 1002, 65534)] == [True, True, False, False]
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    assert [is_trusted(uid) for uid in (0, 1001)] == [True, False]
+    assert (user_name(0), user_name(3_000_000_000)) == ("root", "user 3000000000")

@@ -1,0 +1,39 @@
+"""Whose a file is, and modes changed through a descriptor: never those of another user's file, never through a link."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import stat
+from pathlib import Path
+
+
+def is_trusted(uid: int) -> bool:
+    """Whether what `uid` owns may be executed or built from: this user does, or root, who could do all of it anyway."""
+    return uid in (0, os.geteuid())
+
+
+def user_name(uid: int) -> str:
+    """The login name of a user id; the number where the password file has none."""
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return f"user {uid}"
+
+
+def change_own_mode(
+    path: str | os.PathLike[str], *, add: int = 0, remove: int = 0, dir_fd: int | None = None, follow: bool = False
+) -> None:
+    """Add or remove bits of the mode of a file or a directory of this user; leave anything else as it is.
+
+    The bits are changed on what was opened: nobody can put a symlink into its place meanwhile. A symlink is followed
+    only with `follow`. Raises OSError.
+    """
+    descriptor = os.open(path, os.O_PATH | os.O_CLOEXEC | (0 if follow else os.O_NOFOLLOW), dir_fd=dir_fd)
+    try:
+        status = os.fstat(descriptor)
+        if status.st_uid == os.geteuid() and (stat.S_ISDIR(status.st_mode) or stat.S_ISREG(status.st_mode)):
+            # O_PATH opens what has mode 000, too. fchmod(2) refuses such a descriptor; its name in /proc works.
+            Path(f"/proc/self/fd/{descriptor}").chmod((stat.S_IMODE(status.st_mode) | add) & ~remove)
+    finally:
+        os.close(descriptor)
