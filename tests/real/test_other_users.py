@@ -212,7 +212,7 @@ def test_a_work_area_of_another_user_is_not_used(
     assert not list((area / "cache").iterdir())
 
 
-@pytest.mark.parametrize("planted", ["uv/uv", "bases/0123.sif", "cache/locks/0123.lock.toml", "locks/0123"])
+@pytest.mark.parametrize("planted", ["uv/uv", "bases/0123.sif", "cache/locks/0123.lock.toml"])
 def test_a_file_of_another_user_in_the_area_is_not_used(
     ordinary_user: Person, second_user: Person, shared: Path, clone: Path, tiny_image: Path, planted: str
 ) -> None:

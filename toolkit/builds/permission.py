@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import errno
 import os
-import pwd
 import stat
 from typing import TYPE_CHECKING
 
 from toolkit.builds.record import record_beside
 from toolkit.support.errors import WrongInput
+from toolkit.support.ownership import user_name
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -59,11 +59,7 @@ def _check_replaceable(path: Path) -> None:
 
 
 def _owner(path: Path) -> str:
-    number = path.lstat().st_uid
-    try:
-        return pwd.getpwuid(number).pw_name
-    except KeyError:
-        return f"user {number}"
+    return user_name(path.lstat().st_uid)
 
 
 def _refused(message: str) -> WrongInput:

@@ -69,7 +69,7 @@ def _folder() -> Path:
 def lock(name: str) -> Iterator[None]:
     """One `up` or `down` of a lab at a time. Without a lab in the end no lock file is left.
 
-    Whoever waits for a lock file that goes takes a new one (filelock compares), and notices that the lab has gone.
+    Whoever waits for a lock file that goes takes a new one (`locked` compares), and notices that the lab has gone.
     """
     path = _folder() / f"{name}.lock"
     with locked(path):

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _ITSELF = -1
 # How many levels of each directory are looked at. Deeper down uv and the runtime keep thousands of files, in
 # directories that nobody else could write to. What lies in `tmp` is never used again.
-_LEVELS = {"bases": 1, "cache": 2, "locks": 1, "spython": 1, "tmp": _ITSELF, "uv": 1}
+_LEVELS = {"bases": 1, "cache": 2, "spython": 1, "tmp": _ITSELF, "uv": 1}
 _UV_LOCK = ".lock"  # uv makes it with mode 0666, for all who share a cache; it stays empty
 _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 _OTHERS_SEARCH = stat.S_IXGRP | stat.S_IXOTH
