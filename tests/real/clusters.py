@@ -114,7 +114,10 @@ def site(ground: Path, tracking: str, person: Person) -> Iterator[PracticeCluste
         for daemon in reversed(running):
             daemon.send_signal(signal.SIGTERM)
         for daemon in running:
-            daemon.wait(30)
+            try:
+                daemon.wait(30)
+            except subprocess.TimeoutExpired:  # a slurmd waits for jobs that a failed test left
+                daemon.kill()
 
 
 def _wait_for(path: Path) -> None:

@@ -12,6 +12,9 @@ if TYPE_CHECKING:
 
     from tests.real.conftest import PracticeCluster
 
+# squeue(1), JOB STATE CODES: those that no other one follows, but a requeue.
+_FINAL = ("CANCELLED", "COMPLETED", "FAILED", "NODE_FAIL", "OUT_OF_MEMORY", "TIMEOUT")
+
 
 class Jobs:
     """A folder of the person who owns the practice cluster, and what happens to jobs submitted from it."""
@@ -41,7 +44,7 @@ class Jobs:
         return path.read_text() if path.exists() else ""
 
     def ended(self, job_id: str) -> bool:
-        return self.show(job_id, "JobState") not in ("PENDING", "RUNNING", "COMPLETING", "REQUEUED")
+        return self.show(job_id, "JobState") in _FINAL
 
     def finish(self, job_id: str, seconds: float = 60) -> str:
         """Wait for the end of a job; return its state."""
