@@ -7,7 +7,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 CHECKOUT = Path(__file__).resolve().parent.parent
-PAGES = ("README.md", "README.ja.md", "docs/manual.md", "docs/site.md", "docs/findings.md", "benchmarks/README.md")
+PAGES = (
+    "README.md",
+    "README.ja.md",
+    "docs/manual.md",
+    "docs/site.md",
+    "docs/findings.md",
+    "docs/security.md",
+    "benchmarks/README.md",
+)
 
 # Every other command line in a block marked `sh` is really run, page by page, in the order of the page.
 NEVER_RUN = {

@@ -228,3 +228,14 @@ def test_the_picture_is_whole_and_fetches_nothing() -> None:
     assert "url(http" not in picture
     words = picture.replace("&#160;", " ")
     assert all(f">ctk {command}" in words for command in ("new", "audit", "sbatch"))
+
+
+def test_each_sentence_on_security_names_tests_that_exist() -> None:
+    tables = (CHECKOUT / "docs/security.md").read_text().split("| statement | test |\n| --- | --- |\n")[1:]
+    rows = [row.strip("| ").split(" | ") for table in tables for row in table.split("\n\n")[0].splitlines()]
+    assert len(rows) >= 25
+    for sentence, proofs in rows:
+        named = re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", proofs)
+        assert named, sentence
+        for path, name in named:
+            assert re.search(rf"^def {name}\(", (CHECKOUT / path).read_text(), re.MULTILINE), f"{path}::{name}"

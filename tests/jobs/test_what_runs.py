@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 from dataclasses import replace
 from pathlib import Path
@@ -168,6 +169,33 @@ def test_log_on_a_full_disk_changes_neither_run_nor_status(ground: Ground) -> No
         )
     assert done.returncode == 7
     assert (ground.folder / "ran").exists()
+
+
+def test_signals_that_arrive_together_all_reach_the_program(ground: Ground) -> None:
+    """`wait` of bash loses the lower one of two; Slurm sends SIGCONT and SIGTERM at once."""
+    note = 'for name in USR1 USR2 INT HUP TERM CONT; do trap "echo got $name" $name; done'
+    ground.runtime(
+        "apptainer", f"{note}\necho begun; i=0; while [ $i -lt 40 ]; do sleep 0.05; i=$((i + 1)); done; exit 7"
+    )
+    environment = {"PATH": f"{ground.folder / 'bin'}:/usr/bin:/bin", "SLURM_JOB_ID": "7", "SLURM_JOB_NAME": "x"}
+    program = subprocess.Popen(
+        ["bash", str(ground.folder / "x.sbatch")],
+        cwd=ground.folder,
+        env={**environment, "SLURM_SUBMIT_DIR": str(ground.folder)},
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    with program:
+        assert program.stdout is not None
+        while program.stdout.readline() != "begun\n":
+            pass
+        names = ("USR1", "USR2", "INT", "HUP", "CONT", "TERM")
+        for name in names:
+            program.send_signal(getattr(signal, f"SIG{name}"))
+        said = program.stdout.read()
+    assert program.returncode == 7
+    for name in names:
+        assert f"got {name}\n" in said, said
 
 
 def test_logs_on_another_file_system_gets_a_link(ground: Ground) -> None:
