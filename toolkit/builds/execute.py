@@ -23,7 +23,7 @@ from toolkit.pins.guard import differences
 from toolkit.pins.steady import unchanged
 from toolkit.runtime.complaints import FULL_DISK
 from toolkit.support.errors import AnswerIsNo, CtkError, ProgramFailed, WrongInput
-from toolkit.support.files import open_log
+from toolkit.support.files import held_by_strangers, open_log
 from toolkit.support.processes import run, stream, visible_command
 from toolkit.support.redaction import redact
 from toolkit.support.staging import put_in_place, staging
@@ -98,17 +98,19 @@ def _only_builder(plan: BuildPlan) -> Iterator[TextIO]:
     """Hold the output for this build alone: two of them would write one log, and the slower one would win.
 
     It is the log that is locked. It is next to the output, so that every path to the output leads to it, and it stays
-    anyhow. The kernel ends the lock with its holder; a file system without locks has none.
+    anyhow. The kernel ends the lock with its holder; a file system without locks has none. Another user who may read
+    the log can lock it as well, and holds nobody up.
     """
     with open_log(plan.log) as log:
         try:
             fcntl.flock(log, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise WrongInput(
-                f"another ctk build is writing {plan.output}",
-                fix="Wait for it, or choose another name with -o.",
-                code="taken",
-            ) from None
+            if not held_by_strangers(log.fileno()):
+                raise WrongInput(
+                    f"another ctk build is writing {plan.output}",
+                    fix="Wait for it, or choose another name with -o.",
+                    code="taken",
+                ) from None
         except OSError as error:
             if error.errno not in (errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOLCK):
                 raise

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, TextIO
 
 from toolkit.support.errors import CtkError, MissingOnHost, WrongInput
+from toolkit.support.ownership import is_trusted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -156,6 +157,22 @@ def _lock(path: Path, *, wait: bool) -> int:
             os.close(descriptor)
             raise
         os.close(descriptor)
+
+
+def held_by_strangers(descriptor: int) -> bool:
+    """Whether only processes of other users hold locks on an open file: flock(2) needs no more than to read it.
+
+    False where nobody on this host holds one: the holder may be on another host (proc_locks(5) lists this one's).
+    """
+    status = os.fstat(descriptor)
+    file = f"{os.major(status.st_dev):02x}:{os.minor(status.st_dev):02x}:{status.st_ino}"
+    owners = set()
+    for line in Path("/proc/locks").read_text().splitlines():
+        fields = line.split()
+        if fields[1] == "FLOCK" and file in fields:
+            with contextlib.suppress(OSError):
+                owners.add(Path("/proc", fields[fields.index(file) - 1]).stat().st_uid)
+    return bool(owners) and not any(map(is_trusted, owners))
 
 
 def _is_at(path: Path, descriptor: int) -> bool:
