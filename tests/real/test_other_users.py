@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import socket
+import subprocess
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -134,6 +135,21 @@ def test_a_hard_link_that_a_neighbour_planted_as_a_log_is_refused(
     build = ("build", "demo", "--base", tiny_image, "-o", shared / "demo.sif", "--force")
     assert "has a second name" in ordinary_user.ctk(*build, cwd=clone, status=2).stderr
     assert before.read_text() == "# ctk build log: mine\n"
+
+
+def test_a_neighbour_s_lock_on_the_log_does_not_hold_a_build_up(
+    ordinary_user: Person, second_user: Person, shared: Path, clone: Path, tiny_image: Path
+) -> None:
+    """flock(2) needs no more than to read the file."""
+    build = ("build", "demo", "--base", tiny_image, "-o", shared / "demo.sif")
+    ordinary_user.ctk(*build, cwd=clone)
+    hold = f"exec 9<{shared}/demo.sif.build.log; flock 9; echo held; read -r _"
+    words = second_user.command("sh", "-c", hold)
+    with subprocess.Popen(words, cwd=shared, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == b"held\n"
+        ordinary_user.ctk(*build, cwd=clone)
+        holder.communicate(b"\n")
 
 
 def plant(second_user: Person, shared: Path, victim: Path) -> list[Path]:

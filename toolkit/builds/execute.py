@@ -57,10 +57,9 @@ def execute(
     """Build the image. `on_step` hears of each step that begins.
 
     Raises AnswerIsNo where the guard found a difference, the base changed since the build was planned, or the verdict
-    is not the one that the recipe requires;
-    ProgramFailed with the failing command, the last lines and
-    the log where the runtime fails; MissingOnHost where there is too little room. Whatever happens, the earlier image
-    stays until the new one is whole.
+    is not the one that the recipe requires; ProgramFailed with the failing command, the last lines and the log where
+    the runtime fails; MissingOnHost where there is too little room; WrongInput where another build of the same output
+    runs, or this user may not write it. Whatever happens, the earlier image stays until the new one is whole.
     """
     area.create()
     environment = area.environment()

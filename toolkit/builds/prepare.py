@@ -140,7 +140,7 @@ def _bring_base(
     with staging(image.parent) as folder:
         lines: list[str] = []
         argv = runtime.build(folder / "base.sif", source, replace(options, sandbox=False))
-        with RoomWatch(disks(area, image)).watching() as room:
+        with RoomWatch(disks(area, None)).watching() as room:
             status = stream(argv, lines.append, env={**area.environment(), "TMPDIR": str(folder)})
         if status != 0:
             raise _not_brought(base.reference, status, lines, room)

@@ -34,13 +34,14 @@ class Disk:
     fix: str
 
 
-def disks(area: WorkArea, output: Path) -> tuple[Disk, ...]:
-    """The directories that a build of `output` writes to."""
+def disks(area: WorkArea, output: Path | None) -> tuple[Disk, ...]:
+    """The directories that a build of `output` writes to; None where a base is brought into the work area."""
     variable = area.scratch_variable
     roomier = f"Unset {variable}, or set it" if variable else "Set CTK_HOME"
+    image = [Disk(output.parent, "the image", "Write the image elsewhere with -o.")] if output else []
     return (
         Disk(area.scratch, "the build", f"{roomier} to a folder with more room, for example on scratch."),
-        Disk(output.parent, "the image", "Write the image elsewhere with -o."),
+        *image,
         Disk(area.path, "the cache", "Set CTK_HOME to a folder with more room, for example on scratch."),
         Disk(Path("/tmp"), "temporary files", "Remove what is not needed there, or build on another host."),  # noqa: S108
     )
