@@ -60,7 +60,9 @@ def test_a_disk_that_becomes_full_is_named_with_its_own_advice(
     mounted = [own / "out", own / "work"]
     for place in mounted:
         place.mkdir()
-        subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1100m,mode=777", "none", place], check=True)
+        subprocess.run(
+            ["mount", "-t", "tmpfs", "-o", f"size=1100m,mode=755,uid={own.stat().st_uid}", "none", place], check=True
+        )
     try:
         arguments = ("big", "--base", tiny_image, "-o", "out/big.sif")
         with start(ordinary_user, own, *arguments, CTK_HOME=str(own / "work")) as building:

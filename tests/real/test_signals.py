@@ -33,7 +33,7 @@ EVENTS = {
     "cancelled": (),
     "limit": ("--time", "1"),
     "requeued": (),
-    "warned": ("--time", "1", "--directive=--signal=USR1@30"),
+    "warned": ("--time", "2", "--directive=--signal=USR1@30"),
     "interrupted": (),
 }
 STATES = {"cancelled": "CANCELLED", "limit": "TIMEOUT", "warned": "FAILED", "interrupted": "FAILED"}

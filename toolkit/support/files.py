@@ -160,19 +160,23 @@ def _lock(path: Path, *, wait: bool) -> int:
 
 
 def held_by_strangers(descriptor: int) -> bool:
-    """Whether only processes of other users hold locks on an open file: flock(2) needs no more than to read it.
+    """Whether locks on an open file are held, and by no process of this user: flock(2) needs no more than to read it.
 
-    False where nobody on this host holds one: the holder may be on another host (proc_locks(5) lists this one's).
+    ctk stays alive while it holds a lock; the process that proc_locks(5) names for another lock may have ended. False
+    where this host knows of no lock: the holder is on another one.
     """
     status = os.fstat(descriptor)
     file = f"{os.major(status.st_dev):02x}:{os.minor(status.st_dev):02x}:{status.st_ino}"
-    owners = set()
-    for line in Path("/proc/locks").read_text().splitlines():
-        fields = line.split()
-        if fields[1] == "FLOCK" and file in fields:
-            with contextlib.suppress(OSError):
-                owners.add(Path("/proc", fields[fields.index(file) - 1]).stat().st_uid)
-    return bool(owners) and not any(map(is_trusted, owners))
+    locks = (line.split() for line in Path("/proc/locks").read_text().splitlines())
+    holders = [fields[fields.index(file) - 1] for fields in locks if fields[1] == "FLOCK" and file in fields]
+    return bool(holders) and not any(map(_is_trusted_process, holders))
+
+
+def _is_trusted_process(pid: str) -> bool:
+    try:
+        return is_trusted(Path("/proc", pid).stat().st_uid)
+    except OSError:
+        return False
 
 
 def _is_at(path: Path, descriptor: int) -> bool:
