@@ -58,3 +58,7 @@ def test_several_tasks_are_started_by_srun_and_one_is_not() -> None:
         Job("x", "./x.sif", ("true",), nodes=2), ""
     )
     assert "srun" not in script_text(Job("x", "./x.sif", ("true",), nodes=1, cpus_per_task=2), "")
+
+
+def test_the_plain_script_can_be_read_at_once() -> None:
+    assert len((GOLDEN / "plain.sbatch").read_text().splitlines()) <= 90
