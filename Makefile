@@ -16,11 +16,11 @@ demo:
 demo-undo:
 	@machine/undo
 
-# All tests, those on the real Apptainer and the real Slurm included.
+# All tests, those on the real Apptainer and the real Slurm included: two files at a time.
 test:
 	@machine/setup test
 	@$(MAKE) --no-print-directory $(VENV)/tests lint
-	$(VENV)/bin/pytest
+	$(VENV)/bin/pytest --numprocesses 2 --dist loadfile
 
 # The same with large counts: fuzzing, kills, fault injection. Writes benchmarks/SOAK.md.
 soak:

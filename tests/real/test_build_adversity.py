@@ -95,12 +95,10 @@ def test_two_builds_of_one_output_exclude_each_other_by_every_path(
         variables = {"CTK_HOME": str(own / "other"), "HOME": str(own / "home2")}
     with start(ordinary_user, own, "slow", "--base", tiny_image, "-o", "out/slow.sif") as first:
         wait_for_post(own / "out/slow.sif.build.log")
-        begun = time.monotonic()
         second = ordinary_user.ctk(
             *("build", "slow", "--base", tiny_image, "-o", output, "--json"), cwd=own, env=variables, status=2
         )
-        assert time.monotonic() - begun < 2, "at once"
-        assert first.poll() is None
+        assert first.poll() is None, "the second one does not wait"
         assert "another ctk build is writing" in second.stderr
         said = first.communicate(timeout=60)[1]
     assert first.returncode == 0, said

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import shutil
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from tests.real.conftest import CHECKOUT, Person
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def test_the_demo_ends_with_the_log_of_a_job_and_builds_nothing_twice(ordinary_user: Person, ground: Path) -> None:
@@ -27,6 +24,7 @@ def test_the_demo_ends_with_the_log_of_a_job_and_builds_nothing_twice(ordinary_u
         logs = list((place / "ctk-demo" / "job" / "logs").iterdir())
         assert len(logs) == 1
         assert "trained in" in logs[0].read_text()
-    left = ordinary_user.run("pgrep", "-u", ordinary_user.name, "-a", "slurm", cwd=ordinary_user.home, status=None)
+    assert not [path for path in Path("/tmp").glob("ctk-demo-*") if path.owner() == ordinary_user.name]
+    left = ordinary_user.run("pgrep", "-af", "/tmp/ctk-demo-", cwd=ordinary_user.home, status=None)
     assert left.stdout == "", "the practice cluster is gone"
     ordinary_user.run("rm", "-rf", place, cwd=ordinary_user.home)
