@@ -235,6 +235,7 @@ def test_an_image_is_written_where_its_link_leads(here: Path) -> None:
         (".bash_profile", "which is not the name of an image"),
         ("notes.txt", "which was not built by ctk"),
         ("mine.sif", "which was not built by ctk"),
+        (".bashrc.d/new.sif", "in a hidden directory"),
     ],
 )
 def test_a_link_to_anything_but_an_image_of_ctks_is_refused(here: Path, target: str, reason: str, force: bool) -> None:

@@ -54,11 +54,33 @@ def test_the_driver_is_bound_only_where_gpus_are_asked_for() -> None:
 
 
 def test_several_tasks_are_started_by_srun_and_one_is_not() -> None:
-    assert 'srun --export=ALL --disable-status "$runtime" exec' in script_text(
-        Job("x", "./x.sif", ("true",), nodes=2), ""
-    )
+    assert 'srun --export=ALL "$runtime" exec' in script_text(Job("x", "./x.sif", ("true",), nodes=2), "")
     assert "srun" not in script_text(Job("x", "./x.sif", ("true",), nodes=1, cpus_per_task=2), "")
 
 
 def test_the_plain_script_can_be_read_at_once() -> None:
     assert len((GOLDEN / "plain.sbatch").read_text().splitlines()) <= 90
+
+
+@pytest.mark.parametrize(
+    ("value", "tasks", "written"),
+    [
+        ("USR1@90", 1, "--signal=B:USR1@90"),
+        ("B:USR1@90", 1, "--signal=B:USR1@90"),
+        ("R:TERM", 1, "--signal=BR:TERM"),
+        ("USR1@90", 2, "--signal=USR1@90"),
+    ],
+)
+def test_warning_before_the_limit_reaches_a_job_without_srun(value: str, tasks: int, written: str) -> None:
+    job = Job("x", "./x.sif", ("true",), tasks_per_node=tasks, directives=(Directive("signal", value),))
+    assert f"#SBATCH {written}\n" in script_text(job, "")
+
+
+def test_several_tasks_get_their_signals_from_slurm() -> None:
+    """srun ends the tasks at SIGHUP, and at the second of two SIGINT."""
+    assert 'scancel --signal="$1" "$job"' in script_text(Job("x", "./x.sif", ("true",), nodes=2), "")
+
+
+def test_directory_with_a_percent_sign_is_written_so_that_slurm_reads_it_back() -> None:
+    text = script_text(Job("x", "./x.sif", ("true",), folder="/a b/50%j"), "")
+    assert '#SBATCH --output="/a b/50%%j/%x-%j.log"\n' in text

@@ -105,6 +105,7 @@ REFUSED: list[tuple[Callable[[str], object], str, str]] = [
             *("", "exclusive", "-p gpu", "--", "---x", "--X=1", "--a b", "--comment=", "--comment=é"),
             *('--comment="x"', "--comment='", "--comment=\\", "--comment=a\n#SBATCH --x", "--mem=1G", "--output=x"),
             *("--out=x", "--o=x", "--err=x", "--chdir=/x", "--time=1", "--ntasks=4", "--job=x", "--wrap=id"),
+            *("--signal=ALRM@60", "--signal=QUIT", "--signal=10@30", "--signal=STOP@20", "--signal", "--signal=B:@5"),
         )
     ],
 ]

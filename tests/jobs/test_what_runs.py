@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import os
+import random
 import signal
 import subprocess
+import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -154,6 +158,40 @@ def test_first_run_does_not_continue_the_log_of_an_earlier_job_of_that_number(gr
     assert (ground.folder / "logs" / "x-7.log.~1~").read_text() == earlier
 
 
+@pytest.mark.parametrize("sort", ["link", "second name"])
+def test_log_whose_name_was_taken_is_written_elsewhere(ground: Ground, sort: str) -> None:
+    """Slurm has opened what a clone or a neighbour put at the log's name: the program's words must not go there."""
+    profile = ground.folder / "profile"
+    profile.write_text("mine\n")
+    if sort == "link":
+        (ground.folder / "x-7.log").symlink_to(profile)
+    else:
+        (ground.folder / "x-7.log").hardlink_to(profile)
+    assert ground.run().returncode == 7
+    assert profile.read_text() == "mine\n*** Slurm's last words ***\n"
+    (log,) = ground.folder.glob("logs/x-7-*.log")
+    assert "the name of the log" in log.read_text()
+    assert "ran exec ./trial.sif program word" in log.read_text()
+    assert log.stat().st_mode & 0o777 == 0o600
+
+
+def test_log_of_an_earlier_job_on_another_file_system_is_not_continued(ground: Ground) -> None:
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as elsewhere:
+        (ground.folder / "logs").symlink_to(elsewhere)
+        ground.run()
+        earlier = (ground.folder / "x-7.log").read_text()
+        ground.run()
+        assert (ground.folder / "logs" / "x-7.log").read_text().count("run 1 on") == 1
+        assert (ground.folder / "x-7.log.earlier").read_text() == earlier
+        ground.run(SLURM_RESTART_COUNT="1")
+        assert (ground.folder / "logs" / "x-7.log").read_text().count("run ") == 2
+
+
+def test_options_of_the_user_s_shell_change_nothing(ground: Ground) -> None:
+    assert ground.run(SHELLOPTS="braceexpand:errexit:hashall:nounset:pipefail").returncode == 7
+    assert "ended with status 7" in (ground.folder / "logs" / "x-7.log").read_text()
+
+
 def test_log_on_a_full_disk_changes_neither_run_nor_status(ground: Ground) -> None:
     ground.runtime("apptainer", "touch ran; exit 7")
     with Path("/dev/full").open("w") as full:
@@ -171,31 +209,41 @@ def test_log_on_a_full_disk_changes_neither_run_nor_status(ground: Ground) -> No
     assert (ground.folder / "ran").exists()
 
 
-def test_signals_that_arrive_together_all_reach_the_program(ground: Ground) -> None:
-    """`wait` of bash loses the lower one of two; Slurm sends SIGCONT and SIGTERM at once."""
-    note = 'for name in USR1 USR2 INT HUP TERM CONT; do trap "echo got $name" $name; done'
-    ground.runtime(
-        "apptainer", f"{note}\necho begun; i=0; while [ $i -lt 40 ]; do sleep 0.05; i=$((i + 1)); done; exit 7"
-    )
+SIGNALS = ("TERM", "CONT", "USR1", "USR2", "INT", "HUP")
+
+
+def _sent_and_passed_on(ground: Ground, seed: int) -> tuple[list[str], int, str]:
+    """Run the script, send it one to six signals, some at once; what was sent, its exit status and its output."""
+    chance = random.Random(seed)  # noqa: S311
     environment = {"PATH": f"{ground.folder / 'bin'}:/usr/bin:/bin", "SLURM_JOB_ID": "7", "SLURM_JOB_NAME": "x"}
-    program = subprocess.Popen(
+    script = subprocess.Popen(
         ["bash", str(ground.folder / "x.sbatch")],
         cwd=ground.folder,
         env={**environment, "SLURM_SUBMIT_DIR": str(ground.folder)},
         stdout=subprocess.PIPE,
         text=True,
     )
-    with program:
-        assert program.stdout is not None
-        while program.stdout.readline() != "begun\n":
+    with script:
+        assert script.stdout is not None
+        while script.stdout.readline() != "begun\n":
             pass
-        names = ("USR1", "USR2", "INT", "HUP", "CONT", "TERM")
-        for name in names:
-            program.send_signal(getattr(signal, f"SIG{name}"))
-        said = program.stdout.read()
-    assert program.returncode == 7
-    for name in names:
-        assert f"got {name}\n" in said, said
+        sent = chance.sample(SIGNALS, chance.randint(1, len(SIGNALS)))
+        time.sleep(chance.uniform(0, 0.3))
+        for name in sent:
+            time.sleep(chance.choice((0, 0, 0, chance.uniform(0, 0.1))))
+            script.send_signal(getattr(signal, f"SIG{name}"))
+        said = script.stdout.read()
+    return sent, script.returncode, said
+
+
+def test_signals_at_random_moments_are_all_passed_on(ground: Ground) -> None:
+    """bash loses one in ten that arrive in `wait` or `read` at the wrong moment. CTK_SIGNAL_RUNS asks for more."""
+    ground.runtime("apptainer", "trap '' TERM CONT USR1 USR2 INT HUP; echo begun; exec sleep 1.5")
+    with ThreadPoolExecutor(8) as pool:
+        runs = range(int(os.environ.get("CTK_SIGNAL_RUNS", "64")))
+        for sent, status, said in pool.map(lambda seed: _sent_and_passed_on(ground, seed), runs):
+            assert status == 0, said
+            assert [name for name in sent if f"SIG{name} at" not in said] == [], said
 
 
 def test_logs_on_another_file_system_gets_a_link(ground: Ground) -> None:

@@ -110,7 +110,7 @@ def site(ground: Path, tracking: str, person: Person) -> Iterator[PracticeCluste
         _wait_until_idle(environment)
         yield PracticeCluster(person, {"SLURM_CONF": str(configuration)})
     finally:
-        subprocess.run(["scancel", "--full", "-s", "KILL", "-u", person.name], env=environment, check=False)
+        _end_jobs(person, environment)
         for daemon in reversed(running):
             daemon.send_signal(signal.SIGTERM)
         for daemon in running:
@@ -118,6 +118,17 @@ def site(ground: Path, tracking: str, person: Person) -> Iterator[PracticeCluste
                 daemon.wait(30)
             except subprocess.TimeoutExpired:  # a slurmd waits for jobs that a failed test left
                 daemon.kill()
+
+
+def _end_jobs(person: Person, environment: dict[str, str]) -> None:
+    """End what a failed test left, so that no job outlives its cluster."""
+    deadline = time.monotonic() + 60
+    asked = ["squeue", "-h", "-u", person.name]
+    while subprocess.run(asked, env=environment, capture_output=True, check=False).stdout:
+        subprocess.run(["scancel", "-u", person.name], env=environment, check=False)
+        if time.monotonic() > deadline:
+            break
+        time.sleep(1)
 
 
 def _wait_for(path: Path) -> None:

@@ -57,6 +57,12 @@ SOAKS = (
         (("CTK_SIGNAL_CASES", "46"),),
     ),
     Soak(
+        "bursts",
+        "2,000 job scripts that get one to six signals at random moments, some at once: each is passed on",
+        _pytest("tests/jobs/test_what_runs.py", "-k", "random_moments"),
+        (("CTK_SIGNAL_RUNS", "2000"),),
+    ),
+    Soak(
         "labs",
         f"20 cycles of a lab: up, a job, down without a trace; 16 nodes, 200 jobs, 20 kills of nodes, seed {_SEED}: "
         "every job ends, and those that lost their node run again",

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from toolkit.support.errors import MissingOnHost, WrongInput
-from toolkit.support.files import locked, open_log, open_regular, refuse_link, write_atomically
+from toolkit.support.files import leads_into_hidden, locked, open_log, open_regular, refuse_link, write_atomically
 from toolkit.support.ownership import change_own_mode, is_trusted, user_name
 from toolkit.support.staging import remove_tree, sweep
 
@@ -227,3 +227,12 @@ def test_only_this_user_and_root_are_trusted(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     assert [is_trusted(uid) for uid in (0, 1001)] == [True, False]
     assert (user_name(0), user_name(3_000_000_000)) == ("root", "user 3000000000")
+
+
+def test_a_link_into_a_hidden_directory_is_followed_by_nothing(tmp_path: Path) -> None:
+    (tmp_path / ".bashrc.d").mkdir()
+    (tmp_path / "clone").mkdir()
+    (tmp_path / "clone" / "defs").symlink_to("../.bashrc.d")
+    with pytest.raises(WrongInput, match=r"hidden directory .*\.bashrc\.d"):
+        write_atomically(tmp_path / "clone" / "defs" / "x.lock.toml", "words")
+    assert leads_into_hidden(tmp_path / ".bashrc.d") is None

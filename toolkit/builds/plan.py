@@ -14,7 +14,7 @@ from toolkit.definitions.definition import Definition, check, define_copy
 from toolkit.pins.steady import state_of
 from toolkit.recipes.references import base_from_reference, resolve_base
 from toolkit.support.errors import WrongInput
-from toolkit.support.files import open_regular, refuse_link
+from toolkit.support.files import leads_into_hidden, open_regular, refuse_link
 from toolkit.support.ownership import is_trusted, user_name
 from toolkit.support.text import one_line
 
@@ -184,7 +184,9 @@ def _why_not_through(link: Path, final: Path) -> str | None:
     if os.path.lexists(final):
         return None if read_record(final) else "which was not built by ctk"
     # A SIF holds its definition as plain text: a shell that reads one called `.bash_profile` runs lines of it.
-    return None if final.suffix == ".sif" or final.name == link.name else "which is not the name of an image"
+    if final.suffix != ".sif" and final.name != link.name:
+        return "which is not the name of an image"
+    return "in a hidden directory" if leads_into_hidden(link) else None
 
 
 def _is_ctks_log(path: Path) -> bool:

@@ -78,7 +78,7 @@ def build(
     from toolkit.builds.target import parse_target
     from toolkit.pins.store import Locks
     from toolkit.recipes.catalogue import Catalogue
-    from toolkit.recipes.outside import copied_files, judge, require_allowed, without_allowed
+    from toolkit.recipes.outside import copied_files, judge, judge_base, require_allowed, without_allowed
     from toolkit.runtime.engine import BuildOptions, find_runtime
     from toolkit.support.mirror import debian_mirror
     from toolkit.support.paths import user_path
@@ -98,7 +98,7 @@ def build(
     )
     if plan.recipe is not None:
         copied = without_allowed(copied_files(plan.recipe), [user_path(str(path)) for path in allow_file or ()])
-        print_findings(judge(copied), stderr=True)
+        print_findings((*judge(copied), *(judge_base(plan.recipe) if base is None else ())), stderr=True)
         if not dry_run:
             require_allowed(plan.recipe, copied)
     options = BuildOptions(sandbox, compression, site.cores.value if site.cores else None)

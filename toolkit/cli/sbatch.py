@@ -87,6 +87,7 @@ def sbatch(
     """
     from toolkit.jobs.advice import advise
     from toolkit.jobs.defaults import Request
+    from toolkit.jobs.place import check_place
     from toolkit.jobs.scripts import make_script, write_script
     from toolkit.jobs.submission import submit as submit_script
     from toolkit.runtime.binds import hidden_links
@@ -109,6 +110,7 @@ def sbatch(
     )
     job, doubts = _job(request, job_name, image, recipe, folder)
     script = make_script(job, output or Path(f"{job.name}.sbatch"))
+    doubts = (*doubts, *check_place(folder, job.name))
     findings = (*doubts, *advise(job, folder, Path.exists), *hidden_links(folder, job.binds))
     if dry_run:
         _show(script, findings, json=json)

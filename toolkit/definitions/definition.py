@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from toolkit import __version__
@@ -55,10 +56,18 @@ def check(recipe: Recipe) -> None:
 
     A value cannot stand in a definition, or a file that is to be copied is not there.
     """
+    _check_sandbox(recipe.base)
     for number, copy in enumerate(recipe.files, 1):
         if not copy.source.exists():
             raise WrongInput(f"{recipe.path}: files[{number}].from: there is no {copy.source}", code="wrong-file")
     define(replace(recipe, packages=()), mirror="http://any.example/debian")
+
+
+def _check_sandbox(base: Base) -> None:
+    """The runtime would copy any directory: a private one, too, that the recipe of a cloned repository names."""
+    place = Path(base.reference)
+    if base.bootstrap == "localimage" and place.is_dir() and not (place / ".singularity.d").is_dir():
+        raise WrongInput(f"the base {base.name} is the directory {place}, which is no sandbox", code="wrong-file")
 
 
 def define_copy(base: Base) -> Definition:

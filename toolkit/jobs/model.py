@@ -10,6 +10,9 @@ if TYPE_CHECKING:
 
 NO_TIME_LIMIT = 0
 
+# What a job's script passes on to its program.
+SIGNALS = ("TERM", "USR1", "USR2", "INT", "HUP", "CONT")
+
 
 @dataclass(frozen=True, slots=True)
 class Gpus:

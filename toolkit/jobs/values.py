@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import NoReturn
 
-from toolkit.jobs.model import NO_TIME_LIMIT, Directive, Gpus
+from toolkit.jobs.model import NO_TIME_LIMIT, SIGNALS, Directive, Gpus
 from toolkit.support.errors import WrongInput
 from toolkit.support.text import one_line
 
@@ -16,6 +16,7 @@ _WORD = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._@+-]*")
 _WORDS = re.compile(rf"{_WORD.pattern}(?:,{_WORD.pattern})*")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _ARRAY_PART = re.compile(r"(?P<first>[0-9]{1,9})(?:-(?P<last>[0-9]{1,9})(?::(?P<step>[1-9][0-9]{0,8}))?)?")
+_SIGNAL = re.compile(rf"(?:[BR]{{1,2}}:)?(?:SIG)?(?:{'|'.join(SIGNALS)})(?:@[0-9]{{1,5}})?")  # sbatch(1), --signal
 _DIRECTIVE = re.compile(r"--(?P<name>[a-z][a-z0-9-]*)(?:=(?P<value>.+))?")
 
 # sbatch(1), --time. Seven digits hold two years of minutes and cannot overflow Slurm's counters.
@@ -183,6 +184,13 @@ def parse_directive(value: str) -> Directive:
         one_line(content, f"--directive --{name}")
         if not content.isascii() or any(character in "\"'\\" for character in content):
             _refuse(f"--directive --{name}", content, "plain ASCII without quotes and backslashes")
+    if name == "signal" and not _SIGNAL.fullmatch(content or ""):
+        _refuse(
+            "--directive --signal",
+            content,
+            f"one of {', '.join(SIGNALS)}, which the script passes on, and the seconds before the time limit",
+            fix="For example: --directive=--signal=USR1@300",
+        )
     return Directive(name, content)
 
 

@@ -138,6 +138,18 @@ def without_allowed(copied: Iterable[Copied], allow: Iterable[Path]) -> tuple[Co
     return tuple(one for one in rest if one.outside or one.private)
 
 
+def judge_base(recipe: Recipe) -> tuple[Finding, ...]:
+    """A warning where the recipe's own base is a file from outside its project: all of it goes into the image."""
+    base = recipe.base
+    if base.bootstrap not in ("localimage", "docker-archive", "oci"):
+        return ()
+    path = Path(os.path.realpath(base.reference if base.bootstrap == "localimage" else base.reference.split(":")[0]))
+    if path.is_relative_to(os.path.realpath(recipe.path.parent.parent)):
+        return ()
+    words = f"the base {base.name} is {path}, which is outside the project"
+    return (Finding("base-outside-project", Severity.WARNING, words),)
+
+
 def judge(copied: Iterable[Copied]) -> tuple[Finding, ...]:
     """A line for each."""
     return tuple(map(_finding, copied))

@@ -10,24 +10,51 @@ import shlex
 import shutil
 import stat
 import tempfile
+import time
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, TextIO
 
 from toolkit.support.errors import CtkError, MissingOnHost, WrongInput
-from toolkit.support.ownership import is_trusted
+from toolkit.support.ownership import is_trusted, user_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+_SECONDS_BETWEEN_TRIES = 0.05
 _NO_LOCKS = (errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOLCK)  # flock(2) on Lustre that is mounted without `-o flock`
 
 
-def refuse_link(path: Path) -> None:
-    """Raise WrongInput where `path` is a symlink, a dangling one included.
+def leads_into_hidden(path: Path) -> Path | None:
+    """Where `path` really is, if symlinks on the way lead into a hidden directory (`.bashrc.d`), else None.
 
-    A cloned repository may hold `demo.sif.build.log -> ../.bash_profile`: what ctk wrote there would be run later.
-    Directories on the way to `path` may be links: a new name in them replaces nothing.
+    Shells and desktops run what they find in some of those. For other users a link
+    of root's is the site's, and may lead anywhere.
     """
+    place = Path(path.absolute().anchor)
+    for part in path.absolute().parts[1:]:
+        there = place / part
+        with contextlib.suppress(OSError):
+            if there.is_symlink() and (os.geteuid() == 0 or there.lstat().st_uid != 0):
+                real = Path(os.path.realpath(there))
+                shared = Path(os.path.commonpath([real, os.path.realpath(place)]))
+                if any(name.startswith(".") for name in real.relative_to(shared).parts):
+                    return real
+        place = Path(os.path.realpath(there))
+    return None
+
+
+def refuse_link(path: Path) -> None:
+    """Raise WrongInput where `path` is a symlink, a dangling one included, or a symlink leads into a hidden directory.
+
+    A cloned repository may hold `demo.sif.build.log -> ../.bash_profile`, or `defs -> ../.bashrc.d`: what ctk wrote
+    there would be run later. Other directories on the way to `path` may be links: a new name in them replaces nothing.
+    """
+    if (hidden := leads_into_hidden(path.parent)) is not None:
+        raise WrongInput(
+            f"{path} is not written: a symlink on the way leads to the hidden directory {hidden}",
+            fix="Remove the link, or write to another directory.",
+            code="symlink",
+        )
     if path.is_symlink():
         raise WrongInput(
             f"{path} is a symlink to {os.path.realpath(path)}, and ctk does not write through symlinks",
@@ -78,9 +105,11 @@ def open_log(path: Path) -> TextIO:
         descriptor = _open_to_write(path, os.O_APPEND, 0o666)
     except OSError as error:
         raise MissingOnHost(f"cannot write {path}: {error.strerror}") from error
-    if os.fstat(descriptor).st_nlink > 1:
+    status = os.fstat(descriptor)
+    if status.st_nlink > 1 or not is_trusted(status.st_uid):
         os.close(descriptor)
-        raise WrongInput(f"{path} has a second name (a hard link)", fix="Remove it, or choose another name.")
+        why = "has a second name (a hard link)" if status.st_nlink > 1 else f"belongs to {user_name(status.st_uid)}"
+        raise WrongInput(f"{path} {why}", fix="Remove it, or choose another name.")
     return os.fdopen(descriptor, "a", encoding="utf-8", errors="surrogateescape")
 
 
@@ -142,12 +171,23 @@ def locked(path: Path, *, taken: CtkError | None = None) -> Iterator[None]:
 
 
 def _lock(path: Path, *, wait: bool) -> int:
-    """The descriptor of the locked file. Whoever held it may have removed it: then the one that is there now counts."""
+    """The descriptor of the locked file. Whoever held it may have removed it: then the one that is there now counts.
+
+    Nobody else can open a new one. An old one that a stranger has locked is replaced.
+    """
     while True:
-        descriptor = _open_to_write(path, 0, 0o644)
+        descriptor = _open_to_write(path, 0, 0o600)
         try:
             try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                if held_by_strangers(descriptor):
+                    path.unlink(missing_ok=True)
+                elif not wait:
+                    raise
+                time.sleep(_SECONDS_BETWEEN_TRIES)
+                os.close(descriptor)
+                continue
             except OSError as error:
                 if error.errno not in _NO_LOCKS:
                     raise

@@ -147,11 +147,17 @@ def attach(argv: Sequence[str], *, env: Mapping[str, str | None] | None = None, 
     trace(argv, env)
     # The terminal sends Ctrl-C to both of us; the program decides what it means, we wait for its answer.
     previous = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # Whoever ends us while the program is being started must not leave it alone: we hear of it when we know the child.
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGTERM, signal.SIGHUP))
+
+    def as_before() -> None:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+
     try:
-        child = subprocess.Popen(
-            list(argv), env=_merged(env), cwd=cwd, preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)
-        )
+        child = subprocess.Popen(list(argv), env=_merged(env), cwd=cwd, preexec_fn=as_before)
         try:
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
             status = child.wait()
         except BaseException:
             child.terminate()
@@ -162,6 +168,7 @@ def attach(argv: Sequence[str], *, env: Mapping[str, str | None] | None = None, 
     except OSError as error:
         raise _cannot_run(argv, cwd, error) from error
     finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         signal.signal(signal.SIGINT, previous)
     return status if status >= 0 else 128 - status
 

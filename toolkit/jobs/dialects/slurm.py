@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from toolkit.jobs.model import NO_TIME_LIMIT
+from toolkit.jobs.model import NO_TIME_LIMIT, SIGNALS
 from toolkit.jobs.quoting import quoted
 from toolkit.runtime.engine import NAMES
 from toolkit.runtime.options import container_environment, exec_arguments
@@ -37,14 +37,22 @@ def script_text(job: Job, marker: str) -> str:
         image=quoted(job.image),
         find_runtime=" || ".join(f"command -v {quoted(name)}" for name in (job.runtime, *NAMES) if name),
         environment=container_environment().items(),
-        signals=_signals(job),
+        signals=SIGNALS,
+        forward=_forward(job),
         command=_command(job),
     )
 
 
-def _signals(job: Job) -> list[str]:
-    """Those that the script passes on. srun takes no SIGCONT; Slurm sends it to the tasks itself (srun(1), SIGNALS)."""
-    return ["TERM", "USR1", "USR2", "INT", "HUP", *(["CONT"] if job.tasks == 1 else [])]
+def _forward(job: Job) -> str:
+    """The command by which the script passes signal `$1` on.
+
+    srun ends all tasks at SIGHUP and at a second SIGINT within a second (seen with 22.05): there scancel signals them.
+    At SIGTERM it ends the step in order; where the whole job ends, Slurm has signalled the tasks itself.
+    """
+    to_program = 'kill -s "$1" "${program:-$!}"'
+    if job.tasks == 1:
+        return to_program
+    return f'if [ "$1" = TERM ]; then {to_program}; else scancel --signal="$1" "$job"; fi'
 
 
 def _directives(job: Job) -> list[str]:
@@ -113,10 +121,9 @@ def _launcher(job: Job) -> list[str]:
     """A batch script runs once, on the first node; srun starts one process for each task on its own node.
 
     Since Slurm 22.05 srun no longer takes --cpus-per-task from the job around it (RELEASE_NOTES of 22.05). The tasks
-    get the script's environment also where the job was submitted with --export=NONE. --disable-status makes srun pass
-    on the first SIGINT instead of waiting for a second one.
+    get the script's environment also where the job was submitted with --export=NONE.
     """
     if job.tasks == 1:
         return []
     cores = [f"--cpus-per-task={job.cpus_per_task}"] if job.cpus_per_task else []
-    return ["srun", "--export=ALL", "--disable-status", *cores]
+    return ["srun", "--export=ALL", *cores]
