@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from toolkit.inventory.frameworks import knowledge
 from toolkit.pins.question import Question
 from toolkit.pins.resolve import RECIPE, who_requires_whom
 from toolkit.pins.target import Target
@@ -44,12 +45,18 @@ def direct_requirements(uv: Uv, requirements: Sequence[str]) -> tuple[tuple[str,
             names.remove(missing[1])
             findings.append(Finding("not-on-index", Severity.WARNING, f"{missing[1]} is not on the index: left out"))
             continue
-        direct = [by_name[name] for name in names if edges.get(name, set()) <= {RECIPE}]
+        direct = [by_name[name] for name in names if edges.get(name, set()) <= {RECIPE} or _chooses_base(name)]
         message = (
-            f"the list is a dump of an environment: of its {len(requirements)} packages "
-            f"{len(direct)} are kept, the others come with them"
+            f"the list is a dump of an environment: {len(by_name) - len(direct)} of its {len(by_name)} packages are "
+            "dependencies of the others, and are left to the lock"
         )
         return tuple(direct), [Finding("freeze", Severity.INFO, message), *findings]
     message = "the list is a dump of an environment, and its direct packages could not be told from the others"
     fix = "List what your code imports, once: `ctk new NAME --from train.py` does."
     return tuple(by_name[name] for name in names), [Finding("freeze", Severity.WARNING, message, fix), *findings]
+
+
+def _chooses_base(name: str) -> bool:
+    """A framework chooses the base by its version, even where torchvision requires it too."""
+    framework = knowledge().framework_of(name)
+    return framework is not None and framework.name != "onnxruntime"

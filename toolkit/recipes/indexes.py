@@ -1,0 +1,39 @@
+"""Package indexes beside PyPI: from an address or an option of pip to an `[[index]]` of a recipe."""
+
+from __future__ import annotations
+
+import re
+from urllib.parse import urlsplit, urlunsplit
+
+from toolkit.recipes.model import Index
+from toolkit.support.findings import Finding, Severity
+
+NAME = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?")
+
+
+def index_of_option(option: str, url: str) -> tuple[Index | None, Finding | None]:
+    """The index that `--index-url URL` and its kin name, without any credentials; None where it is no web address."""
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        return None, None
+    user, at, netloc = parts.netloc.rpartition("@")
+    name = name_of(url)
+    kind = "find-links" if option in ("-f", "--find-links") else "index"
+    index = Index(name, urlunsplit(parts._replace(netloc=netloc if at else parts.netloc)), kind=kind)
+    if not user:
+        return index, None
+    message = f"the credentials in the address of the index {name} are left out of the recipe"
+    variable = credentials_variable(name)
+    fix = f"Set {variable}_USERNAME and {variable}_PASSWORD where you run ctk, or write them to ~/.netrc."
+    return index, Finding("index-credentials", Severity.WARNING, message, fix)
+
+
+def name_of(url: str) -> str:
+    """A name for the index at `url`: its host, as a name may be written."""
+    host = urlsplit(url).hostname or ""
+    return re.sub(r"[^a-z0-9]+", "-", host.lower()).strip("-") or "index"
+
+
+def credentials_variable(name: str) -> str:
+    """The beginning of the variables from which uv takes an index's user and password."""
+    return f"UV_INDEX_{re.sub(r'[^A-Z0-9]', '_', name.upper())}"
