@@ -17,13 +17,13 @@ PIP_LIST = (
 )
 CONDA_LIST = (
     "# packages in environment at /opt/conda:\n#\n# Name                    Version                   Build  Channel\n"
-    "_libgcc_mutex             0.1                        main  \nnumpy                     1.26.4          py311h_0  x\n"
+    "_libgcc_mutex             0.1                        main  \nnumpy                     1.26.4          py311_0  x\n"
     "timm                      0.9.2                    pypi_0    pypi\n"
     "pytorch                   2.5.1   py3.11_cuda12.4_cudnn9.1.0_0    pytorch\n"
 )
 CONDA_EXPORT = (
     "# This file may be used to create an environment using:\n# $ conda create --name <env> --file <this file>\n"
-    "# platform: linux-64\n_libgcc_mutex=0.1=main\nnumpy=1.26.4=py311h_0\npytorch=2.5.1=py3.11_cuda_0\ntimm=0.9.2=pypi_0\n"
+    "# platform: linux-64\n_libgcc_mutex=0.1=main\nnumpy=1.26.4=py311h_0\npytorch=2.5.1=cuda_0\ntimm=0.9.2=pypi_0\n"
 )
 CONDA_EXPLICIT = (
     "# platform: linux-64\n@EXPLICIT\nhttps://conda.anaconda.org/conda-forge/linux-64/_libgcc_mutex-0.1-main.conda\n"
