@@ -17,7 +17,7 @@ PIP_LIST = (
 )
 CONDA_LIST = (
     "# packages in environment at /opt/conda:\n#\n# Name                    Version                   Build  Channel\n"
-    "_libgcc_mutex             0.1                        main  \nnumpy                     1.26.4          py311_0  x\n"
+    "_libgcc_mutex             0.1                        main  \nnumpy                     1.26.4          py311_0 x\n"
     "timm                      0.9.2                    pypi_0    pypi\n"
     "pytorch                   2.5.1   py3.11_cuda12.4_cudnn9.1.0_0    pytorch\n"
 )

@@ -22,6 +22,7 @@ from toolkit.gpu.facts import this_machine
 from toolkit.inventory.programs import missing_program
 from toolkit.pins.guard import differences
 from toolkit.pins.steady import unchanged
+from toolkit.recipes.indexes import credentials_from_netrc
 from toolkit.runtime.complaints import FULL_DISK
 from toolkit.support.errors import AnswerIsNo, CtkError, ProgramFailed, WrongInput
 from toolkit.support.files import open_log
@@ -66,6 +67,8 @@ def execute(
     """
     area.create()
     environment = area.environment()
+    if plan.recipe is not None:
+        environment |= credentials_from_netrc(plan.recipe.indexes)
     check_room(plan, area)
     started = time.monotonic()
     room = RoomWatch(disks(area, plan.output))

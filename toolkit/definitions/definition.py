@@ -29,7 +29,8 @@ def define(recipe: Recipe, *, lock: Lock | None = None, mirror: str | None = Non
     """The definition of `recipe`. `mirror` is the Debian archive for a base that debootstrap makes.
 
     `relabel`: the base has labels of ctk, which must go even where the recipe needs no `%post`. Wherever there is a
-    `%post`, an image that has only `python3` gets `python`; a job's command that says `python` is reason enough.
+    `%post`, an image that has only `python3` gets `python`; a base of Debian's archive, or a job's command that says
+    `python`, is reason enough.
 
     With a lock, exactly its files are installed, under the guard that travels with it. Without one the recipe may
     name no packages: only its files, environment and script are written then.
@@ -47,7 +48,7 @@ def define(recipe: Recipe, *, lock: Lock | None = None, mirror: str | None = Non
         apt=recipe.apt,
         post=guarded(lock, post) if lock else post,
         relabel=relabel,
-        python=recipe.job.command[:1] == ("python",),
+        python=recipe.base.bootstrap == "debootstrap" or recipe.job.command[:1] == ("python",),
         environment=[(name, shell_word(value, f"{where}: environment.{name}")) for name, value in recipe.environment],
     )
 

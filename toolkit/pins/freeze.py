@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from toolkit.pins.uv import Uv
+    from toolkit.recipes.model import Index
 
 _PYTHON = "3.11"  # only to ask who requires whom; the recipe's base decides which Python there will be
 _NOT_FOUND = re.compile(r"Because ([a-z0-9._-]+) was not found in the package registry")
@@ -27,7 +28,9 @@ _MOST_UNKNOWN = 5
 _TOOLS = frozenset({"pip", "setuptools", "wheel", "certifi", "distribute", "pkg-resources"})
 
 
-def direct_requirements(uv: Uv, requirements: Sequence[str]) -> tuple[tuple[str, ...], list[Finding]]:
+def direct_requirements(
+    uv: Uv, requirements: Sequence[str], indexes: tuple[Index, ...] = ()
+) -> tuple[tuple[str, ...], list[Finding]]:
     """Of a frozen list those that no other of it requires, and what to tell the person.
 
     Who requires whom is asked of the newest releases: it rarely changes, and old ones may be gone.
@@ -37,7 +40,9 @@ def direct_requirements(uv: Uv, requirements: Sequence[str]) -> tuple[tuple[str,
     findings = []
     for _ in range(_MOST_UNKNOWN):
         try:
-            edges = who_requires_whom(uv, Question(Target(_PYTHON, {}), tuple(sorted(names))), dict.fromkeys(names, ""))
+            edges = who_requires_whom(
+                uv, Question(Target(_PYTHON, {}), tuple(sorted(names)), indexes=indexes), dict.fromkeys(names, "")
+            )
         except ProgramFailed as error:
             missing = _NOT_FOUND.search(" ".join(error.last_lines))
             if missing is None or missing[1] not in names:

@@ -92,7 +92,7 @@ def _of_notebook(source: Path, bases: Bases) -> Proposal:
 def _of_list(found: WishList, bases: Bases, open_uv: Callable[[], Uv]) -> Proposal:
     requirements, findings = found.requirements, found.findings()
     if found.frozen and requirements:
-        requirements, more = direct_requirements(open_uv(), requirements)
+        requirements, more = direct_requirements(open_uv(), requirements, found.indexes)
         findings = (*findings, *more)
     proposal = propose_from_list(requirements, names(), knowledge(), bases.known, findings, bases.said)
     return replace(proposal, indexes=found.indexes)

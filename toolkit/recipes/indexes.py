@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import netrc
+import os
 import re
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit, urlunsplit
 
 from toolkit.recipes.model import Index
 from toolkit.support.findings import Finding, Severity
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 NAME = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?")
 
@@ -37,3 +43,22 @@ def name_of(url: str) -> str:
 def credentials_variable(name: str) -> str:
     """The beginning of the variables from which uv takes an index's user and password."""
     return f"UV_INDEX_{re.sub(r'[^A-Z0-9]', '_', name.upper())}"
+
+
+def credentials_from_netrc(indexes: Iterable[Index]) -> dict[str, str]:
+    """The variables for a build in an image, which does not see ~/.netrc: those of each index that has an entry there.
+
+    What the environment says already stays. A file that cannot be read, or is none, says nothing: uv reports that.
+    """
+    try:
+        known = netrc.netrc(os.environ.get("NETRC"))
+    except (OSError, netrc.NetrcParseError):
+        return {}
+    found: dict[str, str] = {}
+    for index in indexes:
+        variable = credentials_variable(index.name)
+        host = urlsplit(index.url).hostname or ""
+        entry = known.hosts.get(host)
+        if entry and f"{variable}_USERNAME" not in os.environ:
+            found |= {f"{variable}_USERNAME": entry[0], f"{variable}_PASSWORD": entry[2] or ""}
+    return found

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from urllib.parse import quote
 
 from compare import say
 from state import find_sites, read_site
@@ -37,6 +38,27 @@ class Installer:
             SOURCE_DATE_EPOCH="315532800",
         )
         self.pip_path = ""
+        self.add_indexes()
+
+    def add_indexes(self):
+        """The recipe's indexes for pip and uv, with credentials from the environment: on no command line, in no log.
+
+        Each file is locked by its hash, so that it does not matter which index has it.
+        """
+        for index in self.lock["indexes"]:
+            variable = "UV_INDEX_" + "".join(c if c.isalnum() else "_" for c in index["name"].upper())
+            user = os.environ.get(variable + "_USERNAME")
+            password = os.environ.get(variable + "_PASSWORD", "")
+            scheme, _, rest = index["url"].partition("://")
+            url = scheme + "://" + (quote(user, safe="") + ":" + quote(password, safe="") + "@" if user else "") + rest
+            if index["kind"] == "find-links":
+                variables = (("PIP_FIND_LINKS", " "), ("UV_FIND_LINKS", ","))
+            else:
+                variables = (("PIP_EXTRA_INDEX_URL", " "), ("UV_INDEX", " "))
+            for name, separator in variables:
+                before = self.environment.get(name)
+                self.environment[name] = before + separator + url if before else url
+            self.environment["UV_INDEX_STRATEGY"] = "unsafe-best-match"
 
     def install(self):
         if self.lock["installer"]:
