@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.real.conftest import CA_BUNDLE
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
@@ -31,6 +33,7 @@ report = ["six==1.16.0"]
 [project.scripts]
 grown = "grown_project:main"
 """
+CODE = "import ctkown, six\ndef main():\n    print(ctkown.ORIGIN, six.__version__)\n"
 FREEZE = """
 idna @ file:///croot/idna_1714398848350/work
 six @ file:///tmp/build/80754af9/six/dist/six-1.16.0-py2.py3-none-any.whl
@@ -127,7 +130,7 @@ def test_engineer_brings_project_freeze_and_company_index(
     index = f'[[index]]\nname = "company"\nurl = "{company_index}"\npackages = {bound}\n\n[job]\ncommand = ["grown"]'
     write("defs/grown.toml", recipe.replace('[job]\ncommand = ["python", "train.py"]', index))
     secret = {"UV_INDEX_COMPANY_USERNAME": USER, "UV_INDEX_COMPANY_PASSWORD": PASSWORD}
-    person.ctk("build", "grown", "--base", base_image, cwd=folder, env=secret)
+    person.ctk("build", "grown", "--base", base_image, cwd=folder, env={**secret, "APPTAINER_BIND": CA_BUNDLE})
     done = person.ctk("run", "grown.sif", "--", "grown", cwd=folder)
     assert done.stdout.split() == ["company", "1.0", "1.16.0"]
     there = person.ctk("run", "grown.sif", "--", "python", "-m", "pip", "list", "--format=freeze", cwd=folder).stdout
@@ -139,16 +142,10 @@ def test_engineer_brings_project_freeze_and_company_index(
     kept = [path for path in folder.rglob("*") if path.is_file() and path.suffix != ".sif"]
     assert any(path.suffix == ".log" for path in kept)
     texts = [path.read_bytes() for path in kept]
-    texts.append(
-        person.run("apptainer", "exec", "grown.sif", "cat", "/.singularity.d/Singularity", cwd=folder).stdout.encode()
-    )
+    inside = ["apptainer", "exec", "grown.sif", "sh", "-c", "cat /.singularity.d/Singularity /.singularity.d/env/*"]
+    texts.append(person.run(*inside, cwd=folder).stdout.encode())
     assert not [text for text in texts if PASSWORD.encode() in text or b"pass%2Fword" in text]
 
-    # A command that the image does not hold is found by the build.
-    text = (folder / "defs/grown.toml").read_text()
-    write(
-        "defs/grown.toml",
-        text.replace('command = ["grown"]', 'command = ["accelerate", "launch"]').replace("3.1", "3.1"),
-    )
+    # A program that the image does not hold is named.
     missing = person.ctk("run", "grown.sif", "--", "accelerate", "launch", cwd=folder, status=255).stderr
     assert "the image has no program accelerate" in missing

@@ -22,7 +22,7 @@ from toolkit.gpu.facts import this_machine
 from toolkit.inventory.programs import missing_program
 from toolkit.pins.guard import differences
 from toolkit.pins.steady import unchanged
-from toolkit.recipes.indexes import credentials_from_netrc
+from toolkit.recipes.indexes import credentials
 from toolkit.runtime.complaints import FULL_DISK
 from toolkit.support.errors import AnswerIsNo, CtkError, ProgramFailed, WrongInput
 from toolkit.support.files import open_log
@@ -33,6 +33,7 @@ from toolkit.support.staging import put_in_place, staging
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
+    from toolkit.recipes.model import Recipe
     from toolkit.runtime.engine import BuildOptions, Runtime
     from toolkit.support.findings import Finding
     from toolkit.support.paths import WorkArea
@@ -68,7 +69,7 @@ def execute(
     area.create()
     environment = area.environment()
     if plan.recipe is not None:
-        environment |= credentials_from_netrc(plan.recipe.indexes)
+        environment |= _lent_credentials(plan.recipe)
     check_room(plan, area)
     started = time.monotonic()
     room = RoomWatch(disks(area, plan.output))
@@ -97,6 +98,12 @@ def execute(
             write_beside(plan.output, record)
     size = 0 if plan.sandbox else plan.output.stat().st_size
     return Built(plan.output, plan.log, time.monotonic() - started, size, record, findings)
+
+
+def _lent_credentials(recipe: Recipe) -> dict[str, str]:
+    """The credentials of the recipe's indexes for the time of `%post`, which sees only what has these prefixes."""
+    prefixes = ("APPTAINERENV_", "SINGULARITYENV_")
+    return {f"{prefix}{name}": value for name, value in credentials(recipe.indexes).items() for prefix in prefixes}
 
 
 @contextlib.contextmanager

@@ -45,20 +45,23 @@ def credentials_variable(name: str) -> str:
     return f"UV_INDEX_{re.sub(r'[^A-Z0-9]', '_', name.upper())}"
 
 
-def credentials_from_netrc(indexes: Iterable[Index]) -> dict[str, str]:
-    """The variables for a build in an image, which does not see ~/.netrc: those of each index that has an entry there.
+def credentials(indexes: Iterable[Index]) -> dict[str, str]:
+    """The variables with the user and password of each index, from the environment, else from ~/.netrc.
 
-    What the environment says already stays. A file that cannot be read, or is none, says nothing: uv reports that.
+    A netrc that cannot be read, or is none, says nothing: where it is needed, the resolver has reported that.
     """
     try:
-        known = netrc.netrc(os.environ.get("NETRC"))
+        known = netrc.netrc(os.environ.get("NETRC")).hosts
     except (OSError, netrc.NetrcParseError):
-        return {}
+        known = {}
     found: dict[str, str] = {}
     for index in indexes:
         variable = credentials_variable(index.name)
-        host = urlsplit(index.url).hostname or ""
-        entry = known.hosts.get(host)
-        if entry and f"{variable}_USERNAME" not in os.environ:
-            found |= {f"{variable}_USERNAME": entry[0], f"{variable}_PASSWORD": entry[2] or ""}
+        entry = known.get(urlsplit(index.url).hostname or "")
+        user = os.environ.get(f"{variable}_USERNAME")
+        password = os.environ.get(f"{variable}_PASSWORD")
+        if user is None and password is None and entry:
+            user, password = entry[0], entry[2]
+        pair = {f"{variable}_USERNAME": user, f"{variable}_PASSWORD": password}
+        found |= {name: value for name, value in pair.items() if value is not None}
     return found
