@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 import threading
 import zipfile
 from functools import partial
@@ -149,3 +150,16 @@ def test_engineer_brings_project_freeze_and_company_index(
     # A program that the image does not hold is named.
     missing = person.ctk("run", "grown.sif", "--", "accelerate", "launch", cwd=folder, status=255).stderr
     assert "the image has no program accelerate" in missing
+
+
+@pytest.mark.parametrize("person", ["me"], indirect=True)
+def test_command_that_the_image_lacks_is_found_by_the_build(person: Person, folder: Path, tiny_image: Path) -> None:
+    person.run("mkdir", "defs", cwd=folder)
+    text = 'base = "debian-12"\n[job]\ncommand = ["accelerate", "launch"]\n'
+    person.run("tee", "defs/mine.toml", cwd=folder, input=text)
+    done = person.ctk("build", "mine", "--base", tiny_image, "--json", cwd=folder, status=1)
+    found = {one["code"]: one for one in json.loads(done.stdout)["findings"]}
+    assert found["command-not-in-image"]["severity"] == "error"
+    assert (folder / "mine.sif").is_file()
+    person.run("tee", "defs/mine.toml", cwd=folder, input=text.replace("accelerate", "echo"))
+    person.ctk("build", "mine", "--base", tiny_image, "--force", cwd=folder)
