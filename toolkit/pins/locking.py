@@ -13,6 +13,7 @@ from packaging.utils import canonicalize_name
 from toolkit.inventory.frameworks import knowledge, matches
 from toolkit.pins.model import Lock, LockedBase
 from toolkit.pins.protected import other_builds, protect, violations
+from toolkit.pins.repositories import with_archive
 from toolkit.support.errors import AnswerIsNo, WrongInput
 
 if TYPE_CHECKING:
@@ -94,7 +95,7 @@ def check_requirements(recipe: Recipe) -> tuple[str, ...]:
         if url.startswith(("git+", "hg+", "svn+", "bzr+")):
             raise WrongInput(
                 f"{where} names a repository, which has no hash to lock",
-                fix="Name an archive of one commit instead (NAME @ https://…/COMMIT.zip), or install it in `post`.",
+                fix=f"Name the archive of one commit instead: {with_archive(line) or 'NAME @ https://…/COMMIT.zip'}",
                 code="unlockable",
             )
         if url and not url.startswith(("https://", "http://")):

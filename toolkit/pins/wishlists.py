@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from packaging.requirements import InvalidRequirement, Requirement
 
 from toolkit.pins.dumps import listed_requirements, pinned_file
+from toolkit.pins.repositories import with_archive
 from toolkit.recipes.indexes import index_of_option
 from toolkit.support.errors import WrongInput
 from toolkit.support.findings import Finding, Severity
@@ -27,6 +28,7 @@ _FREEZE_LINES = 12
 _FREEZE_SHARE = 0.9
 _INCLUDE = re.compile(r"(?:-r|--requirement)\s*=?\s*(\S+)")
 _INDEX = re.compile(r"(-i|--index-url|--extra-index-url|-f|--find-links)(?:\s+|\s*=\s*)(\S+)")
+_NO_HASH = "no hash to lock: name the archive of one commit, NAME @ https://…/COMMIT.zip"
 _HASH = re.compile(r"\s--hash(?:\s|=).*")
 # What an image can be: Linux on either kind of machine, with any Python 3 that a base may have.
 _IMAGES = [
@@ -112,11 +114,15 @@ class Lines:
                 self.add(_HASH.sub("", text).strip())
 
     def add(self, text: str) -> None:
-        """Take one requirement."""
+        """Take one requirement; of a repository the archive of its commit."""
+        if (archive := with_archive(text)) is not None:
+            message = f"{text} is taken as the archive of that commit, which has a hash to lock"
+            self.notes.append(Finding("archive-of-commit", Severity.INFO, message))
+            text = archive
         try:
             requirement = Requirement(text)
         except InvalidRequirement:
-            self.left_out.append((text, "not the name of a package"))
+            self.left_out.append((text, _NO_HASH if text.startswith("git+") else "not the name of a package"))
             return
         if requirement.marker is not None and not _may_hold(requirement.marker):
             self.left_out.append((text, "its condition holds in no image"))
@@ -124,7 +130,7 @@ class Lines:
         if (requirement.url or "").startswith("file:"):
             self._add_from_file(text, requirement)
         elif requirement.url and not requirement.url.startswith(("https://", "http://")):
-            self.left_out.append((text, "a place of another machine, or a repository without a hash"))
+            self.left_out.append((text, _NO_HASH))
         else:
             self.found.append(text)
 

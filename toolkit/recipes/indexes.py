@@ -6,7 +6,7 @@ import netrc
 import os
 import re
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit, urlunsplit
+from urllib.parse import SplitResult, urlsplit, urlunsplit
 
 from toolkit.recipes.model import Index
 from toolkit.support.findings import Finding, Severity
@@ -19,13 +19,13 @@ NAME = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?")
 
 def index_of_option(option: str, url: str) -> tuple[Index | None, Finding | None]:
     """The index that `--index-url URL` and its kin name, without any credentials; None where it is no web address."""
-    parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
+    parts = web_address(url)
+    if parts is None:
         return None, None
-    user, at, netloc = parts.netloc.rpartition("@")
+    user, _, netloc = parts.netloc.rpartition("@")
     name = name_of(url)
     kind = "find-links" if option in ("-f", "--find-links") else "index"
-    index = Index(name, urlunsplit(parts._replace(netloc=netloc if at else parts.netloc)), kind=kind)
+    index = Index(name, urlunsplit(parts._replace(netloc=netloc)), kind=kind)
     if not user:
         return index, None
     message = f"the credentials in the address of the index {name} are left out of the recipe"
@@ -34,9 +34,19 @@ def index_of_option(option: str, url: str) -> tuple[Index | None, Finding | None
     return index, Finding("index-credentials", Severity.WARNING, message, fix)
 
 
+def web_address(url: str) -> SplitResult | None:
+    """The parts of an address of http or https; None where it is none."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:  # a bracket that belongs to no IPv6 address
+        return None
+    return parts if parts.scheme in ("http", "https") and parts.hostname else None
+
+
 def name_of(url: str) -> str:
     """A name for the index at `url`: its host, as a name may be written."""
-    host = urlsplit(url).hostname or ""
+    parts = web_address(url)
+    host = (parts.hostname if parts else None) or ""
     return re.sub(r"[^a-z0-9]+", "-", host.lower()).strip("-") or "index"
 
 

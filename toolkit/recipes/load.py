@@ -5,10 +5,9 @@ from __future__ import annotations
 import re
 import shlex
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
 from toolkit.recipes.indexes import NAME as INDEX_NAME
-from toolkit.recipes.indexes import credentials_variable, name_of
+from toolkit.recipes.indexes import credentials_variable, name_of, web_address
 from toolkit.recipes.model import (
     BOOTSTRAPS,
     INDEX_KINDS,
@@ -127,7 +126,10 @@ def _packages(file: TomlFile) -> tuple[str, ...]:
             reason = str(error).splitlines()[0]
             file.fail("packages", f'"{package}" is not a package requirement: {reason}')
         url = requirement.url or ""
-        if url.startswith(("http://", "https://")) and "@" in urlsplit(url).netloc:
+        address = web_address(url)
+        if address is None and url.startswith(("http://", "https://")):
+            file.fail("packages", f'"{package}" is not a package requirement: its address is not valid')
+        if address is not None and "@" in address.netloc:
             reason = "holds a user or a password, which the lock and the image would hold as well"
             file.fail("packages", f"the address of {requirement.name} {reason}")
     return packages
@@ -182,8 +184,8 @@ def _index(file: TomlFile, entry: Mapping[str, Any], prefix: str) -> Index:
 
     file.check_keys(entry, ("name", "url", "packages", "kind"), prefix)
     url = _text(file, entry, "url", prefix) or ""
-    parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.hostname or _NOT_IN_URL.search(url):
+    parts = web_address(url)
+    if parts is None or _NOT_IN_URL.search(url):
         file.fail(f"{prefix}url", "should be an address of http or https")
     name = _text(file, entry, "name", prefix) or name_of(url)
     if not INDEX_NAME.fullmatch(name):
