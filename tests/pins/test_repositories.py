@@ -8,6 +8,7 @@ import pytest
 
 from toolkit.pins.repositories import with_archive
 from toolkit.pins.wishlists import read_requirements
+from toolkit.support.findings import Severity
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -44,3 +45,4 @@ def test_list_takes_the_archive_and_says_what_it_leaves_out(tmp_path: Path) -> N
     assert found.requirements == (f"x @ https://github.com/o/r/archive/{COMMIT}.zip",)
     assert [line for line, _ in found.left_out] == ["y @ git+https://github.com/o/r@main"]
     assert [one.code for one in found.notes] == ["archive-of-commit"]
+    assert [one.severity for one in found.findings()] == [Severity.WARNING, Severity.INFO]

@@ -131,6 +131,9 @@ def test_engineer_brings_project_freeze_and_company_index(
     index = f'[[index]]\nname = "company"\nurl = "{company_index}"\npackages = {bound}\n\n[job]\ncommand = ["grown"]'
     write("defs/grown.toml", recipe.replace('[job]\ncommand = ["python", "train.py"]', index))
     secret = {"UV_INDEX_COMPANY_USERNAME": USER, "UV_INDEX_COMPANY_PASSWORD": PASSWORD}
+    denied = person.ctk("lock", "grown", cwd=folder, status=4).stderr
+    assert "refuses access (401 Unauthorized)" in denied
+    assert "UV_INDEX_NAME_USERNAME" in denied
     person.ctk("build", "grown", "--base", base_image, cwd=folder, env={**secret, "APPTAINER_BIND": CA_BUNDLE})
     done = person.ctk("run", "grown.sif", "--", "grown", cwd=folder)
     assert done.stdout.split() == ["company", "1.0", "1.16.0"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
@@ -53,6 +54,7 @@ def run(
         return
     print_findings(hidden_links(Path.cwd(), binds), stderr=True)
     status = attach(argv, env=environment)
-    if status == _NOT_STARTED and (found := missing_program(image, command, binds)):
-        print_findings([found], stderr=True)
+    if status == _NOT_STARTED:
+        with suppress(WrongInput):  # an image that the runtime can start and ctk cannot read
+            print_findings(filter(None, [missing_program(image, command, binds)]), stderr=True)
     raise typer.Exit(status)

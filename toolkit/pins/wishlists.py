@@ -28,7 +28,11 @@ _FREEZE_LINES = 12
 _FREEZE_SHARE = 0.9
 _INCLUDE = re.compile(r"(?:-r|--requirement)\s*=?\s*(\S+)")
 _INDEX = re.compile(r"(-i|--index-url|--extra-index-url|-f|--find-links)(?:\s+|\s*=\s*)(\S+)")
+# Why a line is left out; the recipe then lacks a package that the list has.
 _NO_HASH = "no hash to lock: name the archive of one commit, NAME @ https://…/COMMIT.zip"
+_NO_NAME = "not the name of a package"
+_OTHER_MACHINE = "a file of another machine"
+_LOST = (_NO_HASH, _NO_NAME, _OTHER_MACHINE)
 _HASH = re.compile(r"\s--hash(?:\s|=).*")
 # What an image can be: Linux on either kind of machine, with any Python 3 that a base may have.
 _IMAGES = [
@@ -55,7 +59,10 @@ class WishList:
 
     def findings(self) -> tuple[Finding, ...]:
         """What a person should know of the lines that were left out, and of the others."""
-        left_out = [Finding("left-out", Severity.INFO, f"left out: {line} ({why})") for line, why in self.left_out]
+        left_out = [
+            Finding("left-out", Severity.WARNING if why in _LOST else Severity.INFO, f"left out: {line} ({why})")
+            for line, why in self.left_out
+        ]
         return (*left_out, *self.notes)
 
 
@@ -122,7 +129,7 @@ class Lines:
         try:
             requirement = Requirement(text)
         except InvalidRequirement:
-            self.left_out.append((text, _NO_HASH if text.startswith("git+") else "not the name of a package"))
+            self.left_out.append((text, _NO_HASH if text.startswith("git+") else _NO_NAME))
             return
         if requirement.marker is not None and not _may_hold(requirement.marker):
             self.left_out.append((text, "its condition holds in no image"))
@@ -139,7 +146,7 @@ class Lines:
         self.is_dump = True
         line = pinned_file(requirement.name, requirement.url or "")
         if line is None:
-            self.left_out.append((text, "a file of another machine"))
+            self.left_out.append((text, _OTHER_MACHINE))
             return
         self.found.append(line)
         if "==" not in line:
