@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from packaging.requirements import InvalidRequirement, Requirement
-from packaging.utils import canonicalize_name
+from packaging.utils import InvalidName, canonicalize_name
 
 from toolkit.pins.wishlists import Lines, WishList, read_text
 from toolkit.support.errors import WrongInput
-from toolkit.support.text import did_you_mean, one_line
+from toolkit.support.text import did_you_mean
 from toolkit.support.tomlfile import read_toml
 
 if TYPE_CHECKING:
@@ -161,9 +161,12 @@ def _project(path: Path, name: str, requires_python: str | None, *, version_from
     code = next((one for one in candidates if (folder / one).exists()), None)
     if code is None or not name:
         return None
-    one_line(name, f"{path}: the name of the project")
+    try:
+        canonical = canonicalize_name(name, validate=True)
+    except InvalidName as error:
+        raise WrongInput(f"{path}: {name!r} is not a name that a project can have (PEP 508)") from error
     beside = sorted({one.name for pattern in _BESIDE for one in folder.glob(pattern) if one.is_file()})
-    return Project(canonicalize_name(name), (*beside, code), requires_python, version_from_git)
+    return Project(canonical, (*beside, code), requires_python, version_from_git)
 
 
 def _no_project(path: Path, tools: Mapping[str, Any]) -> WrongInput:
