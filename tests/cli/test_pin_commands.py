@@ -81,7 +81,7 @@ def test_why_reads_the_only_lock(folder: Path) -> None:
         (("new", "x"), 2, "which base"),
         (("new", "x", "--base", "debian-13"), 2, 'Did you mean "debian-12"'),
         (("new", "x", "--from", "nothing.py"), 2, "there is no nothing.py"),
-        (("new", "x", "--from", "defs/mine.toml"), 2, "no script"),
+        (("new", "x", "--from", "defs/mine.toml"), 2, "does not read defs/mine.toml"),
         (("add", "mine", "a b"), 2, "not a package requirement"),
         (("add", "nobody", "numpy"), 2, "no recipe"),
         (("remove", "mine", "nunpy"), 2, 'Did you mean "numpy"'),

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from toolkit import __version__
 from toolkit.definitions.definition import check, define, define_copy
-from toolkit.recipes.model import Base, FileCopy, Recipe
+from toolkit.recipes.model import Base, FileCopy, JobDefaults, Recipe
 from toolkit.support.errors import WrongInput
 
 GOLDEN = Path(__file__).with_name("golden.def")
@@ -68,6 +69,43 @@ def test_a_debootstrap_base_needs_an_archive() -> None:
     with pytest.raises(WrongInput, match="made from a Debian archive, and none is known here") as caught:
         define(EVERYTHING)
     assert "--base FILE.sif" in (caught.value.fix or "")
+
+
+def python_link(tmp_path: Path, *names: str) -> list[str]:
+    """What the definition's lines for `python` make of a directory of programs; a name with `->` is a dangling link."""
+    for name in names:
+        if name.endswith("->"):
+            (tmp_path / name.removesuffix("->")).symlink_to("nowhere")
+        else:
+            (tmp_path / name).write_text(name)
+            (tmp_path / name).chmod(0o755)
+    text = define(EVERYTHING, mirror="http://m").text
+    script = text[text.index("    if command -v python3") : text.index("echo 'a post script'")]
+    (tmp_path / "ln").symlink_to("/bin/ln")
+    subprocess.run(["/bin/sh", "-ec", script], env={"PATH": str(tmp_path)}, check=True)
+    (tmp_path / "ln").unlink()
+    return sorted(f"{one.name} -> {one.readlink()}" for one in tmp_path.iterdir() if one.is_symlink())
+
+
+@pytest.mark.parametrize(
+    ("names", "links"),
+    [
+        (("python3",), ["python -> python3"]),
+        (("python3", "python"), []),
+        (("python3", "python->"), ["python -> nowhere"]),
+        ((), []),
+    ],
+)
+def test_image_with_only_python3_gets_python_and_nothing_is_overwritten(
+    tmp_path: Path, names: tuple[str, ...], links: list[str]
+) -> None:
+    assert python_link(tmp_path, *names) == links
+
+
+@pytest.mark.parametrize(("command", "there"), [(("python", "x.py"), True), (("./x",), False), ((), False)])
+def test_command_that_says_python_is_reason_enough(command: tuple[str, ...], there: bool) -> None:
+    recipe = Recipe("r", Path("r.toml"), Base("b", "docker", "a/b"), job=JobDefaults(command=command))
+    assert ("ln -s python3" in define(recipe).text) == there
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from toolkit.pins.model import Build, Held, Lock, LockedBase, Package
 from toolkit.pins.protected import Ban, Bound, Pin, ProtectedSet
+from toolkit.recipes.model import INDEX_KINDS, Index
 
 SHA = "0123456789abcdef" * 4
 BASE = LockedBase("debian-12", "debootstrap", "bookworm", None, "recorded", "3.11", "x86_64")
@@ -81,4 +82,14 @@ locks = st.builds(
     present=st.lists(words, max_size=2).map(tuple),
     exclude_newer=st.none() | st.just("2021-03-07"),
     notes=st.lists(words, max_size=2).map(tuple),
+    indexes=st.lists(
+        st.builds(
+            Index,
+            names,
+            st.just("https://pypi.example/simple"),
+            st.lists(names, max_size=2).map(tuple),
+            st.sampled_from(INDEX_KINDS),
+        ),
+        max_size=2,
+    ).map(tuple),
 )

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from toolkit.inventory.frameworks import knowledge
+from toolkit.pins.conda import read_conda_environment
 from toolkit.pins.names import names
 from toolkit.pins.proposal import propose_from_list
-from toolkit.pins.wishlists import read_conda_environment, read_requirements
+from toolkit.pins.wishlists import read_requirements
 from toolkit.recipes.load import load_bases
 from toolkit.support.errors import WrongInput
 from toolkit.support.paths import shipped
@@ -32,7 +33,8 @@ def test_a_list_written_by_hand(tmp_path: Path) -> None:
     assert found.requirements == (
         "numpy<2", "torch==2.6.0 ; python_version > '3'", "pandas>=1", "scipy    >=1.10", "idna==3.4",
     )  # fmt: skip
-    assert len(found.left_out) == 5
+    assert len(found.left_out) == 4
+    assert [index.url for index in found.indexes] == ["https://x"]
 
 
 def test_a_dump_of_an_environment_is_recognised(tmp_path: Path) -> None:

@@ -83,7 +83,7 @@ def reader(me: Person, ground: Path, base_image: Path) -> Iterator[Reader]:
     (checkout / "defs/bases.toml").write_text(_BASES.format(image=checkout / "my.sif"))
     (checkout / "defs/keras-bert.toml").write_text(_KERAS_BERT)
     # A framework's own image has its Python as `python`.
-    with_python = f"Bootstrap: localimage\nFrom: {base_image}\n\n%post\n    ln -s python3 /usr/bin/python\n"
+    with_python = f"Bootstrap: localimage\nFrom: {base_image}\n\n%post\n    ln -sf python3 /usr/bin/python\n"
     (place / "python.def").write_text(with_python)
     me.ctk("build", "python.def", "-o", checkout / "my.sif", cwd=place)
     for name in ("trial.sif", "yesterday.sif"):

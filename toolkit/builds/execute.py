@@ -19,8 +19,10 @@ from toolkit.builds.record import OBJECT_NAME, Record, write_beside
 from toolkit.builds.room import RoomWatch, cause, check_room, disks
 from toolkit.gpu.audit import Audit, audit_image
 from toolkit.gpu.facts import this_machine
+from toolkit.inventory.programs import missing_program
 from toolkit.pins.guard import differences
 from toolkit.pins.steady import unchanged
+from toolkit.recipes.indexes import credentials
 from toolkit.runtime.complaints import FULL_DISK
 from toolkit.support.errors import AnswerIsNo, CtkError, ProgramFailed, WrongInput
 from toolkit.support.files import held_by_strangers, open_log
@@ -29,8 +31,9 @@ from toolkit.support.redaction import redact
 from toolkit.support.staging import put_in_place, staging
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
+    from toolkit.recipes.model import Recipe
     from toolkit.runtime.engine import BuildOptions, Runtime
     from toolkit.support.findings import Finding
     from toolkit.support.paths import WorkArea
@@ -41,7 +44,8 @@ _SHOWN_LINES = 12
 
 @dataclass(frozen=True, slots=True)
 class Built:
-    """A finished build. `seconds` is wall time, `size` octets (0 for a sandbox); `findings` are the audit's."""
+    """A finished build. `seconds` is wall time, `size` octets (0 for a sandbox); `findings` are the audit's, and
+    `command-not-in-image` where no job of the recipe could start."""
 
     output: Path
     log: Path
@@ -63,6 +67,8 @@ def execute(
     """
     area.create()
     environment = area.environment()
+    if plan.recipe is not None:
+        environment |= _lent_credentials(plan.recipe)
     check_room(plan, area)
     started = time.monotonic()
     room = RoomWatch(disks(area, plan.output))
@@ -80,7 +86,8 @@ def execute(
         on_step("auditing the image")
         audit = audit_image(image, this_machine())
         _require_verdict(plan, audit)
-        record = replace(plan.record, verdict=audit.verdict.value, findings=_codes(audit))
+        findings = (*audit.findings, *_command_findings(plan, image))
+        record = replace(plan.record, verdict=audit.verdict.value, findings=_codes(findings))
         if not plan.sandbox:
             _add_record(record, runtime, image, folder, room)
         check_output(plan)  # a build takes minutes: the user, or another one, may have put something there
@@ -89,7 +96,13 @@ def execute(
         if plan.sandbox:
             write_beside(plan.output, record)
     size = 0 if plan.sandbox else plan.output.stat().st_size
-    return Built(plan.output, plan.log, time.monotonic() - started, size, record, audit.findings)
+    return Built(plan.output, plan.log, time.monotonic() - started, size, record, findings)
+
+
+def _lent_credentials(recipe: Recipe) -> dict[str, str]:
+    """The credentials of the recipe's indexes for the time of `%post`, which sees only what has these prefixes."""
+    prefixes = ("APPTAINERENV_", "SINGULARITYENV_")
+    return {f"{prefix}{name}": value for name, value in credentials(recipe.indexes).items() for prefix in prefixes}
 
 
 @contextlib.contextmanager
@@ -117,8 +130,15 @@ def _only_builder(plan: BuildPlan) -> Iterator[TextIO]:
         yield log
 
 
-def _codes(audit: Audit) -> tuple[str, ...]:
-    return tuple(sorted({finding.code for finding in audit.findings}))
+def _command_findings(plan: BuildPlan, image: Path) -> tuple[Finding, ...]:
+    """Whether a job of the recipe could start: the image is as it should be, so the answer does not undo the build."""
+    job = plan.recipe.job if plan.recipe else None
+    found = missing_program(image, job.command, job.binds) if job else None
+    return (found,) if found else ()
+
+
+def _codes(findings: Iterable[Finding]) -> tuple[str, ...]:
+    return tuple(sorted({finding.code for finding in findings}))
 
 
 def _require_verdict(plan: BuildPlan, audit: Audit) -> None:

@@ -68,6 +68,8 @@ def build(
     No root is needed. An image that ctk built from the same target is replaced when the new one is whole; anything
     else of that name stays, unless --force. The log of the build is kept beside the image.
 
+    An image that lacks the program of the recipe's [job] command is kept, and the exit status is 1.
+
     What [[files]] of a recipe copies from outside its project is listed first. The project is the directory that holds
     the recipe's defs/. A private file (mode 0600, ~/.ssh and the like) needs --allow-file.
     """
@@ -76,6 +78,7 @@ def build(
     from toolkit.builds.plan import plan_build
     from toolkit.builds.prepare import prepare, preview
     from toolkit.builds.target import parse_target
+    from toolkit.inventory.programs import COMMAND_NOT_IN_IMAGE
     from toolkit.pins.store import Locks
     from toolkit.recipes.catalogue import Catalogue
     from toolkit.recipes.outside import copied_files, judge, judge_base, require_allowed, without_allowed
@@ -117,6 +120,8 @@ def build(
         plan = prepare(plan, locks, runtime, area, options, mirror=debian_mirror(site), on_step=on_step)
         built = execute(plan, runtime, area, options, on_step)
     _print_built(plan, built, json=json)
+    if any(one.code == COMMAND_NOT_IN_IMAGE for one in built.findings):
+        raise typer.Exit(1)
 
 
 def _print_plan(plan: BuildPlan, commands: list[str], *, json: bool) -> None:

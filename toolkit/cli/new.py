@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -27,8 +28,13 @@ def new(
         typer.Option(
             "--from",
             metavar="PATH",
-            help="A script, a folder of code, requirements.txt, or conda's environment.yml.",
+            help="A script, a directory of code, a notebook, requirements.txt, conda's environment.yml, "
+            "pyproject.toml or setup.cfg.",
         ),
+    ] = None,
+    extra: Annotated[
+        list[str] | None,
+        typer.Option(metavar="EXTRA", help="With pyproject.toml or setup.cfg: an optional extra, too; repeatable."),
     ] = None,
     base: Annotated[
         str | None,
@@ -49,12 +55,13 @@ def new(
 
         ctk new mine --from train.py
         ctk new mine --from requirements.txt      of a `pip freeze` only the direct ones
+        ctk new mine --from pyproject.toml        your own project is installed as well
         ctk new mine --base pytorch-2.6           an empty one, to `ctk add mine timm`
     """
     from toolkit.pins.edit import recipe_text
     from toolkit.recipes.catalogue import Catalogue, is_recipe_name
     from toolkit.support.files import refuse_link, write_atomically
-    from toolkit.support.text import did_you_mean, one_line
+    from toolkit.support.text import did_you_mean
 
     if not is_recipe_name(name):
         raise WrongInput(
@@ -72,14 +79,21 @@ def new(
     refuse_link(path)
     if path.exists() and not force:
         raise WrongInput(f"{path} is there already", fix="Choose another name, or add --force.")
-    proposal = _propose(source, bases, base)
+    proposal = _propose(source, bases, base, extra or [])
     chosen = proposal.base
     if chosen is None:
         raise WrongInput("nothing says which base to start from", fix="Say it with --base; `ctk bases` lists them.")
-    command: tuple[str, ...] = ()
-    if source is not None and source.suffix == ".py":
-        command = ("python", one_line(str(source), "the script's name"))  # a recipe is UTF-8, a name need not be
-    text = recipe_text(base=chosen, packages=proposal.packages, command=command)
+    project = proposal.project
+    beside = os.path.relpath(source.absolute().parent, catalogue.own) if source and project else ""
+    text = recipe_text(
+        base=chosen,
+        packages=proposal.packages,
+        command=proposal.command,
+        gpus=int(proposal.uses_gpu),
+        indexes=proposal.indexes,
+        files=[(f"{beside}/{path}", target) for path, target in project.files] if project else [],
+        post=project.post if project else "",
+    )
     catalogue.own.mkdir(exist_ok=True)
     write_atomically(path, text, keep_mode=True)
     if json:
@@ -91,32 +105,16 @@ def new(
     suggest(f"ctk lock {name}", f"ctk build {name}")
 
 
-def _propose(source: Path | None, bases: dict[str, Base], base: str | None) -> Proposal:
-    from toolkit.inventory.frameworks import knowledge
-    from toolkit.pins.freeze import direct_requirements
-    from toolkit.pins.imports import scan_imports
-    from toolkit.pins.names import names
-    from toolkit.pins.proposal import Proposal, propose_from_imports, propose_from_list
+def _propose(source: Path | None, bases: dict[str, Base], base: str | None, extras: list[str]) -> Proposal:
+    from toolkit.pins.proposal import Proposal
+    from toolkit.pins.reading import Bases, propose
     from toolkit.pins.uv import open_uv
-    from toolkit.pins.wishlists import read_conda_environment, read_requirements
     from toolkit.support.site import load_site
 
     if source is None:
-        return Proposal(base, (), ())
-    if not source.exists():
-        raise WrongInput(f"there is no {source}")
-    if source.is_dir() or source.suffix == ".py":
-        return propose_from_imports(scan_imports(source), names(), knowledge(), bases, base)
-    if source.suffix in (".yml", ".yaml"):
-        found = read_conda_environment(source)
-    elif source.suffix == ".txt":
-        found = read_requirements(source)
-    else:
-        raise WrongInput(f"{source} is no script (.py), no folder, no requirements.txt and no environment.yml")
-    if not found.frozen:
-        return propose_from_list(found.requirements, names(), knowledge(), bases, found.findings(), base)
-    requirements, more = direct_requirements(open_uv(open_work_area(load_site()).path), found.requirements)
-    return propose_from_list(requirements, names(), knowledge(), bases, (*found.findings(), *more), base)
+        framework = bases[base].framework if base else None
+        return Proposal(base, (), (), uses_gpu=framework is not None)
+    return propose(source, Bases(bases, base), lambda: open_uv(open_work_area(load_site()).path), extras)
 
 
 def add(

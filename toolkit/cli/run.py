@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
@@ -9,6 +10,8 @@ import typer
 
 from toolkit.cli.output import print_findings, print_text
 from toolkit.support.errors import WrongInput
+
+_NOT_STARTED = 255  # the runtime's exit status where it could not start the program
 
 
 def run(
@@ -28,6 +31,7 @@ def run(
     """
     from toolkit.builds.record import recipe_of
     from toolkit.gpu.host import host_gpu
+    from toolkit.inventory.programs import missing_program
     from toolkit.recipes.catalogue import Catalogue
     from toolkit.runtime.binds import hidden_links
     from toolkit.runtime.engine import find_runtime
@@ -49,4 +53,8 @@ def run(
         print_text(command_line(argv, environment))
         return
     print_findings(hidden_links(Path.cwd(), binds), stderr=True)
-    raise typer.Exit(attach(argv, env=environment))
+    status = attach(argv, env=environment)
+    if status == _NOT_STARTED:
+        with suppress(WrongInput):  # an image that the runtime can start and ctk cannot read
+            print_findings(filter(None, [missing_program(image, command, binds)]), stderr=True)
+    raise typer.Exit(status)

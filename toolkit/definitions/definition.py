@@ -29,7 +29,9 @@ class Definition:
 def define(recipe: Recipe, *, lock: Lock | None = None, mirror: str | None = None, relabel: bool = False) -> Definition:
     """The definition of `recipe`. `mirror` is the Debian archive for a base that debootstrap makes.
 
-    `relabel`: the base has labels of ctk, which must go even where the recipe needs no `%post`.
+    `relabel`: the base has labels of ctk, which must go even where the recipe needs no `%post`. Wherever there is a
+    `%post`, an image that has only `python3` gets `python`; a base of Debian's archive, or a job's command that says
+    `python`, is reason enough.
 
     With a lock, exactly its files are installed, under the guard that travels with it. Without one the recipe may
     name no packages: only its files, environment and script are written then.
@@ -47,6 +49,7 @@ def define(recipe: Recipe, *, lock: Lock | None = None, mirror: str | None = Non
         apt=recipe.apt,
         post=guarded(lock, post) if lock else post,
         relabel=relabel,
+        python=recipe.base.bootstrap == "debootstrap" or recipe.job.command[:1] == ("python",),
         environment=[(name, shell_word(value, f"{where}: environment.{name}")) for name, value in recipe.environment],
     )
 
@@ -86,7 +89,7 @@ def _render(name: str, **values: object) -> Definition:
         keep_trailing_newline=True,
         autoescape=False,  # noqa: S701 - shell, not HTML; every value is quoted by toolkit.definitions.quoting
     )
-    nothing = {"files": [], "apt": [], "post": "", "environment": [], "relabel": False}
+    nothing = {"files": [], "apt": [], "post": "", "environment": [], "relabel": False, "python": False}
     text = templates.get_template("image.def.j2").render({**nothing, "name": name, "version": __version__, **values})
     return Definition(name, text)
 

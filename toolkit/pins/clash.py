@@ -56,7 +56,8 @@ def _no_such_version(uv: Uv, wish: Wish, clash: Clash) -> AnswerIsNo | None:
         name = canonicalize_name(requirement.name)
         if not requirement.specifier or not re.search(rf"(?:of|require) {re.escape(name)}\b", clash.proof):
             continue
-        alone = ask(uv, Question(clash.question.target, (line,), exclude_newer=wish.exclude_newer), again=True)
+        question = Question(clash.question.target, (line,), exclude_newer=wish.exclude_newer, indexes=wish.indexes)
+        alone = ask(uv, question, again=True)
         if alone.proof and (match := _NO_VERSION.search(alone.proof)) and match[1] == name:
             newest = newest_versions(uv, clash.question, [name]).get(name)
             return AnswerIsNo(

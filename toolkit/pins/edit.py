@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from tomlkit import TOMLDocument
     from tomlkit.items import Array
 
+    from toolkit.recipes.model import Index
+
 
 def add_packages(path: Path, packages: Sequence[str]) -> tuple[str, ...]:
     """Add requirements to the recipe at `path`; those of the same name are replaced. Returns what changed.
@@ -71,8 +73,22 @@ def require_packages(path: Path, packages: Sequence[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names))
 
 
-def recipe_text(*, base: str, packages: Iterable[str], description: str = "", command: Sequence[str] = ()) -> str:
-    """A new recipe, as a person would write it."""
+def recipe_text(
+    *,
+    base: str,
+    packages: Iterable[str],
+    description: str = "",
+    command: Sequence[str] | None = None,
+    gpus: int = 1,
+    indexes: Iterable[Index] = (),
+    files: Iterable[tuple[str, str]] = (),
+    post: str = "",
+) -> str:
+    """A new recipe, as a user would write it.
+
+    `command` None is the usual one, () none at all; `gpus` is what a job of it asks for, 0 for the CPU; `files` are
+    (from, to) of `[[files]]`.
+    """
     import tomlkit
 
     document = tomlkit.document()
@@ -82,12 +98,32 @@ def recipe_text(*, base: str, packages: Iterable[str], description: str = "", co
     array = tomlkit.array()
     array.extend(packages)
     document["packages"] = array.multiline(len(array) > 4)
+    if post:
+        document["post"] = post
+    for key, entries in (("index", map(_index_entry, indexes)), ("files", ({"from": a, "to": b} for a, b in files))):
+        tables = tomlkit.aot()
+        for entry in entries:
+            tables.append(tomlkit.item(entry))
+        if tables:
+            document[key] = tables
     job = tomlkit.table()
-    job["command"] = list(command) or ["python", "train.py"]
-    job["gpus"] = 1
+    if command is None:
+        command = ("python", "train.py")
+    if command:
+        job["command"] = list(command)
+    job["gpus"] = gpus
     job["time"] = "4:00:00"
     document["job"] = job
     return tomlkit.dumps(document)
+
+
+def _index_entry(index: Index) -> dict[str, str | list[str]]:
+    entry: dict[str, str | list[str]] = {"name": index.name, "url": index.url}
+    if index.kind != "index":
+        entry["kind"] = index.kind
+    if index.packages:
+        entry["packages"] = list(index.packages)
+    return entry
 
 
 def _open(path: Path) -> tuple[TOMLDocument, Array]:

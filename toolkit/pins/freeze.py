@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from toolkit.inventory.frameworks import knowledge
 from toolkit.pins.question import Question
 from toolkit.pins.resolve import RECIPE, who_requires_whom
 from toolkit.pins.target import Target
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from toolkit.pins.uv import Uv
+    from toolkit.recipes.model import Index
 
 _PYTHON = "3.11"  # only to ask who requires whom; the recipe's base decides which Python there will be
 _NOT_FOUND = re.compile(r"Because ([a-z0-9._-]+) was not found in the package registry")
@@ -26,7 +28,9 @@ _MOST_UNKNOWN = 5
 _TOOLS = frozenset({"pip", "setuptools", "wheel", "certifi", "distribute", "pkg-resources"})
 
 
-def direct_requirements(uv: Uv, requirements: Sequence[str]) -> tuple[tuple[str, ...], list[Finding]]:
+def direct_requirements(
+    uv: Uv, requirements: Sequence[str], indexes: tuple[Index, ...] = ()
+) -> tuple[tuple[str, ...], list[Finding]]:
     """Of a frozen list those that no other of it requires, and what to tell the person.
 
     Who requires whom is asked of the newest releases: it rarely changes, and old ones may be gone.
@@ -36,7 +40,9 @@ def direct_requirements(uv: Uv, requirements: Sequence[str]) -> tuple[tuple[str,
     findings = []
     for _ in range(_MOST_UNKNOWN):
         try:
-            edges = who_requires_whom(uv, Question(Target(_PYTHON, {}), tuple(sorted(names))), dict.fromkeys(names, ""))
+            edges = who_requires_whom(
+                uv, Question(Target(_PYTHON, {}), tuple(sorted(names)), indexes=indexes), dict.fromkeys(names, "")
+            )
         except ProgramFailed as error:
             missing = _NOT_FOUND.search(" ".join(error.last_lines))
             if missing is None or missing[1] not in names:
@@ -44,12 +50,18 @@ def direct_requirements(uv: Uv, requirements: Sequence[str]) -> tuple[tuple[str,
             names.remove(missing[1])
             findings.append(Finding("not-on-index", Severity.WARNING, f"{missing[1]} is not on the index: left out"))
             continue
-        direct = [by_name[name] for name in names if edges.get(name, set()) <= {RECIPE}]
+        direct = [by_name[name] for name in names if edges.get(name, set()) <= {RECIPE} or _chooses_base(name)]
         message = (
-            f"the list is a dump of an environment: of its {len(requirements)} packages "
-            f"{len(direct)} are kept, the others come with them"
+            f"the list is a dump of an environment: {len(by_name) - len(direct)} of its {len(by_name)} packages are "
+            "dependencies of the others, and are left to the lock"
         )
         return tuple(direct), [Finding("freeze", Severity.INFO, message), *findings]
     message = "the list is a dump of an environment, and its direct packages could not be told from the others"
     fix = "List what your code imports, once: `ctk new NAME --from train.py` does."
     return tuple(by_name[name] for name in names), [Finding("freeze", Severity.WARNING, message, fix), *findings]
+
+
+def _chooses_base(name: str) -> bool:
+    """A framework chooses the base by its version, even where torchvision requires it too."""
+    framework = knowledge().framework_of(name)
+    return framework is not None and framework.name != "onnxruntime"

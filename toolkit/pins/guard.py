@@ -115,6 +115,7 @@ def lock_for_guard(lock: Lock) -> str:
         "packages": [asdict(package) for package in lock.packages],
         "builds": [asdict(build) for build in lock.builds],
         "installer": asdict(lock.installer) if lock.installer else None,
+        "indexes": [asdict(index) for index in lock.indexes],
         "recorded": lock.base.inventory == "recorded",
     }
     # The definition's reader takes two braces together for a build argument. In this JSON they can only stand in texts.

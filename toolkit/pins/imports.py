@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from toolkit.support.errors import WrongInput
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
 # Left the standard library with Python 3.12 and 3.13 (PEP 594, 632): a container's Python may still have them.
 _ONCE_STANDARD = frozenset(
@@ -43,25 +43,44 @@ class Imports:
 
 
 def scan_imports(path: Path) -> Imports:
-    """The imports of a script, or of all scripts below a folder. Raises WrongInput where there is no Python code."""
+    """The imports of a script, or of all scripts below a folder.
+
+    Raises WrongInput where there is no Python code, or none that can be parsed: with the line of a single script.
+    """
     root = path if path.is_dir() else path.parent
     files = sorted(_python_files(path)) if path.is_dir() else [path]
     if not files:
-        raise WrongInput(f"there is no Python file in {path}")
-    found: dict[str, dict[str, str]] = {"required": {}, "optional": {}, "typing": {}}
-    unread = {}
+        raise WrongInput(
+            f"there is no Python file in {path}", fix="Give --from a script, a notebook (.ipynb) or a list of packages."
+        )
+    trees: list[tuple[str, Path, ast.Module]] = []
+    unread: dict[str, str] = {}
     for file in files:
         try:
-            tree = ast.parse(file.read_bytes(), filename=str(file))
-        except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-            unread[str(file)] = f"line {error.lineno}: {error.msg}" if isinstance(error, SyntaxError) else str(error)
-            continue
+            trees.append((str(file), file, ast.parse(file.read_bytes(), filename=str(file))))
+        except SyntaxError as error:
+            unread[f"{file}, line {error.lineno}" if error.lineno else str(file)] = error.msg
+        except (ValueError, RecursionError, MemoryError) as error:
+            unread[str(file)] = str(error) or type(error).__name__
         except OSError as error:
             unread[str(file)] = error.strerror or str(error)
-            continue
+    if not trees:
+        where, reason = next(iter(unread.items()))
+        raise WrongInput(
+            f"cannot read {where}: {reason}",
+            fix="Correct it first (`python3 -m py_compile FILE` shows the place). ctk reads Python 3, not Python 2.",
+            code="unparsable-script",
+        )
+    return imports_of(trees, root, unread)
+
+
+def imports_of(trees: Iterable[tuple[str, Path, ast.Module]], root: Path, unread: dict[str, str]) -> Imports:
+    """The imports of parsed code, each with (name for its places, file, tree), in a project that begins at `root`."""
+    found: dict[str, dict[str, str]] = {"required": {}, "optional": {}, "typing": {}}
+    for label, file, tree in trees:
         for name, line, kind in _imports(tree):
             if not _is_standard(name) and not _is_own(name, file, root):
-                found[kind].setdefault(name, f"{file}:{line}")
+                found[kind].setdefault(name, f"{label}:{line}")
     required = found["required"]
     optional = {name: where for name, where in found["optional"].items() if name not in required}
     known = required.keys() | optional.keys()

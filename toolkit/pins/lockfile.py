@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from toolkit.pins.model import Build, Held, Lock, LockedBase, Package
 from toolkit.pins.protected import Ban, Bound, Pin, ProtectedSet
+from toolkit.recipes.indexes import NAME as INDEX_NAME
+from toolkit.recipes.model import INDEX_KINDS, Index
 from toolkit.support.errors import WrongInput
 from toolkit.support.files import write_atomically
 from toolkit.support.tomlfile import read_toml
@@ -92,6 +94,11 @@ def _lines(lock: Lock) -> Iterator[str]:
         yield ""
         yield "[installer]  # the image's own pip cannot take all of the files"
         yield from (f"{key} = {_value(value)}" for key, value in _fields(lock.installer))
+    for index in lock.indexes:
+        yield ""
+        yield "[[index]]"
+        yield from (f"{key} = {_value(getattr(index, key))}" for key in ("name", "url", "kind"))
+        yield from _list("packages", map(_value, index.packages))
     for build in lock.builds:
         yield ""
         yield "[[build]]"
@@ -147,7 +154,7 @@ def _lock(file: TomlFile) -> Lock:
         table,
         (
             "schema", "content", "recipe", "input", "exclude-newer", "asked", "notes", "protected", "bounds",
-            "forbidden", "packages", "held-back", "present", "base", "installer", "build",
+            "forbidden", "packages", "held-back", "present", "base", "installer", "build", "index",
         ),
     )  # fmt: skip
     installer = file.get(table, "installer", dict)
@@ -174,6 +181,7 @@ def _lock(file: TomlFile) -> Lock:
         ),
         present=file.get_texts(table, "present"),
         exclude_newer=file.get(table, "exclude-newer", str),
+        indexes=tuple(_index(file, one) for one in _tables(file, table, "index")),
     )
 
 
@@ -196,6 +204,13 @@ def _read_package(file: TomlFile, table: Mapping[str, Any]) -> Package:
     if not good or (sha256 and not _SHA256.fullmatch(sha256)) or (url and not _ONE_WORD.fullmatch(url)):
         file.fail("packages", f"{name!r} is not described as a lock describes packages")
     return Package(name, version, path, sha256, url, replaces, file.get_texts(table, "required-by"))
+
+
+def _index(file: TomlFile, table: Mapping[str, Any]) -> Index:
+    name, url, kind = _texts(file, table, "name", "url", "kind")
+    if not INDEX_NAME.fullmatch(name) or not _ONE_WORD.fullmatch(url) or kind not in INDEX_KINDS:
+        file.fail("index", f"{name!r} is not described as a lock describes indexes")
+    return Index(name, url, file.get_texts(table, "packages"), kind)
 
 
 def _tables(file: TomlFile, table: Mapping[str, Any], key: str) -> list[dict[str, Any]]:

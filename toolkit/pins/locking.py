@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from packaging.requirements import Requirement
@@ -12,6 +13,7 @@ from packaging.utils import canonicalize_name
 from toolkit.inventory.frameworks import knowledge, matches
 from toolkit.pins.model import Lock, LockedBase
 from toolkit.pins.protected import other_builds, protect, violations
+from toolkit.pins.repositories import with_archive
 from toolkit.support.errors import AnswerIsNo, WrongInput
 
 if TYPE_CHECKING:
@@ -53,7 +55,7 @@ def make_lock(
     _refuse_conda(recipe, target, protected)
     _refuse_free_threaded(recipe, target)
     _refuse_banned(packages, target, protected)
-    wish = Wish(target, packages, protected, exclude_newer, _preferences(earlier, upgrade))
+    wish = Wish(target, packages, protected, exclude_newer, _preferences(earlier, upgrade), recipe.indexes)
     try:
         resolution = resolve(uv, wish, fresh=earlier is not None and upgrade != ())
     except Clash as clash:
@@ -79,6 +81,7 @@ def make_lock(
         present=tuple(sorted({*_pins(target), *resolution.assumed})),
         exclude_newer=exclude_newer,
         notes=(*resolution.notes, *other_builds(protected, knowledge(), added)),
+        indexes=recipe.indexes if resolution.packages else (),
     )
 
 
@@ -92,7 +95,7 @@ def check_requirements(recipe: Recipe) -> tuple[str, ...]:
         if url.startswith(("git+", "hg+", "svn+", "bzr+")):
             raise WrongInput(
                 f"{where} names a repository, which has no hash to lock",
-                fix="Name an archive of one commit instead (NAME @ https://…/COMMIT.zip), or install it in `post`.",
+                fix=f"Name the archive of one commit instead: {with_archive(line) or 'NAME @ https://…/COMMIT.zip'}",
                 code="unlockable",
             )
         if url and not url.startswith(("https://", "http://")):
@@ -125,6 +128,8 @@ def input_hash(recipe: Recipe, digest: str | None, exclude_newer: str | None) ->
         "base": digest if local else base.reference,
         "recorded": [base.digest, base.python, base.framework, base.framework_version, base.installer, list(base.apt)],
         "exclude_newer": exclude_newer,
+        # A recipe without any keeps the hash that it had before there were indexes.
+        **({"indexes": [asdict(index) for index in recipe.indexes]} if recipe.indexes else {}),
     }
     return f"sha256:{hashlib.sha256(json.dumps(question, sort_keys=True).encode()).hexdigest()}"
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from toolkit.pins.protected import ProtectedSet
+    from toolkit.recipes.model import Index
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +74,8 @@ class Lock:
     """All that decides which Python packages an image will hold.
 
     `input` is the hash of what was asked for. `installer` is a newer pip where the image's own cannot take one of the
-    files. `present` are the base's own distributions (`name==version`).
+    files. `present` are the base's own distributions (`name==version`). `indexes` are asked
+    beside PyPI.
     """
 
     recipe: str
@@ -88,6 +90,7 @@ class Lock:
     present: tuple[str, ...] = ()
     exclude_newer: str | None = None
     notes: tuple[str, ...] = ()
+    indexes: tuple[Index, ...] = ()
 
     def package(self, name: str) -> Package | None:
         return next((one for one in self.packages if one.name == name), None)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
@@ -19,7 +20,8 @@ if TYPE_CHECKING:
     from toolkit.inventory.frameworks import Framework, Knowledge
     from toolkit.pins.imports import Imports
     from toolkit.pins.names import Names
-    from toolkit.recipes.model import Base
+    from toolkit.pins.projects import Project
+    from toolkit.recipes.model import Base, Index
 
 # Without a GPU framework any base with a Python will do; this one needs no registry.
 _PLAIN = "debian-12"
@@ -28,19 +30,33 @@ _LOCAL = re.compile(r"(===?\s*[^\s,;+]+)\+[A-Za-z0-9._-]+")
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """A recipe as it could be: `base` is None where the catalogue has none that fits."""
+    """A recipe as it could be: `base` is None where the catalogue has none that fits.
+
+    `uses_gpu`: the base or a package is a GPU framework. `indexes` are those that the list names, `project` is what
+    is installed from the user's own sources, `command` what a job runs, as far as the source says.
+    """
 
     base: str | None
     packages: tuple[str, ...]
     findings: tuple[Finding, ...]
+    uses_gpu: bool = False
+    indexes: tuple[Index, ...] = ()
+    project: Project | None = None
+    command: tuple[str, ...] | None = None
 
 
 def propose_from_imports(
-    found: Imports, known: Names, frameworks: Knowledge, bases: Mapping[str, Base], base: str | None = None
+    found: Imports,
+    known: Names,
+    frameworks: Knowledge,
+    bases: Mapping[str, Base],
+    base: str | None = None,
+    installed: Sequence[str] = (),
 ) -> Proposal:
     """The direct packages of code, without versions: nothing says which, so none is invented.
 
-    `base` is the one that the person chose; only what it brings is left out.
+    `base` is the one that the person chose; only what it brings is left out. `installed` are requirements that the
+    code itself installs (a notebook's `%pip install`): they stay as they are.
     """
     findings = [
         Finding("unread-file", Severity.WARNING, f"{file} is not read: {reason}")
@@ -61,9 +77,11 @@ def propose_from_imports(
                 "If it is a package, `ctk add` it by the name that pip takes.",
             )
         )
-    optional = {known.distribution(module) for module in found.optional} - wanted.keys() - {None, ""}
+    own = {_name(line): _without_local(line) for line in installed}
+    optional = {known.distribution(module) for module in found.optional} - wanted.keys() - own.keys() - {None, ""}
+    lines = [*own.values(), *(name for name in wanted if name not in own)]
     chooser = _Chooser(known, frameworks, bases)
-    return chooser.propose(sorted(wanted), _once(findings), base, sorted(map(str, optional)))
+    return chooser.propose(sorted(lines), _once(findings), base, sorted(map(str, optional)))
 
 
 def propose_from_list(
@@ -108,7 +126,10 @@ class _Chooser:
         ours = self._framework_in(base)
         packages = [line for line in lines if not self._brings(base, ours, line)]
         brought = [line for line in lines if line not in packages]
-        findings += [found for line in brought if (found := _other_version(base, line, self.frameworks))]
+        replaced = [found for line in brought if (found := _other_version(base, line, self.frameworks, said))]
+        findings += replaced
+        if ours is not None and replaced:
+            packages = [self._freed(ours, line, findings) for line in packages]
         if more := [one for one in optional if not self._brings(base, ours, one)]:
             message = f"used only if it is there: {', '.join(more)}"
             findings.append(Finding("optional-import", Severity.INFO, message, "`ctk add` it."))
@@ -119,7 +140,19 @@ class _Chooser:
             findings.append(_not_brought(line, framework, base, ours, kept=ours is None or said is not None))
             if ours is not None and said is None:
                 packages.remove(line)
-        return Proposal(base.name, tuple(packages), tuple(findings))
+        uses_gpu = ours is not None or any(self.frameworks.framework_of(_name(line)) for line in packages)
+        return Proposal(base.name, tuple(packages), tuple(findings), uses_gpu)
+
+    def _freed(self, ours: Framework, line: str, findings: list[Finding]) -> str:
+        """A companion whose exact version belongs to the version of the framework that was replaced, without it."""
+        requirement = Requirement(line)
+        exact = any(one.operator in ("==", "===") for one in requirement.specifier)
+        if not exact or requirement.url or self.known.frameworks_behind(_name(line)) != (ours.name,):
+            return line
+        requirement.specifier = SpecifierSet()
+        message = f"{line} belongs to the version of {ours.title} that is replaced: its version is left to the lock"
+        findings.append(Finding("version-left-open", Severity.WARNING, message))
+        return str(requirement)
 
     def _wishes(self, lines: Iterable[str]) -> list[_Wish]:
         """Each framework that is wanted, weightiest first."""
@@ -177,14 +210,16 @@ def _has(base: Base, framework: Framework) -> bool:
     return framework.is_variant(name) or (framework.name == "cupy" and name == "chainer")
 
 
-def _other_version(base: Base, line: str, frameworks: Knowledge) -> Finding | None:
+def _other_version(base: Base, line: str, frameworks: Knowledge, said: str | None) -> Finding | None:
+    """What replaces a version that the base does not have, and why."""
     specifier = str(Requirement(line).specifier)
     if frameworks.framework_of(_name(line)) is None or base.framework_version is None:
         return None
     if satisfies(base.framework_version, specifier):
         return None
-    message = f"{line} is asked for, and the base {base.name} has {base.framework_version}"
-    fix = "Choose another one (`ctk bases`), or write one that has it into ./defs/bases.toml."
+    why = f"the base {base.name} was asked for" if said else "no base of `ctk bases` has that version"
+    message = f"{line} is replaced by the {base.framework_version} of the base {base.name}: {why}"
+    fix = "To keep the version, write a base that has it into ./defs/bases.toml, then `ctk new` again with --base."
     return Finding("other-version", Severity.WARNING, message, fix)
 
 

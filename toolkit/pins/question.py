@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from toolkit.inventory.model import Distribution
     from toolkit.pins.target import Target
     from toolkit.pins.uv import Uv
+    from toolkit.recipes.model import Index
     from toolkit.support.processes import Completed
 
 # pkg_resources was deprecated for years and left setuptools with version 82; the setup.py of old work still imports it.
@@ -31,6 +32,7 @@ WITH_PKG_RESOURCES = "setuptools<81"
 _NO_PKG_RESOURCES = "No module named 'pkg_resources'"
 _UNREADABLE = re.compile(r"(?:Failed to (?:build|download and build) `|hint: `)([A-Za-z0-9._-]+)(?:==|` \(v)([^`)]+)")
 _MISSING_EXTRA = re.compile(r"The package `([^`=\[]+)(?:==([^`]+))?` does not have an extra named `([^`]+)`")
+_PROJECT = "ctk-question"
 _CONFUSED = re.compile(r"hint: `([^`]+)` is often confused for `([^`]+)`")
 _YANKED = re.compile(r'`([^`=]+)==([^`]+)` is yanked(?: \(reason: "(.*)"\))?')
 
@@ -41,6 +43,7 @@ class Question:
 
     `only_binary` names packages that must not come as source distributions; `exclude_newer` is a date (RFC 3339 or
     `2021-03-07`, that day included). `build_constraints` hold for what reads source distributions on this host.
+    `indexes` are asked beside PyPI.
     """
 
     target: Target
@@ -49,6 +52,7 @@ class Question:
     only_binary: tuple[str, ...] = ()
     exclude_newer: str | None = None
     build_constraints: tuple[str, ...] = ()
+    indexes: tuple[Index, ...] = ()
 
     def asking(self, packages: Iterable[str]) -> Question:
         return replace(self, packages=tuple(packages))
@@ -61,7 +65,21 @@ class Question:
         """What every call of uv for this target says."""
         options = ["--python", python_for(self.target.minor), "--python-version", self.target.python]
         options += ["--python-platform", uv_platform(self.target), "--build-constraints", "build-constraints.txt"]
+        for index in self.indexes:
+            if not index.packages:
+                is_page = index.kind == "find-links"
+                options += ["--find-links", index.url] if is_page else ["--index", f"{index.name}={index.url}"]
         return options + (["--exclude-newer", self.exclude_newer] if self.exclude_newer else [])
+
+    @property
+    def bound(self) -> tuple[str, ...]:
+        """The packages that may come from one index only."""
+        return tuple(sorted({package for index in self.indexes for package in index.packages}))
+
+    @property
+    def inputs(self) -> list[str]:
+        """The files of requirements."""
+        return ["packages.txt", *(["pyproject.toml"] if self.bound else [])]
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +110,7 @@ def ask(uv: Uv, question: Question, *, fresh: bool = False, again: bool = False)
         arguments = ["pip", "install", "--dry-run", "--target", "site", *question.options, "--output-format", "json"]
         for name in question.only_binary:
             arguments += ["--only-binary", name]
-        arguments += ["-r", "packages.txt", "-c", "constraints.txt"]
+        arguments += [*(word for name in question.inputs for word in ("-r", name)), "-c", "constraints.txt"]
         done = uv.ask_again(arguments, folder) if again else uv.call(arguments, folder, fresh=fresh)
     if not done.ok and _NO_PKG_RESOURCES in done.stderr and not question.build_constraints:
         return ask(uv, replace(question, build_constraints=(WITH_PKG_RESOURCES,)), fresh=fresh, again=again)
@@ -104,7 +122,7 @@ def compile_lines(uv: Uv, question: Question, *options: str, excludes: Iterable[
     with _folder(uv, question) as folder:
         (folder / "excludes.txt").write_text(_lines(excludes))
         arguments = ["pip", "compile", "--no-header", *_without_platform(question.options, options), *options]
-        arguments += ["-c", "constraints.txt", "--excludes", "excludes.txt", "packages.txt"]
+        arguments += ["-c", "constraints.txt", "--excludes", "excludes.txt", *question.inputs]
         return uv.ask_again(arguments, folder)
 
 
@@ -195,7 +213,24 @@ def _folder(uv: Uv, question: Question) -> Iterator[Path]:
         (folder / "packages.txt").write_text(_lines(question.packages))
         (folder / "constraints.txt").write_text(_lines(question.constraints))
         (folder / "build-constraints.txt").write_text(_lines(question.build_constraints))
+        if question.bound:
+            (folder / "pyproject.toml").write_text(_bindings(question))
         yield folder
+
+
+def _bindings(question: Question) -> str:
+    """A project that requires each package bound to an index: uv heeds the binding only of direct requirements.
+
+    So a package that nobody asked for is chosen as well; `resolve.needed` tells which are asked for.
+    """
+    bound = [index for index in question.indexes if index.packages]
+    lines = ["[project]", f'name = "{_PROJECT}"', 'version = "0"', f"dependencies = {json.dumps(question.bound)}"]
+    lines += ["[tool.uv.sources]"]
+    lines += [f'{package} = {{ index = "{index.name}" }}' for index in bound for package in index.packages]
+    for index in bound:
+        lines += ["[[tool.uv.index]]", f'name = "{index.name}"', f"url = {json.dumps(index.url)}", "explicit = true"]
+        lines += ['format = "flat"'] if index.kind == "find-links" else []
+    return _lines(lines)
 
 
 def _is_requirement(line: str) -> bool:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from toolkit.pins.protected import ProtectedSet
     from toolkit.pins.target import Target
     from toolkit.pins.uv import Uv
+    from toolkit.recipes.model import Index
 
 RECIPE = "recipe"
 
@@ -48,6 +49,7 @@ class Wish:
     protected: ProtectedSet
     exclude_newer: str | None = None
     prefer: tuple[str, ...] = ()
+    indexes: tuple[Index, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,11 +70,12 @@ def resolve(uv: Uv, wish: Wish, *, fresh: bool = False) -> Resolution:
     question, answer, files = _prefer_wheels(uv, question, answer, files)
     require_extras(wish.packages, question.target, answer)
     edges = who_requires_whom(uv, question, answer.installed)
+    unasked = answer.installed.keys() - needed(edges) if question.bound else frozenset[str]()
     assumed = _closure(edges, _framework_requirements(wish.target)) if wish.target.recorded else frozenset[str]()
     tags = supported_tags(wish.target)
     packages, addresses = [], {}
     for name, version in sorted(answer.installed.items()):
-        if name in assumed:
+        if name in assumed or name in unasked:
             continue
         file = choose_file(files.get(name, []), tags)
         if file is None:
@@ -106,7 +109,7 @@ def first_question(wish: Wish) -> Question:
     packages = (*wish.packages, *_framework_requirements(wish.target)) if wish.target.recorded else wish.packages
     target = replace(wish.target, installed={}) if wish.target.recorded else wish.target
     lines = (constraint.line for constraint in hard_constraints(wish.target, wish.protected))
-    return Question(target, packages, exclude_newer=wish.exclude_newer).under(lines)
+    return Question(target, packages, exclude_newer=wish.exclude_newer, indexes=wish.indexes).under(lines)
 
 
 def _choose_versions(uv: Uv, wish: Wish, *, fresh: bool) -> tuple[Question, Answer]:
@@ -193,7 +196,8 @@ def who_requires_whom(uv: Uv, question: Question, versions: Mapping[str, str]) -
             continue
         name = canonicalize_name(Requirement(requirement.strip()).name)
         by = [word.strip() for word in origin.split(",")]
-        found[name] = {canonicalize_name(word) for word in by if not word.startswith("-")}
+        # The project that binds packages to an index asks for nothing itself.
+        found[name] = {canonicalize_name(word) for word in by if not word.startswith("-") and "(" not in word}
         if any(word.startswith("-r") for word in by):
             found[name].add(RECIPE)
     return found
@@ -220,6 +224,11 @@ def _closure(edges: Mapping[str, set[str]], roots: Iterable[str]) -> frozenset[s
         if not more:
             return frozenset(reached)
         reached |= more
+
+
+def needed(edges: Mapping[str, set[str]]) -> frozenset[str]:
+    """The packages that the recipe asks for, with all that they bring along."""
+    return _closure(edges, [name for name, by in edges.items() if RECIPE in by])
 
 
 def _newer_pip(uv: Uv, wish: Wish, packages: Sequence[Package]) -> Package | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import shutil
 import sys
 import time
@@ -35,6 +36,7 @@ _NOT_FOR_US = (
     "UV_RESOLUTION",
 )
 _OFFLINE_GAP = ("network was disabled", "network is disabled", "network connectivity is disabled", "in the cache")
+_REFUSED = re.compile(r"An index URL \((\S+)\) could not be queried .*\((40[13] \w+)\)")
 _NETWORK = ("Failed to fetch", "error sending request", "Request failed after", "Could not connect", "client error")
 
 
@@ -60,6 +62,7 @@ class Uv:
             return known
         answer = self._run(arguments, folder)
         _require_network(answer)
+        _require_credentials(answer)
         _keep_answer(kept, answer)
         return answer
 
@@ -71,6 +74,7 @@ class Uv:
         answer = self._run([*arguments, "--offline"], folder)
         if _has_gap(answer):
             return self.call(arguments, folder)
+        _require_credentials(answer)
         _keep_answer(kept, answer)
         return answer
 
@@ -145,6 +149,18 @@ def _keep_answer(path: Path, answer: Completed) -> None:
 def _has_gap(answer: Completed) -> bool:
     """Whether uv would have needed the network: then a "no" is not a "no"."""
     return not answer.ok and any(words in answer.stderr for words in _OFFLINE_GAP)
+
+
+def _require_credentials(answer: Completed) -> None:
+    """An index that wants a password is no index without the package, and the answer must not be kept."""
+    found = _REFUSED.search(answer.stderr)
+    if not answer.ok and found is not None:
+        raise ProgramFailed(
+            f"the package index {found[1]} refuses access ({found[2]})",
+            fix="Set UV_INDEX_NAME_USERNAME and UV_INDEX_NAME_PASSWORD, NAME as `name` of its [[index]] in capitals "
+            "with `_` for `-`; or write both to ~/.netrc.",
+            code="index-credentials",
+        )
 
 
 def _require_network(answer: Completed) -> None:

@@ -1,15 +1,17 @@
-"""Lists of packages that people have already: `requirements.txt` and conda's `environment.yml`."""
+"""Lists of packages that users have already: `requirements.txt`, and what pip and conda print of an environment."""
 
 from __future__ import annotations
 
 import codecs
 import re
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from packaging.requirements import InvalidRequirement, Requirement
 
-from toolkit.pins.names import names
+from toolkit.pins.dumps import listed_requirements, pinned_file
+from toolkit.pins.repositories import with_archive
+from toolkit.recipes.indexes import index_of_option
 from toolkit.support.errors import WrongInput
 from toolkit.support.findings import Finding, Severity
 
@@ -19,13 +21,19 @@ if TYPE_CHECKING:
 
     from packaging.markers import Marker
 
+    from toolkit.recipes.model import Index
+
 # From here on a list of exact versions was hardly written by hand.
 _FREEZE_LINES = 12
 _FREEZE_SHARE = 0.9
 _INCLUDE = re.compile(r"(?:-r|--requirement)\s*=?\s*(\S+)")
-_CONDA = re.compile(r"(?:[A-Za-z0-9_.-]+::)?([A-Za-z0-9_.-]+)\s*(.*)")
-# A build stands after a version, behind `=` or a space: `=1.21.2=py39h20f2e39_0`, `* *cuda*`, `>=2.0=*cuda*`.
-_CONDA_BUILD = re.compile(r"(.*[\w*])(?:=|\s+)([^\s=<>!~,|]+)")
+_INDEX = re.compile(r"(-i|--index-url|--extra-index-url|-f|--find-links)(?:\s+|\s*=\s*)(\S+)")
+# Why a line is left out; the recipe then lacks a package that the list has.
+_NO_HASH = "no hash to lock: name the archive of one commit, NAME @ https://…/COMMIT.zip"
+_NO_NAME = "not the name of a package"
+_OTHER_MACHINE = "a file of another machine"
+_LOST = (_NO_HASH, _NO_NAME, _OTHER_MACHINE)
+_HASH = re.compile(r"\s--hash(?:\s|=).*")
 # What an image can be: Linux on either kind of machine, with any Python 3 that a base may have.
 _IMAGES = [
     {"sys_platform": "linux", "platform_system": "Linux", "os_name": "posix", "platform_machine": machine}
@@ -39,33 +47,137 @@ _IMAGES = [
 class WishList:
     """Requirements of a file in its order. `frozen` says that it is a dump of an environment, not a choice.
 
-    `left_out` are lines that are no packages for pip to resolve, each with the reason.
+    `left_out` are lines that are no packages for pip to resolve, each with the reason; `indexes` are those that the
+    file names beside PyPI; `notes` say what else the user should know.
     """
 
     requirements: tuple[str, ...]
     frozen: bool
     left_out: tuple[tuple[str, str], ...] = ()
+    indexes: tuple[Index, ...] = ()
+    notes: tuple[Finding, ...] = ()
 
     def findings(self) -> tuple[Finding, ...]:
-        """What a person should know of the lines that were left out."""
-        return tuple(
-            Finding("left-out", Severity.INFO, f"left out: {line} ({reason})") for line, reason in self.left_out
-        )
+        """What a person should know of the lines that were left out, and of the others."""
+        left_out = [
+            Finding("left-out", Severity.WARNING if why in _LOST else Severity.INFO, f"left out: {line} ({why})")
+            for line, why in self.left_out
+        ]
+        return (*left_out, *self.notes)
 
 
 def read_requirements(path: Path) -> WishList:
     """Read a `requirements.txt`, with those that it includes. Raises WrongInput where it cannot be read."""
-    found: list[str] = []
-    left_out: list[tuple[str, str]] = []
-    _read_file(path, found, left_out, seen=set())
-    return WishList(tuple(dict.fromkeys(found)), _is_freeze(found, left_out), tuple(left_out))
+    lines = Lines()
+    lines.read_file(path)
+    return lines.wish_list()
 
 
-def _read_file(path: Path, found: list[str], left_out: list[tuple[str, str]], seen: set[Path]) -> None:
-    if path.resolve() in seen:
-        return
-    seen.add(path.resolve())
-    _read_lines(_joined(_text(path)), path.parent, found, left_out, seen)
+@dataclass
+class Lines:
+    """What the lines read so far ask for. `is_dump`: one of them, or their form, is of a dump of an environment."""
+
+    found: list[str] = field(default_factory=list)
+    left_out: list[tuple[str, str]] = field(default_factory=list)
+    unversioned: list[str] = field(default_factory=list)
+    indexes: list[Index] = field(default_factory=list)
+    notes: list[Finding] = field(default_factory=list)
+    is_dump: bool = False
+    _seen: set[Path] = field(default_factory=set)
+
+    def read_file(self, path: Path) -> None:
+        """Take a file's lines, once. Raises WrongInput where it cannot be read."""
+        if path.resolve() in self._seen:
+            return
+        self._seen.add(path.resolve())
+        text = read_text(path)
+        listed = listed_requirements(text)
+        if listed is None:
+            self.read(_joined(text), path.parent)
+            return
+        self.is_dump = True
+        requirements, foreign = listed
+        for line in requirements:
+            self.add(line)
+        self.left_out += [(line, "no Python package of PyPI: `apt` is for those") for line in foreign]
+
+    def read(self, lines: Iterable[str], folder: Path) -> None:
+        """Take the lines of a list that lies in `folder`, for that is what an `-r` in it starts from."""
+        for line in lines:
+            text = re.sub(r"(^|\s)#.*", "", line).strip()
+            if not text:
+                continue
+            if include := _INCLUDE.fullmatch(text):
+                self.read_file(folder / include[1])
+            elif index := _INDEX.fullmatch(text):
+                self._add_index(index[1], index[2])
+            elif re.match(r"-c\s|--constraint", text):
+                self.left_out.append((text, "a constraint: the lock chooses versions"))
+            elif re.match(r"(-e|--editable)[\s=]", text) or text in (".", "./"):
+                self.left_out.append((text, "a project of this machine: `ctk new --from pyproject.toml` installs it"))
+            elif text.startswith("-"):
+                self.left_out.append((text, "an option of pip"))
+            else:
+                self.add(_HASH.sub("", text).strip())
+
+    def add(self, text: str) -> None:
+        """Take one requirement; of a repository the archive of its commit."""
+        if (archive := with_archive(text)) is not None:
+            message = f"{text} is taken as the archive of that commit, which has a hash to lock"
+            self.notes.append(Finding("archive-of-commit", Severity.INFO, message))
+            text = archive
+        try:
+            requirement = Requirement(text)
+        except InvalidRequirement:
+            self.left_out.append((text, _NO_HASH if text.startswith("git+") else _NO_NAME))
+            return
+        if requirement.marker is not None and not _may_hold(requirement.marker):
+            self.left_out.append((text, "its condition holds in no image"))
+            return
+        if (requirement.url or "").startswith("file:"):
+            self._add_from_file(text, requirement)
+        elif requirement.url and not requirement.url.startswith(("https://", "http://")):
+            self.left_out.append((text, _NO_HASH))
+        else:
+            self.found.append(text)
+
+    def _add_from_file(self, text: str, requirement: Requirement) -> None:
+        """`pip freeze` in an environment of conda writes where each package was built."""
+        self.is_dump = True
+        line = pinned_file(requirement.name, requirement.url or "")
+        if line is None:
+            self.left_out.append((text, _OTHER_MACHINE))
+            return
+        self.found.append(line)
+        if "==" not in line:
+            self.unversioned.append(requirement.name)
+
+    def _add_index(self, option: str, url: str) -> None:
+        index, finding = index_of_option(option, url)
+        if index is None:
+            self.left_out.append((f"{option} {url}", "not an address of http or https"))
+        elif index.url not in [one.url for one in self.indexes]:
+            taken = sum(1 for one in self.indexes if re.fullmatch(rf"{index.name}(-\d+)?", one.name))
+            self.indexes.append(replace(index, name=f"{index.name}-{taken + 1}") if taken else index)
+        if finding:
+            self.notes.append(finding)
+
+    def wish_list(self) -> WishList:
+        """All of it as one value."""
+        pinned = sum(1 for line in self.found if re.search(r"===?[^=*,]+$", line.partition(";")[0].strip()))
+        is_long = len(self.found) >= _FREEZE_LINES and pinned >= _FREEZE_SHARE * len(self.found)
+        notes = list(self.notes)
+        if self.unversioned:
+            message = f"the file does not say which version of these was installed: {', '.join(self.unversioned)}"
+            fix = "conda hides it from `pip freeze`. `pip list --format=freeze > requirements.txt` writes all versions."
+            notes.append(Finding("no-version", Severity.WARNING, message, fix))
+        return WishList(
+            tuple(dict.fromkeys(self.found)),
+            self.is_dump or is_long,
+            tuple(self.left_out),
+            tuple(self.indexes),
+            tuple(notes),
+        )
 
 
 def _joined(text: str) -> Iterator[str]:
@@ -80,105 +192,11 @@ def _joined(text: str) -> Iterator[str]:
     yield begun
 
 
-def _read_lines(
-    lines: Iterable[str], folder: Path, found: list[str], left_out: list[tuple[str, str]], seen: set[Path]
-) -> None:
-    """Take the lines of a list that lies in `folder`, for that is what an `-r` in it starts from."""
-    for line in lines:
-        text = re.sub(r"(^|\s)#.*", "", line).strip()
-        if not text:
-            continue
-        if include := _INCLUDE.fullmatch(text):
-            _read_file(folder / include[1], found, left_out, seen)
-        elif re.match(r"-c\s|--constraint", text):
-            left_out.append((text, "a constraint: the lock chooses versions"))
-        elif text.startswith("-"):
-            left_out.append((text, "an option of pip"))
-        else:
-            _add(re.split(r"\s--hash", text)[0].strip(), found, left_out)
-
-
-def _add(text: str, found: list[str], left_out: list[tuple[str, str]]) -> None:
-    try:
-        requirement = Requirement(text)
-    except InvalidRequirement:
-        left_out.append((text, "not the name of a package"))
-        return
-    if requirement.url and not requirement.url.startswith(("https://", "http://")):
-        # `pip freeze` writes where a wheel once lay. On another machine that says nothing.
-        left_out.append((text, "a place of another machine, or a repository without a hash"))
-        return
-    if requirement.marker is not None and not _may_hold(requirement.marker):
-        left_out.append((text, "its condition holds in no image"))
-        return
-    found.append(text)
-
-
 def _may_hold(marker: Marker) -> bool:
     return any(marker.evaluate({**image, "extra": ""}) for image in _IMAGES)
 
 
-def read_conda_environment(path: Path) -> WishList:
-    """Read an `environment.yml`, conda's names turned into PyPI's. Raises WrongInput where it is none."""
-    import yaml
-
-    try:
-        content = yaml.safe_load(_text(path))
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise WrongInput(f"{path} is not YAML: {str(error).splitlines()[0]}") from error
-    if not isinstance(content, dict) or not isinstance(content.get("dependencies"), list):
-        raise WrongInput(f"{path} has no list of `dependencies`: it is no environment of conda")
-    found: list[str] = []
-    left_out: list[tuple[str, str]] = []
-    builds = 0
-    for entry in content["dependencies"]:
-        if isinstance(entry, dict):
-            _read_lines(_pip_lines(entry), path.parent, found, left_out, seen=set())
-            continue
-        requirement, has_build = _from_conda(str(entry))
-        builds += has_build
-        if requirement is None:
-            left_out.append((str(entry), "the base brings it, or it is no Python package: `apt` is for those"))
-        else:
-            _add(requirement, found, left_out)
-    frozen = builds >= _FREEZE_LINES or _is_freeze(found, left_out)
-    return WishList(tuple(dict.fromkeys(found)), frozen, tuple(left_out))
-
-
-def _pip_lines(entry: dict[Any, Any]) -> list[str]:
-    lines = entry.get("pip")
-    return [str(line) for line in lines] if isinstance(lines, list) else []
-
-
-def _from_conda(text: str) -> tuple[str | None, bool]:
-    """A match specification of conda as a requirement, and whether it names a build (`numpy=1.21.2=py39h20f2e39_0`)."""
-    match = _CONDA.fullmatch(text.strip())
-    name = names().from_conda(match[1]) if match else ""
-    if match is None or not name:
-        return None, False
-    built = _CONDA_BUILD.fullmatch(match[2].strip())
-    return f"{name}{_specifier(built[1] if built else match[2].strip(), exact=bool(built))}", bool(built)
-
-
-def _specifier(version: str, *, exact: bool) -> str:
-    """conda's version as pip writes it: `=1.21` means any 1.21, `==1.21` and, with a build, `=1.21` mean this one."""
-    if version.lstrip("= ") in ("", "*"):
-        return ""
-    version = re.sub(r"\.?\*$", ".*", version)
-    if version.startswith("=") and not version.startswith("=="):
-        any_patch = "" if exact or version.endswith("*") else ".*"
-        return f"={version}{any_patch}"
-    return f"=={version}" if version[0].isdigit() else version
-
-
-def _is_freeze(found: list[str], left_out: list[tuple[str, str]]) -> bool:
-    pinned = sum(1 for line in found if re.search(r"===?[^=*,]+$", line.partition(";")[0].strip()))
-    placed = sum(1 for line, _ in left_out if " @ file:" in line)
-    lines = len(found) + placed
-    return placed > 0 or (lines >= _FREEZE_LINES and pinned >= _FREEZE_SHARE * lines)
-
-
-def _text(path: Path) -> str:
+def read_text(path: Path) -> str:
     """A file's text. Only names and versions count, so letters of another encoding, in a comment, may be lost."""
     try:
         content = path.read_bytes()

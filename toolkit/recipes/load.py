@@ -5,9 +5,20 @@ from __future__ import annotations
 import re
 import shlex
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
-from toolkit.recipes.model import BOOTSTRAPS, INSTALLERS, VERDICTS, Base, FileCopy, JobDefaults, Recipe
+from toolkit.recipes.indexes import NAME as INDEX_NAME
+from toolkit.recipes.indexes import credentials_variable, name_of, web_address
+from toolkit.recipes.model import (
+    BOOTSTRAPS,
+    INDEX_KINDS,
+    INSTALLERS,
+    VERDICTS,
+    Base,
+    FileCopy,
+    Index,
+    JobDefaults,
+    Recipe,
+)
 from toolkit.recipes.references import refuse_credentials
 from toolkit.support.errors import WrongInput
 from toolkit.support.paths import user_path
@@ -20,6 +31,8 @@ if TYPE_CHECKING:
 
 NAME = re.compile(r"[a-z0-9][a-z0-9._-]*")
 _APT_PACKAGE = re.compile(r"[a-z0-9][a-z0-9+.-]+(:[a-z0-9-]+)?(=[A-Za-z0-9.+:~-]+)?")  # Debian policy 5.6.1, =version
+_DISTRIBUTION = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?")  # PEP 508
+_NOT_IN_URL = re.compile(r"[\s\"'`$\\]")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 
@@ -35,7 +48,7 @@ _BASE_TEXTS = (
     "description",
     "source",
 )
-RECIPE_KEYS = ("description", "base", "apt", "packages", "post", "files", "environment", "job", "require")
+RECIPE_KEYS = ("description", "base", "apt", "packages", "index", "post", "files", "environment", "job", "require")
 _JOB_TEXTS = ("time", "mem", "partition", "account")
 _JOB_NUMBERS = ("nodes", "cpus_per_task")
 _JOB_KEYS = ("command", "gpus", *_JOB_NUMBERS, *_JOB_TEXTS, "binds")
@@ -87,6 +100,7 @@ def load_recipe(path: Path, bases: Mapping[str, Base], *, base: Base | None = No
         environment=_environment(file),
         job=_job(file),
         verdict=_required_verdict(file),
+        indexes=_indexes(file),
     )
 
 
@@ -112,7 +126,10 @@ def _packages(file: TomlFile) -> tuple[str, ...]:
             reason = str(error).splitlines()[0]
             file.fail("packages", f'"{package}" is not a package requirement: {reason}')
         url = requirement.url or ""
-        if url.startswith(("http://", "https://")) and "@" in urlsplit(url).netloc:
+        address = web_address(url)
+        if address is None and url.startswith(("http://", "https://")):
+            file.fail("packages", f'"{package}" is not a package requirement: its address is not valid')
+        if address is not None and "@" in address.netloc:
             reason = "holds a user or a password, which the lock and the image would hold as well"
             file.fail("packages", f"the address of {requirement.name} {reason}")
     return packages
@@ -147,6 +164,46 @@ def _file_copy(file: TomlFile, entry: Mapping[str, Any], number: int) -> FileCop
     if not target.startswith("/"):
         file.fail(f"{prefix}to", f'should be an absolute path in the image, not "{target}"')
     return FileCopy(path, target)
+
+
+def _indexes(file: TomlFile) -> tuple[Index, ...]:
+    found: list[Index] = []
+    for number, entry in enumerate(_tables(file, "index"), 1):
+        index = _index(file, entry, f"index[{number}].")
+        taken = {package for one in found for package in one.packages} & {*index.packages}
+        if taken:
+            file.fail(f"index[{number}].packages", f"{min(taken)} is to come from another index already")
+        if index.name in [one.name for one in found]:
+            file.fail(f"index[{number}]", f'two indexes are called "{index.name}"', fix='Give each a `name = "…"`.')
+        found.append(index)
+    return tuple(found)
+
+
+def _index(file: TomlFile, entry: Mapping[str, Any], prefix: str) -> Index:
+    from packaging.utils import canonicalize_name
+
+    file.check_keys(entry, ("name", "url", "packages", "kind"), prefix)
+    url = _text(file, entry, "url", prefix) or ""
+    parts = web_address(url)
+    if parts is None or _NOT_IN_URL.search(url):
+        file.fail(f"{prefix}url", "should be an address of http or https")
+    name = _text(file, entry, "name", prefix) or name_of(url)
+    if not INDEX_NAME.fullmatch(name):
+        file.fail(f"{prefix}name", f"should have lower-case letters, digits and dashes, not {name!r}")
+    if "@" in parts.netloc or parts.query:
+        variable = credentials_variable(name)
+        file.fail(
+            f"{prefix}url",
+            "holds credentials, which the lock and the image would hold as well",
+            fix=f"Set {variable}_USERNAME and {variable}_PASSWORD where you run ctk, or write them to ~/.netrc.",
+        )
+    kind = _text(file, entry, "kind", prefix) or "index"
+    _one_of(file, f"{prefix}kind", kind, INDEX_KINDS)
+    packages = file.get_texts(entry, "packages", prefix)
+    for package in packages:
+        if not _DISTRIBUTION.fullmatch(package):
+            file.fail(f"{prefix}packages", f"{package!r} is not the name of a package: versions stand in `packages`")
+    return Index(name, url, tuple(sorted({canonicalize_name(package) for package in packages})), kind)
 
 
 def _environment(file: TomlFile) -> tuple[tuple[str, str], ...]:

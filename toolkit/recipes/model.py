@@ -10,6 +10,7 @@ if TYPE_CHECKING:
 
 BOOTSTRAPS = ("docker", "localimage", "docker-archive", "oci", "debootstrap")
 INSTALLERS = ("pip", "conda")
+INDEX_KINDS = ("index", "find-links")
 VERDICTS = ("gpu-ready", "cpu-only", "no-framework")
 
 
@@ -57,6 +58,20 @@ class FileCopy:
 
 
 @dataclass(frozen=True, slots=True)
+class Index:
+    """A package index beside PyPI (`find-links`: a page that links to files). The address holds no credentials.
+
+    `packages` are the only ones that it is asked for, and they come from nowhere else; () means that it is asked for
+    all of them, before PyPI is.
+    """
+
+    name: str
+    url: str
+    packages: tuple[str, ...] = ()
+    kind: str = "index"
+
+
+@dataclass(frozen=True, slots=True)
 class JobDefaults:
     """What a job of this recipe asks for when the command line says nothing. `command` is an argument list.
 
@@ -93,3 +108,4 @@ class Recipe:
     environment: tuple[tuple[str, str], ...] = ()
     job: JobDefaults = field(default_factory=JobDefaults)
     verdict: str | None = None
+    indexes: tuple[Index, ...] = ()

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from urllib.parse import quote
 
 from compare import say
 from state import find_sites, read_site
@@ -48,13 +49,13 @@ class Installer:
         fresh = [one for one in wheels if not one["replaces"]]
         replacing = [one for one in wheels if one["replaces"] and one["name"] not in old]
         shadowing = [one for one in wheels if one["replaces"] and one["name"] in old]
-        for group in split_by_hash(fresh):
+        for group in self.split(fresh):
             if not self.with_uv(group):
                 self.pip("install", "--no-deps", lines=group)
-        for group in split_by_hash(replacing):
+        for group in self.split(replacing):
             self.pip("install", "--no-deps", lines=group)
         # Without a RECORD pip can't remove the old copy; the new one goes into the folder that is searched first.
-        for group in split_by_hash(shadowing):
+        for group in self.split(shadowing):
             self.pip("install", "--no-deps", "--ignore-installed", lines=group)
         if built:
             links = ["--no-index", "--find-links", os.path.join(self.folder, "wheels")]
@@ -71,20 +72,54 @@ class Installer:
         done = []
         for number, build in enumerate(self.lock["builds"]):
             tools = os.path.join(self.folder, "tools-" + str(number))
-            for group in split_by_hash(build["packages"]):
+            for group in self.split(build["packages"]):
                 self.pip("install", "--no-deps", "--target", tools, lines=group)
             sources = [packages[name] for name in build["sources"]]
-            for group in split_by_hash(sources):
+            for group in self.split(sources):
                 wheels = os.path.join(self.folder, "wheels")
                 self.pip("wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", wheels, lines=group, tools=tools)
             done += sources
         return done
 
+    def index_of(self, name):
+        """The only index that a package may come from; None where it has none."""
+        return next((index for index in self.lock["indexes"] if name in index["packages"]), None)
+
+    def environment_for(self, name):
+        """The indexes that are asked for a package; credentials stay in variables: on no command line, in no log."""
+        environment = dict(self.environment)
+        own = self.index_of(name)
+        if own is not None:
+            for variable in ("PIP_EXTRA_INDEX_URL", "PIP_FIND_LINKS", "UV_INDEX", "UV_FIND_LINKS"):
+                environment.pop(variable, None)
+            if own["kind"] == "find-links":
+                environment.update(PIP_NO_INDEX="1", UV_NO_INDEX="1")
+                environment.update(dict.fromkeys(("PIP_FIND_LINKS", "UV_FIND_LINKS"), address(own)))
+            else:
+                environment.update(dict.fromkeys(("PIP_INDEX_URL", "UV_DEFAULT_INDEX"), address(own)))
+            return environment
+        for index in self.lock["indexes"]:
+            if not index["packages"]:
+                is_page = index["kind"] == "find-links"
+                add(environment, "PIP_FIND_LINKS" if is_page else "PIP_EXTRA_INDEX_URL", " ", address(index))
+                add(environment, "UV_FIND_LINKS" if is_page else "UV_INDEX", "," if is_page else " ", address(index))
+                # The hash says which file it is: it does not matter which index has it.
+                environment["UV_INDEX_STRATEGY"] = "unsafe-best-match"
+        return environment
+
+    def split(self, packages):
+        """pip wants all hashes or none in one call, and each call asks the same indexes."""
+        groups = {}
+        for one in packages:
+            index = self.index_of(one["name"])
+            groups.setdefault((one["sha256"] is None, index["name"] if index else ""), []).append(one)
+        return [groups[key] for key in sorted(groups)]
+
     def pip(self, *arguments, **options):
         lines, tools = options["lines"], options.get("tools")
         if not lines:
             return
-        environment = dict(self.environment)
+        environment = self.environment_for(lines[0]["name"])
         paths = [path for path in (self.pip_path, tools) if path and os.path.isdir(path)]
         if paths:
             environment["PYTHONPATH"] = ":".join(paths)
@@ -98,7 +133,7 @@ class Installer:
         """Whether uv was there and did it."""
         if not lines or not os.access(UV, os.X_OK) or sys.version_info < (3, 8):
             return not lines
-        environment = dict(self.environment)
+        environment = self.environment_for(lines[0]["name"])
         if "PIP_INDEX_URL" in environment:
             environment.setdefault("UV_DEFAULT_INDEX", environment["PIP_INDEX_URL"])
         if "PIP_CERT" in environment:
@@ -137,6 +172,14 @@ def without_record():
                 yield copy
 
 
-def split_by_hash(packages):
-    """pip wants all hashes or none in one call."""
-    return [[one for one in packages if one["sha256"]], [one for one in packages if not one["sha256"]]]
+def address(index):
+    """The address of an index with the user and password that the environment has for it, as uv calls the variables."""
+    variable = "UV_INDEX_" + "".join(letter if letter.isalnum() else "_" for letter in index["name"].upper())
+    user, password = (os.environ.get(variable + end, "") for end in ("_USERNAME", "_PASSWORD"))
+    scheme, _, rest = index["url"].partition("://")
+    return scheme + "://" + (quote(user, safe="") + ":" + quote(password, safe="") + "@" if user else "") + rest
+
+
+def add(environment, name, separator, value):
+    before = environment.get(name)
+    environment[name] = before + separator + value if before else value
