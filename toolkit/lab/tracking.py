@@ -15,7 +15,7 @@ from toolkit.support.files import write_atomically
 if TYPE_CHECKING:
     from toolkit.lab.place import Place
 
-MARK_VARIABLE = "CTK_LAB"  # which lab a process belongs to: job numbers of two labs are the same
+MARK_VARIABLE = "CTK_CLUSTER"  # which lab a process belongs to: job numbers of two labs are the same
 
 # Those that Apptainer starts to mount images and overlays without root (apptainer, "User-namespace requirements").
 _FUSE_HELPERS = ("squashfuse_ll", "squashfuse", "fuse2fs", "fuse-overlayfs", "gocryptfs")
