@@ -52,9 +52,14 @@ class Built:
 
 
 def execute(
-    plan: BuildPlan, runtime: Runtime, area: WorkArea, options: BuildOptions, on_step: Callable[[str], None]
+    plan: BuildPlan,
+    runtime: Runtime,
+    area: WorkArea,
+    options: BuildOptions,
+    on_step: Callable[[str], None],
+    on_line: Callable[[str], None] | None = None,
 ) -> Built:
-    """Build the image. `on_step` hears of each step that begins.
+    """Build the image. `on_step` hears of each step that begins, `on_line` of each line of the output.
 
     Raises AnswerIsNo where the guard found a difference, the base changed since the build was planned, or the verdict
     is not the one that the recipe requires;
@@ -77,7 +82,9 @@ def execute(
         with staging(area.scratch) as temporary:
             environment |= dict.fromkeys(("APPTAINER_TMPDIR", "SINGULARITY_TMPDIR", "TMPDIR"), str(temporary))
             with unchanged(plan.base_state):
-                _run_build(plan, runtime.build(image, source, options, plan.binds), environment, log, room, on_step)
+                _run_build(
+                    plan, runtime.build(image, source, options, plan.binds), environment, log, room, on_step, on_line
+                )
         on_step("auditing the image")
         audit = audit_image(image, this_machine())
         _require_verdict(plan, audit)
@@ -139,6 +146,7 @@ def _run_build(
     log: TextIO,
     room: RoomWatch,
     on_step: Callable[[str], None],
+    on_line: Callable[[str], None] | None,
 ) -> None:
     last: deque[str] = deque(maxlen=_KEPT_LINES)
     log.write(f"{LOG_MARK}: ctk {__version__}, {plan.record.target}\n# {visible_command(argv, environment)}\n")
@@ -146,16 +154,18 @@ def _run_build(
         log.writelines(f"# | {line}\n" for line in plan.definition.text.splitlines())
     log.flush()
 
-    def on_line(line: str) -> None:
+    def take_line(line: str) -> None:
         line = redact(line)
         log.write(f"{line}\n")
         log.flush()
         last.append(line)
+        if on_line is not None:
+            on_line(line)
         step = step_of(line)
         if step is not None:
             on_step(step)
 
-    status = stream(argv, on_line, env=environment)
+    status = stream(argv, take_line, env=environment)
     if status != 0:
         raise _failure(plan, status, list(last), room)
 
