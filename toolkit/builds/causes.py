@@ -84,7 +84,13 @@ def telling_lines(lines: Sequence[str]) -> tuple[str, ...]:
     if len(shown) > _MAX_SHOWN:
         half = _MAX_SHOWN // 2
         shown = [*shown[:half], *shown[-half:]]
-    return tuple(line if len(line) <= _MAX_LENGTH else f"{line[:_MAX_LENGTH]} ..." for line in shown)
+    return tuple(map(_shortened, shown))
+
+
+def _shortened(line: str) -> str:
+    """`line` without its middle, if it is long: pip lists the newest versions last."""
+    half = _MAX_LENGTH // 2
+    return line if len(line) <= _MAX_LENGTH else f"{line[:half]} ... {line[-half:]}"
 
 
 def _fix(known: _Known, what: str, apt: Sequence[str]) -> str | None:

@@ -101,9 +101,11 @@ class Locks:
         image: Path | None = None,
         digest: str | None = None,
         state: BaseState | None = None,
+        write: bool = True,
     ) -> Found:
-        """The lock to build with. One that is missing or out of date is treated as the policy says.
+        """The lock to build with, written unless `write` is false.
 
+        One that is missing or out of date is treated as the policy says.
         An update keeps the versions of the earlier lock. `image` is the base, once the builder has brought it here by
         its `digest`: a lock that was made from recorded facts is then regenerated from the truth, and a contradiction
         between the two is AnswerIsNo. `state` is what a base on this machine was when the build began. Raises
@@ -130,7 +132,7 @@ class Locks:
             digest=digest,
             state=state,
             exclude_newer=earlier.exclude_newer if earlier is not None else None,
-            write=not is_preview or target != path,
+            write=write and (not is_preview or target != path),
         )
         return Found(lock, path, compare_locks(earlier, lock))
 
