@@ -19,6 +19,7 @@ from toolkit.pins.guard import UV_MOUNT
 from toolkit.pins.lockfile import load_lock
 from toolkit.pins.steady import require_unchanged, unchanged
 from toolkit.support.errors import ProgramFailed, WrongInput
+from toolkit.support.ownership import is_trusted
 from toolkit.support.processes import stream
 from toolkit.support.staging import put_in_place, staging
 
@@ -118,10 +119,12 @@ def unchanged_record(
     """The record of the image that stands at the output, where a build would make the same one; else None.
 
     Nothing is brought here, resolved or written for it. A sandbox is always built: its files can be changed at any
-    time, and ctk would not notice.
+    time, and ctk would not notice. So is what another user put there: anybody can write a record.
     """
     recipe = plan.recipe
     if recipe is None or plan.sandbox or plan.force or not plan.output.is_file():
+        return None
+    if not is_trusted(plan.output.stat().st_uid):
         return None
     record = read_record(plan.output)
     if record is None or not record.inputs or record.target != plan.record.target:
