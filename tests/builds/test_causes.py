@@ -76,6 +76,21 @@ CASES = {
         "CMake or make is not in the image",
         ("cmake", "g++", "make", "python3-dev"),
     ),
+    "CMake Error: No CMAKE_CXX_COMPILER could be found.": (
+        "missing-program",
+        "the C++ compiler is not in the image",
+        ("g++", "make", "python3-dev"),
+    ),
+    "ERROR: Cannot find command 'git' - do you have 'git' installed and in your PATH?": (
+        "missing-program",
+        "git is not in the image",
+        ("git",),
+    ),
+    "x.cpp:1:10: fatal error: Eigen/Core: No such file or directory": (
+        "missing-header",
+        "the header Eigen/Core is not in the image",
+        ("libeigen3-dev",),
+    ),
     "error: can't find Rust compiler": (
         "missing-program",
         "the Rust compiler is not in the image",

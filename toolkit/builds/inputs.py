@@ -56,7 +56,12 @@ def inputs_of(
 def _files(recipe: Recipe, cache: Path) -> list[str]:
     """A line for each file and directory that is copied: where it is, its mode, and its content with that of links."""
     roots = [root for copy in recipe.files for root in file_roots(copy.source)]
-    return [f"{root}\0{root.stat().st_mode:o}\0{content_digest(root, cache)}\n" for root in roots]
+    return [f"{root}\0{root.stat().st_mode:o}\0{_content(root, cache)}\n" for root in roots]
+
+
+def _content(path: Path, cache: Path) -> str:
+    # To read a pipe or a device would take forever.
+    return content_digest(path, cache) if path.is_file() or path.is_dir() else ""
 
 
 def _hash(text: str) -> str:

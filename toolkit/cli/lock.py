@@ -64,6 +64,7 @@ def lock(
         ctk lock mine --exclude-newer 2021-03-07    what was there on that day
         ctk lock mine --check                       exit status 1 where it is stale
     """
+    from toolkit.pins.changes import compare_locks
     from toolkit.pins.locking import is_current, stale
     from toolkit.pins.store import Locks, moved_tag
     from toolkit.recipes.catalogue import Catalogue
@@ -98,6 +99,9 @@ def lock(
     chosen = _upgraded(earlier, packages) if packages else None if upgrade else ()
     with live_steps(f"Choosing the versions for {name}"):
         made = locks.make(recipe, path, earlier=earlier, upgrade=chosen, exclude_newer=day)
+    if earlier is not None:
+        for line in compare_locks(earlier, made).lines:
+            say(f"  {line}", stderr=True)
     _show(made, path, json, [])
     if not json:
         suggest(f"ctk build {name}")
