@@ -6,8 +6,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from hypothesis import given
+from hypothesis import strategies as st
 
-from tests.pins.locks import SMALL, WHEEL, locks
+from tests.pins.locks import SMALL, WHEEL, names, versions
 from toolkit.pins.changes import compare_locks
 
 if TYPE_CHECKING:
@@ -27,13 +28,17 @@ def test_added_removed_and_changed_packages_are_named() -> None:
     assert compare_locks(None, now).made
 
 
-@given(locks, locks)
-def test_a_change_leads_from_one_lock_to_the_other(earlier: Lock, now: Lock) -> None:
-    change = compare_locks(earlier, now)
-    versions = {one.name: one.version for one in earlier.packages}
+@given(st.dictionaries(names, versions, max_size=4), st.dictionaries(names, versions, max_size=4))
+def test_a_change_leads_from_one_lock_to_the_other(before: dict[str, str], after: dict[str, str]) -> None:
+    change = compare_locks(with_packages(before), with_packages(after))
+    found = dict(before)
     for line in change.removed:
-        versions.pop(line.partition("==")[0])
-    versions.update(line.split("==") for line in change.added)  # type: ignore[misc]
-    versions.update((name, new) for name, _, new in change.changed)
-    assert versions == {one.name: one.version for one in now.packages}
-    assert compare_locks(now, now).lines == ()
+        del found[line.partition("==")[0]]
+    found.update(tuple(line.split("==")) for line in change.added)
+    found.update((name, new) for name, _, new in change.changed)
+    assert found == after
+    assert compare_locks(with_packages(after), with_packages(after)).lines == ()
+
+
+def with_packages(versions: dict[str, str]) -> Lock:
+    return replace(SMALL, packages=tuple(replace(WHEEL, name=name, version=one) for name, one in versions.items()))
