@@ -105,3 +105,12 @@ def test_a_preview_shows_what_a_build_would_lock_and_leaves_defs_alone(
     assert files(tmp_path) == before
     assert len(earlier) == (2 if there else 1), "a first lock is kept in the cache, so that it stays the same"
     assert locks(tmp_path, Policy.UPDATE).for_build(recipe).lock == found.lock
+
+
+def test_a_preview_on_another_base_is_kept_in_the_cache(
+    tmp_path: Path, recipe: Recipe, earlier: list[Lock | None]
+) -> None:
+    preview = locks(tmp_path, Policy.PREVIEW)
+    first = preview.for_build(recipe, other_base=True).lock
+    assert preview.for_build(recipe, other_base=True).lock == first
+    assert (len(earlier), files(tmp_path)) == (1, {})

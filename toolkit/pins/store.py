@@ -105,11 +105,11 @@ class Locks:
     ) -> Found:
         """The lock to build with, written unless `write` is false.
 
-        One that is missing or out of date is treated as the policy says.
-        An update keeps the versions of the earlier lock. `image` is the base, once the builder has brought it here by
-        its `digest`: a lock that was made from recorded facts is then regenerated from the truth, and a contradiction
-        between the two is AnswerIsNo. `state` is what a base on this machine was when the build began. Raises
-        AnswerIsNo (`stale-lock`, `no-lock`) where only a current lock will do.
+        One that is missing or out of date is treated as the policy says; an update keeps the versions of the earlier
+        one. `image` is the base, once the builder has brought it here by its `digest`: a lock that was made from
+        recorded facts is then regenerated from the truth, and a contradiction between the two is AnswerIsNo. `state` is
+        what a base on this machine was when the build began. Raises AnswerIsNo (`stale-lock`, `no-lock`) where only a
+        current lock will do.
         """
         path = self.path(recipe, other_base=other_base)
         earlier = load_lock(path) if path.is_file() else None
@@ -132,7 +132,7 @@ class Locks:
             digest=digest,
             state=state,
             exclude_newer=earlier.exclude_newer if earlier is not None else None,
-            write=write and (not is_preview or target != path),
+            write=write and (not is_preview or earlier is None),
         )
         return Found(lock, path, compare_locks(earlier, lock))
 
@@ -164,8 +164,8 @@ class Locks:
         """Make a lock and write it to `path`, unless `write` is false.
 
         `upgrade` names what may become newer than `earlier` has it (None: all). The registry is asked for the base's
-        digest only where neither the caller nor `earlier` knows it, or with an
-        upgrade of all. Raises AnswerIsNo (`base-changed`) where a base on this machine changes meanwhile.
+        digest only where neither the caller nor `earlier` knows it, or with an upgrade of all. Raises AnswerIsNo
+        (`base-changed`) where a base on this machine changes meanwhile.
         """
         from toolkit.pins.uv import open_uv
 
