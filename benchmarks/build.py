@@ -38,9 +38,20 @@ def run() -> Section:
         (folder / "defs/companions.toml").write_text(f'base = "debian-12"\npackages = [{listed}]\n')
         (folder / "hand.def").write_text(_BY_HAND.format(base=base, packages=" ".join(_PACKAGES)))
         commands: dict[str, list[str | Path]] = {
-            "ctk build": [ctk / "ctk", "build", "companions", "--base", base],
+            "ctk build": [ctk / "ctk", "build", "companions", "--base", base, "--force"],
             "ctk build --compression gzip": [
-                *(ctk / "ctk", "build", "companions", "--base", base, "-o", "gzip.sif", "--compression", "gzip")
+                *(
+                    ctk / "ctk",
+                    "build",
+                    "companions",
+                    "--base",
+                    base,
+                    "--force",
+                    "-o",
+                    "gzip.sif",
+                    "--compression",
+                    "gzip",
+                )
             ],
             "apptainer build": ["apptainer", "build", "--force", "--fakeroot", "hand.sif", "hand.def"],
         }

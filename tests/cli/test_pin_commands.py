@@ -39,8 +39,8 @@ def folder(tmp_path: Path) -> Path:
 def test_a_recipe_from_a_script_can_be_read_and_changed(folder: Path) -> None:
     made = json.loads(ctk(folder, "new", "other", "--from", "train.py", "--json").stdout)
     assert (made["schema"], made["base"], made["packages"]) == ("ctk.new/1", "pytorch-2.6", ["timm"])
-    assert ctk(folder, "add", "other", "einops", "timm>=1").returncode == 0
-    assert ctk(folder, "remove", "other", "einops").stdout == "Removed: einops.\n"
+    assert ctk(folder, "add", "other", "einops", "timm>=1", "--no-lock").returncode == 0
+    assert ctk(folder, "remove", "other", "einops", "--no-lock").stdout == "Removed: einops.\n"
     text = (folder / "defs/other.toml").read_text()
     assert 'packages = ["timm>=1"]' in text
     assert "other" in ctk(folder, "list").stdout
@@ -57,7 +57,7 @@ def test_a_script_is_run_as_it_was_named(folder: Path) -> None:
 
 
 def test_a_shipped_recipe_is_copied_before_it_is_changed(folder: Path) -> None:
-    assert ctk(folder, "add", "keras-bert", "pandas").returncode == 0
+    assert ctk(folder, "add", "keras-bert", "pandas", "--no-lock").returncode == 0
     assert '"pydot", "pandas"' in (folder / "defs/keras-bert.toml").read_text()
 
 
@@ -69,7 +69,7 @@ def test_why_reads_the_only_lock(folder: Path) -> None:
     (folder / "defs/small.toml").write_text('base = "debian-12"\npackages = ["flask"]\n')
     done = ctk(folder, "why", "flask")
     assert done.returncode == 1
-    assert "`ctk lock small` makes it anew" in done.stderr, "it was added after the lock was made"
+    assert "`ctk lock small` updates it" in done.stderr, "it was added after the lock was made"
 
 
 @pytest.mark.parametrize(
@@ -83,6 +83,14 @@ def test_why_reads_the_only_lock(folder: Path) -> None:
         (("new", "x", "--from", "nothing.py"), 2, "there is no nothing.py"),
         (("new", "x", "--from", "defs/mine.toml"), 2, "does not read defs/mine.toml"),
         (("add", "mine", "a b"), 2, "not a package requirement"),
+        (("add", "mine"), 2, "no packages to add"),
+        (("add", "mine", "apex"), 2, "no package of PyPI gives"),
+        (("add", "mine", "gcc;id", "--apt"), 2, "not the name of a Debian package"),
+        (("add", "mine", "-r", "none.txt"), 2, "none.txt"),
+        (("add", "mine", "-r", "train.py", "--apt"), 2, "leave out --apt or -r"),
+        (("remove", "mine", "gcc", "--apt"), 2, "does not ask for gcc"),
+        (("def", "mine", "--locked"), 1, "has no lock"),
+        (("def", "mine", "--locked", "--base", "debian-12"), 2, "leave out --base"),
         (("add", "nobody", "numpy"), 2, "no recipe"),
         (("remove", "mine", "nunpy"), 2, 'Did you mean "numpy"'),
         (("remove", "keras-bert", "nothing"), 2, "does not ask for"),
@@ -117,3 +125,34 @@ def test_a_lock_that_was_edited_is_not_taken_for_good(folder: Path) -> None:
     done = ctk(folder, "why", "timm")
     assert done.returncode == 2
     assert "edited by hand" in done.stderr
+
+
+def test_names_of_imports_are_translated(folder: Path) -> None:
+    done = ctk(folder, "add", "mine", "cv2", "PIL>=10", "sklearn[alldeps]", "numpy", "--no-lock")
+    assert done.stdout.splitlines() == [
+        "· cv2 is imported from the package opencv-python-headless",
+        "· PIL is imported from the package pillow",
+        "· sklearn is imported from the package scikit-learn",
+        "Added: opencv-python-headless, pillow>=10, scikit-learn[alldeps].",
+    ]
+    assert "Removed: pillow>=10." in ctk(folder, "remove", "mine", "PIL", "--no-lock").stdout
+    assert ctk(folder, "add", "mine", "cv2", "--no-lock").stdout.endswith("Nothing to do: mine has them already.\n")
+    ctk(folder, "remove", "mine", "cv2", "--no-lock")
+    ctk(folder, "add", "mine", "opencv-python", "--no-lock")
+    assert "Removed: opencv-python." in ctk(folder, "remove", "mine", "cv2", "--no-lock").stdout
+    assert "imported from the package pillow" in ctk(folder, "why", "PIL", "small").stderr
+
+
+def test_a_list_is_added_without_what_the_base_brings(folder: Path) -> None:
+    (folder / "list.txt").write_text("torch==2.6.0\nsklearn\nnumpy<2\n-e .\n")
+    ctk(folder, "new", "ours", "--base", "pytorch-2.6")
+    done = json.loads(ctk(folder, "add", "ours", "-r", "list.txt", "einops", "--no-lock", "--json").stdout)
+    assert done["added"] == ["einops", "scikit-learn", "numpy<2"]
+    assert {one["code"] for one in done["findings"]} >= {"left-out", "import-name"}
+    assert done["lock"] is None
+
+
+def test_debian_packages_are_added_and_no_lock_is_made(folder: Path) -> None:
+    assert ctk(folder, "add", "--apt", "mine", "gcc", "python3-dev").stdout == "Added: gcc, python3-dev.\n"
+    assert 'apt = ["gcc", "python3-dev"]' in (folder / "defs/mine.toml").read_text()
+    assert not (folder / "defs/mine.lock.toml").exists()

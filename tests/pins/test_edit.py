@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolkit.pins.edit import add_packages, recipe_text, remove_packages
+from toolkit.pins.edit import APT, added, recipe_text, removed, write_edit
 from toolkit.support.errors import WrongInput
 from toolkit.support.tomlfile import parse_toml
 
@@ -28,6 +28,16 @@ packages = [
 [job]
 gpus = 0  # none here
 """
+
+
+def add_packages(path: Path, packages: list[str], key: str = "packages") -> tuple[str, ...]:
+    write_edit(edit := added(path, packages, key), path)
+    return edit.changed
+
+
+def remove_packages(path: Path, packages: list[str]) -> tuple[str, ...]:
+    write_edit(edit := removed(path, packages), path)
+    return edit.changed
 
 
 @pytest.fixture
@@ -131,3 +141,15 @@ def test_a_link_stays_a_link_and_the_mode_stays(recipe: Path, tmp_path: Path) ->
     assert link.is_symlink()
     assert recipe.stat().st_mode & 0o777 == 0o660
     assert "six" in recipe.read_text()
+
+
+def test_debian_packages_go_into_their_own_list(recipe: Path) -> None:
+    assert add_packages(recipe, ["gcc", "libffi-dev=3.4.4-1"], APT) == ("gcc", "libffi-dev=3.4.4-1")
+    assert add_packages(recipe, ["gcc", "libffi-dev"], APT) == ("libffi-dev",)
+    assert added(recipe, [], APT).entries == ("gcc", "libffi-dev")
+    assert removed(recipe, ["gcc"], APT).entries == ("libffi-dev",)
+    before = recipe.read_bytes()
+    for bad in ("gcc; reboot", "$(id)", "-y", "Gcc"):
+        with pytest.raises(WrongInput, match="is not the name of a Debian package"):
+            add_packages(recipe, ["make", bad], APT)
+    assert recipe.read_bytes() == before

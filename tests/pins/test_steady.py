@@ -109,7 +109,7 @@ def test_the_lock_has_the_digest_of_the_image_that_was_brought_and_not_of_a_tag_
     monkeypatch.setattr(store, "write_lock", lambda *_: None)
     monkeypatch.setattr(store, "make_lock", lambda _uv, _recipe, facts, **_: facts)
     recipe = Recipe("mine", tmp_path / "mine.toml", Base("hub", "docker", "a/b:1"), post="true")
-    facts = locks.for_build(recipe, image=tmp_path / "real", digest="sha256:brought")
+    facts = locks.make(recipe, tmp_path / "lock", image=tmp_path / "real", digest="sha256:brought")
     assert facts.digest == "sha256:brought"  # type: ignore[attr-defined]
 
 

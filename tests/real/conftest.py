@@ -199,6 +199,16 @@ def base_image(ground: Path, me: Person) -> Path:
     return ground / "base.sif"
 
 
+@pytest.fixture(scope="session")
+def python_image(ground: Path, me: Person, base_image: Path) -> Path:
+    """The same with `python`, as a framework's own image has it."""
+    with_python = f"Bootstrap: localimage\nFrom: {base_image}\n\n%post\n    ln -sf python3 /usr/bin/python\n"
+    (ground / "python.def").write_text(with_python)
+    me.ctk("build", "python.def", "-o", ground / "python.sif", cwd=ground)
+    (ground / "python.sif").chmod(0o644)
+    return ground / "python.sif"
+
+
 @dataclass(frozen=True)
 class PracticeCluster:
     """A real Slurm of four nodes, two GPUs each, that belongs to `person`; by `environment` plain sbatch finds it."""

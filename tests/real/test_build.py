@@ -115,6 +115,61 @@ def test_a_failing_post_says_which_command_and_keeps_the_log(person: Person, fol
     assert sorted(path.name for path in folder.iterdir()) == ["bad.sif.build.log", "defs"]
 
 
+def test_a_build_with_nothing_changed_leaves_the_image_untouched(
+    person: Person, folder: Path, tiny_image: Path
+) -> None:
+    person.run("sh", "-c", "mkdir -p defs/data && echo one > defs/data/x && ln -s x defs/data/y", cwd=folder)
+    text = 'base = "debian-12"\npost = "true"\n[[files]]\nfrom = "data"\nto = "/opt/data"\n'
+    recipe(folder, person, "same", text)
+    arguments = ("build", "same", "--base", tiny_image)
+    person.ctk(*arguments, cwd=folder)
+
+    def state() -> list[object]:
+        found = [folder / "same.sif", folder / "same.sif.build.log"]
+        return [(one.stat().st_ino, one.stat().st_mtime_ns, one.read_bytes()) for one in found]
+
+    before = state()
+    started = time.monotonic()
+    done = person.ctk(*arguments, cwd=folder)
+    assert time.monotonic() - started < 2
+    assert "same.sif is up to date: recipe, lock, base and files" in done.stdout
+    shown = json.loads(person.ctk(*arguments, "--json", cwd=folder).stdout)
+    assert (shown["built"], shown["verdict"], shown["findings"][0]["code"]) == (
+        False,
+        "no-framework",
+        "nothing-changed",
+    )
+    assert state() == before
+    person.run("sh", "-c", "echo two > defs/data/x", cwd=folder)
+    assert "Built same.sif" in person.ctk(*arguments, cwd=folder).stdout
+    assert "Built same.sif" in person.ctk(*arguments, "--force", cwd=folder).stdout
+    assert inside(person, "same.sif", "cat", "/opt/data/y", cwd=folder) == "two\n"
+    assert state() != before
+
+
+def test_a_build_that_fails_names_the_package_the_reason_and_the_remedy(
+    me: Person, ground: Path, base_image: Path
+) -> None:
+    """A source distribution without a compiler; a version that is not there; with --verbose, as it happens."""
+    folder = ground / "failing"
+    folder.mkdir()
+    recipe(folder, me, "sound", 'base = "debian-12"\npackages = ["pyaudio"]\n')
+    recipe(folder, me, "plot", 'base = "debian-12"\npost = "pip install seaborn==0.1.99"\n')
+    network = {"APPTAINER_BIND": CA_BUNDLE}
+    said = me.ctk("build", "sound", "--base", base_image, cwd=folder, env=network, status=4).stderr
+    assert "pyaudio: gcc is not in the image" in said
+    assert "No such file or directory: 'x86_64-linux-gnu-gcc'" in said
+    assert "ctk_guard_end" not in said
+    remedy = next(line for line in said.splitlines() if "ctk add --apt" in line)
+    me.ctk(*remedy.partition("ctk ")[2].split(), cwd=folder)
+    assert 'apt = ["gcc", "python3-dev"]' in (folder / "defs/sound.toml").read_text()
+    done = me.ctk("build", "plot", "--base", base_image, "--verbose", "--json", cwd=folder, env=network, status=4)
+    assert "  | ERROR: No matching distribution found for seaborn==0.1.99" in done.stderr
+    assert "\n+ pip install seaborn==0.1.99\n" in done.stderr, "the output of the build as it runs"
+    (finding,) = json.loads(done.stdout)["findings"]
+    assert finding["code"] == "no-such-version"
+
+
 def test_only_an_image_of_the_same_target_is_replaced(person: Person, folder: Path, tiny_image: Path) -> None:
     for name in ("one", "two"):
         recipe(folder, person, name, 'base = "debian-12"\n')
@@ -178,7 +233,7 @@ def test_killed_at_ten_moments_the_old_image_stays_and_the_next_build_works(
 ) -> None:
     """The moments are spread over the first four fifths of a build that takes about two seconds."""
     recipe(folder, person, "kill", 'base = "debian-12"\npost = "sleep 0.7"\n')
-    arguments = ("build", "kill", "--base", str(tiny_image))
+    arguments = ("build", "kill", "--base", str(tiny_image), "--force")
 
     def build() -> float:
         started = time.monotonic()

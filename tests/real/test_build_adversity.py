@@ -127,6 +127,7 @@ def test_what_belongs_to_another_user_in_a_sticky_directory_is_refused_before_th
     # Made by ctk from the same recipe and readable by all: only its owner is wrong.
     ordinary_user.ctk("build", "mine", "--base", tiny_image, *kind, cwd=own)
     subprocess.run(["chown", "-R", second_user.name, shared / others], check=True)
+    recipe(ordinary_user, own, "mine", 'post = "touch /opt/other"\n')
     before = {path.name: path.lstat().st_mtime_ns for path in shared.iterdir()}
     for force in ((), ("--force",)):
         done = ordinary_user.ctk("build", "mine", "--base", tiny_image, *kind, *force, "--json", cwd=own, status=2)
@@ -143,6 +144,7 @@ def test_what_cannot_be_written_is_refused_before_the_build(
     ordinary_user.run("mkdir", "out", cwd=own)
     arguments = ("build", "mine", "--base", tiny_image, "-o", "out/mine.sif")
     ordinary_user.ctk(*arguments, cwd=own)
+    recipe(ordinary_user, own, "mine", 'post = "true"\n')
     target = own / "out" / ("mine.sif" if way == "an immutable image" else "")
     undo = ["chattr", "-i", target]
     if way == "a closed directory":

@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from toolkit import __version__
+from toolkit.builds.causes import find_cause, telling_lines
 from toolkit.builds.permission import check_permission
 from toolkit.builds.plan import LOG_MARK, BuildPlan, check_output
-from toolkit.builds.progress import failed_command, last_complaint, step_of
+from toolkit.builds.progress import failed_command, failed_output, last_complaint, step_of
 from toolkit.builds.record import OBJECT_NAME, Record, write_beside
 from toolkit.builds.room import RoomWatch, cause, check_room, disks
 from toolkit.gpu.audit import Audit, audit_image
@@ -33,13 +34,13 @@ from toolkit.support.staging import put_in_place, staging
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
+    from toolkit.builds.causes import Cause
     from toolkit.recipes.model import Recipe
     from toolkit.runtime.engine import BuildOptions, Runtime
     from toolkit.support.findings import Finding
     from toolkit.support.paths import WorkArea
 
-_KEPT_LINES = 400
-_SHOWN_LINES = 12
+_KEPT_LINES = 20_000  # a compiler's first error may stand thousands of lines above the last one
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,9 +57,14 @@ class Built:
 
 
 def execute(
-    plan: BuildPlan, runtime: Runtime, area: WorkArea, options: BuildOptions, on_step: Callable[[str], None]
+    plan: BuildPlan,
+    runtime: Runtime,
+    area: WorkArea,
+    options: BuildOptions,
+    on_step: Callable[[str], None],
+    on_line: Callable[[str], None] | None = None,
 ) -> Built:
-    """Build the image. `on_step` hears of each step that begins.
+    """Build the image. `on_step` hears of each step that begins, `on_line` of each line of the output.
 
     Raises AnswerIsNo where the guard found a difference, the base changed since the build was planned, or the verdict
     is not the one that the recipe requires; ProgramFailed with the failing command, the last lines and the log where
@@ -82,7 +88,9 @@ def execute(
         with staging(area.scratch) as temporary:
             environment |= dict.fromkeys(("APPTAINER_TMPDIR", "SINGULARITY_TMPDIR", "TMPDIR"), str(temporary))
             with unchanged(plan.base_state):
-                _run_build(plan, runtime.build(image, source, options, plan.binds), environment, log, room, on_step)
+                _run_build(
+                    plan, runtime.build(image, source, options, plan.binds), environment, log, room, on_step, on_line
+                )
         on_step("auditing the image")
         audit = audit_image(image, this_machine())
         _require_verdict(plan, audit)
@@ -160,6 +168,7 @@ def _run_build(
     log: TextIO,
     room: RoomWatch,
     on_step: Callable[[str], None],
+    on_line: Callable[[str], None] | None,
 ) -> None:
     last: deque[str] = deque(maxlen=_KEPT_LINES)
     log.write(f"{LOG_MARK}: ctk {__version__}, {plan.record.target}\n# {visible_command(argv, environment)}\n")
@@ -167,45 +176,60 @@ def _run_build(
         log.writelines(f"# | {line}\n" for line in plan.definition.text.splitlines())
     log.flush()
 
-    def on_line(line: str) -> None:
+    def take_line(line: str) -> None:
         line = redact(line)
         log.write(f"{line}\n")
         log.flush()
         last.append(line)
+        if on_line is not None:
+            on_line(line)
         step = step_of(line)
         if step is not None:
             on_step(step)
 
-    status = stream(argv, on_line, env=environment)
+    status = stream(argv, take_line, env=environment)
     if status != 0:
         raise _failure(plan, status, list(last), room)
 
 
 def _failure(plan: BuildPlan, status: int, lines: list[str], room: RoomWatch) -> CtkError:
-    if found := differences(lines):
+    if changed := differences(lines):
         return AnswerIsNo(
-            f"building {plan.target.text} would have changed what the base protects: {'; '.join(found)}",
+            f"building {plan.target.text} would have changed what the base protects: {'; '.join(changed)}",
             fix="Ask for what fits the base (`ctk why PACKAGE`), or start from another (`ctk bases`). "
             f"The whole log: {plan.log}",
             code="guard-difference",
         )
     complaint = cause(lines, room)
+    disk_full = complaint is not None and complaint.pattern == FULL_DISK.pattern
+    printed = failed_output(lines)
     command = failed_command(lines)
+    found = None if disk_full or command is None else find_cause(printed)
     message = f"building {plan.target.text} failed (status {status})"
-    if complaint is not None:
+    if found is not None:
+        message += f": {found.message}"
+    elif complaint is not None:
         message += f": {complaint.meaning}"
-    elif command is not None:
+    elif command is not None and not command.startswith("PYTHONNOUSERSITE=1 "):  # that is ctk's own
         message += f", in the %post command: {command}"
     elif reason := last_complaint(lines):
         message += f": {reason}"
-    shown = [line for line in lines if line.strip()][-_SHOWN_LINES:]
+    fix = _remedy(plan, found) if found else complaint.fix if complaint else None
     return ProgramFailed(
         message,
-        fix=complaint.fix if complaint else None,
-        code="disk-full" if complaint is not None and complaint.pattern == FULL_DISK.pattern else "build-failed",
-        last_lines=tuple(shown),
+        fix=fix,
+        code="disk-full" if disk_full else found.code if found else "build-failed",
+        last_lines=telling_lines(printed),
         log=plan.log,
     )
+
+
+def _remedy(plan: BuildPlan, found: Cause) -> str | None:
+    if not found.apt:
+        return found.fix
+    if plan.recipe is None:
+        return f"Install it in %post: apt-get install -y {' '.join(found.apt)}"
+    return f"On Debian and Ubuntu: ctk add --apt {plan.recipe.name} {' '.join(found.apt)}"
 
 
 def _add_record(record: Record, runtime: Runtime, image: Path, folder: Path, room: RoomWatch) -> None:

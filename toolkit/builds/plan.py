@@ -20,6 +20,7 @@ from toolkit.support.text import one_line
 
 if TYPE_CHECKING:
     from toolkit.pins.steady import BaseState
+    from toolkit.pins.store import Found
     from toolkit.recipes.catalogue import Catalogue
     from toolkit.recipes.model import Base, Recipe
 
@@ -33,10 +34,10 @@ class BuildPlan:
 
     `recipe` is what a recipe's name means, on a base that it does not name itself where `other_base`. `definition` is
     the text that the runtime gets; None where it is yet to be prepared from the recipe, or where `source` is a file of
-    the person's own. `binds` are shown to the build (`SRC:DST`). `base_size` is what the base takes unpacked, in
-    octets; 0 where it is not known. `base_state` is what a base on this machine was when the build was planned: it must
-    stay so until the image is whole. `force` replaces the output whatever image it is. `link` is the symlink
-    that led to `output`, if there was one.
+    the person's own. `locked` is the lock that it installs, and what became of the earlier one. `binds` are shown to
+    the build (`SRC:DST`). `base_size` is what the base takes unpacked, in octets; 0 where it is not known. `base_state`
+    is what a base on this machine was when the build was planned: it must stay so until the image is whole. `force`
+    replaces the output whatever image it is. `link` is the symlink that led to `output`, if there was one.
     """
 
     target: Target
@@ -47,6 +48,7 @@ class BuildPlan:
     recipe: Recipe | None = None
     other_base: bool = False
     definition: Definition | None = None
+    locked: Found | None = None
     binds: tuple[str, ...] = ()
     base_size: int = 0
     base_state: BaseState | None = None

@@ -8,8 +8,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from toolkit.builds.inputs import inputs_of
 from toolkit.builds.permission import check_permission
 from toolkit.builds.plan import unpacked_size
+from toolkit.builds.record import read_record
 from toolkit.builds.room import RoomWatch, cause, check_room, disks
 from toolkit.definitions.definition import define
 from toolkit.definitions.labels import has_labels_of_ctk
@@ -17,6 +19,7 @@ from toolkit.pins.guard import UV_MOUNT
 from toolkit.pins.lockfile import load_lock
 from toolkit.pins.steady import require_unchanged, unchanged
 from toolkit.support.errors import ProgramFailed, WrongInput
+from toolkit.support.ownership import is_trusted
 from toolkit.support.processes import stream
 from toolkit.support.staging import put_in_place, staging
 
@@ -24,9 +27,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from toolkit.builds.plan import BuildPlan
+    from toolkit.builds.record import Record
+    from toolkit.definitions.definition import Definition
     from toolkit.pins.model import Lock
     from toolkit.pins.steady import BaseState
-    from toolkit.pins.store import Locks
+    from toolkit.pins.store import Found, Locks
     from toolkit.recipes.model import Base, Recipe
     from toolkit.runtime.engine import BuildOptions, Runtime
     from toolkit.support.paths import WorkArea
@@ -40,10 +45,10 @@ def find_lock(
     image: Path | None = None,
     digest: str | None = None,
     state: BaseState | None = None,
-) -> Lock | None:
+) -> Found | None:
     """The lock to build `recipe` with; None where nothing is installed that a guard could watch. See `Locks.for_build`.
 
-    Raises AnswerIsNo where the lock is stale, or the packages cannot be had over the base.
+    Raises AnswerIsNo where the lock may not be updated and is out of date, or where packages conflict with the base.
     """
     if not (recipe.packages or recipe.post.strip()):
         return None
@@ -76,34 +81,63 @@ def prepare(
     recipe = plan.recipe
     if recipe is None:
         return plan
+    locks.require(recipe)
     image = digest = None
     with unchanged(plan.base_state):
         if recipe.packages or recipe.post.strip():
             digest = _base_digest(recipe, locks, other_base=plan.other_base)
             image = _bring_base(recipe.base, digest, plan.base_state, runtime, area, options, on_step)
             on_step("choosing the versions of the packages")
-        lock = find_lock(recipe, locks, other_base=plan.other_base, image=image, digest=digest, state=plan.base_state)
+        found = find_lock(recipe, locks, other_base=plan.other_base, image=image, digest=digest, state=plan.base_state)
+        lock = found.lock if found else None
+        definition = _define(recipe, lock, mirror)
+        inputs = inputs_of(plan, definition, lock, locks, runtime, options)
     with_uv = lock is not None and lock.packages and _has_mount_point(recipe, image)
     return replace(
         plan,
-        definition=define(recipe, lock=lock, mirror=mirror, relabel=has_labels_of_ctk(recipe.base)),
+        definition=definition,
+        locked=found,
+        record=replace(plan.record, inputs=inputs),
         binds=(f"{_folder_with_uv(area)}:{UV_MOUNT}",) if with_uv else (),
         base_size=max(plan.base_size, unpacked_size(image) if image else 0),
     )
 
 
 def preview(plan: BuildPlan, locks: Locks, mirror: str | None) -> BuildPlan:
-    """The plan with its definition, as far as that is known without bringing the base here; nothing is left behind.
-
-    A recipe that has no lock yet gets one in the cache, not in `./defs`.
-    """
+    """The plan with its definition, as far as that is known without bringing the base here; `./defs` stays as it is."""
     recipe = plan.recipe
     if recipe is None:
         return plan
-    in_cache = plan.other_base or not locks.path(recipe).is_file()
-    lock = find_lock(recipe, locks, other_base=in_cache)
-    relabel = has_labels_of_ctk(recipe.base)
-    return replace(plan, definition=define(recipe, lock=lock, mirror=mirror, relabel=relabel))
+    locks.require(recipe)
+    found = find_lock(recipe, locks, other_base=plan.other_base)
+    return replace(plan, definition=_define(recipe, found.lock if found else None, mirror), locked=found)
+
+
+def unchanged_record(
+    plan: BuildPlan, locks: Locks, runtime: Runtime, options: BuildOptions, *, mirror: str | None
+) -> Record | None:
+    """The record of the image that stands at the output, where a build would make the same one; else None.
+
+    Nothing is brought here, resolved or written for it. A sandbox is always built: its files can be changed at any
+    time, and ctk would not notice. So is what another user put there: anybody can write a record.
+    """
+    recipe = plan.recipe
+    if recipe is None or plan.sandbox or plan.force or not plan.output.is_file():
+        return None
+    if not is_trusted(plan.output.stat().st_uid):
+        return None
+    record = read_record(plan.output)
+    if record is None or not record.inputs or record.target != plan.record.target:
+        return None
+    lock = locks.current(recipe, other_base=plan.other_base) if recipe.packages or recipe.post.strip() else None
+    if lock is None and recipe.packages:
+        return None
+    inputs = inputs_of(plan, _define(recipe, lock, mirror), lock, locks, runtime, options)
+    return record if inputs == record.inputs else None
+
+
+def _define(recipe: Recipe, lock: Lock | None, mirror: str | None) -> Definition:
+    return define(recipe, lock=lock, mirror=mirror, relabel=has_labels_of_ctk(recipe.base))
 
 
 def _base_digest(recipe: Recipe, locks: Locks, *, other_base: bool) -> str | None:

@@ -42,16 +42,30 @@ def failed_command(lines: Sequence[str]) -> str | None:
 
     `lines` are the last ones of the output. None where something else failed: getting the base, `%test`, packing.
     """
-    in_post = True
-    commands: list[str] = []
+    command, _ = _last_of_post(lines)
+    return command
+
+
+def failed_output(lines: Sequence[str]) -> tuple[str, ...]:
+    """What the failed command of `%post` printed; all of `lines` where something else failed."""
+    command, printed = _last_of_post(lines)
+    return tuple(lines) if command is None else tuple(printed)
+
+
+def _last_of_post(lines: Sequence[str]) -> tuple[str | None, list[str]]:
+    """The last command of `%post` and what it printed; none where another section began after it."""
+    in_post, command = True, None
+    printed: list[str] = []
     for line in lines:
         if section := _SECTION.match(line):
-            in_post, commands = section["post"] is not None, []
+            in_post, command, printed = section["post"] is not None, None, []
+        elif in_post and line.startswith("+ ctk_guard_end "):
+            break  # after a failure the guard prints its own summary
         elif in_post and line.startswith("+ "):
-            commands.append(line[2:].strip())
-    # After a failure the guard has its say; what failed stands before it.
-    end = next((number for number, command in enumerate(commands) if command.startswith("ctk_guard_end ")), None)
-    return next(reversed(commands[:end]), None)
+            command, printed = line[2:].strip(), []
+        elif in_post:
+            printed.append(line)
+    return command, printed
 
 
 def last_complaint(lines: Sequence[str]) -> str | None:

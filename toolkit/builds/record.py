@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from toolkit import __version__
@@ -12,6 +12,7 @@ from toolkit.support.errors import CtkError
 from toolkit.support.files import write_atomically
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from toolkit.recipes.catalogue import Catalogue
@@ -27,6 +28,7 @@ class Record:
 
     `target` is `kind:name`, `base` the name of the base of a recipe, else None. `verdict` and the codes in `findings`
     are the audit's, None and none where it was not asked. `changed` says of a sandbox that it was opened for changes.
+    `inputs` are names and fingerprints of all that the image was made from (`inputs_of`), none where not all is known.
     """
 
     target: str
@@ -35,11 +37,13 @@ class Record:
     findings: tuple[str, ...] = ()
     ctk: str = __version__
     changed: bool = False
+    inputs: Mapping[str, str] = field(default_factory=dict)
 
     def as_text(self, **more: object) -> str:
         document = {"schema": _SCHEMA, **asdict(self), **more}
-        if not self.changed:
-            del document["changed"]
+        for name in ("changed", "inputs"):
+            if not document[name]:
+                del document[name]
         return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
 
 
@@ -78,7 +82,9 @@ def read_record(image: Path) -> Record | None:
         return None
     base, verdict = (value if isinstance(value := document.get(key), str) else None for key in ("base", "verdict"))
     codes = tuple(map(str, findings)) if isinstance(findings, list) else ()
-    return Record(target, base, verdict, codes, str(document.get("ctk")), document.get("changed") is True)
+    changed, inputs = document.get("changed") is True, document.get("inputs")
+    fingerprints = {key: str(value) for key, value in inputs.items()} if isinstance(inputs, dict) else {}
+    return Record(target, base, verdict, codes, str(document.get("ctk")), changed, fingerprints)
 
 
 def recipe_of(image: Path, catalogue: Catalogue) -> Recipe | None:

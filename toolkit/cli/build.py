@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from toolkit.cli.area import open_work_area
 from toolkit.cli.completion import complete_base, complete_recipe
+from toolkit.cli.locks import lock_policy, say_lock_change
 from toolkit.cli.output import live_steps, print_findings, print_json, print_text, say, suggest
 from toolkit.support.errors import WrongInput
-from toolkit.support.findings import Severity
+from toolkit.support.findings import Finding, Severity
 from toolkit.support.text import path_argument
 
 if TYPE_CHECKING:
     from toolkit.builds.execute import Built
     from toolkit.builds.plan import BuildPlan
+    from toolkit.builds.record import Record
     from toolkit.support.paths import WorkArea
 
 _COMPRESSIONS = ("zstd", "gzip")
@@ -46,13 +48,22 @@ def build(
     ] = None,
     sandbox: Annotated[bool, typer.Option("--sandbox", help="Make a folder that can be changed, not a SIF.")] = False,
     force: Annotated[
-        bool, typer.Option("--force", help="Replace the output whatever it is, except through a symlink.")
+        bool,
+        typer.Option(
+            "--force",
+            help="Build although nothing changed; replace the output whatever it is, but no symlink's target.",
+        ),
     ] = False,
     allow_file: Annotated[
         list[Path] | None,
         typer.Option(metavar="PATH", help="Let [[files]] copy this private file or directory; repeatable."),
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the exact commands, run none.")] = False,
+    locked: Annotated[
+        bool,
+        typer.Option("--locked", help="Refuse a missing or outdated lock (exit status 1): for CI and for papers."),
+    ] = False,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Print the output of the build as it runs.")] = False,
     compression: Annotated[
         str, typer.Option(metavar="zstd|gzip", help="gzip is slower; only kernels before 4.14 need it.")
     ] = "zstd",
@@ -65,6 +76,9 @@ def build(
         ctk build demo --sandbox -o sb/      a folder to try things in
         ctk build sb/ -o out.sif             that folder, as it is, to an image
 
+    A recipe's lock is written or updated first; versions that fit are kept. Where neither recipe, lock, base nor files
+    changed since the image was built, nothing is built: --force builds again.
+
     No root is needed. An image that ctk built from the same target is replaced when the new one is whole; anything
     else of that name stays, unless --force. The log of the build is kept beside the image.
 
@@ -76,10 +90,10 @@ def build(
     from toolkit.builds.dry_run import planned_commands
     from toolkit.builds.execute import execute
     from toolkit.builds.plan import plan_build
-    from toolkit.builds.prepare import prepare, preview
+    from toolkit.builds.prepare import prepare, preview, unchanged_record
     from toolkit.builds.target import parse_target
     from toolkit.inventory.programs import COMMAND_NOT_IN_IMAGE
-    from toolkit.pins.store import Locks
+    from toolkit.pins.store import Locks, Policy
     from toolkit.recipes.catalogue import Catalogue
     from toolkit.recipes.outside import copied_files, judge, judge_base, require_allowed, without_allowed
     from toolkit.runtime.engine import BuildOptions, find_runtime
@@ -107,21 +121,34 @@ def build(
     options = BuildOptions(sandbox, compression, site.cores.value if site.cores else None)
     runtime = find_runtime(site)
     area = open_work_area(site)
-    locks = Locks.of(catalogue, area.path, lambda text: say(f"Warning: {text}", stderr=True))
+    policy = lock_policy(locked=locked, base=base, otherwise=Policy.PREVIEW if dry_run else Policy.UPDATE)
+    locks = Locks.of(catalogue, area.path, lambda text: say(f"Warning: {text}", stderr=True), policy)
+    mirror = debian_mirror(site)
     if dry_run:
         with live_steps(f"Choosing the versions for {plan.output.name}"):
-            plan = preview(plan, locks, debian_mirror(site))
+            plan = preview(plan, locks, mirror)
+        _say_lock_change(plan, written=False)
         _print_plan(plan, planned_commands(plan, runtime, options), json=json)
         return
     if plan.link is not None:
         say(f"{plan.link} is a symlink: the image is written to {plan.output}.", stderr=True)
+    if (record := unchanged_record(plan, locks, runtime, options, mirror=mirror)) is not None:
+        _print_unchanged(plan, record, json=json)
+        return
     _show_work_area(area)
-    with live_steps(f"Building {plan.output.name}", lines=True) as on_step:
-        plan = prepare(plan, locks, runtime, area, options, mirror=debian_mirror(site), on_step=on_step)
-        built = execute(plan, runtime, area, options, on_step)
+    with live_steps(f"Building {plan.output.name}", lines=not verbose) as on_step:
+        plan = prepare(plan, locks, runtime, area, options, mirror=mirror, on_step=on_step)
+        _say_lock_change(plan, written=True)
+        on_line = (lambda line: say(line, stderr=True)) if verbose else None
+        built = execute(plan, runtime, area, options, on_step, on_line)
     _print_built(plan, built, json=json)
     if any(one.code == COMMAND_NOT_IN_IMAGE for one in built.findings):
         raise typer.Exit(1)
+
+
+def _say_lock_change(plan: BuildPlan, *, written: bool) -> None:
+    if plan.locked is not None and not plan.other_base:
+        say_lock_change(plan.locked, plan.target.text, written=written)
 
 
 def _print_plan(plan: BuildPlan, commands: list[str], *, json: bool) -> None:
@@ -133,21 +160,37 @@ def _print_plan(plan: BuildPlan, commands: list[str], *, json: bool) -> None:
         print_text(command)
 
 
+def _print_unchanged(plan: BuildPlan, record: Record, *, json: bool) -> None:
+    text = f"{_short(plan.output)} is up to date: recipe, lock, base and files are those that it was built from"
+    if json:
+        finding = Finding("nothing-changed", Severity.OK, text, "ctk build --force builds it again.")
+        size = plan.output.stat().st_size
+        print_json("ctk.build/1", {**_document(plan, record, size), "built": False, "seconds": 0.0}, [finding])
+        return
+    say(f"{text}; the audit said {record.verdict}. --force builds it again.", style="green")
+    suggest(["ctk", "check-gpu", path_argument(_short(plan.output))])
+
+
+def _document(plan: BuildPlan, record: Record, size: int) -> dict[str, Any]:
+    change = plan.locked.change if plan.locked else None
+    return {
+        "output": str(plan.output),
+        "verdict": record.verdict,
+        "target": record.target,
+        "base": record.base,
+        "log": str(plan.log),
+        "octets": size,
+        "lock": change.as_json() if change else None,
+    }
+
+
 def _print_built(plan: BuildPlan, built: Built, *, json: bool) -> None:
     from toolkit.support.files import size_in_words
 
     if json:
         print_json(
             "ctk.build/1",
-            {
-                "output": str(built.output),
-                "verdict": built.record.verdict,
-                "target": built.record.target,
-                "base": built.record.base,
-                "log": str(built.log),
-                "seconds": round(built.seconds, 1),
-                "octets": built.size,
-            },
+            {**_document(plan, built.record, built.size), "built": True, "seconds": round(built.seconds, 1)},
             built.findings,
         )
         return

@@ -8,6 +8,7 @@ import typer
 
 from toolkit.cli.area import open_work_area
 from toolkit.cli.completion import complete_base, complete_recipe
+from toolkit.cli.locks import lock_policy, say_lock_change
 from toolkit.cli.output import live_steps, print_findings, print_json, print_text, say
 
 
@@ -22,19 +23,22 @@ def definition(
             autocompletion=complete_base,
         ),
     ] = None,
+    locked: Annotated[
+        bool, typer.Option("--locked", help="Refuse a missing or outdated lock (exit status 1).")
+    ] = False,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
     """Print the definition of a recipe.
 
     The text stands on its own and says the same each time: keep it beside a paper, send it to a colleague, or build
-    it with no ctk at hand:
+    it with no ctk at hand. Nothing in ./defs is written: a missing or outdated lock is resolved for the text alone.
 
         ctk def keras-bert > k.def && apptainer build --fakeroot k.sif k.def
     """
     from toolkit.builds.prepare import find_lock
     from toolkit.definitions.definition import check, define
     from toolkit.definitions.labels import has_labels_of_ctk
-    from toolkit.pins.store import Locks
+    from toolkit.pins.store import Locks, Policy
     from toolkit.recipes.catalogue import Catalogue
     from toolkit.recipes.outside import copied_files, judge
     from toolkit.recipes.references import resolve_base
@@ -46,10 +50,16 @@ def definition(
     check(recipe)
     print_findings(judge(copied_files(recipe)), stderr=True)
     site = load_site()
-    locks = Locks.of(catalogue, open_work_area(site).path, lambda text: say(f"Warning: {text}", stderr=True))
+    policy = lock_policy(locked=locked, base=base, otherwise=Policy.PREVIEW)
+    locks = Locks.of(catalogue, open_work_area(site).path, lambda text: say(f"Warning: {text}", stderr=True), policy)
+    locks.require(recipe)
     with live_steps(f"Choosing the versions for {name}"):
-        lock = find_lock(recipe, locks, other_base=base is not None)
-    made = define(recipe, lock=lock, mirror=debian_mirror(site), relabel=has_labels_of_ctk(recipe.base))
+        found = find_lock(recipe, locks, other_base=base is not None)
+    if found is not None and base is None:
+        say_lock_change(found, name, written=False)
+    made = define(
+        recipe, lock=found.lock if found else None, mirror=debian_mirror(site), relabel=has_labels_of_ctk(recipe.base)
+    )
     if json:
         print_json("ctk.definition/1", {"name": made.name, "definition": made.text})
     else:

@@ -64,6 +64,7 @@ def lock(
         ctk lock mine --exclude-newer 2021-03-07    what was there on that day
         ctk lock mine --check                       exit status 1 where it is stale
     """
+    from toolkit.pins.changes import compare_locks
     from toolkit.pins.locking import is_current, stale
     from toolkit.pins.store import Locks, moved_tag
     from toolkit.recipes.catalogue import Catalogue
@@ -98,6 +99,9 @@ def lock(
     chosen = _upgraded(earlier, packages) if packages else None if upgrade else ()
     with live_steps(f"Choosing the versions for {name}"):
         made = locks.make(recipe, path, earlier=earlier, upgrade=chosen, exclude_newer=day)
+    if earlier is not None:
+        for line in compare_locks(earlier, made).lines:
+            say(f"  {line}", stderr=True)
     _show(made, path, json, [])
     if not json:
         suggest(f"ctk build {name}")
@@ -126,7 +130,7 @@ def _upgraded(earlier: Lock | None, packages: list[str]) -> tuple[str, ...]:
 
 
 def _earlier(path: Path, *, must_be_good: bool) -> Lock | None:
-    """The lock that is there. One that was edited by hand is made anew, unless it is only asked about."""
+    """The lock that is there. One that was edited by hand is regenerated, unless it is only asked about."""
     from toolkit.pins.lockfile import load_lock
 
     if not path.is_file():
@@ -136,7 +140,7 @@ def _earlier(path: Path, *, must_be_good: bool) -> Lock | None:
     except WrongInput as error:
         if must_be_good:
             raise AnswerIsNo(error.message, fix=error.fix, code=error.code) from error
-        say(f"{error.message}: made anew", stderr=True)
+        say(f"{error.message}: regenerated", stderr=True)
         return None
 
 
@@ -164,7 +168,7 @@ def _show(lock: Lock, path: Path, json: bool, findings: list[Finding]) -> None:
 
 
 def why(
-    package: Annotated[str, typer.Argument(metavar="PACKAGE", help="A distribution's name.")],
+    package: Annotated[str, typer.Argument(metavar="PACKAGE", help="A package, or what it is imported as.")],
     name: Annotated[
         str | None, typer.Argument(metavar="[NAME]", help="A recipe. [default: the only one that is locked]")
     ] = None,
@@ -176,8 +180,11 @@ def why(
 
         ctk why torchvision pytorch
     """
+    from packaging.utils import canonicalize_name
+
     from toolkit.pins.lockfile import load_lock
     from toolkit.pins.locking import is_current, stale
+    from toolkit.pins.names import names
     from toolkit.pins.store import Locks
     from toolkit.pins.why import why as explain
     from toolkit.recipes.catalogue import Catalogue
@@ -187,6 +194,11 @@ def why(
     locks = Locks.of(catalogue, open_work_area(load_site()).path)
     path = _lock_of(locks, name)
     there = load_lock(path)
+    has = [one.name for one in there.packages] + [line.partition("==")[0] for line in there.present]
+    known = names().given_by(package, has) or names().by_import(package)
+    if known is not None and known != canonicalize_name(package):
+        say(f"{package} is imported from the package {known}.", stderr=True)
+        package = known
     sentences = explain(there, package)
     if not sentences:
         recipe = path.name.removesuffix(".lock.toml")

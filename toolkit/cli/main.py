@@ -41,8 +41,8 @@ COMMANDS = (
     _Command("bases", "toolkit.cli.recipes:list_bases", "Show the framework bases to start from.", _IMAGES),
     _Command("def", "toolkit.cli.definition:definition", "Print the definition of a recipe.", _IMAGES),
     _Command("new", "toolkit.cli.new:new", "Write a recipe, from the imports of a script if you like.", _IMAGES),
-    _Command("add", "toolkit.cli.new:add", "Add Python packages to a recipe.", _IMAGES),
-    _Command("remove", "toolkit.cli.new:remove", "Take Python packages out of a recipe.", _IMAGES),
+    _Command("add", "toolkit.cli.edit:add", "Add packages to a recipe, and lock it.", _IMAGES),
+    _Command("remove", "toolkit.cli.edit:remove", "Remove packages from a recipe, and lock it.", _IMAGES),
     _Command("lock", "toolkit.cli.lock:lock", "Choose exact versions that leave the GPU framework alone.", _IMAGES),
     _Command("why", "toolkit.cli.lock:why", "Say why a package is in an image, in this version.", _IMAGES),
     _Command(

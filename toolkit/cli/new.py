@@ -1,4 +1,4 @@
-"""`ctk new`, `ctk add`, `ctk remove`: recipes written and changed without an editor."""
+"""`ctk new`: a recipe written without an editor."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from toolkit.cli.area import open_work_area
-from toolkit.cli.completion import complete_base, complete_recipe
+from toolkit.cli.completion import complete_base
 from toolkit.cli.output import print_findings, print_json, say, suggest
 from toolkit.support.errors import WrongInput
 
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from toolkit.recipes.model import Base
 
 _Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
-_Recipe = Annotated[str, typer.Argument(metavar="NAME", help="A recipe (`ctk list`).", autocompletion=complete_recipe)]
 
 
 def new(
@@ -102,7 +101,7 @@ def new(
         return
     print_findings(proposal.findings)
     say(f"Written to {path}: base {chosen}, packages {', '.join(proposal.packages) or '(none)'}.")
-    suggest(f"ctk lock {name}", f"ctk build {name}")
+    suggest(f"ctk build {name}")
 
 
 def _propose(source: Path | None, bases: dict[str, Base], base: str | None, extras: list[str]) -> Proposal:
@@ -115,48 +114,3 @@ def _propose(source: Path | None, bases: dict[str, Base], base: str | None, extr
         framework = bases[base].framework if base else None
         return Proposal(base, (), (), uses_gpu=framework is not None)
     return propose(source, Bases(bases, base), lambda: open_uv(open_work_area(load_site()).path), extras)
-
-
-def add(
-    name: _Recipe,
-    packages: Annotated[list[str], typer.Argument(metavar="PKG...", help="As pip takes them: timm, 'numpy<2'.")],
-    json: _Json = False,
-) -> None:
-    """Add Python packages to a recipe.
-
-    Your comments stay. A shipped recipe is copied to ./defs first. A package that is there is replaced.
-
-        ctk add keras-bert pandas 'seaborn>=0.12'
-    """
-    from toolkit.pins.edit import add_packages, check_packages
-    from toolkit.recipes.catalogue import Catalogue
-
-    check_packages(packages)
-    _changed(name, "added", json, add_packages(Catalogue.here().own_copy(name), packages))
-
-
-def remove(
-    name: _Recipe,
-    packages: Annotated[list[str], typer.Argument(metavar="PKG...", help="Their names.")],
-    json: _Json = False,
-) -> None:
-    """Take Python packages out of a recipe.
-
-    Your comments stay. A shipped recipe is copied to ./defs first.
-
-        ctk remove keras-bert pydot
-    """
-    from toolkit.pins.edit import remove_packages, require_packages
-    from toolkit.recipes.catalogue import Catalogue
-
-    catalogue = Catalogue.here()
-    require_packages(catalogue.path_of(name), packages)
-    _changed(name, "removed", json, remove_packages(catalogue.own_copy(name), packages))
-
-
-def _changed(name: str, what: str, json: bool, lines: tuple[str, ...]) -> None:
-    if json:
-        print_json("ctk.recipe-edit/1", {"recipe": name, what: list(lines)})
-        return
-    say(f"{what.capitalize()}: {', '.join(lines)}." if lines else f"Nothing to do: {name} has them already.")
-    suggest(f"ctk lock {name}")

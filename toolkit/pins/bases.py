@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import stat
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 
 LOCAL = ("localimage", "docker-archive", "oci")
 _CHUNK = 1 << 20
+# A file that was written just now can be written again within one tick of the file system's clock, and look the same.
+_SETTLED = 2_000_000_000  # ns
 _CONSTRAINT_FILES = ("/etc/pip/constraint.txt",)  # NVIDIA's images since 25.03
 _LARGEST_CONSTRAINTS = 4 << 20
 
@@ -119,34 +122,40 @@ def _own_constraints(rootfs: Rootfs) -> tuple[str, ...]:
 def content_digest(path: Path, cache: Path) -> str:
     """`sha256:…` of a file's content, or of all names, modes and contents in a folder.
 
-    Kept for a file as long as its size, inode and times stay. Raises WrongInput where something cannot be read, and
-    AnswerIsNo (`base-changed`) where a file is written to meanwhile.
+    Kept as long as the sizes, inodes and times of all of it stay. Raises WrongInput where something cannot be read, and
+    AnswerIsNo (`base-changed`) where something is written to meanwhile.
     """
     try:
-        if path.is_dir():
-            return f"sha256:{_folder_digest(path)}"
-        with path.open("rb") as file:
-            stamp = _stamp(path, file)
-            kept = cache / "digests" / hashlib.sha256(json.dumps(stamp).encode()).hexdigest()
-            if kept.is_file():
-                return kept.read_text()
-            digest = f"sha256:{_digest_of(file)}"
-            if _stamp(path, file) != stamp:
-                raise AnswerIsNo(
-                    f"{path} changed while ctk read it",
-                    fix="Run the command again when nothing writes to it any more.",
-                    code="base-changed",
-                )
+        stamps = _stamps(path)
+        kept = cache / "digests" / hashlib.sha256(json.dumps(stamps).encode()).hexdigest()
+        if kept.is_file():
+            return kept.read_text()
+        digest = f"sha256:{_folder_digest(path) if path.is_dir() else _file_digest(path)}"
+        if _stamps(path) != stamps:
+            raise AnswerIsNo(
+                f"{path} changed while ctk read it",
+                fix="Run the command again when nothing writes to it any more.",
+                code="base-changed",
+            )
     except OSError as error:
         raise WrongInput(f"cannot read {error.filename or path}: {error.strerror}") from error
-    kept.parent.mkdir(parents=True, exist_ok=True)
-    write_atomically(kept, digest)
+    if time.time_ns() - max(changed for *_, changed in stamps) > _SETTLED:
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(kept, digest)
     return digest
 
 
-def _stamp(path: Path, file: BinaryIO) -> list[str | int]:
-    status = os.fstat(file.fileno())
-    return [str(path), status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns]
+def _stamps(path: Path) -> list[tuple[str, int, int, int, int, int]]:
+    """Name, inode, size and times of `path` and of all that is in it; the last one is the change time."""
+    found = [(str(path), path.stat()), *((name, entry.lstat()) for name, entry in sorted(_inside(path)))]
+    return [
+        (name, status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
+        for name, status in found
+    ]
+
+
+def _inside(path: Path) -> Iterable[tuple[str, Path]]:
+    return entries(path) if path.is_dir() else ()
 
 
 def _digest_of(file: BinaryIO) -> str:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
-from toolkit.recipes.load import RECIPE_KEYS
+from toolkit.recipes.load import APT_PACKAGE, RECIPE_KEYS
 from toolkit.support.errors import WrongInput
 from toolkit.support.files import refuse_link, write_atomically
 from toolkit.support.text import did_you_mean, one_line
@@ -23,18 +24,30 @@ if TYPE_CHECKING:
     from toolkit.recipes.model import Index
 
 
-def add_packages(path: Path, packages: Sequence[str]) -> tuple[str, ...]:
-    """Add requirements to the recipe at `path`; those of the same name are replaced. Returns what changed.
+PACKAGES, APT = "packages", "apt"
 
-    Raises WrongInput where one is no requirement; then nothing is written.
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """A recipe as it would be: `entries` of the edited list, the `changed` ones of them, and the whole `text`."""
+
+    entries: tuple[str, ...]
+    changed: tuple[str, ...]
+    text: str
+
+
+def added(path: Path, packages: Sequence[str], key: str = PACKAGES) -> Edit:
+    """The recipe at `path` with more packages; those of the same name are replaced. `key` is the list to change.
+
+    Raises WrongInput where one is no requirement, or no name of a Debian package.
     """
     wanted: dict[str, list[str]] = {}
-    for line in dict.fromkeys(check_packages(packages)):
-        wanted.setdefault(_name(line), []).append(line)
-    document, array = _open(path)
+    for line in dict.fromkeys(check_packages(packages, key)):
+        wanted.setdefault(_name(line, key), []).append(line)
+    document, array = _open(path, key)
     changed: list[str] = []
     for name, lines in wanted.items():
-        places = [place for place, old in enumerate(array) if _name(str(old)) == name]
+        places = [place for place, old in enumerate(array) if _name(str(old), key) == name]
         if [str(array[place]) for place in places] == lines:
             continue
         for place, line in zip(places, lines, strict=False):
@@ -44,33 +57,38 @@ def add_packages(path: Path, packages: Sequence[str]) -> tuple[str, ...]:
         for place in reversed(places[len(lines) :]):
             del array[place]
         changed += lines
-    _write(path, document, changed)
-    return tuple(changed)
+    return _edit(document, array, changed)
 
 
-def remove_packages(path: Path, packages: Sequence[str]) -> tuple[str, ...]:
-    """Take packages out of the recipe at `path`, whatever version it asks for. Returns the lines that were there.
+def removed(path: Path, packages: Sequence[str], key: str = PACKAGES) -> Edit:
+    """The recipe at `path` without these packages, whatever versions it asks for.
 
-    Raises WrongInput where one is not in the recipe; then nothing is written.
+    Raises WrongInput where one is not in the recipe.
     """
-    names = require_packages(path, packages)
-    document, array = _open(path)
-    # One package may stand there several times, each for another Python.
-    gone = [str(line) for line in array if _name(str(line)) in names]
-    for line in gone:
-        array.remove(line)
-    _write(path, document, gone)
-    return tuple(gone)
-
-
-def require_packages(path: Path, packages: Sequence[str]) -> tuple[str, ...]:
-    """The names of `packages`. Raises WrongInput for the first that the recipe at `path` does not ask for."""
-    there = {_name(str(line)) for line in _open(path)[1]}
-    names = [_name(line) for line in check_packages(packages)]
-    for package, name in zip(packages, names, strict=True):
+    document, array = _open(path, key)
+    there = {_name(str(line), key) for line in array}
+    names = {_name(package, key): package for package in check_packages(packages, key)}
+    for name, package in names.items():
         if name not in there:
             raise WrongInput(f"{path} does not ask for {package}.{did_you_mean(name, there)}")
-    return tuple(dict.fromkeys(names))
+    # One package may stand there several times, each for another Python.
+    gone = [str(line) for line in array if _name(str(line), key) in names]
+    for line in gone:
+        array.remove(line)
+    return _edit(document, array, gone)
+
+
+def write_edit(edit: Edit, path: Path) -> None:
+    """Write an edit to the recipe at `path`; nothing where it changes nothing."""
+    if edit.changed:
+        # A link to a recipe stays a link (`_open` has looked where it leads): the recipe itself is replaced.
+        write_atomically(Path(os.path.realpath(path)), edit.text, keep_mode=True)
+
+
+def _edit(document: TOMLDocument, array: Array, changed: Sequence[str]) -> Edit:
+    import tomlkit
+
+    return Edit(tuple(map(str, array)), tuple(changed), tomlkit.dumps(document))
 
 
 def recipe_text(
@@ -126,7 +144,7 @@ def _index_entry(index: Index) -> dict[str, str | list[str]]:
     return entry
 
 
-def _open(path: Path) -> tuple[TOMLDocument, Array]:
+def _open(path: Path, key: str) -> tuple[TOMLDocument, Array]:
     import tomlkit
     from tomlkit.exceptions import ParseError
     from tomlkit.items import Array
@@ -137,11 +155,11 @@ def _open(path: Path) -> tuple[TOMLDocument, Array]:
         raise WrongInput(f"cannot read {path}: {error}") from error
     if path.is_symlink() and not _is_own_recipe(path, document):
         refuse_link(path)
-    if "packages" not in document:
-        document["packages"] = tomlkit.array()  # tomlkit puts it before the first table
-    array = document["packages"]
+    if key not in document:
+        document[key] = tomlkit.array()  # tomlkit puts it before the first table
+    array = document[key]
     if not isinstance(array, Array):
-        raise WrongInput(f"{path}: packages: should be a list of texts in quotes")
+        raise WrongInput(f"{path}: {key}: should be a list of texts in quotes")
     return document, array
 
 
@@ -162,27 +180,23 @@ def _append(array: Array, line: str) -> None:
         array.append(line)
 
 
-def _write(path: Path, document: TOMLDocument, changed: Sequence[str]) -> None:
-    if changed:
-        import tomlkit
-
-        # A link to a recipe stays a link (`_open` has looked where it leads): the recipe itself is replaced.
-        write_atomically(Path(os.path.realpath(path)), tomlkit.dumps(document), keep_mode=True)
-
-
-def check_packages(packages: Iterable[str]) -> list[str]:
-    """The requirements as they are. Raises WrongInput for the first that is none."""
+def check_packages(packages: Iterable[str], key: str = PACKAGES) -> list[str]:
+    """The entries as they are. Raises WrongInput for the first that is no requirement, or no Debian package."""
     found = []
     for package in packages:
+        if key == APT and not APT_PACKAGE.fullmatch(package):
+            raise WrongInput(f"{package!r} is not the name of a Debian package")
         try:
-            Requirement(one_line(package, "a requirement"))
+            _ = key == APT or Requirement(one_line(package, "a requirement"))
         except InvalidRequirement as error:
             raise WrongInput(f"{package!r} is not a package requirement: {str(error).splitlines()[0]}") from error
         found.append(package)
     return found
 
 
-def _name(line: str) -> str:
+def _name(line: str, key: str) -> str:
+    if key == APT:
+        return line.partition("=")[0]
     try:
         return canonicalize_name(Requirement(line).name)
     except InvalidRequirement:

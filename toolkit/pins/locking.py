@@ -18,6 +18,7 @@ from toolkit.support.errors import AnswerIsNo, WrongInput
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
+    from pathlib import Path
 
     from toolkit.pins.bases import BaseFacts
     from toolkit.pins.protected import ProtectedSet
@@ -140,12 +141,17 @@ def is_current(lock: Lock, recipe: Recipe, digest: str | None) -> bool:
 
 
 def stale(name: str) -> AnswerIsNo:
-    """What to raise where a lock is not current."""
+    """What to raise where a lock is not current, and may not be updated."""
     return AnswerIsNo(
-        f"the lock of {name} is not of this recipe and base any more",
-        fix=f"`ctk lock {name}` makes it anew.",
+        f"the lock of {name} is out of date: its recipe or base changed",
+        fix=f"`ctk lock {name}` updates it.",
         code="stale-lock",
     )
+
+
+def missing(name: str, path: Path) -> AnswerIsNo:
+    """What to raise where there is no lock, and none may be written."""
+    return AnswerIsNo(f"the recipe {name} has no lock: {path}", fix=f"`ctk lock {name}` writes it.", code="no-lock")
 
 
 def contradictions(recorded: Base, target: Target) -> tuple[str, ...]:

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from packaging.utils import canonicalize_name
 
-from toolkit.inventory.frameworks import matches
+from toolkit.inventory.frameworks import knowledge, matches
 from toolkit.support.tomlfile import read_toml
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 _FILE = Path(__file__).with_name("names.toml")
 
@@ -34,6 +39,29 @@ class Names:
                 return found
         return None
 
+    def by_import(self, requirement: str) -> str | None:
+        """`requirement` with the name of the distribution, where its name is that of an import: `cv2`, `PIL>=10`.
+
+        None where the name is a distribution's own; "" where no distribution of PyPI gives that import.
+        """
+        name = _given_name(requirement)
+        found = self.imports.get(name)
+        if found is None or found == canonicalize_name(name) or "@" in requirement:
+            return None
+        return found and requirement.strip().replace(name, found, 1)
+
+    def given_by(self, name: str, distributions: Iterable[str]) -> str | None:
+        """The one of `distributions` that `name` means: itself, the one that gives this import, or a variant of that.
+
+        `cv2` means opencv-python as well as opencv-python-headless.
+        """
+        there = {canonicalize_name(one) for one in distributions}
+        own, found = canonicalize_name(name), self.imports.get(name) or ""
+        if own in there or found in there:
+            return own if own in there else found
+        variants = knowledge().variants_of(found)
+        return next((one for one in sorted(there) if variants is not None and variants.includes(one)), None)
+
     def own_name(self, module: str) -> str:
         """The part of `module` that one distribution gives: `numpy` of `numpy.linalg`, but `google.cloud.bigquery`."""
         parts = module.split(".")
@@ -51,6 +79,12 @@ class Names:
         if known is None and package.startswith(("_", "lib")):
             return ""
         return canonicalize_name(package) if known is None else known
+
+
+def _given_name(requirement: str) -> str:
+    """The name in a requirement as it was typed: imports are told from distributions by their capitals."""
+    match = re.match(r"[A-Za-z0-9._-]+", requirement.strip())
+    return match[0] if match else ""
 
 
 @cache

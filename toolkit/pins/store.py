@@ -1,13 +1,15 @@
-"""Where locks lie, and the one lock that a build or `ctk lock` works with: found, made, or refused as stale."""
+"""Where locks lie, and the one lock that a command works with: found, updated, or refused as out of date."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from enum import Enum
 from typing import TYPE_CHECKING
 
 from toolkit.pins.bases import LOCAL, content_digest, gather_facts, local_path
+from toolkit.pins.changes import LockChange, compare_locks
 from toolkit.pins.lockfile import load_lock, write_lock
-from toolkit.pins.locking import contradictions, input_hash, is_current, make_lock, stale
+from toolkit.pins.locking import contradictions, input_hash, is_current, make_lock, missing, stale
 from toolkit.pins.steady import require_unchanged, state_of
 from toolkit.support.errors import AnswerIsNo, CtkError
 from toolkit.support.files import refuse_link
@@ -25,6 +27,23 @@ if TYPE_CHECKING:
 NO_DIGEST = "the digest of the base is missing, its registry could not be asked: the tag may come to mean another image"
 
 
+class Policy(Enum):
+    """What becomes of a lock that is missing or out of date: written to `./defs`, refused, or made for this once."""
+
+    UPDATE = "update"
+    LOCKED = "locked"
+    PREVIEW = "preview"
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The lock to work with; `change` says what became of the earlier one at `path`, None where it was current."""
+
+    lock: Lock
+    path: Path
+    change: LockChange | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class Locks:
     """The locks that a command in the current folder sees. `area` is the work area, `bases` the catalogue's.
@@ -36,10 +55,17 @@ class Locks:
     area: Path
     bases: Mapping[str, Base]
     warn: Callable[[str], None]
+    policy: Policy = Policy.UPDATE
 
     @classmethod
-    def of(cls, catalogue: Catalogue, area: Path, warn: Callable[[str], None] = lambda _text: None) -> Locks:
-        return cls(catalogue.own, area, catalogue.bases(), warn)
+    def of(
+        cls,
+        catalogue: Catalogue,
+        area: Path,
+        warn: Callable[[str], None] = lambda _text: None,
+        policy: Policy = Policy.UPDATE,
+    ) -> Locks:
+        return cls(catalogue.own, area, catalogue.bases(), warn, policy)
 
     @property
     def cache(self) -> Path:
@@ -61,6 +87,12 @@ class Locks:
         """The digest of a base that lies on this machine; None for one that does not."""
         return content_digest(local_path(recipe.base), self.cache) if recipe.base.bootstrap in LOCAL else None
 
+    def current(self, recipe: Recipe, *, other_base: bool = False) -> Lock | None:
+        """The recipe's lock; None where it is missing or out of date. Raises WrongInput where it was edited."""
+        path = self.path(recipe, other_base=other_base)
+        lock = load_lock(path) if path.is_file() else None
+        return lock if lock is not None and is_current(lock, recipe, self.local_digest(recipe)) else None
+
     def for_build(
         self,
         recipe: Recipe,
@@ -69,21 +101,52 @@ class Locks:
         image: Path | None = None,
         digest: str | None = None,
         state: BaseState | None = None,
-    ) -> Lock:
-        """The lock to build with: made where there is none; AnswerIsNo (`stale-lock`) where it is not current.
+        write: bool = True,
+    ) -> Found:
+        """The lock to build with, written unless `write` is false.
 
-        `image` is the base, once the builder has brought it here by its `digest`: a lock that was made from recorded
-        facts is then made anew from the truth, and a contradiction between the two is AnswerIsNo. `state` is what a
-        base on this machine was when the build began.
+        One that is missing or out of date is treated as the policy says; an update keeps the versions of the earlier
+        one. `image` is the base, once the builder has brought it here by its `digest`: a lock that was made from
+        recorded facts is then regenerated from the truth, and a contradiction between the two is AnswerIsNo. `state` is
+        what a base on this machine was when the build began. Raises AnswerIsNo (`stale-lock`, `no-lock`) where only a
+        current lock will do.
         """
         path = self.path(recipe, other_base=other_base)
         earlier = load_lock(path) if path.is_file() else None
-        if earlier is not None and not is_current(earlier, recipe, self.local_digest(recipe)):
-            raise stale(recipe.name)
-        if earlier is not None and (earlier.base.inventory == "read" or image is None):
-            return earlier
-        date = earlier.exclude_newer if earlier is not None else None
-        return self.make(recipe, path, earlier=earlier, image=image, digest=digest, state=state, exclude_newer=date)
+        current = earlier is not None and is_current(earlier, recipe, self.local_digest(recipe))
+        if earlier is not None and current and (self._is_final(earlier) or image is None):
+            return Found(earlier, path)
+        if self.policy is Policy.LOCKED:
+            gather_facts(recipe.base, self.cache, image=image, digest=digest)  # without a Python there is no lock
+            raise self._refusal(recipe, path)
+        # What is only printed is kept in the cache where nothing else says which versions: it is the same tomorrow.
+        is_preview = self.policy is Policy.PREVIEW
+        target = self.path(recipe, other_base=True) if is_preview and earlier is None else path
+        if target != path and target.is_file():
+            return Found(lock := load_lock(target), path, compare_locks(None, lock))
+        lock = self.make(
+            recipe,
+            target,
+            earlier=earlier,
+            image=image,
+            digest=digest,
+            state=state,
+            exclude_newer=earlier.exclude_newer if earlier is not None else None,
+            write=write and (not is_preview or earlier is None),
+        )
+        return Found(lock, path, compare_locks(earlier, lock))
+
+    def require(self, recipe: Recipe) -> None:
+        """Raise AnswerIsNo (`stale-lock`, `no-lock`) where the policy is LOCKED and packages have no current lock."""
+        if self.policy is Policy.LOCKED and recipe.packages and self.current(recipe) is None:
+            raise self._refusal(recipe, self.path(recipe))
+
+    def _refusal(self, recipe: Recipe, path: Path) -> AnswerIsNo:
+        return stale(recipe.name) if path.is_file() else missing(recipe.name, path)
+
+    def _is_final(self, lock: Lock) -> bool:
+        """Whether the base need not be looked at again. With a policy of LOCKED the guard compares it in the build."""
+        return lock.base.inventory == "read" or self.policy is Policy.LOCKED
 
     def make(
         self,
@@ -96,11 +159,13 @@ class Locks:
         digest: str | None = None,
         state: BaseState | None = None,
         exclude_newer: str | None = None,
+        write: bool = True,
     ) -> Lock:
-        """Make a lock and write it to `path`. `upgrade` names what may become newer than `earlier` has it (None: all).
+        """Make a lock and write it to `path`, unless `write` is false.
 
-        The registry is asked for the base's digest only where neither the caller nor `earlier` knows it, or with an
-        upgrade of all. Raises AnswerIsNo (`base-changed`) where a base on this machine changes meanwhile.
+        `upgrade` names what may become newer than `earlier` has it (None: all). The registry is asked for the base's
+        digest only where neither the caller nor `earlier` knows it, or with an upgrade of all. Raises AnswerIsNo
+        (`base-changed`) where a base on this machine changes meanwhile.
         """
         from toolkit.pins.uv import open_uv
 
@@ -128,7 +193,8 @@ class Locks:
             self.warn(facts.trouble)
             lock = replace(lock, notes=(NO_DIGEST, *lock.notes))
         require_unchanged(state)
-        write_lock(lock, path)
+        if write:
+            write_lock(lock, path)
         return lock
 
 

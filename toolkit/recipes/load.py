@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 NAME = re.compile(r"[a-z0-9][a-z0-9._-]*")
-_APT_PACKAGE = re.compile(r"[a-z0-9][a-z0-9+.-]+(:[a-z0-9-]+)?(=[A-Za-z0-9.+:~-]+)?")  # Debian policy 5.6.1, =version
+APT_PACKAGE = re.compile(r"[a-z0-9][a-z0-9+.-]+(:[a-z0-9-]+)?(=[A-Za-z0-9.+:~-]+)?")  # Debian policy 5.6.1, =version
 _DISTRIBUTION = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?")  # PEP 508
 _NOT_IN_URL = re.compile(r"[\s\"'`$\\]")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -138,7 +138,7 @@ def _packages(file: TomlFile) -> tuple[str, ...]:
 def _apt(file: TomlFile, table: Mapping[str, Any], prefix: str = "") -> tuple[str, ...]:
     packages = file.get_texts(table, "apt", prefix)
     for package in packages:
-        if not _APT_PACKAGE.fullmatch(package):
+        if not APT_PACKAGE.fullmatch(package):
             file.fail(f"{prefix}apt", f"{package!r} is not the name of a Debian package")
     return packages
 

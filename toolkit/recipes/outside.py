@@ -67,7 +67,7 @@ def copied_files(recipe: Recipe) -> tuple[Copied, ...]:
     project = Path(os.path.realpath(recipe.path.parent.parent))
     found = []
     for number, copy in enumerate(recipe.files, 1):
-        for root in _roots(copy.source):
+        for root in file_roots(copy.source):
             outside = not root.is_relative_to(project)
             private = tuple(_private_below(root, project))
             if outside or private:
@@ -75,7 +75,7 @@ def copied_files(recipe: Recipe) -> tuple[Copied, ...]:
     return tuple(found)
 
 
-def _roots(source: Path) -> list[Path]:
+def file_roots(source: Path) -> list[Path]:
     """The file or directory itself, and all that the symlinks below it lead to.
 
     The runtime follows each of them: it copies with `cp -fLr` (apptainer, internal/pkg/build/files/copy.go).

@@ -1,0 +1,116 @@
+"""What becomes of a lock that is missing or out of date: updated, refused, or made for this once."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.pins.bases import target
+from tests.pins.locks import SMALL, WHEEL
+from toolkit.pins import store
+from toolkit.pins.bases import BaseFacts
+from toolkit.pins.lockfile import load_lock, write_lock
+from toolkit.pins.locking import input_hash
+from toolkit.pins.store import Locks, Policy
+from toolkit.recipes.model import Base, Recipe
+from toolkit.support.errors import AnswerIsNo
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from toolkit.pins.model import Lock
+
+BASE = Base("mine", "debootstrap", "bookworm", python="3.11")
+
+
+@pytest.fixture
+def recipe(tmp_path: Path) -> Recipe:
+    return Recipe("small", tmp_path / "defs/small.toml", BASE, packages=("timm", "einops"))
+
+
+@pytest.fixture
+def earlier(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Lock | None]:
+    """What `make_lock` was given as the earlier lock, each time; it adds einops, and asks no index."""
+    given: list[Lock | None] = []
+
+    def make_lock(_uv: object, recipe: Recipe, _facts: object, *, earlier: Lock | None, **more: object) -> Lock:
+        given.append(earlier)
+        assert more["upgrade"] == ()
+        asked = input_hash(recipe, None, None)
+        return replace(SMALL, input=asked, packages=(WHEEL, replace(WHEEL, name="einops", version="0.8.0")))
+
+    monkeypatch.setattr(store, "make_lock", make_lock)
+    monkeypatch.setattr("toolkit.pins.uv.open_uv", lambda _area: None)
+    monkeypatch.setattr(store, "gather_facts", lambda base, *_, **__: BaseFacts(base, target(), None))
+    return given
+
+
+def locks(tmp_path: Path, policy: Policy) -> Locks:
+    return Locks(tmp_path / "defs", tmp_path / "area", {}, lambda _text: None, policy)
+
+
+def files(tmp_path: Path) -> dict[str, bytes]:
+    return {str(path): path.read_bytes() for path in (tmp_path / "defs").rglob("*") if path.is_file()}
+
+
+def test_a_lock_that_is_out_of_date_is_updated_from_itself(
+    tmp_path: Path, recipe: Recipe, earlier: list[Lock | None]
+) -> None:
+    write_lock(SMALL, tmp_path / "defs/small.lock.toml")
+    found = locks(tmp_path, Policy.UPDATE).for_build(recipe)
+    assert earlier == [SMALL], "the versions of the earlier lock are preferred"
+    assert found.change is not None
+    assert found.change.lines == ("+ einops==0.8.0", "- keras-bert==0.89.0")
+    assert load_lock(found.path) == found.lock
+    again = locks(tmp_path, Policy.UPDATE).for_build(recipe)
+    assert (again.change, len(earlier)) == (None, 1)
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_locked_refuses_what_is_not_current_and_writes_nothing(
+    tmp_path: Path, recipe: Recipe, earlier: list[Lock | None], there: bool
+) -> None:
+    if there:
+        write_lock(SMALL, tmp_path / "defs/small.lock.toml")
+    before, strict = files(tmp_path), locks(tmp_path, Policy.LOCKED)
+    for ask in (strict.for_build, strict.require):
+        with pytest.raises(AnswerIsNo) as caught:
+            ask(recipe)
+        assert caught.value.code == ("stale-lock" if there else "no-lock")
+        assert "ctk lock small" in str(caught.value.fix)
+    assert (files(tmp_path), earlier) == (before, [])
+
+
+def test_locked_takes_a_current_lock(tmp_path: Path, recipe: Recipe, earlier: list[Lock | None]) -> None:
+    lock = locks(tmp_path, Policy.UPDATE).for_build(recipe).lock
+    strict = locks(tmp_path, Policy.LOCKED)
+    strict.require(recipe)
+    assert strict.for_build(recipe, image=tmp_path / "base.sif").lock == lock
+    assert len(earlier) == 1
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_a_preview_shows_what_a_build_would_lock_and_leaves_defs_alone(
+    tmp_path: Path, recipe: Recipe, earlier: list[Lock | None], there: bool
+) -> None:
+    if there:
+        write_lock(SMALL, tmp_path / "defs/small.lock.toml")
+    before, preview = files(tmp_path), locks(tmp_path, Policy.PREVIEW)
+    found = preview.for_build(recipe)
+    assert found.change is not None
+    assert found.change.made is not there
+    assert preview.for_build(recipe).lock == found.lock
+    assert files(tmp_path) == before
+    assert len(earlier) == (2 if there else 1), "a first lock is kept in the cache, so that it stays the same"
+    assert locks(tmp_path, Policy.UPDATE).for_build(recipe).lock == found.lock
+
+
+def test_a_preview_on_another_base_is_kept_in_the_cache(
+    tmp_path: Path, recipe: Recipe, earlier: list[Lock | None]
+) -> None:
+    preview = locks(tmp_path, Policy.PREVIEW)
+    first = preview.for_build(recipe, other_base=True).lock
+    assert preview.for_build(recipe, other_base=True).lock == first
+    assert (len(earlier), files(tmp_path)) == (1, {})

@@ -1,0 +1,124 @@
+"""Why the command that failed in a build failed: the lines that say so, the package, and what helps (`causes.toml`)."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from toolkit.support.tomlfile import read_toml
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+_FILE = Path(__file__).with_name("causes.toml")
+_MAX_SHOWN = 12
+_MAX_LENGTH = 300  # of a line: a compiler's command line says little
+# Which package was under way, in the words of pip and uv.
+_PACKAGE = re.compile(
+    r"Failed building wheel for (\S+)|Building wheel for (\S+) .*status 'error'|Failed to build `?([\w.-]+)|"
+    r"Running setup.py install for (\S+) did not run|╰─> ([\w.-]+)$"
+)
+_TELLING = re.compile(
+    r"\b(?:error|fatal|failed|cannot|can't|could not|not found|no such file|no matching|unable to|undefined reference|"
+    r"not installed|denied|refused)\b|^E: |invalid peer",
+    re.IGNORECASE,
+)
+# What says that something failed, and not why: pip's, ctk's and the runtime's own summaries.
+_SUMMARY = re.compile(
+    r"finished with status|subprocess-exited-with-error|note: This |hint: See above|^ctk guard: |"
+    r"^FATAL: +While performing|legacy-install-failure|metadata-generation-failed"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """Why a build failed. `apt` are Debian packages that would help, `fix` other advice; `package` was under way."""
+
+    code: str
+    meaning: str
+    fix: str | None = None
+    apt: tuple[str, ...] = ()
+    package: str | None = None
+
+    @property
+    def message(self) -> str:
+        return f"{self.package}: {self.meaning}" if self.package else self.meaning
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """An entry of `causes.toml`. `helps` are Debian packages by the thing that is missing."""
+
+    code: str
+    pattern: re.Pattern[str]
+    meaning: str
+    fix: str | None
+    packages: tuple[str, ...]
+    helps: Mapping[str, Sequence[str]] | None
+    only_known: bool
+
+
+def find_cause(lines: Sequence[str]) -> Cause | None:
+    """The cause that `lines`, the output of the failed command, tell; None where they tell none that is known."""
+    package = _package(lines)
+    for known in _known():
+        for line in lines:
+            match = known.pattern.search(line)
+            what = next((group for group in match.groups() if group), "") if match else ""
+            if match is None or (known.only_known and what not in (known.helps or {})):
+                continue
+            apt = (*known.packages, *(known.helps or {}).get(what, ()))
+            meaning = known.meaning.replace("{what}", what)
+            return Cause(known.code, meaning, known.fix or _fix(known, what, apt), tuple(apt), package)
+    return None
+
+
+def telling_lines(lines: Sequence[str]) -> tuple[str, ...]:
+    """The lines of a failed command that name a reason, else its last ones: a dozen at most."""
+    own = [line.rstrip() for line in lines if line.strip()]
+    telling = [line for line in own if _TELLING.search(line) and not _SUMMARY.search(line)]
+    shown = list(dict.fromkeys(telling)) or own[-_MAX_SHOWN:]
+    if len(shown) > _MAX_SHOWN:
+        half = _MAX_SHOWN // 2
+        shown = [*shown[:half], *shown[-half:]]
+    return tuple(map(_shortened, shown))
+
+
+def _shortened(line: str) -> str:
+    """`line` without its middle, if it is long: pip lists the newest versions last."""
+    half = _MAX_LENGTH // 2
+    return line if len(line) <= _MAX_LENGTH else f"{line[:half]} ... {line[-half:]}"
+
+
+def _fix(known: _Known, what: str, apt: Sequence[str]) -> str | None:
+    if apt or known.helps is None:
+        return None
+    return f"Find the Debian package that has {what} (https://packages.debian.org), and add it to `apt` in the recipe."
+
+
+def _package(lines: Sequence[str]) -> str | None:
+    """The Python package that was being built or installed when the command failed."""
+    found = (match for line in lines if (match := _PACKAGE.search(line)))
+    return next(
+        (name for match in found for name in match.groups() if name and name not in ("installable", "one")), None
+    )
+
+
+@cache
+def _known() -> tuple[_Known, ...]:
+    content = read_toml(_FILE).content
+    return tuple(
+        _Known(
+            code=entry["code"],
+            pattern=re.compile(entry["pattern"]),
+            meaning=entry["meaning"],
+            fix=entry.get("fix"),
+            packages=tuple(entry.get("packages", ())),
+            helps=content[entry["helps"]] if "helps" in entry else None,
+            only_known=entry.get("only_known", False),
+        )
+        for entry in content["cause"]
+    )

@@ -1,0 +1,68 @@
+"""What an image is made from, as fingerprints: a build whose inputs are those of the image that is there has no work.
+
+The definition's text decides most: in it are the recipe, the lock, the guard, the reference and digest of the base, the
+Debian mirror and ctk's version. What it only names, files and a base on this machine, is fingerprinted by its content.
+What `post`, `apt` or debootstrap fetch from the network is not known beforehand: `--force` fetches it again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING
+
+from toolkit.pins.bases import content_digest
+from toolkit.pins.store import locked_base
+from toolkit.recipes.outside import file_roots
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from toolkit.builds.plan import BuildPlan
+    from toolkit.definitions.definition import Definition
+    from toolkit.pins.model import Lock
+    from toolkit.pins.store import Locks
+    from toolkit.recipes.model import Recipe
+    from toolkit.runtime.engine import BuildOptions, Runtime
+
+
+def inputs_of(
+    plan: BuildPlan,
+    definition: Definition,
+    lock: Lock | None,
+    locks: Locks,
+    runtime: Runtime,
+    options: BuildOptions,
+) -> dict[str, str]:
+    """The inputs of a recipe's image by name; nothing where not all of them are known.
+
+    That is so for a base that a registry holds under a tag and no lock has by its digest: the tag may have moved.
+    """
+    recipe = plan.recipe
+    if recipe is None or plan.sandbox:
+        return {}
+    base = locked_base(recipe, lock) if lock else recipe.base
+    if base.bootstrap == "docker" and base.digest is None:
+        return {}
+    return {
+        "definition": _hash(definition.text),
+        "base": locks.local_digest(recipe) or recipe.base.bootstrap,
+        "files": _hash("".join(_files(recipe, locks.cache))),
+        "require": recipe.verdict or "",
+        "runtime": runtime.version_text,
+        "compression": options.compression,
+    }
+
+
+def _files(recipe: Recipe, cache: Path) -> list[str]:
+    """A line for each file and directory that is copied: where it is, its mode, and its content with that of links."""
+    roots = [root for copy in recipe.files for root in file_roots(copy.source)]
+    return [f"{root}\0{root.stat().st_mode:o}\0{_content(root, cache)}\n" for root in roots]
+
+
+def _content(path: Path, cache: Path) -> str:
+    # To read a pipe or a device would take forever.
+    return content_digest(path, cache) if path.is_file() or path.is_dir() else ""
+
+
+def _hash(text: str) -> str:
+    return f"sha256:{hashlib.sha256(text.encode(errors='surrogateescape')).hexdigest()}"

@@ -1,0 +1,230 @@
+"""`ctk add`, `ctk remove`: the packages of a recipe changed without an editor, and its lock with them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from toolkit.cli.area import open_work_area
+from toolkit.cli.completion import complete_recipe
+from toolkit.cli.locks import say_lock_change
+from toolkit.cli.output import live_steps, print_findings, print_json, say, suggest
+from toolkit.support.errors import CtkError, WrongInput
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from toolkit.pins.edit import Edit
+    from toolkit.pins.store import Found
+    from toolkit.recipes.catalogue import Catalogue
+    from toolkit.recipes.model import Recipe
+    from toolkit.support.findings import Finding
+
+_Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
+_Recipe = Annotated[str, typer.Argument(metavar="NAME", help="A recipe (`ctk list`).", autocompletion=complete_recipe)]
+_Apt = Annotated[bool, typer.Option("--apt", help="Debian or Ubuntu packages, not Python packages.")]
+_NoLock = Annotated[bool, typer.Option("--no-lock", help="Change the recipe only; the next build updates the lock.")]
+
+
+def add(
+    name: _Recipe,
+    packages: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[PKG]...", help="As pip takes them (timm, 'numpy<2'), or as imported."),
+    ] = None,
+    requirements: Annotated[
+        list[Path] | None,
+        typer.Option("--requirements", "-r", metavar="FILE", help="Packages of a requirements.txt; repeatable."),
+    ] = None,
+    apt: _Apt = False,
+    no_lock: _NoLock = False,
+    json: _Json = False,
+) -> None:
+    """Add packages to a recipe, and lock it.
+
+    Your comments stay. A shipped recipe is copied to ./defs first. A package that is there is replaced. The name of an
+    import is translated: cv2 means opencv-python-headless, sklearn scikit-learn. Where no versions fit the base,
+    nothing is written.
+
+        ctk add keras-bert pandas 'seaborn>=0.12'
+        ctk add keras-bert -r requirements.txt
+        ctk add --apt keras-bert graphviz
+    """
+    from toolkit.pins.edit import APT, added
+    from toolkit.recipes.catalogue import Catalogue
+
+    if not packages and not requirements:
+        raise WrongInput("no packages to add", fix=f"ctk add {name} PACKAGE..., or -r requirements.txt")
+    if apt and requirements:
+        raise WrongInput("a requirements.txt lists Python packages: leave out --apt or -r")
+    catalogue = Catalogue.here()
+    path = catalogue.path_of(name)
+    if apt:
+        _apply(catalogue, name, added(path, packages or (), APT), "added", lock=False, json=json, key=APT)
+        return
+    lines, findings = _translated(catalogue.recipe(name).packages, packages or ())
+    for file in requirements or ():
+        more, found = _read_list(catalogue, catalogue.recipe(name), file)
+        lines, findings = [*lines, *more], [*findings, *found]
+    _apply(catalogue, name, added(path, lines), "added", lock=not no_lock, json=json, findings=findings)
+
+
+def remove(
+    name: _Recipe,
+    packages: Annotated[list[str], typer.Argument(metavar="PKG...", help="Their names, or what they are imported as.")],
+    apt: _Apt = False,
+    no_lock: _NoLock = False,
+    json: _Json = False,
+) -> None:
+    """Remove packages from a recipe, and lock it.
+
+    Your comments stay. A shipped recipe is copied to ./defs first.
+
+        ctk remove keras-bert pydot
+    """
+    from toolkit.pins.edit import APT, PACKAGES, check_packages, removed
+    from toolkit.recipes.catalogue import Catalogue
+
+    catalogue = Catalogue.here()
+    path = catalogue.path_of(name)
+    if apt:
+        _apply(catalogue, name, removed(path, packages, APT), "removed", lock=False, json=json, key=APT)
+        return
+    check_packages(packages, PACKAGES)
+    wanted, findings = _as_in(catalogue.recipe(name).packages, packages)
+    _apply(catalogue, name, removed(path, wanted), "removed", lock=not no_lock, json=json, findings=findings)
+
+
+def _translated(there: Iterable[str], packages: Iterable[str]) -> tuple[list[str], list[Finding]]:
+    """The packages under the names that pip takes, with a finding for each name that was an import's.
+
+    Raises WrongInput for an import that no package of PyPI gives.
+    """
+    from packaging.requirements import Requirement
+
+    from toolkit.pins.edit import check_packages
+    from toolkit.pins.names import names
+
+    own = [Requirement(line).name for line in there]
+    lines, findings = [], []
+    for given in check_packages(packages):
+        line = names().by_import(given)
+        if line == "":
+            raise WrongInput(
+                f"{given} is an import that no package of PyPI gives: what PyPI has under this name is something else",
+                fix="Install it in `post`; if PyPI's package is meant, write it into `packages` of the recipe.",
+            )
+        if line is not None:
+            name = Requirement(given).name
+            if given == name and (found := names().given_by(name, own)) is not None:
+                line = next(one for one in there if _canonical(one) == found)
+            findings.append(_is_import(name, Requirement(line).name))
+        lines.append(line or given)
+    return lines, findings
+
+
+def _as_in(there: Sequence[str], packages: Iterable[str]) -> tuple[list[str], list[Finding]]:
+    """The names that the recipe has for `packages`; one that it does not have stays as it is."""
+    from packaging.requirements import Requirement
+
+    from toolkit.pins.names import names
+
+    found, findings = [], []
+    for given in packages:
+        name = Requirement(given).name
+        known = names().given_by(name, (Requirement(line).name for line in there))
+        if known is not None and known != _canonical(given):
+            findings.append(_is_import(name, known))
+        found.append(known or given)
+    return found, findings
+
+
+def _canonical(line: str) -> str:
+    from packaging.requirements import Requirement
+    from packaging.utils import canonicalize_name
+
+    return canonicalize_name(Requirement(line).name)
+
+
+def _is_import(name: str, distribution: str) -> Finding:
+    from toolkit.support.findings import Finding, Severity
+
+    return Finding("import-name", Severity.INFO, f"{name} is imported from the package {distribution}")
+
+
+def _read_list(catalogue: Catalogue, recipe: Recipe, file: Path) -> tuple[list[str], list[Finding]]:
+    """The packages of a requirements.txt that the base of the recipe does not bring itself."""
+    from toolkit.inventory.frameworks import knowledge
+    from toolkit.pins.freeze import direct_requirements
+    from toolkit.pins.names import names
+    from toolkit.pins.proposal import propose_from_list
+    from toolkit.pins.uv import open_uv
+    from toolkit.pins.wishlists import read_requirements
+    from toolkit.support.site import load_site
+
+    listed = read_requirements(file)
+    wanted, findings = listed.requirements, listed.findings()
+    if listed.frozen:
+        wanted, more = direct_requirements(open_uv(open_work_area(load_site()).path), wanted)
+        findings = (*findings, *more)
+    lines, renamed = _translated(recipe.packages, wanted)
+    proposal = propose_from_list(lines, names(), knowledge(), catalogue.bases(), findings, recipe.base.name)
+    return list(proposal.packages), [*proposal.findings, *renamed]
+
+
+def _apply(
+    catalogue: Catalogue,
+    name: str,
+    edit: Edit,
+    what: str,
+    *,
+    lock: bool,
+    json: bool,
+    key: str = "packages",
+    findings: Sequence[Finding] = (),
+) -> None:
+    """Resolve the new lock, then write recipe and lock: where no versions fit, neither is written."""
+    from toolkit.pins.edit import write_edit
+    from toolkit.pins.lockfile import write_lock
+
+    found = _resolve(catalogue, name, edit) if lock else None
+    if edit.changed:
+        write_edit(edit, catalogue.own_copy(name))
+    if found is not None:
+        write_lock(found.lock, found.path)
+    if json:
+        change = found.change.as_json() if found is not None and found.change is not None else None
+        document = {"recipe": name, "list": key, what: list(edit.changed), "lock": change}
+        print_json("ctk.recipe-edit/1", document, findings)
+        return
+    print_findings(findings)
+    nothing = f"Nothing to do: {name} has {'them' if what == 'added' else 'none of them'} already."
+    say(f"{what.capitalize()}: {', '.join(edit.changed)}." if edit.changed else nothing)
+    if found is not None:
+        say_lock_change(found, name, written=True)
+    suggest(f"ctk build {name}")
+
+
+def _resolve(catalogue: Catalogue, name: str, edit: Edit) -> Found | None:
+    """The lock of the recipe as it would be; None where it is the build that has to make it."""
+    from toolkit.pins.store import Locks
+    from toolkit.support.site import load_site
+
+    bases = catalogue.bases()
+    recipe = replace(catalogue.recipe(name, bases=bases), packages=edit.entries)
+    locks = Locks.of(catalogue, open_work_area(load_site()).path, lambda text: say(f"Warning: {text}", stderr=True))
+    if not (recipe.packages or recipe.post.strip() or locks.path(recipe).is_file()):
+        return None
+    try:
+        with live_steps(f"Choosing the versions for {name}"):
+            return locks.for_build(recipe, write=False)
+    except CtkError as error:
+        if error.code == "base-not-here":
+            say(f"Not locked: {error.message}. `ctk build {name}` brings it here and locks.", stderr=True)
+            return None
+        unchanged = "The recipe was not changed. --no-lock changes it without a lock."
+        error.fix = f"{error.fix}\n{unchanged}" if error.fix else unchanged
+        raise

@@ -1,0 +1,43 @@
+"""What the commands say of a lock: which treatment was asked for, and what became of the earlier one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from toolkit.cli.output import say
+from toolkit.support.errors import WrongInput
+from toolkit.support.text import count
+
+if TYPE_CHECKING:
+    from toolkit.pins.store import Found, Policy
+
+
+def lock_policy(*, locked: bool, base: str | None, otherwise: Policy) -> Policy:
+    """The policy of a command. Raises WrongInput for `--locked` with another base than the recipe's own."""
+    from toolkit.pins.store import Policy
+
+    if not locked:
+        return otherwise
+    if base is not None:
+        raise WrongInput("--locked means the lock in ./defs, which is for the recipe's own base: leave out --base")
+    return Policy.LOCKED
+
+
+def say_lock_change(found: Found, name: str, *, written: bool) -> None:
+    """Print, on standard error, in what an updated lock differs from the earlier one; nothing where it was current."""
+    change = found.change
+    if change is None:
+        return
+    if not written:
+        state = "is not there yet" if change.made else "is out of date"
+        say(f"{found.path} {state}, and stays so: `ctk lock {name}` writes it.", stderr=True)
+        lines = () if change.made else change.lines
+    elif change.made:
+        say(f"Lock written to {found.path}: {count(len(change.added), 'package')}.", stderr=True)
+        lines = ()
+    else:
+        same = "" if change.lines else ": the same packages"
+        say(f"Lock {found.path} updated{same}.", stderr=True)
+        lines = change.lines
+    for line in lines:
+        say(f"  {line}", stderr=True)
