@@ -18,7 +18,7 @@ import pytest
 from typer.core import TyperGroup
 
 from tests.pages import NEVER_RUN, command_lines, for_this_place
-from tests.real.conftest import CA_BUNDLE, CHECKOUT, Person
+from tests.real.conftest import CHECKOUT, Person
 from toolkit.cli.main import COMMANDS, load
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ def reader(me: Person, ground: Path, base_image: Path) -> Iterator[Reader]:
     me.ctk("lab", "up", "--name", name, "--nodes", "2", cwd=ground)
     try:
         shown = json.loads(me.ctk("lab", "env", "--name", name, "--json", cwd=ground).stdout)
-        environment = {**me.environment, **shown["environment"], "APPTAINER_BIND": CA_BUNDLE}
+        environment = {**me.environment, **shown["environment"]}
         environment |= {"HOME": str(place / "home"), "PATH": f"{me.program.parent}{os.pathsep}{os.environ['PATH']}"}
         del environment["CTK_HOME"]
         yield Reader(place, environment)

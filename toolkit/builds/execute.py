@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from toolkit import __version__
+from toolkit.builds.lending import lend
 from toolkit.builds.permission import check_permission
 from toolkit.builds.plan import LOG_MARK, BuildPlan, check_output
 from toolkit.builds.progress import failed_command, last_complaint, step_of
@@ -22,6 +23,7 @@ from toolkit.gpu.facts import this_machine
 from toolkit.pins.guard import differences
 from toolkit.pins.steady import unchanged
 from toolkit.runtime.complaints import FULL_DISK
+from toolkit.support.certificates import trusting
 from toolkit.support.errors import AnswerIsNo, CtkError, ProgramFailed, WrongInput
 from toolkit.support.files import open_log
 from toolkit.support.processes import run, stream, visible_command
@@ -76,8 +78,11 @@ def execute(
         # What is large is cleaned away before the image appears: little is left to do, or to interrupt, after it.
         with staging(area.scratch) as temporary:
             environment |= dict.fromkeys(("APPTAINER_TMPDIR", "SINGULARITY_TMPDIR", "TMPDIR"), str(temporary))
+            loan = lend(temporary, runtime.product)
+            environment |= {**trusting(), **loan.environment}
+            argv = runtime.build(image, source, options, (*plan.binds, *loan.binds))
             with unchanged(plan.base_state):
-                _run_build(plan, runtime.build(image, source, options, plan.binds), environment, log, room, on_step)
+                _run_build(plan, argv, environment, log, room, on_step)
         on_step("auditing the image")
         audit = audit_image(image, this_machine())
         _require_verdict(plan, audit)

@@ -16,6 +16,7 @@ from toolkit.definitions.labels import has_labels_of_ctk
 from toolkit.pins.guard import UV_MOUNT
 from toolkit.pins.lockfile import load_lock
 from toolkit.pins.steady import require_unchanged, unchanged
+from toolkit.support.certificates import trusting
 from toolkit.support.errors import ProgramFailed, WrongInput
 from toolkit.support.processes import stream
 from toolkit.support.staging import put_in_place, staging
@@ -141,7 +142,7 @@ def _bring_base(
         lines: list[str] = []
         argv = runtime.build(folder / "base.sif", source, replace(options, sandbox=False))
         with RoomWatch(disks(area, image)).watching() as room:
-            status = stream(argv, lines.append, env={**area.environment(), "TMPDIR": str(folder)})
+            status = stream(argv, lines.append, env={**area.environment(), **trusting(), "TMPDIR": str(folder)})
         if status != 0:
             raise _not_brought(base.reference, status, lines, room)
         require_unchanged(state)

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
+from toolkit.support.certificates import certificate_problem, tls_context
 from toolkit.support.errors import AnswerIsNo, ProgramFailed
 from toolkit.support.paths import home
 
@@ -79,7 +80,11 @@ def fetch_digest(text: str) -> str:
     except urllib.error.HTTPError as error:
         raise _refused(text, error.code) from error
     except (urllib.error.URLError, TimeoutError, ConnectionError, ValueError) as error:
-        reason = getattr(error, "reason", error)
+        reason = str(getattr(error, "reason", error))
+        if (problem := certificate_problem(reason)) is not None:
+            meaning, fix = problem
+            message = f"the registry {reference.host} cannot be used: {meaning}"
+            raise ProgramFailed(message, fix=fix, code="certificate") from error
         raise ProgramFailed(
             f"the registry {reference.host} gives no answer: {reason}", code="registry-unreachable"
         ) from error
@@ -130,7 +135,7 @@ def _own_credentials(host: str) -> str | None:
 
 def _open(url: str, headers: Mapping[str, str]) -> urllib.request.addinfourl:  # type: ignore[name-defined]
     request = urllib.request.Request(url, headers=dict(headers))  # noqa: S310 - http only on loopback, else https
-    return urllib.request.urlopen(request, timeout=_PATIENCE_SECONDS)  # noqa: S310
+    return urllib.request.urlopen(request, timeout=_PATIENCE_SECONDS, context=tls_context())  # noqa: S310
 
 
 def _origin(host: str) -> str:

@@ -13,6 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from toolkit.support.certificates import certificate_problem, trusting
 from toolkit.support.errors import MissingOnHost, ProgramFailed
 from toolkit.support.files import write_atomically
 from toolkit.support.processes import Completed, run
@@ -80,6 +81,7 @@ class Uv:
             "UV_NO_PROGRESS": "1",
             "UV_PYTHON_DOWNLOADS": "never",
             "NO_COLOR": "1",
+            **trusting(),
             **{name: "" for name in _NOT_FOR_US if name in os.environ},
         }
         if "PIP_INDEX_URL" in os.environ and not {"UV_INDEX_URL", "UV_DEFAULT_INDEX"} & os.environ.keys():
@@ -148,11 +150,17 @@ def _has_gap(answer: Completed) -> bool:
 
 
 def _require_network(answer: Completed) -> None:
-    if not answer.ok and any(words in answer.stderr for words in _NETWORK):
+    if answer.ok or not any(words in answer.stderr for words in _NETWORK):
+        return
+    last_lines = tuple(answer.stderr.strip().splitlines()[-6:])
+    if (problem := certificate_problem(answer.stderr)) is not None:
+        meaning, fix = problem
         raise ProgramFailed(
-            "the package index cannot be reached",
-            fix="Is there a network here? UV_DEFAULT_INDEX or PIP_INDEX_URL names another index, SSL_CERT_FILE the "
-            "certificates of a proxy.",
-            code="index-unreachable",
-            last_lines=tuple(answer.stderr.strip().splitlines()[-6:]),
+            f"the package index cannot be used: {meaning}", fix=fix, code="certificate", last_lines=last_lines
         )
+    raise ProgramFailed(
+        "the package index cannot be reached",
+        fix="Check the network with `ctk doctor`. UV_DEFAULT_INDEX or PIP_INDEX_URL names another index.",
+        code="index-unreachable",
+        last_lines=last_lines,
+    )

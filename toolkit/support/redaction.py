@@ -14,6 +14,8 @@ _PASSWORD = re.compile(r"(?<=://)[^\s/@:]{0,200}:(?!\d+(?:[/?#\s]|$))\S{0,1000}@
 _ADDRESS = re.compile(r"(https?://[^/\s]+)/\S*", re.IGNORECASE)
 _WEBHOOK = re.compile(r"//[^/]*hook[^/]*/|/(?:web)?hook\w*/|/services/", re.IGNORECASE)
 _QUERY = re.compile(r"(\w://[^\s?'\"]{1,1000}\?)[^\s#'\"]+")
+# A proxy in a list of variables may have no scheme: http_proxy=user:password@proxy:3128
+_PROXY = re.compile(r"(_proxy['\"]?\s?[=:]\s?)[^\s'\"]{1,1000}@", re.IGNORECASE)
 _PARAMETER = re.compile(r"([?&][^=\s&]{0,80}(?:token|key|sig|secret|pass)[^=\s&]{0,80}=)[^&\s]+", re.IGNORECASE)
 _SECRET_NAME = re.compile(r"TOKEN|SECRET|PASS|KEY|CREDENTIAL|AUTH|WEBHOOK|COOKIE", re.IGNORECASE)
 
@@ -23,6 +25,8 @@ def redact(text: str) -> str:
     if "://" in text:
         text = _USER.sub(f"{HIDDEN}@", _PASSWORD.sub(f"{HIDDEN}@", text))
         text = _QUERY.sub(rf"\1{HIDDEN}", _ADDRESS.sub(_without_webhook, text))
+    if "_proxy" in text.lower():
+        text = _PROXY.sub(rf"\1{HIDDEN}@", text)
     return _PARAMETER.sub(rf"\1{HIDDEN}", text)
 
 
