@@ -67,7 +67,7 @@ def fetch_digest(text: str) -> str:
     Raises AnswerIsNo where the registry has no such image or wants credentials, ProgramFailed where it gives no answer.
     """
     reference = parse_reference(text)
-    url = f"{_origin(reference.host)}/v2/{reference.repository}/manifests/{reference.tag}"
+    url = f"{api_address(reference.host)}/v2/{reference.repository}/manifests/{reference.tag}"
     headers = {"Accept": _ACCEPT}
     try:
         try:
@@ -138,8 +138,11 @@ def _open(url: str, headers: Mapping[str, str]) -> urllib.request.addinfourl:  #
     return urllib.request.urlopen(request, timeout=_PATIENCE_SECONDS, context=tls_context())  # noqa: S310
 
 
-def _origin(host: str) -> str:
-    """A registry on this machine is usually without a certificate, as the runtimes know too; any other has one."""
+def api_address(host: str) -> str:
+    """Where a registry is asked.
+
+    One on this machine is usually without a certificate, as the runtimes know too; any other has one.
+    """
     name = host.rpartition(":")[0] or host
     try:
         local = ipaddress.ip_address(name.strip("[]")).is_loopback

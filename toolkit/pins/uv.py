@@ -90,6 +90,12 @@ class Uv:
         return run([self.program, *arguments], env=environment, cwd=folder, timeout=self.patience)
 
 
+def index_address() -> str:
+    """The package index that uv asks, with the credentials that its address may hold."""
+    names = ("UV_DEFAULT_INDEX", "UV_INDEX_URL", "PIP_INDEX_URL")
+    return next(filter(None, map(os.environ.get, names)), "https://pypi.org/simple")
+
+
 def open_uv(work_area: Path) -> Uv:
     """uv as it came with ctk, its cache in the work area unless UV_CACHE_DIR names another folder.
 

@@ -19,6 +19,11 @@ _PROXY = re.compile(r"(_proxy['\"]?\s?[=:]\s?)[^\s'\"]{1,1000}@", re.IGNORECASE)
 _PARAMETER = re.compile(r"([?&][^=\s&]{0,80}(?:token|key|sig|secret|pass)[^=\s&]{0,80}=)[^&\s]+", re.IGNORECASE)
 _SECRET_NAME = re.compile(r"TOKEN|SECRET|PASS|KEY|CREDENTIAL|AUTH|WEBHOOK|COOKIE", re.IGNORECASE)
 
+# A proxy may be given without a scheme: user:password@proxy:3128. An @ after the host may be part of a password.
+_SERVER = re.compile(
+    r"(?P<scheme>\w+://)?(?:[^\s/?#]*@)?(?P<host>[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)*)(?P<port>:\d+)?(?:[/?#][^@]*)?"
+)
+
 
 def redact(text: str) -> str:
     """`text` without the credentials in its URLs: user and password, query (it may be signed), a webhook's path."""
@@ -42,3 +47,11 @@ def redact_variable(name: str, value: str) -> str:
     if name.lower().endswith("_proxy"):  # may be given without a scheme: user:password@proxy:3128
         return re.sub(r".*@", f"{HIDDEN}@", value, flags=re.DOTALL)
     return redact(value)
+
+
+def server_of(address: str) -> str:
+    """Scheme, host and port of an address: its path may be a token, as those of some private indexes are."""
+    match = _SERVER.fullmatch(address)
+    if match is None or not (match["scheme"] or match["port"]):
+        return HIDDEN
+    return "".join(match[part] or "" for part in ("scheme", "host", "port"))
