@@ -18,7 +18,7 @@ import pytest
 from typer.core import TyperGroup
 
 from tests.pages import NEVER_RUN, command_lines, for_this_place
-from tests.real.conftest import CHECKOUT, Person
+from tests.real.conftest import CA_BUNDLE, CHECKOUT, Person
 from toolkit.cli.main import COMMANDS, load
 
 if TYPE_CHECKING:
@@ -104,6 +104,8 @@ def reader(me: Person, ground: Path, base_image: Path) -> Iterator[Reader]:
 
 def typed(line: str) -> str:
     """A line of script that ends the script where `line` does not end with a status that is right for it."""
+    if line.startswith("apptainer build"):  # by itself it does not know the certificates of this machine
+        line = f"APPTAINER_BIND={CA_BUNDLE} {line}"
     known = next((_STATUS[command] for command in _STATUS if command in line), None)
     if known is None:
         return line
