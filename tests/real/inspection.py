@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING
+from urllib.parse import quote
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -46,7 +47,9 @@ def inspection(folder: Path) -> Iterator[Inspection]:
     threading.Thread(target=server.serve_forever, daemon=True).start()
     try:
         yield Inspection(
-            f"http://{USER}:{PASSWORD}@127.0.0.1:{server.server_address[1]}", folder / "private-ca.pem", asked
+            f"http://{USER}:{quote(PASSWORD, safe='$')}@127.0.0.1:{server.server_address[1]}",
+            folder / "private-ca.pem",
+            asked,
         )
     finally:
         server.shutdown()
@@ -118,7 +121,10 @@ def _handler(context: ssl.SSLContext, wheel: bytes, asked: list[str]) -> type[Ba
             self.send_header("Content-Type", kind)
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
-            self.wfile.write(body)
+            if self.command == "GET":
+                self.wfile.write(body)
+
+        do_HEAD = do_GET  # noqa: N815 - the name is that of http.server
 
         def log_message(self, *_arguments: object) -> None:
             """Tests print what they need."""

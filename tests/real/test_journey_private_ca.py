@@ -98,11 +98,11 @@ def test_a_host_behind_a_private_ca(
     secret = PASSWORD.partition("$")[0]
     own = network.authority.read_text().splitlines()[2]
     assert base64.b64decode(own + "=" * (-len(own) % 4)), "a line of the certificate itself"
-    for text in (secret, own, network.proxy.rpartition(":")[2], "certificates.pem"):
+    for text in (secret, own, network.proxy.rpartition("@")[2], "certificates.pem"):
         done = me.run("grep", "-rlaF", "--", text, "unpacked", "mine.sif", cwd=folder, status=1)
         assert done.stdout == "", f"{text!r} is in the image"
     log = (folder / "mine.sif.build.log").read_text()
-    assert "https_proxy=http://(hidden)@127.0.0.1" in log, "the script printed it"
+    assert "https_proxy=(hidden)@127.0.0.1" in log, "the script printed it"
     for text in (dry, log):
         assert secret not in text
 
