@@ -15,7 +15,7 @@ _ADDRESS = re.compile(r"(https?://[^/\s]+)/\S*", re.IGNORECASE)
 _WEBHOOK = re.compile(r"//[^/]*hook[^/]*/|/(?:web)?hook\w*/|/services/", re.IGNORECASE)
 _QUERY = re.compile(r"(\w://[^\s?'\"]{1,1000}\?)[^\s#'\"]+")
 # A proxy in a list of variables may have no scheme: http_proxy=user:password@proxy:3128
-_PROXY = re.compile(r"(_proxy['\"]?\s?[=:]\s?)[^\s'\"]{1,1000}@", re.IGNORECASE)
+_PROXY = re.compile(r"(_proxy['\"]?\s?[=:]\s?['\"]?)[^\s'\"]{1,1000}@", re.IGNORECASE)
 _PARAMETER = re.compile(r"([?&][^=\s&]{0,80}(?:token|key|sig|secret|pass)[^=\s&]{0,80}=)[^&\s]+", re.IGNORECASE)
 _SECRET_NAME = re.compile(r"TOKEN|SECRET|PASS|KEY|CREDENTIAL|AUTH|WEBHOOK|COOKIE", re.IGNORECASE)
 
