@@ -22,7 +22,7 @@ def doctor(
     force: Annotated[bool, typer.Option("--force", help="Replace FILE where it exists.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
-    """Check this host's prerequisites, and show how to fix what is missing.
+    """Check this host's prerequisites, and say what to fix.
 
     Runtime, how images can be built and mounted, work area and room, scheduler, GPU, package index, registries and
     their certificates, and the site's settings (/etc/ctk/site.toml, or the file that CTK_SITE names).

@@ -67,7 +67,7 @@ COMMANDS = (
     _Command(
         "doctor",
         "toolkit.cli.doctor:doctor",
-        "Check this host's prerequisites, and show how to fix what is missing.",
+        "Check this host's prerequisites, and say what to fix.",
         _HOST,
     ),
 )
