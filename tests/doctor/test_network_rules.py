@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import ssl
 from pathlib import Path
 
 import pytest
@@ -9,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolkit.doctor.network import judge_network
-from toolkit.doctor.reach import Answer, NetworkFacts, proxies
+from toolkit.doctor.reach import Answer, NetworkFacts, _ask, _request, proxies
 from toolkit.support.certificates import Bundle
 from toolkit.support.findings import Finding, Severity
 
@@ -88,3 +90,17 @@ def test_proxies_are_told_with_the_builds_that_use_them() -> None:
 def test_no_password_of_a_proxy_is_ever_shown(password: str, scheme: str) -> None:
     shown = proxies({"https_proxy": f"{scheme}ann:S3{password}@proxy.example:3128", "NO_PROXY": f"S3{password}"})
     assert shown == (f"https_proxy={scheme}proxy.example:3128", "NO_PROXY")
+
+
+def test_credentials_of_an_index_are_for_its_server_alone() -> None:
+    request = _request("https://ann:S3%40CRET@pypi.example/simple/pip/")
+    assert request.full_url == "https://pypi.example/simple/pip/"
+    assert "Authorization" not in request.headers, "a redirect would take it along"
+    assert base64.b64decode(request.unredirected_hdrs["Authorization"].removeprefix("Basic ")) == b"ann:S3@CRET"
+
+
+@pytest.mark.parametrize(
+    "url", ["http://[bad/simple", "http://a b/simple", "http://127.0.0.1:x/", "http://127.0.0.1:1/"]
+)
+def test_an_address_that_cannot_be_asked_is_an_answer_too(url: str) -> None:
+    assert _ask("index", "package index", url, ssl.create_default_context()).problem

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-# The runtime makes this directory in every image that it builds, before %post; it is the only one that is surely there,
-# and a bind onto what is not there ends a build. What is in it is for `run` and `exec` of old runtimes alone.
+# A bind onto what is not there ends a build. The runtime itself makes this directory in every image that it builds,
+# before %post, so that a base without /mnt has it too. Its scripts are not used in %post (tried with Apptainer 1.4.5).
 LENT = "/.singularity.d/actions"
 _CERTIFICATES, _APT, _WGET = "certificates.pem", "apt.conf", "wgetrc"
 # Which program reads which: OpenSSL and uv, pip, requests and conda, curl, git, Node.js. `CTK_CA_BUNDLE` tells the

@@ -11,6 +11,7 @@ import urllib.request
 from contextlib import suppress
 from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
+from http.client import HTTPException
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
@@ -47,9 +48,10 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class NetworkFacts:
-    """What was seen of the network. `bundles` name the certificate authorities, the first that can be read counts.
+    """What was seen of the network. `answers` is None where nothing was asked.
 
-    `answers` is None where nothing was asked. `proxies` are shown without credentials.
+    `bundle` holds the certificate authorities that count; `missing_bundles` are named somewhere and cannot be read.
+    `proxies` are shown without credentials.
     """
 
     answers: tuple[Answer, ...] | None
@@ -110,25 +112,29 @@ def _questions() -> list[_Question]:
 
 
 def _ask(code: str, name: str, url: str, context: ssl.SSLContext) -> Answer:
-    parts = urlsplit(url)
     host = _host(url)
-    headers = {}
-    if parts.username is not None:
-        pair = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
-        headers["Authorization"] = f"Basic {base64.b64encode(pair.encode()).decode()}"
-    plain = parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
-    request = urllib.request.Request(plain, headers=headers)  # noqa: S310 - an index or a registry, http or https
     try:
-        with urllib.request.urlopen(request, timeout=_TIMEOUT, context=context) as answer:  # noqa: S310
+        with urllib.request.urlopen(_request(url), timeout=_TIMEOUT, context=context) as answer:  # noqa: S310
             return Answer(code, name, host, answer.status, skew=_skew(answer.headers["Date"]))
     except urllib.error.HTTPError as error:
         return Answer(code, name, host, error.code, skew=_skew(error.headers["Date"]))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, HTTPException) as error:
         return Answer(code, name, host, problem=str(getattr(error, "reason", error)) or type(error).__name__)
 
 
+def _request(url: str) -> urllib.request.Request:
+    """The request for `url`; credentials in it go to that server alone, not to where it may redirect."""
+    parts = urlsplit(url)
+    plain = parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
+    request = urllib.request.Request(plain)  # noqa: S310 - an index or a registry, http or https
+    if parts.username is not None:
+        pair = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
+        request.add_unredirected_header("Authorization", f"Basic {base64.b64encode(pair.encode()).decode()}")
+    return request
+
+
 def _host(url: str) -> str:
-    return urlsplit(url).netloc.rpartition("@")[2]
+    return server_of(url).rpartition("/")[2]
 
 
 def _skew(date: str | None) -> float | None:

@@ -105,7 +105,7 @@ def _apparmor(facts: HostFacts) -> tuple[Finding, ...]:
 def _trial(facts: HostFacts) -> Finding:
     trial = facts.trial
     if trial is None:
-        no_place = "the work area cannot be used, or this host has no /usr/bin/true"
+        no_place = "the work area cannot be used, or /usr/bin/true cannot be bound into a container"
         reason = "there is no runtime" if facts.runtime is None else no_place
         return Finding("trial-skipped", Severity.INFO, f"Trial: no image was built and run, since {reason}.")
     if trial.built and trial.ran:

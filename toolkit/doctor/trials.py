@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 _TIMEOUT = 10.0  # seconds for each of the two programs; both take a tenth of a second on a machine that is not busy
 _SYSTEM = ("bin", "lib", "lib64", "sbin", "usr")
+_NO_BINDS = "user bind control disabled"  # a site's setting (apptainer.conf): the trial has no program to run then
 _PREFIX = ".ctk-doctor-"
 
 
@@ -55,7 +56,7 @@ def try_disk(folder: Path) -> Disk:
 
 
 def try_runtime(runtime: Runtime, folder: Path) -> Trial | None:
-    """Build an image of empty directories, and run the host's own `true` in it. None where this host has no such.
+    """Build an image of empty directories, and run the host's own `true` in it. None where that is not possible.
 
     `folder` is where ctk works, or will; nothing is left there.
     """
@@ -72,6 +73,8 @@ def try_runtime(runtime: Runtime, folder: Path) -> Trial | None:
             runtime.exec(place / "trial.sif", [str(program)], gpu=False, binds=binds),
         ):
             done = run(argv, env=environment, cwd=place, timeout=_TIMEOUT)
+            if _NO_BINDS in done.stderr:
+                return None
             if not done.ok:
                 built = argv[1] != "build"
                 return Trial(built, ran=False, lines=tuple((done.stdout + done.stderr).splitlines()))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import urllib.error
 import urllib.request
+from http.client import HTTPException
 from typing import TYPE_CHECKING
 
 from toolkit.support.certificates import certificate_problem, tls_context
@@ -34,7 +35,7 @@ def fetch_file(url: str, sha256: str | None, folder: Path) -> bytes:
             url, timeout=_PATIENCE_SECONDS, context=tls_context()
         ) as answer:
             content: bytes = answer.read(_LARGEST)
-    except (urllib.error.URLError, TimeoutError, ValueError) as error:
+    except (urllib.error.URLError, TimeoutError, HTTPException, ValueError) as error:
         meaning, fix = certificate_problem(str(error)) or (str(error), None)
         raise ProgramFailed(f"{name} cannot be fetched: {meaning}", fix=fix, code="index-unreachable") from error
     if sha256 and hashlib.sha256(content).hexdigest() != sha256:

@@ -15,6 +15,7 @@ import urllib.error
 import urllib.parse
 import urllib.request
 from dataclasses import dataclass
+from http.client import HTTPException
 from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
@@ -79,7 +80,7 @@ def fetch_digest(text: str) -> str:
         return _manifest_digest(url, {**headers, "Authorization": _authorization(challenge, reference.host)})
     except urllib.error.HTTPError as error:
         raise _refused(text, error.code) from error
-    except (urllib.error.URLError, TimeoutError, ConnectionError, ValueError) as error:
+    except (urllib.error.URLError, TimeoutError, HTTPException, ConnectionError, ValueError) as error:
         reason = str(getattr(error, "reason", error))
         if (problem := certificate_problem(reason)) is not None:
             meaning, fix = problem
