@@ -162,7 +162,10 @@ def _not_brought(reference: str, status: int, lines: list[str], room: RoomWatch)
 
 
 def _registry_digest(recipe: Recipe, locks: Locks, *, other_base: bool) -> str | None:
-    """The digest that the lock has, else the registry's; None where the registry cannot be asked."""
+    """The digest that the lock has, else the registry's; None where the registry cannot be asked.
+
+    Raises ProgramFailed where its certificate is not trusted.
+    """
     from toolkit.pins.registry import fetch_digest
 
     path = locks.path(recipe, other_base=other_base)
@@ -174,7 +177,9 @@ def _registry_digest(recipe: Recipe, locks: Locks, *, other_base: bool) -> str |
         return recipe.base.digest
     try:
         return fetch_digest(recipe.base.reference)
-    except ProgramFailed:
+    except ProgramFailed as error:
+        if error.code == "certificate":  # the pull would be refused as well, after minutes of attempts
+            raise
         return None
 
 
