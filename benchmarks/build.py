@@ -28,7 +28,7 @@ From: {base}
 def run() -> Section:
     """Build the same image in both ways, in turn; the base is made once and kept."""
     ctk = environment_of_ctk()
-    if _CA_BUNDLE.is_file():
+    if _CA_BUNDLE.is_file():  # plain apptainer has to be told which certificates this machine trusts; ctk is not
         os.environ["APPTAINER_BIND"] = str(_CA_BUNDLE)
     base = debian_12(ctk / "ctk")
     with TemporaryDirectory() as name:

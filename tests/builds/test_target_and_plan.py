@@ -303,6 +303,14 @@ def test_too_little_room_is_said_before_the_base_is_brought(monkeypatch: pytest.
 # --- the commands of --dry-run
 
 
+@pytest.fixture(autouse=True)
+def _nothing_to_lend(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A host without certificates and proxies; tests/builds/test_lending.py has both."""
+    monkeypatch.setattr("toolkit.builds.lending.host_bundles", lambda _environment: ())
+    for name in [name for name in os.environ if name.lower().endswith("_proxy")]:
+        monkeypatch.delenv(name)
+
+
 @pytest.mark.usefixtures("here")
 def test_the_printed_commands_are_complete() -> None:
     make, definition, build, record, add, move, clean = planned_commands(defined("mine"), RUNTIME, BuildOptions())

@@ -8,9 +8,12 @@ from pathlib import Path
 import pytest
 
 from toolkit.doctor.facts import HostFacts, _has_range, _kernel, gather
+from toolkit.doctor.reach import Answer, NetworkFacts
 from toolkit.doctor.rules import build_mode, judge
+from toolkit.doctor.trials import Disk, Trial, try_disk
 from toolkit.gpu.host import HostGpu
 from toolkit.runtime.engine import Runtime
+from toolkit.support.certificates import Bundle
 from toolkit.support.findings import Finding, Severity
 from toolkit.support.paths import WorkArea
 from toolkit.support.site import Setting, Site
@@ -21,9 +24,11 @@ GOOD = HostFacts(
     runtime_error=None,
     site=Site(),
     area=WorkArea(Path("/scratch/ann/ctk"), "SCRATCH"),
-    area_free=500 << 30,
-    scratch_free=500 << 30,
-    home_free=15 << 30,
+    area_disk=Disk(500 << 30),
+    scratch_disk=Disk(500 << 30),
+    tmp_disk=Disk(10 << 30),
+    home=Path("/home/ann"),
+    home_disk=Disk(15 << 30),
     quota=None,
     user="ann",
     root=False,
@@ -31,6 +36,8 @@ GOOD = HostFacts(
     subordinate_ids=True,
     id_mappers=True,
     user_namespaces=True,
+    apparmor_limit=False,
+    cgroups="v2",
     fakeroot_command=True,
     fuse_device=True,
     fuse_mounter=True,
@@ -42,6 +49,8 @@ GOOD = HostFacts(
     gpu=HostGpu("550.54.15", ("/dev/nvidia0", "/dev/nvidia1")),
     trust=Trust(),
     scratch_open_above=None,
+    trial=Trial(built=True, ran=True),
+    network=NetworkFacts((Answer("index", "package index", "pypi.org", 200),), Bundle(Path("/ca.pem"), "the system")),
 )
 
 
@@ -59,7 +68,8 @@ def found(**changes: object) -> dict[str, Finding]:
 def test_a_good_host_has_nothing_to_mend() -> None:
     findings = found()
     assert list(findings) == [
-        *("runtime", "build-subuid", "fuse", "overlay", "mksquashfs", "work-area", "home", "slurm", "gpu")
+        *("runtime", "build-subuid", "trial", "fuse", "overlay", "mksquashfs", "work-area", "tmp", "home", "slurm"),
+        *("cgroups", "gpu", "certificates", "index"),
     ]
     assert {finding.severity for finding in findings.values()} == {Severity.OK}
     assert findings["runtime"].message == "Runtime: apptainer 1.4.5 (/usr/bin/apptainer)."
@@ -68,8 +78,8 @@ def test_a_good_host_has_nothing_to_mend() -> None:
 
 def test_a_tmpdir_that_is_set_is_where_builds_unpack(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TMPDIR", "/local")
-    assert found()["scratch"].message == "Builds unpack in /local (TMPDIR says so), 500.0 GiB free."
-    small = found(scratch_free=1 << 30)["small-scratch"]
+    assert found()["scratch"].message == "Builds unpack in /local (set by TMPDIR), 500.0 GiB free."
+    small = found(scratch_disk=Disk(1 << 30))["small-scratch"]
     assert small.severity is Severity.WARNING
     assert str(small.fix).startswith("Unset TMPDIR")
     exposed = found(scratch_open_above=Path("/local"))["scratch-open"]
@@ -96,9 +106,40 @@ CASES = [
     ("fuse-not-needed", Severity.OK, {"fuse_device": False, "root": True, "full_capabilities": True}, "as root"),
     ("overlay-fuse", Severity.OK, {"kernel": (4, 18)}, "fuse-overlayfs"),
     ("no-overlay", Severity.WARNING, {"kernel": (5, 10), "fuse_overlay": False}, "neither"),
-    ("no-home", Severity.WARNING, {"home_free": None}, "this user has none"),
+    ("no-home", Severity.WARNING, {"home": None, "home_disk": None}, "this user has none"),
+    ("home-missing", Severity.WARNING, {"home_disk": None}, "/home/ann is not a directory"),
+    ("home-not-writable", Severity.WARNING, {"home_disk": Disk(9, "/h: Read-only file system")}, "/h: Read-only"),
     ("no-mksquashfs", Severity.WARNING, {"packer": False}, "no mksquashfs"),
-    ("small-work-area", Severity.WARNING, {"area_free": 3 << 30}, "3.0 GiB free: little for a GPU image"),
+    ("small-work-area", Severity.WARNING, {"area_disk": Disk(3 << 30)}, "3.0 GiB free: little for a GPU image"),
+    ("work-area-not-writable", Severity.ERROR, {"area_disk": Disk(1 << 40, "/x: Permission denied")}, "(/x: Perm"),
+    ("work-area-noexec", Severity.WARNING, {"area_disk": Disk(1 << 40, noexec=True)}, "mounted with noexec"),
+    ("small-tmp", Severity.WARNING, {"tmp_disk": Disk(64 << 20)}, "64.0 MiB free"),
+    ("tmp-noexec", Severity.WARNING, {"tmp_disk": Disk(1 << 40, noexec=True)}, "mounted with noexec"),
+    ("tmp-not-writable", Severity.WARNING, {"tmp_disk": Disk(1 << 40, "/tmp: No")}, "(/tmp: No)"),
+    ("trial-skipped", Severity.INFO, {"trial": None}, "the work area cannot be used"),
+    ("trial-skipped", Severity.INFO, {"trial": None, "runtime": None}, "there is no runtime"),
+    (
+        "trial-build-failed",
+        Severity.ERROR,
+        {"trial": Trial(built=False, ran=False, lines=("FATAL: no mapping entry in /etc/subuid",))},
+        "building a small image fails: this user has no range",
+    ),
+    (
+        "trial-run-failed",
+        Severity.ERROR,
+        {"trial": Trial(built=True, ran=False, lines=("", "FATAL: something new"))},
+        "running a small image fails: the runtime reports: FATAL: something new.",
+    ),
+    (
+        "apparmor-userns",
+        Severity.WARNING,
+        {"apparmor_limit": True, "user_namespaces": False, "trial": None},
+        "for the runtime as well",
+    ),
+    ("apparmor-userns-allowed", Severity.OK, {"apparmor_limit": True, "user_namespaces": False}, "a profile allows"),
+    ("build-subuid", Severity.OK, {"apparmor_limit": True, "user_namespaces": False}, "subordinate ids"),
+    ("cgroups-old", Severity.INFO, {"cgroups": "v1"}, "version 1"),
+    ("no-cgroups", Severity.INFO, {"cgroups": None}, "none"),
     ("work-area-not-trusted", Severity.ERROR, {"trust": Trust("/a/uv belongs to eve")}, "since /a/uv belongs to eve."),
     ("work-area-open", Severity.WARNING, {"trust": Trust(open=(Path("/a b"),))}, "others can write to /a b."),
     ("work-area-parent-open", Severity.WARNING, {"trust": Trust(open_above=Path("/s"))}, "rename what is in /s,"),
@@ -148,7 +189,22 @@ def test_build_modes(changes: dict[str, object], mode: str) -> None:
     assert build_mode(replace(GOOD, **changes)) == mode  # type: ignore[arg-type]
 
 
+def test_a_scratch_that_cannot_be_used_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TMPDIR", "/local")
+    refused = found(scratch_disk=Disk(1 << 40, "/local: Permission denied"))["scratch-not-writable"]
+    assert refused.severity is Severity.ERROR
+    assert str(refused.fix).startswith("Unset TMPDIR")
+    assert found(scratch_disk=Disk(1 << 40, noexec=True))["scratch-noexec"].fix == "Unset TMPDIR."
+
+
 # --- gathering
+
+
+def test_a_trial_of_a_disk_leaves_nothing(tmp_path: Path) -> None:
+    assert try_disk(tmp_path / "to/be/made").problem is None
+    assert list(tmp_path.iterdir()) == []
+    (tmp_path / "file").touch()
+    assert try_disk(tmp_path / "file").problem == f"{tmp_path}/file: Not a directory"
 
 
 @pytest.mark.parametrize(
@@ -175,15 +231,15 @@ def test_ranges_of_subordinate_ids(tmp_path: Path) -> None:
 
 
 def test_this_host_can_be_looked_at() -> None:
-    facts = gather(Site())
-    assert facts.area_free > 0
+    facts = gather(Site(), offline=True)
+    assert facts.area_disk.free > 0
     assert facts.kernel > (3, 0)
     assert judge(facts)
 
 
 def test_a_host_without_any_program_can_be_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
-    facts = gather(Site())
+    facts = gather(Site(), offline=True)
     assert (facts.runtime, facts.slurm, facts.slurm_error, facts.quota) == (None, None, None, None)
     assert not facts.user_namespaces
     assert build_mode(facts) in ("root", "none")
@@ -194,5 +250,5 @@ def test_a_scheduler_that_does_not_answer_is_named(tmp_path: Path, monkeypatch: 
         (tmp_path / name).write_text(f"#!/bin/sh\n{text}\n")
         (tmp_path / name).chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
-    facts = gather(Site())
+    facts = gather(Site(), offline=True)
     assert (facts.slurm, facts.slurm_error) == (None, "slurm_load_partitions: refused")

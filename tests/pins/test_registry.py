@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.real.inspection import inspection
 from toolkit.pins.registry import Reference, fetch_digest, parse_reference
 from toolkit.support.errors import AnswerIsNo, ProgramFailed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
 MANIFEST = b'{"schemaVersion": 2}'
 DIGEST = f"sha256:{hashlib.sha256(MANIFEST).hexdigest()}"
@@ -93,3 +95,19 @@ def test_a_registry_that_fails_or_lies_or_is_not_there_is_no_answer(address: str
         with pytest.raises(ProgramFailed) as caught:
             fetch_digest(image)
         assert caught.value.code == "registry-unreachable"
+
+
+def test_a_certificate_of_a_private_authority_is_named_until_it_is_trusted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("SSL_CERT_FILE", "PIP_CERT", "NO_PROXY", "no_proxy"):
+        monkeypatch.delenv(name, raising=False)
+    with inspection(tmp_path) as network:
+        monkeypatch.setenv("https_proxy", network.proxy)
+        monkeypatch.setenv("REQUESTS_CA_BUNDLE", "/nowhere.pem")
+        with pytest.raises(ProgramFailed, match=r"nvcr\.io cannot be used: the certificate .* not trusted") as caught:
+            fetch_digest("nvcr.io/nvidia/jax:1")
+        assert caught.value.code == "certificate"
+        monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(network.authority))
+        with pytest.raises(AnswerIsNo, match="no image"):
+            fetch_digest("nvcr.io/nvidia/jax:1")

@@ -89,7 +89,7 @@ def reader(me: Person, ground: Path, python_image: Path) -> Iterator[Reader]:
     me.ctk("lab", "up", "--name", name, "--nodes", "2", cwd=ground)
     try:
         shown = json.loads(me.ctk("lab", "env", "--name", name, "--json", cwd=ground).stdout)
-        environment = {**me.environment, **shown["environment"], "APPTAINER_BIND": CA_BUNDLE}
+        environment = {**me.environment, **shown["environment"]}
         environment |= {"HOME": str(place / "home"), "PATH": f"{me.program.parent}{os.pathsep}{os.environ['PATH']}"}
         del environment["CTK_HOME"]
         yield Reader(place, environment)
@@ -100,6 +100,8 @@ def reader(me: Person, ground: Path, python_image: Path) -> Iterator[Reader]:
 
 def typed(line: str) -> str:
     """A line of script that ends the script where `line` does not end with a status that is right for it."""
+    if line.startswith("apptainer build"):  # by itself it does not know the certificates of this machine
+        line = f"APPTAINER_BIND={CA_BUNDLE} {line}"
     known = next((_STATUS[command] for command in _STATUS if command in line), None)
     if known is None:
         return line

@@ -25,6 +25,14 @@ def test_credentials_in_an_address_never_survive(scheme: str, user: str, secret:
     assert "proxy.example:3128/x and more" in cleaned
 
 
+@MANY
+@given(st.sampled_from(["https_proxy=", "APPTAINERENV_HTTP_PROXY=", "'all_proxy': '"]), WORD, SECRET)
+def test_a_proxy_without_a_scheme_is_shown_without_its_password(name: str, user: str, secret: str) -> None:
+    cleaned = redact(f"+ env {name}{user}:{secret}@proxy.example:3128 next")
+    assert secret not in cleaned
+    assert f"{name}(hidden)@proxy.example:3128 next" in cleaned
+
+
 WEBHOOKS = [
     "https://hooks.slack.com/services/T000/B000/{}",
     "https://hooks.slack.com/triggers/T000/{}",

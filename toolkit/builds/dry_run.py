@@ -6,6 +6,7 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from toolkit.builds.lending import lending_commands
 from toolkit.builds.record import OBJECT_NAME, record_beside
 from toolkit.support.processes import command_line
 
@@ -23,7 +24,9 @@ def planned_commands(plan: BuildPlan, runtime: Runtime, options: BuildOptions) -
     if plan.definition is not None:
         source = str(folder / f"{plan.definition.name}.def")
         commands.append(_here_document(Path(source), plan.definition.text))
-    commands.append(command_line(runtime.build(image, source, options, plan.binds)))
+    lending, binds = lending_commands(folder, runtime.product)
+    commands += lending
+    commands.append(command_line(runtime.build(image, source, options, (*plan.binds, *binds))))
     if plan.sandbox:
         commands += [f"mv -- {_word(final)} {_word(old)}"] if final.exists() else []
         commands.append(f"mv -- {_word(image)} {_word(final)}")

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from toolkit import __version__
 from toolkit.builds.causes import find_cause, telling_lines
+from toolkit.builds.lending import lend
 from toolkit.builds.permission import check_permission
 from toolkit.builds.plan import LOG_MARK, BuildPlan, check_output
 from toolkit.builds.progress import failed_command, failed_output, last_complaint, step_of
@@ -25,6 +26,7 @@ from toolkit.pins.guard import differences
 from toolkit.pins.steady import unchanged
 from toolkit.recipes.indexes import credentials
 from toolkit.runtime.complaints import FULL_DISK
+from toolkit.support.certificates import trusting
 from toolkit.support.errors import AnswerIsNo, CtkError, ProgramFailed, WrongInput
 from toolkit.support.files import held_by_strangers, open_log
 from toolkit.support.processes import run, stream, visible_command
@@ -87,10 +89,11 @@ def execute(
         # What is large is cleaned away before the image appears: little is left to do, or to interrupt, after it.
         with staging(area.scratch) as temporary:
             environment |= dict.fromkeys(("APPTAINER_TMPDIR", "SINGULARITY_TMPDIR", "TMPDIR"), str(temporary))
+            loan = lend(temporary, runtime.product)
+            environment |= {**trusting(), **loan.environment}
+            argv = runtime.build(image, source, options, (*plan.binds, *loan.binds))
             with unchanged(plan.base_state):
-                _run_build(
-                    plan, runtime.build(image, source, options, plan.binds), environment, log, room, on_step, on_line
-                )
+                _run_build(plan, argv, environment, log, room, on_step, on_line)
         on_step("auditing the image")
         audit = audit_image(image, this_machine())
         _require_verdict(plan, audit)

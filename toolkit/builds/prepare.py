@@ -18,6 +18,7 @@ from toolkit.definitions.labels import has_labels_of_ctk
 from toolkit.pins.guard import UV_MOUNT
 from toolkit.pins.lockfile import load_lock
 from toolkit.pins.steady import require_unchanged, unchanged
+from toolkit.support.certificates import trusting
 from toolkit.support.errors import ProgramFailed, WrongInput
 from toolkit.support.ownership import is_trusted
 from toolkit.support.processes import stream
@@ -175,7 +176,7 @@ def _bring_base(
         lines: list[str] = []
         argv = runtime.build(folder / "base.sif", source, replace(options, sandbox=False))
         with RoomWatch(disks(area, None)).watching() as room:
-            status = stream(argv, lines.append, env={**area.environment(), "TMPDIR": str(folder)})
+            status = stream(argv, lines.append, env={**area.environment(), **trusting(), "TMPDIR": str(folder)})
         if status != 0:
             raise _not_brought(base.reference, status, lines, room)
         require_unchanged(state)
@@ -195,7 +196,10 @@ def _not_brought(reference: str, status: int, lines: list[str], room: RoomWatch)
 
 
 def _registry_digest(recipe: Recipe, locks: Locks, *, other_base: bool) -> str | None:
-    """The digest that the lock has, else the registry's; None where the registry cannot be asked."""
+    """The digest that the lock has, else the registry's; None where the registry cannot be asked.
+
+    Raises ProgramFailed where its certificate is not trusted.
+    """
     from toolkit.pins.registry import fetch_digest
 
     path = locks.path(recipe, other_base=other_base)
@@ -207,7 +211,9 @@ def _registry_digest(recipe: Recipe, locks: Locks, *, other_base: bool) -> str |
         return recipe.base.digest
     try:
         return fetch_digest(recipe.base.reference)
-    except ProgramFailed:
+    except ProgramFailed as error:
+        if error.code == "certificate":  # the pull would be refused as well, after minutes of attempts
+            raise
         return None
 
 

@@ -16,17 +16,23 @@ def doctor(
     report: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write one redacted file for a support ticket.")
     ] = None,
+    offline: Annotated[
+        bool, typer.Option("--offline", help="Ask no server: neither package index nor registry.")
+    ] = False,
     force: Annotated[bool, typer.Option("--force", help="Replace FILE where it exists.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
-    """Say what this host can do, and how to mend the rest.
+    """Check this host's prerequisites, and say what to fix.
 
-    Runtime, how images can be built and mounted, work area and room, scheduler, GPU, and what the site has set
-    (/etc/ctk/site.toml, or the file that CTK_SITE names). Where something is missing, what to do or whom to ask.
+    Runtime, how images can be built and mounted, work area and room, scheduler, GPU, package index, registries and
+    their certificates, and the site's settings (/etc/ctk/site.toml, or the file that CTK_SITE names).
+
+    It tries what it reports: it writes to the disks, builds and runs a small image, and asks each server once. All of
+    it is removed again.
 
         ctk doctor --report ticket.txt
 
-    Exit status 3 where images can be neither built nor run here.
+    Exit status 3 where images cannot be built or run here.
     """
     from toolkit.doctor.facts import gather
     from toolkit.doctor.report import report as report_text
@@ -38,8 +44,8 @@ def doctor(
         refuse_link(report)
     if report is not None and report.exists() and not force:
         raise WrongInput(f"{report} exists", fix="Choose another name, or use --force.")
-    with live_steps("Looking at this host"):
-        facts = gather(load_site())
+    with live_steps("Checking this host") as on_step:
+        facts = gather(load_site(), offline=offline, on_step=on_step)
     findings = judge(facts)
     if report is not None:
         write_atomically(report, report_text(facts, findings))

@@ -64,7 +64,12 @@ COMMANDS = (
     ),
     _Command("sbatch", "toolkit.cli.sbatch:sbatch", "Write a Slurm job script that cannot lose its log.", _JOBS),
     _Command("lab", "toolkit.cli.lab:app", "A practice cluster: a real Slurm on this machine, without root.", _JOBS),
-    _Command("doctor", "toolkit.cli.doctor:doctor", "Say what this host can do, and how to mend the rest.", _HOST),
+    _Command(
+        "doctor",
+        "toolkit.cli.doctor:doctor",
+        "Check this host's prerequisites, and say what to fix.",
+        _HOST,
+    ),
 )
 
 

@@ -11,16 +11,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from toolkit.doctor.reach import NetworkFacts, ask_network
+from toolkit.doctor.trials import Disk, Trial, try_disk, try_runtime
 from toolkit.gpu.host import HostGpu, host_gpu
 from toolkit.runtime.engine import find_runtime, lacks_capabilities
 from toolkit.scheduler.environment import clean_environment
 from toolkit.support.errors import CtkError
-from toolkit.support.files import free_space
 from toolkit.support.paths import home, work_area
 from toolkit.support.processes import run
 from toolkit.support.trust import Trust, examine, open_above
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from toolkit.runtime.engine import Runtime
     from toolkit.support.paths import WorkArea
     from toolkit.support.site import Site
@@ -30,15 +33,20 @@ _PATIENCE = 10.0  # seconds; a scheduler or a file server that is away must not 
 
 @dataclass(frozen=True, slots=True)
 class HostFacts:
-    """One host as ctk sees it. Sizes are octets; `kernel` is (major, minor); what is absent is None."""
+    """One host as ctk sees it. `kernel` is (major, minor); what is absent is None.
+
+    `home_disk` is None where there is no such directory; `trial` is None where the runtime could not be tried.
+    """
 
     runtime: Runtime | None
     runtime_error: str | None
     site: Site
     area: WorkArea
-    area_free: int
-    scratch_free: int
-    home_free: int | None
+    area_disk: Disk
+    scratch_disk: Disk
+    tmp_disk: Disk
+    home: Path | None
+    home_disk: Disk | None
     quota: str | None
     user: str
     root: bool
@@ -46,6 +54,8 @@ class HostFacts:
     subordinate_ids: bool
     id_mappers: bool
     user_namespaces: bool
+    apparmor_limit: bool
+    cgroups: str | None
     fakeroot_command: bool
     fuse_device: bool
     fuse_mounter: bool
@@ -57,22 +67,39 @@ class HostFacts:
     gpu: HostGpu
     trust: Trust
     scratch_open_above: Path | None
+    trial: Trial | None
+    network: NetworkFacts
 
 
-def gather(site: Site) -> HostFacts:
-    """Look at this host. Takes well under a second where its programs answer."""
+def gather(site: Site, *, offline: bool = False, on_step: Callable[[str], None] = lambda _step: None) -> HostFacts:
+    """Look at this host, and try what can be tried. Takes two seconds at most where its programs answer.
+
+    With `offline` no server is asked. What is written for a trial is removed again.
+    """
+    network = ask_network(offline=offline)
     runtime, runtime_error = _runtime(site)
     area = work_area(site)
+    on_step("asking the scheduler")
     slurm, slurm_error = _slurm()
     user = _user()
+    on_step("writing to the disks")
+    area_disk, scratch_disk, trust = try_disk(area.path), try_disk(area.scratch), examine(area.path)
+    trial = None
+    if runtime is not None and area_disk.problem is None and trust.objection is None:
+        on_step("building and running a small image")
+        trial = try_runtime(runtime, area.path)
+    folder = home()
+    on_step("waiting for the package index and the registries")
     return HostFacts(
         runtime=runtime,
         runtime_error=runtime_error,
         site=site,
         area=area,
-        area_free=free_space(area.path),
-        scratch_free=free_space(area.scratch),
-        home_free=None if (folder := home()) is None else free_space(folder),
+        area_disk=area_disk,
+        scratch_disk=scratch_disk,
+        tmp_disk=try_disk(Path("/tmp")),  # noqa: S108 - the directory itself is what every container shows
+        home=folder,
+        home_disk=None if folder is None or not os.path.isdir(folder) else try_disk(folder),  # noqa: PTH112 - closed
         quota=_quota(),
         user=user,
         root=os.geteuid() == 0,
@@ -80,6 +107,8 @@ def gather(site: Site) -> HostFacts:
         subordinate_ids=all(_has_range(Path(f"/etc/{name}"), user, os.getuid()) for name in ("subuid", "subgid")),
         id_mappers=all(shutil.which(name) for name in ("newuidmap", "newgidmap")),
         user_namespaces=_succeeds(["unshare", "--user", "--map-root-user", "true"]),
+        apparmor_limit=_is_one(Path("/proc/sys/kernel/apparmor_restrict_unprivileged_userns")),
+        cgroups=_cgroups(Path("/sys/fs/cgroup")),
         fakeroot_command=shutil.which("fakeroot") is not None,
         fuse_device=os.access("/dev/fuse", os.R_OK | os.W_OK),
         fuse_mounter=any(shutil.which(name) for name in ("squashfuse_ll", "squashfuse")),
@@ -89,8 +118,10 @@ def gather(site: Site) -> HostFacts:
         slurm=slurm,
         slurm_error=slurm_error,
         gpu=host_gpu(),
-        trust=examine(area.path),
+        trust=trust,
         scratch_open_above=open_above(area.scratch / "build") if area.scratch_variable else None,
+        trial=trial,
+        network=network(),
     )
 
 
@@ -137,6 +168,21 @@ def _has_range(path: Path, user: str, uid: int) -> bool:
     except OSError:
         return False
     return any(line.split(":")[0] in (user, str(uid)) for line in lines if line.count(":") == 2)
+
+
+def _is_one(path: Path) -> bool:
+    """Whether a switch of the kernel is on; one that this kernel lacks is off."""
+    try:
+        return path.read_text().strip() == "1"
+    except OSError:
+        return False
+
+
+def _cgroups(root: Path) -> str | None:
+    """v2 or v1 (cgroups(7)); None where there are none."""
+    if (root / "cgroup.controllers").is_file():
+        return "v2"
+    return "v1" if (root / "memory").is_dir() else None
 
 
 def _succeeds(argv: list[str]) -> bool:

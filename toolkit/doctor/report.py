@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from toolkit import __version__
 from toolkit.support.paths import home
-from toolkit.support.redaction import HIDDEN, redact
+from toolkit.support.redaction import redact, server_of
 from toolkit.support.text import printable
 
 if TYPE_CHECKING:
@@ -55,10 +55,6 @@ _FAMILIES = ("APPTAINERENV_", "APPTAINER_", "SINGULARITYENV_", "SINGULARITY_", "
 
 _PATH = re.compile(r"[~/][\w./~:,+ -]*")
 _SWITCH = re.compile(r"[A-Za-z0-9,._:-]{0,200}")
-# A proxy may be given without a scheme: user:password@proxy:3128. An @ after the host may be part of a password.
-_ADDRESS = re.compile(
-    r"(?P<scheme>\w+://)?(?:[^\s/?#]*@)?(?P<host>[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)*)(?P<port>:\d+)?(?:[/?#][^@]*)?"
-)
 # Whose values are an account, and stand elsewhere too: in a path, in what a program said.
 _USERS = ("USER", "LOGNAME", "SUDO_USER", *_of_both("DOCKER_USERNAME"))
 _ACCOUNTS = ("SBATCH_ACCOUNT", "SALLOC_ACCOUNT", "SLURM_ACCOUNT", "SLURM_JOB_ACCOUNT")
@@ -99,16 +95,8 @@ def _value(name: str, value: str) -> str:
     if (name in _PATHS and _PATH.fullmatch(value)) or (name in _SWITCHES and _SWITCH.fullmatch(value)) or not value:
         return f"={value}"
     if name in _ADDRESSES:
-        return f"={' '.join(map(_server, value.split()))}"
+        return f"={' '.join(map(server_of, value.split()))}"
     return " is set"
-
-
-def _server(address: str) -> str:
-    """Scheme, host and port of an address: its path may be a token, as those of some private indexes are."""
-    match = _ADDRESS.fullmatch(address)
-    if match is None or not (match["scheme"] or match["port"]):
-        return HIDDEN
-    return "".join(match[part] or "" for part in ("scheme", "host", "port"))
 
 
 _KNOWN = frozenset((*_PATHS, *_SWITCHES, *_ADDRESSES, *_NAMES))

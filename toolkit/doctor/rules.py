@@ -5,14 +5,18 @@ from __future__ import annotations
 from shlex import quote
 from typing import TYPE_CHECKING
 
+from toolkit.doctor.network import judge_network
+from toolkit.runtime.complaints import explain
 from toolkit.support.files import size_in_words
 from toolkit.support.findings import Finding, Severity
 from toolkit.support.processes import command_line
 
 if TYPE_CHECKING:
     from toolkit.doctor.facts import HostFacts
+    from toolkit.doctor.trials import Disk
 
 _ROOM_FOR_A_GPU_IMAGE = 20 << 30  # octets: 3 to 8 GB of image, its unpacked tree, and the downloaded layers
+_ROOM_IN_TMP = 1 << 30  # bytes; a framework's compiled kernels and a data loader's shared files
 _ASK = "Ask the administrator"
 
 
@@ -21,16 +25,21 @@ def judge(facts: HostFacts) -> tuple[Finding, ...]:
     return (
         _runtime(facts),
         _build_mode(facts),
+        *_apparmor(facts),
+        _trial(facts),
         _fuse(facts),
         _overlay(facts),
         _packer(facts),
-        _work_area(facts),
+        *_work_area(facts),
         *_trust(facts),
         *_scratch(facts),
+        _tmp(facts),
         _home(facts),
         *_quota(facts),
         _slurm(facts),
+        _cgroups(facts),
         _gpu(facts),
+        *judge_network(facts.network),
         *_site(facts),
     )
 
@@ -52,9 +61,11 @@ def build_mode(facts: HostFacts) -> str:
     """
     if facts.root and facts.full_capabilities:
         return "root"
-    if facts.user_namespaces and facts.subordinate_ids and facts.id_mappers:
+    # A profile of AppArmor may let the runtime do what it forbids to `unshare`.
+    namespaces = facts.user_namespaces or (facts.apparmor_limit and facts.trial is not None and facts.trial.built)
+    if namespaces and facts.subordinate_ids and facts.id_mappers:
         return "subuid"
-    if facts.user_namespaces:
+    if namespaces:
         return "root-mapped"
     return "fakeroot-command" if facts.fakeroot_command else "none"
 
@@ -78,6 +89,33 @@ def _build_mode(facts: HostFacts) -> Finding:
     message = "Building: not possible here, since this host allows no user namespaces and has no fakeroot command."
     fix = f"{_ASK} about user.max_user_namespaces, or build elsewhere and copy the image."
     return Finding("build-impossible", Severity.ERROR, message, fix)
+
+
+def _apparmor(facts: HostFacts) -> tuple[Finding, ...]:
+    """Ubuntu 24.04 lets only programs with a profile make user namespaces (its release notes)."""
+    if not facts.apparmor_limit or facts.root or facts.user_namespaces:
+        return ()
+    what = "AppArmor: user namespaces are restricted (kernel.apparmor_restrict_unprivileged_userns=1)"
+    if facts.trial is not None and facts.trial.built and facts.trial.ran:
+        return (Finding("apparmor-userns-allowed", Severity.OK, f"{what}, and a profile allows them to the runtime."),)
+    fix = f"{_ASK} for an AppArmor profile of the runtime, which Apptainer's own packages for Ubuntu install."
+    return (Finding("apparmor-userns", Severity.WARNING, f"{what}, for the runtime as well.", fix),)
+
+
+def _trial(facts: HostFacts) -> Finding:
+    trial = facts.trial
+    if trial is None:
+        no_place = "the work area cannot be used, or /usr/bin/true cannot be bound into a container"
+        reason = "there is no runtime" if facts.runtime is None else no_place
+        return Finding("trial-skipped", Severity.INFO, f"Trial: no image was built and run, since {reason}.")
+    if trial.built and trial.ran:
+        return Finding("trial", Severity.OK, "Trial: a small image was built and run.")
+    known = explain(trial.lines, namespaces_left=None if facts.user_namespaces else False)
+    last = next((line for line in reversed(trial.lines) if line.strip()), "no message")
+    code, what = ("trial-run-failed", "running") if trial.built else ("trial-build-failed", "building")
+    reason = known.meaning if known else f"the runtime reports: {last.strip()}"
+    fix = known.fix if known else f"{_ASK}, with the output of `ctk doctor --report ticket.txt`."
+    return Finding(code, Severity.ERROR, f"Trial: {what} a small image fails: {reason}.", fix)
 
 
 def _fuse(facts: HostFacts) -> Finding:
@@ -109,13 +147,31 @@ def _packer(facts: HostFacts) -> Finding:
                    f"{_ASK} for squashfs-tools, unless the runtime brings its own.")  # fmt: skip
 
 
-def _work_area(facts: HostFacts) -> Finding:
-    words = f"Work area: {facts.area.path} (chosen by {facts.area.chosen_by}), {size_in_words(facts.area_free)} free"
-    if facts.area_free < _ROOM_FOR_A_GPU_IMAGE:
-        need = size_in_words(_ROOM_FOR_A_GPU_IMAGE)
-        fix = f"Set CTK_HOME to a folder with at least {need}, for example on scratch."
-        return Finding("small-work-area", Severity.WARNING, f"{words}: little for a GPU image.", fix)
-    return Finding("work-area", Severity.OK, f"{words}.")
+def _work_area(facts: HostFacts) -> tuple[Finding, ...]:
+    disk = facts.area_disk
+    words = f"Work area: {facts.area.path} (chosen by {facts.area.chosen_by})"
+    if disk.problem is not None:
+        fix = "Set CTK_HOME to a directory that you can write to, for example on scratch."
+        return (Finding("work-area-not-writable", Severity.ERROR, f"{words} is not writable ({disk.problem}).", fix),)
+    return (
+        _room(("work-area", "small-work-area"), words, disk, "Set CTK_HOME to a directory with"),
+        *_noexec("work-area-noexec", words, disk, "Set CTK_HOME to a directory on another disk."),
+    )
+
+
+def _room(codes: tuple[str, str], words: str, disk: Disk, fix: str) -> Finding:
+    free = f"{words}, {size_in_words(disk.free)} free"
+    if disk.free >= _ROOM_FOR_A_GPU_IMAGE:
+        return Finding(codes[0], Severity.OK, f"{free}.")
+    need = size_in_words(_ROOM_FOR_A_GPU_IMAGE)
+    return Finding(codes[1], Severity.WARNING, f"{free}: little for a GPU image.", f"{fix} at least {need}.")
+
+
+def _noexec(code: str, words: str, disk: Disk, fix: str) -> tuple[Finding, ...]:
+    """A build runs programs in what it unpacks; mount(8), `noexec`."""
+    if not disk.noexec:
+        return ()
+    return (Finding(code, Severity.WARNING, f"{words}: the disk is mounted with noexec, so builds fail there.", fix),)
 
 
 def _trust(facts: HostFacts) -> tuple[Finding, ...]:
@@ -140,20 +196,46 @@ def _trust(facts: HostFacts) -> tuple[Finding, ...]:
 
 
 def _scratch(facts: HostFacts) -> tuple[Finding, ...]:
-    variable = facts.area.scratch_variable
+    variable, disk = facts.area.scratch_variable, facts.scratch_disk
     if variable is None:
         return ()
-    words = f"Builds unpack in {facts.area.scratch} ({variable} says so), {size_in_words(facts.scratch_free)} free"
-    if facts.scratch_free < _ROOM_FOR_A_GPU_IMAGE:
-        fix = f"Unset {variable}, and it is done in the work area; or set it to a folder with more room."
-        return (Finding("small-scratch", Severity.WARNING, f"{words}: little for a GPU image.", fix),)
-    return (Finding("scratch", Severity.OK, f"{words}."),)
+    words = f"Builds unpack in {facts.area.scratch} (set by {variable})"
+    if disk.problem is not None:
+        fix = f"Unset {variable} to build in the work area, or set it to a directory that you can write to."
+        return (Finding("scratch-not-writable", Severity.ERROR, f"{words}, not writable ({disk.problem}).", fix),)
+    fix = f"Unset {variable} to build in the work area, or set it to a directory with"
+    return (
+        _room(("scratch", "small-scratch"), words, disk, fix),
+        *_noexec("scratch-noexec", words, disk, f"Unset {variable}."),
+    )
+
+
+def _tmp(facts: HostFacts) -> Finding:
+    """Containers show the /tmp of their host (apptainer.conf: mount tmp)."""
+    disk = facts.tmp_disk
+    words = f"Temporary files (/tmp): {size_in_words(disk.free)} free"
+    if disk.problem is not None:
+        message = f"Temporary files: not writable ({disk.problem})."
+        return Finding("tmp-not-writable", Severity.WARNING, message, f"{_ASK} for a /tmp with mode 1777.")
+    if disk.free < _ROOM_IN_TMP:
+        fix = 'Remove your own files from /tmp (`find /tmp -user "$USER"`).'
+        return Finding("small-tmp", Severity.WARNING, f"{words}: little for the programs in a container.", fix)
+    if disk.noexec:
+        message = f"{words}, mounted with noexec: programs that compile at run time, as Triton does, fail there."
+        return Finding("tmp-noexec", Severity.WARNING, message, "In jobs, set TMPDIR to another disk.")
+    return Finding("tmp", Severity.OK, f"{words}.")
 
 
 def _home(facts: HostFacts) -> Finding:
-    if facts.home_free is None:
-        return Finding("no-home", Severity.WARNING, "Home: this user has none.", "Set HOME to a folder that is yours.")
-    return Finding("home", Severity.OK, f"Home: {size_in_words(facts.home_free)} free on its disk.")
+    fix = "Set HOME to a directory of your own."
+    if facts.home is None:
+        return Finding("no-home", Severity.WARNING, "Home: this user has none.", fix)
+    if facts.home_disk is None:
+        return Finding("home-missing", Severity.WARNING, f"Home: {facts.home} is not a directory here.", fix)
+    if facts.home_disk.problem is not None:
+        message = f"Home: not writable ({facts.home_disk.problem}); programs fail to keep their settings and caches."
+        return Finding("home-not-writable", Severity.WARNING, message, fix)
+    return Finding("home", Severity.OK, f"Home: writable, {size_in_words(facts.home_disk.free)} free on its disk.")
 
 
 def _quota(facts: HostFacts) -> tuple[Finding, ...]:
@@ -170,6 +252,14 @@ def _slurm(facts: HostFacts) -> Finding:
         message = f"Slurm: its commands are here, but no controller answers ({facts.slurm_error})."
         return Finding("slurm-silent", Severity.WARNING, message, practice)
     return Finding("no-slurm", Severity.INFO, "Slurm: there is no sbatch on PATH.", practice)
+
+
+def _cgroups(facts: HostFacts) -> Finding:
+    if facts.cgroups == "v2":
+        return Finding("cgroups", Severity.OK, "Cgroups: version 2.")
+    found = "version 1" if facts.cgroups else "none"
+    message = f"Cgroups: {found}; the scheduler may limit memory, `apptainer exec --memory` cannot without root."
+    return Finding("cgroups-old" if facts.cgroups else "no-cgroups", Severity.INFO, message)
 
 
 def _gpu(facts: HostFacts) -> Finding:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import hashlib
 import urllib.error
 import urllib.request
+from http.client import HTTPException
 from typing import TYPE_CHECKING
 
+from toolkit.support.certificates import certificate_problem, tls_context
 from toolkit.support.errors import AnswerIsNo, ProgramFailed
 from toolkit.support.files import write_atomically
 
@@ -29,10 +31,13 @@ def fetch_file(url: str, sha256: str | None, folder: Path) -> bytes:
             return earlier
     name = url.rsplit("/", 1)[-1]
     try:
-        with urllib.request.urlopen(url, timeout=_PATIENCE_SECONDS) as answer:  # noqa: S310 - uv gave the address
+        with urllib.request.urlopen(  # noqa: S310 - uv gave the address
+            url, timeout=_PATIENCE_SECONDS, context=tls_context()
+        ) as answer:
             content: bytes = answer.read(_LARGEST)
-    except (urllib.error.URLError, TimeoutError, ValueError) as error:
-        raise ProgramFailed(f"{name} cannot be fetched: {error}", code="index-unreachable") from error
+    except (urllib.error.URLError, TimeoutError, HTTPException, ValueError) as error:
+        meaning, fix = certificate_problem(str(error)) or (str(error), None)
+        raise ProgramFailed(f"{name} cannot be fetched: {meaning}", fix=fix, code="index-unreachable") from error
     if sha256 and hashlib.sha256(content).hexdigest() != sha256:
         raise AnswerIsNo(
             f"{name} is not the file that the index promised: its hash is another one",

@@ -15,9 +15,11 @@ import urllib.error
 import urllib.parse
 import urllib.request
 from dataclasses import dataclass
+from http.client import HTTPException
 from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
+from toolkit.support.certificates import certificate_problem, tls_context
 from toolkit.support.errors import AnswerIsNo, ProgramFailed
 from toolkit.support.paths import home
 
@@ -66,7 +68,7 @@ def fetch_digest(text: str) -> str:
     Raises AnswerIsNo where the registry has no such image or wants credentials, ProgramFailed where it gives no answer.
     """
     reference = parse_reference(text)
-    url = f"{_origin(reference.host)}/v2/{reference.repository}/manifests/{reference.tag}"
+    url = f"{api_address(reference.host)}/v2/{reference.repository}/manifests/{reference.tag}"
     headers = {"Accept": _ACCEPT}
     try:
         try:
@@ -78,8 +80,12 @@ def fetch_digest(text: str) -> str:
         return _manifest_digest(url, {**headers, "Authorization": _authorization(challenge, reference.host)})
     except urllib.error.HTTPError as error:
         raise _refused(text, error.code) from error
-    except (urllib.error.URLError, TimeoutError, ConnectionError, ValueError) as error:
-        reason = getattr(error, "reason", error)
+    except (urllib.error.URLError, TimeoutError, HTTPException, ConnectionError, ValueError) as error:
+        reason = str(getattr(error, "reason", error))
+        if (problem := certificate_problem(reason)) is not None:
+            meaning, fix = problem
+            message = f"the registry {reference.host} cannot be used: {meaning}"
+            raise ProgramFailed(message, fix=fix, code="certificate") from error
         raise ProgramFailed(
             f"the registry {reference.host} gives no answer: {reason}", code="registry-unreachable"
         ) from error
@@ -130,11 +136,14 @@ def _own_credentials(host: str) -> str | None:
 
 def _open(url: str, headers: Mapping[str, str]) -> urllib.request.addinfourl:  # type: ignore[name-defined]
     request = urllib.request.Request(url, headers=dict(headers))  # noqa: S310 - http only on loopback, else https
-    return urllib.request.urlopen(request, timeout=_PATIENCE_SECONDS)  # noqa: S310
+    return urllib.request.urlopen(request, timeout=_PATIENCE_SECONDS, context=tls_context())  # noqa: S310
 
 
-def _origin(host: str) -> str:
-    """A registry on this machine is usually without a certificate, as the runtimes know too; any other has one."""
+def api_address(host: str) -> str:
+    """Where a registry is asked.
+
+    One on this machine is usually without a certificate, as the runtimes know too; any other has one.
+    """
     name = host.rpartition(":")[0] or host
     try:
         local = ipaddress.ip_address(name.strip("[]")).is_loopback

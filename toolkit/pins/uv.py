@@ -14,6 +14,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from toolkit.support.certificates import certificate_problem, trusting
 from toolkit.support.errors import MissingOnHost, ProgramFailed
 from toolkit.support.files import write_atomically
 from toolkit.support.processes import Completed, run
@@ -84,12 +85,19 @@ class Uv:
             "UV_NO_PROGRESS": "1",
             "UV_PYTHON_DOWNLOADS": "never",
             "NO_COLOR": "1",
+            **trusting(),
             **{name: "" for name in _NOT_FOR_US if name in os.environ},
         }
         if "PIP_INDEX_URL" in os.environ and not {"UV_INDEX_URL", "UV_DEFAULT_INDEX"} & os.environ.keys():
             environment["UV_DEFAULT_INDEX"] = os.environ["PIP_INDEX_URL"]
         self.cache.mkdir(mode=0o700, parents=True, exist_ok=True)  # uv itself would leave it open under a umask of 002
         return run([self.program, *arguments], env=environment, cwd=folder, timeout=self.patience)
+
+
+def index_address() -> str:
+    """The package index that uv asks, with the credentials that its address may hold."""
+    names = ("UV_DEFAULT_INDEX", "UV_INDEX_URL", "PIP_INDEX_URL")
+    return next(filter(None, map(os.environ.get, names)), "https://pypi.org/simple")
 
 
 def open_uv(work_area: Path) -> Uv:
@@ -164,11 +172,17 @@ def _require_credentials(answer: Completed) -> None:
 
 
 def _require_network(answer: Completed) -> None:
-    if not answer.ok and any(words in answer.stderr for words in _NETWORK):
+    if answer.ok or not any(words in answer.stderr for words in _NETWORK):
+        return
+    last_lines = tuple(answer.stderr.strip().splitlines()[-6:])
+    if (problem := certificate_problem(answer.stderr)) is not None:
+        meaning, fix = problem
         raise ProgramFailed(
-            "the package index cannot be reached",
-            fix="Is there a network here? UV_DEFAULT_INDEX or PIP_INDEX_URL names another index, SSL_CERT_FILE the "
-            "certificates of a proxy.",
-            code="index-unreachable",
-            last_lines=tuple(answer.stderr.strip().splitlines()[-6:]),
+            f"the package index cannot be used: {meaning}", fix=fix, code="certificate", last_lines=last_lines
         )
+    raise ProgramFailed(
+        "the package index cannot be reached",
+        fix="Check the network with `ctk doctor`. UV_DEFAULT_INDEX or PIP_INDEX_URL names another index.",
+        code="index-unreachable",
+        last_lines=last_lines,
+    )

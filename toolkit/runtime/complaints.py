@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from toolkit.support.certificates import PROBLEMS
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -50,16 +52,11 @@ COMPLAINTS = (
         "this host does not let users mount images with FUSE",
         "Ask the administrator to make /dev/fuse readable and writable by all (mode 0666), as udev does.",
     ),
-    Complaint(
-        r"certificate signed by unknown authority|CERTIFICATE_VERIFY_FAILED|unable to get local issuer certificate",
-        "a server's certificate is signed by an authority that is unknown where it was asked",
-        "Behind a proxy with a CA of its own, bind the host's bundle: "
-        "APPTAINER_BIND=/etc/ssl/certs/ca-certificates.crt ctk build …",
-    ),
+    *(Complaint(*problem) for problem in PROBLEMS),
     Complaint(
         r"destination \S+ doesn't exist in container",
         "something is bound onto a path that the image does not have",
-        "Look at APPTAINER_BIND and SINGULARITY_BIND; the base needs the package ca-certificates to get the host's.",
+        "Check APPTAINER_BIND and SINGULARITY_BIND: a bind needs a path that the image has.",
     ),
     Complaint(
         r"toomanyrequests|429 Too Many Requests",

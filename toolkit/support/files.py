@@ -237,7 +237,11 @@ def size_in_words(octets: float) -> str:
 
 def free_space(path: Path) -> int:
     """Octets that this user may still write where `path` is, or would be."""
-    there = path
-    while not there.exists():
-        there = there.parent
-    return shutil.disk_usage(there).free
+    return shutil.disk_usage(nearest_existing(path)).free
+
+
+def nearest_existing(path: Path) -> Path:
+    """`path`, or the nearest directory above it that this user sees."""
+    while not os.path.exists(path):  # noqa: PTH110 - Path.exists fails below a directory that is closed to this user
+        path = path.parent
+    return path

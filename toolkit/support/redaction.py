@@ -14,8 +14,15 @@ _PASSWORD = re.compile(r"(?<=://)[^\s/@:]{0,200}:(?!\d+(?:[/?#\s]|$))\S{0,1000}@
 _ADDRESS = re.compile(r"(https?://[^/\s]+)/\S*", re.IGNORECASE)
 _WEBHOOK = re.compile(r"//[^/]*hook[^/]*/|/(?:web)?hook\w*/|/services/", re.IGNORECASE)
 _QUERY = re.compile(r"(\w://[^\s?'\"]{1,1000}\?)[^\s#'\"]+")
+# A proxy in a list of variables may have no scheme: http_proxy=user:password@proxy:3128
+_PROXY = re.compile(r"(_proxy['\"]?\s?[=:]\s?['\"]?)[^\s'\"]{1,1000}@", re.IGNORECASE)
 _PARAMETER = re.compile(r"([?&][^=\s&]{0,80}(?:token|key|sig|secret|pass)[^=\s&]{0,80}=)[^&\s]+", re.IGNORECASE)
 _SECRET_NAME = re.compile(r"TOKEN|SECRET|PASS|KEY|CREDENTIAL|AUTH|WEBHOOK|COOKIE|UV_INDEX_.*_USERNAME$", re.IGNORECASE)
+
+# A proxy may be given without a scheme: user:password@proxy:3128. An @ after the host may be part of a password.
+_SERVER = re.compile(
+    r"(?P<scheme>\w+://)?(?:[^\s/?#]*@)?(?P<host>[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)*)(?P<port>:\d+)?(?:[/?#][^@]*)?"
+)
 
 
 def redact(text: str) -> str:
@@ -23,6 +30,8 @@ def redact(text: str) -> str:
     if "://" in text:
         text = _USER.sub(f"{HIDDEN}@", _PASSWORD.sub(f"{HIDDEN}@", text))
         text = _QUERY.sub(rf"\1{HIDDEN}", _ADDRESS.sub(_without_webhook, text))
+    if "_proxy" in text.lower():
+        text = _PROXY.sub(rf"\1{HIDDEN}@", text)
     return _PARAMETER.sub(rf"\1{HIDDEN}", text)
 
 
@@ -38,3 +47,11 @@ def redact_variable(name: str, value: str) -> str:
     if name.lower().endswith("_proxy"):  # may be given without a scheme: user:password@proxy:3128
         return re.sub(r".*@", f"{HIDDEN}@", value, flags=re.DOTALL)
     return redact(value)
+
+
+def server_of(address: str) -> str:
+    """Scheme, host and port of an address: its path may be a token, as those of some private indexes are."""
+    match = _SERVER.fullmatch(address)
+    if match is None or not (match["scheme"] or match["port"]):
+        return HIDDEN
+    return "".join(match[part] or "" for part in ("scheme", "host", "port"))

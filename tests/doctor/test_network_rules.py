@@ -1,0 +1,106 @@
+"""What a server's answer means: every rule over plain values."""
+
+from __future__ import annotations
+
+import base64
+import ssl
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from toolkit.doctor.network import judge_network
+from toolkit.doctor.reach import Answer, NetworkFacts, _ask, _request, proxies
+from toolkit.support.certificates import Bundle
+from toolkit.support.findings import Finding, Severity
+
+BUNDLE = Bundle(Path("/etc/ssl/certs/ca-certificates.crt"), "the system")
+UNKNOWN = "[SSL: CERTIFICATE_VERIFY_FAILED] certificate verify failed: unable to get local issuer certificate"
+EXPIRED = "[SSL: CERTIFICATE_VERIFY_FAILED] certificate verify failed: certificate has expired (_ssl.c:1006)"
+
+
+def index(status: int | None = 200, problem: str | None = None, skew: float | None = None) -> Answer:
+    return Answer("index", "package index", "pypi.example", status, problem, skew)
+
+
+def registry(status: int | None = 401, problem: str | None = None, skew: float | None = None) -> Answer:
+    return Answer("registry", "registry", "registry.example", status, problem, skew)
+
+
+def found(*answers: Answer) -> dict[str, Finding]:
+    return {finding.code: finding for finding in judge_network(NetworkFacts(answers, BUNDLE))}
+
+
+def test_a_good_network_has_nothing_to_fix() -> None:
+    findings = found(index(skew=0.4), registry(skew=-2.0))
+    assert list(findings) == ["certificates", "index", "registry", "clock"]
+    assert {finding.severity for finding in findings.values()} == {Severity.OK}
+
+
+@pytest.mark.parametrize(
+    ("answer", "code", "words"),
+    [
+        (index(None, UNKNOWN), "index-certificate", "authority that is not trusted"),
+        (index(None, EXPIRED), "index-certificate", "expired or not yet valid"),
+        (registry(None, UNKNOWN), "registry-certificate", "registry.example cannot be used"),
+        (index(None, "[Errno -2] Name or service not known"), "index-unreachable", "Name or service not known"),
+        (registry(None, "no answer within 2 s"), "registry-unreachable", "no answer within 2 s"),
+        (index(None, "Tunnel connection failed: 407 Proxy Authentication Required"), "index-unreachable", "407"),
+        (index(403), "index-refused", "HTTP status 403"),
+        (registry(503), "registry-refused", "HTTP status 503"),
+    ],
+)
+def test_each_lack_is_named_with_a_fix(answer: Answer, code: str, words: str) -> None:
+    finding = found(answer)[code]
+    assert finding.severity is Severity.WARNING
+    assert words in finding.message
+    assert finding.fix
+
+
+def test_a_registry_that_asks_for_a_token_and_an_index_without_that_page_are_well() -> None:
+    assert {"registry", "index"} <= found(registry(401), index(404)).keys()
+
+
+@pytest.mark.parametrize(("skew", "words"), [(400.0, "400 s ahead of"), (-86_400.0, "86400 s behind")])
+def test_a_clock_that_differs_is_told(skew: float, words: str) -> None:
+    assert words in found(index(skew=skew))["clock-skew"].message
+    assert "clock-skew" not in found(index(skew=skew), registry(skew=1.0)), "one server's cache kept an old date"
+
+
+def test_what_was_not_tried_is_told() -> None:
+    [certificates, skipped] = judge_network(NetworkFacts(None, BUNDLE))
+    assert (certificates.code, skipped.code) == ("certificates", "network-skipped")
+    assert "not tried (--offline)" in skipped.message
+
+
+def test_certificates_that_are_missing_are_named_with_what_names_them() -> None:
+    missing = (Bundle(Path("/gone.pem"), "REQUESTS_CA_BUNDLE"),)
+    first, second, _ = judge_network(NetworkFacts(None, None, missing))
+    assert (first.code, second.code) == ("certificates-missing", "no-certificates")
+    assert "REQUESTS_CA_BUNDLE names /gone.pem" in first.message
+
+
+def test_proxies_are_told_with_the_builds_that_use_them() -> None:
+    findings = judge_network(NetworkFacts(None, BUNDLE, (), ("https_proxy=http://proxy.example:3128", "no_proxy")))
+    assert "https_proxy=http://proxy.example:3128, no_proxy; builds use them" in findings[1].message
+
+
+@given(st.text("ABCDEFGHIJ0123456789$`!%", min_size=6), st.sampled_from(["http://", ""]))
+def test_no_password_of_a_proxy_is_ever_shown(password: str, scheme: str) -> None:
+    shown = proxies({"https_proxy": f"{scheme}ann:S3{password}@proxy.example:3128", "NO_PROXY": f"S3{password}"})
+    assert shown == (f"https_proxy={scheme}proxy.example:3128", "NO_PROXY")
+
+
+def test_credentials_of_an_index_are_for_its_server_alone() -> None:
+    request = _request("https://ann:S3%40CRET@pypi.example/simple/pip/")
+    assert request.full_url == "https://pypi.example/simple/pip/"
+    assert "Authorization" not in request.headers, "a redirect would take it along"
+    assert base64.b64decode(request.unredirected_hdrs["Authorization"].removeprefix("Basic ")) == b"ann:S3@CRET"
+
+
+@pytest.mark.parametrize(
+    "url", ["http://[bad/simple", "http://a b/simple", "http://127.0.0.1:x/", "http://127.0.0.1:1/"]
+)
+def test_an_address_that_cannot_be_asked_is_an_answer_too(url: str) -> None:
+    assert _ask("index", "package index", url, ssl.create_default_context()).problem

@@ -1,0 +1,99 @@
+"""What only a trial shows: whether a directory can be written, and whether the runtime builds and runs an image."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from toolkit.runtime.engine import BuildOptions
+from toolkit.support.errors import CtkError
+from toolkit.support.files import nearest_existing
+from toolkit.support.processes import run
+from toolkit.support.staging import remove_tree
+
+if TYPE_CHECKING:
+    from toolkit.runtime.engine import Runtime
+
+_TIMEOUT = 10.0  # seconds for each of the two programs; both take a tenth of a second on a machine that is not busy
+_SYSTEM = ("bin", "lib", "lib64", "sbin", "usr")
+_NO_BINDS = "user bind control disabled"  # a site's setting (apptainer.conf): the trial has no program to run then
+_PREFIX = ".ctk-doctor-"
+
+
+@dataclass(frozen=True, slots=True)
+class Disk:
+    """A directory as it was tried, or the nearest above it that exists. `free` is in bytes; `problem` says why nothing
+    can be written there, `noexec` whether programs in it are refused."""
+
+    free: int
+    problem: str | None = None
+    noexec: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """A small image that was built, and a program run in it. `lines` are what the runtime printed where that failed."""
+
+    built: bool
+    ran: bool
+    lines: tuple[str, ...] = ()
+
+
+def try_disk(folder: Path) -> Disk:
+    """Write a file in `folder` and remove it; where it does not exist, in the directory in which it would be made."""
+    there = nearest_existing(folder)
+    status = os.statvfs(there)
+    problem = None
+    try:
+        with tempfile.TemporaryDirectory(prefix=_PREFIX, dir=there) as name:
+            Path(name, "file").write_bytes(b"x" * 4096)
+    except OSError as error:
+        problem = f"{there}: {error.strerror}"
+    return Disk(status.f_bavail * status.f_frsize, problem, bool(status.f_flag & os.ST_NOEXEC))
+
+
+def try_runtime(runtime: Runtime, folder: Path) -> Trial | None:
+    """Build an image of empty directories, and run the host's own `true` in it. None where that is not possible.
+
+    `folder` is where ctk works, or will; nothing is left there.
+    """
+    program = Path("/usr/bin/true")
+    if not program.is_file():
+        return None
+    place = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=nearest_existing(folder)))
+    try:
+        binds = _make_root(place / "root")
+        names = [f"{name}_{what}" for name in ("APPTAINER", "SINGULARITY") for what in ("CACHEDIR", "TMPDIR")]
+        environment = dict.fromkeys([*names, "TMPDIR"], str(place))
+        for argv in (
+            runtime.build(place / "trial.sif", str(place / "root"), BuildOptions()),
+            runtime.exec(place / "trial.sif", [str(program)], gpu=False, binds=binds),
+        ):
+            done = run(argv, env=environment, cwd=place, timeout=_TIMEOUT)
+            if _NO_BINDS in done.stderr:
+                return None
+            if not done.ok:
+                built = argv[1] != "build"
+                return Trial(built, ran=False, lines=tuple((done.stdout + done.stderr).splitlines()))
+    except CtkError as error:
+        return Trial((place / "trial.sif").is_file(), ran=False, lines=(error.message,))
+    finally:
+        remove_tree(place)
+    return Trial(built=True, ran=True)
+
+
+def _make_root(root: Path) -> list[str]:
+    """An image's root without a file in it; the binds that give it the host's programs and libraries."""
+    root.mkdir()
+    binds = []
+    for name in (*_SYSTEM, "dev", "etc", "proc", "sys", "tmp", "var/tmp"):
+        host = Path("/", name)
+        if name in _SYSTEM and host.is_symlink():
+            (root / name).symlink_to(host.readlink())
+        elif name not in _SYSTEM or host.is_dir():
+            (root / name).mkdir(parents=True)
+            binds += [str(host)] if name in _SYSTEM else []
+    return binds
