@@ -202,7 +202,7 @@ def test_the_next_step_can_be_typed_as_it_stands(ctk: Ctk) -> None:
     assert "Next: sbatch my-image.sbatch\n" in on_a_terminal(ctk, *words, "--", "true", NO_COLOR="1")
     assert "Next: sbatch 'a b.sbatch'\n" in on_a_terminal(ctk, *words, "-o", "a b.sbatch", "--", "true", NO_COLOR="1")
     assert "Next: sbatch 'a b.sbatch'\n" in ctk().stdout
-    assert "ctk run 'my image.sif' -- python train.py" in ctk("run", "my image.sif", status=2).stderr
+    assert "ctk run 'my image.sif' python train.py" in ctk("run", "my image.sif", status=2).stderr
 
 
 def test_on_a_terminal_a_definition_is_not_wrapped(ctk: Ctk) -> None:

@@ -137,10 +137,10 @@ HOME = Path("/home/person/work")
 )
 def test_advice(change: dict[str, object], codes: set[str]) -> None:
     job = dataclasses.replace(JOB, **change)  # type: ignore[arg-type]
-    findings = advise(job, HOME, lambda path: "missing" not in str(path))
+    findings = advise(job, HOME, lambda path: "missing" not in str(path), {"HERE"})
     assert {finding.code for finding in findings} == codes
 
 
 def test_a_folder_that_other_nodes_do_not_see_is_named_once() -> None:
-    findings = advise(JOB, Path("/tmp/work"), lambda _: True)
+    findings = advise(JOB, Path("/tmp/work"), lambda _: True, {})
     assert [finding.code for finding in findings] == ["folder-not-shared"]
