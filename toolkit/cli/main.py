@@ -15,7 +15,6 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from toolkit import __version__
-from toolkit.cli.command_line import TakesCommand
 from toolkit.support.errors import CtkError, WrongInput, from_os_error
 
 if TYPE_CHECKING:
@@ -96,7 +95,9 @@ def load(entry: _Command) -> Any:
             command.short_help = command.help.partition("\n")[0].partition(". ")[0].rstrip(".")
         return typer.main.get_group(target)
     app = typer.Typer(rich_markup_mode=_MARKUP, add_completion=False)
-    kind = TakesCommand if entry.takes_command else TyperCommand
+    kind = TyperCommand
+    if entry.takes_command:
+        from toolkit.cli.command_line import TakesCommand as kind  # noqa: N813 - a class of commands
     app.command(entry.name, cls=kind, help=help_text(target.__doc__))(target)
     return typer.main.get_command(app)
 
