@@ -9,10 +9,10 @@ import typer
 
 from toolkit.cli.area import open_work_area
 from toolkit.cli.completion import complete_base, complete_recipe
+from toolkit.cli.next_step import next_for_image
 from toolkit.cli.output import live_steps, print_findings, print_json, print_text, say, suggest
 from toolkit.support.errors import WrongInput
 from toolkit.support.findings import Severity
-from toolkit.support.text import path_argument
 
 if TYPE_CHECKING:
     from toolkit.builds.execute import Built
@@ -157,7 +157,7 @@ def _print_built(plan: BuildPlan, built: Built, *, json: bool) -> None:
         folder = f"{_short(built.output)}/"
         suggest(["ctk", "shell", folder], ["ctk", "build", folder, "-o", "NAME.sif"])
     else:
-        suggest(["ctk", "check-gpu", path_argument(_short(built.output))])
+        suggest(next_for_image(Path(_short(built.output)), built.record.verdict))
 
 
 def _short(path: Path) -> str:

@@ -86,4 +86,4 @@ def list_bases(json: _Json = False) -> None:
         for base in bases
     ]
     print_table(("base", "reference", "Python", "framework", "CUDA", "installer"), rows)
-    suggest("ctk build RECIPE --base BASE")
+    suggest("ctk new mine --base pytorch-2.6")

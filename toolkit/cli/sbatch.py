@@ -185,7 +185,7 @@ def _report(script: Script, submission: Submission | None, findings: tuple[Findi
         suggest(["sbatch", path_argument(script.path)])
         return
     say(f"Submitted as job {submission.job_id}; its log: {job.log(submission.job_id)}")
-    suggest("squeue --me", ["tail", "-F", job.log(submission.job_id)])
+    suggest("squeue --me", ["tail", "-F", job.first_log(submission.job_id)])
 
 
 def _resources(job: Job) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -84,6 +85,11 @@ class Job:
     def log(self, job_id: str = "ID") -> str:
         """Where the job's words are, relative to the folder that it was submitted from."""
         return f"logs/{self.name}-{job_id}{'_*' if self.array else ''}.log"
+
+    def first_log(self, job_id: str) -> str:
+        """The log of the first task of an array, else the log: one file, which need not be there yet."""
+        first = re.match(r"[0-9]+", self.array or "")
+        return f"logs/{self.name}-{job_id}{f'_{int(first[0])}' if first else ''}.log"
 
 
 @dataclass(frozen=True, slots=True)

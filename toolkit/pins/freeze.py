@@ -13,7 +13,6 @@ from toolkit.pins.resolve import RECIPE, who_requires_whom
 from toolkit.pins.target import Target
 from toolkit.support.errors import ProgramFailed
 from toolkit.support.findings import Finding, Severity
-from toolkit.support.text import count
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -47,8 +46,8 @@ def direct_requirements(uv: Uv, requirements: Sequence[str]) -> tuple[tuple[str,
             continue
         direct = [by_name[name] for name in names if edges.get(name, set()) <= {RECIPE}]
         message = (
-            f"the list is a dump of an environment of {count(len(requirements), 'package')}; no other one requires "
-            f"{', '.join(direct) or 'any of them'}: the rest comes with these"
+            f"the list is a dump of an environment: of its {len(requirements)} packages "
+            f"{len(direct)} are kept, the others come with them"
         )
         return tuple(direct), [Finding("freeze", Severity.INFO, message), *findings]
     message = "the list is a dump of an environment, and its direct packages could not be told from the others"
