@@ -132,6 +132,12 @@ HOME = Path("/home/person/work")
         ({"command": ("python", "-c", "x.py")}, set()),
         ({"command": ("python", "/opt/in/image.py")}, set()),
         ({"binds": ("/missing:/data",)}, {"bind-not-here"}),
+        ({"command": ("prog", "--rank=$SLURM_PROCID")}, {"variable-not-expanded"}),
+        ({"command": ("sh", "-c", "echo $SLURM_PROCID")}, set()),
+        ({"command": ("perl", "-e", "print $x, $1")}, set()),
+        ({"inherited": ("HERE",)}, set()),
+        ({"inherited": ("HF_TOKEN",)}, {"variable-not-set"}),
+        ({"env_file": "./secrets"}, {"secrets-in-file"}),
         ({"image": "/tmp/trial.sif"}, {"folder-not-shared"}),
     ],
 )
