@@ -214,7 +214,7 @@ def test_the_site_s_own_runtime_comes_first(ground: Ground) -> None:
     assert "the site ran --quiet exec" in (ground.folder / "logs" / "x-7.log").read_text()
     (own / "apptainer").unlink()
     ground.run(SLURM_JOB_ID="8", log="x-8.log")
-    assert "\nran exec" in (ground.folder / "logs" / "x-8.log").read_text(), "a node without it has another"
+    assert "\nran --quiet exec" in (ground.folder / "logs" / "x-8.log").read_text(), "a node without it has another"
 
 
 def test_another_output_given_to_sbatch_is_left_alone(ground: Ground) -> None:
