@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from toolkit.definitions.definition import define
 from toolkit.definitions.readable import make_readable
 from toolkit.recipes.model import Base, FileCopy, Recipe
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def recipe(folder: Path, source: Path, target: str) -> Recipe:
@@ -68,6 +70,15 @@ def test_what_is_private_stays_its_owner_s(tmp_path: Path) -> None:
 
 def test_what_is_readable_needs_no_post(tmp_path: Path) -> None:
     source = made(tmp_path, "a", mode=0o644)
-    os.symlink("nowhere", source / "dangling")
+    (source / "dangling").symlink_to("nowhere")
     assert make_readable(recipe(tmp_path, source, "/opt/x")) == []
-    assert "%post" not in define(recipe(tmp_path, source, "/opt/x")).text
+
+
+def test_the_lines_stand_in_the_definition(tmp_path: Path) -> None:
+    source = tmp_path / "file"
+    for mode in (0o644, 0o600):
+        source.touch()
+        source.chmod(mode)
+        text = define(recipe(tmp_path, source, "/opt/my file")).text
+        assert ("copied='/opt/my file'" in text) is (mode == 0o600)
+        assert ("%post" in text) is (mode == 0o600)

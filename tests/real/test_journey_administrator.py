@@ -59,24 +59,10 @@ def test_an_administrator_with_a_umask_of_077(
     ordinary_user.run("mkdir", folder, cwd=ordinary_user.home)
     assert "keras-bert\t" in ordinary_user.run(ctk, "list", cwd=folder).stdout
     assert "Bootstrap: " in ordinary_user.run(ctk, "def", "demo", cwd=folder, status=None).stdout
-    shown = ordinary_user.run(
-        *(ctk, "run", images / "shared.sif", "--shell"),
-        "cat /opt/site/table.csv /opt/src/src/a.py /opt/hidden/open; cat /opt/hidden/.netrc || ls -ld /opt/hidden/.netrc",
-        cwd=folder,
-    )
+    line = "cd /opt; cat site/table.csv src/src/a.py hidden/open; cat hidden/.netrc || ls -l hidden/.netrc"
+    shown = ordinary_user.run(ctk, "run", images / "shared.sif", "--shell", line, cwd=folder)
     assert shown.stdout.split()[:4] == ["data/table.csv", "src/src/a.py", "hidden/open", "-rw-------"]
-    job = (
-        "sbatch",
-        "-J",
-        "first",
-        "--image",
-        images / "shared.sif",
-        "--gpus",
-        "0",
-        "--submit",
-        "cat",
-        "/opt/site/table.csv",
-    )
-    ordinary_user.run(ctk, *job, cwd=folder, env=lab.environment)
+    job = ("sbatch", "-J", "first", "--image", images / "shared.sif", "--gpus", "0", "--submit")
+    ordinary_user.run(ctk, *job, "cat", "/opt/site/table.csv", cwd=folder, env=lab.environment)
     waited = "until grep -q 'ended with status 0' logs/first-*.log; do sleep 0.2; done; cat logs/first-*.log"
     assert "data/table.csv\n" in ordinary_user.run("sh", "-c", waited, cwd=folder, timeout=60).stdout
