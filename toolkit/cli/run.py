@@ -25,7 +25,7 @@ def run(
     """Run a command in an image, with the GPU where there is one.
 
         ctk run trial.sif python train.py --epochs 3
-        ctk run trial.sif --shell 'cd src && python train.py > out.txt'
+        ctk run trial.sif --shell 'python train.py | sort > out.txt'
 
     Options of ctk stand before the command; from its first word on, all belongs to the program. Its exit status is
     passed on. The container shares this host's environment variables, home, working directory, /tmp and devices; of
