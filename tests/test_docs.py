@@ -16,6 +16,7 @@ import pytest
 from typer.core import TyperGroup
 
 from tests.pages import CHECKOUT, NEVER_RUN, PAGES, blocks, command_lines, for_this_place, inline_code
+from toolkit.cli.command_line import TakesCommand
 from toolkit.cli.main import COMMANDS, load
 from toolkit.recipes.load import load_bases, load_recipe
 from toolkit.recipes.model import JobDefaults, Recipe
@@ -92,6 +93,8 @@ def test_commands_within_sentences_exist_with_their_options(page: str) -> None:
         words = shlex.split(code) if code.startswith("ctk ") else []
         if len(words) > 1 and not words[1].startswith("-"):
             command, left = ctk_command(words[1:])
+            if isinstance(command, TakesCommand):
+                left = left[: command.own_words(left)]
             given = {word.partition("=")[0] for word in left[: left.index("--") if "--" in left else None]}
             assert {word for word in given if word.startswith("-")} <= option_names(command), code
 

@@ -35,6 +35,8 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "shipped").mkdir()
     (tmp_path / "shipped/bases.toml").write_text('[debian-12]\nbootstrap = "debootstrap"\nreference = "bookworm"\n')
     (tmp_path / "k.def").write_text("Bootstrap: docker\nFrom: x\n")
+    (tmp_path / "empty.def").write_text("\n")
+    (tmp_path / "text.def").write_text("%post\n    echo Bootstrap: x\n")
     (tmp_path / "sb/.singularity.d").mkdir(parents=True)
     (tmp_path / "folder").mkdir()
     (tmp_path / "folder/thesis.txt").touch()
@@ -90,6 +92,8 @@ def test_what_a_target_means_is_read_off_its_text(text: str, kind: Kind, name: s
         ("", "the target is empty", "ctk list"),
         ("a\nb", "control character", ""),
         ("none.def", "there is no definition none.def", ""),
+        ("empty.def", "the definition empty.def is empty", "ctk def RECIPE"),
+        ("./text.def", "text.def has no `Bootstrap:` line", "ctk new NAME --from train.py"),
         ("none/", "there is no sandbox folder none/", ""),
         ("folder/", "is a folder, but not a sandbox", ""),
         ("library://a/b", "ctk builds from docker://, docker-archive: and oci:", ""),

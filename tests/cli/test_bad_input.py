@@ -70,7 +70,7 @@ BAD = [
     wrong("def mine", "a path in [[files]] holds $ ( ), which", BASED + '[[files]]\nfrom = "../$(id)"\nto = "/x"'),
     wrong("def mine", "files[1].from: there is no ", BASED + '[[files]]\nfrom = "none"\nto = "/x"'),
     wrong("def mine", "job.gpus: should be a number", BASED + "[job]\ngpus = -1"),
-    wrong("list", "mine.toml:1: base: there is no base", 'base = "none"'),
+    wrong("def mine", "mine.toml:1: base: there is no base", 'base = "none"'),
     Wrong(("new", "mine", "--from", b"caf\xe9.py"), "the script's name holds the control character"),
     # options
     wrong("build demo --base none.sif", "there is no image none.sif"),

@@ -158,6 +158,22 @@ def test_bare_ctk_says_what_is_here_and_what_comes_next(ctk: Ctk) -> None:
     assert "Next: sbatch x.sbatch" in ctk().stdout
 
 
+def test_list_shows_the_recipes_that_can_be_read_and_names_the_others(ctk: Ctk) -> None:
+    (ctk.folder / "defs").mkdir()
+    (ctk.folder / "defs/good.toml").write_text('base = "debian-12"\n')
+    (ctk.folder / "defs/bad.toml").write_text("broken")
+    (ctk.folder / "defs/worse.toml").mkdir()
+    listed = ctk("list", status=2)
+    assert "good\tdebian-12\town\t" in listed.stdout
+    assert "keras-bert\t" in listed.stdout
+    assert "✗ bad: " in listed.stderr
+    assert "bad.toml is not TOML" in listed.stderr
+    assert "✗ worse: " in listed.stderr
+    document = json.loads(ctk("list", "--json", status=2).stdout)
+    assert [finding["code"] for finding in document["findings"]] == ["broken-recipe"] * 2
+    assert "good" in {row["name"] for row in document["recipes"]}
+
+
 # --- trace
 
 
@@ -202,7 +218,7 @@ def test_the_next_step_can_be_typed_as_it_stands(ctk: Ctk) -> None:
     assert "Next: sbatch my-image.sbatch\n" in on_a_terminal(ctk, *words, "--", "true", NO_COLOR="1")
     assert "Next: sbatch 'a b.sbatch'\n" in on_a_terminal(ctk, *words, "-o", "a b.sbatch", "--", "true", NO_COLOR="1")
     assert "Next: sbatch 'a b.sbatch'\n" in ctk().stdout
-    assert "ctk run 'my image.sif' -- python train.py" in ctk("run", "my image.sif", status=2).stderr
+    assert "ctk run 'my image.sif' python train.py" in ctk("run", "my image.sif", status=2).stderr
 
 
 def test_on_a_terminal_a_definition_is_not_wrapped(ctk: Ctk) -> None:

@@ -35,7 +35,7 @@ def ctk(*words: str, monkeypatch: pytest.MonkeyPatch) -> int:
 def test_a_job_name_is_enough(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert ctk("sbatch", "--job-name", "x", monkeypatch=monkeypatch) == 0
     text = (folder / "x.sbatch").read_text()
-    assert '"$runtime" exec' in text
+    assert '"$runtime" --quiet exec' in text
     assert '"$image" python train.py\n' in text
     assert "image=./trial.sif" in text
 

@@ -135,7 +135,7 @@ def what_was_asked(image: str, request: Request) -> list[str]:
     gpu = ["--nv"] if request.gpus not in (None, "0") else []
     binds = [word for bind in dict.fromkeys(request.binds) for word in ("--bind", bind)]
     variables = ["env", *request.environment] if request.environment else []
-    return ["exec", *gpu, *binds, f"./{image}", *variables, *request.command]
+    return ["--quiet", "exec", *gpu, *binds, f"./{image}", *variables, *request.command]
 
 
 def what_runs(script: Script, folder: Path) -> list[str]:

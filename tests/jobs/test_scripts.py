@@ -132,15 +132,21 @@ HOME = Path("/home/person/work")
         ({"command": ("python", "-c", "x.py")}, set()),
         ({"command": ("python", "/opt/in/image.py")}, set()),
         ({"binds": ("/missing:/data",)}, {"bind-not-here"}),
+        ({"command": ("prog", "--rank=$SLURM_PROCID")}, {"variable-not-expanded"}),
+        ({"command": ("sh", "-c", "echo $SLURM_PROCID")}, set()),
+        ({"command": ("perl", "-e", "print $x, $1")}, set()),
+        ({"inherited": ("HERE",)}, set()),
+        ({"inherited": ("HF_TOKEN",)}, {"variable-not-set"}),
+        ({"env_file": "./secrets"}, {"secrets-in-file"}),
         ({"image": "/tmp/trial.sif"}, {"folder-not-shared"}),
     ],
 )
 def test_advice(change: dict[str, object], codes: set[str]) -> None:
     job = dataclasses.replace(JOB, **change)  # type: ignore[arg-type]
-    findings = advise(job, HOME, lambda path: "missing" not in str(path))
+    findings = advise(job, HOME, lambda path: "missing" not in str(path), {"HERE"})
     assert {finding.code for finding in findings} == codes
 
 
 def test_a_folder_that_other_nodes_do_not_see_is_named_once() -> None:
-    findings = advise(JOB, Path("/tmp/work"), lambda _: True)
+    findings = advise(JOB, Path("/tmp/work"), lambda _: True, {})
     assert [finding.code for finding in findings] == ["folder-not-shared"]

@@ -54,7 +54,7 @@ def test_the_driver_is_bound_only_where_gpus_are_asked_for() -> None:
 
 
 def test_several_tasks_are_started_by_srun_and_one_is_not() -> None:
-    assert 'srun --export=ALL "$runtime" exec' in script_text(Job("x", "./x.sif", ("true",), nodes=2), "")
+    assert 'srun --export=ALL "$runtime" --quiet exec' in script_text(Job("x", "./x.sif", ("true",), nodes=2), "")
     assert "srun" not in script_text(Job("x", "./x.sif", ("true",), nodes=1, cpus_per_task=2), "")
 
 

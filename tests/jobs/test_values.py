@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 
 from toolkit.jobs import values
 from toolkit.jobs.model import NO_TIME_LIMIT, Directive, Gpus
+from toolkit.jobs.variables import parse_environment
+from toolkit.runtime.commands import check_command
 from toolkit.support.errors import WrongInput
 
 if TYPE_CHECKING:
@@ -98,7 +100,7 @@ REFUSED: list[tuple[Callable[[str], object], str, str]] = [
         (values.check_bind, "--bind", bad)
         for bad in ("", "/a,/b", "/a:b", "/a:/b:rx", "/a:/b:ro:x", "-x", ":/b", "/a\n", "/a\x1b[0m")
     ],
-    *[(values.parse_environment, "--env", bad) for bad in ("X", "=1", "1X=2", "A-B=1", "X=a\nb", "")],
+    *[(parse_environment, "--env", bad) for bad in ("PATH", "=1", "1X=2", "A-B=1", "X=a\nb", "")],
     *[
         (values.parse_directive, "--directive", bad)
         for bad in (
@@ -156,17 +158,17 @@ def test_a_site_may_have_its_own_way_to_ask_for_gpus(written: str, asks: bool) -
     assert values.parse_directive(written).asks_for_gpus is asks
 
 
-@pytest.mark.parametrize("command", [(), ("",), ("a\0",), ("python", "\0"), ("X=1", "python")])
+@pytest.mark.parametrize("command", [(), ("",), ("a\0",), ("python", "\0"), ("X=1", "python"), ("a b",), ("a 'x",)])
 def test_a_command_that_cannot_run_is_refused(command: tuple[str, ...]) -> None:
     with pytest.raises(WrongInput):
-        values.check_command(command)
+        check_command(command)
 
 
 @given(st.text())
 def test_a_value_is_used_or_refused_and_never_crashes(text: str) -> None:
     for check in (
         *(values.check_name, values.parse_time, values.parse_gpus, values.parse_memory, values.check_partition),
-        *(values.check_account, values.check_array, values.check_bind, values.parse_environment),
+        *(values.check_account, values.check_array, values.check_bind, parse_environment),
         values.parse_directive,
     ):
         with contextlib.suppress(WrongInput):

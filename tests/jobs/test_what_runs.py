@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.jobs.adversary import WORDS, check_scripts
@@ -27,6 +27,7 @@ def test_what_runs_is_what_was_asked(tmp_path: Path) -> None:
     assert len(ran) >= 100, "the good ones alone are a hundred"
 
 
+@settings(deadline=None)  # each starts a bash
 @given(st.lists(WORDS, max_size=20))
 def test_bash_reads_each_word_back(words: list[str]) -> None:
     script = "printf '%s\\0' " + " ".join(map(quoted, words))
@@ -87,7 +88,7 @@ def test_the_log_moves_to_logs_with_what_slurm_says_later(ground: Ground) -> Non
     done = ground.run()
     text = (ground.folder / "logs" / "x-7.log").read_text()
     assert done.returncode == 7
-    assert "ran exec ./trial.sif program word" in text
+    assert "ran --quiet exec ./trial.sif program word" in text
     assert "ended with status 7" in text
     assert text.endswith("Slurm's last words ***\n")
     assert not (ground.folder / "x-7.log").exists()
@@ -274,7 +275,7 @@ def test_where_logs_belongs_to_somebody_else_the_job_still_runs(ground: Ground, 
     ground.runtime(program, 'echo "no permission" >&2; exit 1')
     assert ground.run().returncode == 7
     text = (ground.folder / "x-7.log").read_text()
-    assert "ran exec ./trial.sif program word" in text
+    assert "ran --quiet exec ./trial.sif program word" in text
     assert f"the log stays at {ground.folder}/x-7.log" in text
     assert (ground.folder / "logs" / "x-7.log").read_text() == "an earlier run\n"
 
@@ -286,15 +287,15 @@ def test_the_site_s_own_runtime_comes_first(ground: Ground) -> None:
     ground.runtime("another", "echo the site ran $*")
     (ground.folder / "x.sbatch").write_text(script_text(replace(JOB, runtime=str(own / "apptainer")), ""))
     ground.run()
-    assert "the site ran exec" in (ground.folder / "logs" / "x-7.log").read_text()
+    assert "the site ran --quiet exec" in (ground.folder / "logs" / "x-7.log").read_text()
     (own / "apptainer").unlink()
     ground.run(SLURM_JOB_ID="8", log="x-8.log")
-    assert "\nran exec" in (ground.folder / "logs" / "x-8.log").read_text(), "a node without it has another"
+    assert "\nran --quiet exec" in (ground.folder / "logs" / "x-8.log").read_text(), "a node without it has another"
 
 
 def test_another_output_given_to_sbatch_is_left_alone(ground: Ground) -> None:
     assert ground.run(log="mine.txt").returncode == 7
-    assert "ran exec" in (ground.folder / "mine.txt").read_text()
+    assert "ran --quiet exec" in (ground.folder / "mine.txt").read_text()
     assert not (ground.folder / "logs").exists()
 
 
@@ -332,6 +333,6 @@ def test_singularity_serves_as_well_and_so_does_a_module(ground: Ground) -> None
     ground.runtime("singularity", "echo singularity $*")
     (ground.folder / "bin" / "singularity").rename(hidden / "singularity")
     with_module = {"BASH_FUNC_module%%": module, "HIDDEN": str(hidden)}
-    assert "singularity exec" in ground.run(log=None, PATH=path, **with_module).stdout
+    assert "singularity --quiet exec" in ground.run(log=None, PATH=path, **with_module).stdout
     (hidden / "singularity").rename(ground.folder / "bin" / "singularity")
-    assert "singularity exec" in ground.run(log=None, PATH=path).stdout
+    assert "singularity --quiet exec" in ground.run(log=None, PATH=path).stdout

@@ -68,3 +68,13 @@ def test_the_index_is_the_one_that_uv_asks(monkeypatch: pytest.MonkeyPatch) -> N
     for name in ("PIP_INDEX_URL", "UV_INDEX_URL", "UV_DEFAULT_INDEX"):
         monkeypatch.setenv(name, f"https://{name}.example/simple")
         assert name in index_address()
+
+
+def test_lock_files_of_uv_go_with_its_call(tmp_path: Path) -> None:
+    program = tmp_path / "uv"
+    program.write_text('#!/bin/sh\n: > "$TMPDIR/uv-setuptools-1.lock"\necho "$TMPDIR"\n')
+    program.chmod(0o755)
+    uv = Uv(str(program), tmp_path / "cache", tmp_path / "area/tmp")
+    answer = uv.call(["pip", "compile"], tmp_path / "area")
+    assert answer.stdout.startswith(str(tmp_path / "area/tmp/uv-"))
+    assert not list((tmp_path / "area/tmp").iterdir())

@@ -89,3 +89,14 @@ def test_who_has_no_home_gets_the_other_warnings(world: Path, monkeypatch: pytes
     monkeypatch.setattr("toolkit.runtime.binds._ALWAYS_BOUND", ())
     (world / "home/work/data").symlink_to(world / "home/sets")
     assert [warning.fix for warning in hidden_links(world / "home/work", [])] == [f"Add --bind {world}/home/sets"]
+
+
+def test_links_inside_a_sandbox_are_not_the_project_s(world: Path) -> None:
+    sandbox = world / "home/work/sb"
+    (sandbox / ".singularity.d").mkdir(parents=True)
+    (sandbox / "var").mkdir()
+    for path in (sandbox / "run", sandbox / "var/run"):
+        path.symlink_to(world / "scratch/data")
+    assert found(world) == {}
+    (world / "home/work/data").symlink_to(world / "scratch/data")
+    assert set(found(world)) == {"data"}

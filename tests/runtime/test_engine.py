@@ -61,10 +61,10 @@ def test_a_status_without_capabilities_lacks_them() -> None:
 
 def test_exec_in_an_image() -> None:
     assert PLAIN.exec(Path("x.sif"), ["python", "-c", "a b"], gpu=False) == [
-        *("/usr/bin/apptainer", "exec", "./x.sif", "python", "-c", "a b")
+        *("/usr/bin/apptainer", "--quiet", "exec", "./x.sif", "python", "-c", "a b")
     ]
     argv = IN_A_CONTAINER.exec(Path("x.sif"), ["true"], gpu=True, binds=["/a", "/b:/c:ro"])
-    assert argv[1:] == ["exec", "--nv", "--userns", "--bind", "/a", "--bind", "/b:/c:ro", "./x.sif", "true"]
+    assert argv[1:] == ["--quiet", "exec", "--nv", "--userns", "--bind", "/a", "--bind", "/b:/c:ro", "./x.sif", "true"]
 
 
 def test_an_image_is_never_taken_for_an_option_or_a_reference() -> None:
@@ -75,7 +75,7 @@ def test_an_image_is_never_taken_for_an_option_or_a_reference() -> None:
 
 def test_exec_in_a_sandbox_that_is_changed_brings_its_own_namespace() -> None:
     argv = IN_A_CONTAINER.exec(Path("sb"), ["sh"], gpu=False, writable=True)
-    assert argv[1:] == ["exec", "--fakeroot", "--writable", "./sb", "sh"]
+    assert argv[1:] == ["--quiet", "exec", "--fakeroot", "--writable", "./sb", "sh"]
 
 
 @pytest.mark.parametrize(

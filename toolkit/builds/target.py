@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
@@ -68,6 +69,7 @@ def parse_target(text: str) -> Target:
     if text.endswith(".def"):
         if not path.is_file():
             raise WrongInput(f"there is no definition {text}")
+        _require_header(path)
         return Target(Kind.DEFINITION, text)
     if "://" in text:
         raise WrongInput(f"{text}: ctk builds from docker://, docker-archive: and oci:, not from this scheme")
@@ -80,3 +82,17 @@ def parse_target(text: str) -> Target:
             raise WrongInput(f"{text} is a folder, but not a sandbox: it has no .singularity.d")
         return Target(Kind.SANDBOX, text)
     return Target(Kind.RECIPE, text)
+
+
+def _require_header(path: Path) -> None:
+    """Raise WrongInput where a definition does not say what to start from; the runtime would say so less clearly."""
+    try:
+        text = path.read_bytes()
+    except OSError as error:
+        raise WrongInput(f"cannot read {path}: {error.strerror}") from error
+    if not re.search(rb"^[ \t]*bootstrap[ \t]*:", text, re.IGNORECASE | re.MULTILINE):
+        what = "is empty" if not text.strip() else "has no `Bootstrap:` line, which says what the image starts from"
+        raise WrongInput(
+            f"the definition {path} {what}",
+            fix="`ctk def RECIPE` prints an example; `ctk new NAME --from train.py` starts a recipe instead.",
+        )

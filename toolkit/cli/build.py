@@ -10,10 +10,10 @@ import typer
 from toolkit.cli.area import open_work_area
 from toolkit.cli.completion import complete_base, complete_recipe
 from toolkit.cli.locks import lock_policy, say_lock_change
+from toolkit.cli.next_step import next_for_image
 from toolkit.cli.output import live_steps, print_findings, print_json, print_text, say, suggest
 from toolkit.support.errors import WrongInput
 from toolkit.support.findings import Finding, Severity
-from toolkit.support.text import path_argument
 
 if TYPE_CHECKING:
     from toolkit.builds.execute import Built
@@ -168,7 +168,7 @@ def _print_unchanged(plan: BuildPlan, record: Record, *, json: bool) -> None:
         print_json("ctk.build/1", {**_document(plan, record, size), "built": False, "seconds": 0.0}, [finding])
         return
     say(f"{text}; the audit said {record.verdict}. --force builds it again.", style="green")
-    suggest(["ctk", "check-gpu", path_argument(_short(plan.output))])
+    suggest(next_for_image(Path(_short(plan.output)), record.verdict))
 
 
 def _document(plan: BuildPlan, record: Record, size: int) -> dict[str, Any]:
@@ -205,7 +205,7 @@ def _print_built(plan: BuildPlan, built: Built, *, json: bool) -> None:
         folder = f"{_short(built.output)}/"
         suggest(["ctk", "shell", folder], ["ctk", "build", folder, "-o", "NAME.sif"])
     else:
-        suggest(["ctk", "check-gpu", path_argument(_short(built.output))])
+        suggest(next_for_image(Path(_short(built.output)), built.record.verdict))
 
 
 def _short(path: Path) -> str:

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from toolkit.cli.next_step import next_job
 from toolkit.cli.output import live_steps, print_findings, print_json, say, suggest
 
 _WORDS = {
@@ -36,11 +37,9 @@ def check_gpu(
     from toolkit.gpu.diagnosis import diagnose
     from toolkit.gpu.host import host_gpu
     from toolkit.gpu.probe import probe
-    from toolkit.jobs.values import name_for
     from toolkit.runtime.engine import find_runtime
     from toolkit.runtime.images import existing_image
     from toolkit.support.site import load_site
-    from toolkit.support.text import path_argument
 
     existing_image(image)
     with live_steps(f"Asking the driver from inside {image}"):
@@ -54,5 +53,5 @@ def check_gpu(
         print_findings(result.findings)
         words, style = _WORDS[result.verdict]
         say(words.format(image=image), style=style)
-        suggest(["ctk", "sbatch", "--job-name", name_for(image.stem.lower()), "--image", path_argument(image)])
+        suggest(next_job(image))
     raise typer.Exit(_STATUS[result.verdict])

@@ -32,6 +32,7 @@ class _Command:
     target: str
     summary: str
     panel: str
+    takes_command: bool = False  # ends in another program's command line
 
 
 _IMAGES, _GPU, _JOBS, _HOST = "Recipes and images", "GPU", "Jobs", "This host"
@@ -49,9 +50,9 @@ COMMANDS = (
         "build", "toolkit.cli.build:build", "Build an image from a recipe, a .def, a sandbox or a registry.", _IMAGES
     ),
     _Command("diff", "toolkit.cli.diff:diff", "Say in which packages two images differ.", _IMAGES),
-    _Command("shell", "toolkit.cli.shell:shell", "Open a shell in a sandbox, writable, or in an image.", _IMAGES),
+    _Command("shell", "toolkit.cli.shell:shell", "Open a shell in a sandbox, writable, or in an image.", _IMAGES, True),
     _Command("inspect", "toolkit.cli.inspect:inspect", "Show what an image says of itself.", _IMAGES),
-    _Command("run", "toolkit.cli.run:run", "Run a command in an image, with the GPU where there is one.", _GPU),
+    _Command("run", "toolkit.cli.run:run", "Run a command in an image, with the GPU where there is one.", _GPU, True),
     _Command(
         "audit",
         "toolkit.cli.audit:audit",
@@ -62,7 +63,7 @@ COMMANDS = (
     _Command(
         "check-gpu", "toolkit.cli.check_gpu:check_gpu", "Say whether an image sees the GPU, and if not, why.", _GPU
     ),
-    _Command("sbatch", "toolkit.cli.sbatch:sbatch", "Write a Slurm job script that cannot lose its log.", _JOBS),
+    _Command("sbatch", "toolkit.cli.sbatch:sbatch", "Write a Slurm job script that cannot lose its log.", _JOBS, True),
     _Command("lab", "toolkit.cli.lab:app", "A practice cluster: a real Slurm on this machine, without root.", _JOBS),
     _Command(
         "doctor",
@@ -99,7 +100,10 @@ def load(entry: _Command) -> Any:
             command.short_help = command.help.partition("\n")[0].partition(". ")[0].rstrip(".")
         return typer.main.get_group(target)
     app = typer.Typer(rich_markup_mode=_MARKUP, add_completion=False)
-    app.command(entry.name, help=help_text(target.__doc__))(target)
+    kind = TyperCommand
+    if entry.takes_command:
+        from toolkit.cli.command_line import TakesCommand as kind  # noqa: N813 - a class of commands
+    app.command(entry.name, cls=kind, help=help_text(target.__doc__))(target)
     return typer.main.get_command(app)
 
 
@@ -216,7 +220,7 @@ def _run(arguments: list[str]) -> int:
         raise
     except OSError as error:
         problem = from_os_error(error)
-    return _complain(problem, json="--json" in _own_options(arguments))
+    return _complain(problem, json="--json" in arguments and "--json" in _own_options(arguments))
 
 
 def _complain(problem: CtkError, *, json: bool) -> int:
@@ -240,12 +244,19 @@ def _usage_error(error: typer.TyperException) -> CtkError:
 
 
 def _own_options(arguments: list[str]) -> list[str]:
-    """The arguments before `--`: what follows belongs to another command."""
-    return arguments[: arguments.index("--")] if "--" in arguments else arguments
+    """The arguments that are ctk's own: a command line at their end belongs to another program."""
+    name = next((word for word in arguments if not word.startswith("-")), None)
+    entry = next((entry for entry in COMMANDS if entry.name == name and entry.takes_command), None)
+    if entry is None:
+        return arguments[: arguments.index("--")] if "--" in arguments else arguments
+    first = arguments.index(entry.name) + 1
+    return arguments[: first + load(entry).own_words(arguments[first:])]
 
 
 def _global_trace_first(arguments: list[str]) -> list[str]:
-    """Let `--trace` stand anywhere before `--`, since people add it at the end of the line that puzzled them."""
+    """Let `--trace` stand anywhere among ctk's own options: people add it at the end of the line that puzzled them."""
+    if "--trace" not in arguments:
+        return arguments
     own = _own_options(arguments)
     rest = arguments[len(own) :]
     return ["--trace", *(word for word in own if word != "--trace"), *rest] if "--trace" in own else arguments

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from toolkit.cli.output import print_json, print_table, suggest
+from toolkit.cli.output import print_findings, print_json, print_table, suggest
+from toolkit.support.errors import WrongInput
+from toolkit.support.findings import Finding, Severity
+
+if TYPE_CHECKING:
+    from toolkit.recipes.catalogue import Catalogue
+    from toolkit.recipes.model import Base, Recipe
 
 _Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 
@@ -15,14 +21,18 @@ _Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 def list_recipes(json: _Json = False) -> None:
     """Show the recipes that can be built here.
 
-    Your own recipes, `./defs/NAME.toml`, come first and hide shipped ones of the same name.
+    Your own recipes, `./defs/NAME.toml`, come first and hide shipped ones of the same name. A recipe that cannot be
+    read is shown with the error, after the others; the exit status is then 2.
     """
     from toolkit.recipes.catalogue import Catalogue
 
     catalogue = Catalogue.here()
     bases = catalogue.bases()
-    recipes = [catalogue.recipe(name, bases=bases) for name in catalogue.paths()]
-    whose = {recipe.name: "own" if catalogue.is_own(recipe.path) else "shipped" for recipe in recipes}
+    recipes, broken = _read_all(catalogue, bases)
+    whose = {name: "own" if catalogue.is_own(path) else "shipped" for name, path in catalogue.paths().items()}
+    findings = [
+        Finding("broken-recipe", Severity.ERROR, f"{name}: {error.message}", error.fix) for name, error in broken
+    ]
     if json:
         rows = [
             {
@@ -35,13 +45,28 @@ def list_recipes(json: _Json = False) -> None:
             }
             for recipe in recipes
         ]
-        print_json("ctk.recipes/1", {"recipes": rows})
-        return
-    print_table(
-        ("recipe", "base", "from", "description"),
-        [(recipe.name, recipe.base.name, whose[recipe.name], recipe.description) for recipe in recipes],
-    )
-    suggest("ctk build keras-bert")
+        print_json("ctk.recipes/1", {"recipes": rows}, findings)
+    else:
+        print_table(
+            ("recipe", "base", "from", "description"),
+            [(recipe.name, recipe.base.name, whose[recipe.name], recipe.description) for recipe in recipes],
+        )
+        print_findings(findings, stderr=True)
+    if broken:
+        raise typer.Exit(2)
+    if not json:
+        suggest("ctk build keras-bert")
+
+
+def _read_all(catalogue: Catalogue, bases: dict[str, Base]) -> tuple[list[Recipe], list[tuple[str, WrongInput]]]:
+    """The recipes, and the names and errors of those that cannot be read."""
+    recipes, broken = [], []
+    for name in catalogue.paths():
+        try:
+            recipes.append(catalogue.recipe(name, bases=bases))
+        except WrongInput as error:
+            broken.append((name, error))
+    return recipes, broken
 
 
 def list_bases(json: _Json = False) -> None:
@@ -61,4 +86,4 @@ def list_bases(json: _Json = False) -> None:
         for base in bases
     ]
     print_table(("base", "reference", "Python", "framework", "CUDA", "installer"), rows)
-    suggest("ctk build RECIPE --base BASE")
+    suggest("ctk new mine --base pytorch-2.6")

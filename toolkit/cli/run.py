@@ -16,7 +16,10 @@ _NOT_STARTED = 255  # the runtime's exit status where it could not start the pro
 
 def run(
     image: Annotated[Path, typer.Argument(metavar="IMAGE", help="A SIF or a sandbox folder.")],
-    command: Annotated[list[str] | None, typer.Argument(metavar="-- COMMAND...", help="What to run in it.")] = None,
+    command: Annotated[list[str] | None, typer.Argument(metavar="[--] COMMAND...", help="What to run in it.")] = None,
+    shell: Annotated[
+        str | None, typer.Option(metavar="LINE", help="Run this line in the image's shell, instead of a command.")
+    ] = None,
     bind: Annotated[
         list[str] | None, typer.Option(metavar="SRC[:DST[:ro]]", help="Show a folder of the host inside; repeatable.")
     ] = None,
@@ -24,16 +27,20 @@ def run(
 ) -> None:
     """Run a command in an image, with the GPU where there is one.
 
-        ctk run trial.sif -- python train.py --epochs 3
+        ctk run trial.sif python train.py --epochs 3
+        ctk run trial.sif --shell 'python train.py | sort > out.txt'
 
-    The command's exit status is passed on. Where a link in this folder leads to a place that the container does not
-    show, the --bind that mends it is named.
+    Options of ctk stand before the command; from its first word on, all belongs to the program. Its exit status is
+    passed on. The container shares this host's environment variables, home, working directory, /tmp and devices; of
+    ~/.local Python reads nothing. Where a symlink in the working directory leads outside of these, the --bind for it
+    is named.
     """
     from toolkit.builds.record import recipe_of
     from toolkit.gpu.host import host_gpu
     from toolkit.inventory.programs import missing_program
     from toolkit.recipes.catalogue import Catalogue
     from toolkit.runtime.binds import hidden_links
+    from toolkit.runtime.commands import check_command, chosen_command
     from toolkit.runtime.engine import find_runtime
     from toolkit.runtime.images import existing_image
     from toolkit.runtime.options import container_environment
@@ -42,12 +49,14 @@ def run(
     from toolkit.support.text import path_argument
 
     existing_image(image)
-    if not command:
-        example = command_line(["ctk", "run", path_argument(image), "--", "python", "train.py"])
-        raise WrongInput("there is no command to run", fix=f"Put it after two dashes: {example}")
+    words = chosen_command(tuple(command or ()), shell)
+    if not words:
+        example = command_line(["ctk", "run", path_argument(image), "python", "train.py"])
+        raise WrongInput("there is no command to run", fix=f"For example: {example}")
+    check_command(words)
     recipe = recipe_of(image, Catalogue.here())
     binds = [*(bind or ()), *(recipe.job.binds if recipe else ())]
-    argv = find_runtime(load_site()).exec(image, command, gpu=host_gpu().present, binds=binds)
+    argv = find_runtime(load_site()).exec(image, words, gpu=host_gpu().present, binds=binds)
     environment = container_environment()
     if dry_run:
         print_text(command_line(argv, environment))
@@ -56,5 +65,5 @@ def run(
     status = attach(argv, env=environment)
     if status == _NOT_STARTED:
         with suppress(WrongInput):  # an image that the runtime can start and ctk cannot read
-            print_findings(filter(None, [missing_program(image, command, binds)]), stderr=True)
+            print_findings(filter(None, [missing_program(image, words, binds)]), stderr=True)
     raise typer.Exit(status)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 def sbatch(
     command: Annotated[
-        list[str] | None, typer.Argument(metavar="-- COMMAND...", help="What to run in the image.")
+        list[str] | None, typer.Argument(metavar="[--] COMMAND...", help="What to run in the image.")
     ] = None,
     job_name: Annotated[
         str | None, typer.Option("--job-name", "-J", metavar="NAME", help="[default: the recipe's or the image's name]")
@@ -59,7 +59,16 @@ def sbatch(
         list[str] | None, typer.Option(metavar="SRC[:DST[:ro]]", help="Show a folder of the host inside; repeatable.")
     ] = None,
     env: Annotated[
-        list[str] | None, typer.Option(metavar="NAME=VALUE", help="A variable inside the container; repeatable.")
+        list[str] | None,
+        typer.Option(
+            metavar="NAME[=VALUE]", help="A variable in the container; without a value, the job's own. Repeatable."
+        ),
+    ] = None,
+    env_file: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Secrets: lines NAME=VALUE, in a file that only you can read.")
+    ] = None,
+    shell: Annotated[
+        str | None, typer.Option(metavar="LINE", help="Run this line in the image's shell, instead of a command.")
     ] = None,
     directive: Annotated[
         list[str] | None,
@@ -76,12 +85,16 @@ def sbatch(
     """Write a Slurm job script that cannot lose its log.
 
         ctk sbatch --job-name keras-bert                      image, command, GPUs and time from the recipe
-        ctk sbatch -J try1 --image trial.sif --gpus tesla:1 --time 2:00:00 -- python train.py --lr 0.1
+        ctk sbatch -J try1 --image trial.sif --gpus tesla:1 --time 2:00:00 python train.py --lr 0.1
         ctk sbatch -J sweep --image trial.sif --array 0-9     ten small jobs instead of a giant
 
     Submit it with plain `sbatch NAME.sbatch` from this folder. All that the job and Slurm have to say arrives in
     logs/NAME-ID.log; the folder logs/ need not be there. Anything else that the site wants goes on its own line:
     --directive=--constraint=a100.
+
+    The options of ctk come first: from the first word of the command on, all belongs to the program. No shell reads
+    these words on the node; --shell 'LINE' is for $VARIABLES of the job, pipes and the like. The name of a secret goes
+    to --env without its value, or into a file for --env-file: others can read the script.
 
     A script that you have changed stays as it is, unless --force.
     """
@@ -91,10 +104,11 @@ def sbatch(
     from toolkit.jobs.scripts import make_script, write_script
     from toolkit.jobs.submission import submit as submit_script
     from toolkit.runtime.binds import hidden_links
+    from toolkit.runtime.commands import chosen_command
 
     folder = Path.cwd()
     request = Request(
-        command=tuple(command or ()),
+        command=chosen_command(tuple(command or ()), shell),
         gpus=gpus,
         nodes=nodes,
         tasks_per_node=tasks_per_node,
@@ -106,12 +120,13 @@ def sbatch(
         array=array,
         binds=tuple(bind or ()),
         environment=tuple(env or ()),
+        env_file=env_file,
         directives=tuple(directive or ()),
     )
     job, doubts = _job(request, job_name, image, recipe, folder)
     script = make_script(job, output or Path(f"{job.name}.sbatch"))
     doubts = (*doubts, *check_place(folder, job.name))
-    findings = (*doubts, *advise(job, folder, Path.exists), *hidden_links(folder, job.binds))
+    findings = (*doubts, *advise(job, folder, Path.exists, os.environ), *hidden_links(folder, job.binds))
     if dry_run:
         _show(script, findings, json=json)
         return
@@ -172,7 +187,7 @@ def _report(script: Script, submission: Submission | None, findings: tuple[Findi
         suggest(["sbatch", path_argument(script.path)])
         return
     say(f"Submitted as job {submission.job_id}; its log: {job.log(submission.job_id)}")
-    suggest("squeue --me", ["tail", "-F", job.log(submission.job_id)])
+    suggest("squeue --me", ["tail", "-F", job.first_log(submission.job_id)])
 
 
 def _resources(job: Job) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Annotated
 
@@ -14,12 +15,13 @@ from toolkit.cli.output import say, suggest
 def shell(
     image: Annotated[Path, typer.Argument(metavar="IMAGE", help="A sandbox folder, or a SIF to look around in.")],
     command: Annotated[
-        list[str] | None, typer.Argument(metavar="[-- COMMAND...]", help="Run this instead of a shell.")
+        list[str] | None, typer.Argument(metavar="[--] [COMMAND...]", help="Run this instead of a shell.")
     ] = None,
 ) -> None:
     """Open a shell in a sandbox, writable, or in an image.
 
-    In a sandbox you are root, and what you change stays: try dependencies out there, then build an image of it.
+    In a sandbox you are root, and what you change stays: try dependencies out there, then build an image of it. The
+    working directory is /mnt inside, and `pip install` works as in a build.
 
         ctk build demo --sandbox -o sb/
         ctk shell sb/
@@ -29,6 +31,8 @@ def shell(
     """
     from toolkit.builds.record import mark_changed
     from toolkit.gpu.host import host_gpu
+    from toolkit.pins.guard import PIP_SETTINGS
+    from toolkit.runtime.commands import check_command
     from toolkit.runtime.engine import find_runtime
     from toolkit.runtime.images import existing_image
     from toolkit.runtime.options import container_environment
@@ -42,16 +46,35 @@ def shell(
     sandbox = image.is_dir()
     if sandbox:
         mark_changed(image)
-        say(f"You are root in {image}; what you change there stays. Leave with `exit`.", stderr=True)
+        say(f"You are root in {image}; what you change there stays. This directory is {_PROJECT}.", stderr=True)
+        say("Leave with `exit`.", stderr=True)
+        _make_mount_point(image)
     argv = runtime.exec(
-        image, command or ["/bin/sh", "-c", _SHELL], gpu=not sandbox and host_gpu().present, writable=sandbox
+        image,
+        check_command(tuple(command)) if command else ["/bin/sh", "-c", _SHELL],
+        gpu=not sandbox and host_gpu().present,
+        binds=[f".:{_PROJECT}"] if sandbox else (),
+        writable=sandbox,
+        directory=_PROJECT if sandbox else None,
     )
     area = open_work_area(site)
     area.create()
-    status = attach(argv, env={**area.environment(), **container_environment()})
+    status = attach(argv, env={**area.environment(), **container_environment(**PIP_SETTINGS if sandbox else {})})
     if sandbox and status == 0:
         suggest(["ctk", "build", f"{path_argument(image)}/", "-o", "NAME.sif"])
     raise typer.Exit(status)
+
+
+# The runtime binds nothing where the image has no such directory, and cannot make one in a sandbox that is writable:
+# the project's own path is not there, this one is in every image that keeps to the file system's standard.
+_PROJECT = "/mnt"
+
+
+def _make_mount_point(sandbox: Path) -> None:
+    place = sandbox / _PROJECT.lstrip("/")
+    if not os.path.lexists(place):
+        place.mkdir()
+        place.chmod(0o755)  # whatever the umask: others run the image
 
 
 # The image decides whether there is a bash; a login name in the prompt would be root's or nobody's.

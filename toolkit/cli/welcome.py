@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from toolkit.cli.next_step import next_for_image
 from toolkit.cli.output import say, suggest
 from toolkit.support.processes import visible_command
 from toolkit.support.text import path_argument
@@ -12,6 +13,7 @@ from toolkit.support.text import path_argument
 
 def welcome() -> None:
     """Print a few lines about this folder and the next step."""
+    from toolkit.builds.record import read_record
     from toolkit.recipes.catalogue import Catalogue
 
     here = Path.cwd()
@@ -25,7 +27,8 @@ def welcome() -> None:
     if scripts:
         following = ["sbatch", path_argument(scripts[0])]
     elif images:
-        following = ["ctk", "check-gpu", path_argument(images[0])]
+        record = read_record(images[0])
+        following = next_for_image(images[0], record.verdict if record else None)
     else:
         following = ["ctk", "build", "keras-bert"]
     if sys.stdout.isatty():

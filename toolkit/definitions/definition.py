@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from toolkit import __version__
 from toolkit.definitions.quoting import file_path, header_value, script, shell_word
+from toolkit.definitions.readable import make_readable
 from toolkit.pins.guard import guarded
 from toolkit.pins.store import locked_base
 from toolkit.support.errors import WrongInput
@@ -46,6 +47,7 @@ def define(recipe: Recipe, *, lock: Lock | None = None, mirror: str | None = Non
         what=f"recipe {recipe.name}",
         labels={"ctk.recipe": recipe.name},
         files=[_file_line(copy, f"{where}: a path in [[files]]") for copy in recipe.files],
+        readable=make_readable(recipe),
         apt=recipe.apt,
         post=guarded(lock, post) if lock else post,
         relabel=relabel,
@@ -89,7 +91,7 @@ def _render(name: str, **values: object) -> Definition:
         keep_trailing_newline=True,
         autoescape=False,  # noqa: S701 - shell, not HTML; every value is quoted by toolkit.definitions.quoting
     )
-    nothing = {"files": [], "apt": [], "post": "", "environment": [], "relabel": False, "python": False}
+    nothing = {"files": [], "apt": [], "post": "", "environment": [], "relabel": False, "python": False, "readable": []}
     text = templates.get_template("image.def.j2").render({**nothing, "name": name, "version": __version__, **values})
     return Definition(name, text)
 

@@ -6,10 +6,12 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from toolkit.runtime.commands import as_line, unexpanded_variable
 from toolkit.support.findings import Finding, Severity
+from toolkit.support.processes import visible_command
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Container, Iterator
 
     from toolkit.jobs.model import Job
     from toolkit.recipes.model import Recipe
@@ -18,9 +20,20 @@ if TYPE_CHECKING:
 _LOCAL = (Path("/tmp"), Path("/var/tmp"), Path("/dev/shm"))  # noqa: S108
 
 
-def advise(job: Job, folder: Path, exists: Callable[[Path], bool]) -> tuple[Finding, ...]:
-    """Warnings about `job`, to be submitted from `folder`; `exists` says whether a path is there on this host."""
-    return (*_gpu(job), *_tasks(job), *_script(job, folder, exists), *_binds(job, folder, exists), *_local(job, folder))
+def advise(job: Job, folder: Path, exists: Callable[[Path], bool], environment: Container[str]) -> tuple[Finding, ...]:
+    """Warnings about `job`, to be submitted from `folder`.
+
+    `exists` says whether a path is there on this host; `environment` has the names of this process's variables.
+    """
+    return (
+        *_gpu(job),
+        *_tasks(job),
+        *_command(job),
+        *_script(job, folder, exists),
+        *_variables(job, environment),
+        *_binds(job, folder, exists),
+        *_local(job, folder),
+    )
 
 
 def advise_on_image(image: Path, recipe: Recipe | None, given: bool) -> tuple[Finding, ...]:
@@ -55,6 +68,32 @@ def _tasks(job: Job) -> Iterator[Finding]:
             "several-tasks",
             Severity.INFO,
             f"srun starts the command {job.tasks} times, once for each task; SLURM_PROCID tells them apart",
+        )
+
+
+def _command(job: Job) -> Iterator[Finding]:
+    variable = unexpanded_variable(job.command)
+    if variable is not None:
+        yield _warning(
+            "variable-not-expanded",
+            f"The program gets the characters {variable}, not a value: no shell reads its arguments in the job",
+            f"For the value that it has in the job: {visible_command(['--shell', as_line(job.command)])}",
+        )
+
+
+def _variables(job: Job, environment: Container[str]) -> Iterator[Finding]:
+    for name in job.inherited:
+        if name not in environment:
+            yield _warning(
+                "variable-not-set",
+                f"{name} is not set here, and a job submitted from here would stop for lack of it",
+                f"export {name} before sbatch, or give --env-file FILE instead.",
+            )
+    if job.env_file is not None:
+        yield Finding(
+            "secrets-in-file",
+            Severity.INFO,
+            f"The job reads {job.env_file} on its node; keep this file private (mode 0600) and out of version control",
         )
 
 

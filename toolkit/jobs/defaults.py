@@ -11,18 +11,18 @@ from toolkit.jobs.values import (
     check_account,
     check_array,
     check_bind,
-    check_command,
     check_count,
     check_name,
     check_partition,
     check_submission_folder,
     parse_directive,
-    parse_environment,
     parse_gpus,
     parse_memory,
     parse_time,
 )
+from toolkit.jobs.variables import check_env_file, parse_environment, refuse_secrets, refuse_unexported
 from toolkit.recipes.model import JobDefaults
+from toolkit.runtime.commands import check_command
 from toolkit.support.errors import WrongInput
 from toolkit.support.text import one_line
 
@@ -54,6 +54,7 @@ class Request:
     array: str | None = None
     binds: tuple[str, ...] = ()
     environment: tuple[str, ...] = ()
+    env_file: Path | None = None
     directives: tuple[str, ...] = ()
 
 
@@ -106,10 +107,15 @@ def complete(
     if any(directive.asks_for_gpus for directive in directives):
         default_gpus = None  # the site's own way of asking stands instead of the recipe's number
     gpus: Gpus | None = pick(request.gpus, default_gpus, parse_gpus, "--gpus")
+    command = check_command(request.command or given.command or _command_here(folder))
+    refuse_secrets(command, directives)
+    variables = tuple(map(parse_environment, request.environment))
+    inherited = _unique(name for name, value in variables if value is None)
+    refuse_unexported(inherited, directives)
     return Job(
         name=check_name(name),
-        image=_as_the_script_says(image, folder),
-        command=check_command(request.command or given.command or _command_here(folder)),
+        image=_as_the_script_says(image, folder, "--image"),
+        command=command,
         gpus=gpus,
         nodes=pick(request.nodes, given.nodes, check_count, "--nodes"),
         tasks_per_node=pick(request.tasks_per_node, None, check_count, "--ntasks-per-node"),
@@ -125,7 +131,9 @@ def complete(
                 *(check_bind(bind, f"{origin}.binds") for bind in given.binds),
             ]
         ),
-        environment=tuple(map(parse_environment, request.environment)),
+        environment=tuple((name, value) for name, value in variables if value is not None),
+        inherited=inherited,
+        env_file=_env_file(request.env_file, folder),
         directives=directives,
         runtime=runtime,
         userns=userns,
@@ -142,9 +150,13 @@ def _command_here(folder: Path) -> tuple[str, ...]:
     )
 
 
-def _as_the_script_says(image: Path, folder: Path) -> str:
+def _env_file(path: Path | None, folder: Path) -> str | None:
+    return None if path is None else _as_the_script_says(check_env_file(path), folder, "--env-file")
+
+
+def _as_the_script_says(path: Path, folder: Path, option: str) -> str:
     """Relative to the folder where it lies in it, so that the folder can be moved; never like an option or a scheme."""
-    text = one_line(os.path.normpath(folder / image), "--image")
+    text = one_line(os.path.normpath(folder / path), option)
     inside = os.path.relpath(text, folder)
     return text if inside.startswith("..") else f"./{inside}"
 

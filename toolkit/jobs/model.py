@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -45,11 +46,12 @@ class Job:
     """What to run with which resources; None leaves the choice to the site.
 
     `folder` is the directory that the job is to be submitted from, absolute; only one with a `%` is written down.
-    `image` is as the script says it: relative to that directory, or absolute. `time` is in
-    seconds, NO_TIME_LIMIT for none. `mem` is per node: a number and K, M, G or T, or `0` for all that a node has.
-    `array` is Slurm's list of task numbers (`0-9%4`). `gpus` None: nothing was asked for. `runtime` is the site's
-    own container runtime, a path or a name, which comes before those on PATH; `userns` is for one that needs
-    `--userns` where the job runs.
+    `image` is as the script says it: relative to that directory, or absolute. `time` is in seconds, NO_TIME_LIMIT for
+    none. `mem` is per node: a number and K, M, G or T, or `0` for all that a node has. `environment` is written into
+    the script; the variables of `inherited` come from the environment that the job has on its node, those of `env_file`
+    from a private file that is read there. `array` is Slurm's list of task numbers (`0-9%4`). `gpus` None: nothing was
+    asked for. `runtime` is the site's own container runtime, a path or a name, which comes before those on PATH;
+    `userns` is for one that needs `--userns` where the job runs.
     """
 
     name: str
@@ -66,6 +68,8 @@ class Job:
     array: str | None = None
     binds: tuple[str, ...] = ()
     environment: tuple[tuple[str, str], ...] = ()
+    inherited: tuple[str, ...] = ()
+    env_file: str | None = None
     directives: tuple[Directive, ...] = ()
     runtime: str | None = None
     userns: bool = False
@@ -84,6 +88,11 @@ class Job:
     def log(self, job_id: str = "ID") -> str:
         """Where the job's words are, relative to the folder that it was submitted from."""
         return f"logs/{self.name}-{job_id}{'_*' if self.array else ''}.log"
+
+    def first_log(self, job_id: str) -> str:
+        """The log of the first task of an array, else the log: one file, which need not be there yet."""
+        first = re.match(r"[0-9]+", self.array or "")
+        return f"logs/{self.name}-{job_id}{f'_{int(first[0])}' if first else ''}.log"
 
 
 @dataclass(frozen=True, slots=True)

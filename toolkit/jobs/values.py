@@ -14,7 +14,6 @@ _KIND_AND_COUNT = re.compile(r"(?:(?P<kind>[A-Za-z0-9][A-Za-z0-9._-]*):)?(?P<cou
 _MEMORY = re.compile(r"(?P<number>[0-9]{1,9})(?:(?P<unit>[KMGTkmgt])[Bb]?)?")
 _WORD = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._@+-]*")
 _WORDS = re.compile(rf"{_WORD.pattern}(?:,{_WORD.pattern})*")
-_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _ARRAY_PART = re.compile(r"(?P<first>[0-9]{1,9})(?:-(?P<last>[0-9]{1,9})(?::(?P<step>[1-9][0-9]{0,8}))?)?")
 _SIGNAL = re.compile(rf"(?:[BR]{{1,2}}:)?(?:SIG)?(?:{'|'.join(SIGNALS)})(?:@[0-9]{{1,5}})?")  # sbatch(1), --signal
 _DIRECTIVE = re.compile(r"--(?P<name>[a-z][a-z0-9-]*)(?:=(?P<value>.+))?")
@@ -162,14 +161,6 @@ def check_bind(value: str, option: str = "--bind") -> str:
     return value
 
 
-def parse_environment(value: str) -> tuple[str, str]:
-    """`NAME=VALUE` for a variable inside the container. The value may hold anything that fits on a line."""
-    name, equals, content = value.partition("=")
-    if not equals or not _VARIABLE.fullmatch(name):
-        _refuse("--env", value, "NAME=VALUE", fix="For example: --env TF_CPP_MIN_LOG_LEVEL=2")
-    return name, one_line(content, f"--env {name}")
-
-
 def parse_directive(value: str) -> Directive:
     """Any other option of sbatch, `--name=value` or `--name`. What ctk writes itself is refused, abbreviated too."""
     match = _DIRECTIVE.fullmatch(value)
@@ -207,17 +198,3 @@ def check_submission_folder(folder: str) -> str:
     if "%" in folder and (not folder.isprintable() or any(character in "\"'" for character in folder)):
         raise WrongInput(f"Slurm cannot open a log in a directory with both a % and a quote: {folder!r}", fix=fix)
     return folder
-
-
-def check_command(words: tuple[str, ...]) -> tuple[str, ...]:
-    """The command that runs in the container, as an argument list."""
-    if not words or not words[0].strip():
-        raise WrongInput("there is no command to run", fix="Give it after --, for example: -- python train.py")
-    if any("\0" in word for word in words):
-        raise WrongInput("a command cannot hold a NUL character")
-    if re.match(rf"{_VARIABLE.pattern}=", words[0]):
-        raise WrongInput(
-            f"the command begins with an assignment, {words[0]!r}, which only a shell understands",
-            fix=f"Use --env {words[0]!r} before the --, and begin the command with a program.",
-        )
-    return words

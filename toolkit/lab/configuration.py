@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 _MARK = "# A practice cluster of ctk: written by `ctk lab up`, removed by `ctk lab down`."
 
+MEMORY_CHECK_SECONDS = 2
 CLUSTER_PREFIX = "ctk-"  # the names of no other clusters begin so: machine/foreign-cluster asks for it, too
 
 # Virtual nodes share one kernel: Open MPI would take ranks on two nodes for neighbours and join them through one
@@ -70,7 +71,11 @@ def slurm_conf(plan: LabPlan, place: Place, host: Host, port: int) -> str:
         "JobCompType": "jobcomp/filetxt",
         "JobCompLoc": place.finished_jobs,
         "AccountingStorageType": "accounting_storage/none",
-        "JobAcctGatherType": "jobacct_gather/none",
+        # Without control groups, which only root can hand out, Slurm measures the memory of a job every few seconds and
+        # ends one that has more than its --mem. Pages that its processes share count once.
+        "JobAcctGatherType": "jobacct_gather/linux",
+        "JobAcctGatherFrequency": f"task={MEMORY_CHECK_SECONDS}",
+        "JobAcctGatherParams": "OverMemoryKill,UsePss",
         # A dead node is noticed in this many seconds, its jobs run again, and it may come back.
         "SlurmdTimeout": 15,
         "JobRequeue": 1,

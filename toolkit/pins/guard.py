@@ -17,6 +17,12 @@ if TYPE_CHECKING:
 
 # Where ctk binds a folder with uv's program; /mnt is in every image, and a bind onto what is not there ends a build.
 UV_MOUNT = "/mnt"
+# In an image the system's Python is the user's Python: PEP 668 protects nobody there, and root is nobody else.
+PIP_SETTINGS = {
+    "PIP_BREAK_SYSTEM_PACKAGES": "1",
+    "PIP_ROOT_USER_ACTION": "ignore",
+    "PIP_DISABLE_PIP_VERSION_CHECK": "1",
+}
 _PAYLOAD = Path(__file__).with_name("payload")
 _FILES = ("state.py", "compare.py", "install.py", "guard.py")
 _SAYS = "ctk guard: "
@@ -57,8 +63,7 @@ def guard_before(lock: Lock) -> str:
         "trap 'ctk_guard_end $?' EXIT",
         'export PIP_CONSTRAINT="${PIP_CONSTRAINT:+$PIP_CONSTRAINT }$ctk_guard/constraint.txt"',
         'export UV_CONSTRAINT="${UV_CONSTRAINT:+$UV_CONSTRAINT }$ctk_guard/constraint.txt"',
-        # In an image the system's Python is the person's Python: PEP 668 protects nobody there.
-        "export PIP_BREAK_SYSTEM_PACKAGES=1 PIP_ROOT_USER_ACTION=ignore PIP_DISABLE_PIP_VERSION_CHECK=1",
+        "export " + " ".join(f"{name}={value}" for name, value in PIP_SETTINGS.items()),
     ]
     return "\n".join(parts)
 

@@ -8,6 +8,7 @@ import os
 import re
 import shutil
 import sys
+import tempfile
 import time
 from dataclasses import asdict, dataclass
 from functools import cache
@@ -91,7 +92,11 @@ class Uv:
         if "PIP_INDEX_URL" in os.environ and not {"UV_INDEX_URL", "UV_DEFAULT_INDEX"} & os.environ.keys():
             environment["UV_DEFAULT_INDEX"] = os.environ["PIP_INDEX_URL"]
         self.cache.mkdir(mode=0o700, parents=True, exist_ok=True)  # uv itself would leave it open under a umask of 002
-        return run([self.program, *arguments], env=environment, cwd=folder, timeout=self.patience)
+        self.scratch.mkdir(mode=0o700, parents=True, exist_ok=True)
+        # uv leaves empty lock files in TMPDIR where it builds a source distribution.
+        with tempfile.TemporaryDirectory(prefix="uv-", dir=self.scratch) as temporary:
+            environment["TMPDIR"] = temporary
+            return run([self.program, *arguments], env=environment, cwd=folder, timeout=self.patience)
 
 
 def index_address() -> str:

@@ -35,6 +35,8 @@ class HiddenLink:
 def unbound_symlinks(folder: Path, bound: Iterable[Path]) -> tuple[HiddenLink, ...]:
     """The links in `folder`, three levels deep, that leave `folder` and the `bound` folders on their way.
 
+    Sandboxes in `folder` are left out.
+
     Links that lead nowhere on this host and those into the system's own folders are left out. At most 5000 entries
     are looked at: this is a hint before a run, not an inspection.
     """
@@ -61,6 +63,8 @@ def _links(folder: Path) -> Iterator[Path]:
                 entries = sorted(os.scandir(place), key=lambda entry: entry.name)
             except OSError:
                 continue
+            if place != folder and any(entry.name == ".singularity.d" for entry in entries):
+                continue  # a sandbox: its links are those of an image, and lead to places of that image
             for entry in entries:
                 seen += 1
                 if seen > _MOST_ENTRIES:

@@ -57,7 +57,14 @@ class Runtime:
         return f"{self.product} {'.'.join(map(str, self.version))}"
 
     def exec(
-        self, image: Path, command: Sequence[str], *, gpu: bool, binds: Iterable[str] = (), writable: bool = False
+        self,
+        image: Path,
+        command: Sequence[str],
+        *,
+        gpu: bool,
+        binds: Iterable[str] = (),
+        writable: bool = False,
+        directory: str | None = None,
     ) -> list[str]:
         """The command line that runs `command` in `image`; `writable` opens a sandbox for changes, with fakeroot."""
         arguments = exec_arguments(
@@ -68,6 +75,7 @@ class Runtime:
             userns=self.needs_userns and not writable,
             writable=writable,
             fakeroot=writable,
+            directory=directory,
         )
         return [str(self.program), *arguments]
 

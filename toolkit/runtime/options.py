@@ -22,9 +22,14 @@ def exec_arguments(
     userns: bool = False,
     writable: bool = False,
     fakeroot: bool = False,
+    directory: str | None = None,
 ) -> list[str]:
-    """`exec … IMAGE COMMAND`, without the program name. `gpu` binds the driver; binds are `SRC[:DST[:OPTS]]`."""
-    options = ["exec"]
+    """`exec … IMAGE COMMAND`, without the program name. `gpu` binds the driver; binds are `SRC[:DST[:OPTS]]`.
+
+    `directory` is the working directory in the container. Of the runtime's own messages only warnings and errors are
+    shown: its INFO lines are the same in every log, such as that gocryptfs, for encrypted images, is not installed.
+    """
+    options = ["--quiet", "exec"]
     if gpu:
         options.append("--nv")
     if userns:
@@ -33,6 +38,8 @@ def exec_arguments(
         options.append("--fakeroot")
     if writable:
         options.append("--writable")
+    if directory is not None:
+        options += ["--pwd", directory]
     for bind in binds:
         options += ["--bind", bind]
     return [*options, image, *command]
@@ -43,9 +50,12 @@ def image_argument(image: Path) -> str:
     return str(image) if image.is_absolute() else f"./{image}"
 
 
-def container_environment() -> dict[str, str]:
-    """Variables of the host process that reach the container, whichever runtime it is.
+def container_environment(**more: str) -> dict[str, str]:
+    """Variables of the host process that give the container PYTHONNOUSERSITE and `more`, whichever runtime it is.
 
     A package in ~/.local, which both runtimes mount, would be imported instead of the image's.
     """
-    return {f"{runtime}ENV_PYTHONNOUSERSITE": "1" for runtime in ("APPTAINER", "SINGULARITY")}
+    variables = {"PYTHONNOUSERSITE": "1", **more}
+    return {
+        f"{runtime}ENV_{name}": value for runtime in ("APPTAINER", "SINGULARITY") for name, value in variables.items()
+    }

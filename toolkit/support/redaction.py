@@ -24,6 +24,22 @@ _SERVER = re.compile(
     r"(?P<scheme>\w+://)?(?:[^\s/?#]*@)?(?P<host>[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)*)(?P<port>:\d+)?(?:[/?#][^@]*)?"
 )
 
+# For a refusal whole words count: TOKENIZERS_PARALLELISM is no token, SSL_KEY_FILE is a path, MAX_TOKENS=512 a number.
+_SECRET_WORD = re.compile(
+    r"(?:TOKEN|SECRET|PASS(?:WORD|WD|PHRASE)?|KEY|CREDENTIAL|AUTH|WEBHOOK|COOKIE)S?\d*(?:_|$)", re.IGNORECASE
+)
+_PLACE_NAME = re.compile(r"_(?:FILE|PATH|DIR|SOCK|NAME|TYPE|METHOD)$", re.IGNORECASE)
+_PLAIN_VALUE = re.compile(r"[+-]?\d{1,6}(?:\.\d+)?|true|false|yes|no|on|off|none|auto", re.IGNORECASE)
+
+
+def holds_secret(name: str, value: str) -> bool:
+    """Whether a variable holds a secret, by its name or by a password in an address that is its value."""
+    if "://" in value and (_USER.search(value) or _PASSWORD.search(value)):
+        return True
+    if not value or not _SECRET_WORD.search(name) or _PLACE_NAME.search(name):
+        return False
+    return "PASS" in name.upper() or _PLAIN_VALUE.fullmatch(value) is None
+
 
 def redact(text: str) -> str:
     """`text` without the credentials in its URLs: user and password, query (it may be signed), a webhook's path."""

@@ -37,6 +37,8 @@ def script_text(job: Job, marker: str) -> str:
         image=quoted(job.image),
         find_runtime=" || ".join(f"command -v {quoted(name)}" for name in (job.runtime, *NAMES) if name),
         environment=container_environment().items(),
+        env_file=quoted(job.env_file) if job.env_file else None,
+        inherited=job.inherited,
         signals=SIGNALS,
         forward=_forward(job),
         command=_command(job),

@@ -1,0 +1,175 @@
+"""The variables of a job: which may stand in a script, which must not, and that the others arrive all the same."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from toolkit.jobs.defaults import Request, complete
+from toolkit.jobs.dialects.slurm import script_text
+from toolkit.support.errors import WrongInput
+from toolkit.support.redaction import holds_secret
+
+if TYPE_CHECKING:
+    from toolkit.jobs.model import Job
+
+SECRET = "s3cr3t"  # noqa: S105
+NASTY = "$(touch pwned) `id` \"x\" 'y' \\ $HOME é"
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "secret"),
+    [
+        ("WANDB_API_KEY", SECRET, True),
+        ("HF_TOKEN", SECRET, True),
+        ("MY_SECRETS", SECRET, True),
+        ("DB_PASSWORD", "1234", True),
+        ("db_pass", SECRET, True),
+        ("AWS_SECRET_ACCESS_KEY", "/+ab", True),
+        ("DATABASE", "postgres://me:secret@db/x", True),
+        ("SLACK_WEBHOOK", "https://x/y", True),
+        ("WANDB_API_KEY", "", False),
+        ("TOKENIZERS_PARALLELISM", "false", False),
+        ("MAX_TOKENS", "512", False),
+        ("KERAS_BACKEND", "jax", False),
+        ("SSL_KEY_FILE", "/etc/key.pem", False),
+        ("URL", "https://example.org/?a=1", False),
+    ],
+)
+def test_a_secret_is_known_by_its_name_or_its_address(name: str, value: str, secret: bool) -> None:
+    assert holds_secret(name, value) is secret
+
+
+def job(folder: Path, *environment: str, **more: object) -> Job:
+    request = Request(command=("program",), environment=environment, **more)  # type: ignore[arg-type]
+    return complete(request, name="x", image=Path("x.sif"), recipe=None, folder=folder)
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        Request(command=("program",), environment=(f"WANDB_API_KEY={SECRET}",)),
+        Request(command=("env", "A=1", f"HF_TOKEN={SECRET}", "program")),
+        Request(command=("program",), directives=(f"--export=ALL,HF_TOKEN={SECRET}",)),
+    ],
+)
+def test_a_secret_does_not_get_into_a_script(tmp_path: Path, request_: Request) -> None:
+    with pytest.raises(WrongInput) as refusal:
+        complete(request_, name="x", image=Path("x.sif"), recipe=None, folder=tmp_path)
+    assert refusal.value.code == "secret-in-script"
+    assert SECRET not in refusal.value.message + (refusal.value.fix or "")
+    assert "--env-file FILE" in (refusal.value.fix or "")
+
+
+@pytest.mark.parametrize("export", ["NONE", "NIL", "A,B", ""])
+def test_an_export_that_leaves_the_variable_out_is_refused(tmp_path: Path, export: str) -> None:
+    directive = f"--export={export}" if export else "--export"
+    with pytest.raises(WrongInput, match="omits it"):
+        job(tmp_path, "HF_TOKEN", directives=(directive,))
+    assert job(tmp_path, "HF_TOKEN", directives=("--export=ALL",)).inherited == ("HF_TOKEN",)
+
+
+def secrets_in(folder: Path, text: str, mode: int = 0o600) -> Path:
+    path = folder / "my secrets"
+    path.write_text(text)
+    path.chmod(mode)
+    return path
+
+
+@pytest.mark.parametrize("mode", [0o640, 0o604, 0o620, 0o644])
+def test_a_file_that_others_can_use_is_refused(tmp_path: Path, mode: int) -> None:
+    with pytest.raises(WrongInput) as refusal:
+        job(tmp_path, env_file=secrets_in(tmp_path, "A=b\n", mode))
+    assert (refusal.value.fix or "").startswith("chmod 600 '")
+
+
+@pytest.mark.parametrize("text", [f"export A={SECRET}\n", f"A=b\n{SECRET}\n", f"A B={SECRET}"])
+def test_a_line_of_another_form_is_refused_and_not_shown(tmp_path: Path, text: str) -> None:
+    with pytest.raises(WrongInput) as refusal:
+        job(tmp_path, env_file=secrets_in(tmp_path, text))
+    assert "NAME=VALUE" in refusal.value.message
+    assert SECRET not in refusal.value.message
+
+
+def test_a_file_that_is_not_there_or_no_file_is_refused(tmp_path: Path) -> None:
+    for path in (tmp_path / "none", tmp_path):
+        with pytest.raises(WrongInput, match="--env-file"):
+            job(tmp_path, env_file=path)
+
+
+class Node:
+    """Runs a script as Slurm would, with a runtime that prints its arguments and one variable."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        (folder / "x.sif").touch()
+        program = folder / "bin" / "apptainer"
+        program.parent.mkdir(exist_ok=True)
+        program.write_text('#!/bin/sh\necho "arguments: $*"\nprintf "<%s>" "$HF_TOKEN" > value\n')
+        program.chmod(0o755)
+
+    def run(self, job: Job, **more: str) -> subprocess.CompletedProcess[str]:
+        (self.folder / "value").unlink(missing_ok=True)
+        path = self.folder / "x.sbatch"
+        path.write_text(script_text(job, ""))
+        assert SECRET not in path.read_text()
+        environment = {
+            "PATH": f"{self.folder / 'bin'}:/usr/bin:/bin",
+            "SLURM_JOB_ID": "7",
+            "SLURM_JOB_NAME": "x",
+            "SLURM_SUBMIT_DIR": str(self.folder),
+            **more,
+        }
+        command = ["bash", path]
+        return subprocess.run(command, cwd=self.folder, env=environment, capture_output=True, text=True, check=False)
+
+    @property
+    def value(self) -> str | None:
+        path = self.folder / "value"
+        return path.read_text() if path.exists() else None
+
+
+def test_an_inherited_variable_arrives_and_stands_on_no_command_line(tmp_path: Path) -> None:
+    node, asked = Node(tmp_path), job(tmp_path, "HF_TOKEN")
+    for value in (SECRET, NASTY, ""):
+        done = node.run(asked, HF_TOKEN=value)
+        assert (done.returncode, node.value) == (0, f"<{value}>"), done.stderr
+        assert not value or value not in done.stdout
+    assert not (tmp_path / "pwned").exists()
+    done = node.run(asked)
+    assert (done.returncode, node.value) == (2, None)
+    assert "HF_TOKEN is not set in this job: export it before sbatch" in done.stderr
+
+
+def test_a_private_file_is_read_where_the_job_runs(tmp_path: Path) -> None:
+    path = secrets_in(tmp_path, f"# of the lab\n\nA=1\r\nHF_TOKEN={SECRET}=\n")
+    node, asked = Node(tmp_path), job(tmp_path, env_file=path)
+    assert asked.env_file == "./my secrets"
+    assert "# Secrets: this file must stay readable by its owner only" in script_text(asked, "")
+    done = node.run(asked)
+    assert (done.returncode, node.value) == (0, f"<{SECRET}=>"), done.stderr
+    assert SECRET not in done.stdout + done.stderr
+    path.chmod(0o640)
+    assert "chmod 600" in node.run(asked).stderr
+    path.chmod(0o600)
+    path.write_text(f"HF TOKEN={SECRET}")
+    done = node.run(asked)
+    assert (done.returncode, node.value) == (2, None)
+    assert "line 1 of ./my secrets is not NAME=VALUE" in done.stderr
+    assert SECRET not in done.stderr
+    path.unlink()
+    assert node.run(asked).returncode == 2
+
+
+@settings(deadline=None, max_examples=25)
+@given(st.text(st.characters(exclude_categories=["Cc", "Cs"])))
+def test_any_value_of_a_file_arrives_as_it_is(tmp_path_factory: pytest.TempPathFactory, value: str) -> None:
+    folder = tmp_path_factory.mktemp("node")
+    node = Node(folder)
+    done = node.run(job(folder, env_file=secrets_in(folder, f"HF_TOKEN={value}\n")), LC_ALL="C.UTF-8")
+    assert (done.returncode, node.value) == (0, f"<{value}>"), done.stderr

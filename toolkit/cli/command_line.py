@@ -1,0 +1,67 @@
+"""Commands of ctk that end in another program's command line: where ctk's own words end, and the other's begin."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from typer.core import TyperCommand
+
+from toolkit.support.errors import WrongInput
+from toolkit.support.processes import visible_command
+
+_ROOT_OPTIONS = ("--trace",)  # of ctk itself, accepted by every command
+
+
+class TakesCommand(TyperCommand):
+    """A command whose last argument is a command line: from its first word on, all options belong to the program.
+
+    `ctk run IMAGE python train.py --epochs 1` needs no `--`, as with `docker run` and `apptainer exec`. Options of ctk
+    may also stand between IMAGE and the command: no program's name begins with a dash.
+    """
+
+    def own_words(self, words: list[str]) -> int:
+        """How many of `words` are ctk's own. The next one is `--` or the first word of the command, if there is any."""
+        takes_value = {
+            name: not getattr(parameter, "is_flag", False)
+            for parameter in self.params
+            for name in parameter.opts
+            if name.startswith("-")
+        }
+        arguments = sum(parameter.param_type_name == "argument" and parameter.nargs == 1 for parameter in self.params)
+        index = 0
+        while index < len(words):
+            word = words[index]
+            if word == "--":
+                return index
+            if word.startswith("-") and word != "-":
+                # A short option may have its value attached, as in -Jname; a long one has it after an equals sign.
+                index += 1 + takes_value.get(word, False)
+            elif arguments:
+                arguments -= 1
+                index += 1
+            else:
+                return index
+        return len(words)
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        end = self.own_words(args)
+        own, command = args[:end], args[end:]
+        if command and command[0] != "--":
+            self._refuse_ambiguous(ctx, own, command)
+            command = ["--", *command]
+        return super().parse_args(ctx, [*own, *command])
+
+    def _refuse_ambiguous(self, ctx: Any, own: list[str], command: list[str]) -> None:
+        """Nothing but the command tells `ctk sbatch` where it begins: an option of ctk behind it may be misplaced."""
+        if any(parameter.param_type_name == "argument" and parameter.nargs == 1 for parameter in self.params):
+            return
+        names = {name for parameter in self.get_params(ctx) for name in parameter.opts if name.startswith("-")}
+        word = next((word for word in command if word.partition("=")[0] in names.union(_ROOT_OPTIONS)), None)
+        if word is not None:
+            option = word.partition("=")[0]
+            raise WrongInput(
+                f"{option} comes after the command {command[0]!r}, but is also an option of `{ctx.command_path}`",
+                fix=f"If it is the program's: {visible_command([*ctx.command_path.split(), *own, '--', *command])}\n"
+                f"If it is ctk's, move it before {command[0]!r}.",
+                code="wrong-usage",
+            )

@@ -1,0 +1,42 @@
+"""The next command for an image, which must work as it stands: what an image can be used for decides."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from toolkit.support.errors import WrongInput
+from toolkit.support.text import path_argument
+
+
+def next_for_image(image: Path, verdict: str | None) -> list[str]:
+    """What to do with an image of this verdict of `ctk audit`; None where it was not audited."""
+    if verdict in (None, "gpu-ready"):
+        return ["ctk", "check-gpu", path_argument(image)]
+    if verdict != "no-framework":
+        return ["ctk", "audit", path_argument(image)]
+    if _has_command(image):
+        return [*_job(image), "--gpus", "0"]
+    return ["ctk", "shell", path_argument(image)]
+
+
+def next_job(image: Path) -> list[str]:
+    """The job script for an image that sees the GPU."""
+    return [*_job(image), *([] if _has_command(image) else ["python", "train.py"])]
+
+
+def _job(image: Path) -> list[str]:
+    from toolkit.jobs.values import name_for
+
+    return ["ctk", "sbatch", "--job-name", name_for(image.stem.lower()), "--image", path_argument(image)]
+
+
+def _has_command(image: Path) -> bool:
+    """Whether `ctk sbatch` knows what to run: by the recipe, or by a `train.py` here."""
+    from toolkit.builds.record import recipe_of
+    from toolkit.recipes.catalogue import Catalogue
+
+    try:
+        recipe = recipe_of(image, Catalogue.here())
+    except WrongInput:  # the recipe was broken since
+        recipe = None
+    return bool(recipe and recipe.job.command) or Path("train.py").is_file()

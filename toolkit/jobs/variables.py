@@ -1,0 +1,110 @@
+"""The variables of a job's container: written in the script, inherited by the job, or read from a private file."""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from typing import TYPE_CHECKING, NoReturn
+
+from toolkit.support.errors import WrongInput
+from toolkit.support.processes import command_line
+from toolkit.support.redaction import holds_secret
+from toolkit.support.text import one_line
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+    from toolkit.jobs.model import Directive
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+# The container has its own values of these, and the runtime lets none of the host's replace them.
+_OF_THE_CONTAINER = ("PATH", "LD_LIBRARY_PATH", "HOME", "PS1", "PYTHONNOUSERSITE")
+
+
+def parse_environment(text: str) -> tuple[str, str | None]:
+    """`NAME=VALUE`, or `NAME` for the value that the job's environment has (None). A value may hold any text of a line.
+
+    A value that must stay secret is refused: everybody may read the script, and command lines are public on a node.
+    """
+    name, equals, value = text.partition("=")
+    if not _NAME.fullmatch(name):
+        raise WrongInput(
+            f"--env should be NAME=VALUE or NAME, not {text!r}", fix="For example: --env TF_CPP_MIN_LOG_LEVEL=2"
+        )
+    if not equals:
+        if name in _OF_THE_CONTAINER:
+            raise WrongInput(f"--env {name}: a container has its own", fix=f"Give the value: --env {name}=VALUE")
+        return name, None
+    if holds_secret(name, value):
+        _refuse_secret("--env", name)
+    return name, one_line(value, f"--env {name}")
+
+
+def _refuse_secret(option: str, name: str) -> NoReturn:
+    raise WrongInput(
+        f"{option} {name}=… would write a secret into the job script and onto a command line, where others can read it",
+        fix=f"The value from the job's environment: export {name} before sbatch, and --env {name}\n"
+        f"The value from a file that only you can read (mode 0600, with a line {name}=…): --env-file FILE",
+        code="secret-in-script",
+    )
+
+
+def refuse_secrets(command: tuple[str, ...], directives: Iterable[Directive]) -> None:
+    """Raise WrongInput where `env NAME=VALUE program` or `--export=NAME=VALUE` has a secret."""
+    program, *words = command
+    for word in words if program.rpartition("/")[2] == "env" else ():
+        name, equals, value = word.partition("=")
+        if not word.startswith("-") and not (equals and _NAME.fullmatch(name)):
+            break  # the program that env starts
+        if equals and holds_secret(name, value):
+            _refuse_secret("env", name)
+    for directive in directives:
+        for part in (directive.value or "").split(",") if directive.name == "export" else ():
+            name, equals, value = part.partition("=")
+            if equals and holds_secret(name, value):
+                _refuse_secret("--export", name)
+
+
+def refuse_unexported(names: Iterable[str], directives: Iterable[Directive]) -> None:
+    """Raise WrongInput where an `--export` of the script itself keeps a variable of `--env NAME` from the job."""
+    for directive in directives:
+        exported = [part.partition("=")[0] for part in (directive.value or "").split(",")]
+        if directive.name != "export" or "ALL" in exported:
+            continue
+        missing = next((name for name in names if name not in exported), None)
+        if missing is not None:
+            raise WrongInput(
+                f"--env {missing} takes the value from the job's environment, but --export={directive.value} omits it",
+                fix=f"Use --env-file FILE, or --directive=--export=ALL,{missing}",
+            )
+
+
+def check_env_file(path: Path) -> Path:
+    """Return `path`, a file of lines NAME=VALUE that nobody but its owner can read. Raises WrongInput otherwise."""
+    example = f"For example: (umask 077; cat > {command_line([str(path)])}), then a line such as WANDB_API_KEY=…"
+    one_line(str(path), "--env-file")
+    try:
+        status = path.stat()
+        if not stat.S_ISREG(status.st_mode):
+            raise WrongInput(f"--env-file {path} is not a regular file", fix=example)
+        if status.st_uid != os.geteuid():
+            raise WrongInput(f"--env-file {path} belongs to another user", fix="Use a file of your own.")
+        if status.st_mode & 0o077:
+            raise WrongInput(
+                f"--env-file {path} can be read or written by other users (mode {stat.S_IMODE(status.st_mode):04o})",
+                fix=command_line(["chmod", "600", str(path)]),
+                code="secret-readable",
+            )
+        lines = path.read_bytes().split(b"\n")
+    except FileNotFoundError as error:
+        raise WrongInput(f"there is no file {path} (--env-file)", fix=example) from error
+    except OSError as error:
+        raise WrongInput(f"cannot read --env-file {path}: {error.strerror}") from error
+    for number, line in enumerate(lines, start=1):
+        name, equals, _ = line.decode("utf-8", errors="replace").partition("=")
+        if line.strip() and not line.startswith(b"#") and not (equals and _NAME.fullmatch(name)):
+            # The line itself is not shown: it may hold a secret.
+            raise WrongInput(f"{path}:{number}: a line should be NAME=VALUE, without quotes and `export`")
+    return path
