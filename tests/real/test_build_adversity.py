@@ -55,7 +55,8 @@ def test_a_disk_that_becomes_full_is_named_with_its_own_advice(
     ordinary_user: Person, own: Path, tiny_image: Path, full: str, words: str, fix: str
 ) -> None:
     """Two small file systems, for the output and for the work area; one becomes full while the build runs."""
-    post = "sleep 1.5; busybox head -c 20000000 /dev/urandom > /opt/x"
+    go = own / "go"  # a build sees /tmp
+    post = f"until [ -e {go} ]; do sleep 0.1; done; busybox head -c 20000000 /dev/urandom > /opt/x"
     recipe(ordinary_user, own, "big", f'post = "{post}"\n')
     mounted = [own / "out", own / "work"]
     for place in mounted:
@@ -70,6 +71,7 @@ def test_a_disk_that_becomes_full_is_named_with_its_own_advice(
             with (own / full / "filler").open("wb") as filler:
                 free = os.statvfs(own / full)
                 os.posix_fallocate(filler.fileno(), 0, free.f_bavail * free.f_frsize - 100_000)
+            go.touch()
             said = building.communicate(timeout=60)[1]
         assert building.returncode == 4, said
         assert words in said

@@ -133,9 +133,8 @@ class Installer:
         """Whether uv was there and did it."""
         if not lines or not os.access(UV, os.X_OK) or sys.version_info < (3, 8):
             return not lines
-        environment = dict(
-            self.environment_for(lines[0]["name"]), TMPDIR=self.folder
-        )  # where uv leaves empty lock files
+        # uv leaves empty lock files in TMPDIR.
+        environment = dict(self.environment_for(lines[0]["name"]), TMPDIR=self.folder)
         if "PIP_INDEX_URL" in environment:
             environment.setdefault("UV_DEFAULT_INDEX", environment["PIP_INDEX_URL"])
         if "PIP_CERT" in environment:
