@@ -18,6 +18,7 @@ from toolkit.recipes.outside import (
     Private,
     copied_files,
     judge,
+    judge_base,
     require_allowed,
     why_private,
     without_allowed,
@@ -184,3 +185,14 @@ def test_each_place_is_one_line_with_the_option_to_type(project: Path) -> None:
     assert findings[1].message.endswith(f"`ctk build` needs --allow-file {home}/.ssh/id")
     assert "5 others)" in findings[2].message
     assert findings[2].message.endswith(f"`ctk build` needs --allow-file {home}/open")
+
+
+def test_a_base_from_outside_the_project_is_named(tmp_path: Path) -> None:
+    def over(bootstrap: str, reference: str | Path) -> list[str]:
+        recipe = Recipe("mine", tmp_path / "project/defs/mine.toml", Base("b", bootstrap, str(reference)))
+        return [finding.code for finding in judge_base(recipe)]
+
+    assert over("localimage", tmp_path / "elsewhere.sif") == ["base-outside-project"]
+    assert over("docker-archive", tmp_path / "image.tar") == ["base-outside-project"]
+    assert over("localimage", tmp_path / "project/base.sif") == []
+    assert over("docker", "library/debian") == []
