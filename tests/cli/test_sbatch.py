@@ -21,6 +21,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("CTK_HOME", str(tmp_path / "ctk"))
     (tmp_path / "train.py").touch()
     (tmp_path / "trial.sif" / ".singularity.d").mkdir(parents=True)
+    (tmp_path / "trial.sif/usr/bin").mkdir(parents=True)
+    (tmp_path / "trial.sif/usr/bin/python").touch()
     return tmp_path
 
 
@@ -115,3 +117,26 @@ def test_bad_input_is_one_message_and_nothing_written(
     assert shown.err.count("Error") == 1
     assert "Traceback" not in shown.err
     assert sorted(path.name for path in folder.iterdir()) == before
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (("--", "pyton", "train.py"), "the image has no program pyton"),
+        (("--env", "API_TOKEN", "--shell", "true"), "API_TOKEN is not set here"),
+    ],
+)
+def test_job_that_would_stop_at_once_is_not_submitted(
+    folder: Path,
+    words: tuple[str, ...],
+    reason: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.delenv("API_TOKEN", raising=False)
+    (folder / "trial.sif" / "bin").mkdir()
+    (folder / "trial.sif" / "bin" / "sh").touch()
+    assert ctk("sbatch", "-J", "x", "--gpus", "0", "--submit", *words, monkeypatch=monkeypatch) == 2
+    assert f"it would stop at once: {reason}" in capsys.readouterr().err
+    assert ctk("sbatch", "-J", "x", "--gpus", "0", *words, monkeypatch=monkeypatch) == 0
+    assert reason in capsys.readouterr().err

@@ -376,3 +376,12 @@ def test_each_unknown_part_of_a_shared_name_is_reported(tmp_path: Path) -> None:
 def test_lightning_fabric_comes_with_pytorch_lightning() -> None:
     assert names().distribution("lightning_fabric") == "pytorch-lightning"
     assert names().distribution("mecab") is None
+
+
+def test_environments_and_sandboxes_are_no_code(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text("import numpy\n")
+    for folder, mark in (("env", "pyvenv.cfg"), ("sb", ".singularity.d")):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / mark).touch()
+        (tmp_path / folder / "other.py").write_text("import torch\n")
+    assert set(scan_imports(tmp_path).required) == {"numpy"}

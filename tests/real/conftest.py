@@ -204,9 +204,9 @@ def python_image(ground: Path, me: Person, base_image: Path) -> Path:
     """The same with `python`, as a framework's own image has it."""
     with_python = f"Bootstrap: localimage\nFrom: {base_image}\n\n%post\n    ln -sf python3 /usr/bin/python\n"
     (ground / "python.def").write_text(with_python)
-    me.ctk("build", "python.def", "-o", ground / "python.sif", cwd=ground)
-    (ground / "python.sif").chmod(0o644)
-    return ground / "python.sif"
+    me.ctk("build", "python.def", "-o", ground / "with-python.sif", cwd=ground)
+    (ground / "with-python.sif").chmod(0o644)
+    return ground / "with-python.sif"
 
 
 @dataclass(frozen=True)

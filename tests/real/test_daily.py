@@ -196,12 +196,13 @@ def test_each_call_of_suggest_is_known() -> None:
             found[path.stem] = len(calls)
     assert found == {
         "audit": 2,
-        "build": 2,
+        "build": 3,
         "check_gpu": 1,
         "doctor": 1,
+        "edit": 1,
         "lab": 4,
         "lock": 1,
-        "new": 2,
+        "new": 1,
         "recipes": 2,
         "sbatch": 2,
         "shell": 1,

@@ -66,7 +66,7 @@ def test_a_host_behind_a_private_ca(
     me, proxy = ordinary_user, {"https_proxy": network.proxy, "PIP_CONFIG_FILE": os.devnull}
     build = ("build", "mine", "--base", base_image)
     me.ctk("new", "mine", "--base", "debian-12", cwd=folder)
-    me.ctk("add", "mine", "private-thing", cwd=folder)
+    me.ctk("add", "mine", "private-thing", "--no-lock", cwd=folder)
     recipe = folder / "defs/mine.toml"
     recipe.write_text(f"post = '''{_POST}'''\n{recipe.read_text()}")
 

@@ -90,7 +90,7 @@ def test_a_recipe_that_is_shared_by_a_link_is_changed_and_settings_of_other_prog
     assert "six" in (clone.parent / "common.toml").read_text()
     assert (clone / "defs/common.toml").is_symlink()
     refused = ordinary_user.ctk("add", "settings", "six", cwd=clone, status=2)
-    assert f"settings.toml is a symlink to {clone.parent}/settings.toml" in refused.stderr
+    assert "defs/settings.toml" in refused.stderr
     assert (clone.parent / "settings.toml").read_text() == "[cargo]\nx = 1\n"
 
 

@@ -67,8 +67,7 @@ def test_checkpoint_of_the_manual_is_written(jobs: Jobs) -> None:
     (jobs.folder / "train.py").write_text(program)
     jobs.write("manual", "--gpus", "0", "--", "python3", "-u", "train.py")
     job = jobs.submit("manual")
-    eventually(lambda: "runtime" in jobs.log(f"manual-{job}"), "the job to start")
-    time.sleep(2)
+    eventually(lambda: "\ntraining\n" in jobs.log(f"manual-{job}"), "the program to start")
     jobs.run("scancel", job)
     assert jobs.finish(job) == "CANCELLED"
     log = jobs.log(f"manual-{job}")

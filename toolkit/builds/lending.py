@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import shlex
+import tempfile
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from toolkit.support.certificates import certificates, host_bundles
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
 # A bind onto what is not there ends a build. The runtime itself makes this directory in every image that it builds,
@@ -55,6 +57,22 @@ def lend(folder: Path, product: str, environment: Mapping[str, str] = os.environ
         variables |= _pointers()
     named = {f"{product.upper()}ENV_{name}": _escaped(value) for name, value in variables.items()}
     return Loan(binds, {name: value for name, value in named.items() if name not in environment})
+
+
+@contextlib.contextmanager
+def lent_to_shell(folder: Path) -> Iterator[dict[str, str]]:
+    """The variables by which programs find this host's certificate authorities, in a file of `folder` for the block.
+
+    `folder` has to be the same in the container. Proxies reach a shell by themselves.
+    """
+    text = certificates(host_bundles())
+    if not text:
+        yield {}
+        return
+    with tempfile.NamedTemporaryFile("w", prefix="ctk-", suffix=".pem", dir=folder) as file:
+        file.write(text)
+        file.flush()
+        yield dict.fromkeys(_FILE_VARIABLES, file.name)
 
 
 def lending_commands(

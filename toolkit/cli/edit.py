@@ -69,7 +69,9 @@ def add(
     for file in requirements or ():
         more, found = _read_list(catalogue, catalogue.recipe(name), file)
         lines, findings = [*lines, *more], [*findings, *found]
-    _apply(catalogue, name, added(path, lines), "added", lock=not no_lock, json=json, findings=findings)
+    _apply(
+        catalogue, name, added(path, lines), "added", lock=not no_lock, json=json, wanted=bool(lines), findings=findings
+    )
 
 
 def remove(
@@ -183,6 +185,7 @@ def _apply(
     *,
     lock: bool,
     json: bool,
+    wanted: bool = True,
     key: str = "packages",
     findings: Sequence[Finding] = (),
 ) -> None:
@@ -202,6 +205,8 @@ def _apply(
         return
     print_findings(findings)
     nothing = f"Nothing to do: {name} has {'them' if what == 'added' else 'none of them'} already."
+    if what == "added" and not wanted:
+        nothing = "Nothing is added: no line is a package that pip resolves."
     say(f"{what.capitalize()}: {', '.join(edit.changed)}." if edit.changed else nothing)
     if found is not None:
         say_lock_change(found, name, written=True)

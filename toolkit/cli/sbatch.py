@@ -11,6 +11,7 @@ import typer
 
 from toolkit.cli.completion import complete_recipe
 from toolkit.cli.output import print_findings, print_json, print_text, say, suggest
+from toolkit.support.errors import WrongInput
 from toolkit.support.text import path_argument
 
 if TYPE_CHECKING:
@@ -98,7 +99,8 @@ def sbatch(
 
     A script that you have changed stays as it is, unless --force.
     """
-    from toolkit.jobs.advice import advise
+    from toolkit.inventory.programs import COMMAND_NOT_IN_IMAGE
+    from toolkit.jobs.advice import VARIABLE_NOT_SET, advise
     from toolkit.jobs.defaults import Request
     from toolkit.jobs.place import check_place
     from toolkit.jobs.scripts import make_script, write_script
@@ -126,12 +128,30 @@ def sbatch(
     job, doubts = _job(request, job_name, image, recipe, folder)
     script = make_script(job, output or Path(f"{job.name}.sbatch"))
     doubts = (*doubts, *check_place(folder, job.name))
+    doubts = (*doubts, *_missing_program(job, folder))
     findings = (*doubts, *advise(job, folder, Path.exists, os.environ), *hidden_links(folder, job.binds))
     if dry_run:
         _show(script, findings, json=json)
         return
     write_script(script, force=force)
+    hopeless = [finding for finding in findings if finding.code in (VARIABLE_NOT_SET, COMMAND_NOT_IN_IMAGE)]
+    if submit and hopeless:
+        raise WrongInput(
+            f"the job is not submitted, since it would stop at once: {hopeless[0].message}",
+            fix=hopeless[0].fix,
+            code=hopeless[0].code,
+        )
     _report(script, submit_script(script, folder) if submit else None, findings, json=json)
+
+
+def _missing_program(job: Job, folder: Path) -> tuple[Finding, ...]:
+    from toolkit.inventory.programs import missing_program
+
+    try:
+        found = missing_program(folder / job.image, job.command, job.binds)
+    except WrongInput:  # an image that the runtime can start and ctk cannot read
+        return ()
+    return (found,) if found is not None else ()
 
 
 def _job(

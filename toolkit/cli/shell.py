@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Annotated
 
@@ -21,7 +22,7 @@ def shell(
     """Open a shell in a sandbox, writable, or in an image.
 
     In a sandbox you are root, and what you change stays: try dependencies out there, then build an image of it. The
-    working directory is /mnt inside, and `pip install` works as in a build.
+    working directory is /mnt inside, and `pip install` works as in a build, behind a private certificate authority too.
 
         ctk build demo --sandbox -o sb/
         ctk shell sb/
@@ -29,6 +30,7 @@ def shell(
 
     A SIF cannot be changed: its shell is for looking around.
     """
+    from toolkit.builds.lending import lent_to_shell
     from toolkit.builds.record import mark_changed
     from toolkit.gpu.host import host_gpu
     from toolkit.pins.guard import PIP_SETTINGS
@@ -59,7 +61,10 @@ def shell(
     )
     area = open_work_area(site)
     area.create()
-    status = attach(argv, env={**area.environment(), **container_environment(**PIP_SETTINGS if sandbox else {})})
+    lent: AbstractContextManager[dict[str, str]] = lent_to_shell(_SHARED) if sandbox else nullcontext({})
+    with lent as certificates:
+        variables = {**PIP_SETTINGS, **certificates} if sandbox else {}
+        status = attach(argv, env={**area.environment(), **container_environment(**variables)})
     if sandbox and status == 0:
         suggest(["ctk", "build", f"{path_argument(image)}/", "-o", "NAME.sif"])
     raise typer.Exit(status)
@@ -68,6 +73,7 @@ def shell(
 # The runtime binds nothing where the image has no such directory, and cannot make one in a sandbox that is writable:
 # the project's own path is not there, this one is in every image that keeps to the file system's standard.
 _PROJECT = "/mnt"
+_SHARED = Path("/tmp")  # noqa: S108 - the runtime shows this directory of the host inside
 
 
 def _make_mount_point(sandbox: Path) -> None:

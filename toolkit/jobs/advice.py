@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from toolkit.jobs.model import Job
     from toolkit.recipes.model import Recipe
 
+VARIABLE_NOT_SET = "variable-not-set"
+
 # Each node has its own of these: what lies there on the login node, a compute node does not see.
 _LOCAL = (Path("/tmp"), Path("/var/tmp"), Path("/dev/shm"))  # noqa: S108
 
@@ -85,7 +87,7 @@ def _variables(job: Job, environment: Container[str]) -> Iterator[Finding]:
     for name in job.inherited:
         if name not in environment:
             yield _warning(
-                "variable-not-set",
+                VARIABLE_NOT_SET,
                 f"{name} is not set here, and a job submitted from here would stop for lack of it",
                 f"export {name} before sbatch, or give --env-file FILE instead.",
             )

@@ -95,7 +95,7 @@ def _python_files(folder: Path) -> Iterator[Path]:
         folders[:] = [
             name
             for name in folders
-            if name not in _NOT_CODE and not name.startswith(".") and not (here / name / "pyvenv.cfg").exists()
+            if name not in _NOT_CODE and not name.startswith(".") and not _is_environment(here / name)
         ]
         for name in files:
             if name.endswith(".py"):
@@ -103,6 +103,11 @@ def _python_files(folder: Path) -> Iterator[Path]:
                 if count > _MOST_FILES:
                     raise WrongInput(f"{folder} holds more than {_MOST_FILES} Python files: name the training script")
                 yield here / name
+
+
+def _is_environment(folder: Path) -> bool:
+    """Whether a directory is a virtual environment or a sandbox; parts of a sandbox may be closed to this user."""
+    return any(os.path.exists(folder / mark) for mark in ("pyvenv.cfg", ".singularity.d"))  # noqa: PTH110
 
 
 def _is_own(name: str, file: Path, root: Path) -> bool:
