@@ -28,8 +28,7 @@ def on_a_terminal(person: Person, *arguments: str | Path, cwd: Path) -> str:
 def test_a_failing_build_cannot_control_the_terminal(person: Person, folder: Path, tiny_image: Path) -> None:
     steps = [
         rf"busybox printf 'ctk: {ESCAPES}\n'",
-        rf"busybox printf 'FATAL: {ESCAPES}\n' >&2",
-        r"sh -c 'exit 3' '\033[2J'",
+        rf"""sh -c "busybox printf 'FATAL: {ESCAPES}\n' >&2; exit 3" #""",
     ]
     recipe(folder, person, "bad", f'base = "debian-12"\npost = """\n{chr(10).join(steps)}\n"""\n'.replace("\\", "\\\\"))
     command = ("build", "bad", "--base", tiny_image)
