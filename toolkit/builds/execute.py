@@ -47,7 +47,7 @@ _KEPT_LINES = 20_000  # a compiler's first error may stand thousands of lines ab
 
 @dataclass(frozen=True, slots=True)
 class Built:
-    """A finished build. `seconds` is wall time, `size` octets (0 for a sandbox); `findings` are the audit's, and
+    """A finished build. `seconds` is wall time, `size` bytes (0 for a sandbox); `findings` are the audit's, and
     `command-not-in-image` where no job of the recipe could start."""
 
     output: Path

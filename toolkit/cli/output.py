@@ -72,7 +72,7 @@ def _redacted(finding: Finding) -> Finding:
 def print_text(text: str) -> None:
     """Print a text for a file or a shell, as it is: UTF-8, nothing wrapped, nothing added but a last line's end.
 
-    A file's name in it that is no UTF-8 keeps its octets. On a terminal it is made printable.
+    A file's name in it that is not UTF-8 keeps its bytes. On a terminal it is made printable.
     """
     if sys.stdout.isatty():
         text = printable(text, keep="\n\t")
