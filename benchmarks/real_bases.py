@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 from toolkit.inventory.distributions import parse_headers, parse_requires_txt
 from toolkit.inventory.model import Distribution
-from toolkit.pins.question import Question, ask
-from toolkit.pins.resolve import release_files
+from toolkit.pins.question import Answer, Question, ask
+from toolkit.pins.resolve import find_releases
 from toolkit.pins.target import Target
 from toolkit.pins.wheels import File, choose_file, supported_tags
 
@@ -127,7 +127,7 @@ def _fetch(uv: Uv, shape: Shape) -> list[Distribution]:
     empty = Target(shape.python, {}, shape.glibc)
     question = Question(empty, shape.roots, exclude_newer=shape.date)
     versions = dict(root.split("==") for root in shape.roots) if shape.complete else _versions(uv, question)
-    files = release_files(uv, question, versions)
+    _, files = find_releases(uv, question, Answer(versions, {}))
     tags = supported_tags(empty)
     renamed = dict(shape.renamed)
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from tests.pins.locks import COMMIT, SMALL
 from toolkit import __version__
 from toolkit.definitions.definition import check, define, define_copy
 from toolkit.recipes.model import Base, FileCopy, JobDefaults, Recipe
@@ -50,6 +52,14 @@ def test_the_same_recipe_gives_the_same_text() -> None:
 def test_each_bootstrap_has_its_header(base: Base, header: str) -> None:
     text = define(Recipe("r", Path("r.toml"), base), mirror="http://m/debian").text
     assert f"\n{header}\n" in text
+
+
+def test_git_is_installed_for_the_commit_of_a_repository_only() -> None:
+    recipe = Recipe("small", Path("small.toml"), Base("b", "localimage", "/b.sif"))
+    assert "command -v git" not in define(recipe, lock=SMALL).text
+    text = define(recipe, lock=replace(SMALL, packages=(COMMIT,))).text
+    assert "if ! command -v git >/dev/null; then\n        echo 'ctk: installing Debian packages'\n" in text
+    assert text.index("install -y --no-install-recommends git\n") < text.index("ctk_guard_run install")
 
 
 def test_a_bare_recipe_has_no_post_and_shuts_the_users_site_folder_out() -> None:

@@ -12,6 +12,7 @@ SHA = "0123456789abcdef" * 4
 BASE = LockedBase("debian-12", "debootstrap", "bookworm", None, "recorded", "3.11", "x86_64")
 WHEEL = Package("timm", "1.0.3", "timm-1.0.3-py3-none-any.whl", SHA, required_by=("recipe",))
 SOURCE = Package("keras-bert", "0.89.0", "keras-bert-0.89.0.tar.gz", SHA, required_by=("recipe",))
+COMMIT = Package("mine", "1.5", None, url=f"git+https://git.example/o/mine@{SHA[:40]}", required_by=("recipe",))
 SMALL = Lock(
     recipe="small",
     input=f"sha256:{SHA}",
@@ -34,7 +35,15 @@ words = st.text(st.characters(exclude_categories=("Cs",)), max_size=20)
 names = st.from_regex(r"[a-z0-9]([a-z0-9-]{0,6}[a-z0-9])?", fullmatch=True)
 versions = st.from_regex(r"[0-9]{1,2}(\.[0-9]{1,2}){0,2}(\+[a-z0-9]{1,4})?", fullmatch=True)
 hashes = st.from_regex(r"[0-9a-f]{64}", fullmatch=True)
-packages = st.builds(
+commits = st.builds(
+    Package,
+    name=names,
+    version=versions,
+    file=st.none(),
+    url=st.sampled_from(("", "#subdirectory=python")).map(lambda end: f"git+https://git.example/r@{SHA[:40]}{end}"),
+    required_by=st.just(("recipe",)),
+)
+packages = commits | st.builds(
     Package,
     name=names,
     version=versions,

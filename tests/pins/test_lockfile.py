@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given, settings
 
-from tests.pins.locks import SMALL, locks
+from tests.pins.locks import COMMIT, SHA, SMALL, locks
 from toolkit.pins.lockfile import dump_lock, load_lock, write_lock
 from toolkit.support.errors import WrongInput
 
@@ -61,14 +63,26 @@ def test_what_is_no_lock_is_refused(tmp_path: Path, text: str) -> None:
         load_lock(path)
 
 
-def test_a_name_that_could_be_an_option_or_a_command_is_refused(tmp_path: Path) -> None:
-    import hashlib
+@pytest.mark.parametrize("bad", ["--index-url", "a b", "a;b", "$(x)"])
+def test_a_name_that_could_be_an_option_or_a_command_is_refused(tmp_path: Path, bad: str) -> None:
+    with pytest.raises(WrongInput, match="not described as a lock"):
+        load_lock(resigned(tmp_path, dump_lock(SMALL).replace('name = "timm"', f'name = "{bad}"', 1)))
 
-    body = dump_lock(SMALL).partition('"\n')[2].partition('"\n')[2]
-    for bad in ("--index-url", "a b", "a;b", "$(x)"):
-        changed = body.replace('name = "timm"', f'name = "{bad}"', 1)
-        digest = hashlib.sha256(changed.encode()).hexdigest()
-        path = tmp_path / "x.lock.toml"
-        path.write_text(f'schema = "ctk.lock/1"\ncontent = "sha256:{digest}"\n{changed}')
-        with pytest.raises(WrongInput, match="not described as a lock"):
-            load_lock(path)
+
+@pytest.mark.parametrize(
+    "url",
+    ["git+https://git.example/o/mine@main", f"git+file:///root/mine@{SHA[:40]}", "https://x.example/mine.zip", "x"],
+)
+def test_without_a_file_only_a_commit_is_taken(tmp_path: Path, url: str) -> None:
+    text = dump_lock(replace(SMALL, packages=(COMMIT,)))
+    assert load_lock(resigned(tmp_path, text)).packages == (COMMIT,)
+    with pytest.raises(WrongInput, match="not described as a lock"):
+        load_lock(resigned(tmp_path, text.replace(str(COMMIT.url), url)))
+
+
+def resigned(folder: Path, text: str) -> Path:
+    """A lock with this text, whose hash says that nobody edited it."""
+    body = text.partition('"\n')[2].partition('"\n')[2]
+    path = folder / "x.lock.toml"
+    path.write_text(f'schema = "ctk.lock/1"\ncontent = "sha256:{hashlib.sha256(body.encode()).hexdigest()}"\n{body}')
+    return path

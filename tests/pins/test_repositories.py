@@ -1,12 +1,13 @@
-"""Repositories in lists of requirements: the archive of one commit has a hash, a branch has none."""
+"""Repositories in requirements: one commit can be locked, a branch, a tag and a private address cannot."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 import pytest
+from packaging.requirements import Requirement
 
-from toolkit.pins.repositories import with_archive
+from toolkit.pins.repositories import is_repository, why_unlockable, with_name
 from toolkit.pins.wishlists import read_requirements
 from toolkit.support.findings import Severity
 
@@ -14,35 +15,71 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
+SERVER = "git+https://git.example/o/r"
 
 
 @pytest.mark.parametrize(
-    ("line", "archive"),
+    "url",
     [
-        (f"x @ git+https://github.com/o/r.git@{COMMIT}", f"x @ https://github.com/o/r/archive/{COMMIT}.zip"),
-        (
-            f"x[a]@git+https://gitlab.com/o/g/r@{COMMIT} ; python_version > '3'",
-            f"x[a] @ https://gitlab.com/o/g/r/-/archive/{COMMIT}/archive.zip ; python_version > '3'",
-        ),
-        (f"git+https://codeberg.org/o/r@{COMMIT}#egg=x", f"x @ https://codeberg.org/o/r/archive/{COMMIT}.zip"),
-        (f"git+https://github.com/o/r@{COMMIT}", None),
-        ("x @ git+https://github.com/o/r@main", None),
-        ("x @ git+https://github.com/o/r", None),
-        (f"x @ git+https://ann:secret@github.com/o/r@{COMMIT}", None),
-        (f"x @ git+https://git.example/o/r@{COMMIT}", None),
-        (f"x @ git+https://github.com/o/r@{COMMIT}#subdirectory=python", None),
-        ("numpy<2", None),
+        f"{SERVER}@{COMMIT}",
+        f"{SERVER}.git@{COMMIT}#subdirectory=python",
+        f"git+http://127.0.0.1:8080/r@{COMMIT}",
+        f"{SERVER}@{COMMIT}{COMMIT[:24]}",  # a repository whose objects are named by SHA-256
     ],
 )
-def test_only_a_commit_of_a_known_forge_has_an_archive(line: str, archive: str | None) -> None:
-    assert with_archive(line) == archive
+def test_a_commit_can_be_locked(url: str) -> None:
+    assert is_repository(url)
+    assert why_unlockable(url) is None
 
 
-def test_list_takes_the_archive_and_says_what_it_leaves_out(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("url", "why", "fix"),
+    [
+        (SERVER, "it has no commit", "`git ls-remote https://git.example/o/r HEAD`"),
+        (f"{SERVER}@main", "main may be another commit tomorrow", "`git ls-remote https://git.example/o/r main`"),
+        (f"{SERVER}@{COMMIT[:12]}", "may be another commit", "in full"),
+        (f"{SERVER}@{COMMIT.upper()}", "may be another commit", "in full, in lower-case letters"),
+        (f"git+https://ann:secret@git.example/o/r@{COMMIT}", "holds a user or a password", "Remove them"),
+        (f"git+ssh://git@git.example/o/r@{COMMIT}", "no key of yours", "git+https://SERVER/PATH@COMMIT"),
+        (f"git+file:///home/ann/r@{COMMIT}", "fetched over https", "git+https://"),
+        (f"hg+https://hg.example/r@{COMMIT}", "no git repository", "git+https://"),
+    ],
+)
+def test_what_is_no_commit_is_refused_with_the_way(url: str, why: str, fix: str) -> None:
+    problem = why_unlockable(url)
+    assert problem is not None
+    assert why in problem[0]
+    assert fix in problem[1]
+    assert "secret" not in "".join(problem)
+
+
+@pytest.mark.parametrize(
+    ("line", "today"),
+    [
+        (f"{SERVER}@{COMMIT}#egg=x", f"x @ {SERVER}@{COMMIT}"),
+        (f"{SERVER}@{COMMIT}#egg=x[a,b]", f"x[a,b] @ {SERVER}@{COMMIT}"),
+        (f"{SERVER}@{COMMIT}#egg=x&subdirectory=python", f"x @ {SERVER}@{COMMIT}#subdirectory=python"),
+        (f"{SERVER}@{COMMIT}#subdirectory=python&egg=x", f"x @ {SERVER}@{COMMIT}#subdirectory=python"),
+        (f"{SERVER}@{COMMIT}#egg=x ; python_version > '3'", f"x @ {SERVER}@{COMMIT} ; python_version > '3'"),
+        (f"{SERVER}@{COMMIT}", f"{SERVER}@{COMMIT}"),
+        ("numpy<2", "numpy<2"),
+    ],
+)
+def test_name_of_old_is_written_as_today(line: str, today: str) -> None:
+    assert with_name(line) == today
+    if line != today:
+        assert why_unlockable(Requirement(today).url or "") is None
+
+
+def test_list_keeps_commits_and_says_what_it_leaves_out(tmp_path: Path) -> None:
     path = tmp_path / "requirements.txt"
-    path.write_text(f"x @ git+https://github.com/o/r@{COMMIT}\ny @ git+https://github.com/o/r@main\n")
+    path.write_text(
+        f"x @ {SERVER}@{COMMIT}\n-e {SERVER}@{COMMIT}#egg=edited\ny @ {SERVER}@main\n"
+        f"z @ git+https://ann:secret@git.example/r@{COMMIT}\n{SERVER}@{COMMIT}\n"
+    )
     found = read_requirements(path)
-    assert found.requirements == (f"x @ https://github.com/o/r/archive/{COMMIT}.zip",)
-    assert [line for line, _ in found.left_out] == ["y @ git+https://github.com/o/r@main"]
-    assert [one.code for one in found.notes] == ["archive-of-commit"]
-    assert [one.severity for one in found.findings()] == [Severity.WARNING, Severity.INFO]
+    assert found.requirements == (f"x @ {SERVER}@{COMMIT}", f"edited @ {SERVER}@{COMMIT}")
+    lost = [one for one in found.findings() if one.code == "left-out"]
+    assert [one.severity for one in lost] == [Severity.WARNING] * 3
+    assert any("git ls-remote" in (one.fix or "") for one in lost)
+    assert "secret" not in str(lost)

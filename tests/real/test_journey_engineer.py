@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import base64
 import json
-import threading
-import zipfile
-from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.real.company import PASSWORD, USER, file_server, make_wheel
 from tests.real.conftest import CA_BUNDLE
 
 if TYPE_CHECKING:
@@ -20,7 +16,6 @@ if TYPE_CHECKING:
 
     from tests.real.conftest import Person
 
-USER, PASSWORD = "ann", "pass/word@47"
 PROJECT = """
 [build-system]
 requires = ["setuptools>=61", "wheel"]
@@ -43,39 +38,6 @@ torchvision==0.20.1
 """
 
 
-class Guarded(SimpleHTTPRequestHandler):
-    """A directory of files for one user, as a company's index."""
-
-    def do_GET(self) -> None:
-        wanted = "Basic " + base64.b64encode(f"{USER}:{PASSWORD}".encode()).decode()
-        if self.headers.get("Authorization") == wanted:
-            super().do_GET()
-            return
-        self.send_response(401)
-        self.send_header("WWW-Authenticate", 'Basic realm="company"')
-        self.end_headers()
-
-    def log_message(self, format: str, *arguments: object) -> None:
-        """Be quiet."""
-
-
-def make_wheel(index: Path, name: str, version: str, *requires: str) -> None:
-    folder = index / "simple" / name
-    folder.mkdir(parents=True, exist_ok=True)
-    information = f"{name}-{version}.dist-info"
-    lines = [
-        "Metadata-Version: 2.1",
-        f"Name: {name}",
-        f"Version: {version}",
-        *(f"Requires-Dist: {r}" for r in requires),
-    ]
-    with zipfile.ZipFile(folder / f"{name}-{version}-py3-none-any.whl", "w") as wheel:
-        wheel.writestr(f"{name}/__init__.py", f"ORIGIN = 'company {version}'\n")
-        wheel.writestr(f"{information}/METADATA", "\n".join(lines) + "\n")
-        wheel.writestr(f"{information}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
-        wheel.writestr(f"{information}/RECORD", "")
-
-
 @pytest.fixture
 def company_index(tmp_path: Path) -> Iterator[str]:
     """An index that needs a password. Its six is not the one of PyPI, and nobody asked for it."""
@@ -83,11 +45,8 @@ def company_index(tmp_path: Path) -> Iterator[str]:
     make_wheel(tmp_path, "ctkowndep", "1.0")
     make_wheel(tmp_path, "ctkunasked", "1.0")
     make_wheel(tmp_path, "six", "99.0")
-    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Guarded, directory=str(tmp_path)))
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield f"http://127.0.0.1:{server.server_port}/simple"
-    server.shutdown()
-    server.server_close()
+    with file_server(tmp_path) as address:
+        yield f"{address}/simple"
 
 
 @pytest.mark.parametrize("person", ["ordinary_user"], indirect=True)

@@ -49,6 +49,7 @@ def define(recipe: Recipe, *, lock: Lock | None = None, mirror: str | None = Non
         files=[_file_line(copy, f"{where}: a path in [[files]]") for copy in recipe.files],
         readable=make_readable(recipe),
         apt=recipe.apt,
+        uses_git=lock is not None and any(package.file is None for package in lock.packages),
         post=guarded(lock, post) if lock else post,
         relabel=relabel,
         python=recipe.base.bootstrap == "debootstrap" or recipe.job.command[:1] == ("python",),
@@ -91,8 +92,10 @@ def _render(name: str, **values: object) -> Definition:
         keep_trailing_newline=True,
         autoescape=False,  # noqa: S701 - shell, not HTML; every value is quoted by toolkit.definitions.quoting
     )
-    nothing = {"files": [], "apt": [], "post": "", "environment": [], "relabel": False, "python": False, "readable": []}
-    text = templates.get_template("image.def.j2").render({**nothing, "name": name, "version": __version__, **values})
+    lists = dict.fromkeys(("files", "apt", "environment", "readable"), ())
+    flags = dict.fromkeys(("uses_git", "relabel", "python"), False)
+    given = {**lists, **flags, "post": "", "name": name, "version": __version__, **values}
+    text = templates.get_template("image.def.j2").render(given)
     return Definition(name, text)
 
 

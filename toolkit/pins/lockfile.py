@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from toolkit.pins.model import Build, Held, Lock, LockedBase, Package
 from toolkit.pins.protected import Ban, Bound, Pin, ProtectedSet
+from toolkit.pins.repositories import is_repository, why_unlockable
 from toolkit.recipes.indexes import NAME as INDEX_NAME
 from toolkit.recipes.model import INDEX_KINDS, Index
 from toolkit.support.errors import WrongInput
@@ -198,10 +199,15 @@ def _read_packages(file: TomlFile, table: Mapping[str, Any]) -> tuple[Package, .
 
 def _read_package(file: TomlFile, table: Mapping[str, Any]) -> Package:
     """What stands here ends in requirement files and command lines: nothing but names, versions and hashes may."""
-    name, version, path = _texts(file, table, "name", "version", "file")
-    sha256, url, replaces = (file.get(table, key, str) for key in ("sha256", "url", "replaces"))
-    good = _NAME.fullmatch(name) and _ONE_WORD.fullmatch(version) and _ONE_WORD.fullmatch(path) and "/" not in path
-    if not good or (sha256 and not _SHA256.fullmatch(sha256)) or (url and not _ONE_WORD.fullmatch(url)):
+    name, version = _texts(file, table, "name", "version")
+    path, sha256, url, replaces = (file.get(table, key, str) for key in ("file", "sha256", "url", "replaces"))
+    words = _NAME.fullmatch(name) and _ONE_WORD.fullmatch(version) and (url is None or _ONE_WORD.fullmatch(url))
+    if path is None:
+        source = is_repository(url) and why_unlockable(url or "") is None and sha256 is None
+    else:
+        good_hash = sha256 is None or _SHA256.fullmatch(sha256) is not None
+        source = _ONE_WORD.fullmatch(path) is not None and "/" not in path and good_hash
+    if not (words and source):
         file.fail("packages", f"{name!r} is not described as a lock describes packages")
     return Package(name, version, path, sha256, url, replaces, file.get_texts(table, "required-by"))
 

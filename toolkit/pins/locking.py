@@ -13,8 +13,9 @@ from packaging.utils import canonicalize_name
 from toolkit.inventory.frameworks import knowledge, matches
 from toolkit.pins.model import Lock, LockedBase
 from toolkit.pins.protected import other_builds, protect, violations
-from toolkit.pins.repositories import with_archive
+from toolkit.pins.repositories import is_repository, why_unlockable
 from toolkit.support.errors import AnswerIsNo, WrongInput
+from toolkit.support.redaction import redact
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
@@ -93,13 +94,10 @@ def check_requirements(recipe: Recipe) -> tuple[str, ...]:
         requirement = Requirement(line)
         url = requirement.url or ""
         where = f"{recipe.path}: packages: {line!r}"
-        if url.startswith(("git+", "hg+", "svn+", "bzr+")):
-            raise WrongInput(
-                f"{where} names a repository, which has no hash to lock",
-                fix=f"Name the archive of one commit instead: {with_archive(line) or 'NAME @ https://…/COMMIT.zip'}",
-                code="unlockable",
-            )
-        if url and not url.startswith(("https://", "http://")):
+        if is_repository(url):
+            if problem := why_unlockable(url):
+                raise WrongInput(f"{redact(where)} {problem[0]}", fix=problem[1], code="unlockable")
+        elif url and not url.startswith(("https://", "http://")):
             raise WrongInput(
                 f"{where} names a file of this machine, which the image cannot see",
                 fix="Copy the wheel in with [[files]] and install it in `post`: the guard watches that too.",

@@ -14,13 +14,14 @@ if TYPE_CHECKING:
 class Package:
     """One distribution to install: exactly this file. `file` is a name, no path and no address.
 
-    `sha256` is None where the index names no hash; `url` only where the recipe itself gives an address.
+    `file` is None for the commit of a repository, which `url` names. `sha256` is None where the index names no hash;
+    `url` only where the recipe itself gives an address.
     `replaces` is the version that the base has of it. `required_by` names who wants it, `recipe` for the recipe.
     """
 
     name: str
     version: str
-    file: str
+    file: str | None
     sha256: str | None = None
     url: str | None = None
     replaces: str | None = None
@@ -28,7 +29,7 @@ class Package:
 
     @property
     def is_wheel(self) -> bool:
-        return self.file.endswith(".whl")
+        return self.file is not None and self.file.endswith(".whl")
 
 
 @dataclass(frozen=True, slots=True)

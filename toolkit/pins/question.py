@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
+from toolkit.pins.repositories import unreachable
 from toolkit.pins.target import valid_version
 from toolkit.pins.uv import python_for
 from toolkit.pins.wheels import uv_platform
-from toolkit.support.errors import ProgramFailed, WrongInput
+from toolkit.support.errors import CtkError, MissingOnHost, ProgramFailed, WrongInput
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -31,6 +32,9 @@ if TYPE_CHECKING:
 WITH_PKG_RESOURCES = "setuptools<81"
 _NO_PKG_RESOURCES = "No module named 'pkg_resources'"
 _UNREADABLE = re.compile(r"(?:Failed to (?:build|download and build) `|hint: `)([A-Za-z0-9._-]+)(?:==|` \(v)([^`)]+)")
+_NO_GIT, _GIT_FAILED = "Git executable not found", "Git operation failed"
+_GIT_FIX = "Load the module that has it (`module load git`), or ask the administrator."
+_REPOSITORY = re.compile(r"Failed to (?:build|download and build) `\S+ @ (git\+[^`]+)`")
 _MISSING_EXTRA = re.compile(r"The package `([^`=\[]+)(?:==([^`]+))?` does not have an extra named `([^`]+)`")
 _PROJECT = "ctk-question"
 _CONFUSED = re.compile(r"hint: `([^`]+)` is often confused for `([^`]+)`")
@@ -86,6 +90,7 @@ class Question:
 class Answer:
     """What would change. `installed` and `removed` are versions by name; where there is no solution, `proof` says why.
 
+    uv tells no version of what is given by the address of an archive or a repository: there it is "".
     `missing_extras` are (name, version, extra), `yanked` (name, version, reason).
     """
 
@@ -152,7 +157,7 @@ def _answer(done: Completed, asked: Iterable[str]) -> Answer:
         raise ProgramFailed("uv answers in a form that this ctk does not know", fix="Install ctk again: it brings uv.")
     versions: dict[str, dict[str, str]] = {}
     for change in document["changes"]:
-        versions.setdefault(change["action"], {})[canonicalize_name(change["name"])] = change["version"]
+        versions.setdefault(change["action"], {})[canonicalize_name(change["name"])] = change.get("version", "")
     return Answer(
         installed=versions.get("installed", {}),
         removed=versions.get("uninstalled", {}),
@@ -176,8 +181,12 @@ def _confusion(done: Completed, asked: Iterable[str]) -> WrongInput | None:
     )
 
 
-def _failure(done: Completed) -> ProgramFailed:
+def _failure(done: Completed) -> CtkError:
     """uv's own words: it could not read a package, most often a source distribution that this host cannot build."""
+    if _NO_GIT in done.stderr:
+        return MissingOnHost("there is no git on this host, and a package comes from a git repository", fix=_GIT_FIX)
+    if _GIT_FAILED in done.stderr and (repository := _REPOSITORY.search(done.stderr)):
+        return unreachable(repository[1], done.stderr)
     lines = tuple(line for line in done.stderr.strip().splitlines() if not line.startswith("Using "))
     culprit = _UNREADABLE.search(done.stderr)
     which = f"{culprit[1]} {culprit[2]}" if culprit else "a package"

@@ -14,6 +14,7 @@ from toolkit.pins.constraints import active_requirements, broken_by, hard_constr
 from toolkit.pins.extras import require_extras
 from toolkit.pins.model import Package
 from toolkit.pins.question import Answer, Question, ask, compile_lines
+from toolkit.pins.repositories import is_repository
 from toolkit.pins.wheels import HASHES_CHOOSE_SINCE, File, choose_file, supported_tags
 from toolkit.support.errors import AnswerIsNo, ProgramFailed
 from toolkit.support.tomlfile import parse_toml
@@ -66,8 +67,7 @@ class Resolution:
 def resolve(uv: Uv, wish: Wish, *, fresh: bool = False) -> Resolution:
     """Choose versions and files. Raises Clash where there is no solution, AnswerIsNo for an extra that is not there."""
     question, answer = _choose_versions(uv, wish, fresh=fresh)
-    files = release_files(uv, question, answer.installed)
-    question, answer, files = _prefer_wheels(uv, question, answer, files)
+    question, answer, releases = _prefer_wheels(uv, question, *find_releases(uv, question, answer))
     require_extras(wish.packages, question.target, answer)
     edges = who_requires_whom(uv, question, answer.installed)
     unasked = answer.installed.keys() - needed(edges) if question.bound else frozenset[str]()
@@ -77,20 +77,22 @@ def resolve(uv: Uv, wish: Wish, *, fresh: bool = False) -> Resolution:
     for name, version in sorted(answer.installed.items()):
         if name in assumed or name in unasked:
             continue
-        file = choose_file(files.get(name, []), tags)
-        if file is None:
+        url = _given_address(wish.packages, name)
+        file = choose_file(releases.get(name, ()), tags)
+        if file is None and not is_repository(url):
             raise AnswerIsNo(
                 f"{name} {version} has no file for Python {wish.target.minor} on {wish.target.architecture}",
                 fix=f"Ask for another version of {name}, or drop it from the recipe.",
             )
-        addresses[name] = file.url
+        if file is not None:
+            addresses[name] = file.url
         packages.append(
             Package(
                 name=name,
                 version=version,
-                file=file.name,
-                sha256=file.sha256,
-                url=_given_address(wish.packages, name),
+                file=file.name if file else None,
+                sha256=file.sha256 if file else None,
+                url=url,
                 replaces=answer.removed.get(name),
                 required_by=tuple(sorted(edges.get(name, ()))),
             )
@@ -132,22 +134,29 @@ def _framework_requirements(target: Target) -> tuple[str, ...]:
     return tuple(f"{one.name}=={one.version}" for one in target.installed.values())
 
 
-def release_files(uv: Uv, question: Question, versions: Mapping[str, str]) -> dict[str, list[File]]:
-    """Every file of each release, whatever it is for."""
-    pins = [_given_requirement(question.packages, name) or f"{name}=={version}" for name, version in versions.items()]
+def find_releases(uv: Uv, question: Question, answer: Answer) -> tuple[Answer, dict[str, list[File]]]:
+    """Every file of each release, whatever it is for; none for a repository.
+
+    The answer comes back with the versions of what the recipe gives by an address: uv tells them here only.
+    """
+    given = answer.installed.items()
+    pins = [_given_requirement(question.packages, name) or f"{name}=={version}" for name, version in given]
     if not pins:
-        return {}
+        return answer, {}
     options = ["--no-deps", "--universal", "--format", "pylock.toml"]
     done = compile_lines(uv, replace(question, packages=tuple(sorted(pins)), constraints=()), *options)
     done.require("asking the index for the files of the packages")
     found: dict[str, list[File]] = {}
+    versions = dict(given)
     for entry in parse_toml(done.stdout).get("packages", []):
+        name = canonicalize_name(entry["name"])
+        versions[name] = versions.get(name) or entry.get("version", "")
         files = [*entry.get("wheels", []), *([entry["sdist"]] if "sdist" in entry else [])]
         files += [entry["archive"]] if "archive" in entry else []
-        found.setdefault(canonicalize_name(entry["name"]), []).extend(
+        found.setdefault(name, []).extend(
             File(_file_name(one["url"]), one["url"], one.get("hashes", {}).get("sha256")) for one in files
         )
-    return found
+    return replace(answer, installed=versions), found
 
 
 def _file_name(url: str) -> str:
@@ -155,7 +164,7 @@ def _file_name(url: str) -> str:
 
 
 def _prefer_wheels(
-    uv: Uv, question: Question, answer: Answer, files: dict[str, list[File]]
+    uv: Uv, question: Question, answer: Answer, releases: dict[str, list[File]]
 ) -> tuple[Question, Answer, dict[str, list[File]]]:
     """Where the chosen release is compiled, but not for this image, take an older one that is.
 
@@ -164,16 +173,17 @@ def _prefer_wheels(
     tags = supported_tags(question.target)
     compiled = []
     for name in sorted(answer.installed):
-        chosen = choose_file(files.get(name, []), tags)
-        if (chosen is None or not chosen.is_wheel) and any(file.is_wheel for file in files.get(name, [])):
+        files = releases.get(name, [])
+        chosen = choose_file(files, tags)
+        if (chosen is None or not chosen.is_wheel) and any(file.is_wheel for file in files):
             compiled.append(name)
     if not compiled:
-        return question, answer, files
+        return question, answer, releases
     better = replace(question, only_binary=tuple(compiled))
     second = ask(uv, better, again=True)
     if not second.possible:
-        return question, answer, files
-    return better, second, release_files(uv, better, second.installed)
+        return question, answer, releases
+    return better, *find_releases(uv, better, second)
 
 
 def who_requires_whom(uv: Uv, question: Question, versions: Mapping[str, str]) -> dict[str, set[str]]:
@@ -243,8 +253,8 @@ def _newer_pip(uv: Uv, wish: Wish, packages: Sequence[Package]) -> Package | Non
             code="no-pip",
         )
     known = supported_tags(wish.target, own.version)
-    files = [File(package.file, "", package.sha256) for package in packages]
-    takes_all = all(choose_file([file], known) for file in files if file.is_wheel)
+    wheels = [File(package.file, "", package.sha256) for package in packages if package.file and package.is_wheel]
+    takes_all = all(choose_file([file], known) for file in wheels)
     if takes_all and Version(own.version) >= Version(HASHES_CHOOSE_SINCE):
         return None
     question = Question(wish.target, ("pip",), exclude_newer=wish.exclude_newer)
@@ -264,9 +274,9 @@ def wheels_only(uv: Uv, question: Question) -> tuple[Package, ...]:
             last_lines=(answer.proof or "",),
             code="no-build-tools",
         )
-    files = release_files(uv, empty, answer.installed)
+    answer, releases = find_releases(uv, empty, answer)
     tags = supported_tags(question.target)
-    chosen = {name: choose_file(files.get(name, []), tags) for name in sorted(answer.installed)}
+    chosen = {name: choose_file(releases.get(name, ()), tags) for name in sorted(answer.installed)}
     return tuple(Package(name, answer.installed[name], file.name, file.sha256) for name, file in chosen.items() if file)
 
 

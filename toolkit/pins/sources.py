@@ -17,17 +17,20 @@ from packaging.utils import canonicalize_name
 from toolkit.pins.download import fetch_file
 from toolkit.pins.model import Build
 from toolkit.pins.question import WITH_PKG_RESOURCES, Question
+from toolkit.pins.repositories import read_repository
 from toolkit.pins.resolve import wheels_only
 from toolkit.support.errors import AnswerIsNo
 from toolkit.support.tomlfile import parse_toml
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from toolkit.pins.model import Package
     from toolkit.pins.resolve import Resolution, Wish
     from toolkit.pins.uv import Uv
 
+_FILES = ("pyproject.toml", "setup.py")
 _BY_DEFAULT = ("setuptools", "wheel")
 _SMALL = 4 << 20
 
@@ -39,9 +42,14 @@ def lock_builds(uv: Uv, wish: Wish, resolution: Resolution, downloads: Path) -> 
     """
     groups: dict[tuple[str, ...], list[str]] = {}
     for package in resolution.packages:
-        if not package.is_wheel:
-            content = fetch_file(resolution.addresses[package.name], package.sha256, downloads)
-            groups.setdefault(build_requirements(package.file, content), []).append(package.name)
+        if package.is_wheel:
+            continue
+        if package.file is None:
+            requires = repository_requirements(package.url or "", uv.scratch)
+        else:
+            content = fetch_file(resolution.addresses[package.name], package.sha256, downloads, wish.indexes)
+            requires = build_requirements(package.file, content)
+        groups.setdefault(requires, []).append(package.name)
     return tuple(
         Build(tuple(names), requires, _tools(uv, wish, requires))
         for requires, names in sorted(groups.items(), key=lambda group: group[1])
@@ -58,16 +66,26 @@ def _tools(uv: Uv, wish: Wish, requires: tuple[str, ...]) -> tuple[Package, ...]
 def build_requirements(name: str, content: bytes) -> tuple[str, ...]:
     """What the source distribution called `name` says that it needs to be built, in one order for all."""
     try:
-        pyproject, setup = _read(name, content)
+        files = _read(name, content)
+    except (ValueError, tarfile.TarError, zipfile.BadZipFile) as error:
+        raise _unreadable(f"the source distribution {name}", error) from error
+    return _requirements(f"the source distribution {name}", files)
+
+
+def repository_requirements(url: str, scratch: Path) -> tuple[str, ...]:
+    """What the project at a commit, `git+https://…@COMMIT`, says that it needs to be built."""
+    return _requirements(f"the project of {url}", read_repository(url, _FILES, scratch))
+
+
+def _requirements(what: str, files: Mapping[str, str | None]) -> tuple[str, ...]:
+    """The build requirements by `pyproject.toml` and `setup.py`, None for one that is not there."""
+    pyproject, setup = files.get("pyproject.toml"), files.get("setup.py")
+    try:
         table = parse_toml(pyproject) if pyproject is not None else {}
         said = table.get("build-system", {}).get("requires")
         requires = _BY_DEFAULT if said is None else tuple(str(Requirement(line)) for line in said)
-    except (ValueError, AttributeError, TypeError, InvalidRequirement, tarfile.TarError, zipfile.BadZipFile) as error:
-        raise AnswerIsNo(
-            f"the source distribution {name} cannot be read: {error}",
-            fix="Ask for a version that has a wheel.",
-            code="unreadable-source",
-        ) from error
+    except (ValueError, AttributeError, TypeError, InvalidRequirement) as error:
+        raise _unreadable(what, error) from error
     needs_wheel = any(Requirement(line).name == "setuptools" for line in requires)
     names = {Requirement(line).name for line in requires}
     found = [*requires, *(["wheel"] if needs_wheel and "wheel" not in names else [])]
@@ -76,22 +94,27 @@ def build_requirements(name: str, content: bytes) -> tuple[str, ...]:
     return tuple(sorted(set(found)))
 
 
-def _read(name: str, content: bytes) -> tuple[str | None, str | None]:
-    """`pyproject.toml` and `setup.py` of the archive's top folder."""
-    wanted = ("pyproject.toml", "setup.py")
+def _unreadable(what: str, error: Exception) -> AnswerIsNo:
+    return AnswerIsNo(
+        f"{what} cannot be read: {error}", fix="Ask for a version that has a wheel.", code="unreadable-source"
+    )
+
+
+def _read(name: str, content: bytes) -> dict[str, str]:
+    """`pyproject.toml` and `setup.py` of the archive's top directory."""
     found: dict[str, str] = {}
     if name.endswith(".zip"):
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             for entry in archive.infolist():
-                if _top_level(entry.filename) in wanted and entry.file_size <= _SMALL:
+                if _top_level(entry.filename) in _FILES and entry.file_size <= _SMALL:
                     found[_top_level(entry.filename)] = archive.read(entry).decode(errors="replace")
     else:
         with tarfile.open(fileobj=io.BytesIO(content)) as archive:
             for member in archive:
-                file = archive.extractfile(member) if _top_level(member.name) in wanted and member.isfile() else None
+                file = archive.extractfile(member) if _top_level(member.name) in _FILES and member.isfile() else None
                 if file is not None and member.size <= _SMALL:
                     found[_top_level(member.name)] = file.read().decode(errors="replace")
-    return found.get("pyproject.toml"), found.get("setup.py")
+    return found
 
 
 def _top_level(path: str) -> str:

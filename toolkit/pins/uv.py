@@ -15,6 +15,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from toolkit.pins.repositories import git_settings
 from toolkit.support.certificates import certificate_problem, trusting
 from toolkit.support.errors import MissingOnHost, ProgramFailed
 from toolkit.support.files import write_atomically
@@ -87,6 +88,7 @@ class Uv:
             "UV_PYTHON_DOWNLOADS": "never",
             "NO_COLOR": "1",
             **trusting(),
+            **git_settings(),
             **{name: "" for name in _NOT_FOR_US if name in os.environ},
         }
         if "PIP_INDEX_URL" in os.environ and not {"UV_INDEX_URL", "UV_DEFAULT_INDEX"} & os.environ.keys():
@@ -155,6 +157,9 @@ def _read_answer(path: Path) -> Completed | None:
 
 
 def _keep_answer(path: Path, answer: Completed) -> None:
+    """Keep what uv found out. What failed on this host, such as a build, may succeed once the user has fixed it."""
+    if not answer.ok and "No solution found" not in answer.stderr:
+        return
     path.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(path, json.dumps(asdict(answer)))
 

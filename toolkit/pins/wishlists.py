@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING
 from packaging.requirements import InvalidRequirement, Requirement
 
 from toolkit.pins.dumps import listed_requirements, pinned_file
-from toolkit.pins.repositories import with_archive
+from toolkit.pins.repositories import is_repository, why_unlockable, with_name
 from toolkit.recipes.indexes import index_of_option
 from toolkit.support.errors import WrongInput
 from toolkit.support.findings import Finding, Severity
+from toolkit.support.redaction import redact
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -29,10 +30,10 @@ _FREEZE_SHARE = 0.9
 _INCLUDE = re.compile(r"(?:-r|--requirement)\s*=?\s*(\S+)")
 _INDEX = re.compile(r"(-i|--index-url|--extra-index-url|-f|--find-links)(?:\s+|\s*=\s*)(\S+)")
 # Why a line is left out; the recipe then lacks a package that the list has.
-_NO_HASH = "no hash to lock: name the archive of one commit, NAME @ https://…/COMMIT.zip"
+_NAMELESS = "a repository without the name of its package: write NAME @ git+https://…@COMMIT"
 _NO_NAME = "not the name of a package"
 _OTHER_MACHINE = "a file of another machine"
-_LOST = (_NO_HASH, _NO_NAME, _OTHER_MACHINE)
+_LOST = (_NAMELESS, _NO_NAME, _OTHER_MACHINE)
 _HASH = re.compile(r"\s--hash(?:\s|=).*")
 # What an image can be: Linux on either kind of machine, with any Python 3 that a base may have.
 _IMAGES = [
@@ -113,6 +114,8 @@ class Lines:
                 self._add_index(index[1], index[2])
             elif re.match(r"-c\s|--constraint", text):
                 self.left_out.append((text, "a constraint: the lock chooses versions"))
+            elif is_repository(checkout := re.sub(r"^(-e|--editable)[\s=]+", "", text)):
+                self.add(checkout)  # `pip freeze` says so of an editable one
             elif re.match(r"(-e|--editable)[\s=]", text) or text in (".", "./"):
                 self.left_out.append((text, "a project of this machine: `ctk new --from pyproject.toml` installs it"))
             elif text.startswith("-"):
@@ -121,23 +124,23 @@ class Lines:
                 self.add(_HASH.sub("", text).strip())
 
     def add(self, text: str) -> None:
-        """Take one requirement; of a repository the archive of its commit."""
-        if (archive := with_archive(text)) is not None:
-            message = f"{text} is taken as the archive of that commit, which has a hash to lock"
-            self.notes.append(Finding("archive-of-commit", Severity.INFO, message))
-            text = archive
+        """Take one requirement."""
+        text = with_name(text)
         try:
             requirement = Requirement(text)
         except InvalidRequirement:
-            self.left_out.append((text, _NO_HASH if text.startswith("git+") else _NO_NAME))
+            self.left_out.append((text, _NAMELESS if is_repository(text) else _NO_NAME))
             return
         if requirement.marker is not None and not _may_hold(requirement.marker):
             self.left_out.append((text, "its condition holds in no image"))
             return
         if (requirement.url or "").startswith("file:"):
             self._add_from_file(text, requirement)
-        elif requirement.url and not requirement.url.startswith(("https://", "http://")):
-            self.left_out.append((text, _NO_HASH))
+        elif is_repository(requirement.url) and (problem := why_unlockable(requirement.url or "")):
+            message = f"left out: {redact(text)}: it {problem[0]}"
+            self.notes.append(Finding("left-out", Severity.WARNING, message, problem[1]))
+        elif requirement.url and not requirement.url.startswith(("https://", "http://", "git+")):
+            self.left_out.append((text, _OTHER_MACHINE))
         else:
             self.found.append(text)
 

@@ -29,6 +29,7 @@ class Installer:
         ):
             self.environment.pop(name, None)
         self.environment.update(
+            GIT_TERMINAL_PROMPT="0",
             PIP_BREAK_SYSTEM_PACKAGES="1",
             PIP_DISABLE_PIP_VERSION_CHECK="1",
             PIP_NO_CACHE_DIR="1",
@@ -43,7 +44,7 @@ class Installer:
         if self.lock["installer"]:
             self.pip_path = os.path.join(self.folder, "pip")
             self.pip("install", "--no-deps", "--target", self.pip_path, lines=[self.lock["installer"]])
-        wheels = [one for one in self.lock["packages"] if one["file"].endswith(".whl")]
+        wheels = [one for one in self.lock["packages"] if (one["file"] or "").endswith(".whl")]
         built = self.build_sources()
         old = {copy["name"] for copy in without_record()}
         fresh = [one for one in wheels if not one["replaces"]]

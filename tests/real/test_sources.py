@@ -1,0 +1,105 @@
+"""Packages that are not on PyPI: a commit of a repository, an address, a page of files, a source behind a password."""
+
+from __future__ import annotations
+
+import zipfile
+from http.server import SimpleHTTPRequestHandler
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.real.company import PASSWORD, USER, file_server, make_source, make_wheel
+from tests.real.githost import git_server, make_repository
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.real.conftest import Person
+
+# The version is that of the tag, which an archive of the commit would not have.
+PROJECT = """\
+[build-system]
+requires = ["setuptools>=64", "setuptools_scm>=8"]
+build-backend = "setuptools.build_meta"
+[project]
+name = "ctkgit"
+dynamic = ["version"]
+dependencies = ["idna==3.7"]
+[tool.setuptools_scm]
+root = ".."
+"""
+RECIPE = """
+base = "debian-12"
+packages = [
+    "ctkgit @ git+{git}/research/.git@{commit}#subdirectory=python",
+    "ctkarchive @ {page}/ctkarchive.zip",
+    "ctkpage",
+    "ctksource",
+]
+[[index]]
+name = "page"
+url = "{page}/page.html"
+kind = "find-links"
+packages = ["ctkpage"]
+[[index]]
+name = "company"
+url = "{company}/simple"
+"""
+SHOW = """
+import ctkarchive, ctkgit, ctkpage, ctksource
+from importlib.metadata import version
+print(version("ctkgit"), version("idna"), ctkarchive.ORIGIN, ctkpage.ORIGIN, ctksource.ORIGIN, sep=", ")
+"""
+
+
+class Quiet(SimpleHTTPRequestHandler):
+    def log_message(self, format: str, *arguments: object) -> None:
+        """Tests print what they need."""
+
+
+def make_page(folder: Path) -> None:
+    """A page of wheels for `--find-links`, and an archive of a project."""
+    make_wheel(folder, "ctkpage", "2.0")
+    (folder / "page.html").write_text('<a href="simple/ctkpage/ctkpage-2.0-py3-none-any.whl">ctkpage</a>')
+    with zipfile.ZipFile(folder / "ctkarchive.zip", "w") as archive:
+        setup = "from setuptools import setup\nsetup(name='ctkarchive', version='0.9', py_modules=['ctkarchive'])\n"
+        archive.writestr("ctkarchive-1f2e/setup.py", setup)
+        archive.writestr("ctkarchive-1f2e/ctkarchive.py", "ORIGIN = 'archive'\n")
+
+
+@pytest.mark.parametrize("person", ["ordinary_user"], indirect=True)
+def test_packages_from_elsewhere_are_locked_and_built_under_the_guard(
+    person: Person, folder: Path, tmp_path: Path, base_image: Path
+) -> None:
+    files = {"python/pyproject.toml": PROJECT, "python/ctkgit/__init__.py": ""}
+    commit = make_repository(tmp_path / "git/research", files, "v1.5")
+    make_page(tmp_path / "page")
+    make_source(tmp_path / "company", "ctksource", "3.0")
+    person.run("mkdir", "defs", cwd=folder)
+    with (
+        git_server(tmp_path / "git") as git,
+        file_server(tmp_path / "page", Quiet) as page,
+        file_server(tmp_path / "company") as company,
+    ):
+        secret = {"UV_INDEX_COMPANY_USERNAME": USER, "UV_INDEX_COMPANY_PASSWORD": PASSWORD}
+        recipe = RECIPE.format(git=git, commit=commit, page=page, company=company)
+
+        # A branch is no commit; the way to one is told.
+        branch = recipe.replace(f"{commit}#", "main#")
+        person.run("tee", "defs/mine.toml", cwd=folder, input=branch)
+        refused = person.ctk("lock", "mine", cwd=folder, status=2).stderr
+        assert "main may be another commit tomorrow" in refused
+        assert f"`git ls-remote {git}/research/.git main`" in refused
+        unknown = recipe.replace(f"{commit}#", f"{'0' * 40}#")
+        person.run("tee", "defs/mine.toml", cwd=folder, input=unknown)
+        assert "0" * 40 in person.ctk("lock", "mine", cwd=folder, env=secret, status=4).stderr
+
+        person.run("tee", "defs/mine.toml", cwd=folder, input=recipe)
+        person.ctk("build", "mine", "--base", base_image, cwd=folder, env=secret)
+        lock = person.ctk("def", "mine", "--base", base_image, cwd=folder, env=secret).stdout
+    assert f"@{commit}#subdirectory=python" in lock
+    log = (folder / "mine.sif.build.log").read_text()
+    assert PASSWORD not in log + lock
+    assert "the framework of the base is as it was" in log
+    shown = person.ctk("run", "mine.sif", "--", "python", "-c", SHOW, cwd=folder).stdout.strip()
+    assert shown == "1.5, 3.7, archive, company 2.0, company 3.0"
