@@ -120,6 +120,17 @@ def test_parsers_of_binaries_take_anything(tmp_path_factory: pytest.TempPathFact
         read_only_data(rootfs, "/x")
 
 
+def test_library_without_a_table_of_texts_is_unreadable_and_no_crash(tmp_path: Path) -> None:
+    """PT_DYNAMIC of one DT_NEEDED and no DT_STRTAB, and a PT_LOAD at address 0; the audit then knows nothing of it."""
+    head = b"\x7fELF\x02\x01" + bytes(26) + struct.pack("<QQIHHHHHH", 64, 0, 0, 64, 56, 2, 64, 0, 0)
+    load = struct.pack("<IIQQQQQQ", 1, 5, 0, 0, 0, 4096, 4096, 4096)
+    dynamic = struct.pack("<IIQQQQQQ", 2, 6, 176, 176, 176, 16, 16, 8)
+    (tmp_path / "usr").mkdir()
+    (tmp_path / "x").write_bytes(head + load + dynamic + struct.pack("<QQ", 1, 0))
+    with open_image(tmp_path) as rootfs:
+        assert read_dynamic(rootfs, "/x") is None
+
+
 @given(st.text())
 def test_python_that_is_none_assigns_nothing_or_something(text: str) -> None:
     assert isinstance(assignments(text), dict)

@@ -83,10 +83,10 @@ def _dynamic(file: IO[bytes]) -> Dynamic | None:
         return None
     content = _at(file, dynamic[2], dynamic[5], _MOST_DYNAMIC)
     entries = list(struct.iter_unpack("<QQ", content[: len(content) // 16 * 16]))
-    texts_address = next((value for tag, value in entries if tag == _STRTAB), None)
+    addresses = [value for tag, value in entries if tag == _STRTAB]
     loads = [segment for segment in segments if segment[0] == _LOAD]
-    texts = next((s[2] + texts_address - s[3] for s in loads if s[3] <= (texts_address or 0) < s[3] + s[5]), None)
-    if texts_address is None or texts is None:
+    texts = next((s[2] + at - s[3] for at in addresses[:1] for s in loads if s[3] <= at < s[3] + s[5]), None)
+    if texts is None:
         raise ValueError("its texts are nowhere")
 
     def text(offset: int) -> str:
