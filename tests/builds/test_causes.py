@@ -46,6 +46,11 @@ FATAL:   While performing build: while running engine: while running %post secti
 
 POST = "INFO:    Running post scriptlet"
 CASES = {
+    "  fatal: could not read Username for 'https://git.example': terminal prompts disabled": (
+        "repository-closed",
+        "https://git.example wants a user and a password for the repository",
+        (),
+    ),
     "      src/pyaudio/device_api.c:9:10: fatal error: portaudio.h: No such file or directory": (
         "missing-header",
         "the header portaudio.h is not in the image",

@@ -40,7 +40,12 @@ def _bare(monkeypatch: pytest.MonkeyPatch) -> None:
     [
         ("invalid peer certificate: UnknownIssuer", "certificate", "authority that is not trusted"),
         ("invalid peer certificate: Expired", "certificate", "expired or not yet valid"),
-        ("dns error: failed to lookup address", "index-unreachable", "cannot be reached"),
+        ("dns error: failed to lookup address", "index-unreachable", "index cannot be reached"),
+        (
+            "error sending request for url (http://127.0.0.1:9/simple/six/)",
+            "index-unreachable",
+            "index http://127.0.0.1:9 cannot be reached",
+        ),
     ],
 )
 def test_a_certificate_that_is_refused_is_told_from_a_missing_network(

@@ -117,6 +117,7 @@ MISTAKES = [
     ("environment = 3", "mine.toml:1: environment: should be a table"),
     ("[environment]\nA = 3", "mine.toml:2: environment.A: should be text"),
     ('[environment]\n"A B" = "x"', "mine.toml:2: environment.A B: is not a name that a variable can have"),
+    ('[environment]\nHF_TOKEN = "x"', "mine.toml:2: environment.HF_TOKEN: would write a secret into the image"),
     ('[environment]\n1A = "x"', "environment.1A: is not a name"),
     ('[environment]\nA = "x\\ny"', "mine.toml:2: environment.A: the value holds the control character"),
     ("job = 3", "mine.toml:1: job: should be a table"),

@@ -20,6 +20,7 @@ from toolkit.support.certificates import certificate_problem, trusting
 from toolkit.support.errors import MissingOnHost, ProgramFailed
 from toolkit.support.files import write_atomically
 from toolkit.support.processes import Completed, run
+from toolkit.support.redaction import server_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -40,6 +41,7 @@ _NOT_FOR_US = (
 )
 _OFFLINE_GAP = ("network was disabled", "network is disabled", "network connectivity is disabled", "in the cache")
 _REFUSED = re.compile(r"An index URL \((\S+)\) could not be queried .*\((40[13] \w+)\)")
+_UNREACHED = re.compile(r"(?:Failed to fetch: `|for url \()([^`\s)]+)")
 _NETWORK = ("Failed to fetch", "error sending request", "Request failed after", "Could not connect", "client error")
 
 
@@ -190,9 +192,11 @@ def _require_network(answer: Completed) -> None:
         raise ProgramFailed(
             f"the package index cannot be used: {meaning}", fix=fix, code="certificate", last_lines=last_lines
         )
+    found = _UNREACHED.search(answer.stderr)
     raise ProgramFailed(
-        "the package index cannot be reached",
-        fix="Check the network with `ctk doctor`. UV_DEFAULT_INDEX or PIP_INDEX_URL names another index.",
+        f"the package index{f' {server_of(found[1])}' if found else ''} cannot be reached",
+        fix="Check the network with `ctk doctor`, and the `[[index]]` of the recipe. UV_DEFAULT_INDEX or PIP_INDEX_URL "
+        "names another index in place of PyPI.",
         code="index-unreachable",
         last_lines=last_lines,
     )

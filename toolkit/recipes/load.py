@@ -22,6 +22,7 @@ from toolkit.recipes.model import (
 from toolkit.recipes.references import refuse_credentials
 from toolkit.support.errors import WrongInput
 from toolkit.support.paths import user_path
+from toolkit.support.redaction import holds_secret
 from toolkit.support.text import did_you_mean, one_line
 from toolkit.support.tomlfile import TomlFile, read_toml
 
@@ -212,6 +213,12 @@ def _environment(file: TomlFile) -> tuple[tuple[str, str], ...]:
         value = _text(file, table, name, "environment.")
         if not _VARIABLE.fullmatch(name) or value is None:
             file.fail(f"environment.{name}", "is not a name that a variable can have")
+        if holds_secret(name, value):
+            file.fail(
+                f"environment.{name}",
+                "would write a secret into the image and its definition, where others can read it",
+                fix=f"Remove it. `ctk run` passes {name} of your environment on, `ctk sbatch --env {name}` the job's.",
+            )
     return tuple(table.items())
 
 
