@@ -30,7 +30,7 @@ _FREEZE_SHARE = 0.9
 _INCLUDE = re.compile(r"(?:-r|--requirement)\s*=?\s*(\S+)")
 _INDEX = re.compile(r"(-i|--index-url|--extra-index-url|-f|--find-links)(?:\s+|\s*=\s*)(\S+)")
 # Why a line is left out; the recipe then lacks a package that the list has.
-_NAMELESS = "a repository without the name of its package: write NAME @ git+https://…@COMMIT"
+_NAMELESS = "a repository without the name of its package: write NAME @ git+https://SERVER/PATH@COMMIT"
 _NO_NAME = "not the name of a package"
 _OTHER_MACHINE = "a file of another machine"
 _LOST = (_NAMELESS, _NO_NAME, _OTHER_MACHINE)
