@@ -1,6 +1,6 @@
 """`make soak`: the large counts. Runs every soak below and writes what was done into benchmarks/SOAK.md.
 
-`python -m tests.soak images scripts` runs only these, and writes nothing.
+`python -m tests.soak images scripts` runs only these, and leaves the rows of the others as they are.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 _PAGE = Path(__file__).resolve().parents[2] / "benchmarks" / "SOAK.md"
+_HEAD = "| soak | what | date | time | result |\n| --- | --- | --- | ---: | --- |"
 _SEED = 1
 
 
@@ -73,26 +74,28 @@ SOAKS = (
 
 
 def main(names: list[str]) -> int:
-    """Run the named soaks, or all; return 1 where one failed."""
+    """Run the named soaks, or all, and write the row of each when it ends; return 1 where one failed."""
     chosen = [soak for soak in SOAKS if not names or soak.name in names]
-    rows, failed = [], False
+    failed = False
     for soak in chosen:
         print(f"== {soak.name}: {soak.words}", flush=True)
         started = time.monotonic()
         status = subprocess.run(soak.command, env={**os.environ, **dict(soak.environment)}, check=False).returncode
         failed = failed or status != 0
-        rows.append((soak.name, soak.words, f"{time.monotonic() - started:.0f} s", "failed" if status else "passed"))
-    if not names:
-        _PAGE.write_text(_page(rows), encoding="utf-8")
+        today = datetime.datetime.now(datetime.timezone.utc).date()
+        took = f"{time.monotonic() - started:.0f} s"
+        _write(soak.name, f"| {soak.name} | {soak.words} | {today} | {took} | {'failed' if status else 'passed'} |")
     return int(failed)
 
 
-def _page(rows: list[tuple[str, ...]]) -> str:
-    head = [("soak", "what", "time", "result"), ("---", "---", "---:", "---")]
-    table = "\n".join("| " + " | ".join(row) + " |" for row in [*head, *rows])
-    today = datetime.datetime.now(datetime.timezone.utc).date()
+def _write(name: str, row: str) -> None:
+    """Put a row into the page; those of the soaks that were not run stay."""
+    rows = {line.split("|")[1].strip(): line for line in _PAGE.read_text(encoding="utf-8").splitlines() if "|" in line}
+    rows[name] = row
     machine = f"{os.cpu_count()} cores, Linux {platform.release().split('-')[0]}, Python {platform.python_version()}"
-    return f"# Soak\n\nWritten by `make soak` on {today}, {machine}.\n\n{table}\n"
+    table = "\n".join(rows[soak.name] for soak in SOAKS if soak.name in rows)
+    text = f"# Soak\n\nWritten by `make soak`, {machine}.\n\n{_HEAD}\n{table}\n"
+    _PAGE.write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":
