@@ -1,10 +1,11 @@
-# Two commands on a bare Debian machine: `make demo` and `make test`. Each does all of its own set-up.
+# Two commands on a bare Debian machine: `make demo` and `make test`. Each does all of its own set-up. While you work on
+# ctk, `make check` anywhere.
 
 PYTHON ?= python3
 VENV := .venv
 CTK := $(VENV)/bin/ctk
 
-.PHONY: demo demo-undo test soak bench lint clean
+.PHONY: demo demo-undo check test soak bench lint clean
 
 # Build an image, submit a job to a practice Slurm, show its log.
 demo:
@@ -15,6 +16,11 @@ demo:
 # Take back what `make demo` and `make test` changed on this machine (Debian's packages stay).
 demo-undo:
 	@machine/undo
+
+# Lint, types and the unit tests, in a minute: without root, Apptainer, Slurm or network, once $(VENV) is there.
+check:
+	@$(MAKE) --no-print-directory lint
+	$(VENV)/bin/pytest --quiet --numprocesses 2 --dist worksteal -m "not (real or programs or network)"
 
 # All tests, those on the real Apptainer and the real Slurm included: two files at a time.
 test:

@@ -13,6 +13,8 @@ from tests.driver import compile_driver
 from toolkit.gpu import payload
 from toolkit.gpu.probe import Device, Probe, from_json
 
+pytestmark = pytest.mark.programs
+
 
 @pytest.fixture(scope="module")
 def driver(tmp_path_factory: pytest.TempPathFactory) -> Path:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
+@pytest.mark.programs
 def test_a_share_of_the_soak() -> None:
     report = run(seed=20_261_121, count=400)
     assert report.failures == []
@@ -83,6 +84,7 @@ def inode_at(image: Path, *names: str) -> int:
     return table + 2 + entry.reference
 
 
+@pytest.mark.programs
 def test_a_file_that_claims_to_be_four_gigabytes(tmp_path: Path) -> None:
     root = fill(tmp_path / "root", {"usr/file": b"x" * 77_777})
     image = squash(root, tmp_path / "x.squashfs", "-noI", "-noD", "-noF", "-no-fragments")
@@ -95,6 +97,7 @@ def test_a_file_that_claims_to_be_four_gigabytes(tmp_path: Path) -> None:
             rootfs.open("/usr/file")
 
 
+@pytest.mark.programs
 def test_a_folder_that_contains_itself(tmp_path: Path) -> None:
     """A folder whose inode points at its parent's listing: a path through it is as long as it is written."""
     root = fill(tmp_path / "root", {"usr/a/b/c": b"x"})

@@ -79,6 +79,7 @@ def test_a_sandbox(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("compression", ["gzip", "zstd", "xz", "lz4", "lzo", "lzma"])
+@pytest.mark.programs
 def test_a_squashfs_of_every_compression(folder: Path, tmp_path: Path, compression: str) -> None:
     image = squash(folder, tmp_path / "image.squashfs", "-comp", compression)
     with open_image(image) as rootfs:
@@ -91,12 +92,14 @@ def test_a_squashfs_of_every_compression(folder: Path, tmp_path: Path, compressi
     [("-noI", "-noD", "-noF"), ("-no-fragments",), ("-always-use-fragments",), ("-b", "4096"), ("-b", "1M", "-Xhc")],
     ids=" ".join,
 )
+@pytest.mark.programs
 def test_a_squashfs_however_it_is_laid_out(folder: Path, tmp_path: Path, options: tuple[str, ...]) -> None:
     compression = ("-comp", "lz4") if "-Xhc" in options else ()
     with open_image(squash(folder, tmp_path / "image.squashfs", *compression, *options)) as rootfs:
         check(rootfs)
 
 
+@pytest.mark.programs
 def test_a_flat_sif(folder: Path, tmp_path: Path) -> None:
     squashed = squash(folder, tmp_path / "image.squashfs").read_bytes()
     definition = b"Bootstrap: localimage\n"
@@ -124,6 +127,7 @@ def layer(tmp_path: Path, name: str, files: dict[str, str | bytes], *pseudo: str
     return squash(folder, tmp_path / f"{name}.squashfs", *options).read_bytes()
 
 
+@pytest.mark.programs
 def test_layers_hide_replace_and_merge(tmp_path: Path) -> None:
     base = layer(tmp_path, "base", {
         "a/kept": "base", "a/gone": "base", "a/changed": "base", "opaque/old": "base", "docker/old": "base",
@@ -151,6 +155,7 @@ def test_layers_hide_replace_and_merge(tmp_path: Path) -> None:
         assert rootfs.disputed == {"/opaque", "/docker/old", "/whiteout-file"}
 
 
+@pytest.mark.programs
 def test_a_data_partition_is_no_layer(tmp_path: Path) -> None:
     base = layer(tmp_path, "base", {"usr/x": "base"})
     data = Part(0x4004, layer(tmp_path, "data", {"usr/x": "data"}), partition_type=3)
@@ -201,6 +206,7 @@ def test_a_sif_that_cannot_be_read_says_why(tmp_path: Path, part: Part, words: s
         open_image(write_sif(tmp_path / "image.sif", [part]))
 
 
+@pytest.mark.programs
 def test_a_cut_off_sif(folder: Path, tmp_path: Path) -> None:
     squashed = squash(folder, tmp_path / "image.squashfs").read_bytes()
     image = write_sif(tmp_path / "image.sif", [system(squashed)])
@@ -211,6 +217,7 @@ def test_a_cut_off_sif(folder: Path, tmp_path: Path) -> None:
     assert "interrupted" in caught.value.fix
 
 
+@pytest.mark.programs
 def test_nothing_is_written_or_kept_open(folder: Path, tmp_path: Path) -> None:
     from pathlib import Path as PlainPath
 

@@ -29,6 +29,13 @@ SECOND_USER = "ctk-test2"
 CA_BUNDLE = "/etc/ssl/certs/ca-certificates.crt"
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what lies in this directory, and nothing else: pytest calls this with the items of all."""
+    for item in items:
+        if item.path.is_relative_to(CHECKOUT / "tests" / "real"):
+            item.add_marker("real")
+
+
 @dataclass(frozen=True)
 class Person:
     """Somebody with a home, a `ctk` of their own and nobody's settings."""
