@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import urllib.request
+from functools import cache
 from typing import TYPE_CHECKING
 
 from toolkit.pins.download import request_file
@@ -11,12 +12,29 @@ from toolkit.support.certificates import tls_context
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from http.client import HTTPResponse
+    from ssl import SSLContext
 
     from toolkit.recipes.model import Index
 
 _TIMEOUT_SECONDS = 60
 _TAIL = 64 << 10  # a wheel's table of contents is at its end, and most often its METADATA just before it
 _LARGEST_WHOLE = 32 << 20
+
+
+def open_url(url: str, indexes: Iterable[Index] = (), **headers: str) -> HTTPResponse:
+    """What the server of an index answers, with the credentials that `indexes` have for it. Raises OSError."""
+    request = request_file(url, indexes)
+    for name, value in headers.items():
+        request.add_header(name, value)
+    answer: HTTPResponse = urllib.request.urlopen(request, timeout=_TIMEOUT_SECONDS, context=_context())  # noqa: S310
+    return answer
+
+
+@cache
+def _context() -> SSLContext:
+    """One for all: to read the certificates of a host takes 40 ms, a request 10 ms, and there are dozens."""
+    return tls_context()
 
 
 class RemoteFile(io.RawIOBase):
@@ -56,9 +74,7 @@ class RemoteFile(io.RawIOBase):
 
     def _fetch(self, span: str) -> tuple[bytes, int]:
         """The bytes of one range, and the size of the whole file."""
-        request = request_file(self._url, self._indexes)
-        request.add_header("Range", f"bytes={span}")
-        with urllib.request.urlopen(request, timeout=_TIMEOUT_SECONDS, context=tls_context()) as answer:  # noqa: S310
+        with open_url(self._url, self._indexes, Range=f"bytes={span}") as answer:
             said = answer.headers.get("Content-Range")
             if said is None and int(answer.headers.get("Content-Length") or _LARGEST_WHOLE) >= _LARGEST_WHOLE:
                 raise ValueError(f"the server of {self._url} sends whole files only")
