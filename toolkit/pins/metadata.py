@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
 from toolkit.inventory.distributions import parse_headers
-from toolkit.pins.remote import RemoteFile, open_url
+from toolkit.pins.remote import RemoteFile, read_url
 from toolkit.support.files import write_atomically
 
 if TYPE_CHECKING:
@@ -59,8 +59,7 @@ def _fetch_metadata(file: File, indexes: Iterable[Index]) -> str:
     if parts.scheme == "file":
         return _read_from_wheel(zipfile.ZipFile(Path(unquote(parts.path))))
     try:
-        with open_url(f"{file.url}.metadata", indexes) as answer:
-            text: str = answer.read().decode(errors="replace")
+        text = read_url(f"{file.url}.metadata", indexes)[0].decode(errors="replace")
     except _UNANSWERED:
         text = ""
     # A server may answer an unknown address with a page of its own.

@@ -24,7 +24,7 @@ from packaging.utils import (
     parse_wheel_filename,
 )
 
-from toolkit.pins.remote import open_url
+from toolkit.pins.remote import read_url
 from toolkit.pins.uv import FRESH_SECONDS, index_address
 from toolkit.pins.wheels import File, choose_file, supported_tags
 from toolkit.support.files import write_atomically
@@ -83,8 +83,7 @@ def _rows(address: str, question: Question, directory: Path) -> list[dict[str, A
     except (FileNotFoundError, ValueError):
         pass
     try:
-        with open_url(address, question.indexes, Accept=_ACCEPT) as answer:
-            text = answer.read().decode(errors="replace")
+        text = read_url(address, question.indexes, Accept=_ACCEPT)[0].decode(errors="replace")
         rows = read_page(text, address)
     except (OSError, HTTPException, ValueError):
         return []
