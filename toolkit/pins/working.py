@@ -65,7 +65,7 @@ def resolve_working(uv: Uv, wish: Wish, *, fresh: bool = False) -> tuple[Wish, R
 
 def why_refused(uv: Uv, wish: Wish, name: str, version: str) -> str | None:
     """Why a release does not work over the wish's base, as its extras say it; None where they refuse nothing."""
-    releases = list_releases(name, first_question(wish), _pages(uv))
+    releases = list_releases(name, first_question(wish), pages(uv))
     file = next((one.file for one in releases if one.version == Version(version)), None)
     bound = _extra_bound(uv, wish, file) if file and name not in wish.unbound else None
     return bound.why if bound else None
@@ -96,7 +96,7 @@ def nearest_fitting(releases: Sequence[T], refused: Callable[[T], bool]) -> int 
 
 def _oldest_refused(uv: Uv, wish: Wish, name: str, version: str) -> Version | None:
     """From which release on a package wants a newer framework; None where no older one is known to want less."""
-    found = list_releases(name, first_question(wish), _pages(uv))
+    found = list_releases(name, first_question(wish), pages(uv))
     if not found:
         return Version(version)  # the index does not list its releases: the resolver finds the next older one
     older = [one for one in found if one.version < Version(version)]
@@ -141,5 +141,6 @@ def _installed(wish: Wish) -> dict[str, str]:
     return {name: one.version for name, one in wish.target.installed.items()}
 
 
-def _pages(uv: Uv) -> Path:
+def pages(uv: Uv) -> Path:
+    """Where the lists of releases are kept."""
     return uv.cache / "ctk-releases"
