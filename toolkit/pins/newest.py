@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from toolkit.pins.resolve import Resolution, Wish
     from toolkit.pins.uv import Uv
     from toolkit.pins.wheels import File
+    from toolkit.pins.working import Resolver
 
 _FAR = timedelta(days=365)
 _OLD_SOURCE = timedelta(days=3 * 365)
@@ -37,34 +38,43 @@ _MAX_TRIES = 8
 _PATIENCE_SECONDS = 60.0  # for one try: to prove that nothing newer fits can take a resolver very long
 
 
-def resolve_newest(uv: Uv, wish: Wish, *, fresh: bool = False) -> tuple[Wish, Resolution]:
+def resolve_newest(
+    uv: Uv, wish: Wish, *, fresh: bool = False, resolver: Resolver | None = None
+) -> tuple[Wish, Resolution]:
     """As `resolve_working`; a direct package far behind its newest release is moved to the newest that fits."""
-    wish, resolution = resolve_working(uv, wish, fresh=fresh)
-    ours = _versions(resolution)
-    direct = [name for name in _free(wish) if name in ours]
-    latest = newest_versions(uv, first_question(wish), ours) if direct else {}
-    for name in direct:
-        newest = latest.get(name, ours[name])
-        behind = is_far_behind(ours[name], newest, resolution.files.get(name), lambda: _files(uv, wish, name))
-        if behind and (better := newest_that_fits(uv, wish, name, ours, newest)):
-            wish, resolution = _aim(uv, wish, f"{name}=={better}", resolution)
-            ours = _versions(resolution)
-    return wish, replace(resolution, notes=(*resolution.notes, *_old_sources(uv, wish, resolution)))
+    last, resolution = resolve_working(uv, wish, fresh=fresh, resolver=resolver)
+    free = [name for name in _free(wish) if name in _versions(resolution)]
+    latest = newest_versions(uv, first_question(last), _versions(resolution)) if free else {}
+    for name in free:
+        ours = _versions(resolution)
+        asked = replace(wish, learned=last.learned, aims=last.aims)
+        if name not in latest or not _is_far_behind(uv, asked, resolution, name, latest[name]):
+            continue
+        if better := newest_that_fits(uv, asked, name, ours, latest[name]):
+            aiming = replace(asked, aims=(*asked.aims, f"{name}=={better}"))
+            last, resolution = _better(uv, aiming, resolver) or (last, resolution)
+    return last, replace(resolution, notes=(*resolution.notes, *_old_sources(uv, last, resolution)))
 
 
 def fitting_version(uv: Uv, wish: Wish, line: str) -> str | None:
     """The version that is locked where a requirement of the recipe leaves it open; None where that is no advice."""
     name = canonicalize_name(Requirement(line).name)
+    packages = tuple(name if one == line else one for one in wish.packages)
     try:
-        _, found = resolve_newest(
-            uv, replace(wish, packages=tuple(name if one == line else one for one in wish.packages))
-        )
+        _, found = resolve_newest(uv, replace(wish, packages=packages))
     except (AnswerIsNo, ProgramFailed):
         return None
     file = found.files.get(name)
     if file is None or is_old_source(file, _today(wish)):
         return None
     return _versions(found)[name]
+
+
+def _is_far_behind(uv: Uv, wish: Wish, resolution: Resolution, name: str, newest: str) -> bool:
+    def files() -> dict[Version, File]:
+        return {one.version: one.file for one in list_releases(name, first_question(wish), pages(uv))}
+
+    return is_far_behind(_versions(resolution)[name], newest, resolution.files.get(name), files)
 
 
 def is_far_behind(version: str, newest: str, file: File | None, files: Callable[[], Mapping[Version, File]]) -> bool:
@@ -125,11 +135,10 @@ def newest_that_fits(uv: Uv, wish: Wish, name: str, chosen: Mapping[str, str], n
 
 
 def _is_as_good(wish: Wish, name: str, chosen: Mapping[str, str], installed: Mapping[str, str]) -> bool:
-    """Whether an answer keeps what else the recipe asks for as new as it was, and breaks nothing of the base."""
-    others = [one for one in _direct(wish) if one != name and one in chosen and one in installed]
-    return all(Version(installed[one]) >= Version(chosen[one]) for one in others if installed[one]) and not violations(
-        wish.target, wish.protected, knowledge(), {one: version for one, version in installed.items() if version}
-    )
+    """Whether an answer keeps what else the recipe asks for as new as it was."""
+    others = {canonicalize_name(Requirement(line).name) for line in wish.packages} - {name}
+    together = [one for one in others if one in chosen and installed.get(one)]
+    return all(Version(installed[one]) >= Version(chosen[one]) for one in together)
 
 
 def _between(uv: Uv, question: Question, name: str, low: str, high: str) -> list[Version]:
@@ -138,16 +147,16 @@ def _between(uv: Uv, question: Question, name: str, low: str, high: str) -> list
     return sorted(one for one in found if Version(low) < one < Version(high))
 
 
-def _aim(uv: Uv, wish: Wish, pin: str, earlier: Resolution) -> tuple[Wish, Resolution]:
-    """All once more with that release; what was there before, where its extras rule it out after all."""
+def _better(uv: Uv, aiming: Wish, resolver: Resolver | None) -> tuple[Wish, Resolution] | None:
+    """All once more with what is aimed at; None where that is no improvement after all."""
     try:
-        return resolve_working(uv, replace(wish, aims=(*wish.aims, pin)))
+        last, resolution = resolve_working(uv, aiming, resolver=resolver)
     except (AnswerIsNo, ProgramFailed):
-        return wish, earlier
-
-
-def _files(uv: Uv, wish: Wish, name: str) -> dict[Version, File]:
-    return {one.version: one.file for one in list_releases(name, first_question(wish), pages(uv))}
+        return None
+    found = _versions(resolution)
+    reached = all(found.get(line.partition("==")[0]) == line.partition("==")[2] for line in aiming.aims)
+    spoilt = violations(last.target, last.protected, knowledge(), found)
+    return (last, resolution) if reached and not spoilt else None
 
 
 def _versions(resolution: Resolution) -> dict[str, str]:
