@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 _FAR = timedelta(days=365)
 _OLD_SOURCE = timedelta(days=3 * 365)
 _MAX_TRIES = 8
+_MAX_AIMS = 3
 _PATIENCE_SECONDS = 60.0  # for one try: to prove that nothing newer fits can take a resolver very long
 
 
@@ -50,9 +51,7 @@ def resolve_newest(
         asked = replace(wish, learned=last.learned, aims=last.aims)
         if name not in latest or not _is_far_behind(uv, asked, resolution, name, latest[name]):
             continue
-        if better := newest_that_fits(uv, asked, name, ours, latest[name]):
-            aiming = replace(asked, aims=(*asked.aims, f"{name}=={better}"))
-            last, resolution = _better(uv, aiming, resolver) or (last, resolution)
+        last, resolution = _moved(uv, asked, name, ours, latest[name], resolver) or (last, resolution)
     return last, replace(resolution, notes=(*resolution.notes, *_old_sources(uv, last, resolution)))
 
 
@@ -104,15 +103,14 @@ def newest_that_fits(uv: Uv, wish: Wish, name: str, chosen: Mapping[str, str], n
     """
     patient = replace(uv, patience=_PATIENCE_SECONDS)
     question = first_question(wish)
+    others = [f"{one}>={Version(chosen[one]).public}" for one in sorted(_others(wish, name)) if chosen.get(one)]
 
     def found(specifier: str) -> str | None:
         """Which version of the package fits together with everything else; None where none does."""
         asked = question.asking((*question.packages, f"{name}{specifier}"))
         try:
-            answer = ask(patient, asked, again=True)
+            answer = ask(patient, asked.under([*asked.constraints, *others]), again=True)
         except ProgramFailed:
-            return None
-        if not answer.possible or not _is_as_good(wish, name, chosen, answer.installed):
             return None
         return answer.installed.get(name)
 
@@ -134,11 +132,15 @@ def newest_that_fits(uv: Uv, wish: Wish, name: str, chosen: Mapping[str, str], n
     return best
 
 
-def _is_as_good(wish: Wish, name: str, chosen: Mapping[str, str], installed: Mapping[str, str]) -> bool:
-    """Whether an answer keeps what else the recipe asks for as new as it was."""
-    others = {canonicalize_name(Requirement(line).name) for line in wish.packages} - {name}
-    together = [one for one in others if one in chosen and installed.get(one)]
-    return all(Version(installed[one]) >= Version(chosen[one]) for one in together)
+def _is_as_good(wish: Wish, name: str, before: Mapping[str, str], now: Mapping[str, str]) -> bool:
+    """Whether what else the recipe asks for is as new as it was."""
+    together = [one for one in _others(wish, name) if before.get(one) and now.get(one)]
+    return all(Version(now[one]) >= Version(before[one]) for one in together)
+
+
+def _others(wish: Wish, name: str) -> set[str]:
+    """What the recipe asks for besides `name`."""
+    return {canonicalize_name(Requirement(line).name) for line in wish.packages} - {name}
 
 
 def _between(uv: Uv, question: Question, name: str, low: str, high: str) -> list[Version]:
@@ -147,16 +149,29 @@ def _between(uv: Uv, question: Question, name: str, low: str, high: str) -> list
     return sorted(one for one in found if Version(low) < one < Version(high))
 
 
-def _better(uv: Uv, aiming: Wish, resolver: Resolver | None) -> tuple[Wish, Resolution] | None:
-    """All once more with what is aimed at; None where that is no improvement after all."""
-    try:
-        last, resolution = resolve_working(uv, aiming, resolver=resolver)
-    except (AnswerIsNo, ProgramFailed):
-        return None
-    found = _versions(resolution)
-    reached = all(found.get(line.partition("==")[0]) == line.partition("==")[2] for line in aiming.aims)
-    spoilt = violations(last.target, last.protected, knowledge(), found)
-    return (last, resolution) if reached and not spoilt else None
+def _moved(
+    uv: Uv, wish: Wish, name: str, chosen: Mapping[str, str], newest: str, resolver: Resolver | None
+) -> tuple[Wish, Resolution] | None:
+    """All once more with the newest release that fits; None where that is no improvement after all."""
+    for _ in range(_MAX_AIMS):
+        better = newest_that_fits(uv, wish, name, chosen, newest)
+        if better is None:
+            return None
+        try:
+            last, resolution = resolve_working(
+                uv, replace(wish, aims=(*wish.aims, f"{name}=={better}")), resolver=resolver
+            )
+        except (AnswerIsNo, ProgramFailed):
+            return None
+        found = _versions(resolution)
+        if found.get(name) == better:
+            spoilt = violations(last.target, last.protected, knowledge(), found)
+            return None if spoilt or not _is_as_good(wish, name, chosen, found) else (last, resolution)
+        if len(last.learned) == len(wish.learned):
+            return None
+        # It is one that does not work over this base: what was learned of it counts for the next aim.
+        wish = replace(wish, learned=last.learned)
+    return None
 
 
 def _versions(resolution: Resolution) -> dict[str, str]:

@@ -56,6 +56,9 @@ def resolve_working(
             break
         asked = wiser
         last, resolution = choose(asked, False)
+    else:
+        learned, notes = _lessons(uv, asked, resolution)
+        notes |= {f"{one.name} is still one that may not work: {one.by}" for one in learned}
     return last, replace(resolution, notes=tuple(sorted({*resolution.notes, *notes})))
 
 
