@@ -49,9 +49,9 @@ def resolve_newest(
     for name in free:
         ours = _versions(resolution)
         asked = replace(wish, learned=last.learned, aims=last.aims)
-        if name not in latest or not _is_far_behind(uv, asked, resolution, name, latest[name]):
-            continue
-        last, resolution = _moved(uv, asked, name, ours, latest[name], resolver) or (last, resolution)
+        newest = _newest_allowed(uv, asked, name, latest.get(name, ours[name]))
+        if newest and _is_far_behind(uv, asked, resolution, name, newest):
+            last, resolution = _moved(uv, asked, name, ours, newest, resolver) or (last, resolution)
     return last, replace(resolution, notes=(*resolution.notes, *_old_sources(uv, last, resolution)))
 
 
@@ -67,6 +67,20 @@ def fitting_version(uv: Uv, wish: Wish, line: str) -> str | None:
     if file is None or is_old_source(file, _today(wish)):
         return None
     return _versions(found)[name]
+
+
+def _newest_allowed(uv: Uv, wish: Wish, name: str, latest: str) -> str | None:
+    """The newest release that the recipe itself and what is known to work allow; None where they allow none."""
+    lines = [Requirement(line) for line in (*wish.packages, *(one.line for one in wish.constraints()))]
+    specifiers = [line.specifier for line in lines if canonicalize_name(line.name) == name]
+
+    def allowed(version: str) -> bool:
+        return all(specifier.contains(version, prereleases=True) for specifier in specifiers)
+
+    if allowed(latest):
+        return latest
+    found = (str(one.version) for one in list_releases(name, first_question(wish), pages(uv)))
+    return next(filter(allowed, found), None)
 
 
 def _is_far_behind(uv: Uv, wish: Wish, resolution: Resolution, name: str, newest: str) -> bool:
@@ -140,7 +154,7 @@ def _is_as_good(wish: Wish, name: str, before: Mapping[str, str], now: Mapping[s
 
 def _others(wish: Wish, name: str) -> set[str]:
     """What the recipe asks for besides `name`."""
-    return {canonicalize_name(Requirement(line).name) for line in wish.packages} - {name}
+    return {str(canonicalize_name(Requirement(line).name)) for line in wish.packages} - {name}
 
 
 def _between(uv: Uv, question: Question, name: str, low: str, high: str) -> list[Version]:
@@ -176,10 +190,6 @@ def _moved(
 
 def _versions(resolution: Resolution) -> dict[str, str]:
     return {one.name: one.version for one in resolution.packages if not one.url}
-
-
-def _direct(wish: Wish) -> list[str]:
-    return [canonicalize_name(Requirement(line).name) for line in wish.packages]
 
 
 def _free(wish: Wish) -> list[str]:
