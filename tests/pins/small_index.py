@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-class _Open(SimpleHTTPRequestHandler):
+class Open(SimpleHTTPRequestHandler):
     """Files for everybody."""
 
     def log_message(self, format: str, *arguments: object) -> None:
@@ -24,7 +24,10 @@ class _Open(SimpleHTTPRequestHandler):
 def serve_index(folder: Path, packages: Mapping[str, Mapping[str, Sequence[str]]]) -> Iterator[str]:
     """The address of an index of `packages`: by name and version what each requires. Its pages are lists of files."""
     for name, versions in packages.items():
+        module = name.replace("-", "_")
         for version, requires in versions.items():
-            make_wheel(folder, name, version, *requires)
-    with file_server(folder, _Open) as address:
+            make_wheel(folder, module, version, *requires)
+        if module != name:
+            (folder / "simple" / name).symlink_to(module)
+    with file_server(folder, Open) as address:
         yield f"{address}/simple"

@@ -17,7 +17,7 @@ from toolkit.inventory.frameworks import knowledge
 from toolkit.pins import newest, working
 from toolkit.pins.bases import BaseFacts
 from toolkit.pins.locking import make_lock
-from toolkit.pins.newest import resolve_newest
+from toolkit.pins.newest import newest_that_fits, resolve_newest
 from toolkit.pins.protected import protect
 from toolkit.pins.resolve import Resolution, Wish, resolve
 from toolkit.pins.undeclared import UndeclaredBound
@@ -40,6 +40,9 @@ PACKAGES = {
     "arrow": {"20.0": [], "21.0": [], "22.0": []},
     "speech": {"0.8": [], "1.0": [], "2.0": ["tongue<2"], "3.0": ["tongue<2"], "4.0": ["tongue<1"]},
     "tongue": {"1.0": [], "2.0": []},
+    "view": {"1.0": [], "2.0": ["opencv-python", "opencv-python-headless"]},
+    "opencv-python": {"4.1": []},
+    "opencv-python-headless": {"4.1": []},
 }
 ARROW = UndeclaredBound("arrow", "<22", ("numpy>=2",), "arrow 22 needs numpy 3", "made up", str(date(2026, 11, 21)))
 
@@ -170,6 +173,12 @@ def test_newest_release_that_fits_is_taken_not_the_oldest_that_installs(uv: Uv) 
 def test_newest_release_does_not_make_another_of_the_recipe_older(uv: Uv) -> None:
     _, resolution = resolve_newest(uv, wish("speech", "tongue"), resolver=lazy(uv, "speech", "<1"))
     assert versions(resolution) == {"speech": "1.0", "tongue": "2.0"}
+
+
+def test_newest_release_that_would_overwrite_another_is_not_taken(uv: Uv) -> None:
+    assert newest_that_fits(uv, wish("view"), "view", {"view": "1.0"}, "2.0") == "2.0", "the resolver sees no harm"
+    _, resolution = resolve_newest(uv, wish("view"), resolver=lazy(uv, "view", "<2"))
+    assert versions(resolution) == {"view": "1.0"}
 
 
 @pytest.mark.parametrize("asked", [wish("speech==0.8"), wish("speech", prefer=("speech==0.8",))])
