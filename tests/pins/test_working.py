@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
@@ -11,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.pins.bases import TORCH
+from tests.pins.bases import TORCH, distribution, target
 from tests.pins.small_index import serve_index
 from toolkit.inventory.frameworks import knowledge
 from toolkit.pins import newest, working
@@ -100,6 +101,21 @@ def test_release_whose_extra_refuses_the_framework_is_held_back(uv: Uv) -> None:
 
 def test_release_that_another_package_brings_is_held_back_too(uv: Uv) -> None:
     assert versions(resolve_working(uv, wish("user"))[1]) == {"former": "4.11", "user": "1.0"}
+
+
+def test_release_that_the_recipe_gives_by_its_address_is_taken(uv: Uv) -> None:
+    address = f"{os.environ['UV_DEFAULT_INDEX']}/former/former-5.3-py3-none-any.whl"
+    assert versions(resolve_working(uv, wish(f"former @ {address}"))[1]) == {"former": "5.3"}
+
+
+def test_wheel_whose_metadata_cannot_be_read_is_noted(uv: Uv, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(working, "read_requirements", lambda *_: None)
+    _, resolution = resolve_working(uv, wish("former"))
+    assert versions(resolution) == {"former": "5.8"}
+    assert resolution.notes[0].startswith("the metadata of former cannot be read")
+    bare = target(distribution("numpy", "2.1.2"), distribution("pip", "24.2"))
+    _, resolution = resolve_working(uv, replace(wish("former"), target=bare, protected=protect(bare, knowledge())))
+    assert resolution.notes == (), "there is no framework"
 
 
 def test_explicit_request_is_refused_with_the_version_that_fits(uv: Uv) -> None:

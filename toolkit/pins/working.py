@@ -67,8 +67,11 @@ def _lessons(uv: Uv, wish: Wish, resolution: Resolution) -> tuple[list[Constrain
     chosen = {one.name: one.version for one in resolution.packages}
     undeclared = constraints_over(undeclared_bounds(), _installed(wish), chosen)
     learned = [one for one in undeclared if one.name in chosen and not satisfies(chosen[one.name], one.specifier)]
-    notes = set()
-    for name, bound in _extra_bounds(uv, wish, resolution).items():
+    bounds, unread = _extra_bounds(uv, wish, resolution)
+    notes = {
+        f"the metadata of {name} cannot be read: whether it fits the base's framework is not known" for name in unread
+    }
+    for name, bound in bounds.items():
         oldest = _oldest_refused(uv, wish, name, chosen[name])
         if oldest is None:
             notes.add(f"{name} {chosen[name]} needs {bound.need}, and no older release is known to need less")
@@ -81,7 +84,7 @@ def why_refused(uv: Uv, wish: Wish, name: str, version: str) -> str | None:
     """Why a release does not work over the wish's base, as its extras say it; None where they refuse nothing."""
     releases = list_releases(name, first_question(wish), pages(uv))
     file = next((one.file for one in releases if one.version == Version(version)), None)
-    bound = _extra_bound(uv, wish, file) if file and name not in wish.unbound else None
+    bound = _bound_in(wish, _read(uv, wish, file) or ()) if file and name not in wish.unbound else None
     return bound.why if bound else None
 
 
@@ -126,16 +129,18 @@ def _refuses(uv: Uv, wish: Wish, release: Release) -> bool:
     return requires is None or _bound_in(wish, requires) is not None
 
 
-def _extra_bounds(uv: Uv, wish: Wish, resolution: Resolution) -> dict[str, ExtraBound]:
-    """Which of the chosen releases want a newer framework than the base's, by their extras."""
-    files = {name: file for name, file in resolution.files.items() if name not in wish.unbound}
+def _extra_bounds(uv: Uv, wish: Wish, resolution: Resolution) -> tuple[dict[str, ExtraBound], list[str]]:
+    """Which of the chosen releases want a newer framework than the base's, and which wheels could not be read.
+
+    Nothing is read for a base without a framework, nor of what the recipe gives by an address.
+    """
+    if not any(knowledge().framework_of(pin.name) for pin in wish.protected.pins):
+        return {}, []
+    names = [one.name for one in resolution.packages if one.is_wheel and not one.url and one.name not in wish.unbound]
     with ThreadPoolExecutor(_AT_ONCE) as pool:
-        bounds = pool.map(lambda file: _extra_bound(uv, wish, file), files.values())
-        return {name: bound for name, bound in zip(files, bounds, strict=True) if bound}
-
-
-def _extra_bound(uv: Uv, wish: Wish, file: File) -> ExtraBound | None:
-    return _bound_in(wish, _read(uv, wish, file) or ())
+        read = dict(zip(names, pool.map(lambda name: _read(uv, wish, resolution.files[name]), names), strict=True))
+    bounds = {name: bound for name, requires in read.items() if (bound := _bound_in(wish, requires or ()))}
+    return bounds, [name for name, requires in read.items() if requires is None]
 
 
 def _bound_in(wish: Wish, requires: Iterable[str]) -> ExtraBound | None:
