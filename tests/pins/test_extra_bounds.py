@@ -17,14 +17,14 @@ from toolkit.pins.protected import protect
 def refusal(base: object, *requires: str) -> str | None:
     pins = protect(base, knowledge()).pins  # type: ignore[arg-type]
     bound = find_extra_bound(requires, pins, knowledge(), base.environment())  # type: ignore[attr-defined]
-    return bound.why if bound else None
+    return bound.why("former") if bound else None
 
 
 def test_extra_bound_refuses_an_older_framework() -> None:
     why = refusal(TORCH, 'torch>=2.6; extra == "torch"', "numpy>=1.17")
-    assert why == "newer ones need torch>=2.6, as its extra [torch] says; the base has 2.5.1+cu124"
+    assert why == "newer former needs torch>=2.6, as its extra [torch] says; the base has 2.5.1+cu124"
     why = refusal(TENSORFLOW, "tensorflow >=2.18 ; extra == 'tf'")
-    assert why == "newer ones need tensorflow>=2.18, as its extra [tf] says; the base has 2.15.1"
+    assert why == "newer former needs tensorflow>=2.18, as its extra [tf] says; the base has 2.15.1"
 
 
 # Each line is of a release on PyPI (2026-11-21), but for those that say otherwise.

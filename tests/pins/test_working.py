@@ -93,7 +93,7 @@ def test_release_whose_extra_refuses_the_framework_is_held_back(uv: Uv) -> None:
     (held,) = made.held
     assert (held.newest, held.because) == (
         "5.8",
-        "newer ones need torch>=2.6, as its extra [torch] says; the base has 2.5.1+cu124",
+        "newer former needs torch>=2.6, as its extra [torch] says; the base has 2.5.1+cu124",
     )
     again = lock(uv, "former", earlier=made)
     assert (again.packages, again.held) == (made.packages, made.held), "the reason stays the true one"
@@ -144,7 +144,7 @@ def test_index_that_lists_no_releases_is_asked_for_one_after_the_other(uv: Uv, m
     assert versions(resolution) == {"former": "4.11"}
     monkeypatch.setattr(working, "_MAX_ROUNDS", 1)
     _, resolution = resolve_working(uv, wish("former<5.2"))
-    assert resolution.notes[0].startswith("former is still one that may not work: newer ones need torch>=2.6")
+    assert resolution.notes[0].startswith("former is still one that may not work: newer former needs torch>=2.6")
 
 
 def test_undeclared_bound_is_a_constraint_with_its_reason(uv: Uv, monkeypatch: pytest.MonkeyPatch) -> None:

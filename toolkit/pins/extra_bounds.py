@@ -50,10 +50,9 @@ class ExtraBound:
     def need(self) -> str:
         return f"{self.requirement}, as its extra [{self.extra}] says; the base has {self.there}"
 
-    @property
-    def why(self) -> str:
-        """Why nothing newer is taken."""
-        return f"newer ones need {self.need}"
+    def why(self, package: str) -> str:
+        """Why nothing newer of `package` is taken."""
+        return f"newer {package} needs {self.need}"
 
 
 def find_extra_bound(

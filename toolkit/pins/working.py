@@ -76,7 +76,7 @@ def _lessons(uv: Uv, wish: Wish, resolution: Resolution) -> tuple[list[Constrain
         if oldest is None:
             notes.add(f"{name} {chosen[name]} needs {bound.need}, and no older release is known to need less")
         else:
-            learned.append(Constraint(name, f"<{oldest}", bound.why))
+            learned.append(Constraint(name, f"<{oldest}", bound.why(name)))
     return learned, notes
 
 
@@ -85,7 +85,7 @@ def why_refused(uv: Uv, wish: Wish, name: str, version: str) -> str | None:
     releases = list_releases(name, first_question(wish), pages(uv))
     file = next((one.file for one in releases if one.version == Version(version)), None)
     bound = _bound_in(wish, _read(uv, wish, file) or ()) if file and name not in wish.unbound else None
-    return bound.why if bound else None
+    return bound.why(name) if bound else None
 
 
 def nearest_fitting(releases: Sequence[T], refused: Callable[[T], bool]) -> int | None:
