@@ -10,8 +10,8 @@ from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
 from toolkit.inventory.frameworks import knowledge
-from toolkit.pins.constraints import Constraint, hard_constraints
 from toolkit.pins.explain import SPECIFIER, clashing_need, newest_versions, stands
+from toolkit.pins.newest import fitting_version
 from toolkit.pins.question import Question, ask
 from toolkit.pins.resolve import Clash, Wish, first_question
 from toolkit.support.errors import AnswerIsNo, WrongInput
@@ -19,6 +19,7 @@ from toolkit.support.errors import AnswerIsNo, WrongInput
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
+    from toolkit.pins.constraints import Constraint
     from toolkit.pins.uv import Uv
     from toolkit.recipes.model import Base
 
@@ -79,7 +80,7 @@ def smallest_clash(uv: Uv, wish: Wish, clash: Clash) -> tuple[list[str], list[Co
 
     packages = smallest(list(wish.packages), lambda some: possible(some, question.constraints))
     proof = ask(uv, question.asking([*packages, *fixed]), again=True).proof or clash.proof
-    hard = hard_constraints(wish.target, wish.protected)
+    hard = wish.constraints()
     named = [one for one in hard if re.search(rf"\b{re.escape(one.name)}\b", proof)]
     if possible(packages, [one.line for one in named]):
         named = list(hard)
@@ -126,7 +127,8 @@ def _ways_out(
             others = [one for one in question.packages if one != line]
             answer = ask(uv, question.asking([*others, name]), again=True)
             if answer.possible and name in answer.installed:
-                ways.append(f"Another version fits: {name}=={answer.installed[name]}.")
+                version = fitting_version(uv, wish, line)
+                ways += [f"Another version fits: {name}=={version}."] if version else []
             elif answer.possible and name in wish.target.installed:
                 ways.append(f"The base's own fits: {name} {wish.target.installed[name].version}.")
     if need is not None and (fitting := fitting_bases(need[1], bases)):
