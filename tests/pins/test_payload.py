@@ -103,6 +103,7 @@ def a_lock(**changes: object) -> dict[str, object]:
         "builds": [],
         "installer": None,
         "recorded": False,
+        "imports": {"packages": [], "skip": [], "environment": {}, "seconds": 300},
         **changes,
     }
 

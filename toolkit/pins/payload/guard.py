@@ -10,6 +10,7 @@ import os
 import sys
 
 from compare import check_base, compare, names_of, other_changes, say, tell_differences, tell_failure, write_constraint
+from imports import try_imports
 from install import Installer
 from state import take_state
 
@@ -39,6 +40,7 @@ def main(action, folder):
         for line in other_changes(lock, before, after):
             say("note: " + line)
         say("the framework of the base is as it was: " + names_of(lock))
+        return 0 if try_imports(lock["imports"], after["copies"], folder) else 1
     return 0
 
 
