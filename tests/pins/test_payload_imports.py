@@ -162,7 +162,7 @@ open(os.path.join(os.path.dirname(__file__), "cache", "deep", "font.bin"), "w").
     assert status == 0, text
     assert sorted(image.sites[0].rglob("*")) == before
     assert "an import wrote" in text
-    assert not [path for path in Path.home().glob("left")]
+    assert not list(Path.home().glob("left"))
 
 
 def test_the_files_of_the_guard_are_not_imported_in_place_of_a_package(image: Image) -> None:

@@ -1,5 +1,6 @@
 """One attempt in a process of its own: imports modules, then looks for known traps, and writes down how far it came."""
 
+import contextlib
 import ctypes
 import importlib
 import json
@@ -71,10 +72,8 @@ def leave(status):
 
 def end_with_parent():
     """A build that is interrupted leaves no import behind (PR_SET_PDEATHSIG, prctl(2))."""
-    try:
+    with contextlib.suppress(AttributeError, OSError):
         ctypes.CDLL(None).prctl(1, signal.SIGKILL)
-    except (AttributeError, OSError):
-        pass
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """Whether what was installed can be imported: each package that was asked for, and the frameworks, without a GPU."""
 
 import concurrent.futures
+import contextlib
 import json
 import os
 import re
@@ -70,7 +71,9 @@ def try_imports(wanted, copies, folder):
     for one in failed:
         say("IMPORT-FAILED " + one.title + ": " + one.step + ": " + one.error)
     if failed:
-        say("what is installed cannot be used: the build ends here. For a package that needs a GPU or a licence file to")
+        say(
+            "what is installed cannot be used: the build ends here. For a package that needs a GPU or a licence file to"
+        )
         say("be imported: `ctk build --allow-import-failure NAME`, or `skip` in [imports] of the recipe.")
     return not failed
 
@@ -168,10 +171,8 @@ def run(attempt, number, wanted, folder):
             status = process.wait(wanted["seconds"])
         except subprocess.TimeoutExpired:
             status = None
-        try:
+        with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
         process.wait()
     with open(output, errors="replace") as file:
         attempt.output = file.read().splitlines()
