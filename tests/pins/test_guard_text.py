@@ -57,8 +57,8 @@ def test_the_guard_is_written_for_python_3_5(name: str) -> None:
 @pytest.mark.parametrize("name", FILES)
 def test_the_guard_imports_only_the_standard_library_of_then(name: str) -> None:
     known = {
-        "concurrent.futures", "contextlib", "csv", "ctypes", "fnmatch", "hashlib", "importlib", "json", "os", "re", "signal",
-        "subprocess", "sys", "time", "traceback", "urllib.parse",
+        "concurrent.futures", "contextlib", "csv", "ctypes", "fnmatch", "hashlib", "importlib", "json", "os", "re",
+        "signal", "subprocess", "sys", "time", "traceback", "urllib.parse",
         "state", "compare", "install", "imports", "traps", "pip._vendor.packaging.specifiers",
         "numpy", "torch", "transformers",  # a trap is looked for where they are in the image
     }  # fmt: skip

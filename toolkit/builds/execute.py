@@ -67,10 +67,11 @@ def execute(
 ) -> Built:
     """Build the image. `on_step` hears of each step that begins, `on_line` of each line of the output.
 
-    Raises AnswerIsNo where the guard found a difference, the base changed since the build was planned, or the verdict
-    is not the one that the recipe requires, or (`import-failed`) a package cannot be imported; ProgramFailed with the failing command, the last lines and the log where
-    the runtime fails; MissingOnHost where there is too little room; WrongInput where another build of the same output
-    runs, or this user may not write it. Whatever happens, the earlier image stays until the new one is whole.
+    Raises AnswerIsNo where the guard found a difference, a package cannot be imported (`import-failed`), the base
+    changed since the build was planned, or the verdict is not the one that the recipe requires; ProgramFailed with the
+    failing command, the last lines and the log where the runtime fails; MissingOnHost where there is too little room;
+    WrongInput where another build of the same output runs, or this user may not write it. Whatever happens, the earlier
+    image stays until the new one is whole.
     """
     area.create()
     environment = area.environment()

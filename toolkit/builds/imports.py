@@ -30,7 +30,7 @@ def imports_failed(
     log: Path,
     area: WorkArea,
 ) -> AnswerIsNo:
-    """The error of an import step. `what` says what did not come about; a recipe with its lock brings proposals."""
+    """The error of an import step. `what` begins the message; a recipe with its lock brings proposals."""
     versions = versions_of(lock) if lock else {}
     causes = [likely_cause(one, versions) for one in failed]
     reasons = [
@@ -39,7 +39,7 @@ def imports_failed(
     ]
     ways = list(_proposals(recipe, lock, failed, causes, area)) if recipe and lock else []
     return AnswerIsNo(
-        f"{what}: {'; '.join(reasons)}",
+        f"{what} failed: {'; '.join(reasons)}",
         fix="\n".join([*ways, *_allow(recipe, failed), f"Full log: {log}"]),
         code=CODE,
     )

@@ -81,9 +81,13 @@ def removed(path: Path, packages: Sequence[str], key: str = PACKAGES) -> Edit:
 def skipping(path: Path, names: Sequence[str]) -> Edit:
     """The recipe at `path` with these packages, by their normalised names, in `skip` of `[imports]`."""
     import tomlkit
+    from tomlkit.container import Container
+    from tomlkit.items import AbstractTable
 
     document = _read(path)
     table = document.setdefault("imports", tomlkit.table())
+    if not isinstance(table, AbstractTable | Container):  # what a dotted key makes is a container
+        raise WrongInput(f"{path}: imports: should be a table")
     array = _array(table, "skip", f"{path}: imports.skip")
     there = {canonicalize_name(str(line)) for line in array}
     changed = [name for name in dict.fromkeys(names) if name not in there]
