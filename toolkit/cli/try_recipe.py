@@ -39,8 +39,8 @@ def try_recipe(
     The base must be on this machine: an image, a sandbox, or one that a build brought here. Packages of `apt` are
     installed as well; `post` and [[files]] are left out.
 
-    Exit status 0: all can be imported. 1: one cannot; the message names it, the likely cause, and a version that is
-    likely to work. 3: the base is not on this machine.
+    Where a package cannot be imported, the exit status is 1, and the message names it, the likely cause, and a version
+    that is likely to work. Where the base is not on this machine, it is 3, and the message says how to bring it.
     """
     from toolkit.builds.trying import base_here, require_packages
     from toolkit.builds.trying import try_recipe as run_trial
