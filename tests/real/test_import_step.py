@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.real.conftest import Person
-
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+    from tests.real.conftest import Person
 
 RECIPE = """\
 # what I work with

@@ -49,7 +49,7 @@ COMMANDS = (
     _Command(
         "try",
         "toolkit.cli.try_recipe:try_recipe",
-        "Import a recipe's packages over its base, without building an image.",
+        "Import a recipe's packages without building an image.",
         _IMAGES,
     ),
     _Command(

@@ -26,7 +26,9 @@ def try_recipe(
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Print all output as it comes.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
-    """Import the packages of a recipe over its base, without building an image.
+    """Import a recipe's packages without building an image.
+
+    The packages are imported over the base of the recipe, as the last step of a build does.
 
     The locked packages are installed over the base in a throwaway directory, by the installer and under the guard of
     `ctk build`. Then each package of the recipe and the base's frameworks are imported, each in a process of its own,
