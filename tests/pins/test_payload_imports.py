@@ -161,7 +161,7 @@ open(os.path.join(os.path.dirname(__file__), "cache", "deep", "font.bin"), "w").
     status, text = run(image, "writer", environment={"PYTHONPATH": path, "MINE": "yes"})
     assert status == 0, text
     assert sorted(image.sites[0].rglob("*")) == before
-    assert "an import wrote" in text
+    assert "the imports wrote 3 files and directories, which are removed" in text
     assert not list(Path.home().glob("left"))
 
 
@@ -225,3 +225,15 @@ def test_a_framework_that_wants_the_driver_is_unknown_and_a_package_that_does_is
     assert status == 0
     assert "cupy-cuda101 7.8 needs the driver of a GPU" in log
     assert failure(image, "cupy-cuda101").error == "ImportError: CuPy is not installed."
+
+
+def test_an_import_that_changes_the_framework_is_a_difference(image: Image) -> None:
+    image.put("torch", "2.5.1+cu124")
+    path = image.sites[0] / "torch/__init__.py"
+    image.put("updater", "1", code=f"open({str(path)!r}, 'a').write('x = 1')\n")
+    wanted = {"packages": [{"name": "updater", "modules": [], "framework": False}], "skip": [], "seconds": 30}
+    lock = a_lock(imports={**wanted, "environment": {"PYTHONPATH": str(image.sites[0])}})
+    assert image.guard("before", lock)[0] == 0
+    status, text = image.guard("after", lock)
+    assert status == 1
+    assert "DIFFERENCE torch: 2.5.1+cu124 -> altered files" in text

@@ -94,6 +94,7 @@ def try_recipe(
         upper, temporary = folder / "layer" / "upper", folder / "tmp"
         for path in (upper, folder / "layer" / "work", temporary):
             path.mkdir(parents=True)
+        temporary.chmod(0o1777)
         (upper / _SCRIPT).write_text(trial_script(recipe, lock), encoding="utf-8", errors="surrogateescape")
         loan = lend(folder, runtime.product)
         uv = (f"{folder_with_uv(area)}:{UV_MOUNT}",) if lock.packages and has_mount_point(recipe, image) else ()

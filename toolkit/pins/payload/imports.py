@@ -16,6 +16,7 @@ from traps import TRAPS
 
 AT_ONCE = 8  # each of them may take a gigabyte of memory
 SHOWN_LINES = 200
+SHOWN_PATHS = 5
 NOT_TRIED = set(NOT_SHADOWS) | {"benchmark", "benchmarks", "conftest", "example", "samples", "setup"}
 TESTS = re.compile(r"(^|_)tests?(_|$)")
 # What a library writes at import goes here and is thrown away. A driver of the host is not used.
@@ -228,8 +229,10 @@ def files_in(sites):
 
 def remove(paths):
     """What an import wrote beside the code: the image must hold what was installed, and nothing else."""
+    if paths:
+        some = ", ".join(sorted(paths)[:SHOWN_PATHS]) + (" and more" if len(paths) > SHOWN_PATHS else "")
+        say("note: the imports wrote " + str(len(paths)) + " files and directories, which are removed: " + some)
     for path in sorted(paths, reverse=True):  # a directory behind what is in it
-        say("note: an import wrote " + path + ", which is removed")
         if os.path.isdir(path) and not os.path.islink(path):
             os.rmdir(path)
         else:
