@@ -42,7 +42,14 @@ SEEN = [
         "ImportError: libcuda.so.1: cannot open shared object file: No such file or directory",
         Likely("it needs the driver of a GPU to be imported", allow=True),
     ),
-    ("ImportError: libodd.so.2: cannot open shared object file", Likely("the library libodd.so.2 is not in the image")),
+    (
+        "ImportError: libodd.so.2: cannot open shared object file",
+        Likely(
+            "the library libodd.so.2 is not in the image",
+            fix="Find the Debian package that has libodd.so.2 (https://packages.debian.org), and add it to `apt` in "
+            "the recipe.",
+        ),
+    ),
     (
         "ended by SIGILL",
         Likely("it holds an instruction that the CPU of this machine does not have", allow=True),
@@ -72,7 +79,10 @@ SEEN = [
     ("ImportError: cannot import name 'own' from 'mine.part' (/usr/lib/mine.py)", None),
     (
         "RuntimeError: operator torchvision::nms does not exist",
-        Likely("its compiled part was made for another build of the framework"),
+        Likely(
+            "its compiled part was made for another build of the framework",
+            fix="Take it from the index that the framework of the base came from ([[index]] in the recipe).",
+        ),
     ),
     ("ImportError: Bad git executable. The git", Likely("it needs the program git", apt=("git",))),
     ("OSError: Could not find kaggle.json. Make sure it's located in /root/.kaggle", None),
@@ -91,7 +101,7 @@ def test_each_entry_has_a_pattern_a_meaning_and_a_source() -> None:
         re.compile(entry["pattern"])
         assert entry["meaning"], entry
         assert entry["source"], entry
-        words = set(re.findall(r"\{(\w+)\}", entry["meaning"] + entry.get("need", "")))
+        words = set(re.findall(r"\{(\w+)\}", entry["meaning"] + entry.get("need", "") + entry.get("fix", "")))
         assert words <= {*re.compile(entry["pattern"]).groupindex, "name", "have"}, entry
 
 

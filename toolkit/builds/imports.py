@@ -65,6 +65,8 @@ def _proposals(
     for number, (failure, cause) in enumerate(zip(failed, causes, strict=True)):
         if cause is not None and cause.apt:
             yield f"On Debian and Ubuntu: {command_line(['ctk', 'add', '--apt', recipe.name, *cause.apt])}"
+        elif cause is not None and cause.fix:
+            yield cause.fix
         elif (cause is None or not cause.allow) and number < _MAX_SEARCHED:
             found = _search(recipe, lock, failure, cause, area)
             if found is not None:

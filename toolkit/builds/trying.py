@@ -62,7 +62,8 @@ def base_here(recipe: Recipe, locks: Locks, area: WorkArea, *, other_base: bool)
         return kept_base(digest, area), digest
     with_base = command_line(["ctk", "try", recipe.name, "--base", "base.sif"])
     if base.bootstrap == "debootstrap":
-        fix = f"Build an image of the base without packages, then: {with_base}"
+        bring = f"{command_line(['ctk', 'new', 'plain', '--base', base.name])} && ctk build plain -o base.sif"
+        fix = f"{bring} makes an image of it, then: {with_base}"
     else:
         scheme = base.bootstrap if base.bootstrap in LOCAL else "docker"
         bring = command_line(["ctk", "build", f"{scheme}:{'//' if scheme == 'docker' else ''}{base.pinned_reference}"])

@@ -28,7 +28,8 @@ class Likely:
     """The likely cause of a failed import: `meaning` is a clause about the package.
 
     `need` is a requirement that the image does not meet, `other` a distribution of which it needs another version,
-    `apt` Debian packages that help. `allow`: it may be this machine alone that cannot import it.
+    `apt` Debian packages that help, `fix` what to do where no other version helps. `allow`: it may be this machine
+    alone that cannot import it.
     """
 
     meaning: str
@@ -36,6 +37,7 @@ class Likely:
     other: str | None = None
     apt: tuple[str, ...] = ()
     allow: bool = False
+    fix: str | None = None
 
 
 def likely_cause(failure: ImportFailure, versions: Mapping[str, str]) -> Likely | None:
@@ -60,6 +62,7 @@ def likely_cause(failure: ImportFailure, versions: Mapping[str, str]) -> Likely 
             name if "what" in groups else None,
             apt,
             entry.get("allow", False),
+            _filled(entry["fix"], words) if "fix" in entry and not apt else None,
         )
     return None
 
