@@ -28,12 +28,10 @@ def try_recipe(
 ) -> None:
     """Import a recipe's packages without building an image.
 
-    The packages are imported over the base of the recipe, as the last step of a build does.
-
     The locked packages are installed over the base in a throwaway directory, by the installer and under the guard of
-    `ctk build`. Then each package of the recipe and the base's frameworks are imported, each in a process of its own,
-    without a GPU. The base stays as it is, and so does ./defs: a missing or outdated lock is resolved for the trial
-    alone.
+    `ctk build`. Then each package of the recipe and the base's frameworks are imported, as at the end of a build: each
+    in a process of its own, without a GPU. The base stays as it is, and so does ./defs: a missing or outdated lock is
+    resolved for the trial alone.
 
         ctk try mine                  the answer of the build, in a part of its time
         ctk try mine --base my.sif    on an image that is here

@@ -72,10 +72,8 @@ def try_imports(wanted, copies, folder):
     for one in failed:
         say("IMPORT-FAILED " + one.title + ": " + one.step + ": " + one.error)
     if failed:
-        say(
-            "what is installed cannot be used: the build ends here. For a package that needs a GPU or a licence file to"
-        )
-        say("be imported: `ctk build --allow-import-failure NAME`, or `skip` in [imports] of the recipe.")
+        say("what is installed cannot be used: the build ends here. For a package that needs a GPU or a licence file")
+        say("to be imported: `ctk build --allow-import-failure NAME`, or `skip` in [imports] of the recipe.")
     return not failed
 
 
