@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from toolkit.pins.trials import import_step
+from toolkit.support.text import part_braces
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -143,6 +144,6 @@ def _here_document(name: str, text: str) -> list[str]:
 
 def _choose_python(executable: str | None) -> list[str]:
     find = "ctk_python=$(command -v python3 || command -v python)"
-    if executable is None:
+    if executable is None or not executable.isprintable():
         return [find]
-    return [f"ctk_python={shlex.quote(executable)}", f'[ -x "$ctk_python" ] || {find}']
+    return [f"ctk_python={part_braces(shlex.quote(executable))}", f'[ -x "$ctk_python" ] || {find}']
