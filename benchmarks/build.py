@@ -10,6 +10,7 @@ from tempfile import TemporaryDirectory
 from benchmarks.measure import Times, debian_12, environment_of_ctk, interleaved
 from benchmarks.section import Section, Table
 from toolkit import __version__
+from toolkit.pins.trials import seconds_of_imports
 
 _CA_BUNDLE = Path("/etc/ssl/certs/ca-certificates.crt")
 _PACKAGES = ("scikit-learn", "pandas", "matplotlib")
@@ -58,16 +59,20 @@ def run() -> Section:
         subprocess.run(commands["ctk build"], cwd=folder, check=True, capture_output=True)  # chooses the versions
         times = interleaved(commands, rounds=_ROUNDS, folder=folder)
         sizes = {name: (folder / file).stat().st_size for name, file in zip(commands, _OUTPUTS, strict=True)}
+        imports = {
+            name: _import_seconds(folder / f"{file}.build.log") for name, file in zip(commands, _OUTPUTS, strict=True)
+        }
     names = ", ".join(_PACKAGES)
     return Section(
         title="Building",
         words=(
             f"{names} on a Debian 12 base with Python ({base.stat().st_size / 1e6:.0f} MB). By hand: pip "
             "as it comes, and gzip, the runtime's own choice. ctk installs the locked files with uv, packs with zstd, "
-            "compares every protected file before and after, and audits the image; all of that is in its time. "
+            "compares every protected file before and after, imports each package, and audits the image; all of that "
+            "is in its time. The share of the imports is that of the last run, by the build's log. "
             "`--compression gzip` shows what zstd is worth. Both download from the package index each time."
         ),
-        tables=(_table(times, sizes),),
+        tables=(_table(times, sizes, imports),),
         versions=(f"ctk {__version__}", _version("apptainer")),
     )
 
@@ -79,17 +84,27 @@ def _version(program: str) -> str:
     return subprocess.run([program, "--version"], capture_output=True, text=True, check=True).stdout.strip()
 
 
-def _table(times: dict[str, Times], sizes: dict[str, int]) -> Table:
+def _import_seconds(log: Path) -> float | None:
+    """What the log of a build tells of its import step; None for one without."""
+    return seconds_of_imports(log.read_text(encoding="utf-8").splitlines()) if log.is_file() else None
+
+
+def _share(seconds: float | None, times: Times) -> str:
+    return "none" if seconds is None else f"{seconds:.1f} ({seconds / times.seconds[-1]:.0%})"
+
+
+def _table(times: dict[str, Times], sizes: dict[str, int], imports: dict[str, float | None]) -> Table:
     ctk = times["ctk build"].median
     return Table(
         f"Median of {_ROUNDS} runs, in turn",
-        ("command", "median, s", "fastest, s", "image, MB", "ctk ÷ this"),
+        ("command", "median, s", "fastest, s", "image, MB", "of it imports, s", "ctk ÷ this"),
         tuple(
             (
                 f"`{name}`",
                 f"{one.median:.1f}",
                 f"{one.fastest:.1f}",
                 f"{sizes[name] / 1e6:.0f}",
+                _share(imports[name], one),
                 f"{ctk / one.median:.2f}",
             )
             for name, one in times.items()

@@ -69,7 +69,7 @@ locks = st.builds(
         glibc=st.none() | versions,
         executable=st.none() | words,
     ),
-    asked=st.lists(words, max_size=3).map(tuple),
+    asked=st.lists(names, max_size=3).map(tuple),
     protected=st.builds(
         ProtectedSet,
         st.lists(st.builds(Pin, names, versions, words), max_size=2).map(tuple),

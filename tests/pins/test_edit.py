@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolkit.pins.edit import APT, added, recipe_text, removed, write_edit
+from toolkit.pins.edit import APT, added, recipe_text, removed, skipping, write_edit
 from toolkit.support.errors import WrongInput
 from toolkit.support.tomlfile import parse_toml
 
@@ -153,3 +153,28 @@ def test_debian_packages_go_into_their_own_list(recipe: Path) -> None:
         with pytest.raises(WrongInput, match="is not the name of a Debian package"):
             add_packages(recipe, ["make", bad], APT)
     assert recipe.read_bytes() == before
+
+
+def test_what_is_not_imported_is_remembered_once_and_comments_stay(recipe: Path) -> None:
+    before = recipe.read_text()
+    write_edit(skipping(recipe, ["kaggle"]), recipe)
+    assert recipe.read_text() == f'{before}\n[imports]\nskip = ["kaggle"]\n'
+    assert skipping(recipe, ["kaggle"]).changed == ()
+    write_edit(skipping(recipe, ["kaggle", "mosek"]), recipe)
+    assert recipe.read_text().endswith('skip = ["kaggle", "mosek"]\n')
+
+
+@pytest.mark.parametrize("text", ['[imports]\nskip = "x"\n', "imports = 3\n"])
+def test_a_list_of_another_form_is_refused_and_left_alone(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text(f'base = "x"\n{text}')
+    with pytest.raises(WrongInput, match="should be a"):
+        skipping(path, ["kaggle"])
+
+
+def test_a_list_in_a_table_of_one_line_is_added_to(tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text('base = "x"\nimports = { skip = ["Kaggle"] }  # no key here\n')
+    assert skipping(path, ["kaggle", "mosek"]).text.endswith(
+        'imports = { skip = ["Kaggle", "mosek"] }  # no key here\n'
+    )

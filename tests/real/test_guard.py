@@ -101,13 +101,16 @@ def test_companions_come_and_the_framework_stays_though_a_script_upgrades_it(
 ) -> None:
     names = ["torchvision", "timm", "accelerate", "torchmetrics", "einops", "pandas", "scikit-learn"]
     names += ["transformers", "matplotlib", "seaborn", "sentencepiece"]
-    text = f'packages = {json.dumps(names)}\npost = "pip install --upgrade torch"\n'
+    # Not torchvision and what imports it: the index has it for its own CUDA build of torch, this base's may be another.
+    skip = ["torchvision", "timm", "torchmetrics", "transformers"]
+    text = (
+        f'packages = {json.dumps(names)}\npost = "pip install --upgrade torch"\n[imports]\nskip = {json.dumps(skip)}\n'
+    )
     build(me, work, torch_base, text, 0)
     assert digest_of(work / "out" / SITE / "torch") == digest_of(torch_base / SITE / "torch")
     found = {path.name.partition("-")[0] for path in (work / "out" / SITE).glob("*.dist-info")}
     assert {"torchvision", "timm", "accelerate", "torch"} <= found
     assert len(list((work / "out" / SITE).glob("torch-*.dist-info"))) == 1
-    # Not torchvision and what imports it: the index has it for its own CUDA build of torch, this base's may be another.
     code = "import torch, accelerate, einops, pandas, sklearn, transformers, matplotlib, seaborn, sentencepiece"
     code += ", huggingface_hub, safetensors, scipy; print('all')"
     assert me.ctk("run", "out/", "--", "python3", "-c", code, cwd=work).stdout.endswith("all\n")
@@ -190,7 +193,8 @@ def test_what_is_built_on_keras_comes_and_tensorflow_stays(
 
 def test_plain_apptainer_builds_the_same_image_from_the_definition(me: Person, work: Path, base_image: Path) -> None:
     """ctk installs with uv, the definition by itself with pip; sources become wheels in both."""
-    recipe(work, me, "mine", 'packages = ["keras-pos-embd", "pydot"]\n')
+    # keras-pos-embd imports the Keras that this base does not have.
+    recipe(work, me, "mine", 'packages = ["keras-pos-embd", "pydot"]\n[imports]\nskip = ["keras-pos-embd"]\n')
     me.ctk("build", "mine", "--base", base_image, "-o", "one.sif", cwd=work)
     (work / "mine.def").write_text(me.ctk("def", "mine", "--base", base_image, cwd=work).stdout)
     by_hand = {"APPTAINER_BIND": CA_BUNDLE}

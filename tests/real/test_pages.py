@@ -153,6 +153,7 @@ _BEFORE = {
     "new": ["rm -f defs/mine.*"],
     "lock": ["ctk new mine --base debian-12 --force", "ctk add mine pydot transformers"],
     "why": ["ctk new pytorch --base debian-12 --force", "ctk add pytorch torchvision"],
+    "try": ["rm -f defs/mine.*", "ctk new mine --base debian-12", "ctk add mine pydot"],
     "lab env": ["ctk lab up --nodes 1"],
     "lab logs": ["ctk lab up --nodes 1"],
 }

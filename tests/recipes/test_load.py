@@ -50,6 +50,8 @@ account = "lab"
 binds = ["/scratch"]
 [require]
 verdict = "gpu-ready"
+[imports]
+skip = ["Kaggle", "my_package", "kaggle"]
 """
     assert recipe(tmp_path, text) == Recipe(
         name="mine",
@@ -73,6 +75,7 @@ verdict = "gpu-ready"
             binds=("/scratch",),
         ),
         verdict="gpu-ready",
+        import_skip=("kaggle", "my-package"),
     )
 
 
@@ -114,6 +117,10 @@ MISTAKES = [
     ('[[files]]\nfrm = "mine.toml"', 'files[1].frm: there is no such key. Did you mean "from"?'),
     ('[[files]]\nfrom = "~no-such-user/x"\nto = "/x"', "files[1].from: ~no-such-user/x: there is no such user's home"),
     ('[[files]]\nfrom = "mine.toml"\nto = "x"', "mine.toml:3: files[1].to: should be an absolute path in the image"),
+    ("imports = 3", "mine.toml:1: imports: should be a table"),
+    ('[imports]\nskp = ["a"]', 'mine.toml:2: imports.skp: there is no such key. Did you mean "skip"?'),
+    ('[imports]\nskip = "kaggle"', "mine.toml:2: imports.skip: should be a list"),
+    ('[imports]\nskip = ["kaggle==1"]', "mine.toml:2: imports.skip: 'kaggle==1' is not the name of a package"),
     ("environment = 3", "mine.toml:1: environment: should be a table"),
     ("[environment]\nA = 3", "mine.toml:2: environment.A: should be text"),
     ('[environment]\n"A B" = "x"', "mine.toml:2: environment.A B: is not a name that a variable can have"),

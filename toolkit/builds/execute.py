@@ -12,22 +12,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from toolkit import __version__
-from toolkit.builds.causes import find_cause, telling_lines
+from toolkit.builds.failure import Attempt, explain_failure
 from toolkit.builds.lending import lend
 from toolkit.builds.permission import check_permission
 from toolkit.builds.plan import LOG_MARK, BuildPlan, check_output
-from toolkit.builds.progress import failed_command, failed_output, last_complaint, step_of
+from toolkit.builds.progress import step_of
 from toolkit.builds.record import OBJECT_NAME, Record, write_beside
 from toolkit.builds.room import RoomWatch, cause, check_room, disks
 from toolkit.gpu.audit import Audit, audit_image
 from toolkit.gpu.facts import this_machine
 from toolkit.inventory.programs import missing_program
-from toolkit.pins.guard import differences
 from toolkit.pins.steady import unchanged
+from toolkit.pins.trials import seconds_of_imports
 from toolkit.recipes.indexes import credentials
-from toolkit.runtime.complaints import FULL_DISK
 from toolkit.support.certificates import trusting
-from toolkit.support.errors import AnswerIsNo, CtkError, ProgramFailed, WrongInput
+from toolkit.support.errors import AnswerIsNo, WrongInput
 from toolkit.support.files import held_by_strangers, open_log
 from toolkit.support.processes import run, stream, visible_command
 from toolkit.support.redaction import redact
@@ -36,7 +35,6 @@ from toolkit.support.staging import put_in_place, staging
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from toolkit.builds.causes import Cause
     from toolkit.recipes.model import Recipe
     from toolkit.runtime.engine import BuildOptions, Runtime
     from toolkit.support.findings import Finding
@@ -48,7 +46,7 @@ _KEPT_LINES = 20_000  # a compiler's first error may stand thousands of lines ab
 @dataclass(frozen=True, slots=True)
 class Built:
     """A finished build. `seconds` is wall time, `size` bytes (0 for a sandbox); `findings` are the audit's, and
-    `command-not-in-image` where no job of the recipe could start."""
+    `command-not-in-image` where no job of the recipe could start. `import_seconds` are those of the import step."""
 
     output: Path
     log: Path
@@ -56,6 +54,7 @@ class Built:
     size: int
     record: Record
     findings: tuple[Finding, ...]
+    import_seconds: float | None = None
 
 
 def execute(
@@ -68,15 +67,16 @@ def execute(
 ) -> Built:
     """Build the image. `on_step` hears of each step that begins, `on_line` of each line of the output.
 
-    Raises AnswerIsNo where the guard found a difference, the base changed since the build was planned, or the verdict
-    is not the one that the recipe requires; ProgramFailed with the failing command, the last lines and the log where
-    the runtime fails; MissingOnHost where there is too little room; WrongInput where another build of the same output
-    runs, or this user may not write it. Whatever happens, the earlier image stays until the new one is whole.
+    Raises AnswerIsNo where the guard found a difference, a package cannot be imported (`import-failed`), the base
+    changed since the build was planned, or the verdict is not the one that the recipe requires; ProgramFailed with the
+    failing command, the last lines and the log where the runtime fails; MissingOnHost where there is too little room;
+    WrongInput where another build of the same output runs, or this user may not write it. Whatever happens, the earlier
+    image stays until the new one is whole.
     """
     area.create()
     environment = area.environment()
     if plan.recipe is not None:
-        environment |= _lent_credentials(plan.recipe)
+        environment |= lent_credentials(plan.recipe)
     check_room(plan, area)
     started = time.monotonic()
     room = RoomWatch(disks(area, plan.output))
@@ -93,7 +93,7 @@ def execute(
             environment |= {**trusting(), **loan.environment}
             argv = runtime.build(image, source, options, (*plan.binds, *loan.binds))
             with unchanged(plan.base_state):
-                _run_build(plan, argv, environment, log, room, on_step, on_line)
+                import_seconds = _run_build(plan, argv, environment, area, log, room, on_step, on_line)
         on_step("auditing the image")
         audit = audit_image(image, this_machine())
         _require_verdict(plan, audit)
@@ -107,10 +107,10 @@ def execute(
         if plan.sandbox:
             write_beside(plan.output, record)
     size = 0 if plan.sandbox else plan.output.stat().st_size
-    return Built(plan.output, plan.log, time.monotonic() - started, size, record, findings)
+    return Built(plan.output, plan.log, time.monotonic() - started, size, record, findings, import_seconds)
 
 
-def _lent_credentials(recipe: Recipe) -> dict[str, str]:
+def lent_credentials(recipe: Recipe) -> dict[str, str]:
     """The credentials of the recipe's indexes for the time of `%post`, which sees only what has these prefixes."""
     prefixes = ("APPTAINERENV_", "SINGULARITYENV_")
     return {f"{prefix}{name}": value for name, value in credentials(recipe.indexes).items() for prefix in prefixes}
@@ -168,11 +168,14 @@ def _run_build(
     plan: BuildPlan,
     argv: list[str],
     environment: dict[str, str],
+    area: WorkArea,
     log: TextIO,
     room: RoomWatch,
     on_step: Callable[[str], None],
     on_line: Callable[[str], None] | None,
-) -> None:
+) -> float | None:
+    """Run the build, and return how long its import step took; None where it had none."""
+    lock = plan.locked.lock if plan.locked else None
     last: deque[str] = deque(maxlen=_KEPT_LINES)
     log.write(f"{LOG_MARK}: ctk {__version__}, {plan.record.target}\n# {visible_command(argv, environment)}\n")
     if plan.definition is not None:
@@ -192,47 +195,9 @@ def _run_build(
 
     status = stream(argv, take_line, env=environment)
     if status != 0:
-        raise _failure(plan, status, list(last), room)
-
-
-def _failure(plan: BuildPlan, status: int, lines: list[str], room: RoomWatch) -> CtkError:
-    if changed := differences(lines):
-        return AnswerIsNo(
-            f"building {plan.target.text} would have changed what the base protects: {'; '.join(changed)}",
-            fix="Ask for what fits the base (`ctk why PACKAGE`), or start from another (`ctk bases`). "
-            f"The whole log: {plan.log}",
-            code="guard-difference",
-        )
-    complaint = cause(lines, room)
-    disk_full = complaint is not None and complaint.pattern == FULL_DISK.pattern
-    printed = failed_output(lines)
-    command = failed_command(lines)
-    found = None if disk_full or command is None else find_cause(printed)
-    message = f"building {plan.target.text} failed (status {status})"
-    if found is not None:
-        message += f": {found.message}"
-    elif complaint is not None:
-        message += f": {complaint.meaning}"
-    elif command is not None and not command.startswith("PYTHONNOUSERSITE=1 "):  # that is ctk's own
-        message += f", in the %post command: {command}"
-    elif reason := last_complaint(lines):
-        message += f": {reason}"
-    fix = _remedy(plan, found) if found else complaint.fix if complaint else None
-    return ProgramFailed(
-        message,
-        fix=fix,
-        code="disk-full" if disk_full else found.code if found else "build-failed",
-        last_lines=telling_lines(printed),
-        log=plan.log,
-    )
-
-
-def _remedy(plan: BuildPlan, found: Cause) -> str | None:
-    if not found.apt:
-        return found.fix
-    if plan.recipe is None:
-        return f"Install it in %post: apt-get install -y {' '.join(found.apt)}"
-    return f"On Debian and Ubuntu: ctk add --apt {plan.recipe.name} {' '.join(found.apt)}"
+        attempt = Attempt(f"building {plan.target.text}", plan.recipe, lock, plan.log, area)
+        raise explain_failure(attempt, status, list(last), room)
+    return seconds_of_imports(last)
 
 
 def _add_record(record: Record, runtime: Runtime, image: Path, folder: Path, room: RoomWatch) -> None:

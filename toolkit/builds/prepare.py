@@ -86,20 +86,20 @@ def prepare(
     image = digest = None
     with unchanged(plan.base_state):
         if recipe.packages or recipe.post.strip():
-            digest = _base_digest(recipe, locks, other_base=plan.other_base)
+            digest = base_digest(recipe, locks, other_base=plan.other_base)
             image = _bring_base(recipe.base, digest, plan.base_state, runtime, area, options, on_step)
             on_step("choosing the versions of the packages")
         found = find_lock(recipe, locks, other_base=plan.other_base, image=image, digest=digest, state=plan.base_state)
         lock = found.lock if found else None
         definition = _define(recipe, lock, mirror)
         inputs = inputs_of(plan, definition, lock, locks, runtime, options)
-    with_uv = lock is not None and lock.packages and _has_mount_point(recipe, image)
+    with_uv = lock is not None and lock.packages and has_mount_point(recipe, image)
     return replace(
         plan,
         definition=definition,
         locked=found,
         record=replace(plan.record, inputs=inputs),
-        binds=(f"{_folder_with_uv(area)}:{UV_MOUNT}",) if with_uv else (),
+        binds=(f"{folder_with_uv(area)}:{UV_MOUNT}",) if with_uv else (),
         base_size=max(plan.base_size, unpacked_size(image) if image else 0),
     )
 
@@ -141,7 +141,7 @@ def _define(recipe: Recipe, lock: Lock | None, mirror: str | None) -> Definition
     return define(recipe, lock=lock, mirror=mirror, relabel=has_labels_of_ctk(recipe.base))
 
 
-def _base_digest(recipe: Recipe, locks: Locks, *, other_base: bool) -> str | None:
+def base_digest(recipe: Recipe, locks: Locks, *, other_base: bool) -> str | None:
     """The digest by which the base is brought here and locked; None where it has none, or needs not be brought."""
     if recipe.base.bootstrap == "docker":
         return _registry_digest(recipe, locks, other_base=other_base)
@@ -167,7 +167,7 @@ def _bring_base(
         return None
     pinned = replace(base, digest=digest).pinned_reference
     source = f"docker://{pinned}" if base.bootstrap == "docker" else f"{base.bootstrap}:{base.reference}"
-    image = area.path / "bases" / f"{digest.removeprefix('sha256:')}.sif"
+    image = kept_base(digest, area)
     if image.is_file():
         return image
     image.parent.mkdir(parents=True, exist_ok=True)
@@ -182,6 +182,11 @@ def _bring_base(
         require_unchanged(state)
         put_in_place(folder / "base.sif", image)
     return image
+
+
+def kept_base(digest: str, area: WorkArea) -> Path:
+    """Where the base of this digest is kept once a build has brought it here."""
+    return area.path / "bases" / f"{digest.removeprefix('sha256:')}.sif"
 
 
 def _not_brought(reference: str, status: int, lines: list[str], room: RoomWatch) -> ProgramFailed:
@@ -217,7 +222,7 @@ def _registry_digest(recipe: Recipe, locks: Locks, *, other_base: bool) -> str |
         return None
 
 
-def _has_mount_point(recipe: Recipe, image: Path | None) -> bool:
+def has_mount_point(recipe: Recipe, image: Path | None) -> bool:
     """Whether the base has the folder that uv is bound onto: a bind onto a path that is not there ends a build."""
     from toolkit.inventory.images import open_image
 
@@ -227,7 +232,7 @@ def _has_mount_point(recipe: Recipe, image: Path | None) -> bool:
         return rootfs.is_folder(UV_MOUNT)
 
 
-def _folder_with_uv(area: WorkArea) -> Path:
+def folder_with_uv(area: WorkArea) -> Path:
     """A folder with uv's program and nothing else, to be bound into the build."""
     from toolkit.pins.uv import open_uv
 

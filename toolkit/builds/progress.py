@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 # What the runtime prints at the beginning of a step, and how ctk calls it.
 _STEPS = (
     (r"ctk guard: running ", "installing exactly the locked packages"),
+    (r"ctk guard: importing ", "importing the packages"),
     (r"ctk: (.+)", r"\1"),
     (r"INFO:\s+Starting build", "starting"),
     (r"INFO:\s+(?:Extracting OCI|Fetching OCI|Extracting local) image", "getting the base"),

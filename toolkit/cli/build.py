@@ -12,6 +12,7 @@ from toolkit.cli.completion import complete_base, complete_recipe
 from toolkit.cli.locks import lock_policy, say_lock_change
 from toolkit.cli.next_step import next_for_image
 from toolkit.cli.output import live_steps, print_findings, print_json, print_text, say, suggest
+from toolkit.cli.skip import remember_skipped, with_skipped
 from toolkit.support.errors import WrongInput
 from toolkit.support.findings import Finding, Severity
 
@@ -58,6 +59,13 @@ def build(
         list[Path] | None,
         typer.Option(metavar="PATH", help="Let [[files]] copy this private file or directory; repeatable."),
     ] = None,
+    allow_import_failure: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            help="Do not import this package at the end of the build, now and later ([imports] skip); repeatable.",
+        ),
+    ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the exact commands, run none.")] = False,
     locked: Annotated[
         bool,
@@ -82,6 +90,10 @@ def build(
     No root is needed. An image that ctk built from the same target is replaced when the new one is whole; anything
     else of that name stays, unless --force. The log of the build is kept beside the image.
 
+    At its end a build imports the packages of the recipe and the frameworks of the base, without a GPU. Where one
+    fails, there is no image, and the exit status is 1. --allow-import-failure is for a package that needs a GPU or a
+    licence file to be imported; the recipe remembers it. `ctk try` imports the same without building an image.
+
     An image that lacks the program of the recipe's [job] command is kept, and the exit status is 1.
 
     What [[files]] of a recipe copies from outside its project is listed first. The project is the directory that holds
@@ -105,19 +117,27 @@ def build(
         raise WrongInput(f"--compression is zstd or gzip, not {compression!r}")
     site = load_site()
     catalogue = Catalogue.here()
-    plan = plan_build(
-        parse_target(target),
-        catalogue,
-        output=output,
-        sandbox=sandbox,
-        base=base,
-        force=force,
-    )
+
+    def planned() -> BuildPlan:
+        return plan_build(
+            parse_target(target),
+            catalogue,
+            output=output,
+            sandbox=sandbox,
+            base=base,
+            force=force,
+        )
+
+    plan = planned()
     if plan.recipe is not None:
         copied = without_allowed(copied_files(plan.recipe), [user_path(str(path)) for path in allow_file or ()])
         print_findings((*judge(copied), *(judge_base(plan.recipe) if base is None else ())), stderr=True)
         if not dry_run:
             require_allowed(plan.recipe, copied)
+    if allow_import_failure:
+        plan = with_skipped(plan, allow_import_failure)
+        if plan.recipe is not None and not dry_run and remember_skipped(catalogue, plan.recipe):
+            plan = planned()  # a shipped recipe is in ./defs now
     options = BuildOptions(sandbox, compression, site.cores.value if site.cores else None)
     runtime = find_runtime(site)
     area = open_work_area(site)
@@ -190,7 +210,12 @@ def _print_built(plan: BuildPlan, built: Built, *, json: bool) -> None:
     if json:
         print_json(
             "ctk.build/1",
-            {**_document(plan, built.record, built.size), "built": True, "seconds": round(built.seconds, 1)},
+            {
+                **_document(plan, built.record, built.size),
+                "built": True,
+                "seconds": round(built.seconds, 1),
+                "import_seconds": built.import_seconds,
+            },
             built.findings,
         )
         return

@@ -47,6 +47,12 @@ COMMANDS = (
     _Command("lock", "toolkit.cli.lock:lock", "Choose exact versions that leave the GPU framework alone.", _IMAGES),
     _Command("why", "toolkit.cli.lock:why", "Say why a package is in an image, in this version.", _IMAGES),
     _Command(
+        "try",
+        "toolkit.cli.try_recipe:try_recipe",
+        "Import a recipe's packages without building an image.",
+        _IMAGES,
+    ),
+    _Command(
         "build", "toolkit.cli.build:build", "Build an image from a recipe, a .def, a sandbox or a registry.", _IMAGES
     ),
     _Command("diff", "toolkit.cli.diff:diff", "Say in which packages two images differ.", _IMAGES),

@@ -11,6 +11,7 @@ from toolkit.definitions.quoting import file_path, header_value, script, shell_w
 from toolkit.definitions.readable import make_readable
 from toolkit.pins.guard import guarded
 from toolkit.pins.store import locked_base
+from toolkit.pins.trials import import_step
 from toolkit.support.errors import WrongInput
 from toolkit.support.paths import shipped
 
@@ -40,7 +41,6 @@ def define(recipe: Recipe, *, lock: Lock | None = None, mirror: str | None = Non
     Raises WrongInput where a value cannot stand in a definition.
     """
     where = recipe.path
-    post = script(recipe.post, f"{where}: post")
     return _render(
         recipe.name,
         header=_header(locked_base(recipe, lock) if lock else recipe.base, mirror),
@@ -48,13 +48,24 @@ def define(recipe: Recipe, *, lock: Lock | None = None, mirror: str | None = Non
         labels={"ctk.recipe": recipe.name},
         files=[_file_line(copy, f"{where}: a path in [[files]]") for copy in recipe.files],
         readable=make_readable(recipe),
-        apt=recipe.apt,
-        uses_git=lock is not None and any(package.file is None for package in lock.packages),
-        post=guarded(lock, post) if lock else post,
+        **_post(recipe, lock, script(recipe.post, f"{where}: post")),
         relabel=relabel,
         python=recipe.base.bootstrap == "debootstrap" or recipe.job.command[:1] == ("python",),
         environment=[(name, shell_word(value, f"{where}: environment.{name}")) for name, value in recipe.environment],
     )
+
+
+def trial_script(recipe: Recipe, lock: Lock) -> str:
+    """What `%post` of the recipe's definition does up to its import step, but for the files and `post` of the user."""
+    return _text("post.sh.j2", **_post(recipe, lock, ""))
+
+
+def _post(recipe: Recipe, lock: Lock | None, post: str) -> dict[str, object]:
+    """What the text of `%post` is made of."""
+    if lock is not None:
+        post = guarded(lock, post, import_step(lock, recipe.import_skip, recipe.environment))
+    uses_git = lock is not None and any(package.file is None for package in lock.packages)
+    return {"apt": recipe.apt, "uses_git": uses_git, "post": post}
 
 
 def check(recipe: Recipe) -> None:
@@ -82,6 +93,10 @@ def define_copy(base: Base) -> Definition:
 
 
 def _render(name: str, **values: object) -> Definition:
+    return Definition(name, _text("image.def.j2", name=name, version=__version__, **values))
+
+
+def _text(template: str, **values: object) -> str:
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
     templates = Environment(
@@ -94,9 +109,7 @@ def _render(name: str, **values: object) -> Definition:
     )
     lists = dict.fromkeys(("files", "apt", "environment", "readable"), ())
     flags = dict.fromkeys(("uses_git", "relabel", "python"), False)
-    given = {**lists, **flags, "post": "", "name": name, "version": __version__, **values}
-    text = templates.get_template("image.def.j2").render(given)
-    return Definition(name, text)
+    return templates.get_template(template).render({**lists, **flags, "post": "", **values})
 
 
 def _header(base: Base, mirror: str | None) -> list[tuple[str, str]]:

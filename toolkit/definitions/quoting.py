@@ -6,7 +6,7 @@ import re
 import shlex
 
 from toolkit.support.errors import WrongInput
-from toolkit.support.text import one_line
+from toolkit.support.text import one_line, part_braces
 
 # How apptainer takes a definition apart (pkg/build/types/parser/deffile.go, internal/pkg/build/args/reader.go).
 _MEANT_FOR_THE_RUNTIME = (
@@ -23,8 +23,7 @@ def shell_word(value: str, what: str) -> str:
     Apptainer >= 1.2 replaces `{{ name }}` anywhere in a definition, inside quotes too, hence the braces are parted.
     Raises WrongInput where the value holds a newline or another control character.
     """
-    quoted = shlex.quote(one_line(value, what))
-    return re.sub(r"(?<=\{)\{|(?<=\})\}", r"''\g<0>", quoted)
+    return part_braces(shlex.quote(one_line(value, what)))
 
 
 def header_value(value: str, what: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
@@ -16,7 +16,7 @@ from toolkit.support.files import refuse_link, write_atomically
 from toolkit.support.text import did_you_mean, one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, MutableMapping, Sequence
 
     from tomlkit import TOMLDocument
     from tomlkit.items import Array
@@ -76,6 +76,24 @@ def removed(path: Path, packages: Sequence[str], key: str = PACKAGES) -> Edit:
     for line in gone:
         array.remove(line)
     return _edit(document, array, gone)
+
+
+def skipping(path: Path, names: Sequence[str]) -> Edit:
+    """The recipe at `path` with these packages, by their normalised names, in `skip` of `[imports]`."""
+    import tomlkit
+    from tomlkit.container import Container
+    from tomlkit.items import AbstractTable
+
+    document = _read(path)
+    table = document.setdefault("imports", tomlkit.table())
+    if not isinstance(table, AbstractTable | Container):  # what a dotted key makes is a container
+        raise WrongInput(f"{path}: imports: should be a table")
+    array = _array(table, "skip", f"{path}: imports.skip")
+    there = {canonicalize_name(str(line)) for line in array}
+    changed = [name for name in dict.fromkeys(names) if name not in there]
+    for name in changed:
+        _append(array, name)
+    return _edit(document, array, changed)
 
 
 def write_edit(edit: Edit, path: Path) -> None:
@@ -145,9 +163,26 @@ def _index_entry(index: Index) -> dict[str, str | list[str]]:
 
 
 def _open(path: Path, key: str) -> tuple[TOMLDocument, Array]:
+    document = _read(path)
+    return document, _array(document, key, f"{path}: {key}")
+
+
+def _array(table: MutableMapping[str, Any], key: str, where: str) -> Array:
+    """The list `key` of a table, which is added where it is missing."""
+    import tomlkit
+    from tomlkit.items import Array
+
+    if key not in table:
+        table[key] = tomlkit.array()  # of a document, tomlkit puts it before the first table
+    array = table[key]
+    if not isinstance(array, Array):
+        raise WrongInput(f"{where}: should be a list of texts in quotes")
+    return array
+
+
+def _read(path: Path) -> TOMLDocument:
     import tomlkit
     from tomlkit.exceptions import ParseError
-    from tomlkit.items import Array
 
     try:
         document = tomlkit.parse(path.read_text(encoding="utf-8"))
@@ -155,12 +190,7 @@ def _open(path: Path, key: str) -> tuple[TOMLDocument, Array]:
         raise WrongInput(f"cannot read {path}: {error}") from error
     if path.is_symlink() and not _is_own_recipe(path, document):
         refuse_link(path)
-    if key not in document:
-        document[key] = tomlkit.array()  # tomlkit puts it before the first table
-    array = document[key]
-    if not isinstance(array, Array):
-        raise WrongInput(f"{path}: {key}: should be a list of texts in quotes")
-    return document, array
+    return document
 
 
 def _is_own_recipe(path: Path, document: TOMLDocument) -> bool:

@@ -10,10 +10,14 @@ from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from toolkit.pins.trials import import_step
+from toolkit.support.text import part_braces
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from toolkit.pins.model import Lock
+    from toolkit.pins.trials import ImportStep
 
 # Where ctk binds a folder with uv's program; /mnt is in every image, and a bind onto what is not there ends a build.
 UV_MOUNT = "/mnt"
@@ -24,7 +28,7 @@ PIP_SETTINGS = {
     "PIP_DISABLE_PIP_VERSION_CHECK": "1",
 }
 _PAYLOAD = Path(__file__).with_name("payload")
-_FILES = ("state.py", "compare.py", "install.py", "guard.py")
+_FILES = ("state.py", "compare.py", "install.py", "traps.py", "attempt.py", "imports.py", "guard.py")
 _SAYS = "ctk guard: "
 _CONFLICT = "The conflict is caused by:"
 _ASKED, _HELD = "The user requested ", "The user requested (constraint) "
@@ -32,7 +36,7 @@ _LEGACY = "Could not satisfy constraints for "
 _DIFFERENCE, _CONTRADICTION = _SAYS + "DIFFERENCE ", _SAYS + "CONTRADICTION "
 
 
-def guard_before(lock: Lock) -> str:
+def guard_before(lock: Lock, wanted: ImportStep | None = None) -> str:
     """Takes the base's state before anything is installed, and sees to it that the end of `%post` is never missed.
 
     Fails the build where the base is not the one that was locked. From here on pip and uv are under a constraint file,
@@ -41,7 +45,7 @@ def guard_before(lock: Lock) -> str:
     parts = [
         "# The guard of ctk: nothing that is installed below may touch the GPU framework of the base.",
         'ctk_guard=$(mktemp -d "${TMPDIR:-/tmp}/ctk-guard.XXXXXX" 2>/dev/null || mktemp -d /tmp/ctk-guard.XXXXXX)',
-        *_here_document("lock.json", lock_for_guard(lock)),
+        *_here_document("lock.json", lock_for_guard(lock, wanted)),
         *(line for name in _FILES for line in _here_document(name, payload(name))),
         *_choose_python(lock.base.executable),
         "ctk_guard_run() {",
@@ -78,13 +82,13 @@ def guard_after(_lock: Lock) -> str:
     return "ctk_guard_end 0"
 
 
-def guarded(lock: Lock, post: str) -> str:
-    """The whole of it: guard, installation, the person's script, guard.
+def guarded(lock: Lock, post: str, wanted: ImportStep | None = None) -> str:
+    """The whole of it: guard, installation, the person's script, guard with the import step.
 
     The script runs in a shell of its own, so that an `exit` or a `trap` in it ends nothing but itself.
     """
     script = ["(", "set -e", post, ")"] if post.strip() else []
-    return "\n".join([guard_before(lock), install(lock), *script, guard_after(lock)])
+    return "\n".join([guard_before(lock, wanted), install(lock), *script, guard_after(lock)])
 
 
 def differences(log: Sequence[str]) -> tuple[str, ...]:
@@ -111,7 +115,7 @@ def _stopped_by_constraint(log: Sequence[str]) -> tuple[str, ...]:
     return tuple(line.removeprefix("ERROR: ") for line in said if _LEGACY in line)
 
 
-def lock_for_guard(lock: Lock) -> str:
+def lock_for_guard(lock: Lock, wanted: ImportStep | None = None) -> str:
     """What the guard must know of a lock, as JSON that can stand in a definition."""
     document: dict[str, Any] = {
         "pins": [asdict(pin) for pin in lock.protected.pins],
@@ -122,6 +126,7 @@ def lock_for_guard(lock: Lock) -> str:
         "installer": asdict(lock.installer) if lock.installer else None,
         "indexes": [asdict(index) for index in lock.indexes],
         "recorded": lock.base.inventory == "recorded",
+        "imports": asdict(wanted or import_step(lock)),
     }
     # The definition's reader takes two braces together for a build argument. In this JSON they can only stand in texts.
     return json.dumps(document, indent=1).replace("{{", "{\\u007b").replace("}}", "}\\u007d")
@@ -139,6 +144,6 @@ def _here_document(name: str, text: str) -> list[str]:
 
 def _choose_python(executable: str | None) -> list[str]:
     find = "ctk_python=$(command -v python3 || command -v python)"
-    if executable is None:
+    if executable is None or not executable.isprintable():
         return [find]
-    return [f"ctk_python={shlex.quote(executable)}", f'[ -x "$ctk_python" ] || {find}']
+    return [f"ctk_python={part_braces(shlex.quote(executable))}", f'[ -x "$ctk_python" ] || {find}']

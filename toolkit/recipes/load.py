@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 NAME = re.compile(r"[a-z0-9][a-z0-9._-]*")
 APT_PACKAGE = re.compile(r"[a-z0-9][a-z0-9+.-]+(:[a-z0-9-]+)?(=[A-Za-z0-9.+:~-]+)?")  # Debian policy 5.6.1, =version
-_DISTRIBUTION = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?")  # PEP 508
+DISTRIBUTION = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?")  # PEP 508
 _NOT_IN_URL = re.compile(r"[\s\"'`$\\]")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
@@ -49,7 +49,9 @@ _BASE_TEXTS = (
     "description",
     "source",
 )
-RECIPE_KEYS = ("description", "base", "apt", "packages", "index", "post", "files", "environment", "job", "require")
+RECIPE_KEYS = (
+    *("description", "base", "apt", "packages", "index", "post", "files", "environment", "job", "require", "imports"),
+)
 _JOB_TEXTS = ("time", "mem", "partition", "account")
 _JOB_NUMBERS = ("nodes", "cpus_per_task")
 _JOB_KEYS = ("command", "gpus", *_JOB_NUMBERS, *_JOB_TEXTS, "binds")
@@ -102,6 +104,7 @@ def load_recipe(path: Path, bases: Mapping[str, Base], *, base: Base | None = No
         job=_job(file),
         verdict=_required_verdict(file),
         indexes=_indexes(file),
+        import_skip=_import_skip(file),
     )
 
 
@@ -202,7 +205,7 @@ def _index(file: TomlFile, entry: Mapping[str, Any], prefix: str) -> Index:
     _one_of(file, f"{prefix}kind", kind, INDEX_KINDS)
     packages = file.get_texts(entry, "packages", prefix)
     for package in packages:
-        if not _DISTRIBUTION.fullmatch(package):
+        if not DISTRIBUTION.fullmatch(package):
             file.fail(f"{prefix}packages", f"{package!r} is not the name of a package: versions stand in `packages`")
     return Index(name, url, tuple(sorted({canonicalize_name(package) for package in packages})), kind)
 
@@ -265,6 +268,18 @@ def _required_verdict(file: TomlFile) -> str | None:
     if verdict is not None:
         _one_of(file, "require.verdict", verdict, VERDICTS)
     return verdict
+
+
+def _import_skip(file: TomlFile) -> tuple[str, ...]:
+    from packaging.utils import canonicalize_name
+
+    table = file.get(file.content, "imports", dict) or {}
+    file.check_keys(table, ("skip",), "imports.")
+    listed = file.get_texts(table, "skip", "imports.")
+    for name in listed:
+        if not DISTRIBUTION.fullmatch(name):
+            file.fail("imports.skip", f"{name!r} is not the name of a package: without version")
+    return tuple(sorted({canonicalize_name(name) for name in listed}))
 
 
 def _text(file: TomlFile, table: Mapping[str, Any], key: str, prefix: str = "") -> str | None:

@@ -94,7 +94,8 @@ class Recipe:
     """What a person wants in an image. `path` is the TOML file it was read from.
 
     `packages` are direct Python requirements (PEP 508), `post` is a shell script that runs after they are installed,
-    `verdict` is what the audit must say for the build to succeed, or None.
+    `verdict` is what the audit must say for the build to succeed, or None. `import_skip` are packages (normalised
+    names) that the build does not import at its end.
     """
 
     name: str
@@ -109,3 +110,4 @@ class Recipe:
     job: JobDefaults = field(default_factory=JobDefaults)
     verdict: str | None = None
     indexes: tuple[Index, ...] = ()
+    import_skip: tuple[str, ...] = ()

@@ -79,6 +79,12 @@ class Runtime:
         )
         return [str(self.program), *arguments]
 
+    def try_out(self, image: Path, overlay: Path, command: Sequence[str], binds: Iterable[str] = ()) -> list[str]:
+        """The command line that runs `command` as root of `image`, with all changes in the directory `overlay`."""
+        place = image_argument(image)
+        arguments = exec_arguments(place, command, gpu=False, binds=binds, directory="/", overlay=str(overlay))
+        return [str(self.program), *arguments]
+
     def build(self, output: Path, source: str, options: BuildOptions, binds: Iterable[str] = ()) -> list[str]:
         """The command line that builds `output` from `source`: a definition, a sandbox, or a reference with scheme."""
         arguments = ["build"]

@@ -23,11 +23,14 @@ def exec_arguments(
     writable: bool = False,
     fakeroot: bool = False,
     directory: str | None = None,
+    overlay: str | None = None,
 ) -> list[str]:
     """`exec … IMAGE COMMAND`, without the program name. `gpu` binds the driver; binds are `SRC[:DST[:OPTS]]`.
 
-    `directory` is the working directory in the container. Of the runtime's own messages only warnings and errors are
-    shown: its INFO lines are the same in every log, such as that gocryptfs, for encrypted images, is not installed.
+    `overlay` is a directory that takes all changes, so that the command is root of an image that stays as it is; of the
+    host it sees neither the home nor the variables, and its processes end with it. `directory` is the working directory
+    in the container. Of the runtime's own messages only warnings and errors are shown: its INFO lines are the same in
+    every log, such as that gocryptfs, for encrypted images, is not installed.
     """
     options = ["--quiet", "exec"]
     if gpu:
@@ -38,6 +41,8 @@ def exec_arguments(
         options.append("--fakeroot")
     if writable:
         options.append("--writable")
+    if overlay is not None:
+        options += ["--fakeroot", "--overlay", overlay, "--no-home", "--cleanenv", "--pid"]
     if directory is not None:
         options += ["--pwd", directory]
     for bind in binds:

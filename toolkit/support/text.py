@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import os
+import re
 import shlex
 import unicodedata
 from typing import TYPE_CHECKING
@@ -40,6 +41,11 @@ def one_line(value: str, what: str) -> str:
         if unicodedata.category(character) in ("Cc", "Zl", "Zp", "Cs"):
             raise WrongInput(f"{what} holds the control character {character!r}: {value!r}")
     return value
+
+
+def part_braces(quoted: str) -> str:
+    """A word in the shell's single quotes in which no two braces stand together, as in a build argument's name."""
+    return re.sub(r"(?<=\{)\{|(?<=\})\}", r"''\g<0>", quoted)
 
 
 def path_argument(path: Path | str) -> str:

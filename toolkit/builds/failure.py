@@ -1,0 +1,77 @@
+"""Why a build, or a trial of one, failed: what the runtime's output says, and what to do."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from toolkit.builds.causes import find_cause, telling_lines
+from toolkit.builds.imports import imports_failed
+from toolkit.builds.progress import failed_command, failed_output, last_complaint
+from toolkit.builds.room import RoomWatch, cause
+from toolkit.pins.guard import differences
+from toolkit.pins.trials import failures
+from toolkit.runtime.complaints import FULL_DISK
+from toolkit.support.errors import AnswerIsNo, CtkError, ProgramFailed
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from toolkit.builds.causes import Cause
+    from toolkit.pins.model import Lock
+    from toolkit.recipes.model import Recipe
+    from toolkit.support.paths import WorkArea
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """What was under way: `what` begins the message (`building demo`)."""
+
+    what: str
+    recipe: Recipe | None
+    lock: Lock | None
+    log: Path
+    area: WorkArea
+
+
+def explain_failure(attempt: Attempt, status: int, lines: list[str], room: RoomWatch) -> CtkError:
+    """The error for a runtime that ended with `status`, out of the last `lines` of its output."""
+    if failed := failures(lines):
+        return imports_failed(attempt.what, attempt.recipe, attempt.lock, failed, attempt.log, attempt.area)
+    if changed := differences(lines):
+        return AnswerIsNo(
+            f"{attempt.what} would have changed what the base protects: {'; '.join(changed)}",
+            fix="Ask for what fits the base (`ctk why PACKAGE`), or start from another (`ctk bases`). "
+            f"The whole log: {attempt.log}",
+            code="guard-difference",
+        )
+    complaint = cause(lines, room)
+    disk_full = complaint is not None and complaint.pattern == FULL_DISK.pattern
+    printed = failed_output(lines)
+    command = failed_command(lines)
+    found = None if disk_full or command is None else find_cause(printed)
+    message = f"{attempt.what} failed (status {status})"
+    if found is not None:
+        message += f": {found.message}"
+    elif complaint is not None:
+        message += f": {complaint.meaning}"
+    elif command is not None and not command.startswith("PYTHONNOUSERSITE=1 "):  # that is ctk's own
+        message += f", in the %post command: {command}"
+    elif reason := last_complaint(lines):
+        message += f": {reason}"
+    fix = _remedy(attempt, found) if found else complaint.fix if complaint else None
+    return ProgramFailed(
+        message,
+        fix=fix,
+        code="disk-full" if disk_full else found.code if found else "build-failed",
+        last_lines=telling_lines(printed),
+        log=attempt.log,
+    )
+
+
+def _remedy(attempt: Attempt, found: Cause) -> str | None:
+    if not found.apt:
+        return found.fix
+    if attempt.recipe is None:
+        return f"Install it in %post: apt-get install -y {' '.join(found.apt)}"
+    return f"On Debian and Ubuntu: ctk add --apt {attempt.recipe.name} {' '.join(found.apt)}"

@@ -1,0 +1,96 @@
+"""What to say, and to propose, where packages of a build cannot be imported."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from toolkit.pins.likely import likely_cause, versions_of
+from toolkit.support.errors import AnswerIsNo, CtkError
+from toolkit.support.processes import command_line
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from toolkit.pins.likely import Likely
+    from toolkit.pins.model import Lock
+    from toolkit.pins.trials import ImportFailure
+    from toolkit.recipes.model import Recipe
+    from toolkit.support.paths import WorkArea
+
+CODE = "import-failed"
+_MAX_SEARCHED = 3  # failures for which the index is asked
+
+
+def imports_failed(
+    what: str,
+    recipe: Recipe | None,
+    lock: Lock | None,
+    failed: Sequence[ImportFailure],
+    log: Path,
+    area: WorkArea,
+) -> AnswerIsNo:
+    """The error of an import step. `what` begins the message; a recipe with its lock brings proposals."""
+    versions = versions_of(lock) if lock else {}
+    causes = [likely_cause(one, versions) for one in failed]
+    reasons = [
+        f"{one.message}{f' (likely: {cause.meaning})' if cause else ''}"
+        for one, cause in zip(failed, causes, strict=True)
+    ]
+    ways = list(_proposals(recipe, lock, failed, causes, area)) if recipe and lock else []
+    return AnswerIsNo(
+        f"{what} failed: {'; '.join(reasons)}",
+        fix="\n".join([*ways, *_allow(recipe, failed), f"Full log: {log}"]),
+        code=CODE,
+    )
+
+
+def _allow(recipe: Recipe | None, failed: Sequence[ImportFailure]) -> Iterator[str]:
+    names = list(dict.fromkeys(one.package for one in failed))
+    if recipe is None:
+        yield "Where it needs a GPU or a licence file to be imported, list it in `skip` under [imports] of the recipe."
+        return
+    options = [word for name in names for word in ("--allow-import-failure", name)]
+    command = command_line(["ctk", "build", recipe.name, *options])
+    yield f"Where it needs a GPU or a licence file to be imported: {command}"
+
+
+def _proposals(
+    recipe: Recipe,
+    lock: Lock,
+    failed: Sequence[ImportFailure],
+    causes: Sequence[Likely | None],
+    area: WorkArea,
+) -> Iterator[str]:
+    for number, (failure, cause) in enumerate(zip(failed, causes, strict=True)):
+        if cause is not None and cause.apt:
+            yield f"On Debian and Ubuntu: {command_line(['ctk', 'add', '--apt', recipe.name, *cause.apt])}"
+        elif cause is not None and cause.fix:
+            yield cause.fix
+        elif (cause is None or not cause.allow) and number < _MAX_SEARCHED:
+            found = _search(recipe, lock, failure, cause, area)
+            if found is not None:
+                line, why = found
+                yield f"Likely to work ({why}): {command_line(['ctk', 'add', recipe.name, line])}"
+
+
+def _search(
+    recipe: Recipe, lock: Lock, failure: ImportFailure, cause: Likely | None, area: WorkArea
+) -> tuple[str, str] | None:
+    """A requirement that is likely to help. None where the index or the base cannot be asked: it is advice only."""
+    from toolkit.builds.prepare import kept_base
+    from toolkit.pins.bases import gather_facts
+    from toolkit.pins.older import likely_version
+    from toolkit.pins.resolve import Wish
+    from toolkit.pins.uv import open_uv
+
+    digest = lock.base.digest
+    kept = kept_base(digest, area) if digest is not None else None
+    try:
+        image = kept if kept is not None and kept.is_file() else None
+        facts = gather_facts(recipe.base, area.path / "cache", image=image, digest=digest)
+        wish = Wish(facts.target, lock.asked, lock.protected, lock.exclude_newer, (), lock.indexes)
+        added = {one.name: one.version for one in lock.packages}
+        return likely_version(open_uv(area.path), wish, failure, cause, added)
+    except CtkError:
+        return None

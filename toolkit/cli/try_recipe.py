@@ -1,0 +1,104 @@
+"""`ctk try`: whether the packages of a recipe can be imported over its base, without building an image."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from toolkit.cli.area import open_work_area
+from toolkit.cli.completion import complete_base, complete_recipe
+from toolkit.cli.locks import say_lock_change
+from toolkit.cli.output import live_steps, print_findings, print_json, print_table, say, suggest
+from toolkit.support.findings import Finding, Severity
+
+if TYPE_CHECKING:
+    from toolkit.recipes.model import Recipe
+
+
+def try_recipe(
+    name: Annotated[str, typer.Argument(metavar="RECIPE", help="The recipe's name.", autocompletion=complete_recipe)],
+    base: Annotated[
+        str | None,
+        typer.Option(metavar="BASE", help="Start from this instead: as in `ctk build`.", autocompletion=complete_base),
+    ] = None,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Print all output as it comes.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+) -> None:
+    """Import a recipe's packages without building an image.
+
+    The locked packages are installed over the base in a throwaway directory, by the installer and under the guard of
+    `ctk build`. Then each package of the recipe and the base's frameworks are imported, as at the end of a build: each
+    in a process of its own, without a GPU. The base stays as it is, and so does ./defs: a missing or outdated lock is
+    resolved for the trial alone.
+
+        ctk try mine                  the answer of the build, in a part of its time
+        ctk try mine --base my.sif    on an image that is here
+
+    The base must be on this machine: an image, a sandbox, or one that a build brought here. Packages of `apt` are
+    installed as well; `post` and [[files]] are left out.
+
+    Where a package cannot be imported, the exit status is 1, and the message names it, the likely cause, and a version
+    that is likely to work. Where the base is not on this machine, it is 3, and the message says how to bring it.
+    """
+    from toolkit.builds.trying import base_here, require_packages
+    from toolkit.builds.trying import try_recipe as run_trial
+    from toolkit.definitions.definition import check
+    from toolkit.pins.steady import state_of, unchanged
+    from toolkit.pins.store import Locks
+    from toolkit.recipes.catalogue import Catalogue
+    from toolkit.recipes.references import resolve_base
+    from toolkit.runtime.engine import find_runtime
+    from toolkit.support.site import load_site
+
+    site = load_site()
+    catalogue = Catalogue.here()
+    recipe = catalogue.recipe(name, base=resolve_base(base, catalogue.bases()) if base else None)
+    check(recipe)
+    require_packages(recipe)
+    runtime = find_runtime(site)
+    area = open_work_area(site)
+    locks = Locks.of(catalogue, area.path, lambda text: say(f"Warning: {text}", stderr=True))
+    other_base = base is not None
+    image, digest = base_here(recipe, locks, area, other_base=other_base)
+    state = state_of(recipe.base)
+    with live_steps(f"Trying {name}", lines=not verbose) as on_step, unchanged(state):
+        on_step("choosing the versions of the packages")
+        brought = image if digest is not None else None
+        found = locks.for_build(recipe, other_base=other_base, image=brought, digest=digest, state=state, write=False)
+        if not other_base:
+            say_lock_change(found, name, written=False)
+        on_line = (lambda line: say(line, stderr=True)) if verbose else None
+        tried = run_trial(recipe, found.lock, image, runtime, area, on_step, on_line)
+    findings = _left_out(recipe)
+    if json:
+        document = {
+            "recipe": name,
+            "base": recipe.base.name,
+            "imported": [asdict(one) for one in tried.imported],
+            "skipped": list(recipe.import_skip),
+            "seconds": round(tried.seconds, 1),
+            "import_seconds": tried.import_seconds,
+            "log": str(tried.log),
+        }
+        print_json("ctk.try/1", document, findings)
+        return
+    rows = [(one.package, one.version, f"{one.seconds:.1f}", ", ".join(one.steps)) for one in tried.imported]
+    print_table(("package", "version", "seconds", "tried"), rows)
+    print_findings(findings, stderr=True)
+    say(f"All of {name} can be imported ({tried.seconds:.0f} s). Log: {tried.log}", style="green")
+    suggest(f"ctk build {name}")
+
+
+def _left_out(recipe: Recipe) -> list[Finding]:
+    """What of the recipe a trial does not do, and a build does."""
+    found = []
+    if recipe.import_skip:
+        text = f"not imported, as the recipe says ([imports] skip): {', '.join(recipe.import_skip)}"
+        found.append(Finding("import-skipped", Severity.INFO, text))
+    parts = [part for part, given in (("post", recipe.post.strip()), ("[[files]]", recipe.files)) if given]
+    if parts:
+        text = f"{' and '.join(parts)} of the recipe took no part in the trial"
+        found.append(Finding("not-tried", Severity.INFO, text))
+    return found

@@ -1,0 +1,244 @@
+"""Whether what was installed can be imported: each package that was asked for, and the frameworks, without a GPU."""
+
+import concurrent.futures
+import contextlib
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+
+from compare import say
+from state import NOT_SHADOWS, is_importable, read_record
+from traps import TRAPS
+
+AT_ONCE = 8  # each of them may take a gigabyte of memory
+SHOWN_LINES = 200
+SHOWN_PATHS = 5
+NOT_TRIED = set(NOT_SHADOWS) | {"benchmark", "benchmarks", "conftest", "example", "samples", "setup"}
+TESTS = re.compile(r"(^|_)tests?(_|$)")
+# What a library writes at import goes here and is thrown away. A driver of the host is not used.
+CACHES = ("HOME", "HF_HOME", "KERAS_HOME", "MPLCONFIGDIR", "NUMBA_CACHE_DIR", "TMPDIR", "TORCH_HOME", "XDG_CACHE_HOME")
+# An old framework wants the driver's library for its import. The driver comes with the GPU: nothing is known then.
+NEEDS_DRIVER = re.compile(r"libcuda\.so\.1: cannot open shared object file")
+TELLING = re.compile(r"\brequire[sd]?\b", re.IGNORECASE)
+
+
+class Attempt:
+    """The import of one distribution. `error` stays None where it succeeds; `step` is what failed."""
+
+    def __init__(self, name, version, steps):
+        self.name = name
+        self.version = version
+        self.steps = steps
+        self.step = None
+        self.error = None
+        self.output = []
+        self.seconds = 0.0
+
+    @property
+    def title(self):
+        return self.name + " " + self.version
+
+
+def try_imports(wanted, copies, folder):
+    """Import all that is wanted of the distributions `copies`, several at once; whether nothing failed."""
+    started = time.monotonic()
+    sites = sorted({copy["site"] for copy in copies})
+    skipped = [one["name"] for one in wanted["packages"] if one["name"] in wanted["skip"]]
+    attempts = [one for one in plan(wanted, copies, sites) if one.name not in skipped]
+    if skipped:
+        say("note: not imported, as the recipe says ([imports] skip): " + ", ".join(skipped))
+    if not attempts:
+        return True
+    say("importing " + ", ".join(one.title for one in attempts))
+    before = files_in(sites)
+    workers = max(1, min(AT_ONCE, len(os.sched_getaffinity(0)), len(attempts)))
+    with concurrent.futures.ThreadPoolExecutor(max_workers=workers) as pool:
+        for one in pool.map(lambda job: run(job[1], job[0], wanted, folder), enumerate(attempts)):
+            tell(one)
+    remove(files_in(sites) - before)
+    frameworks = {one["name"] for one in wanted["packages"] if one["framework"]}
+    failed = []
+    for one in attempts:
+        if one.error and one.name in frameworks and any(NEEDS_DRIVER.search(line) for line in one.output):
+            say("note: " + one.title + " needs the driver of a GPU to be imported: nothing is known of it here")
+        elif one.error:
+            failed.append(one)
+    counted = str(len(attempts)) + " packages, " + str(len(failed)) + " failed"
+    say("the import step took %.1f s: %s" % (time.monotonic() - started, counted))
+    for one in failed:
+        say("IMPORT-FAILED " + one.title + ": " + one.step + ": " + one.error)
+    if failed:
+        say("what is installed cannot be used: the build ends here. For a package that needs a GPU or a licence file")
+        say("to be imported: `ctk build --allow-import-failure NAME`, or `skip` in [imports] of the recipe.")
+    return not failed
+
+
+def plan(wanted, copies, sites):
+    """What to import of each package that is there; one whose marker excludes it, or without a module, is not."""
+    order = [os.path.realpath(path) for path in sys.path]
+    for one in wanted["packages"]:
+        found = [copy for copy in copies if copy["name"] == one["name"]]
+        found.sort(key=lambda copy: order.index(copy["site"]) if copy["site"] in order else len(order))
+        if not found:
+            continue
+        modules = modules_of(found[0], one["modules"])
+        steps = ["import " + module for module in modules]
+        for name in sorted(TRAPS):
+            trap = TRAPS[name]
+            there = [module for module in trap.beside + trap.without if any(is_importable(s, module) for s in sites)]
+            if trap.package == one["name"] and there == list(trap.beside):
+                steps.append("trap " + name)
+        if steps:
+            yield Attempt(one["name"], found[0]["version"], steps)
+
+
+def modules_of(copy, known):
+    """What a program imports of a distribution: the names that are known, else all that it has at the top."""
+    provided, inner = provided_by(copy)
+    chosen = [module for module in known if module in provided or module in inner]
+    return chosen or [module for module in provided if is_tried(module, copy["name"])]
+
+
+def provided_by(copy):
+    """The topmost packages and modules by the RECORD, and what lies within them; else by top_level.txt."""
+    packages, modules, folders = set(), set(), set()
+    for path, _ in read_record(copy["information"]) or []:
+        parts = os.path.relpath(path, copy["site"]).split(os.sep)
+        stem, dot, extension = parts[-1].partition(".")
+        if parts[0] == ".." or not dot or not (extension == "py" or extension.endswith("so")):
+            continue
+        name = parts[:-1] if stem == "__init__" else parts[:-1] + [stem]
+        if not name or not all(part.isidentifier() for part in name):
+            continue
+        if stem == "__init__":
+            packages.add(".".join(name))
+        elif len(name) == 1:
+            modules.add(stem)
+        else:
+            folders.add(name[0])
+    tops = {name for name in packages if not has_parent(name, packages)} | modules
+    if not tops:
+        # Not one `__init__.py`: a namespace with modules in it, or an editable installation.
+        tops = folders or set(listed_in(copy))
+    return sorted(tops), packages
+
+
+def has_parent(name, packages):
+    parts = name.split(".")
+    return any(".".join(parts[:length]) in packages for length in range(1, len(parts)))
+
+
+def listed_in(copy):
+    path = os.path.join(copy["information"], "top_level.txt")
+    if os.path.isfile(path):
+        with open(path, errors="replace") as file:
+            return [line.strip() for line in file if line.strip()]
+    own = copy["name"].replace("-", "_")
+    return [own] if is_importable(copy["site"], own) else []
+
+
+def is_tried(module, distribution):
+    """Neither what is private nor the tests: nobody imports them, and a test may need what is not installed."""
+    parts = module.split(".")
+    if module.lower().replace("_", "-").replace(".", "-") == distribution:
+        return True
+    return not (parts[0] in NOT_TRIED or TESTS.search(parts[0]) or any(part.startswith("_") for part in parts))
+
+
+def run(attempt, number, wanted, folder):
+    """Import in a process of its own, under the time limit; nothing that it starts outlives it."""
+    started = time.monotonic()
+    home = os.path.join(folder, "import-" + str(number))
+    os.mkdir(home)
+    result, output = os.path.join(folder, "import-%d.json" % number), os.path.join(folder, "import-%d.txt" % number)
+    script = os.path.join(os.path.dirname(os.path.abspath(__file__)), "attempt.py")
+    with open(output, "wb") as file:
+        process = subprocess.Popen(
+            [sys.executable, "-s", "-B", script, result] + attempt.steps,
+            stdin=subprocess.DEVNULL,
+            stdout=file,
+            stderr=subprocess.STDOUT,
+            cwd=home,
+            env=environment_for(wanted["environment"], home),
+            start_new_session=True,
+        )
+        try:
+            status = process.wait(wanted["seconds"])
+        except subprocess.TimeoutExpired:
+            status = None
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+    with open(output, errors="replace") as file:
+        attempt.output = file.read().splitlines()
+    attempt.seconds = time.monotonic() - started
+    judge(attempt, status, result, wanted["seconds"])
+    return attempt
+
+
+def judge(attempt, status, result, limit):
+    """What the result says, and the end of the process where it came without one."""
+    said = {"step": attempt.steps[0], "error": None, "done": False}
+    if os.path.isfile(result):
+        with open(result) as file:
+            said = json.load(file)
+    if said["done"]:
+        return
+    attempt.step = said["step"]
+    if said["error"]:
+        attempt.error = said["error"]
+        if attempt.step.startswith("trap "):
+            reasons = [line.strip() for line in attempt.output if TELLING.search(line)]
+            attempt.error += " (" + reasons[-1][:300] + ")" if reasons else ""
+    elif status is None:
+        attempt.error = "no end within " + str(limit) + " s"
+    elif status < 0:
+        attempt.error = "ended by " + signal_name(-status)
+    else:
+        attempt.error = "the import ended the program with status " + str(status)
+
+
+def signal_name(number):
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return "signal " + str(number)
+
+
+def environment_for(own, home):
+    """The variables of the image and the recipe, without a GPU, and without what is meant for installers alone:
+    credentials of a package index are in it."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("PIP_", "UV_"))}
+    environment.update(own)
+    environment.update(dict.fromkeys(CACHES, home))
+    environment.update(CUDA_VISIBLE_DEVICES="", PYTHONDONTWRITEBYTECODE="1", PYTHONNOUSERSITE="1")
+    return environment
+
+
+def files_in(sites):
+    """Every file and directory in the site directories."""
+    entries = (entry for site in sites for entry in os.walk(site))
+    return {os.path.join(folder, name) for folder, folders, names in entries for name in folders + names}
+
+
+def remove(paths):
+    """What an import wrote beside the code: the image must hold what was installed, and nothing else."""
+    if paths:
+        some = ", ".join(sorted(paths)[:SHOWN_PATHS]) + (" and more" if len(paths) > SHOWN_PATHS else "")
+        say("note: the imports wrote " + str(len(paths)) + " files and directories, which are removed: " + some)
+    for path in sorted(paths, reverse=True):  # a directory behind what is in it
+        if os.path.isdir(path) and not os.path.islink(path):
+            os.rmdir(path)
+        else:
+            os.remove(path)
+
+
+def tell(attempt):
+    for line in attempt.output[-SHOWN_LINES:]:
+        sys.stderr.write("  | " + line + "\n")
+    what = "could not import " if attempt.error else "imported "
+    say(what + attempt.title + " in %.1f s: %s" % (attempt.seconds, ", ".join(attempt.steps)))
