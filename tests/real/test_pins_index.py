@@ -124,7 +124,7 @@ def test_a_clash_names_the_fewest_requirements_and_ways_out(uv: Uv, torch: Targe
         (("this-package-does-not-exist-at-all",), WrongInput, "no package this-package"),
         (("sklearn",), WrongInput, "often confused for scikit-learn"),
         (("tf-nightly",), AnswerIsNo, "must stay out"),
-        (("opencv-python", "opencv-python-headless"), AnswerIsNo, "both install cv2"),
+        (("cupy-cuda11x", "cupy-cuda12x"), AnswerIsNo, "both install cupy"),
         (("keras>=3",), AnswerIsNo, "cannot be had together"),
     ],
 )
@@ -135,6 +135,21 @@ def test_what_cannot_be_had_is_said(
         lock(uv, tensorflow, *packages)
     assert words in caught.value.message
     assert caught.value.fix
+
+
+def test_one_variant_of_opencv_serves_all_that_ask_for_one(uv: Uv, torch: Target) -> None:
+    made = lock(uv, torch, "ultralytics", "albumentations")
+    chosen = {one.name: one.required_by for one in made.packages if one.name.startswith("opencv")}
+    assert chosen == {"opencv-python-headless": ("albucore", "albumentations", "ultralytics")}
+    (note,) = [one for one in made.notes if "stands for" in one]
+    assert "stands for opencv-python, required by ultralytics: both install the module cv2" in note
+
+
+def test_the_variant_of_the_base_serves_what_asks_for_another(uv: Uv, torch: Target) -> None:
+    own = distribution("opencv-python-headless", "4.10.0.84", "numpy")
+    made = lock(uv, replace(torch, installed={**torch.installed, own.name: own}), "ultralytics")
+    assert not [one.name for one in made.packages if one.name.startswith("opencv")]
+    assert any("opencv-python-headless 4.10.0.84 stands for opencv-python" in note for note in made.notes)
 
 
 def test_an_extra_that_does_not_exist_would_mean_jax_on_the_cpu(uv: Uv, torch: Target) -> None:

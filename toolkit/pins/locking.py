@@ -46,9 +46,10 @@ def make_lock(
     `bases` are searched for one that would fit where the packages do not.
     Raises AnswerIsNo where the packages cannot be had over the base, and says why.
     """
+    from toolkit.pins.aliases import base_aliases, resolve_variants, with_aliases
     from toolkit.pins.clash import explain_clash
     from toolkit.pins.explain import find_held
-    from toolkit.pins.resolve import Clash, Wish, resolve
+    from toolkit.pins.resolve import Clash, Wish
     from toolkit.pins.sources import lock_builds
 
     packages = check_requirements(recipe)
@@ -56,18 +57,21 @@ def make_lock(
     protected = protect(target, knowledge())
     _refuse_conda(recipe, target, protected)
     _refuse_free_threaded(recipe, target)
-    _refuse_banned(packages, target, protected)
-    wish = Wish(target, packages, protected, exclude_newer, _preferences(earlier, upgrade), recipe.indexes)
+    aliases = base_aliases(target, knowledge())
+    asked = Wish(target, packages, protected, exclude_newer, _preferences(earlier, upgrade), recipe.indexes)
+    wish = with_aliases(asked, aliases)
+    _refuse_banned(packages, target, wish.protected)
     try:
-        resolution = resolve(uv, wish, fresh=earlier is not None and upgrade != ())
+        wish, resolution = resolve_variants(uv, wish, aliases, knowledge(), fresh=earlier is not None and upgrade != ())
     except Clash as clash:
         raise explain_clash(uv, wish, clash, list(bases)) from clash
     added = {package.name: package.version for package in resolution.packages}
     _refuse_replaced(added, protected)
-    if found := violations(target, protected, knowledge(), added):
+    brought_by = {package.name: package.required_by for package in resolution.packages}
+    if found := violations(target, protected, knowledge(), added, brought_by):
         raise AnswerIsNo(
             "; ".join(found),
-            fix="Drop what brings it (`ctk why` says who does), or start from another base.",
+            fix="Drop what brings it, or start from another base.",
             code="variant-over-variant",
         )
     return Lock(

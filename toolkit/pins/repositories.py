@@ -113,7 +113,8 @@ def unreachable(url: str, output: str) -> ProgramFailed:
     meaning, fix = certificate_problem(output) or ("", None)
     return ProgramFailed(
         f"the repository cannot be fetched: {url.removeprefix('git+')}{f' ({meaning})' if meaning else ''}",
-        fix=fix or "Check address and commit; `git ls-remote` tries the address. "
+        fix=fix
+        or "Check address and commit; `git ls-remote` tries the address. "
         "A build fetches only what is open to everybody.",
         code="repository-unreachable",
         last_lines=tuple(output.strip().splitlines()[-6:]),

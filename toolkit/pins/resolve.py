@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
@@ -55,13 +55,17 @@ class Wish:
 
 @dataclass(frozen=True, slots=True)
 class Resolution:
-    """What will be added, each with the address of its file (by name), and what to tell the person."""
+    """What will be added, each with the address of its file (by name), and what to tell the person.
+
+    `aliases` are those of the target's that are asked for, and by whom.
+    """
 
     packages: tuple[Package, ...]
     addresses: Mapping[str, str]
     installer: Package | None = None
     assumed: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    aliases: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 def resolve(uv: Uv, wish: Wish, *, fresh: bool = False) -> Resolution:
@@ -103,13 +107,15 @@ def resolve(uv: Uv, wish: Wish, *, fresh: bool = False) -> Resolution:
         installer=_newer_pip(uv, wish, packages),
         assumed=tuple(f"{name}=={answer.installed[name]}" for name in sorted(assumed & answer.installed.keys())),
         notes=_notes(wish, answer),
+        aliases=_asked_aliases(uv, question, answer.installed),
     )
 
 
 def first_question(wish: Wish) -> Question:
     """The question that the person asked, under what must hold."""
     packages = (*wish.packages, *_framework_requirements(wish.target)) if wish.target.recorded else wish.packages
-    target = replace(wish.target, installed={}) if wish.target.recorded else wish.target
+    aliases = {name: wish.target.installed[name] for name in wish.target.aliases}
+    target = replace(wish.target, installed=aliases) if wish.target.recorded else wish.target
     lines = (constraint.line for constraint in hard_constraints(wish.target, wish.protected))
     return Question(target, packages, exclude_newer=wish.exclude_newer, indexes=wish.indexes).under(lines)
 
@@ -131,7 +137,7 @@ def _choose_versions(uv: Uv, wish: Wish, *, fresh: bool) -> tuple[Question, Answ
 
 def _framework_requirements(target: Target) -> tuple[str, ...]:
     """A recorded base says only which framework it has; what that brings along, the resolver finds out."""
-    return tuple(f"{one.name}=={one.version}" for one in target.installed.values())
+    return tuple(f"{one.name}=={one.version}" for one in target.installed.values() if one.name not in target.aliases)
 
 
 def find_releases(uv: Uv, question: Question, answer: Answer) -> tuple[Answer, dict[str, list[File]]]:
@@ -184,6 +190,18 @@ def _prefer_wheels(
     if not second.possible:
         return question, answer, releases
     return better, *find_releases(uv, better, second)
+
+
+def _asked_aliases(uv: Uv, question: Question, versions: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
+    """Who of what is installed asks for which alias; nothing where uv cannot read one (psycopg2 has no wheel)."""
+    aliases = question.target.aliases
+    if not aliases:
+        return {}
+    try:
+        edges = who_requires_whom(uv, question, {**versions, **dict.fromkeys(aliases, "")})
+    except ProgramFailed:
+        return {}
+    return {name: tuple(sorted(edges[name])) for name in sorted(aliases & edges.keys())}
 
 
 def who_requires_whom(uv: Uv, question: Question, versions: Mapping[str, str]) -> dict[str, set[str]]:
