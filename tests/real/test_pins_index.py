@@ -137,6 +137,31 @@ def test_what_cannot_be_had_is_said(
     assert caught.value.fix
 
 
+@pytest.mark.parametrize(
+    ("package", "words"),
+    [
+        ("pytorch3d", "pytorch3d has only wheels for other Pythons or platforms, and no source"),
+        ("scipy>=1.18rc1", "needs Python >=3.12, and the base has Python 3.11.10"),
+        ("spacy[cuda12x]", "numpy>=1.20,<1.29; PyTorch was compiled for this major version"),
+        ("allennlp", "allennlp 2.10.1, the newest release, does not fit this base: it needs torch"),
+    ],
+)
+def test_the_reason_is_that_of_the_newest_release(uv: Uv, torch: Target, package: str, words: str) -> None:
+    with pytest.raises(AnswerIsNo) as caught:
+        lock(uv, torch, package)
+    assert words in caught.value.message
+    assert caught.value.fix
+
+
+def test_what_imports_torch_to_be_built_is_locked_with_what_its_build_needs(uv: Uv, torch: Target) -> None:
+    made = lock(uv, replace(torch, programs=frozenset({"g++"})), "torch-scatter")
+    assert [(one.name, one.is_wheel) for one in made.packages] == [("torch-scatter", False)]
+    assert "torch" not in {tool.name for build in made.builds for tool in build.packages}
+    (note,) = made.notes
+    assert "needs for its CUDA code the CUDA compiler nvcc: the base does not have it" in note
+    assert "FORCE_CUDA=1" in note
+
+
 def test_one_variant_of_opencv_serves_all_that_ask_for_one(uv: Uv, torch: Target) -> None:
     made = lock(uv, torch, "ultralytics", "albumentations")
     chosen = {one.name: one.required_by for one in made.packages if one.name.startswith("opencv")}

@@ -141,11 +141,15 @@ def _sentence(proof: str, name: str, wish: Wish) -> str:
     """A resolver's proof as one sentence: what the newer one needs, and what stands against it."""
     found = clashing_need(proof, wish)
     if found is None:
-        shown = f"{proof[:_LONGEST_PROOF]}…" if len(proof) > _LONGEST_PROOF else proof.rstrip(".")
-        return f"the resolver says: {shown}"
+        return f"the resolver says: {shortened(proof)}"
     who, need, against = found
     through = "newer ones need" if who == name else f"newer ones bring {who}, which needs"
     return f"{through} {need}; {stands(against, wish.target)}"
+
+
+def shortened(proof: str) -> str:
+    """The beginning of a resolver's proof."""
+    return f"{proof[:_LONGEST_PROOF]}…" if len(proof) > _LONGEST_PROOF else proof.rstrip(".")
 
 
 def clashing_need(proof: str, wish: Wish) -> tuple[str, str, Constraint] | None:

@@ -46,25 +46,21 @@ def make_lock(
     `bases` are searched for one that would fit where the packages do not.
     Raises AnswerIsNo where the packages cannot be had over the base, and says why.
     """
-    from toolkit.pins.aliases import base_aliases, resolve_variants, with_aliases
-    from toolkit.pins.clash import explain_clash
+    from toolkit.pins.aliases import base_aliases
+    from toolkit.pins.attempts import resolve_recipe
     from toolkit.pins.explain import find_held
-    from toolkit.pins.resolve import Clash, Wish
-    from toolkit.pins.sources import lock_builds
+    from toolkit.pins.resolve import Wish
 
     packages = check_requirements(recipe)
     target = facts.target
     protected = protect(target, knowledge())
     _refuse_conda(recipe, target, protected)
     _refuse_free_threaded(recipe, target)
-    aliases = base_aliases(target, knowledge())
+    served = {alias.name for alias in base_aliases(target, knowledge())}
+    _refuse_banned(packages, target, protected, served)
     asked = Wish(target, packages, protected, exclude_newer, _preferences(earlier, upgrade), recipe.indexes)
-    wish = with_aliases(asked, aliases)
-    _refuse_banned(packages, target, wish.protected)
-    try:
-        wish, resolution = resolve_variants(uv, wish, aliases, knowledge(), fresh=earlier is not None and upgrade != ())
-    except Clash as clash:
-        raise explain_clash(uv, wish, clash, list(bases)) from clash
+    fresh = earlier is not None and upgrade != ()
+    wish, resolution, sources = resolve_recipe(uv, asked, list(bases), uv.cache / "ctk-sources", fresh=fresh)
     added = {package.name: package.version for package in resolution.packages}
     _refuse_replaced(added, protected)
     brought_by = {package.name: package.required_by for package in resolution.packages}
@@ -81,12 +77,16 @@ def make_lock(
         asked=packages,
         protected=protected,
         packages=resolution.packages,
-        builds=lock_builds(uv, wish, resolution, uv.cache / "ctk-sources"),
+        builds=sources.builds,
         installer=resolution.installer,
         held=find_held(uv, wish, resolution),
         present=tuple(sorted({*_pins(target), *resolution.assumed})),
         exclude_newer=exclude_newer,
-        notes=(*resolution.notes, *other_builds(protected, knowledge(), added)),
+        notes=(
+            *resolution.notes,
+            *other_builds(protected, knowledge(), added),
+            *sources.notes(target, recipe.apt, recipe.name),
+        ),
         indexes=recipe.indexes if resolution.packages else (),
     )
 
@@ -202,10 +202,11 @@ def _refuse_free_threaded(recipe: Recipe, target: Target) -> None:
         )
 
 
-def _refuse_banned(packages: Iterable[str], target: Target, protected: ProtectedSet) -> None:
+def _refuse_banned(packages: Iterable[str], target: Target, protected: ProtectedSet, served: Collection[str]) -> None:
+    """Raise AnswerIsNo for what would lie over a distribution of the base that cannot stand for it (`served`)."""
     for line in packages:
         name = canonicalize_name(Requirement(line).name)
-        for ban in () if name in target.installed else protected.forbidden:
+        for ban in () if name in target.installed or name in served else protected.forbidden:
             if matches(name, (ban.name,)):
                 raise AnswerIsNo(
                     f"{name} must stay out: {ban.why}",

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from toolkit.pins.protected import ProtectedSet
+    from toolkit.pins.question import Metadata
     from toolkit.pins.target import Target
     from toolkit.pins.uv import Uv
     from toolkit.recipes.model import Index
@@ -43,7 +44,10 @@ class Clash(AnswerIsNo):
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """What is asked: direct requirements over a target. `prefer` are pins (`name==version`) of an earlier lock."""
+    """What is asked: direct requirements over a target. `prefer` are pins (`name==version`) of an earlier lock.
+
+    `metadata` is that of source distributions which uv cannot read.
+    """
 
     target: Target
     packages: tuple[str, ...]
@@ -51,6 +55,7 @@ class Wish:
     exclude_newer: str | None = None
     prefer: tuple[str, ...] = ()
     indexes: tuple[Index, ...] = ()
+    metadata: tuple[Metadata, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +122,10 @@ def first_question(wish: Wish) -> Question:
     aliases = {name: wish.target.installed[name] for name in wish.target.aliases}
     target = replace(wish.target, installed=aliases) if wish.target.recorded else wish.target
     lines = (constraint.line for constraint in hard_constraints(wish.target, wish.protected))
-    return Question(target, packages, exclude_newer=wish.exclude_newer, indexes=wish.indexes).under(lines)
+    question = Question(
+        target, packages, exclude_newer=wish.exclude_newer, indexes=wish.indexes, metadata=wish.metadata
+    )
+    return question.under(lines)
 
 
 def _choose_versions(uv: Uv, wish: Wish, *, fresh: bool) -> tuple[Question, Answer]:
