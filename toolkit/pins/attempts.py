@@ -77,7 +77,8 @@ def _newer_with_extra(uv: Uv, asked: Wish, wish: Wish, missing: MissingExtra) ->
     """`wish` without the releases up to the one that lacks the extra; None where the newest one lacks it too."""
     mine = [line for line in wish.packages if canonicalize_name(Requirement(line).name) == missing.name]
     alone = first_question(asked).asking(mine).under(())
-    answer = ask(uv, replace(alone, target=replace(alone.target, installed={})), again=True)
+    # Not from the cache alone: it may hold no more than the release that lacks the extra.
+    answer = ask(uv, replace(alone, target=replace(alone.target, installed={})))
     lacks = {(name, extra) for name, _, extra in answer.missing_extras}
     if not answer.possible or missing.name in asked.target.installed or (missing.name, missing.extra) in lacks:
         return None
