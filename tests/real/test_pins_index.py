@@ -122,6 +122,9 @@ def test_a_clash_names_the_fewest_requirements_and_ways_out(uv: Uv, torch: Targe
     [
         (("numpy==99",), AnswerIsNo, "numpy has no release ==99"),
         (("this-package-does-not-exist-at-all",), WrongInput, "no package this-package"),
+        (("pytorch",), WrongInput, "torch is meant"),
+        (("apex",), WrongInput, "apex on PyPI is a toolkit for the web framework Pyramid"),
+        (("pyg-lib",), WrongInput, "pyg-lib is not on PyPI"),
         (("sklearn",), WrongInput, "often confused for scikit-learn"),
         (("tf-nightly",), AnswerIsNo, "must stay out"),
         (("cupy-cuda11x", "cupy-cuda12x"), AnswerIsNo, "both install cupy"),

@@ -12,6 +12,7 @@ from packaging.utils import canonicalize_name
 from toolkit.inventory.frameworks import knowledge, satisfies
 from toolkit.pins.constraints import Constraint, hard_constraints
 from toolkit.pins.explain import SPECIFIER, clashing_need, newest_versions, shortened, stands
+from toolkit.pins.names import names
 from toolkit.pins.question import Question, ask
 from toolkit.pins.resolve import Clash, Wish, first_question
 from toolkit.support.errors import AnswerIsNo, WrongInput
@@ -38,9 +39,12 @@ _NO_WHEEL = re.compile(
 def explain_clash(uv: Uv, wish: Wish, clash: Clash, bases: Sequence[Base]) -> AnswerIsNo | WrongInput:
     """The smallest set of requirements that clash, and what to change."""
     if missing := _NOT_FOUND.search(clash.proof):
+        elsewhere = names().strangers.get(missing[1])
         return WrongInput(
             f"there is no package {missing[1]} on the index",
-            fix="Look at its spelling: the name that `pip install` takes can differ from the one that `import` takes.",
+            fix=elsewhere.way
+            if elsewhere and elsewhere.way
+            else "Look at its spelling: the name that `pip install` takes can differ from the one that `import` takes.",
             code="no-such-package",
         )
     if impossible := _no_such_version(uv, wish, clash):

@@ -12,6 +12,7 @@ from packaging.utils import canonicalize_name
 
 from toolkit.inventory.frameworks import knowledge, matches
 from toolkit.pins.model import Lock, LockedBase
+from toolkit.pins.names import names
 from toolkit.pins.protected import other_builds, protect, violations
 from toolkit.pins.repositories import is_repository, why_unlockable
 from toolkit.support.errors import AnswerIsNo, WrongInput
@@ -56,6 +57,7 @@ def make_lock(
     protected = protect(target, knowledge())
     _refuse_conda(recipe, target, protected)
     _refuse_free_threaded(recipe, target)
+    strangers = _strangers(recipe, packages)
     served = {alias.name for alias in base_aliases(target, knowledge())}
     _refuse_banned(packages, target, protected, served)
     asked = Wish(target, packages, protected, exclude_newer, _preferences(earlier, upgrade), recipe.indexes)
@@ -83,6 +85,7 @@ def make_lock(
         present=tuple(sorted({*_pins(target), *resolution.assumed})),
         exclude_newer=exclude_newer,
         notes=(
+            *strangers,
             *resolution.notes,
             *other_builds(protected, knowledge(), added),
             *sources.notes(target, recipe.apt, recipe.name),
@@ -178,6 +181,24 @@ def _preferences(earlier: Lock | None, upgrade: Collection[str] | None) -> tuple
     if earlier is None or upgrade is None:
         return ()
     return tuple(f"{one.name}=={one.version}" for one in earlier.packages if one.name not in upgrade and not one.url)
+
+
+def _strangers(recipe: Recipe, packages: Iterable[str]) -> tuple[str, ...]:
+    """What of the recipe is something else on PyPI than people mean by it, unless an index of its own has it.
+
+    Raises WrongInput for one that cannot be installed.
+    """
+    own = {name for index in recipe.indexes for name in index.packages}
+    found = []
+    for line in packages:
+        stranger = names().stranger(line)
+        if stranger is None or stranger.name in own or any(not index.packages for index in recipe.indexes):
+            continue
+        if not stranger.works:
+            instead = f"Ask for {stranger.means} instead of {stranger.name}." if stranger.means else None
+            raise WrongInput(stranger.message, fix=stranger.way or instead, code="another-package")
+        found.append(f"{stranger.message}. {stranger.way}" if stranger.way else stranger.message)
+    return tuple(found)
 
 
 def _refuse_conda(recipe: Recipe, target: Target, protected: ProtectedSet) -> None:
