@@ -67,6 +67,13 @@ def test_a_proof_is_read_for_who_does_not_take_the_newest() -> None:
     assert named_bar(proof, {"torch": "torch==2.5.1"}, "mpmath", "1.4.1") is None
 
 
+def test_the_first_of_several_versions_that_would_do_is_not_what_somebody_asks_for() -> None:
+    proof = "gpflow>=2.11.2 depends on one of: tensorflow-probability>=0.12.0,<=0.15.0 tensorflow-probability>=0.16.0"
+    pins = {"gpflow": "gpflow==2.11.2"}
+    assert named_bar(proof, pins, "tensorflow-probability", "0.25.0") is None
+    assert named_bar(proof.replace("one of: ", ""), pins, "tensorflow-probability", "0.25.0") is not None
+
+
 def test_bases_that_fit_a_need_are_found_in_the_catalogue() -> None:
     bases = load_bases(shipped("defs") / "bases.toml").values()
     assert fitting_bases("torch>=2.6", bases) == ["pytorch-2.6"]

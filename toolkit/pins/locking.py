@@ -13,7 +13,7 @@ from packaging.utils import canonicalize_name
 from toolkit.inventory.frameworks import knowledge, matches
 from toolkit.pins.model import Lock, LockedBase
 from toolkit.pins.names import names
-from toolkit.pins.protected import other_builds, protect, violations
+from toolkit.pins.protected import other_builds, protect, second_frameworks, violations
 from toolkit.pins.repositories import is_repository, why_unlockable
 from toolkit.support.errors import AnswerIsNo, WrongInput
 from toolkit.support.redaction import redact
@@ -88,6 +88,7 @@ def make_lock(
             *strangers,
             *resolution.notes,
             *other_builds(protected, knowledge(), added),
+            *second_frameworks(target, knowledge(), added, brought_by),
             *sources.notes(target, recipe.apt, recipe.name),
         ),
         indexes=recipe.indexes if resolution.packages else (),

@@ -179,6 +179,28 @@ def violations(
     return found
 
 
+def second_frameworks(
+    target: Target, known: Knowledge, added: Mapping[str, str], brought_by: Mapping[str, Sequence[str]]
+) -> list[str]:
+    """The GPU frameworks in a plan beside that of the base: each loads GPU libraries of its own, and takes GPU memory.
+
+    Not those that never hold GPU code, nor ONNX Runtime, which lies beside any other.
+    """
+    there = [one for one in known.frameworks if any(map(one.is_variant, target.installed))]
+    found = []
+    for name, version in sorted(added.items()):
+        framework = known.framework_of(name)
+        if framework is None or framework.name == "onnxruntime" or framework in there or framework.is_cpu_only(name):
+            continue
+        titles = [one.title for one in there if one.name != "onnxruntime"]
+        if titles:
+            who = ", ".join(brought_by.get(name, ()))
+            found.append(
+                f"{name} {version} (for {who}) is a second GPU framework beside {' and '.join(titles)} of the base"
+            )
+    return found
+
+
 def other_builds(protected: ProtectedSet, known: Knowledge, added: Mapping[str, str]) -> list[str]:
     """The companions in a plan whose compiled parts were made for another build of the framework than the base's.
 
