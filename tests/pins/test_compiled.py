@@ -87,7 +87,7 @@ def test_the_note_names_what_the_base_lacks_and_how_to_add_it() -> None:
         "code is compiled"
     )
     unknown = compile_note("x 1", Needs(("gcc",)), TORCH, (), "mine") or ""
-    assert "is not known before" in unknown
+    assert "the programs of the base are not known" in unknown
 
 
 @pytest.mark.parametrize(

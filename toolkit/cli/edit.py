@@ -46,8 +46,8 @@ def add(
     """Add packages to a recipe, and lock it.
 
     Your comments stay. A shipped recipe is copied to ./defs first. A package that is there is replaced. The name of an
-    import is translated: cv2 means opencv-python-headless, sklearn scikit-learn. Where no versions fit the base,
-    nothing is written.
+    import is translated: cv2 means opencv-python-headless, sklearn scikit-learn; so is a name that is something else
+    on PyPI: pytorch means torch. Where no versions fit the base, nothing is written.
 
         ctk add keras-bert pandas 'seaborn>=0.12'
         ctk add keras-bert -r requirements.txt

@@ -50,7 +50,8 @@ def new(
     """Write a recipe, from the imports of a script if you like.
 
     With --from the direct packages are read out of what you have: the imports of your code, or a list. The GPU
-    framework chooses the base and is not listed itself; versions are not invented. What ctk does not know it says.
+    framework that computes chooses the base and is not listed itself; versions are not invented. What ctk does not
+    know it says.
     With --base only what that base brings is left out.
 
         ctk new mine --from train.py

@@ -98,7 +98,7 @@ def compile_note(what: str, needs: Needs, target: Target, apt: Sequence[str], re
     there = (
         f"the base does not have {'it' if len(lacking) == 1 else 'them'}"
         if target.programs is not None
-        else "whether the base has it is not known before it is on this machine"
+        else "the programs of the base are not known until it is on this machine"
     )
     ways = []
     if packages := list(dict.fromkeys(package for one in lacking for package in one.apt if package not in apt)):
