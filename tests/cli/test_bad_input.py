@@ -73,6 +73,8 @@ BAD = [
     wrong("def mine", "mine.toml:1: base: there is no base", 'base = "none"'),
     Wrong(("new", "mine", "--from", b"caf\xe9.py"), "the script's name holds the control character"),
     # options
+    wrong("add demo pandas=2", "'pandas=2' is not a package requirement"),
+    wrong("add demo https://x.org/a-1-py3-none-any.whl", "is not a package requirement"),
     wrong("build demo --base none.sif", "there is no image none.sif"),
     wrong("build demo --base debian-1", 'there is no base "debian-1"'),
     wrong("build k.def --base folder/", "--base changes the base of a recipe"),

@@ -84,7 +84,10 @@ def test_why_reads_the_only_lock(folder: Path) -> None:
         (("new", "x", "--from", "defs/mine.toml"), 2, "does not read defs/mine.toml"),
         (("add", "mine", "a b"), 2, "not a package requirement"),
         (("add", "mine"), 2, "no packages to add"),
-        (("add", "mine", "apex"), 2, "no package of PyPI gives"),
+        (("add", "mine", "apex"), 2, "apex on PyPI is a toolkit for the web framework Pyramid"),
+        (("add", "mine", "segment_anything"), 2, "no package of PyPI gives"),
+        (("add", "mine", "pandas=2"), 2, "Write pandas==2"),
+        (("add", "mine", "https://x.org/a-1-py3-none-any.whl"), 2, "Write a @ https://x.org/a-1-py3-none-any.whl"),
         (("add", "mine", "gcc;id", "--apt"), 2, "not the name of a Debian package"),
         (("add", "mine", "-r", "none.txt"), 2, "none.txt"),
         (("add", "mine", "-r", "train.py", "--apt"), 2, "leave out --apt or -r"),
@@ -141,6 +144,35 @@ def test_names_of_imports_are_translated(folder: Path) -> None:
     ctk(folder, "add", "mine", "opencv-python", "--no-lock")
     assert "Removed: opencv-python." in ctk(folder, "remove", "mine", "cv2", "--no-lock").stdout
     assert "imported from the package pillow" in ctk(folder, "why", "PIL", "small").stderr
+
+
+def test_a_name_that_is_something_else_on_the_index_is_said(folder: Path) -> None:
+    done = ctk(folder, "add", "mine", "pytorch>=2", "--no-lock")
+    assert "pytorch on PyPI is a placeholder" in done.stdout
+    assert "torch is meant" in done.stdout
+    assert "Added: torch>=2." in done.stdout
+    (folder / "list.txt").write_text("pytorch>=2\napex\n")
+    made = json.loads(ctk(folder, "new", "listed", "--from", "list.txt", "--json").stdout)
+    assert (made["base"], made["packages"]) == ("pytorch-2.6", ["apex"])
+    assert [one["code"] for one in made["findings"]] == ["another-package", "another-package"]
+
+
+def test_a_second_framework_is_said_when_it_is_added(folder: Path) -> None:
+    ctk(folder, "new", "ours", "--base", "pytorch-2.6")
+    done = json.loads(ctk(folder, "add", "ours", "jax", "timm", "--no-lock", "--json").stdout)
+    assert done["added"] == ["jax", "timm"]
+    assert [one["code"] for one in done["findings"]] == ["second-framework"]
+    alone = json.loads(ctk(folder, "add", "ours", "onnxruntime-gpu", "--no-lock", "--json").stdout)
+    assert alone["findings"] == []
+
+
+def test_code_of_tensorflow_1_gets_no_recipe_with_tensorflow_2(folder: Path) -> None:
+    (folder / "old.py").write_text("import tensorflow as tf\n\nsession = tf.Session()\n")
+    done = ctk(folder, "new", "old", "--from", "old.py")
+    assert done.returncode == 1
+    assert "old.py:3: tensorflow.Session is of TensorFlow 1" in done.stderr
+    assert "1.15.5-gpu-py3" in done.stderr
+    assert not (folder / "defs/old.toml").exists()
 
 
 def test_a_list_is_added_without_what_the_base_brings(folder: Path) -> None:

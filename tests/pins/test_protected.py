@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.pins.bases import OLD, TENSORFLOW, TORCH, distribution, target
 from toolkit.inventory.frameworks import knowledge
 from toolkit.pins.constraints import broken_by, hard_constraints, soft_constraints
-from toolkit.pins.protected import other_builds, protect, violations
+from toolkit.pins.protected import other_builds, protect, second_frameworks, violations
 from toolkit.pins.target import recorded_target
 from toolkit.recipes.model import Base
 
@@ -104,3 +104,17 @@ def test_a_companion_that_the_index_may_not_have_for_the_bases_build_is_told() -
     assert "torch 2.5.1+cu124" in note
     assert other_builds(protected, knowledge(), {"torchvision": "0.20.1+cu124"}) == []
     assert other_builds(protect(TENSORFLOW, knowledge()), knowledge(), {"tf-keras": "2.15.0"}) == []
+
+
+def test_a_second_framework_is_told_with_who_brings_it() -> None:
+    by = {"tensorflow": ("gpflow",), "jax": ("recipe",)}
+    found = second_frameworks(TORCH, knowledge(), {"tensorflow": "2.21.0", "numpy": "2.1.2", "onnxruntime": "1"}, by)
+    assert found == ["tensorflow 2.21.0 (for gpflow) is a second GPU framework beside PyTorch of the base"]
+    assert second_frameworks(TORCH, knowledge(), {"tensorflow-cpu": "2.21.0"}, by) == []
+    assert second_frameworks(target(distribution("pip", "24")), knowledge(), {"jax": "0.4.35"}, by) == []
+
+
+def test_what_lies_over_one_another_is_named_with_who_asks_for_it() -> None:
+    added = {"cupy-cuda11x": "13.3.0", "cupy-cuda12x": "13.3.0"}
+    (found,) = violations(TORCH, protect(TORCH, knowledge()), knowledge(), added, {"cupy-cuda12x": ("spacy",)})
+    assert found.startswith("cupy-cuda11x and cupy-cuda12x (for spacy) both install cupy")

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.pins.bases import TENSORFLOW, TORCH
 from tests.pins.locks import SHA, SMALL, WHEEL
 from toolkit.inventory.frameworks import knowledge
-from toolkit.pins.clash import fitting_bases, smallest
+from toolkit.pins.clash import fitting_bases, smallest, unavailable
 from toolkit.pins.explain import clashing_need, named_bar
 from toolkit.pins.locking import check_requirements, contradictions, input_hash
 from toolkit.pins.model import Package
@@ -65,6 +65,13 @@ def test_a_proof_is_read_for_who_does_not_take_the_newest() -> None:
     assert named_bar(proof, pins, "mpmath", "1.4.1") == "sympy 1.13.1 asks for mpmath>=1.1.0,<1.4"
     assert named_bar(proof, pins, "mpmath", "1.3.0") is None
     assert named_bar(proof, {"torch": "torch==2.5.1"}, "mpmath", "1.4.1") is None
+
+
+def test_the_first_of_several_versions_that_would_do_is_not_what_somebody_asks_for() -> None:
+    proof = "gpflow>=2.11.2 depends on one of: tensorflow-probability>=0.12.0,<=0.15.0 tensorflow-probability>=0.16.0"
+    pins = {"gpflow": "gpflow==2.11.2"}
+    assert named_bar(proof, pins, "tensorflow-probability", "0.25.0") is None
+    assert named_bar(proof.replace("one of: ", ""), pins, "tensorflow-probability", "0.25.0") is not None
 
 
 def test_bases_that_fit_a_need_are_found_in_the_catalogue() -> None:
@@ -133,3 +140,30 @@ def test_a_base_that_is_not_what_is_recorded_of_it_is_noticed() -> None:
     assert contradictions(said, TENSORFLOW) == ()
     assert contradictions(said, TORCH) == ("bases.toml says tensorflow 2.15.1, the image has none",)
     assert len(contradictions(replace(said, python="3.1", framework_version="2.15.0"), TENSORFLOW)) == 2
+
+
+@pytest.mark.parametrize(
+    ("proof", "words"),
+    [
+        (
+            "Because all versions of pytorch3d have no wheels with a matching Python ABI tag (e.g., `cp311`) and you "
+            "require pytorch3d, we can conclude that your requirements are unsatisfiable.",
+            "pytorch3d has only wheels for other Pythons or platforms",
+        ),
+        (
+            "Because the requested Python version (>=3.11.10) does not satisfy Python>=3.12 and scipy>=1.18.0rc1 "
+            "depends on Python>=3.12, we can conclude that scipy>=1.18.0rc1 cannot be used.",
+            "scipy>=1.18.0rc1 needs Python >=3.12, and the base has Python 3.11.2",
+        ),
+        (
+            "Because torch>=1.10.0,<=1.12.1 has no wheels with a matching Python ABI tag (e.g., `cp311`) and only the",
+            "torch>=1.10.0,<=1.12.1 has only wheels for other Pythons",
+        ),
+        ("Because x==1.0 has no usable wheels and only", "x==1.0 has only wheels for other"),
+        ("Because x has no wheels with a matching platform tag (e.g., `manylinux_2_28_x86_64`)", "x has only wheels"),
+        ("Because a depends on b", None),
+    ],
+)
+def test_a_proof_is_read_for_what_has_no_file_for_the_base(proof: str, words: str | None) -> None:
+    said = unavailable(proof, TENSORFLOW)
+    assert (said is None) if words is None else words in (said or "")

@@ -151,9 +151,12 @@ def test_a_clash_names_the_fewest_requirements_and_ways_out(uv: Uv, torch: Targe
     [
         (("numpy==99",), AnswerIsNo, "numpy has no release ==99"),
         (("this-package-does-not-exist-at-all",), WrongInput, "no package this-package"),
+        (("pytorch",), WrongInput, "torch is meant"),
+        (("apex",), WrongInput, "apex on PyPI is a toolkit for the web framework Pyramid"),
+        (("pyg-lib",), WrongInput, "pyg-lib is not on PyPI"),
         (("sklearn",), WrongInput, "often confused for scikit-learn"),
         (("tf-nightly",), AnswerIsNo, "must stay out"),
-        (("opencv-python", "opencv-python-headless"), AnswerIsNo, "both install cv2"),
+        (("cupy-cuda11x", "cupy-cuda12x"), AnswerIsNo, "both install cupy"),
         (("keras>=3",), AnswerIsNo, "cannot be had together"),
     ],
 )
@@ -164,6 +167,46 @@ def test_what_cannot_be_had_is_said(
         lock(uv, tensorflow, *packages)
     assert words in caught.value.message
     assert caught.value.fix
+
+
+@pytest.mark.parametrize(
+    ("package", "words"),
+    [
+        ("pytorch3d", "pytorch3d has only wheels for other Pythons or platforms, and no source"),
+        ("scipy>=1.18rc1", "needs Python >=3.12, and the base has Python 3.11.10"),
+        ("spacy[cuda12x]", "numpy>=1.20,<1.29; PyTorch was compiled for this major version"),
+        ("allennlp", "allennlp 2.10.1, the newest release, does not fit this base: it needs torch"),
+    ],
+)
+def test_the_reason_is_that_of_the_newest_release(uv: Uv, torch: Target, package: str, words: str) -> None:
+    with pytest.raises(AnswerIsNo) as caught:
+        lock(uv, torch, package)
+    assert words in caught.value.message
+    assert caught.value.fix
+
+
+def test_what_imports_torch_to_be_built_is_locked_with_what_its_build_needs(uv: Uv, torch: Target) -> None:
+    made = lock(uv, replace(torch, programs=frozenset({"g++"})), "torch-scatter")
+    assert [(one.name, one.is_wheel) for one in made.packages] == [("torch-scatter", False)]
+    assert "torch" not in {tool.name for build in made.builds for tool in build.packages}
+    (note,) = made.notes
+    assert "needs for its CUDA code the CUDA compiler nvcc: the base does not have it" in note
+    assert "FORCE_CUDA=1" in note
+
+
+def test_one_variant_of_opencv_serves_all_that_ask_for_one(uv: Uv, torch: Target) -> None:
+    made = lock(uv, torch, "ultralytics", "albumentations")
+    chosen = {one.name: one.required_by for one in made.packages if one.name.startswith("opencv")}
+    assert chosen == {"opencv-python-headless": ("albucore", "albumentations", "ultralytics")}
+    (note,) = [one for one in made.notes if "stands for" in one]
+    assert "stands for opencv-python, required by ultralytics: both install the module cv2" in note
+
+
+def test_the_variant_of_the_base_serves_what_asks_for_another(uv: Uv, torch: Target) -> None:
+    own = distribution("opencv-python-headless", "4.10.0.84", "numpy")
+    made = lock(uv, replace(torch, installed={**torch.installed, own.name: own}), "ultralytics")
+    assert not [one.name for one in made.packages if one.name.startswith("opencv")]
+    assert any("opencv-python-headless 4.10.0.84 stands for opencv-python" in note for note in made.notes)
 
 
 def test_an_extra_that_does_not_exist_would_mean_jax_on_the_cpu(uv: Uv, torch: Target) -> None:

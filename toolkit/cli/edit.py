@@ -46,8 +46,8 @@ def add(
     """Add packages to a recipe, and lock it.
 
     Your comments stay. A shipped recipe is copied to ./defs first. A package that is there is replaced. The name of an
-    import is translated: cv2 means opencv-python-headless, sklearn scikit-learn. Where no versions fit the base,
-    nothing is written.
+    import is translated: cv2 means opencv-python-headless, sklearn scikit-learn; so is a name that is something else
+    on PyPI: pytorch means torch. Where no versions fit the base, nothing is written.
 
         ctk add keras-bert pandas 'seaborn>=0.12'
         ctk add keras-bert -r requirements.txt
@@ -65,7 +65,9 @@ def add(
     if apt:
         _apply(catalogue, name, added(path, packages or (), APT), "added", lock=False, json=json, key=APT)
         return
-    lines, findings = _translated(catalogue.recipe(name).packages, packages or ())
+    recipe = catalogue.recipe(name)
+    lines, findings = _translated(recipe.packages, packages or ())
+    findings += _other_frameworks(catalogue, recipe, lines)
     for file in requirements or ():
         more, found = _read_list(catalogue, catalogue.recipe(name), file)
         lines, findings = [*lines, *more], [*findings, *found]
@@ -114,11 +116,20 @@ def _translated(there: Iterable[str], packages: Iterable[str]) -> tuple[list[str
     lines, findings = [], []
     for given in check_packages(packages):
         line = names().by_import(given)
-        if line == "":
+        stranger = names().stranger(given)
+        if line == "" or (stranger is not None and not (stranger.works or stranger.means)):
+            also = "if PyPI's package is meant, write it into `packages` of the recipe."
             raise WrongInput(
-                f"{given} is an import that no package of PyPI gives: what PyPI has under this name is something else",
-                fix="Install it in `post`; if PyPI's package is meant, write it into `packages` of the recipe.",
+                stranger.message
+                if stranger
+                else f"{given} is an import that no package of PyPI gives: what PyPI has under it is something else",
+                fix=stranger.way if stranger and stranger.way else f"Install it in `post`; {also}",
             )
+        if line is None and stranger is not None:
+            (line,), found_else = names().as_meant([given])
+            findings += found_else
+            lines.append(line)
+            continue
         if line is not None:
             name = Requirement(given).name
             if given == name and (found := names().given_by(name, own)) is not None:
@@ -126,6 +137,14 @@ def _translated(there: Iterable[str], packages: Iterable[str]) -> tuple[list[str
             findings.append(_is_import(name, Requirement(line).name))
         lines.append(line or given)
     return lines, findings
+
+
+def _other_frameworks(catalogue: Catalogue, recipe: Recipe, lines: Iterable[str]) -> tuple[Finding, ...]:
+    from toolkit.inventory.frameworks import knowledge
+    from toolkit.pins.names import names
+    from toolkit.pins.proposal import other_frameworks
+
+    return other_frameworks(lines, recipe.base, names(), knowledge(), catalogue.bases())
 
 
 def _as_in(there: Sequence[str], packages: Iterable[str]) -> tuple[list[str], list[Finding]]:

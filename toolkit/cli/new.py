@@ -11,7 +11,8 @@ import typer
 from toolkit.cli.area import open_work_area
 from toolkit.cli.completion import complete_base
 from toolkit.cli.output import print_findings, print_json, say, suggest
-from toolkit.support.errors import WrongInput
+from toolkit.support.errors import AnswerIsNo, WrongInput
+from toolkit.support.findings import Severity
 
 if TYPE_CHECKING:
     from toolkit.pins.proposal import Proposal
@@ -49,7 +50,8 @@ def new(
     """Write a recipe, from the imports of a script if you like.
 
     With --from the direct packages are read out of what you have: the imports of your code, or a list. The GPU
-    framework chooses the base and is not listed itself; versions are not invented. What ctk does not know it says.
+    framework that computes chooses the base and is not listed itself; versions are not invented. What ctk does not
+    know it says.
     With --base only what that base brings is left out.
 
         ctk new mine --from train.py
@@ -80,6 +82,8 @@ def new(
         raise WrongInput(f"{path} is there already", fix="Choose another name, or add --force.")
     proposal = _propose(source, bases, base, extra or [])
     chosen = proposal.base
+    if chosen is None and (errors := [one for one in proposal.findings if one.severity is Severity.ERROR]):
+        raise AnswerIsNo(errors[0].message, fix=errors[0].fix, code=errors[0].code)
     if chosen is None:
         raise WrongInput("nothing says which base to start from", fix="Say it with --base; `ctk bases` lists them.")
     project = proposal.project

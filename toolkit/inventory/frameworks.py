@@ -53,16 +53,40 @@ class Framework:
 
 
 @dataclass(frozen=True, slots=True)
+class Stand:
+    """A variant that can stand for others; `lacks` is what the others have and it has not."""
+
+    name: str
+    others: tuple[str, ...]
+    lacks: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Variants:
-    """Distributions that install the same module and therefore exclude one another. `title` is its name for people."""
+    """Distributions that install the same module and therefore exclude one another. `title` is its name for people.
+
+    `stands` are those that can stand for others, most preferred first.
+    """
 
     module: str
     title: str
     distributions: tuple[str, ...]
+    stands: tuple[Stand, ...] = ()
 
     def includes(self, distribution: str) -> bool:
         """Whether a distribution (normalised name) is one of them."""
         return matches(distribution, self.distributions)
+
+    def served_by(self, distribution: str, name: str) -> Stand | None:
+        """How one distribution can stand for another of this group, `name`; None where it cannot."""
+        return next(
+            (
+                one
+                for one in self.stands
+                if matches(distribution, (one.name,)) and matches(name, one.others) and name != distribution
+            ),
+            None,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,8 +150,14 @@ def knowledge() -> Knowledge:
     """Read `frameworks.toml` once."""
     content = read_toml(_FILE).content
     frameworks = tuple(_framework(table) for table in content["framework"])
-    own = [Variants(one.module, one.title, one.variants) for one in frameworks if one.variants != (one.name,)]
-    others = [Variants(one["module"], one["title"], tuple(one["distributions"])) for one in content["variants"]]
+    own = [
+        Variants(one.module, one.title, one.variants, _stands(table))
+        for one, table in zip(frameworks, content["framework"], strict=True)
+        if one.variants != (one.name,)
+    ]
+    others = [
+        Variants(one["module"], one["title"], tuple(one["distributions"]), _stands(one)) for one in content["variants"]
+    ]
     return Knowledge(
         checked=str(content["checked"]),
         frameworks=frameworks,
@@ -150,6 +180,10 @@ def knowledge() -> Knowledge:
             for one in content["incompatible"]
         ),
     )
+
+
+def _stands(table: dict[str, Any]) -> tuple[Stand, ...]:
+    return tuple(Stand(one["name"], tuple(one["for"]), one.get("lacks")) for one in table.get("serves", ()))
 
 
 def _framework(table: dict[str, Any]) -> Framework:

@@ -7,7 +7,7 @@ import json
 import os
 import stat
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
@@ -88,12 +88,14 @@ def read_image(image: Path) -> Target | None:
     from toolkit.inventory.frameworks import knowledge
     from toolkit.inventory.images import open_image
     from toolkit.inventory.read import read_inventory
+    from toolkit.pins.compiled import find_tools
     from toolkit.pins.target import read_target
 
     known = knowledge()
     with open_image(image) as rootfs:
         inventory = read_inventory(rootfs)
         lines = _own_constraints(rootfs)
+        programs = find_tools(rootfs)
         has_musl = any(name.startswith("ld-musl-") for name in rootfs.names("/lib"))
     if has_musl and inventory.glibc is None:
         raise WrongInput(
@@ -102,7 +104,8 @@ def read_image(image: Path) -> Target | None:
             fix="Start from an image of Debian, Ubuntu or another Linux with glibc.",
             code="no-glibc",
         )
-    return read_target(inventory, lambda name: known.framework_of(name) is not None, lines)
+    target = read_target(inventory, lambda name: known.framework_of(name) is not None, lines)
+    return replace(target, programs=programs) if target is not None else None
 
 
 def _own_constraints(rootfs: Rootfs) -> tuple[str, ...]:

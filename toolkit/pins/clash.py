@@ -9,8 +9,9 @@ from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
-from toolkit.inventory.frameworks import knowledge
-from toolkit.pins.explain import SPECIFIER, clashing_need, newest_versions, stands
+from toolkit.inventory.frameworks import knowledge, satisfies
+from toolkit.pins.explain import SPECIFIER, clashing_need, newest_versions, shortened, stands
+from toolkit.pins.names import names
 from toolkit.pins.newest import fitting_version
 from toolkit.pins.question import Question, ask
 from toolkit.pins.resolve import Clash, Wish, first_question
@@ -20,19 +21,31 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from toolkit.pins.constraints import Constraint
+    from toolkit.pins.target import Target
     from toolkit.pins.uv import Uv
     from toolkit.recipes.model import Base
 
 _NOT_FOUND = re.compile(r"Because ([a-z0-9._-]+) was not found in the package registry")
 _NO_VERSION = re.compile(rf"there (?:is|are) no versions? of ([a-z0-9._-]+)({SPECIFIER})")
+_OTHER_PYTHON = re.compile(
+    rf"requested Python version \([^)]*\) does not satisfy Python[^ ]+ and "
+    rf"([a-z0-9._-]+)(?:\[[^\]]*\])?({SPECIFIER}) depends on Python({SPECIFIER})"
+)
+_NO_WHEEL = re.compile(
+    rf"(?:all versions of )?([a-z0-9][a-z0-9._-]*)({SPECIFIER})? ha(?:s|ve) no "
+    r"(?:wheels with a matching \w+(?: \w+)? tag|usable wheels)"
+)
 
 
 def explain_clash(uv: Uv, wish: Wish, clash: Clash, bases: Sequence[Base]) -> AnswerIsNo | WrongInput:
     """The smallest set of requirements that clash, and what to change."""
     if missing := _NOT_FOUND.search(clash.proof):
+        elsewhere = names().strangers.get(missing[1])
         return WrongInput(
             f"there is no package {missing[1]} on the index",
-            fix="Look at its spelling: the name that `pip install` takes can differ from the one that `import` takes.",
+            fix=elsewhere.way
+            if elsewhere and elsewhere.way
+            else "Look at its spelling: the name that `pip install` takes can differ from the one that `import` takes.",
             code="no-such-package",
         )
     if impossible := _no_such_version(uv, wish, clash):
@@ -44,11 +57,31 @@ def explain_clash(uv: Uv, wish: Wish, clash: Clash, bases: Sequence[Base]) -> An
     rows = [f"  {line}  (the recipe)" for line in packages] + [f"  {one.line}  ({one.by})" for one in constraints]
     rows += [f"  {line}  (what is recorded of the base)" for line in recorded]
     words = f"\n{need[0]} needs {need[1]}; {stands(need[2], wish.target)}" if need else ""
+    if not need and (reason := unavailable(proof or clash.proof, wish.target)):
+        if len(packages) == 1 and not constraints and not recorded:
+            return AnswerIsNo(
+                f"{packages[0]} is not available for this base: {reason}",
+                fix=_ways_out(uv, wish, packages, need, bases),
+                code="requirements-clash",
+            )
+        words = f"\n{reason}"
+    elif not need:
+        words = f"\nThe resolver says: {shortened(proof or clash.proof)}"
     return AnswerIsNo(
         "these cannot be had together:\n" + "\n".join(rows) + words,
         fix=_ways_out(uv, wish, packages, need, bases),
         code="requirements-clash",
     )
+
+
+def unavailable(proof: str, target: Target) -> str | None:
+    """What has no file for the Python or the platform of the base, where a proof says so."""
+    has = f"the base has Python {target.python} on {target.architecture}"
+    if found := _OTHER_PYTHON.search(proof):
+        return f"{found[1]}{found[2]} needs Python {found[3].rstrip('.,')}, and {has}"
+    if found := _NO_WHEEL.search(proof):
+        return f"{found[1]}{found[2] or ''} has only wheels for other Pythons or platforms, and no source; {has}"
+    return None
 
 
 def _no_such_version(uv: Uv, wish: Wish, clash: Clash) -> AnswerIsNo | None:
@@ -67,6 +100,41 @@ def _no_such_version(uv: Uv, wish: Wish, clash: Clash) -> AnswerIsNo | None:
                 fix=f"Ask for a release of {name} that exists.",
                 code="no-such-version",
             )
+    return None
+
+
+def explain_newest(uv: Uv, wish: Wish, bases: Sequence[Base]) -> AnswerIsNo | None:
+    """Why the newest release of what the recipe asks for does not fit; None where nothing stands against it.
+
+    Where it does not, a resolver goes back through old releases, and what it says of those is not the reason.
+    """
+    question = first_question(wish)
+    names = [canonicalize_name(Requirement(line).name) for line in wish.packages if not Requirement(line).url]
+    newest = newest_versions(uv, question, [name for name in names if name not in wish.target.installed])
+    for line in wish.packages:
+        requirement = Requirement(line)
+        version = newest.get(canonicalize_name(requirement.name))
+        if version is None or not satisfies(version, str(requirement.specifier)):
+            continue
+        framework = question.packages[len(wish.packages) :]
+        extras = f"[{','.join(sorted(requirement.extras))}]" if requirement.extras else ""
+        release = f"{requirement.name}{extras}=={version}"
+        proof = ask(uv, question.asking((release, *framework)), again=True).proof
+        if proof is None:
+            continue
+        need = clashing_need(proof, wish)
+        if need is not None:
+            through = "needs" if need[0] == canonicalize_name(requirement.name) else f"brings {need[0]}, which needs"
+            reason = f"it {through} {need[1]}; {stands(need[2], wish.target)}"
+        else:
+            reason = unavailable(proof, wish.target) or f"the resolver says: {shortened(proof)}"
+        fitting = fitting_bases(need[1], bases) if need else []
+        other = f"Another base fits: {', '.join(fitting)}. " if fitting else ""
+        return AnswerIsNo(
+            f"{requirement.name} {version}, the newest release, does not fit this base: {reason}",
+            fix=f"{other}Start from a base that fits (`ctk bases`), or drop {requirement.name} from the recipe.",
+            code="requirements-clash",
+        )
     return None
 
 
@@ -125,10 +193,11 @@ def _ways_out(
         if requirement.specifier:
             name = canonicalize_name(requirement.name)
             others = [one for one in question.packages if one != line]
-            answer = ask(uv, question.asking([*others, name]), again=True)
+            extras = f"[{','.join(sorted(requirement.extras))}]" if requirement.extras else ""
+            answer = ask(uv, question.asking([*others, f"{name}{extras}"]), again=True)
             if answer.possible and name in answer.installed:
-                version = fitting_version(uv, wish, line)
-                ways += [f"Another version fits: {name}=={version}."] if version else []
+                version = None if answer.missing_extras else fitting_version(uv, wish, line)
+                ways += [f"Another version fits: {name}{extras}=={version}."] if version else []
             elif answer.possible and name in wish.target.installed:
                 ways.append(f"The base's own fits: {name} {wish.target.installed[name].version}.")
     if need is not None and (fitting := fitting_bases(need[1], bases)):

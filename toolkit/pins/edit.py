@@ -11,6 +11,7 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
 from toolkit.recipes.load import APT_PACKAGE, RECIPE_KEYS
+from toolkit.recipes.requirements import how_to_write
 from toolkit.support.errors import WrongInput
 from toolkit.support.files import refuse_link, write_atomically
 from toolkit.support.text import did_you_mean, one_line
@@ -219,7 +220,9 @@ def check_packages(packages: Iterable[str], key: str = PACKAGES) -> list[str]:
         try:
             _ = key == APT or Requirement(one_line(package, "a requirement"))
         except InvalidRequirement as error:
-            raise WrongInput(f"{package!r} is not a package requirement: {str(error).splitlines()[0]}") from error
+            meant = how_to_write(package)
+            reason = "" if meant else f": {str(error).splitlines()[0]}"
+            raise WrongInput(f"{package!r} is not a package requirement{reason}", fix=meant) from error
         found.append(package)
     return found
 

@@ -86,7 +86,7 @@ def _why_not_newer(uv: Uv, wish: Wish, resolution: Resolution, name: str, newest
             return _sentence(alone.proof, name, wish)
         if own := [one for one in hard if one.name == name and not satisfies(newest, one.specifier)]:
             return _asks(own[0])
-        if barred := _who_bars(uv, others, resolution, name, newest):
+        if barred := _who_bars(uv, wish, others, resolution, name, newest):
             return barred
         # All together may lead the resolver far back: only what the person asked for themselves is worth that.
         together = question.asking((*question.packages, f"{name}=={newest}"))
@@ -114,7 +114,7 @@ def _why_not_newer(uv: Uv, wish: Wish, resolution: Resolution, name: str, newest
     return "newer ones do not go with the other packages, or have no file for this image"
 
 
-def _who_bars(uv: Uv, question: Question, resolution: Resolution, name: str, newest: str) -> str | None:
+def _who_bars(uv: Uv, wish: Wish, question: Question, resolution: Resolution, name: str, newest: str) -> str | None:
     """Which of those that need a package does not take its newest release. All that this asks, uv has read already."""
     needed_by = next(one.required_by for one in resolution.packages if one.name == name)
     target = question.target
@@ -124,14 +124,20 @@ def _who_bars(uv: Uv, question: Question, resolution: Resolution, name: str, new
                 return f"{there.name} {there.version} in the base asks for {name}{requirement.specifier}"
     pins = {one.name: f"{one.name}=={one.version}" for one in resolution.packages if one.name in needed_by}
     proof = ask(uv, question.asking((f"{name}=={newest}", *pins.values())), again=True).proof if pins else None
-    return named_bar(proof or "", pins, name, newest)
+    if barred := named_bar(proof or "", pins, name, newest):
+        return barred
+    need = clashing_need(proof or "", wish)
+    return f"with newer ones {need[0]} needs {need[1]}; {stands(need[2], wish.target)}" if need else None
 
 
 def named_bar(proof: str, pins: Mapping[str, str], name: str, newest: str) -> str | None:
     """Who of `pins` (lines by name) asks in a proof for versions of `name` that the newest is none of."""
-    for who, _, what, said in _DEPENDS.findall(proof):
+    for found in _DEPENDS.finditer(proof):
+        who, _, what, said = found.groups()
         specifier = said.rstrip(".,")
-        if who in pins and what == name and not satisfies(newest, specifier):
+        # Of several that would do, the one that is listed first asks for nothing.
+        is_choice = proof[: found.start(3)].endswith("one of: ")
+        if who in pins and what == name and not is_choice and not satisfies(newest, specifier):
             return f"{pins[who].replace('==', ' ')} asks for {name}{specifier}"
     return None
 
@@ -144,11 +150,15 @@ def _sentence(proof: str, name: str, wish: Wish) -> str:
     """A resolver's proof as one sentence: what the newer one needs, and what stands against it."""
     found = clashing_need(proof, wish)
     if found is None:
-        shown = f"{proof[:_LONGEST_PROOF]}…" if len(proof) > _LONGEST_PROOF else proof.rstrip(".")
-        return f"the resolver says: {shown}"
+        return f"the resolver says: {shortened(proof)}"
     who, need, against = found
     through = "newer ones need" if who == name else f"newer ones bring {who}, which needs"
     return f"{through} {need}; {stands(against, wish.target)}"
+
+
+def shortened(proof: str) -> str:
+    """The beginning of a resolver's proof."""
+    return f"{proof[:_LONGEST_PROOF]}…" if len(proof) > _LONGEST_PROOF else proof.rstrip(".")
 
 
 def clashing_need(proof: str, wish: Wish) -> tuple[str, str, Constraint] | None:

@@ -16,19 +16,30 @@ if TYPE_CHECKING:
     from toolkit.pins.target import Target
 
 
+class MissingExtra(AnswerIsNo):
+    """The release of `name` that was chosen has no such extra."""
+
+    code = "no-such-extra"
+
+    def __init__(self, name: str, version: str, extra: str) -> None:
+        super().__init__(
+            f"{name} {version} has no extra [{extra}]: pip would install {name} without it and say nothing",
+            fix=f"Ask for a version of {name} that has [{extra}], or for an extra that this one has.",
+        )
+        self.name = name
+        self.version = version
+        self.extra = extra
+
+
 def require_extras(packages: Iterable[str], target: Target, answer: Answer) -> None:
-    """Raise AnswerIsNo for an extra in `packages` that the chosen release, or the base's own, does not have."""
+    """Raise MissingExtra for an extra in `packages` that the chosen release, or the base's own, does not have."""
     asked: dict[str, set[str]] = {}
     for requirement in active_requirements(packages, target.environment()):
         extras = asked.setdefault(canonicalize_name(requirement.name), set())
         extras.update(map(canonicalize_name, requirement.extras))
     for name, version, extra in (*answer.missing_extras, *_missing_in_base(asked, target, answer)):
         if canonicalize_name(extra) in asked.get(name, ()):
-            raise AnswerIsNo(
-                f"{name} {version} has no extra [{extra}]: pip would install {name} without it and say nothing",
-                fix=f"Ask for a version of {name} that has [{extra}], or for an extra that this one has.",
-                code="no-such-extra",
-            )
+            raise MissingExtra(name, version, extra)
 
 
 def _missing_in_base(asked: dict[str, set[str]], target: Target, answer: Answer) -> Iterator[tuple[str, str, str]]:

@@ -5,14 +5,16 @@ from __future__ import annotations
 import ast
 import os
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from toolkit.inventory.frameworks import knowledge
+from toolkit.pins.usage import bound_names, used_parts
 from toolkit.support.errors import WrongInput
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
 # Left the standard library with Python 3.12 and 3.13 (PEP 594, 632): a container's Python may still have them.
 _ONCE_STANDARD = frozenset(
@@ -33,13 +35,14 @@ class Imports:
     """Dotted names that code imports from outside of itself and of the standard library, each with its first place.
 
     `optional` stand in a `try` that catches their absence or under an `if`; `typing` only under `TYPE_CHECKING`.
-    `unread` are files that are no Python 3, with the reason.
+    `unread` are files that are no Python 3, with the reason. `uses` are the parts of GPU frameworks that it names.
     """
 
     required: dict[str, str]
     optional: dict[str, str]
     typing: dict[str, str]
     unread: dict[str, str]
+    uses: dict[str, str] = field(default_factory=dict)
 
 
 def scan_imports(path: Path) -> Imports:
@@ -77,6 +80,7 @@ def scan_imports(path: Path) -> Imports:
 def imports_of(trees: Iterable[tuple[str, Path, ast.Module]], root: Path, unread: dict[str, str]) -> Imports:
     """The imports of parsed code, each with (name for its places, file, tree), in a project that begins at `root`."""
     found: dict[str, dict[str, str]] = {"required": {}, "optional": {}, "typing": {}}
+    trees = list(trees)
     for label, file, tree in trees:
         for name, line, kind in _imports(tree):
             if not _is_standard(name) and not _is_own(name, file, root):
@@ -85,7 +89,20 @@ def imports_of(trees: Iterable[tuple[str, Path, ast.Module]], root: Path, unread
     optional = {name: where for name, where in found["optional"].items() if name not in required}
     known = required.keys() | optional.keys()
     typing = {name: where for name, where in found["typing"].items() if name not in known}
-    return Imports(required, optional, typing, unread)
+    return Imports(required, optional, typing, unread, _uses(trees))
+
+
+def _uses(trees: Sequence[tuple[str, Path, ast.Module]]) -> dict[str, str]:
+    """The parts of frameworks that code uses; a cell of a notebook knows what an earlier one imported."""
+    modules = [framework.module for framework in knowledge().frameworks]
+    bound: dict[Path, dict[str, str]] = {}
+    uses: dict[str, str] = {}
+    for label, file, tree in trees:
+        names = bound.setdefault(file, {})
+        names |= bound_names(tree, modules)
+        for name, line in used_parts(tree, names):
+            uses.setdefault(name, f"{label}:{line}")
+    return uses
 
 
 def _python_files(folder: Path) -> Iterator[Path]:

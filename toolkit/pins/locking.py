@@ -12,7 +12,8 @@ from packaging.utils import canonicalize_name
 
 from toolkit.inventory.frameworks import knowledge, matches
 from toolkit.pins.model import Lock, LockedBase
-from toolkit.pins.protected import other_builds, protect, violations
+from toolkit.pins.names import names
+from toolkit.pins.protected import other_builds, protect, second_frameworks, violations
 from toolkit.pins.repositories import is_repository, why_unlockable
 from toolkit.support.errors import AnswerIsNo, WrongInput
 from toolkit.support.redaction import redact
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from toolkit.pins.uv import Uv
     from toolkit.recipes.model import Base, Recipe
 
-_FORM = 2  # of the lock: a ctk with other rules raises it, and every older lock is stale
+_FORM = 3  # of the lock: a ctk with other rules raises it, and every older lock is stale
 
 
 def make_lock(
@@ -46,29 +47,37 @@ def make_lock(
     `bases` are searched for one that would fit where the packages do not.
     Raises AnswerIsNo where the packages cannot be had over the base, and says why.
     """
-    from toolkit.pins.clash import explain_clash
+    from toolkit.pins.aliases import base_aliases
+    from toolkit.pins.attempts import resolve_recipe
     from toolkit.pins.explain import find_held
-    from toolkit.pins.newest import resolve_newest
-    from toolkit.pins.resolve import Clash, Wish
-    from toolkit.pins.sources import lock_builds
+    from toolkit.pins.resolve import Wish
 
     packages = check_requirements(recipe)
     target = facts.target
     protected = protect(target, knowledge())
     _refuse_conda(recipe, target, protected)
     _refuse_free_threaded(recipe, target)
-    _refuse_banned(packages, target, protected)
-    wish = Wish(target, packages, protected, exclude_newer, _preferences(earlier, upgrade), recipe.indexes)
-    try:
-        wish, resolution = resolve_newest(uv, wish, fresh=earlier is not None and upgrade != ())
-    except Clash as clash:
-        raise explain_clash(uv, clash.wish, clash, list(bases)) from clash
+    strangers = _strangers(recipe, packages)
+    served = {alias.name for alias in base_aliases(target, knowledge())}
+    _refuse_banned(packages, target, protected, served)
+    asked = Wish(
+        target,
+        packages,
+        protected,
+        exclude_newer,
+        _preferences(earlier, upgrade),
+        recipe.indexes,
+        unbound=frozenset(recipe.import_skip),
+    )
+    fresh = earlier is not None and upgrade != ()
+    wish, resolution, sources = resolve_recipe(uv, asked, list(bases), uv.cache / "ctk-sources", fresh=fresh)
     added = {package.name: package.version for package in resolution.packages}
     _refuse_replaced(added, protected)
-    if found := violations(target, protected, knowledge(), added):
+    brought_by = {package.name: package.required_by for package in resolution.packages}
+    if found := violations(target, protected, knowledge(), added, brought_by):
         raise AnswerIsNo(
             "; ".join(found),
-            fix="Drop what brings it (`ctk why` says who does), or start from another base.",
+            fix="Drop what brings it, or start from another base.",
             code="variant-over-variant",
         )
     return Lock(
@@ -78,12 +87,18 @@ def make_lock(
         asked=packages,
         protected=protected,
         packages=resolution.packages,
-        builds=lock_builds(uv, wish, resolution, uv.cache / "ctk-sources"),
+        builds=sources.builds,
         installer=resolution.installer,
         held=find_held(uv, wish, resolution),
         present=tuple(sorted({*_pins(target), *resolution.assumed})),
         exclude_newer=exclude_newer,
-        notes=(*resolution.notes, *other_builds(protected, knowledge(), added)),
+        notes=(
+            *strangers,
+            *resolution.notes,
+            *other_builds(protected, knowledge(), added),
+            *second_frameworks(target, knowledge(), added, brought_by),
+            *sources.notes(target, recipe.apt, recipe.name),
+        ),
         indexes=recipe.indexes if resolution.packages else (),
     )
 
@@ -128,8 +143,8 @@ def input_hash(recipe: Recipe, digest: str | None, exclude_newer: str | None) ->
         "base": digest if local else base.reference,
         "recorded": [base.digest, base.python, base.framework, base.framework_version, base.installer, list(base.apt)],
         "exclude_newer": exclude_newer,
-        # A recipe without any keeps the hash that it had before there were indexes.
-        **({"indexes": [asdict(index) for index in recipe.indexes]} if recipe.indexes else {}),
+        "indexes": [asdict(index) for index in recipe.indexes],
+        "import_skip": list(recipe.import_skip),
     }
     return f"sha256:{hashlib.sha256(json.dumps(question, sort_keys=True).encode()).hexdigest()}"
 
@@ -177,6 +192,24 @@ def _preferences(earlier: Lock | None, upgrade: Collection[str] | None) -> tuple
     return tuple(f"{one.name}=={one.version}" for one in earlier.packages if one.name not in upgrade and not one.url)
 
 
+def _strangers(recipe: Recipe, packages: Iterable[str]) -> tuple[str, ...]:
+    """What of the recipe is something else on PyPI than people mean by it, unless an index of its own has it.
+
+    Raises WrongInput for one that cannot be installed.
+    """
+    own = {name for index in recipe.indexes for name in index.packages}
+    found = []
+    for line in packages:
+        stranger = names().stranger(line)
+        if stranger is None or stranger.name in own or any(not index.packages for index in recipe.indexes):
+            continue
+        if not stranger.works:
+            instead = f"Ask for {stranger.means} instead of {stranger.name}." if stranger.means else None
+            raise WrongInput(stranger.message, fix=stranger.way or instead, code="another-package")
+        found.append(f"{stranger.message}. {stranger.way}" if stranger.way else stranger.message)
+    return tuple(found)
+
+
 def _refuse_conda(recipe: Recipe, target: Target, protected: ProtectedSet) -> None:
     """pip does not know what conda installed, nor conda what pip did: over such a framework nothing is added."""
     ours = sorted(pin.name for pin in protected.pins if pin.name in target.conda)
@@ -199,10 +232,11 @@ def _refuse_free_threaded(recipe: Recipe, target: Target) -> None:
         )
 
 
-def _refuse_banned(packages: Iterable[str], target: Target, protected: ProtectedSet) -> None:
+def _refuse_banned(packages: Iterable[str], target: Target, protected: ProtectedSet, served: Collection[str]) -> None:
+    """Raise AnswerIsNo for what would lie over a distribution of the base that cannot stand for it (`served`)."""
     for line in packages:
         name = canonicalize_name(Requirement(line).name)
-        for ban in () if name in target.installed else protected.forbidden:
+        for ban in () if name in target.installed or name in served else protected.forbidden:
             if matches(name, (ban.name,)):
                 raise AnswerIsNo(
                     f"{name} must stay out: {ban.why}",

@@ -11,12 +11,51 @@ from typing import TYPE_CHECKING
 from packaging.utils import canonicalize_name
 
 from toolkit.inventory.frameworks import knowledge, matches
+from toolkit.support.findings import Finding, Severity
 from toolkit.support.tomlfile import read_toml
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
 _FILE = Path(__file__).with_name("names.toml")
+
+
+@dataclass(frozen=True, slots=True)
+class DataParts:
+    """The `parts` of a framework's module that only feed another one; the comments in `names.toml` say the rest."""
+
+    parts: tuple[str, ...]
+    distributions: tuple[str, ...]
+    instead: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class OldParts:
+    """The `parts` of a framework's module that it has only `before` a version, unless code names a `ported` one."""
+
+    framework: str
+    before: str
+    parts: tuple[str, ...]
+    ported: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Stranger:
+    """A name that is something else on PyPI than people mean by it: `what`, "" where it is not there.
+
+    `means` is the name that they mean, `way` how to get it where there is no such name. `works`: it can be installed.
+    """
+
+    name: str
+    means: str | None
+    what: str
+    way: str | None
+    works: bool
+
+    @property
+    def message(self) -> str:
+        what = f"{self.name} on PyPI is {self.what}" if self.what else f"{self.name} is not on PyPI"
+        return f"{what}: {self.means} is meant" if self.means else what
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +68,9 @@ class Names:
     imports: dict[str, str]
     conda: dict[str, str]
     companions: dict[str, tuple[str, ...]]
+    data: dict[str, DataParts]
+    old: OldParts
+    strangers: dict[str, Stranger]
 
     def distribution(self, module: str) -> str | None:
         """The distribution that gives `module` (dotted; the longest known part of it counts); None: not known."""
@@ -73,6 +115,25 @@ class Names:
         """The frameworks that a distribution computes with, where it is the companion of one, or of either."""
         return tuple(name for name, patterns in self.companions.items() if matches(distribution, patterns))
 
+    def feeds(self, distribution: str) -> bool:
+        """Whether a distribution only brings data to a framework, whichever it is."""
+        return any(matches(distribution, one.distributions) for one in self.data.values())
+
+    def stranger(self, requirement: str) -> Stranger | None:
+        """What a requirement's name is on PyPI, where that is not what people mean; None for one with an address."""
+        return None if "@" in requirement else self.strangers.get(canonicalize_name(_given_name(requirement)))
+
+    def as_meant(self, requirements: Iterable[str]) -> tuple[list[str], list[Finding]]:
+        """`requirements` with the names that people mean, and a warning for each that means something else on PyPI."""
+        lines, findings = [], []
+        for line in requirements:
+            stranger = self.stranger(line)
+            if stranger is not None:
+                findings.append(Finding("another-package", Severity.WARNING, stranger.message, stranger.way))
+            means = stranger.means if stranger is not None else None
+            lines.append(line.strip().replace(_given_name(line), means, 1) if means else line)
+        return lines, findings
+
     def from_conda(self, package: str) -> str:
         """PyPI's name of a package of conda; "" where it has none. Most have the same, libraries of C have none."""
         known = self.conda.get(package.lower())
@@ -93,4 +154,19 @@ def names() -> Names:
     content = read_toml(_FILE).content
     same = {name.replace("-", "_"): name for name in content["same"]}
     companions = {framework: tuple(patterns) for framework, patterns in content["companions"].items()}
-    return Names({**same, **content["other"]}, content["conda"], companions)
+    data = {
+        one["framework"]: DataParts(tuple(one["parts"]), tuple(one["distributions"]), one.get("instead"))
+        for one in content["data"]
+    }
+    old = content["old"]
+    return Names(
+        {**same, **content["other"]},
+        content["conda"],
+        companions,
+        data,
+        OldParts(old["framework"], old["before"], tuple(old["parts"]), tuple(old["ported"])),
+        {
+            name: Stranger(name, one.get("means"), one.get("is", ""), one.get("way"), one.get("works", True))
+            for name, one in content["strangers"].items()
+        },
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,7 @@ from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
 from toolkit.inventory.frameworks import matches, satisfies
+from toolkit.pins.purpose import first_old_part, used_for_data
 from toolkit.support.findings import Finding, Severity
 
 if TYPE_CHECKING:
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
 
     from toolkit.inventory.frameworks import Framework, Knowledge
     from toolkit.pins.imports import Imports
-    from toolkit.pins.names import Names
+    from toolkit.pins.names import Names, OldParts
     from toolkit.pins.projects import Project
     from toolkit.recipes.model import Base, Index
 
@@ -80,7 +82,13 @@ def propose_from_imports(
     own = {_name(line): _without_local(line) for line in installed}
     optional = {known.distribution(module) for module in found.optional} - wanted.keys() - own.keys() - {None, ""}
     lines = [*own.values(), *(name for name in wanted if name not in own)]
-    chooser = _Chooser(known, frameworks, bases)
+    old = first_old_part(found, known.old)
+    fitting = {name: one for name, one in bases.items() if not old or name == base or _is_older(one, known, frameworks)}
+    if old and base is None and not any(_is_older(one, known, frameworks) for one in bases.values()):
+        return Proposal(None, tuple(sorted(lines)), (*_once(findings), _old_code(old, known.old, Severity.ERROR)))
+    if old and base is not None and not _is_older(bases[base], known, frameworks):
+        findings.append(_old_code(old, known.old, Severity.WARNING))
+    chooser = _Chooser(known, frameworks, fitting, used_for_data(found, known, frameworks))
     return chooser.propose(sorted(lines), _once(findings), base, sorted(map(str, optional)))
 
 
@@ -93,8 +101,21 @@ def propose_from_list(
     base: str | None = None,
 ) -> Proposal:
     """The recipe of a list of requirements; their versions are the person's own and stay. `base` as for imports."""
-    lines = [_without_local(line) for line in requirements]
-    return _Chooser(known, frameworks, bases).propose(lines, list(findings), base)
+    lines, renamed = known.as_meant(map(_without_local, requirements))
+    return _Chooser(known, frameworks, bases).propose(lines, [*findings, *renamed], base)
+
+
+def other_frameworks(
+    lines: Iterable[str], base: Base, known: Names, frameworks: Knowledge, bases: Mapping[str, Base]
+) -> tuple[Finding, ...]:
+    """What `ctk new` would say of GPU frameworks among `lines` that `base` does not have; all of them are kept.
+
+    Nothing of an image of the user's own, of which nobody recorded what it has.
+    """
+    if base.framework is None and base.bootstrap != "debootstrap":
+        return ()
+    proposal = propose_from_list(tuple(lines), known, frameworks, {**bases, base.name: base}, base=base.name)
+    return tuple(one for one in proposal.findings if one.code in ("second-framework", "framework-added"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,11 +129,12 @@ class _Wish:
 
 @dataclass(frozen=True, slots=True)
 class _Chooser:
-    """What a choice is made from: the tables, and the bases of the catalogue."""
+    """What a choice is made from: the tables, the bases, and the frameworks that are used for data only."""
 
     known: Names
     frameworks: Knowledge
     bases: Mapping[str, Base]
+    for_data: frozenset[str] = frozenset()
 
     def propose(
         self, lines: list[str], findings: list[Finding], said: str | None, optional: Sequence[str] = ()
@@ -133,8 +155,11 @@ class _Chooser:
         if more := [one for one in optional if not self._brings(base, ours, one)]:
             message = f"used only if it is there: {', '.join(more)}"
             findings.append(Finding("optional-import", Severity.INFO, message, "`ctk add` it."))
+        packages = [self._fed(ours, line, findings) for line in packages]
         for line in list(packages):
             framework = self.frameworks.framework_of(_name(line))
+            if ours is not None and framework is not None and framework.is_cpu_only(_name(line)):
+                continue
             if framework is None or (ours is not None and framework.name == "onnxruntime"):
                 continue
             findings.append(_not_brought(line, framework, base, ours, kept=ours is None or said is not None))
@@ -142,6 +167,23 @@ class _Chooser:
                 packages.remove(line)
         uses_gpu = ours is not None or any(self.frameworks.framework_of(_name(line)) for line in packages)
         return Proposal(base.name, tuple(packages), tuple(findings), uses_gpu)
+
+    def _fed(self, ours: Framework | None, line: str, findings: list[Finding]) -> str:
+        """A framework that only feeds the base's, without its GPU part."""
+        framework = self.frameworks.framework_of(_name(line))
+        if framework is None or ours is None or framework.name not in self.for_data:
+            return line
+        data = self.known.data[framework.name]
+        requirement = Requirement(line)
+        if data.instead is None or requirement.url:
+            return line
+        requirement.name = data.instead
+        message = (
+            f"the code uses {framework.title} for its data only and computes with {ours.title}: {requirement} is "
+            f"installed beside it, which uses no GPU"
+        )
+        findings.append(Finding("framework-for-data", Severity.INFO, message))
+        return str(requirement)
 
     def _freed(self, ours: Framework, line: str, findings: list[Finding]) -> str:
         """A companion whose exact version belongs to the version of the framework that was replaced, without it."""
@@ -158,26 +200,37 @@ class _Chooser:
         """Each framework that is wanted, weightiest first."""
         found: dict[str, _Wish] = {}
         by_name = {one.name: one for one in self.frameworks.frameworks}
+        alone: Counter[str] = Counter()
         for line in lines:
             framework = self.frameworks.framework_of(_name(line))
             if framework is not None:
                 found[framework.name] = _Wish(framework, line)
                 continue
             behind = self.known.frameworks_behind(_name(line))
+            alone.update(behind if len(behind) == 1 and not self.known.feeds(_name(line)) else ())
             for name in behind:
                 if name not in found or not found[name].sole:
                     found[name] = _Wish(by_name[name], "", sole=len(behind) == 1)
-        # What is named itself counts for more than what a companion implies; ONNX Runtime lives beside any of them.
+        # What is named itself counts for more than what a companion implies, and what computes for more than what is
+        # used for data; of several the one with the most companions of its own. ONNX Runtime lives beside any of them.
         order = list(by_name)
         return sorted(
             found.values(),
             key=lambda one: (
                 one.framework.name == "onnxruntime",
+                self._feeds(one, alone),
                 not one.line,
                 not one.sole,
+                -alone[one.framework.name],
                 order.index(one.framework.name),
             ),
         )
+
+    def _feeds(self, wish: _Wish, alone: Mapping[str, int]) -> bool:
+        """Whether a framework is there for data: by how code uses it, by its variant, or by its only companions."""
+        if wish.line:
+            return wish.framework.name in self.for_data or wish.framework.is_cpu_only(_name(wish.line))
+        return wish.sole and not alone[wish.framework.name]
 
     def _best_base(self, wishes: Sequence[_Wish]) -> str:
         """The newest base of the weightiest framework, of those that fit the version asked for; else the plain one."""
@@ -202,6 +255,29 @@ class _Chooser:
             return framework.name == ours.name
         is_library = matches(name, self.frameworks.nvidia) or matches(name, ours.libraries)
         return is_library or name == canonicalize_name(base.framework or "")
+
+
+def _is_older(base: Base, known: Names, frameworks: Knowledge) -> bool:
+    """Whether a base has the framework that old code needs, in a version that still has these parts."""
+    framework = frameworks.framework_of(canonicalize_name(base.framework or ""))
+    version = base.framework_version
+    return (
+        framework is not None
+        and framework.name == known.old.framework
+        and bool(version)
+        and (_version(version) < _version(known.old.before))
+    )
+
+
+def _old_code(old: tuple[str, str], known: OldParts, severity: Severity) -> Finding:
+    part, where = old
+    message = f"{where}: {part} is of TensorFlow 1, and TensorFlow {known.before} does not have it"
+    fix = (
+        "Port it with `tf_upgrade_v2`, which TensorFlow brings, or by `import tensorflow.compat.v1 as tf`. To run it "
+        "unchanged, write a base with TensorFlow 1 into ./defs/bases.toml, such as "
+        "docker://tensorflow/tensorflow:1.15.5-gpu-py3, and run `ctk new` again."
+    )
+    return Finding("tensorflow-1", severity, message, fix)
 
 
 def _has(base: Base, framework: Framework) -> bool:

@@ -9,7 +9,7 @@ from toolkit.inventory.frameworks import matches, satisfies
 from toolkit.pins.target import valid_version
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from toolkit.inventory.frameworks import Framework, Incompatibility, Knowledge
     from toolkit.pins.target import Target
@@ -145,9 +145,23 @@ def _bans(target: Target, known: Knowledge) -> Iterator[Ban]:
                 yield Ban(name, f"the base has {title} as {there[0]} {version}, and {name} would lie over it")
 
 
-def violations(target: Target, protected: ProtectedSet, known: Knowledge, added: Mapping[str, str]) -> list[str]:
-    """What a resolver cannot see in a plan (versions by name): variants that lie over one another, refused imports."""
+def violations(
+    target: Target,
+    protected: ProtectedSet,
+    known: Knowledge,
+    added: Mapping[str, str],
+    brought_by: Mapping[str, Sequence[str]] | None = None,
+) -> list[str]:
+    """What a resolver cannot see in a plan (versions by name): variants that lie over one another, refused imports.
+
+    `brought_by` names who asks for each.
+    """
     found = []
+
+    def listed(name: str) -> str:
+        who = ", ".join((brought_by or {}).get(name, ()))
+        return f"{name} (for {who})" if who else name
+
     for name, version in sorted(added.items()):
         bans = () if name in target.installed else protected.forbidden
         found += [f"{name} {version}: {ban.why}" for ban in bans if matches(name, (ban.name,))]
@@ -156,12 +170,34 @@ def violations(target: Target, protected: ProtectedSet, known: Knowledge, added:
         members = sorted(name for name in together if group.includes(name))
         if len(members) > 1 and any(name in added and name not in target.installed for name in members):
             said = any(matches(name, (ban.name,)) for name in members for ban in protected.forbidden)
-            listed = " and ".join(members)
-            found += [] if said else [f"{listed} both install {group.module}: the one written last would win"]
+            names = " and ".join(map(listed, members))
+            found += [] if said else [f"{names} both install {group.module}: the one written last would win"]
     for one in known.incompatibilities:
         if one.name in added and satisfies(added[one.name], one.versions):
             refused = any(_is_other(name, version, one, known) for name, version in together.items())
             found += [one.reason] if refused else []
+    return found
+
+
+def second_frameworks(
+    target: Target, known: Knowledge, added: Mapping[str, str], brought_by: Mapping[str, Sequence[str]]
+) -> list[str]:
+    """The GPU frameworks in a plan beside that of the base: each loads GPU libraries of its own, and takes GPU memory.
+
+    Not those that never hold GPU code, nor ONNX Runtime, which lies beside any other.
+    """
+    there = [one for one in known.frameworks if any(map(one.is_variant, target.installed))]
+    found = []
+    for name, version in sorted(added.items()):
+        framework = known.framework_of(name)
+        if framework is None or framework.name == "onnxruntime" or framework in there or framework.is_cpu_only(name):
+            continue
+        titles = [one.title for one in there if one.name != "onnxruntime"]
+        if titles:
+            who = ", ".join(brought_by.get(name, ()))
+            found.append(
+                f"{name} {version} (for {who}) is a second GPU framework beside {' and '.join(titles)} of the base"
+            )
     return found
 
 

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 WITH_PKG_RESOURCES = "setuptools<81"
 _NO_PKG_RESOURCES = "No module named 'pkg_resources'"
 _UNREADABLE = re.compile(r"(?:Failed to (?:build|download and build) `|hint: `)([A-Za-z0-9._-]+)(?:==|` \(v)([^`)]+)")
+_NO_MODULE = re.compile(r"ModuleNotFoundError: No module named '([\w.]+)'")
 _NO_GIT, _GIT_FAILED = "Git executable not found", "Git operation failed"
 _GIT_FIX = "Load the module that has it (`module load git`), or ask the administrator."
 _REPOSITORY = re.compile(r"Failed to (?:build|download and build) `\S+ @ (git\+[^`]+)`")
@@ -41,13 +42,40 @@ _CONFUSED = re.compile(r"hint: `([^`]+)` is often confused for `([^`]+)`")
 _YANKED = re.compile(r'`([^`=]+)==([^`]+)` is yanked(?: \(reason: "(.*)"\))?')
 
 
+class UnreadableSource(ProgramFailed):
+    """uv could not run what tells the requirements of `name` in `version`, most often a `setup.py`."""
+
+    code = "resolver-failed"
+
+    def __init__(self, name: str, version: str, lines: tuple[str, ...]) -> None:
+        super().__init__(
+            f"the requirements of {name} {version} cannot be read on this host",
+            fix="A source distribution may need a Python of the image's version here. Or ask for another version.",
+            last_lines=lines[-12:],
+        )
+        self.name = canonicalize_name(name)
+        self.version = version
+        missing = next(filter(None, map(_NO_MODULE.search, lines)), None)
+        self.missing_module = missing[1] if missing else None
+
+
+@dataclass(frozen=True, slots=True)
+class Metadata:
+    """The requirements of a release as its source distribution holds them: what uv need not run `setup.py` for."""
+
+    name: str
+    version: str
+    requires: tuple[str, ...] = ()
+    extras: tuple[str, ...] = ()
+
+
 @dataclass(frozen=True, slots=True)
 class Question:
     """What to install over a target. `constraints` are lines that hold for whatever is chosen.
 
     `only_binary` names packages that must not come as source distributions; `exclude_newer` is a date (RFC 3339 or
     `2021-03-07`, that day included). `build_constraints` hold for what reads source distributions on this host.
-    `indexes` are asked beside PyPI.
+    `indexes` are asked beside PyPI; `metadata` is believed instead of building a source distribution.
     """
 
     target: Target
@@ -57,6 +85,7 @@ class Question:
     exclude_newer: str | None = None
     build_constraints: tuple[str, ...] = ()
     indexes: tuple[Index, ...] = ()
+    metadata: tuple[Metadata, ...] = ()
 
     def asking(self, packages: Iterable[str]) -> Question:
         return replace(self, packages=tuple(packages))
@@ -189,9 +218,10 @@ def _failure(done: Completed) -> CtkError:
         return unreachable(repository[1], done.stderr)
     lines = tuple(line for line in done.stderr.strip().splitlines() if not line.startswith("Using "))
     culprit = _UNREADABLE.search(done.stderr)
-    which = f"{culprit[1]} {culprit[2]}" if culprit else "a package"
+    if culprit:
+        return UnreadableSource(culprit[1], culprit[2], lines)
     return ProgramFailed(
-        f"the requirements of {which} cannot be read on this host",
+        "the requirements of a package cannot be read on this host",
         fix="A source distribution may need a Python of the image's version here. Or ask for another version.",
         code="resolver-failed",
         last_lines=lines[-12:],
@@ -223,8 +253,18 @@ def _folder(uv: Uv, question: Question) -> Iterator[Path]:
         (folder / "constraints.txt").write_text(_lines(question.constraints))
         (folder / "build-constraints.txt").write_text(_lines(question.build_constraints))
         if question.bound:
-            (folder / "pyproject.toml").write_text(_bindings(question))
+            (folder / "pyproject.toml").write_text(_bindings(question) + _known_metadata(question, "tool.uv."))
+        elif question.metadata:
+            (folder / "uv.toml").write_text(_known_metadata(question))
         yield folder
+
+
+def _known_metadata(question: Question, table: str = "") -> str:
+    lines = []
+    for known in question.metadata:
+        lines += [f"[[{table}dependency-metadata]]", f'name = "{known.name}"', f'version = "{known.version}"']
+        lines += [f"requires-dist = {json.dumps(known.requires)}", f"provides-extra = {json.dumps(known.extras)}"]
+    return _lines(lines)
 
 
 def _bindings(question: Question) -> str:

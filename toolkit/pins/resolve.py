@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from toolkit.pins.constraints import Constraint
     from toolkit.pins.protected import ProtectedSet
+    from toolkit.pins.question import Metadata
     from toolkit.pins.target import Target
     from toolkit.pins.uv import Uv
     from toolkit.recipes.model import Index
@@ -50,6 +51,7 @@ class Wish:
 
     `learned` is known of releases that install over this base and do not work there. `aims` are pins of the newest
     releases that fit, tried before the resolver's own choice. Of the names in `unbound` nothing is learned.
+    `metadata` is that of source distributions which uv cannot read.
     """
 
     target: Target
@@ -61,6 +63,7 @@ class Wish:
     learned: tuple[Constraint, ...] = ()
     aims: tuple[str, ...] = ()
     unbound: frozenset[str] = frozenset()
+    metadata: tuple[Metadata, ...] = ()
 
     def constraints(self) -> tuple[Constraint, ...]:
         """All that must hold, whatever the price."""
@@ -69,13 +72,17 @@ class Wish:
 
 @dataclass(frozen=True, slots=True)
 class Resolution:
-    """What will be added, each with its file (by name), and what to tell the person."""
+    """What will be added, each with its file (by name), and what to tell the person.
+
+    `aliases` are those of the target's that are asked for, and by whom.
+    """
 
     packages: tuple[Package, ...]
     files: Mapping[str, File]
     installer: Package | None = None
     assumed: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    aliases: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
     def addresses(self) -> dict[str, str]:
@@ -122,15 +129,20 @@ def resolve(uv: Uv, wish: Wish, *, fresh: bool = False) -> Resolution:
         installer=_newer_pip(uv, wish, packages),
         assumed=tuple(f"{name}=={answer.installed[name]}" for name in sorted(assumed & answer.installed.keys())),
         notes=_notes(wish, answer),
+        aliases=_asked_aliases(uv, question, answer.installed),
     )
 
 
 def first_question(wish: Wish) -> Question:
     """The question that the person asked, under what must hold."""
     packages = (*wish.packages, *_framework_requirements(wish.target)) if wish.target.recorded else wish.packages
-    target = replace(wish.target, installed={}) if wish.target.recorded else wish.target
+    aliases = {name: wish.target.installed[name] for name in wish.target.aliases}
+    target = replace(wish.target, installed=aliases) if wish.target.recorded else wish.target
     lines = (constraint.line for constraint in wish.constraints())
-    return Question(target, packages, exclude_newer=wish.exclude_newer, indexes=wish.indexes).under(lines)
+    question = Question(
+        target, packages, exclude_newer=wish.exclude_newer, indexes=wish.indexes, metadata=wish.metadata
+    )
+    return question.under(lines)
 
 
 def _choose_versions(uv: Uv, wish: Wish, *, fresh: bool) -> tuple[Question, Answer]:
@@ -158,7 +170,7 @@ def _is_refused(pin: str, constraints: Iterable[Constraint]) -> bool:
 
 def _framework_requirements(target: Target) -> tuple[str, ...]:
     """A recorded base says only which framework it has; what that brings along, the resolver finds out."""
-    return tuple(f"{one.name}=={one.version}" for one in target.installed.values())
+    return tuple(f"{one.name}=={one.version}" for one in target.installed.values() if one.name not in target.aliases)
 
 
 def find_releases(uv: Uv, question: Question, answer: Answer) -> tuple[Answer, dict[str, list[File]]]:
@@ -212,6 +224,18 @@ def _prefer_wheels(
     if not second.possible:
         return question, answer, releases
     return better, *find_releases(uv, better, second)
+
+
+def _asked_aliases(uv: Uv, question: Question, versions: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
+    """Who of what is installed asks for which alias; nothing where uv cannot read one (psycopg2 has no wheel)."""
+    aliases = question.target.aliases
+    if not aliases:
+        return {}
+    try:
+        edges = who_requires_whom(uv, question, {**versions, **dict.fromkeys(aliases, "")})
+    except ProgramFailed:
+        return {}
+    return {name: tuple(sorted(edges[name])) for name in sorted(aliases & edges.keys())}
 
 
 def who_requires_whom(uv: Uv, question: Question, versions: Mapping[str, str]) -> dict[str, set[str]]:

@@ -30,6 +30,8 @@ class Target:
     `recorded` says that the facts come from `bases.toml` and not from the image. `conda` names the distributions
     that conda installed, not pip. `constraints` are lines of a constraint file that the image ships for its pip.
     `free_threaded`: it is built without the global lock, and takes wheels of an ABI of its own (cp313t).
+    `programs` are the compilers that it has (`compiled.toml`), None where nobody looked.
+    `aliases` are those of `installed` that are not there: another distribution stands for them (`pins.aliases`).
     """
 
     python: str
@@ -41,6 +43,8 @@ class Target:
     conda: frozenset[str] = frozenset()
     constraints: tuple[str, ...] = ()
     free_threaded: bool = False
+    aliases: frozenset[str] = frozenset()
+    programs: frozenset[str] | None = None
 
     @property
     def minor(self) -> str:

@@ -11,6 +11,7 @@ from packaging.utils import canonicalize_name
 
 from toolkit.inventory.frameworks import knowledge
 from toolkit.pins.names import names
+from toolkit.pins.resolve import RECIPE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -82,6 +83,8 @@ def import_step(
     """The import step of a lock: the direct packages, the frameworks of the base, and those that come."""
     known = knowledge()
     direct = [canonicalize_name(Requirement(line).name) for line in lock.asked]
+    # What stands for a package that was asked for has its module.
+    direct += [package.name for package in lock.packages if RECIPE in package.required_by]
     there = [*(pin.name for pin in lock.protected.pins), *(package.name for package in lock.packages)]
     frameworks = [name for name in there if known.framework_of(name) is not None]
     packages = tuple(

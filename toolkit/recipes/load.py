@@ -120,6 +120,8 @@ def _named_base(file: TomlFile, bases: Mapping[str, Base]) -> Base:
 def _packages(file: TomlFile) -> tuple[str, ...]:
     from packaging.requirements import InvalidRequirement, Requirement
 
+    from toolkit.recipes.requirements import how_to_write
+
     packages = file.get_texts(file.content, "packages")
     for package in packages:
         try:
@@ -128,7 +130,9 @@ def _packages(file: TomlFile) -> tuple[str, ...]:
             file.fail("packages", error.message)
         except InvalidRequirement as error:
             reason = str(error).splitlines()[0]
-            file.fail("packages", f'"{package}" is not a package requirement: {reason}')
+            meant = how_to_write(package)
+            said = f'"{package}" is not a package requirement'
+            file.fail("packages", said if meant else f"{said}: {reason}", fix=meant)
         url = requirement.url or ""
         address = web_address(url)
         if address is None and url.startswith(("http://", "https://")):

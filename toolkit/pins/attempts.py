@@ -1,0 +1,116 @@
+"""Resolve what a recipe asks for, and where that fails for a reason of the resolver's own, find the true one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+from toolkit.inventory.frameworks import knowledge
+from toolkit.pins.aliases import base_aliases, resolve_variants, with_aliases
+from toolkit.pins.clash import explain_clash, explain_newest
+from toolkit.pins.extras import MissingExtra
+from toolkit.pins.newest import resolve_newest
+from toolkit.pins.question import UnreadableSource, ask
+from toolkit.pins.resolve import Clash, first_question
+from toolkit.pins.sources import Sources, lock_sources, source_metadata
+from toolkit.support.errors import AnswerIsNo, ProgramFailed, WrongInput
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from toolkit.pins.aliases import Alias
+    from toolkit.pins.question import Metadata
+    from toolkit.pins.resolve import Resolution, Wish
+    from toolkit.pins.uv import Uv
+    from toolkit.recipes.model import Base
+
+_MAX_ATTEMPTS = 6
+_CAUSED_BY_OLD_RELEASES = ("resolver-failed", "no-build-tools")
+
+
+def resolve_recipe(
+    uv: Uv, wish: Wish, bases: Sequence[Base], downloads: Path, *, fresh: bool = False
+) -> tuple[Wish, Resolution, Sources]:
+    """What will be added for `wish`, what its source distributions need, and the wish as it was resolved in the end.
+
+    Raises AnswerIsNo or WrongInput with the reason where there is no answer, ProgramFailed where uv fails.
+    """
+    before: MissingExtra | None = None
+    for _ in range(_MAX_ATTEMPTS):
+        aliases = base_aliases(wish.target, knowledge())
+        asked = with_aliases(wish, aliases)
+        try:
+            last, resolution = resolve_newest(uv, asked, fresh=fresh, resolver=partial(_resolve_variants, uv, aliases))
+            return last, resolution, lock_sources(uv, last, resolution, downloads)
+        except Clash as clash:
+            raise _after(before, explain_clash(uv, clash.wish, clash, bases)) from clash
+        except MissingExtra as missing:
+            narrowed = _newer_with_extra(uv, asked, wish, missing)
+            if narrowed is None:
+                raise
+            wish, before = narrowed, missing
+        except ProgramFailed as failure:
+            known = _read_metadata(uv, asked, failure, downloads)
+            if known is None:
+                raise _true_reason(uv, asked, failure, bases) from failure
+            wish = replace(wish, metadata=(*wish.metadata, known))
+    raise AnswerIsNo(
+        "no versions were found that fit together",
+        fix="Ask for exact versions of the packages in the recipe, or start from another base.",
+        code="requirements-clash",
+    )
+
+
+def _resolve_variants(uv: Uv, aliases: Sequence[Alias], wish: Wish, fresh: bool) -> tuple[Wish, Resolution]:
+    return resolve_variants(uv, wish, aliases, knowledge(), fresh=fresh)
+
+
+def _after(missing: MissingExtra | None, error: AnswerIsNo | WrongInput) -> AnswerIsNo | WrongInput:
+    if missing is not None:
+        error.message = (
+            f"{missing.name} {missing.version} fits, but has no extra [{missing.extra}]. Newer releases have it, and "
+            f"do not fit: {error.message}"
+        )
+        error.args = (error.message,)
+    return error
+
+
+def _newer_with_extra(uv: Uv, asked: Wish, wish: Wish, missing: MissingExtra) -> Wish | None:
+    """`wish` without the releases up to the one that lacks the extra; None where the newest one lacks it too."""
+    mine = [line for line in wish.packages if canonicalize_name(Requirement(line).name) == missing.name]
+    alone = first_question(asked).asking(mine).under(())
+    # Not from the cache alone: it may hold no more than the release that lacks the extra.
+    answer = ask(uv, replace(alone, target=replace(alone.target, installed={})))
+    lacks = {(name, extra) for name, _, extra in answer.missing_extras}
+    if not answer.possible or missing.name in asked.target.installed or (missing.name, missing.extra) in lacks:
+        return None
+
+    def newer(line: str) -> str:
+        requirement = Requirement(line)
+        requirement.specifier &= f">{missing.version}"
+        return str(requirement)
+
+    return replace(wish, packages=tuple(newer(line) if line in mine else line for line in wish.packages))
+
+
+def _read_metadata(uv: Uv, wish: Wish, failure: ProgramFailed, downloads: Path) -> Metadata | None:
+    """The requirements of a release whose `setup.py` imports what is only in the image, such as torch."""
+    if not isinstance(failure, UnreadableSource) or failure.missing_module is None:
+        return None
+    if any(one.name == failure.name and one.version == failure.version for one in wish.metadata):
+        return None
+    return source_metadata(uv, wish, failure.name, failure.version, downloads)
+
+
+def _true_reason(uv: Uv, wish: Wish, failure: ProgramFailed, bases: Sequence[Base]) -> ProgramFailed | AnswerIsNo:
+    if failure.code not in _CAUSED_BY_OLD_RELEASES:
+        return failure
+    try:
+        return explain_newest(uv, wish, bases) or failure
+    except ProgramFailed:
+        return failure

@@ -1,0 +1,55 @@
+"""What somebody meant by a text that is no requirement of pip (PEP 508): `pandas=2`, or the address of a file."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from urllib.parse import unquote, urlsplit
+
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.utils import InvalidSdistFilename, InvalidWheelFilename, parse_sdist_filename, parse_wheel_filename
+
+_FILES = (".whl", ".tar.gz", ".zip")
+# `pandas=2.0` and `pandas=2.0=py311_0` are conda's forms; `pandas 2.0` is what `pip list` shows.
+_CONDA = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]*)\s*(?:=\s*|\s)v?([0-9][A-Za-z0-9.!+_*]*)(?:=\S*)?")
+_ADDRESS = re.compile(r"(?:git\+)?(?:https?|ssh|file)://\S+|git@\S+:\S+")
+
+
+def how_to_write(text: str) -> str | None:
+    """How to write what `text` means, as a sentence; None where that is not known."""
+    given = text.strip()
+    if _ADDRESS.fullmatch(given):
+        return _address(given)
+    if given.startswith(("./", "../", "/", "~")) or given.endswith(_FILES):
+        return "Copy the file into the image with [[files]], and install it in `post`."
+    if (found := _CONDA.fullmatch(given)) and _is_requirement(f"{found[1]}=={found[2]}"):
+        return f"Write {found[1]}=={found[2]}: pip takes two equals signs."
+    return None
+
+
+def _address(url: str) -> str:
+    path = unquote(urlsplit(url).path)
+    file = posixpath.basename(path)
+    if file.endswith(_FILES) and url.startswith(("http://", "https://")) and "/archive/" not in path:
+        return f"Write {_distribution(file) or 'NAME'} @ {url}: an address stands behind the name of its package."
+    repository = url if url.startswith("git+") else f"git+{url}"
+    if "/archive/" in path or not repository.startswith(("git+http://", "git+https://")):
+        return "Write NAME @ git+https://SERVER/PATH@COMMIT, with the commit in full."
+    address, _, commit = repository.rpartition("@")
+    pinned = repository if address.startswith("git+") and "/" not in commit else f"{repository}@COMMIT"
+    return f"Write NAME @ {pinned}, with the name of its package, and the commit in full."
+
+
+def _distribution(file: str) -> str | None:
+    try:
+        return parse_wheel_filename(file)[0] if file.endswith(".whl") else parse_sdist_filename(file)[0]
+    except (InvalidWheelFilename, InvalidSdistFilename):
+        return None
+
+
+def _is_requirement(text: str) -> bool:
+    try:
+        Requirement(text)
+    except InvalidRequirement:
+        return False
+    return True
