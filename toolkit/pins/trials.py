@@ -82,7 +82,7 @@ def import_step(
 ) -> ImportStep:
     """The import step of a lock: the direct packages, the frameworks of the base, and those that come."""
     known = knowledge()
-    direct = [canonicalize_name(Requirement(line).name) for line in lock.asked]
+    direct: list[str] = [canonicalize_name(Requirement(line).name) for line in lock.asked]
     # What stands for a package that was asked for has its module.
     direct += [package.name for package in lock.packages if RECIPE in package.required_by]
     there = [*(pin.name for pin in lock.protected.pins), *(package.name for package in lock.packages)]

@@ -168,7 +168,8 @@ def _keep_answer(path: Path, answer: Completed) -> None:
 
 def _has_gap(answer: Completed) -> bool:
     """Whether uv would have needed the network: then a "no" is not a "no"."""
-    return not answer.ok and any(words in answer.stderr for words in _OFFLINE_GAP)
+    said = " ".join(answer.stderr.split())  # uv breaks its lines
+    return not answer.ok and any(words in said for words in _OFFLINE_GAP)
 
 
 def _require_credentials(answer: Completed) -> None:
