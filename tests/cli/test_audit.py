@@ -52,6 +52,20 @@ def test_an_audit_as_json(sandbox: Path) -> None:
     assert found["findings"][0].keys() == {"code", "severity", "message", "fix"}
 
 
+def test_audit_of_a_framework_off_path_shows_how_to_call_it(tmp_path: Path) -> None:
+    python = "/workspace/proj/.venv/bin/python"
+    site = "workspace/proj/.venv/lib/python3.11/site-packages"
+    image = fill(tmp_path / "image", {
+        **python_files(), **distribution("torch", "2.13.0+cpu", site, {**TORCH, "torch/__init__.py": ""}),
+        "workspace/proj/.venv/pyvenv.cfg": "home = /usr/local/bin\n", python[1:]: "-> /usr/local/bin/python3.11",
+    })  # fmt: skip
+    found = document("audit", image)
+    assert found["verdict"] == "cpu-only"
+    assert found["frameworks"][0]["default"] is False
+    assert found["frameworks"][0]["command"] == ["ctk", "run", str(image), python]
+    assert f"ctk run {image} {python} SCRIPT" in ctk("audit", image).stdout
+
+
 def test_a_verdict_that_is_allowed_is_success(sandbox: Path) -> None:
     assert ctk("audit", sandbox, "--allow", "cpu-only").returncode == 0
     assert ctk("audit", sandbox, "--allow", "no-framework").returncode == 1

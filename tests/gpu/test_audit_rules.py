@@ -189,7 +189,8 @@ def test_a_jax_plugin_of_another_version_is_ignored_by_jax() -> None:
 @pytest.mark.parametrize(
     ("cuda", "driver", "code"),
     [
-        ("12.4", None, "minimum-driver"), ("12.4", "525.60.13", None), ("12.4", "525.60.12", "driver-too-old"),
+        ("12.4", None, "minimum-driver"), ("12.4", "525.60.13", "driver-before-toolkit"),
+        ("12.4", "525.60.12", "driver-too-old"), ("12.4", "550.54.14", None),
         ("13.0", "575.57.08", "driver-too-old"), ("13.0", "580.65.06", None),
         ("11.6", "470.57.02", "driver-before-toolkit"),
         ("11.6", "450.51.05", "driver-too-old"), ("11.0", "450.51.05", None), ("10.1", "418.39", None),

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.inventory.making import fill
 from toolkit.inventory.programs import missing_program
 
 if TYPE_CHECKING:
@@ -47,6 +48,13 @@ def test_program_that_is_clearly_absent_is_an_error(image: Path, command: tuple[
     assert found is not None
     assert found.code == "command-not-in-image"
     assert command[0] in found.message
+
+
+def test_program_on_a_path_that_only_running_tells_is_no_finding(tmp_path: Path) -> None:
+    script = {".singularity.d/env/90-environment.sh": ". /scratch/site/setup.sh\n"}
+    root = fill(tmp_path / "root", {"usr/bin/env": "", **script})
+    assert missing_program(root, ("solver",)) is None
+    assert missing_program(root, ("/usr/bin/solver",)) is not None
 
 
 @pytest.mark.parametrize("bind", ["/opt/tools", "/software:/opt/tools:ro", "/x:/opt/"])

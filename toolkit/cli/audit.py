@@ -126,6 +126,8 @@ def _document(found: Audit, *, packages: bool) -> dict[str, Any]:
                 "distribution": one.facts.distribution.name,
                 "version": one.facts.version,
                 "interpreter": one.facts.interpreter,
+                "default": one.facts.by_default,
+                "command": one.facts.command(inventory.image),
                 "gpu_build": one.facts.build.gpu,
                 "cuda": one.facts.build.cuda,
                 "cudnn": one.facts.build.cudnn,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from toolkit.gpu.gather import gather
 from toolkit.gpu.rules import build, companions, driver, duplicates, generations, image, libraries
+from toolkit.gpu.rules.doubts import weighed
 from toolkit.inventory.frameworks import knowledge
 from toolkit.inventory.images import open_image
 from toolkit.support.findings import Finding, Severity
@@ -57,7 +58,7 @@ def audit_image(path: Path, target: Target) -> Audit:
 
 def judge(facts: ImageFacts, target: Target) -> Audit:
     """Apply every rule. An error of the image as a whole breaks each GPU build in it."""
-    whole = tuple(_image_findings(facts, target))
+    whole = weighed(_image_findings(facts, target), facts)
     broken = any(finding.severity is Severity.ERROR for finding in whole)
     frameworks = tuple(_judge_framework(one, facts, target, broken=broken) for one in facts.frameworks)
     verdict = _overall(frameworks)
@@ -76,7 +77,7 @@ def judge(facts: ImageFacts, target: Target) -> Audit:
 
 
 def _judge_framework(one: FrameworkFacts, facts: ImageFacts, target: Target, *, broken: bool) -> FrameworkAudit:
-    findings = (
+    found = (
         *build.cpu_only_build(one),
         *build.incomplete_framework(one),
         *duplicates.duplicate_framework(one),
@@ -85,9 +86,10 @@ def _judge_framework(one: FrameworkFacts, facts: ImageFacts, target: Target, *, 
         *companions.companion_out_of_step(one),
         *companions.incompatible_versions(one),
         *companions.plugin_out_of_step(one),
-        *driver.driver_floor(one, target),
+        *driver.driver_floor(one, facts, target),
         *generations.gpu_generations(one, facts, target),
     )
+    findings = weighed(found, facts)
     failed = broken or any(finding.severity is Severity.ERROR for finding in findings)
     promised = one.build.gpu or not one.build.complete or _gpu_variant_beside(one)
     verdict = Verdict.CPU_ONLY if not promised else Verdict.GPU_BROKEN if failed else Verdict.GPU_READY
@@ -103,7 +105,7 @@ def _gpu_variant_beside(one: FrameworkFacts) -> bool:
 
 def _image_findings(facts: ImageFacts, target: Target) -> list[Finding]:
     return [
-        *driver.own_driver_library(facts),
+        *driver.own_driver_library(facts, target),
         *driver.base_requires_cuda(facts),
         *duplicates.duplicate_module(facts),
         *duplicates.shadowed_distribution(facts),
@@ -112,14 +114,19 @@ def _image_findings(facts: ImageFacts, target: Target) -> list[Finding]:
         *image.architecture(facts, target),
         *image.old_glibc(facts, target),
         *image.framework_elsewhere(facts),
+        *image.environment_unknown(facts),
         *image.disputed_layers(facts),
         *image.user_site(facts),
     ]
 
 
 def _overall(frameworks: tuple[FrameworkAudit, ...]) -> Verdict:
-    """The worst of those that a GPU build promises; else whether there is any framework."""
-    verdicts = {one.verdict for one in frameworks}
+    """The worst of those that a GPU build promises; else whether there is any framework.
+
+    Where the default Python has one that promises the GPU, the frameworks of other Pythons decide nothing.
+    """
+    own = [one for one in frameworks if one.facts.by_default and one.verdict is not Verdict.CPU_ONLY]
+    verdicts = {one.verdict for one in own or frameworks}
     for verdict in (Verdict.GPU_BROKEN, Verdict.GPU_READY, Verdict.CPU_ONLY):
         if verdict in verdicts:
             return verdict

@@ -36,13 +36,24 @@ class Dropped:
 
 
 @dataclass(frozen=True, slots=True)
+class Integrated:
+    """Jetson's GPUs, which run the binary code of other GPUs only where the CUDA release is in `unified`."""
+
+    capabilities: frozenset[Capability]
+    unified: str
+    renamed: frozenset[Capability]
+
+
+@dataclass(frozen=True, slots=True)
 class Compatibility:
-    """All of `compatibility.toml`."""
+    """All of `compatibility.toml`. `forward` says of GPUs by name whether forward compatibility serves them."""
 
     drivers: tuple[DriverFloor, ...]
     dropped: tuple[Dropped, ...]
     gpus: dict[str, Capability]
     generations: tuple[tuple[str, Capability], ...]
+    integrated: Integrated
+    forward: dict[str, bool]
 
     def floor(self, cuda: str) -> DriverFloor | None:
         """The driver that a CUDA version ("12.4", "12.5.1", "11") needs; None where no row names it."""
@@ -63,6 +74,15 @@ def compatibility() -> Compatibility:
         ),
         gpus={name: _pair(value) for name, value in content["gpus"]["capabilities"].items()},
         generations=tuple((row["name"], _pair(row["capability"])) for row in content["generations"]),
+        integrated=Integrated(
+            frozenset(map(_pair, content["integrated"]["capabilities"])),
+            content["integrated"]["unified"],
+            frozenset(map(_pair, content["integrated"]["renamed"])),
+        ),
+        forward={
+            **dict.fromkeys(content["forward"]["supported"], True),
+            **dict.fromkeys(content["forward"]["unsupported"], False),
+        },
     )
 
 
@@ -72,16 +92,24 @@ def parse_gpu(text: str) -> Capability:
     if exact:
         major, minor, *_ = [group for group in exact.groups() if group is not None]
         return int(major), int(minor)
+    name = gpu_name(text)
+    if name is not None:
+        return compatibility().gpus[name]
+    raise WrongInput(
+        f"there is no GPU {text!r} in ctk's table.{did_you_mean(text.upper(), compatibility().gpus)}",
+        fix="Name its compute capability instead, as nvidia-smi --query-gpu=compute_cap shows it: --gpu 7.0",
+    )
+
+
+def gpu_name(text: str) -> str | None:
+    """The name in ctk's table that a text means: "V100" for "Tesla V100-SXM2-32GB"."""
     known = compatibility().gpus
     words = re.sub(r"[^A-Z0-9]+", " ", text.upper().replace("NVIDIA", "").replace("TESLA", "").replace("GEFORCE", ""))
     compact = words.replace(" ", "")
     for name in sorted(known, key=len, reverse=True):
         if compact == name or name in words.split() or (name.startswith("RTX") and compact.startswith(name)):
-            return known[name]
-    raise WrongInput(
-        f"there is no GPU {text!r} in ctk's table.{did_you_mean(text.upper(), known)}",
-        fix="Name its compute capability instead, as nvidia-smi --query-gpu=compute_cap shows it: --gpu 7.0",
-    )
+            return name
+    return None
 
 
 def parse_driver(text: str) -> tuple[int, ...]:

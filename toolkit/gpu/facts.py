@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import platform
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -78,6 +78,10 @@ class FrameworkFacts:
         """The build's own version, else that of its metadata."""
         return self.build.version or self.distribution.version
 
+    def command(self, image: str) -> list[str]:
+        """The command that calls this framework's Python in the image at a path."""
+        return ["ctk", "run", image, self.interpreter]
+
 
 @dataclass(frozen=True, slots=True)
 class GpuLibrary:
@@ -94,7 +98,8 @@ class ImageFacts:
     """The image as a whole.
 
     `drivers` are the libcuda that the image itself brings: (path, how the loader comes to it: "LD_LIBRARY_PATH",
-    "ld.so.cache"). `disputed` are paths that a layer hides by marks which not every mount honours.
+    "ld.so.cache"), `driver_versions` their versions by path, where the file's name has one. `disputed` are paths that a
+    layer hides by marks which not every mount honours.
     """
 
     inventory: Inventory
@@ -103,6 +108,7 @@ class ImageFacts:
     drivers: tuple[tuple[str, str], ...] = ()
     sif_architecture: str | None = None
     disputed: tuple[str, ...] = ()
+    driver_versions: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,8 @@ from toolkit.gpu.builds import Installed, cupy, jax, onnxruntime, tensorflow, to
 from toolkit.gpu.facts import Build, FrameworkFacts, GpuLibrary, ImageFacts, Loaded
 from toolkit.gpu.loader import Loader, read_loader
 from toolkit.inventory.frameworks import Framework, knowledge
+from toolkit.inventory.imports import module_folder
+from toolkit.inventory.model import Distribution
 from toolkit.inventory.read import read_inventory
 from toolkit.inventory.record import hash_of, read_record
 
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from toolkit.gpu.facts import Want
-    from toolkit.inventory.model import Distribution, Interpreter, Inventory
+    from toolkit.inventory.model import Interpreter, Inventory
     from toolkit.inventory.rootfs import Rootfs
 
 _READERS: dict[str, Callable[[Installed], Build]] = {
@@ -51,11 +53,13 @@ def gather(rootfs: Rootfs) -> ImageFacts:
         for facts in _frameworks(rootfs, inventory, interpreter, loader, toolkits):
             # System Pythons share folders: what two of them see is told once.
             frameworks.setdefault((facts.name, facts.distribution.metadata), facts)
+    drivers = tuple(_drivers(rootfs, loader))
     return ImageFacts(
         inventory=inventory,
         frameworks=tuple(frameworks.values()),
         libraries=tuple(_libraries(rootfs, inventory, loader, toolkits)),
-        drivers=tuple(_drivers(rootfs, loader)),
+        drivers=drivers,
+        driver_versions={path: version for path, _ in drivers if (version := _driver_version(rootfs, path))},
         sif_architecture=rootfs.sif.architecture if rootfs.sif else None,
         disputed=tuple(sorted(rootfs.disputed)),
     )
@@ -67,11 +71,14 @@ def _frameworks(
     visible = inventory.visible(interpreter)
     for framework in knowledge().frameworks:
         variants = [one for one in inventory.copies(interpreter) if framework.is_variant(one.name)]
+        home = module_folder(rootfs, interpreter, framework.module, variants)
+        if not variants:
+            variants = _unrecorded(rootfs, framework, home, visible)
         if not variants:
             continue
         variants = _with_files(rootfs, variants) or variants
         winner, by_hash = _winner(rootfs, framework, variants)
-        build = _READERS[framework.name](Installed(rootfs, winner.folder, winner, visible))
+        build = _READERS[framework.name](Installed(rootfs, home or winner.folder, winner, visible))
         wheels = _wheel_folders(rootfs, interpreter)
         more = wheels if _loads_from_wheels(framework.name, build) else ()
         if interpreter.origin == "conda":
@@ -86,9 +93,20 @@ def _frameworks(
             build=build,
             libraries=tuple(_load(rootfs, loader, want, more, hidden) for want in build.wants),
             companions={name: one for name, one in visible.items() if not framework.is_variant(name)},
-            by_default=interpreter.default or not any(one.default for one in inventory.interpreters),
+            by_default=interpreter.default,
             told_by_hash=by_hash,
         )
+
+
+def _unrecorded(
+    rootfs: Rootfs, framework: Framework, home: str | None, visible: dict[str, Distribution]
+) -> list[Distribution]:
+    """A framework that an import finds and no metadata names: its source tree, built in place, on the path."""
+    if home is None:
+        return []
+    found = Distribution(framework.name, "", home, f"{home}/{framework.module}")
+    build = _READERS[framework.name](Installed(rootfs, home, found, visible))
+    return [replace(found, version=build.version)] if build.version and build.complete else []
 
 
 def _load(rootfs: Rootfs, loader: Loader, want: Want, more: tuple[str, ...], hidden: list[str]) -> Loaded:
@@ -221,3 +239,9 @@ def _drivers(rootfs: Rootfs, loader: Loader) -> Iterator[tuple[str, str]]:
     for folder in loader.defaults:
         if rootfs.is_file(f"{folder}/libcuda.so.1") and f"{folder}/libcuda.so.1" != cached:
             yield f"{folder}/libcuda.so.1", "ld.so.cache"
+
+
+def _driver_version(rootfs: Rootfs, path: str) -> str | None:
+    """ "550.54.15" of a libcuda.so.1 that is a symlink to libcuda.so.550.54.15."""
+    match = re.fullmatch(r"libcuda\.so\.(\d{3}(?:\.\d{1,4}){1,2})", posixpath.basename(rootfs.resolve(path) or ""))
+    return match[1] if match else None

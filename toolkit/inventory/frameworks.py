@@ -211,3 +211,11 @@ def satisfies(version: str, specifier: str) -> bool:
         return SpecifierSet(specifier).contains(Version(version), prereleases=True)
     except InvalidVersion:
         return False
+
+
+def is_prerelease(version: str) -> bool:
+    """Whether a version is one before a release, as vendors number what they build themselves (2.5.0a0+872d972e41)."""
+    try:
+        return Version(version).is_prerelease
+    except InvalidVersion:
+        return False

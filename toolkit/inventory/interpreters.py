@@ -6,6 +6,7 @@ import posixpath
 import re
 from typing import TYPE_CHECKING
 
+from toolkit.inventory.environments import environment_prefixes
 from toolkit.inventory.model import Interpreter
 from toolkit.inventory.tree import Kind
 
@@ -21,6 +22,8 @@ _OPEN_TO_ALL = re.compile(r"/(?!root\b|lost\+found\b)")
 # Where uv and poetry make a project's environment, and where pyenv keeps its Pythons.
 _VENVS = ("/.venv", "/venv")
 _PYENV = ("/opt/pyenv", "/opt/.pyenv", "/usr/local/pyenv", "/usr/local/.pyenv", "/pyenv", "/.pyenv")
+# What a line of code in a `.pth` file adds to sys.path, where it names the folder.
+_ADDED_BY_CODE = re.compile(r"(?:addsitedir\(|sys\.path\.(?:append\(|insert\(\s*\d+\s*,))\s*[rb]?['\"](/[^'\"]+)['\"]")
 _MOST_FOLDERS = 400
 _SMALL = 1 << 20
 
@@ -55,7 +58,7 @@ def find_interpreters(rootfs: Rootfs, environment: Mapping[str, str], packages: 
 
 
 def _program_folders(rootfs: Rootfs, path: str) -> Iterator[str]:
-    """Folders that may hold a Python: those of PATH, the usual ones, conda's environments, venvs near the top."""
+    """Folders that may hold a Python: those of PATH, the usual ones, and those of environments anywhere else."""
     candidates = [*path.split(":"), "/usr/local/bin", "/usr/bin", "/bin"]
     candidates += [f"/{name}{venv}/bin" for name in rootfs.names("/")[:_MOST_FOLDERS] for venv in ("", *_VENVS)]
     for parent in _PYENV:
@@ -64,6 +67,7 @@ def _program_folders(rootfs: Rootfs, path: str) -> Iterator[str]:
         candidates += [f"{parent}/{name}/bin" for name in rootfs.names(parent)[:_MOST_FOLDERS]]
     for name in rootfs.names("/opt")[:_MOST_FOLDERS]:
         candidates += [f"/opt/{name}/envs/{one}/bin" for one in rootfs.names(f"/opt/{name}/envs")[:_MOST_FOLDERS]]
+    candidates += [f"{prefix}/bin" for prefix in environment_prefixes(rootfs)]
     seen = set()
     for candidate in candidates:
         folder = rootfs.resolve(candidate) if _OPEN_TO_ALL.match(candidate) else None
@@ -161,7 +165,9 @@ def _added_by_pth(rootfs: Rootfs, folder: str) -> Iterator[str]:
         if not name.endswith(".pth") or (rootfs.size(f"{folder}/{name}") or 0) > _SMALL:
             continue
         for line in (rootfs.read_text(f"{folder}/{name}", _SMALL) or "").splitlines()[:1000]:
-            if line.strip() and not line.startswith(("#", "import ", "import\t")):
+            if line.startswith(("import ", "import\t")):
+                yield from _ADDED_BY_CODE.findall(line)
+            elif line.strip() and not line.startswith("#"):
                 yield posixpath.join(folder, line.strip())
 
 

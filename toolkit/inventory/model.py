@@ -67,12 +67,24 @@ class Package:
 
 
 @dataclass(frozen=True, slots=True)
+class Uncertain:
+    """A variable whose value only running `script` tells.
+
+    `open` is False where every value that it may have is known: then the image's environment holds all of them.
+    """
+
+    name: str
+    script: str
+    open: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Inventory:
     """All that an image holds, as far as ctk reads it.
 
     `architecture` is the machine that its programs are for, as uname says it ("x86_64"), None where it has no program.
     `glibc` is "2.36", None in an image without glibc. `os` is os-release's ID and VERSION_ID ("ubuntu 22.04").
-    `environment` is what the image sets for its programs.
+    `environment` is what the image sets for its programs, `uncertain` what of it only running its scripts tells.
     """
 
     image: str
@@ -85,6 +97,7 @@ class Inventory:
     distributions: tuple[Distribution, ...]
     system_packages: tuple[Package, ...]
     conda_packages: tuple[Package, ...]
+    uncertain: tuple[Uncertain, ...] = ()
 
     def variable(self, name: str) -> str:
         """A variable of the image's environment; "" where it sets none."""

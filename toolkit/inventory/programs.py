@@ -28,7 +28,10 @@ def missing_program(image: Path, command: Sequence[str], binds: Sequence[str] = 
     if not command:
         return None
     with open_image(image) as rootfs:
-        path = read_environment(rootfs)["PATH"]
+        variables, uncertain = read_environment(rootfs)
+        path = variables["PATH"]
+        if "/" not in command[0] and any(one.name == "PATH" and one.open for one in uncertain):
+            return None  # a script makes PATH when the image runs
         if _may_run(rootfs, command[0], path, [(*bind.split(":"), "")[1] or bind.split(":")[0] for bind in binds]):
             return None
     program = posixpath.basename(command[0])

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 def read_inventory(rootfs: Rootfs) -> Inventory:
     """All that an image holds. Raises WrongInput (code `corrupt-image`) where it is damaged."""
-    environment = read_environment(rootfs)
+    environment, uncertain = read_environment(rootfs)
     system_packages = read_dpkg(rootfs)
     versions = {package.name: package.version for package in system_packages}
     interpreters = find_interpreters(rootfs, environment, versions)
@@ -36,6 +36,7 @@ def read_inventory(rootfs: Rootfs) -> Inventory:
         distributions=tuple(one for folder in folders for one in read_distributions(rootfs, folder)),
         system_packages=tuple(system_packages),
         conda_packages=tuple(package for prefix in prefixes for package in read_conda(rootfs, prefix)),
+        uncertain=uncertain,
     )
 
 

@@ -74,6 +74,13 @@ class Rootfs:
             return ()
         return tuple(sorted(self._tree.children(found[1])))
 
+    def subfolders(self, path: str) -> tuple[str, ...]:
+        """The names of the folders in a folder, sorted; symlinks to folders are not among them."""
+        found = self._find(path)
+        if found is None or found[1].kind is not Kind.FOLDER:
+            return ()
+        return tuple(sorted(name for name, one in self._tree.children(found[1]).items() if one.kind is Kind.FOLDER))
+
     def readlink(self, path: str) -> str | None:
         """What the symlink at `path` says; None where there is no symlink."""
         folder, name = posixpath.split(_normal(path))

@@ -64,9 +64,11 @@ def _cuda(installed: Installed) -> str | None:
 def nvrtc_soname(cuda: str | None) -> str | None:
     """The NVRTC that compiles every kernel and is opened by name: libnvrtc.so.11.2 for CUDA 11.x, .so.12, .so.13.
 
-    None for older ones, which are linked with it.
+    None for older ones, which are linked with it: before 11.2 each release had a soname of its own.
 
-    Source: the names in cupy_backends/cuda/libs/nvrtc of cupy-cuda12x 13.6.0.
+    Source: the names in cupy_backends/cuda/libs/nvrtc of cupy-cuda12x 13.6.0; DT_NEEDED of cupy-cuda110 9.6.0.
     """
+    if cuda in ("11.0", "11.1"):
+        return None
     major = (cuda or "").partition(".")[0]
     return {"11": "libnvrtc.so.11.2", "12": "libnvrtc.so.12", "13": "libnvrtc.so.13"}.get(major)

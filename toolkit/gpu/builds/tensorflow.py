@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from toolkit.gpu.builds.wanted import search_of, wants_of
+from toolkit.gpu.builds.wanted import each_once, major_of, search_of, wants_of
 from toolkit.gpu.facts import Build, Want
 from toolkit.gpu.literals import read_assignments
 
@@ -25,6 +25,7 @@ _OPENERS = (
     "libtensorflow_cc.so.2", "libtensorflow_framework.so.2", "libtensorflow_framework.so.1",
     "python/_pywrap_tensorflow_internal.so",
 )  # fmt: skip
+_LINKED = ("libtensorflow_framework.so", "python/_pywrap_tensorflow_internal.so")
 # "Cannot dlopen some GPU libraries" is said where one of these is missing. Source: TensorFlow, gpu_device.cc and
 # stream_executor's MaybeTryDlopenGPULibraries.
 _LIBRARIES = ("CUDART", "CUBLAS", "CUFFT", "CUSOLVER", "CUSPARSE", "CUDNN")
@@ -47,6 +48,9 @@ def read_build(installed: Installed) -> Build:
     # Until 2.2 build_info says "10" where the build is for 10.0 or 10.1, whose libraries have different names.
     cuda = str(_version(defined, "CUDA") or info.get("cuda_version") or info.get("cuda_version_number") or "")
     cudnn = str(info.get("cudnn_version") or info.get("cudnn_version_number") or "")
+    if not cuda:  # until 1.12 nothing names it, and the libraries are linked
+        linked = each_once(want for name in _LINKED for want in wants_of(rootfs, f"{folder}/{name}"))
+        return Build("", gpu=True, cuda=major_of(linked, "libcudart"), cudnn=major_of(linked, "libcudnn"), wants=linked)
     opener = f"{folder}/{_OPENERS[0]}"
     search = search_of(rootfs, (f"{folder}/{name}" for name in _OPENERS))
     wants = tuple(Want(soname, opener, search) for soname in sonames(cuda, cudnn, defined))
@@ -56,7 +60,7 @@ def read_build(installed: Installed) -> Build:
         cuda=cuda or None,
         cudnn=cudnn or None,
         architectures=_architectures(info, defined),
-        wants=wants or wants_of(rootfs, f"{folder}/{_OPENERS[-1]}"),  # old ones are linked, and say no versions
+        wants=wants,
     )
 
 
@@ -103,8 +107,10 @@ def _version(defined: dict[str, str], library: str) -> str | None:
 
 
 def _architectures(info: dict[str, Any], defined: dict[str, str]) -> tuple[str, ...]:
+    """The architectures as nvcc names them. To TensorFlow, compute_80 is binary code for 8.0 and PTX (configure.py)."""
     named = info.get("cuda_compute_capabilities")
     if isinstance(named, list):
-        return tuple(str(one) for one in named)
+        both = [(str(one).replace("compute_", "sm_"), str(one)) for one in named]
+        return tuple(dict.fromkeys(name for pair in both for name in pair))
     numbers = re.findall(r'CudaVersion\("(\d+)\.(\d+)"\)', defined.get("TF_CUDA_CAPABILITIES", ""))
     return tuple(f"sm_{major}{minor}" for major, minor in numbers)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from toolkit.inventory.frameworks import knowledge, satisfies
+from toolkit.inventory.frameworks import is_prerelease, knowledge, satisfies
 from toolkit.support.findings import Finding, Severity
 
 if TYPE_CHECKING:
@@ -27,6 +27,8 @@ def companion_out_of_step(framework: FrameworkFacts) -> Iterator[Finding]:
         wanted = pairing.wanted(version)
         if wanted is None or satisfies(companion.version, wanted):
             continue
+        if is_prerelease(version) and is_prerelease(companion.version):
+            continue  # a vendor builds both from snapshots: torch 2.6.0a0+df5bbc09d1.nv24.12 and torchvision 0.20.0a0
         yield Finding(
             "companion-out-of-step",
             Severity(pairing.severity),

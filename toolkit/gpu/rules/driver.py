@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from toolkit.gpu.compatibility import compatibility, parse_driver
+from toolkit.gpu.compatibility import compatibility, gpu_name, parse_driver
+from toolkit.gpu.rules.generations import has_binary, has_code
 from toolkit.support.findings import Finding, Severity
 
 if TYPE_CHECKING:
@@ -13,31 +14,64 @@ if TYPE_CHECKING:
 
     from toolkit.gpu.facts import FrameworkFacts, ImageFacts, Target
 
+# JAX compiles what it runs with a ptxas of its own, so that its driver sees no PTX.
+_COMPILE_THEMSELVES = ("jax",)
 
-def driver_floor(framework: FrameworkFacts, target: Target) -> Iterator[Finding]:
+
+def driver_floor(framework: FrameworkFacts, facts: ImageFacts, target: Target) -> Iterator[Finding]:
     """The oldest driver for the framework's CUDA, held against the target's driver where it is known."""
     cuda = framework.build.cuda
     floor = compatibility().floor(cuda) if framework.build.gpu and cuda else None
     if floor is None:
         return
     title = f"{framework.title} {framework.version} (CUDA {cuda})"
-    if target.driver is None:
+    driver = effective_driver(facts, target)
+    if driver is None:
         yield Finding("minimum-driver", Severity.INFO, f"{title} needs NVIDIA driver {floor.minimum} or newer.")
-    elif parse_driver(target.driver) < parse_driver(floor.minimum):
+    elif parse_driver(driver) < parse_driver(floor.minimum):
         yield Finding(
             "driver-too-old",
             Severity.ERROR,
-            f"{title} needs NVIDIA driver {floor.minimum} or newer, and the target has {target.driver}.",
+            f"{title} needs NVIDIA driver {floor.minimum} or newer, and the target has {driver}.",
             "Use an image of an older CUDA, or ask the site for a newer driver. On data-centre GPUs a cuda-compat "
             "package of this CUDA, first in LD_LIBRARY_PATH, can bridge one major.",
         )
-    elif floor.full is not None and parse_driver(target.driver) < parse_driver(floor.full):
-        yield Finding(
+    elif floor.full is not None and parse_driver(driver) < parse_driver(floor.full):
+        yield _before_toolkit(framework, target, driver, floor.full)
+
+
+def _before_toolkit(framework: FrameworkFacts, target: Target, driver: str, full: str) -> Finding:
+    """A driver that serves the build by minor-version compatibility: binary code runs, PTX does not."""
+    build = framework.build
+    wanted = [("", target.capability)] if target.capability else compatibility().generations
+    by_ptx = [
+        name
+        for name, capability in wanted
+        if build.architectures
+        and framework.name not in _COMPILE_THEMSELVES
+        and has_code(build.architectures, capability, build.cuda)
+        and not has_binary(build.architectures, capability, build.cuda)
+    ]
+    title = f"{framework.title} {framework.version} (CUDA {build.cuda})"
+    if not by_ptx:
+        return Finding(
             "driver-before-toolkit",
             Severity.INFO,
-            f"{title} runs on driver {target.driver} by minor-version compatibility: code that is compiled at run time "
-            f"(PTX) needs {floor.full}.",
+            f"{title} runs on driver {driver} by minor-version compatibility: code that is compiled at run time (PTX) "
+            f"needs {full}.",
         )
+    return Finding(
+        "ptx-needs-newer-driver",
+        Severity.ERROR if target.capability else Severity.WARNING,
+        f"{title} has no binary code for {_target_gpu(target) or ', '.join(by_ptx)}, only PTX, and driver {driver} "
+        f"cannot compile the PTX of CUDA {build.cuda}: that takes {full} or newer.",
+        "Use nodes with a newer driver, or a build that has binary code for this GPU or is made with an older CUDA.",
+    )
+
+
+def _target_gpu(target: Target) -> str:
+    capability = ".".join(map(str, target.capability or ()))
+    return target.gpu or (f"compute capability {capability}" if capability else "")
 
 
 def base_requires_cuda(facts: ImageFacts) -> Iterator[Finding]:
@@ -52,7 +86,51 @@ def base_requires_cuda(facts: ImageFacts) -> Iterator[Finding]:
     )
 
 
-def own_driver_library(facts: ImageFacts) -> Iterator[Finding]:
+def effective_driver(facts: ImageFacts, target: Target) -> str | None:
+    """The driver version that the framework meets: the image's own libcuda where forward compatibility serves it."""
+    first = next((path for path, way in facts.drivers if way == "LD_LIBRARY_PATH"), None)
+    version = facts.driver_versions.get(first or "")
+    if target.driver is None or version is None or _serves_forward(target) is False:
+        return target.driver
+    return max(target.driver, version, key=parse_driver)
+
+
+def _serves_forward(target: Target) -> bool | None:
+    """Whether forward compatibility is for the target's GPU; None where nothing tells."""
+    if target.capability in compatibility().integrated.capabilities:
+        return True
+    return compatibility().forward.get(gpu_name(target.gpu or "") or "")
+
+
+def _compat(path: str, version: str | None, target: Target) -> Finding:
+    """A libcuda of cuda-compat that comes first: for an older driver of a data-centre GPU, and fatal elsewhere."""
+    what = f"{path}{f' (driver {version})' if version else ''} comes before the driver's own libcuda"
+    out = "Take the folder out of LD_LIBRARY_PATH in the image, or set LD_LIBRARY_PATH for these nodes without it."
+    serves = _serves_forward(target)
+    if serves is False and (target.driver is None or version is None or target.driver != version):
+        reason = f"forward compatibility is for data-centre GPUs, and on {target.gpu} ends in error 804."
+        return Finding("compat-libcuda-first", Severity.ERROR, f"{what}: {reason}", out)
+    if target.driver is None or version is None:
+        return Finding(
+            "compat-libcuda-first",
+            Severity.WARNING,
+            f"{what}: forward compatibility, which works only on data-centre GPUs with a driver older than it (else "
+            "errors 803 and 804).",
+            "Take the folder out of LD_LIBRARY_PATH unless the nodes' driver is too old for this CUDA.",
+        )
+    if parse_driver(target.driver) > parse_driver(version):
+        reason = f"the target's driver {target.driver} is newer, which ends in error 803."
+        return Finding("compat-libcuda-first", Severity.ERROR, f"{what}: {reason}", out)
+    served = "forward compatibility serves it" if serves else "forward compatibility serves data-centre GPUs only"
+    return Finding(
+        "compat-libcuda-first",
+        Severity.INFO if serves else Severity.WARNING,
+        f"{what}, and the target's driver is {target.driver}: {served}.",
+        None if serves else "Name the GPU with --gpu; on GeForce cards this ends in error 804.",
+    )
+
+
+def own_driver_library(facts: ImageFacts, target: Target) -> Iterator[Finding]:
     """A libcuda of the image's own: a stub, or one for forward compatibility, before the one that `--nv` binds."""
     for path, way in facts.drivers:
         first = way == "LD_LIBRARY_PATH"
@@ -72,13 +150,7 @@ def own_driver_library(facts: ImageFacts) -> Iterator[Finding]:
                     f"{path} is a stub for linking; it is loaded only where --nv was forgotten (error 34).",
                 )
         elif first:
-            yield Finding(
-                "compat-libcuda-first",
-                Severity.WARNING,
-                f"{path} comes before the driver's own libcuda: forward compatibility, which works only on "
-                "data-centre GPUs with a driver older than it (else errors 803 and 804).",
-                "Take the folder out of LD_LIBRARY_PATH unless the nodes' driver is too old for this CUDA.",
-            )
+            yield _compat(path, facts.driver_versions.get(path), target)
         else:
             yield Finding(
                 "own-libcuda",

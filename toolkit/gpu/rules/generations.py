@@ -50,31 +50,45 @@ def covers(framework: FrameworkFacts, facts: ImageFacts, capability: Capability)
             if what == one.what and version and satisfies(version, one.versions) and capability < one.least:
                 return one.reason
     architectures = framework.build.architectures
-    if architectures and not has_code(architectures, capability):
-        return f"it has code for {' '.join(architectures)} only"
+    if architectures and not has_code(architectures, capability, framework.build.cuda):
+        jetson = capability in compatibility().integrated.capabilities
+        return f"it has code for {' '.join(architectures)} only{', and this is a Jetson' if jetson else ''}"
     return None
 
 
-def has_code(architectures: Iterable[str], capability: Capability) -> bool:
-    """Binary code (sm) serves its major from its minor on, PTX (compute) every newer GPU; `a` code only its own.
+def has_code(architectures: Iterable[str], capability: Capability, cuda: str | None = None) -> bool:
+    """Whether a GPU runs any of the code: binary code, or PTX that its driver compiles."""
+    known = list(architectures)
+    return has_binary(known, capability, cuda) or any(
+        name.startswith("compute_") and not suffix and capability >= own for name, own, suffix in map(_parsed, known)
+    )
 
-    Source: NVIDIA, CUDA C++ Programming Guide, Binary Compatibility and PTX Compatibility. `f` code serves its family,
-    which is its major here.
+
+def has_binary(architectures: Iterable[str], capability: Capability, cuda: str | None = None) -> bool:
+    """Whether there is binary code for a GPU: it serves its own major from its minor on, `a` code only its own.
+
+    Source: NVIDIA, CUDA C++ Programming Guide, Binary Compatibility. `f` code serves its family, which is its major
+    here. `cuda` is the release that the code was built with.
     """
-    for name in architectures:
-        match = _ARCHITECTURE.fullmatch(name)
-        if match is None:
-            continue
-        kind, own, suffix = match[1], (int(match[2]), int(match[3])), match[4]
-        if suffix == "a":
-            served = capability == own
-        elif kind == "compute":
-            served = capability >= own
-        else:
-            served = capability[0] == own[0] and capability[1] >= own[1]
-        if served:
+    for name, own, suffix in map(_parsed, architectures):
+        if name.startswith("sm_") and (capability == own if suffix == "a" else _serves(own, capability, cuda)):
             return True
     return False
+
+
+def _parsed(architecture: str) -> tuple[str, Capability, str]:
+    match = _ARCHITECTURE.fullmatch(architecture)
+    return (match[0], (int(match[2]), int(match[3])), match[4]) if match else ("", (0, 0), "")
+
+
+def _serves(own: Capability, capability: Capability, cuda: str | None) -> bool:
+    """Binary code for `own` on a GPU of `capability`; between Jetson and other GPUs there is no compatibility."""
+    integrated = compatibility().integrated
+    if own in integrated.capabilities:
+        return capability == own or {own, capability} == integrated.renamed
+    if capability in integrated.capabilities and not (cuda and satisfies(cuda, integrated.unified)):
+        return False
+    return capability[0] == own[0] and capability[1] >= own[1]
 
 
 def _cudnn(framework: FrameworkFacts, facts: ImageFacts) -> str | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from typing import TYPE_CHECKING
 
 from packaging.utils import canonicalize_name
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 # CUDA 13's wheels have no suffix, but for those that follow another numbering (nvidia-cudnn-cu13, nvidia-nccl-cu13).
 _SUFFIX = re.compile(r"-cu(\d+)$")
 _UNSUFFIXED = {"nvidia-cublas", "nvidia-cuda-runtime", "nvidia-cuda-nvrtc", "nvidia-cuda-cupti"}
+# The variables that decide where Python and the loader look.
+_READ_HERE = ("PATH", "LD_LIBRARY_PATH", "PYTHONPATH")
 _GO_ARCHITECTURES = {
     "amd64": "x86_64",
     "arm64": "aarch64",
@@ -142,15 +145,31 @@ def disputed_layers(facts: ImageFacts) -> Iterator[Finding]:
 
 
 def framework_elsewhere(facts: ImageFacts) -> Iterator[Finding]:
-    """A framework that the default `python` does not see."""
+    """A framework that the default `python` does not see: found all the same, with how to call it."""
     default = facts.inventory.default_interpreter()
     for one in facts.frameworks:
         if not one.by_default and default is not None:
             yield Finding(
                 "framework-not-default",
                 Severity.WARNING,
-                f"{one.title} belongs to {one.interpreter}, but `python` in this image is {default.path}.",
-                f"Call {one.interpreter}, or put its folder first in PATH.",
+                f"{one.title} {one.version} belongs to {one.interpreter}, but `python` in this image is "
+                f"{default.path if default.default else 'not there'}.",
+                f"{shlex.join(one.command(facts.inventory.image))} SCRIPT, or put its folder first in PATH.",
+            )
+
+
+def environment_unknown(facts: ImageFacts) -> Iterator[Finding]:
+    """Variables on which the verdict rests, and of which only running the image's scripts tells the value."""
+    for one in facts.inventory.uncertain:
+        if one.name in _READ_HERE:
+            value = facts.inventory.variable(one.name)
+            yield Finding(
+                "environment-unknown",
+                Severity.WARNING if one.open else Severity.INFO,
+                f"What {one.script} makes of {one.name} is known only when it runs; judged is "
+                f"{f'{one.name}={value}' if value else 'without it'}.",
+                f"Set {one.name} in the recipe's [environment] to a fixed value, or compare with: "
+                f"{shlex.join(['ctk', 'run', facts.inventory.image, 'printenv', one.name])}",
             )
 
 
