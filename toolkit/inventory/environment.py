@@ -6,6 +6,7 @@ Nothing is run: the assignments are read as a shell would, with the words and re
 from __future__ import annotations
 
 import re
+from itertools import dropwhile
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -38,8 +39,13 @@ def read_environment(rootfs: Rootfs) -> dict[str, str]:
 
 
 def apply_script(script: str, variables: dict[str, str]) -> None:
-    """Carry out the assignments of a script on `variables`."""
+    """Carry out the assignments of a script on `variables`, and its `unset`."""
     for command in _commands(script):
+        words = list(dropwhile(lambda word: word in _BEFORE_A_COMMAND, command))
+        if words[:1] == ["unset"]:
+            for name in words[1:]:
+                variables.pop(_expanded(name, variables), None)
+            continue
         for word in command:
             match = _ASSIGNMENT.fullmatch(word)
             if match:
