@@ -62,11 +62,14 @@ for opener, name in work["wants"]:
     error = library.open_from_here(name.encode())
     if error:
         note(error.decode())
-# cuDNN opens its parts by name when it is first called, and ends the process where one is missing.
+# cuDNN opens its parts by name when it is first called, and fails where one is missing; LD_DEBUG says which.
 call = "import ctypes, sys; ctypes.CDLL(sys.argv[1]).cudnnGetVersion()"
 for path in {line.split()[-1] for line in open("/proc/self/maps") if "/libcudnn.so." in line}:
-    said = subprocess.run(["python3", "-c", call, path], capture_output=True, text=True).stderr
-    missing.update(re.findall(r"libcudnn_\w+\.so\.\d+(?![.\d])", said))
+    command = ["env", "LD_DEBUG=libs", "python3", "-c", call, path]
+    said = subprocess.run(command, capture_output=True, text=True).stderr
+    if "Cannot load symbol" in said or "Could not load library" in said:
+        sought = set(re.findall(r"find library=(libcudnn_\w+\.so\.\d+) ", said))
+        missing.update(sought - set(re.findall(r"calling init: \S*/(libcudnn_\w+\.so\.\d+)", said)))
 print(json.dumps(sorted(missing)))
 """
 
