@@ -39,13 +39,14 @@ RECORDED = Path(__file__).resolve().parents[1] / "data" / "elf.json"
 KEPT = (
     "*.dist-info/*", "torch/version.py", "tensorflow*/__init__.py", "tensorflow*/python/platform/build_info.py",
     "tensorflow*/include/*cuda_config.h", "jax_plugins/*/__init__.py", "cupy/.data/_wheel.json", "cupy/_version.py",
-    "cupy/__init__.py", "onnxruntime/__init__.py", "onnxruntime/capi/build_and_package_info.py",
+    "cupy/__init__.py", "torch/__init__.py", "jax/version.py", "onnxruntime/__init__.py",
+    "onnxruntime/capi/build_and_package_info.py",
 )  # fmt: skip
 SHARED_LIBRARY = re.compile(r"\.so(\.[0-9.]+)?$")
 # Whose ELF files the audit opens, and of which wheels.
 OPENED = (
-    "torch/lib/libtorch_cuda.so", "torch/lib/libc10_cuda.so", "torch/lib/libtorch_global_deps.so",
-    "torch/lib/libtorch_python.so", "tensorflow*/libtensorflow_cc.so.2", "tensorflow*/libtensorflow_framework.so.2",
+    "nvidia/*/lib/lib*.so.*", "torch/lib/lib*.so*", "tensorflow*/libtensorflow_cc.so.2",
+    "tensorflow*/libtensorflow_framework.so.2",
     "tensorflow*/python/_pywrap_tensorflow_internal.so", "jax_plugins/*/xla_cuda_plugin.so",
     "cupy_backends/cuda/libs/*.so", "onnxruntime/capi/libonnxruntime_providers_cuda.so",
 )  # fmt: skip
@@ -53,8 +54,10 @@ RECORDED_WHEELS = (
     ("3.11", "torch==2.5.1"), ("3.11", "torch==2.11.0"), ("3.11", "tensorflow==2.15.1"), ("3.11", "tensorflow==2.18.1"),
     ("3.11", "tensorflow-cpu==2.15.1"), ("3.7", "tensorflow-gpu==2.1.0"), ("3.7", "tensorflow==2.4.1"),
     ("3.11", "jax-cuda12-pjrt==0.6.2"), ("3.11", "cupy-cuda12x==13.6.0"), ("3.11", "cupy-cuda11x==13.6.0"),
-    ("3.11", "onnxruntime-gpu==1.22.0"),
+    ("3.11", "onnxruntime-gpu==1.22.0"), ("3.11", "tensorflow==2.16.1"), ("3.11", "torch==2.9.1"),
 )  # fmt: skip
+# With all that they require: what NVIDIA's libraries need of one another.
+RECORDED_SETS = (("3.11", "torch==2.5.1"), ("3.11", "tensorflow[and-cuda]==2.16.1"))
 
 
 class RemoteFile(io.RawIOBase):
@@ -187,11 +190,14 @@ def _reduced_member(archive: zipfile.ZipFile, member: str, recorded: dict[str, A
     return b"" if SHARED_LIBRARY.search(member) else None
 
 
-def elf(needed: list[str], search: str, run_path: bool, architectures: str) -> bytes:
-    """A 64-bit ELF file with this dynamic section and, in `.rodata`, this list of architectures."""
-    texts = b"\0"
+def elf(
+    needed: list[str], search: str, run_path: bool, architectures: str, soname: str = "", symbols: str = ""
+) -> bytes:
+    """A 64-bit ELF file with this dynamic section, these names of symbols and, in `.rodata`, these architectures."""
+    texts = b"\0" + b"".join(symbol.encode() + b"\0" for symbol in symbols.split())
     entries: list[tuple[int, int]] = []
-    for tag, text in [*((1, name) for name in needed), *([(29 if run_path else 15, search)] if search else [])]:
+    for tag, text in [*((1, name) for name in needed), *([(29 if run_path else 15, search)] if search else []),
+                      *([(14, soname)] if soname else [])]:  # fmt: skip
         entries.append((tag, len(texts)))
         texts += text.encode() + b"\0"
     names = b"\0.rodata\0.shstrtab\0"
@@ -217,8 +223,11 @@ def elf(needed: list[str], search: str, run_path: bool, architectures: str) -> b
 def record() -> None:
     """Read the ELF files of the full wheels (several gigabytes) and write what the reduced ones repeat of them."""
     found: dict[str, dict[str, Any]] = {}
-    for python, requirement in RECORDED_WHEELS:
-        for name, url in resolve((requirement,), python, dependencies=False).items():
+    sets = [(*one, False) for one in RECORDED_WHEELS] + [(*one, True) for one in RECORDED_SETS]
+    for python, requirement, dependencies in sets:
+        for name, url in resolve((requirement,), python, dependencies=dependencies).items():
+            if dependencies and not name.startswith("nvidia_"):
+                continue
             print(name, file=sys.stderr)
             with (
                 tempfile.TemporaryDirectory() as folder,
@@ -240,12 +249,15 @@ def described(library: Path) -> dict[str, Any]:
         tags = list(image.get_section_by_name(".dynamic").iter_tags())
         kinds = {tag.entry.d_tag: getattr(tag, "rpath", None) or getattr(tag, "runpath", None) for tag in tags}
         data = image.get_section_by_name(".rodata").data() if library.name == "libtorch_python.so" else b""
+        names = image.get_section_by_name(".dynstr").data() if "nvidia" in library.parts else b""
     architectures = max(re.findall(rb"sm_\d+(?: (?:sm|compute)_\d+)+", data), key=len, default=b"").decode()
     return {
         "needed": [tag.needed for tag in tags if tag.entry.d_tag == "DT_NEEDED"],
         "search": kinds.get("DT_RUNPATH") or kinds.get("DT_RPATH") or "",
         "run_path": "DT_RUNPATH" in kinds,
         "architectures": architectures,
+        "soname": next((tag.soname for tag in tags if tag.entry.d_tag == "DT_SONAME"), ""),
+        "symbols": " ".join(sorted({one.decode() for one in re.findall(rb"__nvJitLink\w+_\d+_\d+", names)})),
     }
 
 

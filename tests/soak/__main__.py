@@ -40,6 +40,19 @@ SOAKS = (
         (sys.executable, "-m", "tests.soak.images", "--seed", str(_SEED), "--count", "10000"),
     ),
     Soak(
+        "layouts",
+        "500 random layouts of libraries (DT_RPATH, DT_RUNPATH, LD_LIBRARY_PATH, symlinks, deleted files): the audit "
+        "finds what the real loader finds",
+        _pytest("tests/gpu/test_loader.py"),
+        (("CTK_LOADER_LAYOUTS", "500"),),
+    ),
+    Soak(
+        "loader",
+        "torch 2.5.1 and newest, TensorFlow 2.15.1 and 2.16.1, JAX, whole and with libraries deleted: what the real "
+        "loader misses in a container is what the audit calls missing",
+        (sys.executable, "-m", "tests.soak.loader"),
+    ),
+    Soak(
         "scripts",
         f"1,500 jobs of either sort, of the worst words there are, seed {_SEED}: what runs is what was asked",
         (sys.executable, "-m", "tests.soak.scripts", "--seed", str(_SEED), "--count", "1500"),

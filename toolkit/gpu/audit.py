@@ -7,7 +7,7 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 from toolkit.gpu.gather import gather
-from toolkit.gpu.rules import build, companions, driver, duplicates, generations, image, libraries
+from toolkit.gpu.rules import build, companions, driver, duplicates, environment, generations, image, libraries, python
 from toolkit.gpu.rules.doubts import weighed
 from toolkit.inventory.frameworks import knowledge
 from toolkit.inventory.images import open_image
@@ -82,10 +82,17 @@ def _judge_framework(one: FrameworkFacts, facts: ImageFacts, target: Target, *, 
         *build.incomplete_framework(one),
         *duplicates.duplicate_framework(one),
         *libraries.missing_libraries(one),
+        *libraries.missing_other_library(one),
+        *libraries.disagreeing_libraries(one),
         *libraries.older_cudnn(one, facts.libraries),
         *companions.companion_out_of_step(one),
         *companions.incompatible_versions(one),
         *companions.plugin_out_of_step(one),
+        *companions.jaxlib_out_of_step(one),
+        *companions.requires_another(one),
+        *python.other_python(one, facts),
+        *python.closed_interpreter(one),
+        *environment.other_platform(one, facts),
         *driver.driver_floor(one, facts, target),
         *generations.gpu_generations(one, facts, target),
     )
@@ -105,6 +112,7 @@ def _gpu_variant_beside(one: FrameworkFacts) -> bool:
 
 def _image_findings(facts: ImageFacts, target: Target) -> list[Finding]:
     return [
+        *environment.hidden_devices(facts),
         *driver.own_driver_library(facts, target),
         *driver.base_requires_cuda(facts),
         *duplicates.duplicate_module(facts),

@@ -1,4 +1,4 @@
-"""What a shared library asks of the loader: its DT_NEEDED, DT_RPATH and DT_RUNPATH, without reading the library.
+"""What a shared library asks of the loader: its DT_NEEDED, DT_RPATH and DT_RUNPATH, without reading all of it.
 
 Source of the format: the System V ABI, chapters 4 and 5. A framework's library is up to a gigabyte; read here are its
 headers and the few tables that they name, and no number in them is believed unseen.
@@ -8,25 +8,35 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
+    import re
+
     from toolkit.inventory.rootfs import Rootfs
 
 _LOAD, _DYNAMIC = 1, 2
-_NEEDED, _STRTAB, _RPATH, _RUNPATH = 1, 5, 15, 29
+_NEEDED, _STRTAB, _STRSZ, _SONAME, _RPATH, _RUNPATH = 1, 5, 10, 14, 15, 29
 _MOST_HEADERS = 512
 _MOST_DYNAMIC = 1 << 20
 _LONGEST_TEXT = 1 << 16
 _MOST_SECTION = 8 << 20
+_MAX_ENTRIES = 4096
+_MAX_SYMBOL_NAMES = 1 << 20  # those of NVIDIA's libraries have a few KiB
 
 
 @dataclass(frozen=True, slots=True)
 class Dynamic:
-    """What a library asks for: names of other libraries, and folders to look into first (RUNPATH, else RPATH)."""
+    """What a library asks for: names of other libraries, and directories to search, as written (`$ORIGIN`).
 
-    needed: tuple[str, ...]
-    search: tuple[str, ...]
+    `soname` is "" where it has none. `rpath` is empty where there is a DT_RUNPATH: the loader then ignores DT_RPATH.
+    """
+
+    needed: tuple[str, ...] = ()
+    soname: str = ""
+    rpath: tuple[str, ...] = ()
+    runpath: tuple[str, ...] = ()
+    has_runpath: bool = False
 
 
 def read_dynamic(rootfs: Rootfs, path: str) -> Dynamic | None:
@@ -39,6 +49,22 @@ def read_dynamic(rootfs: Rootfs, path: str) -> Dynamic | None:
             return _dynamic(file)
         except (struct.error, ValueError):
             return None
+
+
+def read_symbol_names(rootfs: Rootfs, path: str, pattern: re.Pattern[bytes]) -> frozenset[str]:
+    """The names that `pattern` finds in the table of symbol names, of the symbols that a library has or wants."""
+    file = rootfs.open(path)
+    if file is None:
+        return frozenset()
+    with file:
+        try:
+            table = _table(file)
+        except (struct.error, ValueError):
+            return frozenset()
+        if table is None or table.texts_size > _MAX_SYMBOL_NAMES:
+            return frozenset()
+        names = _at(file, table.texts, table.texts_size, _MAX_SYMBOL_NAMES)
+    return frozenset(name.decode(errors="replace") for name in pattern.findall(names))
 
 
 def read_only_data(rootfs: Rootfs, path: str) -> bytes:
@@ -73,7 +99,15 @@ def _at(file: IO[bytes], offset: int, size: int, limit: int) -> bytes:
     return file.read(size)
 
 
-def _dynamic(file: IO[bytes]) -> Dynamic | None:
+class _Table(NamedTuple):
+    """A dynamic section: its entries (tag, value), and where in the file its texts are."""
+
+    entries: list[tuple[int, int]]
+    texts: int
+    texts_size: int
+
+
+def _table(file: IO[bytes]) -> _Table | None:
     programs, number, *_ = _header(file)
     table = _at(file, programs, 56 * number, 56 * _MOST_HEADERS)
     # type, flags, offset, virtual address, physical address, size in the file, size in memory, alignment
@@ -82,22 +116,34 @@ def _dynamic(file: IO[bytes]) -> Dynamic | None:
     if dynamic is None:
         return None
     content = _at(file, dynamic[2], dynamic[5], _MOST_DYNAMIC)
-    entries = list(struct.iter_unpack("<QQ", content[: len(content) // 16 * 16]))
-    addresses = [value for tag, value in entries if tag == _STRTAB]
+    entries = list(struct.iter_unpack("<QQ", content[: len(content) // 16 * 16]))[:_MAX_ENTRIES]
+    values = dict(entries)
+    address = values.get(_STRTAB)
     loads = [segment for segment in segments if segment[0] == _LOAD]
-    texts = next((s[2] + at - s[3] for at in addresses[:1] for s in loads if s[3] <= at < s[3] + s[5]), None)
+    texts = next((s[2] + address - s[3] for s in loads if address and s[3] <= address < s[3] + s[5]), None)
     if texts is None:
         raise ValueError("its texts are nowhere")
+    return _Table(entries, texts, values.get(_STRSZ, 0))
 
-    def text(offset: int) -> str:
-        return _at(file, texts + offset, 8192, _LONGEST_TEXT).partition(b"\0")[0].decode(errors="replace")
 
-    needed = tuple(text(value) for tag, value in entries[:4096] if tag == _NEEDED)
-    paths = [(tag, text(value)) for tag, value in entries[:4096] if tag in (_RPATH, _RUNPATH)]
-    # The loader ignores DT_RPATH where there is a DT_RUNPATH (ld.so(8)).
-    run_path = any(tag == _RUNPATH for tag, _ in paths)
-    search = [one for tag, found in paths if (tag == _RUNPATH) == run_path for one in found.split(":") if one]
-    return Dynamic(needed, tuple(search))
+def _dynamic(file: IO[bytes]) -> Dynamic | None:
+    table = _table(file)
+    if table is None:
+        return None
+
+    def texts(wanted: int) -> list[str]:
+        places = (value for tag, value in table.entries if tag == wanted)
+        return [_at(file, table.texts + place, 8192, _LONGEST_TEXT).partition(b"\0")[0].decode(errors="replace")
+                for place in places]  # fmt: skip
+
+    paths, run_paths = texts(_RPATH), texts(_RUNPATH)
+    return Dynamic(
+        needed=tuple(texts(_NEEDED)),
+        soname="".join(texts(_SONAME)[:1]),
+        rpath=() if run_paths else tuple(one for path in paths for one in path.split(":") if one),
+        runpath=tuple(one for path in run_paths for one in path.split(":") if one),
+        has_runpath=bool(run_paths),
+    )
 
 
 def _section(file: IO[bytes], wanted: bytes) -> bytes:

@@ -12,12 +12,22 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Want:
-    """A library that a framework loads. Without a required one it does not use the GPU, or does not even import."""
+    """A library that another one, at the path `by`, loads. Without a required one there is no GPU, or no import."""
 
     soname: str
     by: str
-    search: tuple[str, ...] = ()
     required: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Preload:
+    """Libraries that a framework loads by path from NVIDIA's wheels, by their names up to `.so`.
+
+    `when` is "before" all else, "after" its first library is loaded, or on "failure" to load that.
+    """
+
+    when: str
+    stems: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +37,8 @@ class Build:
     `version` as the build says it ("2.5.1+cu124"), "" where it says nothing. `gpu`: whether it holds GPU code.
     `cuda` and `cudnn` are versions ("12.4", "9"), None where the build does not name them. `architectures` as nvcc
     names them ("sm_70", "compute_90"), empty where nothing tells. `complete` is False where files that belong to
-    every build are not there.
+    every build are not there. An import loads the libraries at `opens`, in this order, each with what it is linked
+    with; then `wants` are opened by name.
     """
 
     version: str
@@ -37,6 +48,8 @@ class Build:
     architectures: tuple[str, ...] = ()
     wants: tuple[Want, ...] = ()
     complete: bool = True
+    opens: tuple[str, ...] = ()
+    preloads: tuple[Preload, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,12 +67,23 @@ class Loaded:
 
 
 @dataclass(frozen=True, slots=True)
+class Disagreement:
+    """A library at `path` that uses functions (`symbols`) which the one at `other`, loaded for it, does not have."""
+
+    path: str
+    other: str
+    symbols: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class FrameworkFacts:
     """One framework as one interpreter sees it.
 
     `distribution` is what an import gets; `variants` are all distributions that install its module there.
     `companions` are the other visible distributions by name. `told_by_hash` says that RECORD hashes chose
-    `distribution` among the variants.
+    `distribution` among the variants. `lost` are shared libraries that a RECORD lists and that are not there.
+    `tags` are those of the wheels (cp311-cp311-manylinux_2_17_x86_64) of the framework and its parts. `closed` is a
+    directory on the way to the interpreter that only root may enter. `oldest_jaxlib` is what JAX itself says.
     """
 
     name: str
@@ -72,6 +96,11 @@ class FrameworkFacts:
     companions: dict[str, Distribution]
     by_default: bool = True
     told_by_hash: bool = False
+    lost: tuple[str, ...] = ()
+    tags: tuple[tuple[Distribution, tuple[str, ...]], ...] = ()
+    closed: str | None = None
+    oldest_jaxlib: str | None = None
+    disagreeing: tuple[Disagreement, ...] = ()
 
     @property
     def version(self) -> str:
@@ -97,9 +126,9 @@ class GpuLibrary:
 class ImageFacts:
     """The image as a whole.
 
-    `drivers` are the libcuda that the image itself brings: (path, how the loader comes to it: "LD_LIBRARY_PATH",
-    "ld.so.cache"), `driver_versions` their versions by path, where the file's name has one. `disputed` are paths that a
-    layer hides by marks which not every mount honours.
+    `drivers` are the libcuda that the image itself brings: (path, how the loader comes to it: "LD_PRELOAD",
+    "LD_LIBRARY_PATH", "ld.so.cache"), `driver_versions` their versions by path, where the file's name has one.
+    `disputed` are paths that a layer hides by marks which not every mount honours.
     """
 
     inventory: Inventory

@@ -9,18 +9,19 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from toolkit.gpu.builds import Installed, cupy, jax, onnxruntime, tensorflow, torch
-from toolkit.gpu.facts import Build, FrameworkFacts, GpuLibrary, ImageFacts, Loaded
+from toolkit.gpu.facts import Build, FrameworkFacts, GpuLibrary, ImageFacts
+from toolkit.gpu.literals import read_assignments
 from toolkit.gpu.loader import Loader, read_loader
+from toolkit.gpu.loading import Places, loaded_libraries
 from toolkit.inventory.frameworks import Framework, knowledge
 from toolkit.inventory.imports import module_folder
 from toolkit.inventory.model import Distribution
 from toolkit.inventory.read import read_inventory
-from toolkit.inventory.record import hash_of, read_record
+from toolkit.inventory.record import hash_of, read_record, read_tags, shared_libraries
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from toolkit.gpu.facts import Want
     from toolkit.inventory.model import Interpreter, Inventory
     from toolkit.inventory.rootfs import Rootfs
 
@@ -53,7 +54,7 @@ def gather(rootfs: Rootfs) -> ImageFacts:
         for facts in _frameworks(rootfs, inventory, interpreter, loader, toolkits):
             # System Pythons share folders: what two of them see is told once.
             frameworks.setdefault((facts.name, facts.distribution.metadata), facts)
-    drivers = tuple(_drivers(rootfs, loader))
+    drivers = tuple(_drivers(rootfs, inventory, loader))
     return ImageFacts(
         inventory=inventory,
         frameworks=tuple(frameworks.values()),
@@ -73,17 +74,14 @@ def _frameworks(
         variants = [one for one in inventory.copies(interpreter) if framework.is_variant(one.name)]
         home = module_folder(rootfs, interpreter, framework.module, variants)
         if not variants:
-            variants = _unrecorded(rootfs, framework, home, visible)
+            variants = _unrecorded(rootfs, loader, framework, home, visible)
         if not variants:
             continue
         variants = _with_files(rootfs, variants) or variants
         winner, by_hash = _winner(rootfs, framework, variants)
-        build = _READERS[framework.name](Installed(rootfs, home or winner.folder, winner, visible))
-        wheels = _wheel_folders(rootfs, interpreter)
-        more = wheels if _loads_from_wheels(framework.name, build) else ()
-        if interpreter.origin == "conda":
-            more = (*more, f"{interpreter.prefix}/lib")  # conda's python and libraries have an RPATH that leads there
-        hidden = [folder for folder in (*toolkits, *wheels) if folder not in more]
+        build = _READERS[framework.name](Installed(rootfs, loader, home or winner.folder, winner, visible))
+        places = Places(_wheel_folders(rootfs, interpreter), toolkits)
+        libraries, disagreeing = loaded_libraries(loader, build, interpreter, places)
         yield FrameworkFacts(
             name=framework.name,
             title=framework.title,
@@ -91,36 +89,53 @@ def _frameworks(
             distribution=winner,
             variants=tuple(variants),
             build=build,
-            libraries=tuple(_load(rootfs, loader, want, more, hidden) for want in build.wants),
+            libraries=libraries,
             companions={name: one for name, one in visible.items() if not framework.is_variant(name)},
             by_default=interpreter.default,
             told_by_hash=by_hash,
+            lost=tuple(_lost(rootfs, framework, winner, visible)) if build.gpu else (),
+            disagreeing=disagreeing,
+            tags=tuple((one, read_tags(rootfs, one)) for one in (winner, *_parts(framework, visible))),
+            closed=_closed(rootfs, interpreter),
+            oldest_jaxlib=_oldest_jaxlib(rootfs, winner) if framework.name == "jax" else None,
         )
 
 
 def _unrecorded(
-    rootfs: Rootfs, framework: Framework, home: str | None, visible: dict[str, Distribution]
+    rootfs: Rootfs, loader: Loader, framework: Framework, home: str | None, visible: dict[str, Distribution]
 ) -> list[Distribution]:
     """A framework that an import finds and no metadata names: its source tree, built in place, on the path."""
     if home is None:
         return []
     found = Distribution(framework.name, "", home, f"{home}/{framework.module}")
-    build = _READERS[framework.name](Installed(rootfs, home, found, visible))
+    build = _READERS[framework.name](Installed(rootfs, loader, home, found, visible))
     return [replace(found, version=build.version)] if build.version and build.complete else []
 
 
-def _load(rootfs: Rootfs, loader: Loader, want: Want, more: tuple[str, ...], hidden: list[str]) -> Loaded:
-    found = loader.find(want, more)
-    if found.path is not None:
-        return found
-    there = [f"{folder}/{want.soname}" for folder in hidden if rootfs.is_file(f"{folder}/{want.soname}")]
-    others = [
-        f"{folder}/{name}"
-        for folder in hidden
-        for name in rootfs.names(folder)
-        if name.startswith(f"{want.soname.partition('.so')[0]}.so.") and name != want.soname
-    ]
-    return replace(found, unreachable=tuple(there), others=tuple(dict.fromkeys((*found.others, *others))))
+def _lost(
+    rootfs: Rootfs, framework: Framework, winner: Distribution, visible: dict[str, Distribution]
+) -> Iterator[str]:
+    """Shared libraries of the framework and of cuDNN that a RECORD lists and that are not there."""
+    parts = [*_parts(framework, visible), *(one for name, one in visible.items() if name.startswith("nvidia-cudnn-cu"))]
+    for one in (winner, *parts):
+        yield from (path for path in shared_libraries(rootfs, one) if not rootfs.is_file(path))
+
+
+def _parts(framework: Framework, visible: dict[str, Distribution]) -> list[Distribution]:
+    """JAX's other distributions. The libraries of the other frameworks are no part of them."""
+    return [one for name, one in visible.items() if framework.name == "jax" and re.match(r"jaxlib$|jax-cuda\d+-", name)]
+
+
+def _closed(rootfs: Rootfs, interpreter: Interpreter) -> str | None:
+    """Root's home, where the interpreter is really there and the home is closed to others."""
+    in_home = (rootfs.resolve(interpreter.path) or "").startswith("/root/")
+    return rootfs.closed_directory(interpreter.path) if in_home else None
+
+
+def _oldest_jaxlib(rootfs: Rootfs, jax: Distribution) -> str | None:
+    assigned = read_assignments(rootfs, f"{jax.folder}/jax/version.py") or {}
+    oldest = assigned.get("_minimum_jaxlib_version")
+    return oldest if isinstance(oldest, str) else None
 
 
 def _with_files(rootfs: Rootfs, variants: list[Distribution]) -> list[Distribution]:
@@ -166,17 +181,6 @@ def _contested(records: list[dict[str, str]]) -> list[str]:
     return sorted(differing, key=lambda path: (path.count("/"), path))[:_MOST_HASHED]
 
 
-def _loads_from_wheels(framework: str, build: Build) -> bool:
-    """Whether the framework finds NVIDIA's wheels by itself, beside what its RPATH says.
-
-    torch preloads them (`torch/__init__.py`), JAX too; CuPy from 14 on asks cuda-pathfinder; ONNX Runtime only when a
-    program calls `onnxruntime.preload_dlls()`; TensorFlow's RPATH alone decides.
-    """
-    if framework == "cupy":
-        return build.version.partition(".")[0].isdigit() and int(build.version.partition(".")[0]) >= 14
-    return framework in ("torch", "jax")
-
-
 def _wheel_folders(rootfs: Rootfs, interpreter: Interpreter) -> tuple[str, ...]:
     return tuple(
         f"{folder}/nvidia/{name}/lib"
@@ -199,10 +203,10 @@ def _toolkit_folders(rootfs: Rootfs, inventory: Inventory) -> tuple[str, ...]:
 
 def _libraries(rootfs: Rootfs, inventory: Inventory, loader: Loader, toolkits: tuple[str, ...]) -> Iterator[GpuLibrary]:
     versions = {(one.folder, one.name): one.version for one in inventory.distributions}
-    visible = {rootfs.resolve(folder) for folder in loader.folders}
+    visible = {rootfs.resolve(folder) for folder in loader.directories}
     wheels = [folder for one in inventory.interpreters for folder in _wheel_folders(rootfs, one)]
     seen = set()
-    for folder in dict.fromkeys((*loader.folders, *toolkits, *wheels)):
+    for folder in dict.fromkeys((*loader.directories, *toolkits, *wheels)):
         for name in rootfs.names(folder):
             match = _LIBRARY.match(name)
             real = rootfs.resolve(f"{folder}/{name}") if match else None
@@ -213,9 +217,8 @@ def _libraries(rootfs: Rootfs, inventory: Inventory, loader: Loader, toolkits: t
             version = longest[2] if longest else match[2]
             if folder in wheels:
                 version = _wheel_version(folder.partition("/nvidia/")[0], match[1], match[2], versions) or version
-            yield GpuLibrary(
-                match[1], version, f"{folder}/{name}", rootfs.resolve(folder) in visible or folder in wheels
-            )
+            directory = rootfs.resolve(folder) or folder
+            yield GpuLibrary(match[1], version, f"{directory}/{name}", directory in visible or folder in wheels)
 
 
 def _wheel_version(site: str, library: str, number: str, versions: dict[tuple[str, str], str]) -> str | None:
@@ -228,20 +231,31 @@ def _wheel_version(site: str, library: str, number: str, versions: dict[tuple[st
     )
 
 
-def _drivers(rootfs: Rootfs, loader: Loader) -> Iterator[tuple[str, str]]:
+def _drivers(rootfs: Rootfs, inventory: Inventory, loader: Loader) -> Iterator[tuple[str, str]]:
     """Every libcuda.so.1 that the image brings itself, with the way that leads the loader to it."""
+    for word in re.split(r"[\s:]+", inventory.variable("LD_PRELOAD")):
+        path = (word if "/" in word else loader.find(word, ())) if word else None
+        real = rootfs.resolve(path) if path else None
+        if path and real and "libcuda.so" in path + real and rootfs.is_file(real):
+            yield real, "LD_PRELOAD"
     for folder in loader.library_path:
         if rootfs.is_file(f"{folder}/libcuda.so.1"):
-            yield f"{folder}/libcuda.so.1", "LD_LIBRARY_PATH"
+            yield _named(rootfs, f"{folder}/libcuda.so.1"), "LD_LIBRARY_PATH"
     cached = loader.cache.get("libcuda.so.1")
     if cached and rootfs.is_file(cached):
-        yield cached, "ld.so.cache"
+        yield _named(rootfs, cached), "ld.so.cache"
     for folder in loader.defaults:
         if rootfs.is_file(f"{folder}/libcuda.so.1") and f"{folder}/libcuda.so.1" != cached:
-            yield f"{folder}/libcuda.so.1", "ld.so.cache"
+            yield _named(rootfs, f"{folder}/libcuda.so.1"), "ld.so.cache"
 
 
 def _driver_version(rootfs: Rootfs, path: str) -> str | None:
     """ "550.54.15" of a libcuda.so.1 that is a symlink to libcuda.so.550.54.15."""
     match = re.fullmatch(r"libcuda\.so\.(\d{3}(?:\.\d{1,4}){1,2})", posixpath.basename(rootfs.resolve(path) or ""))
     return match[1] if match else None
+
+
+def _named(rootfs: Rootfs, path: str) -> str:
+    """The path; that without symlinks where it leads into a toolkit's folder of stubs, which only its name tells."""
+    real = rootfs.resolve(path) or path
+    return real if "/stubs/" in real else path

@@ -1,7 +1,7 @@
 """Where the dynamic loader of an image looks for libraries, and what it finds.
 
-Source: ld.so(8): DT_RPATH, LD_LIBRARY_PATH, DT_RUNPATH, the cache, the default folders. The cache's format: glibc,
-sysdeps/generic/dl-cache.h.
+Source: ld.so(8): DT_RPATH, LD_LIBRARY_PATH, DT_RUNPATH, the cache, the default directories. The cache's format: glibc,
+sysdeps/generic/dl-cache.h. What one process loads, one library after the other, is in `process`.
 """
 
 from __future__ import annotations
@@ -9,19 +9,21 @@ from __future__ import annotations
 import posixpath
 import re
 import struct
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from toolkit.gpu.facts import Loaded
+from toolkit.gpu.elf import Dynamic, read_dynamic
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from toolkit.gpu.facts import Want
     from toolkit.inventory.model import Inventory
     from toolkit.inventory.rootfs import Rootfs
 
 _CACHE_MAGIC = b"glibc-ld.so.cache1.1"
+# FLAG_ELF, and FLAG_ELF_LIBC6 with the machine's. Source: glibc, sysdeps/generic/ldconfig.h.
+_ANY_ELF = 1
+_FLAGS = {"x86_64": 0x0303, "aarch64": 0x0A03, "ppc64le": 0x0503}
 _CACHE_LIMIT = 8 << 20
 _CONFIGURATION_LIMIT = 1 << 20
 _MOST_FILES = 64
@@ -30,38 +32,46 @@ _MULTIARCH = {"x86_64": "x86_64-linux-gnu", "aarch64": "aarch64-linux-gnu", "ppc
 
 @dataclass(frozen=True, slots=True)
 class Loader:
-    """The folders that every program of the image gets, by the way that leads to them; and its cache by soname."""
+    """The directories that every program of the image gets, by the way that leads to them; and its cache by soname.
+
+    `configured` are directories of ld.so.conf, which the loader itself does not read: only `ldconfig` does.
+    """
 
     rootfs: Rootfs
-    library_path: tuple[str, ...]
-    cache: dict[str, str]
-    defaults: tuple[str, ...]
+    library_path: tuple[str, ...] = ()
+    cache: dict[str, str] = field(default_factory=dict)
+    defaults: tuple[str, ...] = ()
+    configured: tuple[str, ...] = ()
+    _dynamics: dict[str, Dynamic | None] = field(default_factory=dict)
 
     @property
-    def folders(self) -> tuple[str, ...]:
-        """All folders, in the loader's order, each once."""
+    def directories(self) -> tuple[str, ...]:
+        """All directories, in the loader's order, each once."""
         cached = dict.fromkeys(posixpath.dirname(path) for path in self.cache.values())
         return tuple(dict.fromkeys((*self.library_path, *cached, *self.defaults)))
 
-    def find(self, want: Want, more: Iterable[str] = ()) -> Loaded:
-        """Look for a library. `more` are folders that the framework adds by itself, searched last."""
-        folders = tuple(dict.fromkeys((*want.search, *self.library_path, *more, *self.defaults)))
-        path = self._first(want.soname, folders)
-        stem = want.soname.partition(".so")[0]
-        others = () if path else tuple(dict.fromkeys(self._same_stem(stem, (*folders, *self.folders))))
-        return Loaded(want, path, others)
+    def dynamic(self, path: str) -> Dynamic | None:
+        """The dynamic section of the library at a path without symlinks, read once."""
+        if path not in self._dynamics:
+            self._dynamics[path] = read_dynamic(self.rootfs, path)
+        return self._dynamics[path]
 
-    def _first(self, soname: str, folders: Iterable[str]) -> str | None:
-        for folder in folders:
-            if self.rootfs.is_file(f"{folder}/{soname}"):
-                return f"{folder}/{soname}"
-        cached = self.cache.get(soname)
-        return cached if cached and self.rootfs.is_file(cached) else None
+    def find(self, name: str, first: Iterable[str], after: Iterable[str] = ()) -> str | None:
+        """The path of a library: `first` are directories of DT_RPATH, `after` those of DT_RUNPATH."""
+        for directory in (*first, *self.library_path, *after):
+            if self.rootfs.is_file(f"{directory}/{name}"):
+                return f"{directory}/{name}"
+        cached = self.cache.get(name)
+        if cached and self.rootfs.is_file(cached):
+            return cached
+        return next((f"{one}/{name}" for one in self.defaults if self.rootfs.is_file(f"{one}/{name}")), None)
 
-    def _same_stem(self, stem: str, folders: Iterable[str]) -> Iterator[str]:
-        pattern = re.compile(re.escape(stem) + r"\.so\.\d+(\.\d+)?$")
-        for folder in dict.fromkeys(folders):
-            yield from (f"{folder}/{name}" for name in self.rootfs.names(folder) if pattern.match(name))
+    def same_stem(self, soname: str, directories: Iterable[str]) -> Iterator[str]:
+        """Libraries of another version: libcudnn.so.8 where libcudnn.so.9 is wanted."""
+        pattern = re.compile(re.escape(soname.partition(".so")[0]) + r"\.so\.\d+(\.\d+)?$")
+        for directory in dict.fromkeys(directories):
+            names = (name for name in self.rootfs.names(directory) if pattern.match(name) and name != soname)
+            yield from (f"{directory}/{name}" for name in names)
 
 
 def read_loader(rootfs: Rootfs, inventory: Inventory) -> Loader:
@@ -70,19 +80,22 @@ def read_loader(rootfs: Rootfs, inventory: Inventory) -> Loader:
     multiarch = _MULTIARCH.get(inventory.architecture or "")
     defaults = [f"{top}/{multiarch}" for top in ("/lib", "/usr/lib")] if multiarch else []
     defaults += ["/lib64", "/usr/lib64", "/lib", "/usr/lib"]
-    cache = parse_cache(rootfs.read("/etc/ld.so.cache", _CACHE_LIMIT) or b"")
-    if not cache:  # an image whose ldconfig never ran: say what it would find
-        defaults = [*_configured(rootfs, "/etc/ld.so.conf"), *defaults]
     return Loader(
         rootfs,
-        tuple(posixpath.normpath(path) for path in paths),
-        cache,
-        tuple(folder for folder in defaults if rootfs.is_folder(folder)),
+        library_path=tuple(paths),
+        cache=parse_cache(
+            rootfs.read("/etc/ld.so.cache", _CACHE_LIMIT) or b"", _FLAGS.get(inventory.architecture or "")
+        ),
+        defaults=tuple(folder for folder in defaults if rootfs.is_folder(folder)),
+        configured=tuple(_configured(rootfs, "/etc/ld.so.conf")),
     )
 
 
-def parse_cache(content: bytes) -> dict[str, str]:
-    """Soname to path of an `ld.so.cache`, the first of each name; empty where it is in no known format."""
+def parse_cache(content: bytes, wanted: int | None = None) -> dict[str, str]:
+    """Soname to path of an `ld.so.cache`, the first of each name; empty where it is in no known format.
+
+    `wanted` are the flags of the machine's libraries: the cache of a 64-bit system can list 32-bit libraries too.
+    """
     start = content.find(_CACHE_MAGIC)
     if start < 0:
         return {}
@@ -91,8 +104,9 @@ def parse_cache(content: bytes) -> dict[str, str]:
         number, _ = struct.unpack_from("<II", content, start + 20)
         for index in range(min(number, (len(content) - start) // 24)):
             # flags, offsets of name and path from the magic, OS version, hardware capabilities
-            _, name, path, _, _ = struct.unpack_from("<iIIIQ", content, start + 48 + 24 * index)
-            found.setdefault(_text(content, start + name), _text(content, start + path))
+            own, name, path, _, _ = struct.unpack_from("<iIIIQ", content, start + 48 + 24 * index)
+            if wanted is None or own in (_ANY_ELF, wanted):
+                found.setdefault(_text(content, start + name), _text(content, start + path))
     except struct.error:
         pass
     return found
@@ -115,10 +129,3 @@ def _configured(rootfs: Rootfs, path: str, depth: int = 0) -> Iterator[str]:
                     yield from _configured(rootfs, f"{folder}/{one}", depth + 1)
         elif words and words[0].startswith("/"):
             yield posixpath.normpath(words[0])
-
-
-def expanded(search: Iterable[str], library: str) -> tuple[str, ...]:
-    """RPATH entries of the library at a path: `$ORIGIN` is its folder."""
-    origin = posixpath.dirname(library)
-    found = (path.replace("${ORIGIN}", origin).replace("$ORIGIN", origin) for path in search)
-    return tuple(dict.fromkeys(posixpath.normpath(path) for path in found if path.startswith("/")))

@@ -99,6 +99,11 @@ class Overlay:
         tree, own = self._first(file)
         return tree.size(own)
 
+    def mode(self, folder: OverlayEntry) -> int:
+        """The permission bits of a directory, those of the uppermost tree that has it."""
+        tree, own = self._first(folder)
+        return tree.mode(own)
+
     def open(self, file: OverlayEntry) -> IO[bytes]:
         """A file to read and seek in."""
         tree, own = self._first(file)

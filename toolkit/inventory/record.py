@@ -8,6 +8,7 @@ from __future__ import annotations
 import csv
 import hashlib
 import posixpath
+import re
 from typing import TYPE_CHECKING
 
 from toolkit.support.errors import WrongInput
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 
 _LIMIT = 32 << 20
 _CHUNK = 1 << 20
+_SMALL = 1 << 16
+_SHARED_LIBRARY = re.compile(r"^([^,\"\n]+\.so(?:\.[\d.]+)?),", re.MULTILINE)
 
 
 def read_record(rootfs: Rootfs, distribution: Distribution) -> dict[str, str]:
@@ -35,6 +38,19 @@ def read_record(rootfs: Rootfs, distribution: Distribution) -> dict[str, str]:
     except csv.Error as error:
         raise WrongInput(f"{distribution.metadata}/RECORD is damaged: {error}") from error
     return found
+
+
+def shared_libraries(rootfs: Rootfs, distribution: Distribution) -> list[str]:
+    """Absolute paths of the shared libraries that the RECORD lists."""
+    text = rootfs.read_text(f"{distribution.metadata}/RECORD", _LIMIT) or ""
+    base = posixpath.dirname(distribution.metadata)
+    return [posixpath.normpath(posixpath.join(base, path)) for path in _SHARED_LIBRARY.findall(text)]
+
+
+def read_tags(rootfs: Rootfs, distribution: Distribution) -> tuple[str, ...]:
+    """The tags of the wheel that was installed, as its file WHEEL lists them; none where there is no such file."""
+    text = rootfs.read_text(f"{distribution.metadata}/WHEEL", _SMALL) or ""
+    return tuple(line.partition(":")[2].strip() for line in text.splitlines() if line.startswith("Tag:"))
 
 
 def hash_of(rootfs: Rootfs, path: str) -> str | None:

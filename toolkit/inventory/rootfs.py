@@ -67,6 +67,16 @@ class Rootfs:
         """Whether the path leads to a folder."""
         return self.kind(path) is Kind.FOLDER
 
+    def closed_directory(self, path: str) -> str | None:
+        """The first directory on the way to `path`, symlinks followed, that only its owner and group may enter."""
+        real = self.resolve(path) or "/"
+        parents = [real[:place] for place, character in enumerate(real) if character == "/" and place]
+        for parent in parents:
+            found = self._find(parent)
+            if found is not None and not self._tree.mode(found[1]) & 0o001:
+                return parent
+        return None
+
     def names(self, path: str) -> tuple[str, ...]:
         """The names in a folder, sorted; none where the path leads to no folder."""
         found = self._find(path)

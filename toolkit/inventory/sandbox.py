@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, NamedTuple
 
@@ -46,6 +47,10 @@ class Sandbox:
     def size(self, file: SandboxEntry) -> int:
         """Octets of a file."""
         return os.lstat(file.path).st_size
+
+    def mode(self, folder: SandboxEntry) -> int:
+        """The permission bits of a directory."""
+        return stat.S_IMODE(os.lstat(folder.path).st_mode)
 
     def open(self, file: SandboxEntry) -> IO[bytes]:
         """A file to read and seek in. Raises WrongInput where this user may not read it."""

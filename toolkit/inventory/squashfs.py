@@ -124,6 +124,12 @@ class Squashfs:
         """Octets of a file."""
         return self._file_inode(file, with_blocks=False).size
 
+    def mode(self, folder: SquashEntry) -> int:
+        """The permission bits of a directory."""
+        block, offset = self._inode_table + (folder.reference >> 16), folder.reference & 0xFFFF
+        permissions: int = _INODE.unpack(self._metadata.cursor(block, offset).read(_INODE.size))[1]
+        return permissions
+
     def open(self, file: SquashEntry) -> IO[bytes]:
         """A file to read and seek in."""
         return io.BufferedReader(_Reader(self, self._file_inode(file)), buffer_size=1 << 16)

@@ -47,6 +47,9 @@ class Tree(Protocol):
     def size(self, file: Any) -> int:
         """Octets of a file."""
 
+    def mode(self, folder: Any) -> int:
+        """The permission bits of a directory."""
+
     def open(self, file: Any) -> IO[bytes]:
         """A file to read and seek in; only the parts that are read are fetched."""
 

@@ -128,7 +128,7 @@ def import_note(what: str, needs: Needs, target: Target) -> str | None:
 
 def find_tools(rootfs: Rootfs) -> frozenset[str]:
     """The names of the tools that an image has."""
-    path = read_environment(rootfs)["PATH"].split(":")
+    path = read_environment(rootfs)[0]["PATH"].split(":")
     return frozenset(
         tool.name
         for tool in tools().values()

@@ -6,15 +6,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from toolkit.gpu.loader import Loader
     from toolkit.inventory.model import Distribution
     from toolkit.inventory.rootfs import Rootfs
 
 
 @dataclass(frozen=True, slots=True)
 class Installed:
-    """Where to look: the image, the site folder of the framework, and what else its interpreter sees by name."""
+    """Where to look: the image, its loader, the framework's site folder, and what its interpreter sees by name."""
 
     rootfs: Rootfs
+    loader: Loader
     folder: str
     distribution: Distribution
     visible: dict[str, Distribution]

@@ -4,18 +4,27 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from toolkit.gpu.builds.wanted import each_once, wants_of
-from toolkit.gpu.facts import Build, Want
+from toolkit.gpu.facts import Build, Preload, Want
 from toolkit.gpu.literals import read_assignments
+from toolkit.inventory.frameworks import satisfies
 
 if TYPE_CHECKING:
     from toolkit.gpu.builds import Installed
 
 # cupy imports these; the rest (cudnn, cutensor, nccl, nvtx) only where they are there.
 _LINKED = ("cublas", "curand", "cusolver", "cusparse")
+_FOUND = (
+    "libcudart",
+    "libcublasLt",
+    "libcublas",
+    "libcurand",
+    "libnvJitLink",
+    "libcusparse",
+    "libcusolver",
+    "libnvrtc",
+)
 _FOLDERS = ("cupy_backends/cuda/libs", "cupy/cuda")  # until 7.8 its modules lay beside its own
 
 
@@ -32,17 +41,18 @@ def read_build(installed: Installed) -> Build:
         for name in rootfs.names(f"{folder}/{libraries}")
         if name.startswith(tuple(f"{linked}." for linked in (*_LINKED, "nvrtc"))) and name.endswith(".so")
     ]
-    wants = [want for module in modules for want in wants_of(rootfs, module)]
     cuda = _cuda(installed)
     nvrtc = nvrtc_soname(cuda)
-    if nvrtc:
-        wants.append(Want(nvrtc, f"{folder}/{_FOLDERS[0]}/nvrtc"))
+    wants = (Want(nvrtc, next((one for one in modules if "/nvrtc." in one), "")),) if nvrtc else ()
     return Build(
         version=version,
         gpu=True,
         cuda=cuda,
-        wants=each_once(replace(want, required=True) for want in wants),
+        wants=wants,
         complete=rootfs.is_folder(f"{folder}/cupy"),
+        opens=tuple(modules),
+        # From 14 on it asks cuda-pathfinder, which looks into NVIDIA's wheels first.
+        preloads=(Preload("before", _FOUND),) if satisfies(version, ">=14") else (),
     )
 
 

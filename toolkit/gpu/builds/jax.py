@@ -5,23 +5,29 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from toolkit.gpu.builds.wanted import search_of
-from toolkit.gpu.facts import Build, Want
+from toolkit.gpu.builds.wanted import major_of
+from toolkit.gpu.facts import Build, Preload, Want
 from toolkit.gpu.literals import calls
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from toolkit.gpu.builds import Installed
+    from toolkit.inventory.model import Distribution
 
 # Compute capabilities that the plugins ask for. Source: JAX's installation page, August 2026.
 _LEAST = {"12": "compute_52", "13": "compute_75"}
 # What the plugins before 0.6 open by name: their `__init__.py` preloads nothing, their RPATH finds NVIDIA's wheels.
-# Source: `_check_cuda_versions` in jax/_src/xla_bridge.py of 0.4.35, and the sonames in those wheels.
+# Source: `_check_cuda_versions` in jax/_src/xla_bridge.py of 0.4.35, and the sonames in those wheels; for CUDA 11,
+# which was in jaxlib itself, cuda_config.h of TensorFlow 2.12, which opens them by the same code.
 _UNTOLD = {
     "12": (
         "libcudart.so.12", "libcublas.so.12", "libcublasLt.so.12", "libcufft.so.11", "libcusolver.so.11",
         "libcusparse.so.12",
+    ),
+    "11": (
+        "libcudart.so.11.0", "libcublas.so.11", "libcublasLt.so.11", "libcufft.so.10", "libcusolver.so.11",
+        "libcusparse.so.11",
     ),
 }  # fmt: skip
 _OPTIONAL = ("libcupti", "libnccl", "libnvshmem_host", "libnvrtc")
@@ -40,9 +46,9 @@ def read_build(installed: Installed) -> Build:
     version = installed.distribution.version
     if jaxlib is None:
         return Build(version, gpu=False, complete=False)
-    local = re.search(r"\+cuda(\d+)(?:\.cudnn(\d))?", jaxlib.version)
-    if local:  # until 0.4.13 the GPU was in jaxlib itself, from an index of Google's
-        return Build(version, gpu=True, cuda=local[1], cudnn=local[2])
+    local = re.search(r"\+cuda(\d\d)(\d?)(?:\.cudnn(\d))?", jaxlib.version)
+    if local:  # until 0.4.29 the GPU was in jaxlib itself, from an index of Google's
+        return _in_jaxlib(installed, jaxlib, *local.groups())
     major = plugin_major(list(installed.visible))
     if major is None:
         return Build(version, gpu=False)
@@ -50,17 +56,33 @@ def read_build(installed: Installed) -> Build:
     folder = f"{(pjrt or installed.visible[f'jax-cuda{major}-plugin']).folder}/jax_plugins/xla_cuda{major}"
     plugin = f"{folder}/xla_cuda_plugin.so"
     text = installed.rootfs.read_text(f"{folder}/__init__.py", 1 << 18) or ""
-    search = search_of(installed.rootfs, [plugin])
-    names = sonames(text, major) or untold_sonames(major, installed.visible[f"jax-cuda{major}-plugin"].requires)
-    wants = tuple(Want(soname, plugin, search, required=not soname.startswith(_OPTIONAL)) for soname in names)
+    told = sonames(text, major)
+    names = told or untold_sonames(major, installed.visible[f"jax-cuda{major}-plugin"].requires)
+    there = installed.rootfs.is_file(plugin)
     return Build(
         version=version,
         gpu=True,
         cuda=major,
-        cudnn=next((want.soname.rpartition(".")[2] for want in wants if want.soname.startswith("libcudnn.")), None),
+        cudnn=major_of(names, "libcudnn"),
         architectures=(_LEAST[major],) if major in _LEAST else (),
-        wants=wants,
-        complete=pjrt is not None and installed.rootfs.is_file(plugin),
+        wants=tuple(Want(soname, plugin, required=not soname.startswith(_OPTIONAL)) for soname in names),
+        complete=pjrt is not None and there,
+        opens=(plugin,) if there else (),
+        preloads=(Preload("before", tuple(name.partition(".so")[0] for name in told)),) if told else (),
+    )
+
+
+def _in_jaxlib(installed: Installed, jaxlib: Distribution, major: str, minor: str, cudnn: str | None) -> Build:
+    """A jaxlib that holds the GPU code: 0.4.13+cuda11.cudnn86, earlier 0.1.69+cuda111 and 0.1.55+cuda101."""
+    library = f"{jaxlib.folder}/jaxlib/xla_extension.so"
+    names = [*_UNTOLD.get(major, ()), *([f"libcudnn.so.{cudnn}"] if cudnn else [])]
+    return Build(
+        installed.distribution.version,
+        gpu=True,
+        cuda=f"{major}.{minor}" if minor else major,
+        cudnn=cudnn,
+        wants=tuple(Want(soname, library) for soname in names),
+        opens=(library,) if installed.rootfs.is_file(library) else (),
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from toolkit.gpu.builds.wanted import major_of, wants_of
+from toolkit.gpu.builds.wanted import linked_cuda_libraries, major_of
 from toolkit.gpu.facts import Build
 from toolkit.gpu.literals import read_assignments
 
@@ -22,14 +22,14 @@ def read_build(installed: Installed) -> Build:
     version = str(info.get("__version__") or "")
     if not rootfs.is_file(provider):
         return Build(version, gpu=False)
-    wants = wants_of(rootfs, provider)
+    linked = linked_cuda_libraries(installed.loader, [provider])
     cuda = info.get("cuda_version")
     if not isinstance(cuda, str):  # libcudart.so.11.0 is that of every 11.x
-        cuda = (major_of(wants, "libcudart") or "").partition(".")[0] or None
+        cuda = (major_of(linked, "libcudart") or "").partition(".")[0] or None
     return Build(
         version=version,
         gpu=True,
         cuda=cuda,
-        cudnn=major_of(wants, "libcudnn"),
-        wants=wants,
+        cudnn=major_of(linked, "libcudnn"),
+        opens=(provider,),
     )

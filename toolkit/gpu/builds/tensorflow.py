@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from toolkit.gpu.builds.wanted import each_once, major_of, search_of, wants_of
+from toolkit.gpu.builds.wanted import linked_cuda_libraries, major_of
 from toolkit.gpu.facts import Build, Want
 from toolkit.gpu.literals import read_assignments
 
@@ -21,11 +21,12 @@ _HEADERS = (
     "include/external/local_config_cuda/cuda/cuda/cuda_config.h",
     "include/third_party/gpus/cuda/cuda/cuda_config.h",
 )
-_OPENERS = (
-    "libtensorflow_cc.so.2", "libtensorflow_framework.so.2", "libtensorflow_framework.so.1",
-    "python/_pywrap_tensorflow_internal.so",
+# What an import loads. The code that opens CUDA's libraries (tsl, stream_executor's dso_loader) is in the framework's
+# library: its DT_RUNPATH counts, not those of the others (TensorFlow issue 63362). Before 1.4 there is only the first.
+_LOADED = (
+    "python/_pywrap_tensorflow_internal.so", "libtensorflow_cc.so.2", "libtensorflow_framework.so.2",
+    "libtensorflow_framework.so.1", "libtensorflow_framework.so",
 )  # fmt: skip
-_LINKED = ("libtensorflow_framework.so", "python/_pywrap_tensorflow_internal.so")
 # "Cannot dlopen some GPU libraries" is said where one of these is missing. Source: TensorFlow, gpu_device.cc and
 # stream_executor's MaybeTryDlopenGPULibraries.
 _LIBRARIES = ("CUDART", "CUBLAS", "CUFFT", "CUSOLVER", "CUSPARSE", "CUDNN")
@@ -48,19 +49,20 @@ def read_build(installed: Installed) -> Build:
     # Until 2.2 build_info says "10" where the build is for 10.0 or 10.1, whose libraries have different names.
     cuda = str(_version(defined, "CUDA") or info.get("cuda_version") or info.get("cuda_version_number") or "")
     cudnn = str(info.get("cudnn_version") or info.get("cudnn_version_number") or "")
+    opens = tuple(path for name in _LOADED if rootfs.is_file(path := f"{folder}/{name}"))
+    opener = next((path for path in opens[::-1] if "framework" in path), next(iter(opens), ""))
     if not cuda:  # until 1.12 nothing names it, and the libraries are linked
-        linked = each_once(want for name in _LINKED for want in wants_of(rootfs, f"{folder}/{name}"))
-        return Build("", gpu=True, cuda=major_of(linked, "libcudart"), cudnn=major_of(linked, "libcudnn"), wants=linked)
-    opener = f"{folder}/{_OPENERS[0]}"
-    search = search_of(rootfs, (f"{folder}/{name}" for name in _OPENERS))
-    wants = tuple(Want(soname, opener, search) for soname in sonames(cuda, cudnn, defined))
+        linked = linked_cuda_libraries(installed.loader, opens)
+        own = major_of(linked, "libcudart")
+        return Build("", gpu=True, cuda=own, cudnn=major_of(linked, "libcudnn"), opens=opens)
     return Build(
         version="",
         gpu=True,
         cuda=cuda or None,
         cudnn=cudnn or None,
         architectures=_architectures(info, defined),
-        wants=wants,
+        wants=tuple(Want(soname, opener) for soname in sonames(cuda, cudnn, defined)),
+        opens=opens,
     )
 
 

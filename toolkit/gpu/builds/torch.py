@@ -5,21 +5,24 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from toolkit.gpu.builds.wanted import each_once, major_of, wants_of
+from toolkit.gpu.builds.wanted import linked_cuda_libraries, major_of
 from toolkit.gpu.elf import read_only_data
-from toolkit.gpu.facts import Build
+from toolkit.gpu.facts import Build, Preload
 from toolkit.gpu.literals import read_assignments
 
 if TYPE_CHECKING:
     from toolkit.gpu.builds import Installed
     from toolkit.inventory.rootfs import Rootfs
 
-# From 1.9 to 1.13 libtorch_cuda came in two halves; until 1.4 all was in libtorch.
+# In the order of an import. From 1.9 to 1.13 libtorch_cuda came in two halves; until 1.4 all was in libtorch. The first
+# call of a function of linear algebra opens the last one.
 _LIBRARIES = (
-    "libtorch_cuda.so", "libc10_cuda.so", "libtorch_global_deps.so", "libtorch_cuda_cu.so", "libtorch_cuda_cpp.so",
-    "libtorch.so",
+    "libtorch_global_deps.so", "libtorch_python.so", "libtorch.so", "libtorch_cuda.so", "libc10_cuda.so",
+    "libtorch_cuda_cu.so", "libtorch_cuda_cpp.so", "libtorch_cuda_linalg.so",
 )  # fmt: skip
+_PRELOADED = re.compile(r'"[a-z_]+"[:,] "(lib\w+)\.so')
 _CUDA_CODE = (("libtorch_cuda.so",), ("libtorch_cuda_cu.so",), ("libtorch.so", "libc10_cuda.so"))
+_ONE = re.compile(rb"sm_\d")
 _ARCHITECTURES = re.compile(rb"\b(?:sm|compute)_\d+a?(?: (?:sm|compute)_\d+a?)+\b|\bsm_\d+a?\0")
 
 
@@ -30,18 +33,19 @@ def read_build(installed: Installed) -> Build:
     if version is None:
         return Build("", gpu=False, complete=False)
     cuda = version.get("cuda")
-    name = str(version.get("__version__") or "")
+    release = str(version.get("__version__") or "")
     if not isinstance(cuda, str):
-        return Build(name, gpu=False)
-    wants = each_once(want for library in _LIBRARIES for want in wants_of(rootfs, f"{folder}/lib/{library}"))
+        return Build(release, gpu=False)
+    opens = tuple(path for name in _LIBRARIES if rootfs.is_file(path := f"{folder}/lib/{name}"))
     return Build(
-        version=name,
+        version=release,
         gpu=True,
         cuda=cuda,
-        cudnn=major_of(wants, "libcudnn"),
+        cudnn=major_of(linked_cuda_libraries(installed.loader, opens), "libcudnn"),
         architectures=_architectures(read_only_data(rootfs, f"{folder}/lib/libtorch_python.so")),
-        wants=wants,
-        complete=_holds_cuda_code(rootfs, f"{folder}/lib", name),
+        complete=_holds_cuda_code(rootfs, f"{folder}/lib", release),
+        opens=opens,
+        preloads=preloads(rootfs.read_text(f"{folder}/__init__.py", 1 << 20) or ""),
     )
 
 
@@ -50,7 +54,26 @@ def _holds_cuda_code(rootfs: Rootfs, folder: str, version: str) -> bool:
     return any(all(rootfs.is_file(f"{folder}/{library}") for library in libraries) for libraries in known)
 
 
+def preloads(initialisation: str) -> tuple[Preload, ...]:
+    """What `torch/__init__.py` loads from NVIDIA's wheels by itself.
+
+    From 1.13 on all, where its first library cannot be loaded; from 2.6 on NVRTC and nvJitLink anyway, and lately all.
+    Source: `_load_global_deps` of 2.0.1, 2.5.1, 2.6.0 and 2.15.0.
+    """
+    stems = tuple(dict.fromkeys(_PRELOADED.findall(initialisation)))
+    if not stems:
+        return ()
+    found = [Preload("failure", stems)]
+    if "_preload_cuda_deps(required=False)" in initialisation:
+        found.append(Preload("after", stems))
+    elif '_preload_cuda_deps("nvjitlink"' in initialisation:
+        found.append(Preload("after", ("libnvrtc", "libnvJitLink")))
+    return tuple(found)
+
+
 def _architectures(texts: bytes) -> tuple[str, ...]:
-    """The longest list of architectures among the texts."""
-    found = max(_ARCHITECTURES.findall(texts), key=len, default=b"")
+    """The longest list of architectures, looked for only in texts that name one: there are megabytes of others."""
+    starts = (texts.rfind(b"\0", 0, match.start()) + 1 for match in _ONE.finditer(texts))
+    named = [texts[start : texts.find(b"\0", start) + 1 or len(texts)] for start in dict.fromkeys(starts)]
+    found = max((one for text in named for one in _ARCHITECTURES.findall(text)), key=len, default=b"")
     return tuple(found.rstrip(b"\0").decode().split())

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from toolkit.support.findings import Finding, Severity
+from toolkit.support.text import count
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,12 +35,21 @@ def cpu_only_build(framework: FrameworkFacts) -> Iterator[Finding]:
 
 def incomplete_framework(framework: FrameworkFacts) -> Iterator[Finding]:
     """Its metadata is there and its files are not."""
-    if framework.build.complete:
-        return
-    yield Finding(
-        "framework-incomplete",
-        Severity.ERROR,
-        f"{framework.title}: {framework.distribution.name} {framework.distribution.version} is recorded in "
-        f"{framework.distribution.folder}, but parts of it are missing there.",
-        "Something removed or overwrote its files; build the image again from its base.",
-    )
+    fix = "Something removed or overwrote its files; build the image again from its base."
+    if not framework.build.complete:
+        yield Finding(
+            "framework-incomplete",
+            Severity.ERROR,
+            f"{framework.title}: {framework.distribution.name} {framework.distribution.version} is recorded in "
+            f"{framework.distribution.folder}, but parts of it are missing there.",
+            fix,
+        )
+    elif framework.lost:
+        names = ", ".join(framework.lost[:3]) + (", …" if len(framework.lost) > 3 else "")
+        number = count(len(framework.lost), "library", "libraries")
+        yield Finding(
+            "framework-incomplete",
+            Severity.ERROR,
+            f"{framework.title} {framework.version}: the image lacks {number} that a RECORD lists: {names}.",
+            fix,
+        )

@@ -5,6 +5,9 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.utils import canonicalize_name
+
 from toolkit.inventory.frameworks import is_prerelease, knowledge, satisfies
 from toolkit.support.findings import Finding, Severity
 
@@ -12,7 +15,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from toolkit.gpu.facts import FrameworkFacts
+    from toolkit.inventory.frameworks import Framework
 
+_NAME = re.compile(r"[A-Za-z0-9._-]+")
 _NUMBERS = re.compile(r"\d+(?:\.\d+)*")
 
 
@@ -60,6 +65,64 @@ def _refused(framework: FrameworkFacts) -> Iterator[tuple[str, str]]:
             and satisfies(framework.distribution.version, one.other_versions)
         ):
             yield one.name, one.reason
+
+
+def requires_another(framework: FrameworkFacts) -> Iterator[Finding]:
+    """A distribution that pins another version of the framework, as those do that are compiled against one release.
+
+    A vendor's build (2.6.0a0+ecf3bae40a.nv25.01) counts as the release that it becomes.
+    """
+    known = knowledge().framework_of(framework.distribution.name)
+    version = framework.distribution.version
+    pairings = (one for one in knowledge().pairings if one.framework == framework.name)
+    paired = {one.companion for one in pairings if one.wanted(version) is not None}
+    release = _numbers(version)
+    for name, one in sorted(framework.companions.items()):
+        pins = [pin for line in one.requires if (pin := _pin(line, known))] if name not in paired else []
+        unmet = [pin for pin in pins if not (satisfies(version, pin) or satisfies(release, pin))]
+        if unmet:
+            yield Finding(
+                "companion-out-of-step",
+                Severity.ERROR,
+                f"{name} {one.version} requires {framework.title} {unmet[0]}, and the image has {version}.",
+                f"Pin the version of {name} that is made for {framework.title} {release} in the recipe.",
+            )
+
+
+def _pin(line: str, framework: Framework | None) -> str | None:
+    """The specifier of a Requires-Dist that names one exact version of the framework, without any extra."""
+    name = _NAME.match(line)
+    # The name first: an image has thousands of these lines, and parsing one is slow.
+    if framework is None or name is None or not framework.is_variant(canonicalize_name(name.group())):
+        return None
+    try:
+        requirement = Requirement(line)
+    except InvalidRequirement:
+        return None
+    if not any(one.operator in ("==", "===") for one in requirement.specifier):
+        return None
+    if requirement.marker is not None and "extra" in str(requirement.marker):
+        return None
+    return str(requirement.specifier)
+
+
+def jaxlib_out_of_step(framework: FrameworkFacts) -> Iterator[Finding]:
+    """JAX refuses a jaxlib that is newer than itself, or older than it says.
+
+    Source: `check_jaxlib_version` in jax/_src/lib/__init__.py of 0.4.25 and 0.6.2.
+    """
+    jaxlib = framework.companions.get("jaxlib") if framework.name == "jax" else None
+    if jaxlib is None:
+        return
+    jax, oldest = _numbers(framework.distribution.version), framework.oldest_jaxlib
+    wanted = f">={oldest},<={jax}" if oldest else f"<={jax}"
+    if not satisfies(_numbers(jaxlib.version), wanted):
+        yield Finding(
+            "companion-out-of-step",
+            Severity.ERROR,
+            f"jax {jax} refuses jaxlib {jaxlib.version} at import: it works with jaxlib{wanted}.",
+            f"Pin jax and jaxlib to one version: jax=={jax}, jaxlib=={jax} or the newest before it.",
+        )
 
 
 def plugin_out_of_step(framework: FrameworkFacts) -> Iterator[Finding]:

@@ -14,7 +14,12 @@ if TYPE_CHECKING:
 
 # Errors that a folder of LD_LIBRARY_PATH that is not known would cure, and those that a folder causes which may not be
 # in it when the image runs.
-_LACKING = frozenset({"missing-cuda-library", "wrong-cuda-library", "cuda-library-off-path"})
+_LACKING = frozenset(
+    {
+        *("missing-cuda-library", "wrong-cuda-library", "cuda-library-off-path"),
+        *("missing-library", "cuda-libraries-disagree", "cudnn-too-old"),
+    }
+)
 _IN_THE_WAY = frozenset({"stub-libcuda-first", "compat-libcuda-first"})
 
 

@@ -133,15 +133,15 @@ def _compat(path: str, version: str | None, target: Target) -> Finding:
 def own_driver_library(facts: ImageFacts, target: Target) -> Iterator[Finding]:
     """A libcuda of the image's own: a stub, or one for forward compatibility, before the one that `--nv` binds."""
     for path, way in facts.drivers:
-        first = way == "LD_LIBRARY_PATH"
+        first = way in ("LD_LIBRARY_PATH", "LD_PRELOAD")
         if "/stubs/" in path:
             if first:
                 yield Finding(
                     "stub-libcuda-first",
                     Severity.ERROR,
-                    f"{path} is a stub for linking, and LD_LIBRARY_PATH leads to it before the driver's own libcuda: "
+                    f"{path} is a stub for linking, and {way} leads to it before the driver's own libcuda: "
                     "every CUDA call fails.",
-                    "Take the folder out of LD_LIBRARY_PATH in the image.",
+                    f"Remove it from {way} in the image.",
                 )
             else:
                 yield Finding(

@@ -6,6 +6,7 @@ import posixpath
 import re
 from typing import TYPE_CHECKING
 
+from toolkit.gpu.builds.wanted import is_cuda_library
 from toolkit.inventory.frameworks import satisfies
 from toolkit.support.findings import Finding, Severity
 from toolkit.support.text import count
@@ -23,7 +24,11 @@ _CUDNN_PIN = re.compile(r"(nvidia-cudnn-cu\d+).*?[=>]=\s*(\d+)\.(\d+)")
 
 def missing_libraries(framework: FrameworkFacts) -> Iterator[Finding]:
     """Required libraries that the loader does not find: absent, of another version, or out of its sight."""
-    lacking = [one for one in framework.libraries if one.want.required and one.path is None]
+    lacking = [
+        one
+        for one in framework.libraries
+        if one.want.required and one.path is None and is_cuda_library(one.want.soname)
+    ]
     hidden = [one for one in lacking if one.unreachable]
     other = [one for one in lacking if not one.unreachable and one.others]
     absent = [one for one in lacking if not one.unreachable and not one.others]
@@ -36,7 +41,7 @@ def missing_libraries(framework: FrameworkFacts) -> Iterator[Finding]:
             _wrong_fix(framework, other),
         )
     if absent:
-        names = ", ".join(one.want.soname for one in absent)
+        names = ", ".join(map(_asked, absent))
         yield Finding(
             "missing-cuda-library",
             Severity.ERROR,
@@ -45,7 +50,7 @@ def missing_libraries(framework: FrameworkFacts) -> Iterator[Finding]:
         )
     if hidden:
         where = ", ".join(dict.fromkeys(posixpath.dirname(one.unreachable[0]) for one in hidden))
-        names = ", ".join(one.want.soname for one in hidden)
+        names = ", ".join(map(_asked, hidden))
         name, since = _PRELOADS_ON_REQUEST
         on_request = framework.name == name and satisfies(framework.version, since)
         yield Finding(
@@ -58,14 +63,50 @@ def missing_libraries(framework: FrameworkFacts) -> Iterator[Finding]:
         )
 
 
-def older_cudnn(framework: FrameworkFacts, libraries: Iterable[GpuLibrary]) -> Iterator[Finding]:
-    """TensorFlow asks for the minor version that it was compiled with, or a newer one; its Requires-Dist names it.
+def missing_other_library(framework: FrameworkFacts) -> Iterator[Finding]:
+    """A library that is none of CUDA's: a part of the framework itself, or of the system."""
+    lost = {posixpath.basename(path) for path in framework.lost}
+    lacking = [
+        one
+        for one in framework.libraries
+        if one.path is None and one.want.required and not is_cuda_library(one.want.soname)
+        if one.want.soname not in lost
+    ]
+    if lacking:
+        names = ", ".join(f"{one.want.soname} (for {posixpath.basename(one.want.by)})" for one in lacking)
+        yield Finding(
+            "missing-library",
+            Severity.ERROR,
+            f"{framework.title} {framework.version} is linked with {count(len(lacking), 'library', 'libraries')} that "
+            f"the loader does not find: {names}.",
+            "Add the system package that brings it (`apt`); if it belongs to the framework, rebuild from the base.",
+        )
 
-    Source: "Loaded runtime CuDNN library: 9.1.0 but source was compiled with: 9.3.0" (tensorflow issue 60913).
+
+def disagreeing_libraries(framework: FrameworkFacts) -> Iterator[Finding]:
+    """Two of CUDA's libraries of which one uses functions that the other, older one does not have."""
+    for one in framework.disagreeing:
+        yield Finding(
+            "cuda-libraries-disagree",
+            Severity.ERROR,
+            f"{framework.title} {framework.version} loads {one.path}, which needs {one.symbols[0]}, with {one.other}, "
+            "an older release that does not have it.",
+            "Install both of one CUDA release; where LD_LIBRARY_PATH leads to the older one, remove that entry.",
+        )
+
+
+def older_cudnn(framework: FrameworkFacts, libraries: Iterable[GpuLibrary]) -> Iterator[Finding]:
+    """A framework refuses a cuDNN of an older minor version than it was compiled with; a Requires-Dist names that one.
+
+    Source: "Loaded runtime CuDNN library: 9.1.0 but source was compiled with: 9.3.0" (tensorflow issue 60913); "cuDNN
+    version incompatibility" in torch/backends/cudnn/__init__.py of 2.5.1; `_check_cuda_versions` of jax_plugins 0.6.2.
     """
     loaded = next((one.path for one in framework.libraries if one.want.soname.startswith("libcudnn.so.")), None)
-    wanted = next(filter(None, map(_CUDNN_PIN.match, framework.distribution.requires)), None)
-    if framework.name != "tensorflow" or loaded is None or wanted is None:
+    plugins = (one for name, one in framework.companions.items() if re.match(r"jax-cuda\d+-plugin$", name))
+    asking = plugins if framework.name == "jax" else (framework.distribution,)
+    pins = (_CUDNN_PIN.match(line) for one in asking for line in one.requires)
+    wanted = next((pin for pin in pins if pin), None)
+    if loaded is None or wanted is None:
         return
     folder = posixpath.dirname(loaded)
     there = next((one for one in libraries if one.name == "cudnn" and posixpath.dirname(one.path) == folder), None)
@@ -81,6 +122,12 @@ def older_cudnn(framework: FrameworkFacts, libraries: Iterable[GpuLibrary]) -> I
         f"runs: {there.path} is {there.version}.",
         f"Bring cuDNN to {version} or newer; from a wheel: {wheel}>={version}.",
     )
+
+
+def _asked(lacking: Loaded) -> str:
+    """The library, and which other one of CUDA's needs it."""
+    by = posixpath.basename(lacking.want.by)
+    return f"{lacking.want.soname} (for {by})" if is_cuda_library(by) else lacking.want.soname
 
 
 def _each(loaded: list[Loaded]) -> str:

@@ -1,0 +1,61 @@
+"""Whether the framework belongs to the Python that sees it, and whether users may run that Python."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from toolkit.support.findings import Finding, Severity
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from toolkit.gpu.facts import FrameworkFacts, ImageFacts
+    from toolkit.inventory.model import Interpreter
+
+_TAG = re.compile(r"(?P<python>[\w.]+)-(?P<abi>[\w.]+)-[\w.]+")
+_CPYTHON = re.compile(r"cp(\d)(\d+)")
+
+
+def other_python(framework: FrameworkFacts, facts: ImageFacts) -> Iterator[Finding]:
+    """Wheels of another Python, copied or put on its path: their compiled modules have names that it does not try."""
+    own = next((one for one in facts.inventory.interpreters if one.path == framework.interpreter), None)
+    foreign = [(one, tags) for one, tags in framework.tags if own and tags and not serves(tags, own)]
+    if own and foreign:
+        names = ", ".join(f"{one.name} {one.version} ({tags[0]})" for one, tags in foreign)
+        yield Finding(
+            "framework-of-other-python",
+            Severity.ERROR,
+            f"{own.path} is Python {own.minor}, and it finds wheels of another one: {names}. The import fails.",
+            "Install the framework with this Python, or run the Python that it is for.",
+        )
+
+
+def serves(tags: Iterable[str], interpreter: Interpreter) -> bool:
+    """Whether one of a wheel's tags is for this Python (PEP 425): its own ABI, a stable one of before, or none."""
+    major, _, minor = interpreter.minor.partition(".")
+    version = (int(major), int(minor or 0))
+    for match in filter(None, map(_TAG.fullmatch, tags)):
+        pythons, abis = match["python"].split("."), match["abi"].split(".")
+        if interpreter.abi_tag in abis:
+            return True
+        known = [(int(one[1]), int(one[2])) for one in map(_CPYTHON.fullmatch, pythons) if one]
+        if "abi3" in abis and any(one <= version for one in known):
+            return True
+        if "none" in abis and (version in known or any(one in (f"py{major}", f"py{major}{minor}") for one in pythons)):
+            return True
+        if "none" in abis and not known:
+            return True
+    return not any(map(_TAG.fullmatch, tags))
+
+
+def closed_interpreter(framework: FrameworkFacts) -> Iterator[Finding]:
+    """A Python in root's home, where uv puts one when root runs it: whoever runs the image is not root."""
+    if framework.closed is not None:
+        yield Finding(
+            "python-not-readable",
+            Severity.ERROR,
+            f"{framework.interpreter} leads into {framework.closed}, which only root may enter: a user who runs the "
+            "image gets `Permission denied`.",
+            "Build with UV_PYTHON_INSTALL_DIR=/opt/python, or with a Python of the system.",
+        )
