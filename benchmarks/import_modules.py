@@ -17,7 +17,7 @@ def main():
         for module in request["modules"]:
             importlib.import_module(module)
         for statement in request["statements"]:
-            exec(statement, {})
+            exec(statement, {})  # noqa: S102 - from importable.toml
     except BaseException as error:
         answer = failure(error)
     # Libraries print at exit, and some abort there: the answer comes first.
@@ -45,7 +45,8 @@ def failure(error):
 
 def last_line(error):
     """`ImportError: cannot import name …`, on one line."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    text = str(error).replace(sys.prefix + "/", "")
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
     return (type(error).__name__ + (": " + " ".join(lines) if lines else ""))[:_TEXT_LIMIT]
 
 

@@ -41,18 +41,22 @@ def section(cache: Path, bases: tuple[str, ...], again: tuple[str, ...] = (), jo
     return written({name: rows(cache, name, again, jobs) for name in bases})
 
 
-def rows(cache: Path, name: str, again: tuple[str, ...] = (), jobs: int = 1) -> list[Row]:
-    """The rows of a base, one for each of its packages."""
+def rows(cache: Path, name: str, again: tuple[str, ...] = (), jobs: int = 1) -> list[tuple[Row, bool]]:
+    """The row of each package over a base, and whether pip would change the protected set for it."""
     bench = Bench(open_uv(cache), BASES[name], cache)
+    packages = packages_over(BASES[name])
     with ThreadPoolExecutor(jobs) as pool:
-        return list(pool.map(lambda package: bench.row(package, again=package in again), packages_over(BASES[name])))
+        found = list(pool.map(lambda package: bench.row(package, again=package in again), packages))
+        replaced = list(pool.map(bench.replaced_by_pip, packages))
+    return list(zip(found, map(bool, replaced), strict=True))
 
 
-def written(found: dict[str, list[Row]]) -> Section:
+def written(found: dict[str, list[tuple[Row, bool]]]) -> Section:
     """The section that rows make, by base."""
-    everything = [row for some in found.values() for row in some]
+    everything = [row for some in found.values() for row, _ in some]
     locked = [row for row in everything if row.locked]
-    share = sum(row.imports for row in locked) / max(len(locked), 1)
+    good = sum(row.imports for row in locked)
+    share = good / max(len(locked), 1)
     counts = ("base", "packages", "replaced by pip", "refused by ctk", "locked by ctk", "importable")
     broken = [
         (BASES[row.base].title, f"{row.package} {row.version}", row.failure or "") for row in locked if not row.imports
@@ -69,19 +73,19 @@ def written(found: dict[str, list[Row]]) -> Section:
         ),
         (
             Target(
-                f"of what ctk locks, at least {_EXPECTED:.0%} import ({share:.1%}: {sum(row.imports for row in locked)} "
-                f"of {len(locked)}; {hours:.1f} hours of one job)",
+                f"of what ctk locks, at least {_EXPECTED:.0%} import ({share:.1%}: {good} of {len(locked)}; "
+                f"{hours:.1f} hours of one job)",
                 share >= _EXPECTED,
             ),
         ),
     )
 
 
-def _counts(name: str, some: list[Row]) -> tuple[str, ...]:
-    locked = [row for row in some if row.locked]
+def _counts(name: str, some: list[tuple[Row, bool]]) -> tuple[str, ...]:
+    locked = [row for row, _ in some if row.locked]
     figures = (
         len(some),
-        sum(bool(row.pip) for row in some),
+        sum(replaced for _, replaced in some),
         len(some) - len(locked),
         len(locked),
         sum(row.imports for row in locked),
@@ -92,9 +96,13 @@ def _counts(name: str, some: list[Row]) -> tuple[str, ...]:
 def main(arguments: list[str]) -> int:
     """The exit status is 1 where the target was missed."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.importable", description=__doc__)
-    parser.add_argument("--cache", type=Path, default=cache_folder() / "importable", help="where bases and rows are kept")
+    parser.add_argument(
+        "--cache", type=Path, default=cache_folder() / "importable", help="where bases and rows are kept"
+    )
     parser.add_argument("--base", action="append", choices=tuple(BASES), help="a base (default: all); prints only")
-    parser.add_argument("--again", action="append", default=[], metavar="PACKAGE", help="a package whose row is not kept")
+    parser.add_argument(
+        "--again", action="append", default=[], metavar="PACKAGE", help="a package whose row is not kept"
+    )
     parser.add_argument("--jobs", type=int, default=1, help="how many packages at a time")
     parser.add_argument("--bisect", action="store_true", help="find versions that import; write undeclared.toml")
     options = parser.parse_args(arguments)

@@ -21,7 +21,19 @@ if TYPE_CHECKING:
 
 _TIMEOUT_SECONDS = 180.0
 _PAYLOAD = Path(__file__).with_name("import_modules.py")
-_NOT_MODULES = {"test", "tests", "testing", "docs", "doc", "examples", "example", "scripts", "tools", "benchmarks", "bin"}
+_NOT_MODULES = {
+    "test",
+    "tests",
+    "testing",
+    "docs",
+    "doc",
+    "examples",
+    "example",
+    "scripts",
+    "tools",
+    "benchmarks",
+    "bin",
+}
 
 
 @dataclass(frozen=True)

@@ -53,7 +53,11 @@ BASES = {
             ("torch",),
         ),
         Installed(
-            "newest", "The newest PyTorch", "2026-11-15", ("torch", "torchvision", "torchaudio", "numpy", "pip"), ("torch",)
+            "newest",
+            "The newest PyTorch",
+            "2026-11-15",
+            ("torch", "torchvision", "torchaudio", "numpy", "pip"),
+            ("torch",),
         ),
         Installed("jax", "JAX 0.4.35", "2024-11-15", ("jax[cuda12]==0.4.35", "numpy==2.1.2", "pip==24.2"), ("jax",)),
     )
@@ -85,7 +89,7 @@ class Environment:
 
     @contextlib.contextmanager
     def copied(self, scratch: Path, name: str) -> Iterator[Environment]:
-        """A copy by hard links, removed afterwards. Installers unlink a file before they write it, so this one stays."""
+        """A copy by hard links, removed afterwards. Installers unlink a file before they write it: this one stays."""
         folder = scratch / name
         shutil.rmtree(folder, ignore_errors=True)
         scratch.mkdir(parents=True, exist_ok=True)
@@ -141,9 +145,7 @@ def install_lock(uv: Uv, environment: Environment, lock: Lock, timeout: float) -
     return None
 
 
-def uv_pip(
-    uv: Uv, environment: Environment, *arguments: str, timeout: float
-) -> subprocess.CompletedProcess[str]:
+def uv_pip(uv: Uv, environment: Environment, *arguments: str, timeout: float) -> subprocess.CompletedProcess[str]:
     """`uv pip install` into an environment."""
     argv = [uv.program, "pip", "install", "--no-config", "--python", str(environment.python), *arguments]
     settings = {**clean_environment(), "UV_CACHE_DIR": str(uv.cache), "NO_COLOR": "1", "UV_NO_PROGRESS": "1"}

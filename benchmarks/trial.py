@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from packaging.utils import canonicalize_name
 
 from benchmarks.importing import Failure, import_package
-from benchmarks.installed_bases import Environment, Installed, install_base, install_lock, say
+from benchmarks.installed_bases import Installed, install_base, install_lock, say
 from benchmarks.pins import PACKAGES, by_pip
 from toolkit.inventory.frameworks import knowledge
 from toolkit.pins.bases import BaseFacts
@@ -98,6 +98,10 @@ class Bench:
     def kept(self, package: str) -> Path:
         """Where the row of a package is kept."""
         return self.cache / "rows" / self.base.name / f"{package}.json"
+
+    def kept_row(self, package: str) -> Row | None:
+        """The row that an earlier run kept."""
+        return read_row(self.kept(package))
 
     def row(self, package: str, *, again: bool = False) -> Row:
         """The row of a package: the kept one, unless there is none, or it is wanted again."""
