@@ -9,8 +9,10 @@ from __future__ import annotations
 import datetime
 import json
 import re
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from threading import Lock
 from typing import TYPE_CHECKING
 
 from packaging.specifiers import SpecifierSet
@@ -19,19 +21,20 @@ from packaging.version import Version
 import toolkit.pins
 from benchmarks.installed_bases import BASES, say
 from benchmarks.releases import Release, day_of, next_series, releases, short
-from benchmarks.trial import Bench, packages_over
+from benchmarks.trial import Bench
 from toolkit.pins.uv import open_uv
 from toolkit.support.errors import CtkError
 from toolkit.support.files import write_atomically
 from toolkit.support.tomlfile import read_toml
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from benchmarks.importing import Failure
     from toolkit.pins.target import Target
 
 _FILE = Path(toolkit.pins.__file__).with_name("undeclared.toml")
+_WRITING = Lock()
 _ROUNDS = 4  # how many packages may have to be held back for one to import
 _YEARS_BEFORE = 2  # releases older than that before the base are not tried
 _NEEDS = re.compile(r"(?:>=\s*v?|version )?(\d+(?:\.\d+)+)(?: or (?:newer|higher|later|above))|>=\s*v?(\d+(?:\.\d+)+)")
@@ -63,17 +66,19 @@ class Bound:
         return "\n".join(["[[bound]]", *(f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in fields)])
 
 
-def write_undeclared(cache: Path, bases: tuple[str, ...]) -> None:
-    """Bisect what does not import over `bases`, and add what was found to the file after each package."""
-    for name in bases:
-        bench = Bench(open_uv(cache), BASES[name], cache)
-        for package in packages_over(BASES[name]):
-            row = bench.kept_row(package)
-            if row is None or not row.locked or row.imports:
-                continue
-            known = read_bounds()
-            found = search(bench, package, [one for one in known if holds(one.when, bench.target)])
-            write_bounds([*known, *found])
+def write_undeclared(cache: Path, name: str, packages: Sequence[str], jobs: int = 1) -> None:
+    """Bisect what is locked over a base and does not import; the file is written after each package."""
+    bench = Bench(open_uv(cache), BASES[name], cache)
+
+    def one(package: str) -> None:
+        row = bench.row(package)
+        if row.locked and not row.imports:
+            found = search(bench, package, [one for one in read_bounds() if holds(one.when, bench.target)])
+            with _WRITING:
+                write_bounds([*read_bounds(), *found])
+
+    with ThreadPoolExecutor(jobs) as pool:
+        list(pool.map(one, packages))
 
 
 def read_bounds() -> list[Bound]:

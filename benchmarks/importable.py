@@ -100,6 +100,7 @@ def main(arguments: list[str]) -> int:
         "--cache", type=Path, default=cache_folder() / "importable", help="where bases and rows are kept"
     )
     parser.add_argument("--base", action="append", choices=tuple(BASES), help="a base (default: all); prints only")
+    parser.add_argument("--package", action="append", help="a package to bisect (default: all)")
     parser.add_argument(
         "--again", action="append", default=[], metavar="PACKAGE", help="a package whose row is not kept"
     )
@@ -110,7 +111,8 @@ def main(arguments: list[str]) -> int:
     if options.bisect:
         from benchmarks.bisecting import write_undeclared
 
-        write_undeclared(options.cache, bases)
+        for name in bases:
+            write_undeclared(options.cache, name, options.package or packages_over(BASES[name]), options.jobs)
         return 0
     result = section(options.cache, bases, tuple(options.again), options.jobs)
     print(result.markdown())

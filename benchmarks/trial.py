@@ -99,10 +99,6 @@ class Bench:
         """Where the row of a package is kept."""
         return self.cache / "rows" / self.base.name / f"{package}.json"
 
-    def kept_row(self, package: str) -> Row | None:
-        """The row that an earlier run kept."""
-        return read_row(self.kept(package))
-
     def row(self, package: str, *, again: bool = False) -> Row:
         """The row of a package: the kept one, unless there is none, or it is wanted again."""
         path = self.kept(package)
@@ -138,7 +134,9 @@ class Bench:
             problem = install_lock(self.uv, copy, lock, _INSTALL_SECONDS)
             if problem is not None:
                 return Failure(f"not installed: {problem}")
-            return import_package(copy, package, statements(self.base.name, package, self.base.modules))
+            # Only what replaces a distribution of the base can break a framework that the package does not import.
+            frameworks = self.base.modules if any(one.replaces for one in lock.packages) else ()
+            return import_package(copy, package, statements(self.base.name, package, frameworks))
 
     def _try(self, package: str) -> Row:
         row = Row(self.base.name, package)
