@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from toolkit.inventory.distributions import parse_headers, parse_requires_txt
 from toolkit.inventory.model import Distribution
 from toolkit.pins.question import Answer, Question, ask
+from toolkit.pins.remote import RemoteFile
 from toolkit.pins.resolve import find_releases
 from toolkit.pins.target import Target
 from toolkit.pins.wheels import File, choose_file, supported_tags
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from toolkit.pins.uv import Uv
 
 _SITE = "/usr/local/lib/python3/dist-packages"
-_TAIL = 256 << 10  # a wheel's table of contents is at its end
 
 
 @dataclass(frozen=True)
@@ -153,7 +153,7 @@ def _versions(uv: Uv, question: Question) -> dict[str, str]:
 def fetch_requirements(file: File) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Requires-Dist and Provides-Extra of a wheel, read out of its middle, or of a source distribution."""
     if file.is_wheel:
-        with zipfile.ZipFile(_RemoteFile(file.url)) as archive:  # type: ignore[arg-type]
+        with zipfile.ZipFile(RemoteFile(file.url)) as archive:  # type: ignore[arg-type]
             name = next(one for one in archive.namelist() if one.endswith(".dist-info/METADATA"))
             fields = parse_headers(archive.read(name).decode())
         return tuple(fields.get("requires-dist", ())), tuple(fields.get("provides-extra", ()))
@@ -167,41 +167,3 @@ def fetch_requirements(file: File) -> tuple[tuple[str, ...], tuple[str, ...]]:
                 requires, extras = parse_requires_txt(text.read().decode())
                 return tuple(requires), tuple(extras)
     return (), ()
-
-
-class _RemoteFile(io.RawIOBase):
-    """A file behind an address, read in parts (HTTP ranges)."""
-
-    def __init__(self, url: str) -> None:
-        self._url = url
-        self._at = 0
-        request = urllib.request.Request(url, headers={"Range": f"bytes=-{_TAIL}"})  # noqa: S310
-        with urllib.request.urlopen(request, timeout=60) as answer:  # noqa: S310
-            self._end = answer.read()
-            total = answer.headers["Content-Range"]
-            self._size = int(total.rpartition("/")[2]) if total else len(self._end)
-
-    def seekable(self) -> bool:
-        return True
-
-    def readable(self) -> bool:
-        return True
-
-    def seek(self, offset: int, whence: int = 0) -> int:
-        self._at = offset + (0, self._at, self._size)[whence]
-        return self._at
-
-    def tell(self) -> int:
-        return self._at
-
-    def read(self, size: int = -1) -> bytes:
-        stop = self._size if size < 0 else min(self._size, self._at + size)
-        start, self._at = self._at, max(self._at, stop)
-        if start >= stop:
-            return b""
-        held_from = self._size - len(self._end)
-        if start >= held_from:
-            return self._end[start - held_from : stop - held_from]
-        request = urllib.request.Request(self._url, headers={"Range": f"bytes={start}-{stop - 1}"})  # noqa: S310
-        with urllib.request.urlopen(request, timeout=60) as answer:  # noqa: S310
-            return bytes(answer.read())

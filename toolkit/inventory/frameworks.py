@@ -36,6 +36,7 @@ class Framework:
     cpu: tuple[str, ...]
     libraries: tuple[str, ...]
     welded: tuple[Welded, ...]
+    extras: tuple[str, ...]
     conda: tuple[str, ...]
 
     def is_variant(self, distribution: str) -> bool:
@@ -160,6 +161,7 @@ def _framework(table: dict[str, Any]) -> Framework:
         cpu=tuple(table.get("cpu", ())),
         libraries=tuple(table["libraries"]),
         welded=tuple(Welded(one["name"], one["keep"]) for one in table["welded"]),
+        extras=tuple(table["extras"]),
         conda=tuple(table["conda"]),
     )
 

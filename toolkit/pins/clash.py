@@ -10,7 +10,6 @@ from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
 from toolkit.inventory.frameworks import knowledge
-from toolkit.pins.constraints import Constraint, hard_constraints
 from toolkit.pins.explain import SPECIFIER, clashing_need, newest_versions, stands
 from toolkit.pins.question import Question, ask
 from toolkit.pins.resolve import Clash, Wish, first_question
@@ -19,6 +18,7 @@ from toolkit.support.errors import AnswerIsNo, WrongInput
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
+    from toolkit.pins.constraints import Constraint
     from toolkit.pins.uv import Uv
     from toolkit.recipes.model import Base
 
@@ -79,7 +79,7 @@ def smallest_clash(uv: Uv, wish: Wish, clash: Clash) -> tuple[list[str], list[Co
 
     packages = smallest(list(wish.packages), lambda some: possible(some, question.constraints))
     proof = ask(uv, question.asking([*packages, *fixed]), again=True).proof or clash.proof
-    hard = hard_constraints(wish.target, wish.protected)
+    hard = wish.constraints()
     named = [one for one in hard if re.search(rf"\b{re.escape(one.name)}\b", proof)]
     if possible(packages, [one.line for one in named]):
         named = list(hard)

@@ -38,11 +38,8 @@ def fetch_file(url: str, sha256: str | None, folder: Path, indexes: Iterable[Ind
         if hashlib.sha256(earlier).hexdigest() == sha256:
             return earlier
     name = url.rsplit("/", 1)[-1]
-    request = urllib.request.Request(url)  # noqa: S310 - uv gave the address
-    if login := find_login(url, indexes):
-        # Not for the server that this one may redirect to.
-        request.add_unredirected_header("Authorization", f"Basic {b64encode(':'.join(login).encode()).decode()}")
     try:
+        request = request_file(url, indexes)
         with urllib.request.urlopen(request, timeout=_PATIENCE_SECONDS, context=tls_context()) as answer:  # noqa: S310
             content: bytes = answer.read(_LARGEST)
     except (urllib.error.URLError, TimeoutError, HTTPException, ValueError) as error:
@@ -58,6 +55,15 @@ def fetch_file(url: str, sha256: str | None, folder: Path, indexes: Iterable[Ind
         folder.mkdir(parents=True, exist_ok=True)
         write_atomically(kept, content)
     return content
+
+
+def request_file(url: str, indexes: Iterable[Index] = ()) -> urllib.request.Request:
+    """A request for `url` with the credentials for its server, if there are any."""
+    request = urllib.request.Request(url)  # noqa: S310 - uv or an index gave the address
+    if login := find_login(url, indexes):
+        # Not for the server that this one may redirect to.
+        request.add_unredirected_header("Authorization", f"Basic {b64encode(':'.join(login).encode()).decode()}")
+    return request
 
 
 def find_login(url: str, indexes: Iterable[Index] = ()) -> tuple[str, str] | None:

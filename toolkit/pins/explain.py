@@ -12,10 +12,11 @@ from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 from toolkit.inventory.frameworks import satisfies
-from toolkit.pins.constraints import Constraint, active_requirements, hard_constraints
+from toolkit.pins.constraints import Constraint, active_requirements
 from toolkit.pins.model import Held
 from toolkit.pins.question import Question, ask, compile_lines
 from toolkit.pins.resolve import Wish, first_question
+from toolkit.pins.working import why_refused
 from toolkit.support.errors import ProgramFailed
 
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ def _why_not_newer(uv: Uv, wish: Wish, resolution: Resolution, name: str, newest
         if canonicalize_name(requirement.name) == name and not satisfies(newest, str(requirement.specifier)):
             return f"the recipe asks for {requirement.name}{requirement.specifier}"
     question = first_question(wish)
-    hard = hard_constraints(wish.target, wish.protected)
+    hard = wish.constraints()
     # What is said of the package itself comes later: what the newer one needs explains more.
     others = question.under(one.line for one in hard if one.name != name)
     framework = question.packages[len(wish.packages) :]
@@ -96,6 +97,8 @@ def _why_not_newer(uv: Uv, wish: Wish, resolution: Resolution, name: str, newest
     if answer.proof is not None:
         return _sentence(answer.proof, name, wish)
     if any(line.startswith(f"{name}==") for line in wish.prefer):
+        if refused := why_refused(uv, wish, name, newest):
+            return refused
         return "the earlier lock had this version; `ctk lock --upgrade` looks for newer ones"
     older = [
         f"{one.name} back to {answer.installed[one.name]}"
@@ -151,7 +154,7 @@ def _sentence(proof: str, name: str, wish: Wish) -> str:
 def clashing_need(proof: str, wish: Wish) -> tuple[str, str, Constraint] | None:
     """(who, what it needs, what stands against that) of the last dependency in a proof that a constraint refuses."""
     by_name: dict[str, list[Constraint]] = {}
-    for constraint in hard_constraints(wish.target, wish.protected):
+    for constraint in wish.constraints():
         by_name.setdefault(constraint.name, []).append(constraint)
     lines = {constraint.line for found in by_name.values() for constraint in found}
     for who, _, what, said in reversed(_DEPENDS.findall(proof)):

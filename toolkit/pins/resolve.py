@@ -10,6 +10,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
+from toolkit.inventory.frameworks import satisfies
 from toolkit.pins.constraints import active_requirements, broken_by, hard_constraints, soft_constraints
 from toolkit.pins.extras import require_extras
 from toolkit.pins.model import Package
@@ -22,6 +23,7 @@ from toolkit.support.tomlfile import parse_toml
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    from toolkit.pins.constraints import Constraint
     from toolkit.pins.protected import ProtectedSet
     from toolkit.pins.target import Target
     from toolkit.pins.uv import Uv
@@ -35,15 +37,20 @@ class Clash(AnswerIsNo):
 
     code = "requirements-clash"
 
-    def __init__(self, question: Question, proof: str) -> None:
+    def __init__(self, wish: Wish, question: Question, proof: str) -> None:
         super().__init__("these packages cannot be had together over this base")
+        self.wish = wish
         self.question = question
         self.proof = proof
 
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """What is asked: direct requirements over a target. `prefer` are pins (`name==version`) of an earlier lock."""
+    """What is asked: direct requirements over a target. `prefer` are pins (`name==version`) of an earlier lock.
+
+    `learned` is known of releases that install over this base and do not work there. `aims` are pins of the newest
+    releases that fit, tried before the resolver's own choice. Of the names in `unbound` nothing is learned.
+    """
 
     target: Target
     packages: tuple[str, ...]
@@ -51,17 +58,29 @@ class Wish:
     exclude_newer: str | None = None
     prefer: tuple[str, ...] = ()
     indexes: tuple[Index, ...] = ()
+    learned: tuple[Constraint, ...] = ()
+    aims: tuple[str, ...] = ()
+    unbound: frozenset[str] = frozenset()
+
+    def constraints(self) -> tuple[Constraint, ...]:
+        """All that must hold, whatever the price."""
+        return (*hard_constraints(self.target, self.protected), *self.learned)
 
 
 @dataclass(frozen=True, slots=True)
 class Resolution:
-    """What will be added, each with the address of its file (by name), and what to tell the person."""
+    """What will be added, each with its file (by name), and what to tell the person."""
 
     packages: tuple[Package, ...]
-    addresses: Mapping[str, str]
+    files: Mapping[str, File]
     installer: Package | None = None
     assumed: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+
+    @property
+    def addresses(self) -> dict[str, str]:
+        """Where each file is, by the name of its package."""
+        return {name: file.url for name, file in self.files.items()}
 
 
 def resolve(uv: Uv, wish: Wish, *, fresh: bool = False) -> Resolution:
@@ -73,7 +92,7 @@ def resolve(uv: Uv, wish: Wish, *, fresh: bool = False) -> Resolution:
     unasked = answer.installed.keys() - needed(edges) if question.bound else frozenset[str]()
     assumed = _closure(edges, _framework_requirements(wish.target)) if wish.target.recorded else frozenset[str]()
     tags = supported_tags(wish.target)
-    packages, addresses = [], {}
+    packages, chosen = [], {}
     for name, version in sorted(answer.installed.items()):
         if name in assumed or name in unasked:
             continue
@@ -85,7 +104,7 @@ def resolve(uv: Uv, wish: Wish, *, fresh: bool = False) -> Resolution:
                 fix=f"Ask for another version of {name}, or drop it from the recipe.",
             )
         if file is not None:
-            addresses[name] = file.url
+            chosen[name] = file
         packages.append(
             Package(
                 name=name,
@@ -99,7 +118,7 @@ def resolve(uv: Uv, wish: Wish, *, fresh: bool = False) -> Resolution:
         )
     return Resolution(
         packages=tuple(packages),
-        addresses=addresses,
+        files=chosen,
         installer=_newer_pip(uv, wish, packages),
         assumed=tuple(f"{name}=={answer.installed[name]}" for name in sorted(assumed & answer.installed.keys())),
         notes=_notes(wish, answer),
@@ -110,23 +129,31 @@ def first_question(wish: Wish) -> Question:
     """The question that the person asked, under what must hold."""
     packages = (*wish.packages, *_framework_requirements(wish.target)) if wish.target.recorded else wish.packages
     target = replace(wish.target, installed={}) if wish.target.recorded else wish.target
-    lines = (constraint.line for constraint in hard_constraints(wish.target, wish.protected))
+    lines = (constraint.line for constraint in wish.constraints())
     return Question(target, packages, exclude_newer=wish.exclude_newer, indexes=wish.indexes).under(lines)
 
 
 def _choose_versions(uv: Uv, wish: Wish, *, fresh: bool) -> tuple[Question, Answer]:
     """First with all that would be nice (the earlier lock, a base in harmony), then with what must be."""
     hard = first_question(wish)
-    soft = hard.under(constraint.line for constraint in soft_constraints(wish.target, wish.protected))
-    preferred = soft.under([*soft.constraints, *wish.prefer])
+    soft = hard.under(one.line for one in (*soft_constraints(wish.target, wish.protected), *wish.learned))
+    kept = [line for line in wish.prefer if not _is_refused(line, wish.learned)]
+    preferred = soft.under([*soft.constraints, *kept, *wish.aims])
     answer = ask(uv, preferred, fresh=fresh)
     if answer.possible:
         return preferred, answer
-    for question in (soft, hard):
+    aimed = (one.under([*one.constraints, *wish.aims]) for one in ((soft, hard) if wish.aims else ()))
+    for question in (*aimed, soft, hard):
         answer = ask(uv, question, again=True)
         if answer.possible:
             return question, answer
-    raise Clash(hard, answer.proof or "")
+    raise Clash(wish, hard, answer.proof or "")
+
+
+def _is_refused(pin: str, constraints: Iterable[Constraint]) -> bool:
+    """Whether one of `constraints` refuses `name==version`."""
+    name, _, version = pin.partition("==")
+    return any(one.name == name and not satisfies(version, one.specifier) for one in constraints)
 
 
 def _framework_requirements(target: Target) -> tuple[str, ...]:
@@ -154,7 +181,8 @@ def find_releases(uv: Uv, question: Question, answer: Answer) -> tuple[Answer, d
         files = [*entry.get("wheels", []), *([entry["sdist"]] if "sdist" in entry else [])]
         files += [entry["archive"]] if "archive" in entry else []
         found.setdefault(name, []).extend(
-            File(_file_name(one["url"]), one["url"], one.get("hashes", {}).get("sha256")) for one in files
+            File(_file_name(one["url"]), one["url"], one.get("hashes", {}).get("sha256"), one.get("upload-time"))
+            for one in files
         )
     return replace(answer, installed=versions), found
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 # As long as PyPI lets its pages be kept (Cache-Control: max-age=600). An index that says nothing of this would be asked
 # for each page again, which takes seconds; the answer to the very same question is kept instead.
-_FRESH_SECONDS = 600.0
+FRESH_SECONDS = 600.0
 _PATIENCE_SECONDS = 300.0
 # What a person set for uv's use elsewhere must not steer a lock that others will make again.
 _NOT_FOR_US = (
@@ -148,7 +148,7 @@ def _question(arguments: Sequence[str], folder: Path) -> str:
 
 def _read_answer(path: Path) -> Completed | None:
     try:
-        if time.time() - path.stat().st_mtime > _FRESH_SECONDS:
+        if time.time() - path.stat().st_mtime > FRESH_SECONDS:
             return None
         kept = json.loads(path.read_text())
     except (FileNotFoundError, ValueError):

@@ -14,6 +14,7 @@ from packaging.version import Version
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+    from datetime import datetime
 
     from packaging.tags import Tag
 
@@ -29,11 +30,12 @@ HASHES_CHOOSE_SINCE = "19.2"
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """One file of a release on the index. `sha256` is None where the index names no hash."""
+    """One file of a release on the index. `sha256` and `uploaded` are None where the index does not tell them."""
 
     name: str
     url: str
     sha256: str | None
+    uploaded: datetime | None = None
 
     @property
     def is_wheel(self) -> bool:

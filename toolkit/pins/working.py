@@ -1,0 +1,145 @@
+"""Releases that install over a base and do not work there: found in what was chosen, held back, and chosen again.
+
+What a resolver cannot see is in an extra's bound on the base's framework (`extra_bounds`) or in no metadata at all
+(`undeclared`). Each becomes a constraint like those of the base, so that a clash and a lock can say it.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from packaging.version import Version
+
+from toolkit.inventory.frameworks import knowledge, satisfies
+from toolkit.pins.constraints import Constraint
+from toolkit.pins.extra_bounds import find_extra_bound
+from toolkit.pins.metadata import read_requirements
+from toolkit.pins.releases import list_releases
+from toolkit.pins.resolve import first_question, resolve
+from toolkit.pins.undeclared import constraints_over, undeclared_bounds
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+    from pathlib import Path
+    from typing import TypeVar
+
+    from toolkit.pins.extra_bounds import ExtraBound
+    from toolkit.pins.releases import Release
+    from toolkit.pins.resolve import Resolution, Wish
+    from toolkit.pins.uv import Uv
+    from toolkit.pins.wheels import File
+
+    T = TypeVar("T")
+
+_MAX_ROUNDS = 6
+_AT_ONCE = 8
+
+
+def resolve_working(uv: Uv, wish: Wish, *, fresh: bool = False) -> tuple[Wish, Resolution]:
+    """Choose versions of which none is known not to work; the wish comes back with what was learned on the way.
+
+    Raises Clash, whose wish has learned that too, where there is no solution.
+    """
+    wish = _learning(wish, constraints_over(undeclared_bounds(), _installed(wish)))
+    resolution = resolve(uv, wish, fresh=fresh)
+    notes: set[str] = set()
+    for _ in range(_MAX_ROUNDS):
+        chosen = {one.name: one.version for one in resolution.packages}
+        undeclared = constraints_over(undeclared_bounds(), _installed(wish), chosen)
+        learned = [one for one in undeclared if one.name in chosen and not satisfies(chosen[one.name], one.specifier)]
+        for name, bound in _extra_bounds(uv, wish, resolution).items():
+            oldest = _oldest_refused(uv, wish, name, chosen[name])
+            if oldest is None:
+                notes.add(f"{name} {chosen[name]} needs {bound.need}, and no older release is known to need less")
+            else:
+                learned.append(Constraint(name, f"<{oldest}", bound.why))
+        wiser = _learning(wish, learned)
+        if wiser == wish:
+            break
+        wish = wiser
+        resolution = resolve(uv, wish)
+    return wish, replace(resolution, notes=tuple(sorted({*resolution.notes, *notes})))
+
+
+def why_refused(uv: Uv, wish: Wish, name: str, version: str) -> str | None:
+    """Why a release does not work over the wish's base, as its extras say it; None where they refuse nothing."""
+    releases = list_releases(name, first_question(wish), _pages(uv))
+    file = next((one.file for one in releases if one.version == Version(version)), None)
+    bound = _extra_bound(uv, wish, file) if file and name not in wish.unbound else None
+    return bound.why if bound else None
+
+
+def nearest_fitting(releases: Sequence[T], refused: Callable[[T], bool]) -> int | None:
+    """The place of the first of `releases`, newest first, that is not refused; None where there is none.
+
+    What is refused is taken to stand before what is not. Of n releases about 2 log n are looked at, the near ones
+    first: far ones may be of another age, from before the extra that says so.
+    """
+    refused_at, step = -1, 1
+    while True:
+        fits_at = min(refused_at + step, len(releases) - 1)
+        if fits_at <= refused_at:
+            return None
+        if not refused(releases[fits_at]):
+            break
+        refused_at, step = fits_at, step * 2
+    while fits_at - refused_at > 1:
+        middle = (refused_at + fits_at) // 2
+        if refused(releases[middle]):
+            refused_at = middle
+        else:
+            fits_at = middle
+    return fits_at
+
+
+def _oldest_refused(uv: Uv, wish: Wish, name: str, version: str) -> Version | None:
+    """From which release on a package wants a newer framework; None where no older one is known to want less."""
+    found = list_releases(name, first_question(wish), _pages(uv))
+    if not found:
+        return Version(version)  # the index does not list its releases: the resolver finds the next older one
+    older = [one for one in found if one.version < Version(version)]
+    fitting = nearest_fitting(older, lambda release: _refuses(uv, wish, release))
+    if fitting is None:
+        return None
+    return older[fitting - 1].version if fitting else Version(version)
+
+
+def _refuses(uv: Uv, wish: Wish, release: Release) -> bool:
+    """Whether a release wants a newer framework. One whose metadata cannot be read is not taken instead of another."""
+    requires = _read(uv, wish, release.file)
+    return requires is None or _bound_in(wish, requires) is not None
+
+
+def _extra_bounds(uv: Uv, wish: Wish, resolution: Resolution) -> dict[str, ExtraBound]:
+    """Which of the chosen releases want a newer framework than the base's, by their extras."""
+    files = {name: file for name, file in resolution.files.items() if name not in wish.unbound}
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        bounds = pool.map(lambda file: _extra_bound(uv, wish, file), files.values())
+        return {name: bound for name, bound in zip(files, bounds, strict=True) if bound}
+
+
+def _extra_bound(uv: Uv, wish: Wish, file: File) -> ExtraBound | None:
+    return _bound_in(wish, _read(uv, wish, file) or ())
+
+
+def _bound_in(wish: Wish, requires: Iterable[str]) -> ExtraBound | None:
+    return find_extra_bound(requires, wish.protected.pins, knowledge(), wish.target.environment())
+
+
+def _read(uv: Uv, wish: Wish, file: File) -> tuple[str, ...] | None:
+    return read_requirements(file, uv.cache / "ctk-metadata", wish.indexes)
+
+
+def _learning(wish: Wish, learned: Sequence[Constraint]) -> Wish:
+    new = [one for one in learned if one.name not in wish.unbound and one not in wish.learned]
+    return replace(wish, learned=(*wish.learned, *new))
+
+
+def _installed(wish: Wish) -> dict[str, str]:
+    return {name: one.version for name, one in wish.target.installed.items()}
+
+
+def _pages(uv: Uv) -> Path:
+    return uv.cache / "ctk-releases"
