@@ -10,60 +10,47 @@ import datetime
 import json
 import re
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING
 
-from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
 import toolkit.pins
 from benchmarks.installed_bases import BASES, say
-from benchmarks.releases import Release, day_of, next_series, releases, short
+from benchmarks.releases import series, short
 from benchmarks.trial import Bench
+from toolkit.pins.undeclared import UndeclaredBound, load_bounds
 from toolkit.pins.uv import open_uv
 from toolkit.support.errors import CtkError
 from toolkit.support.files import write_atomically
-from toolkit.support.tomlfile import read_toml
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from benchmarks.importing import Failure
-    from toolkit.pins.target import Target
+    from benchmarks.releases import Releases
 
-_FILE = Path(toolkit.pins.__file__).with_name("undeclared.toml")
+UNDECLARED = Path(toolkit.pins.__file__).with_name("undeclared.toml")
 _WRITING = Lock()
 _ROUNDS = 4  # how many packages may have to be held back for one to import
 _YEARS_BEFORE = 2  # releases older than that before the base are not tried
 _NEEDS = re.compile(r"(?:>=\s*v?|version )?(\d+(?:\.\d+)+)(?: or (?:newer|higher|later|above))|>=\s*v?(\d+(?:\.\d+)+)")
 
 _HEAD = """\
-# Bounds that packages need and do not declare, found by importing what ctk locked. `ctk lock` applies those of which
-# every `when` holds of the base.
+# Bounds that packages do not declare: a release that installs over these bases, and fails when it is imported.
+#
+# package   what is held back.
+# versions  the releases that work (PEP 440).
+# when      all of these hold of what the image has besides.
+# why       a sentence for the user, without its full stop.
+# source    how it was found; date: when.
 #
 # Written by `python -m benchmarks.importable --bisect` on {date}. Inputs: the packages of benchmarks/popular.toml and
 # benchmarks/importable.toml, over the bases of benchmarks/installed_bases.py, with the releases of that day. Entries
-# that are there stay; empty the file to have all of them measured again.
+# that are there stay; delete them to have them measured again.
 """
-
-
-@dataclass(frozen=True, order=True)
-class Bound:
-    """One entry of the file."""
-
-    package: str
-    versions: str
-    when: tuple[str, ...]
-    why: str
-    source: str
-    date: str
-
-    def toml(self) -> str:
-        """The entry as text: JSON's texts are TOML's."""
-        fields = ((key, list(value) if isinstance(value, tuple) else value) for key, value in asdict(self).items())
-        return "\n".join(["[[bound]]", *(f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in fields)])
 
 
 def write_undeclared(cache: Path, name: str, packages: Sequence[str], jobs: int = 1) -> None:
@@ -73,46 +60,37 @@ def write_undeclared(cache: Path, name: str, packages: Sequence[str], jobs: int 
     def one(package: str) -> None:
         row = bench.row(package)
         if row.locked and not row.imports:
-            found = search(bench, package, [one for one in read_bounds() if holds(one.when, bench.target)])
+            found = search(bench, package, [one for one in load_bounds(UNDECLARED) if one.holds(bench.versions)])
             with _WRITING:
-                write_bounds([*read_bounds(), *found])
+                write_bounds([*load_bounds(UNDECLARED), *found])
 
     with ThreadPoolExecutor(jobs) as pool:
         list(pool.map(one, packages))
 
 
-def read_bounds() -> list[Bound]:
-    """The entries of the file."""
-    if not _FILE.is_file():
-        return []
-    return [Bound(**{**one, "when": tuple(one["when"])}) for one in read_toml(_FILE).content.get("bound", [])]
-
-
-def write_bounds(bounds: Iterable[Bound]) -> None:
+def write_bounds(bounds: Iterable[UndeclaredBound]) -> None:
     """Write the file; of two entries for one package and one cause, the stricter one stays."""
-    chosen: dict[tuple[str, tuple[str, ...]], Bound] = {}
-    for one in sorted(set(bounds)):
-        key = (one.package, one.when)
-        other = chosen.get(key)
-        if other is None or Version(one.versions.lstrip("<=")) < Version(other.versions.lstrip("<=")):
-            chosen[key] = one
+    chosen: dict[tuple[str, tuple[str, ...]], UndeclaredBound] = {}
+    for one in sorted(set(bounds), key=lambda one: (one.package, one.when, _version(one.versions))):
+        chosen.setdefault((one.package, one.when), one)
     head = _HEAD.format(date=datetime.date.today().isoformat())
-    write_atomically(_FILE, "\n".join([head, *(f"{one.toml()}\n" for one in chosen.values())]))
+    write_atomically(UNDECLARED, "\n".join([head, *(f"{text_of(one)}\n" for one in chosen.values())]))
 
 
-def holds(when: Iterable[str], target: Target) -> bool:
-    """Whether all conditions hold of what a base has installed."""
-    for line in when:
-        name, specifier = re.fullmatch(r"([A-Za-z0-9._-]+)(.*)", line).groups()  # type: ignore[union-attr]
-        there = target.installed.get(name)
-        if there is None or not SpecifierSet(specifier).contains(there.version, prereleases=True):
-            return False
-    return True
+def text_of(bound: UndeclaredBound) -> str:
+    """An entry of the file: JSON's texts and lists are TOML's."""
+    fields = {**asdict(bound), "when": list(bound.when)}
+    lines = (f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in fields.items())
+    return "\n".join(["[[bound]]", *lines])
 
 
-def search(bench: Bench, package: str, known: list[Bound]) -> list[Bound]:
+def _version(specifier: str) -> Version:
+    return Version(specifier.lstrip("<=>!~"))
+
+
+def search(bench: Bench, package: str, known: list[UndeclaredBound]) -> list[UndeclaredBound]:
     """The bounds with which a package imports, beyond those `known`; [] where none were found, or none are needed."""
-    found: list[Bound] = []
+    found: list[UndeclaredBound] = []
     for _ in range(_ROUNDS):
         result = _try(bench, package, [*known, *found])
         if result is None or isinstance(result, str):
@@ -129,7 +107,7 @@ def search(bench: Bench, package: str, known: list[Bound]) -> list[Bound]:
 
 
 def _try(
-    bench: Bench, package: str, bounds: Iterable[Bound], *more: str
+    bench: Bench, package: str, bounds: Iterable[UndeclaredBound], *more: str
 ) -> tuple[Failure, dict[str, str]] | str | None:
     """None where the lock imports; why there is no lock; or the failure, with what was added."""
     lines = sorted({f"{one.package}{one.versions}" for one in bounds if one.package == package})
@@ -147,39 +125,45 @@ def _try(
 
 
 def _hold_back(
-    bench: Bench, package: str, bounds: list[Bound], failure: Failure, added: dict[str, str]
-) -> Bound | None:
+    bench: Bench, package: str, bounds: list[UndeclaredBound], failure: Failure, added: dict[str, str]
+) -> UndeclaredBound | None:
     """The bound that removes a failure: on what failed first, or on what its message names, or on the package."""
     ours = [name for name in failure.owners if name in added]
     named = [name for name in added if _names(failure.error, name)]
     for suspect in dict.fromkeys([*ours[:1], *named, *ours[1:], package]):
         if suspect not in added:
             continue
-        first = _first_failing(bench, package, bounds, failure, suspect, Version(added[suspect]))
-        if first is not None:
-            return _bound(bench, failure, suspect, first)
+        first, works = _first_failing(bench, package, bounds, failure, suspect, Version(added[suspect]))
+        if works or (suspect == package and _is_for_good(bench, failure, suspect)):
+            return _bound(bench, failure, suspect, first, works=works)
     return None
 
 
+def _is_for_good(bench: Bench, failure: Failure, suspect: str) -> bool:
+    """Whether what fails is the base's doing, and not the lack of a GPU or of a requirement that is not declared."""
+    text = " ".join([failure.error, *failure.texts])
+    return "undefined symbol" in text or (_names(text, _cause(bench, failure, suspect)) and "libcuda" not in text)
+
+
 def _first_failing(
-    bench: Bench, package: str, bounds: list[Bound], failure: Failure, suspect: str, chosen: Version
-) -> Version | None:
-    """The oldest version of the suspect that fails, with one before it that does not; None where all do."""
+    bench: Bench, package: str, bounds: list[UndeclaredBound], failure: Failure, suspect: str, chosen: Version
+) -> tuple[Version, bool]:
+    """The oldest version of the suspect that is known to fail, and whether the one before it works."""
     begin = f"{int(bench.base.date[:4]) - _YEARS_BEFORE}{bench.base.date[4:]}"
-    known: list[Release] = [one for one in releases(suspect) if one.version <= chosen and one.day >= begin]
+    known = [one for one, day in bench.releases.days(suspect).items() if one <= chosen and day >= begin]
     low, high = -1, len(known) - 1  # known[high] fails; known[low] does not, once low is not -1
     works = False
     while high - low > 1:
         middle = (low + high) // 2
-        result = _try(bench, package, bounds, f"{suspect}<={known[middle].version}")
-        say(f"{bench.base.name}: {package} with {suspect}<={known[middle].version}: {_short(result)}")
+        result = _try(bench, package, bounds, f"{suspect}<={known[middle]}")
+        say(f"{bench.base.name}: {package} with {suspect}<={known[middle]}: {_short(result)}")
         if isinstance(result, str):
             low = middle  # nothing older is on offer at all
         elif result is None or not _same(result[0], failure, suspect):
             low, works = middle, True
         else:
             high = middle
-    return known[high].version if works else None
+    return known[high] if known else chosen, works
 
 
 def _same(one: Failure, other: Failure, suspect: str) -> bool:
@@ -187,30 +171,32 @@ def _same(one: Failure, other: Failure, suspect: str) -> bool:
     return one.error == other.error or suspect in one.owners[:1] or not one.owners
 
 
-def _bound(bench: Bench, failure: Failure, suspect: str, first: Version) -> Bound:
+def _bound(bench: Bench, failure: Failure, suspect: str, first: Version, *, works: bool) -> UndeclaredBound:
     cause = _cause(bench, failure, suspect)
     there = Version(bench.target.installed[cause].version)
-    return Bound(
+    which = f"{suspect} {short(first)} and newer do not work" if works else f"no release of {suspect} works"
+    return UndeclaredBound(
         package=suspect,
-        versions=f"<{short(first)}",
-        when=(_when(failure, cause, there, day_of(suspect, first)),),
-        why=f"{suspect} {short(first)} and newer do not work with {cause} {there.public}: {failure.error}",
+        versions=f"<{short(first)}" if works else "<0",
+        when=(_when(bench.releases, failure.error, cause, there, bench.releases.day(suspect, first)),),
+        why=f"{which} with {cause} {there.public} ({failure.error.rstrip('.')})",
         source=f"imported over {bench.base.title} ({cause} {there.public})",
         date=datetime.date.today().isoformat(),
     )
 
 
-def _when(failure: Failure, cause: str, there: Version, day: str) -> str:
+def _when(releases: Releases, error: str, cause: str, there: Version, day: str) -> str:
     """Of which versions of the cause it is true: what the message says, else the series that was measured.
 
     What is older than the cause fails with the newer series as well, what is newer with the older ones.
     """
-    if day and day < day_of(cause, there):
-        return f"{cause}>={short(Version('.'.join(map(str, there.release[:2]))))}"
-    said = next((Version(one or other) for one, other in _NEEDS.findall(failure.error)), None)
+    if day and day < releases.day(cause, there):
+        return f"{cause}>={series(there)}"
+    said = next((Version(one or other) for one, other in _NEEDS.findall(error)), None)
     if said is not None and said > there and said.major <= there.major + 1:
         return f"{cause}<{short(said)}"
-    return f"{cause}<{next_series(cause, there) or f'={there.public}'}"
+    later = releases.next_series(cause, there)
+    return f"{cause}<{later}" if later else f"{cause}<={there.public}"
 
 
 def _cause(bench: Bench, failure: Failure, suspect: str) -> str:

@@ -1,60 +1,45 @@
-"""The releases of a distribution on the index: versions and the day each came out."""
+"""What bisection asks of the index: the releases that a base can take, and the day on which each came out."""
 
 from __future__ import annotations
 
-import json
-import urllib.request
-from dataclasses import dataclass
-from functools import cache
+from typing import TYPE_CHECKING
 
-from packaging.utils import (
-    InvalidSdistFilename,
-    InvalidWheelFilename,
-    canonicalize_name,
-    parse_sdist_filename,
-    parse_wheel_filename,
-)
 from packaging.version import Version
 
-from toolkit.pins.uv import index_address
+from toolkit.pins.question import Question
+from toolkit.pins.releases import list_releases
 
-_JSON = "application/vnd.pypi.simple.v1+json"
-_TIMEOUT_SECONDS = 60
+if TYPE_CHECKING:
+    from pathlib import Path
 
-
-@dataclass(frozen=True, order=True)
-class Release:
-    """A final release that is not yanked; `day` is that of its first file (`2024-11-15`)."""
-
-    version: Version
-    day: str
+    from toolkit.pins.target import Target
 
 
-@cache
-def releases(name: str) -> tuple[Release, ...]:
-    """All releases of a distribution, the oldest version first."""
-    address = f"{index_address().rstrip('/')}/{canonicalize_name(name)}/"
-    request = urllib.request.Request(address, headers={"Accept": _JSON})  # noqa: S310
-    with urllib.request.urlopen(request, timeout=_TIMEOUT_SECONDS) as answer:  # noqa: S310
-        files = json.load(answer)["files"]
-    days: dict[Version, str] = {}
-    for file in files:
-        version = _version(file["filename"])
-        if version is not None and not version.is_prerelease and not file.get("yanked"):
-            day = str(file.get("upload-time") or "")[:10]
-            days[version] = min(day, days.get(version, day))
-    return tuple(sorted(Release(version, day) for version, day in days.items()))
+class Releases:
+    """The releases of distributions that a target can take; pages of the index are kept in `directory`."""
+
+    def __init__(self, target: Target, directory: Path) -> None:
+        self._question = Question(target, ())
+        self._directory = directory
+
+    def days(self, name: str) -> dict[Version, str]:
+        """The day (`2024-11-15`) of each release, the oldest version first; "" where the index does not tell."""
+        found = list_releases(name, self._question, self._directory)
+        return {one.version: f"{one.file.uploaded or '':.10}" for one in reversed(found)}
+
+    def day(self, name: str, version: Version) -> str:
+        """The day of one release; "" where it is not known."""
+        return self.days(name).get(Version(version.public), "")
+
+    def next_series(self, name: str, version: Version) -> str | None:
+        """The first series after a version's own: `2` after numpy 1.26.4, `2.16` after 2.15.1; None: it is the last."""
+        later = [one for one in self.days(name) if one.release[:2] > version.release[:2]]
+        return series(min(later)) if later else None
 
 
-def day_of(name: str, version: Version) -> str:
-    """The day on which a version came out; "" where the index does not know it."""
-    return next((one.day for one in releases(name) if one.version.public == version.public), "")
-
-
-def next_series(name: str, version: Version) -> str | None:
-    """The first series after that of a version, in short: `2` after numpy 1.26, `2.16` after 2.15; None: no newer."""
-    later = [one.version for one in releases(name) if one.version.release[:2] > version.release[:2]]
-    return short(Version(".".join(map(str, later[0].release[:2])))) if later else None
+def series(version: Version) -> str:
+    """`2.16` of 2.16.1, `2` of 2.0.2."""
+    return short(Version(".".join(map(str, version.release[:2]))))
 
 
 def short(version: Version) -> str:
@@ -63,10 +48,3 @@ def short(version: Version) -> str:
     while len(parts) > 1 and parts[-1] == 0:
         parts.pop()
     return ".".join(map(str, parts))
-
-
-def _version(filename: str) -> Version | None:
-    try:
-        return parse_wheel_filename(filename)[1] if filename.endswith(".whl") else parse_sdist_filename(filename)[1]
-    except (InvalidWheelFilename, InvalidSdistFilename):
-        return None

@@ -13,6 +13,7 @@ from packaging.utils import canonicalize_name
 from benchmarks.importing import Failure, import_package
 from benchmarks.installed_bases import Installed, install_base, install_lock, say
 from benchmarks.pins import PACKAGES, by_pip
+from benchmarks.releases import Releases
 from toolkit.inventory.frameworks import knowledge
 from toolkit.pins.bases import BaseFacts
 from toolkit.pins.locking import make_lock
@@ -94,6 +95,8 @@ class Bench:
         self.environment = install_base(uv, base, cache)
         self.target: Target = self.environment.target()
         self.protected: ProtectedSet = protect(self.target, knowledge())
+        self.versions = {name: one.version for name, one in self.target.installed.items()}
+        self.releases = Releases(self.target, cache / "releases")
 
     def kept(self, package: str) -> Path:
         """Where the row of a package is kept."""
