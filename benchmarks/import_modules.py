@@ -12,6 +12,7 @@ _TEXT_LIMIT = 300
 def main():
     """Read a request from stdin; write the first failure, or {}, as the last line of stdout."""
     request = json.loads(sys.stdin.read())
+    del sys.path[0]  # this script's own directory
     answer = {}
     try:
         for module in request["modules"]:

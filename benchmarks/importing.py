@@ -58,7 +58,7 @@ def import_package(environment: Environment, package: str, statements: Sequence[
 
 def run_imports(environment: Environment, modules: Sequence[str], statements: Sequence[str] = ()) -> Failure | None:
     """Import modules and run statements in a fresh process."""
-    argv = [str(environment.python), "-P", "-W", "ignore", str(_PAYLOAD)]
+    argv = [str(environment.python), "-W", "ignore", str(_PAYLOAD)]
     settings = {**clean_environment(), "HOME": str(environment.folder), "PYTHONNOUSERSITE": "1", "HF_HUB_OFFLINE": "1"}
     request = json.dumps({"modules": list(modules), "statements": list(statements)})
     try:

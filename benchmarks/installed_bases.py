@@ -8,7 +8,6 @@ import shutil
 import subprocess
 import sys
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from toolkit.inventory.distributions import read_distributions
@@ -17,12 +16,11 @@ from toolkit.pins.target import Target
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from toolkit.pins.model import Lock
     from toolkit.pins.uv import Uv
 
-PYTHON = "3.11"
-_SITE = f"/lib/python{PYTHON}/site-packages"
 _INSTALL_TIMEOUT = 1800.0
 # Variables of this machine that would change what a container's Python finds, or give it a GPU.
 _NOT_THERE = ("PYTHONPATH", "PYTHONHOME", "LD_LIBRARY_PATH", "VIRTUAL_ENV", "CUDA_VISIBLE_DEVICES")
@@ -37,6 +35,7 @@ class Installed:
     date: str
     roots: tuple[str, ...]
     modules: tuple[str, ...]
+    python: str = "3.11"
 
 
 BASES = {
@@ -76,12 +75,14 @@ class Environment:
 
     @property
     def site(self) -> Path:
-        return Path(f"{self.folder}{_SITE}")
+        (found,) = self.folder.glob("lib/python3*/site-packages")
+        return found
 
     def target(self) -> Target:
         """What the resolver must know of it, as if it were an image."""
         with open_image(self.folder) as rootfs:
-            found = {one.name: one for one in read_distributions(rootfs, _SITE)}
+            site = f"/{self.site.relative_to(self.folder)}"
+            found = {one.name: one for one in read_distributions(rootfs, site)}
         libc = os.confstr("CS_GNU_LIBC_VERSION") or "glibc 2.17"
         major, minor = libc.split()[1].split(".")[:2]
         version = _output(self.python, "-c", "import platform; print(platform.python_version())")
@@ -106,7 +107,7 @@ def install_base(uv: Uv, base: Installed, cache: Path) -> Environment:
     done = environment.folder / "complete"
     if not done.exists():
         shutil.rmtree(environment.folder, ignore_errors=True)
-        subprocess.run([uv.program, "venv", "--quiet", "--python", PYTHON, environment.folder], check=True)
+        subprocess.run([uv.program, "venv", "--quiet", "--python", base.python, environment.folder], check=True)
         uv_pip(uv, environment, "--exclude-newer", base.date, *base.roots, timeout=_INSTALL_TIMEOUT).check_returncode()
         subprocess.run([environment.python, "-m", "compileall", "-q", environment.site], check=False)
         done.touch()

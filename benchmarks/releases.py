@@ -25,7 +25,7 @@ class Releases:
     def days(self, name: str) -> dict[Version, str]:
         """The day (`2024-11-15`) of each release, the oldest version first; "" where the index does not tell."""
         found = list_releases(name, self._question, self._directory)
-        return {one.version: f"{one.file.uploaded or '':.10}" for one in reversed(found)}
+        return {one.version: str(one.file.uploaded or "")[:10] for one in reversed(found)}
 
     def day(self, name: str, version: Version) -> str:
         """The day of one release; "" where it is not known."""
