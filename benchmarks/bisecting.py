@@ -133,7 +133,10 @@ def _hold_back(
     for suspect in dict.fromkeys([*ours[:1], *named, *ours[1:], package]):
         if suspect not in added:
             continue
-        first, works = _first_failing(bench, package, bounds, failure, suspect, Version(added[suspect]))
+        answer = _first_failing(bench, package, bounds, failure, suspect, Version(added[suspect]))
+        if answer is None:
+            continue
+        first, works = answer
         if works or (suspect == package and _is_for_good(bench, failure, suspect)):
             return _bound(bench, failure, suspect, first, works=works)
     return None
@@ -147,10 +150,15 @@ def _is_for_good(bench: Bench, failure: Failure, suspect: str) -> bool:
 
 def _first_failing(
     bench: Bench, package: str, bounds: list[UndeclaredBound], failure: Failure, suspect: str, chosen: Version
-) -> tuple[Version, bool]:
-    """The oldest version of the suspect that is known to fail, and whether the one before it works."""
+) -> tuple[Version, bool] | None:
+    """The oldest version of the suspect that is known to fail, and whether the one before it works.
+
+    None where the index does not tell the releases.
+    """
     begin = f"{int(bench.base.date[:4]) - _YEARS_BEFORE}{bench.base.date[4:]}"
     known = [one for one, day in bench.releases.days(suspect).items() if one <= chosen and day >= begin]
+    if not known:
+        return None
     low, high = -1, len(known) - 1  # known[high] fails; known[low] does not, once low is not -1
     works = False
     while high - low > 1:
@@ -163,7 +171,7 @@ def _first_failing(
             low, works = middle, True
         else:
             high = middle
-    return known[high] if known else chosen, works
+    return known[high], works
 
 
 def _same(one: Failure, other: Failure, suspect: str) -> bool:
