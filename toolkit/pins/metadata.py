@@ -6,7 +6,6 @@ Sources: PEP 658 (`FILE.metadata`). A mirror may not have it: then METADATA is r
 from __future__ import annotations
 
 import json
-import urllib.request
 import zipfile
 from http.client import HTTPException
 from pathlib import Path
@@ -14,9 +13,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
 from toolkit.inventory.distributions import parse_headers
-from toolkit.pins.download import request_file
-from toolkit.pins.remote import RemoteFile
-from toolkit.support.certificates import tls_context
+from toolkit.pins.remote import RemoteFile, read_url
 from toolkit.support.files import write_atomically
 
 if TYPE_CHECKING:
@@ -25,7 +22,6 @@ if TYPE_CHECKING:
     from toolkit.pins.wheels import File
     from toolkit.recipes.model import Index
 
-_TIMEOUT_SECONDS = 60
 _UNANSWERED = (OSError, HTTPException)
 _UNREADABLE = (*_UNANSWERED, zipfile.BadZipFile, ValueError, KeyError)
 
@@ -63,9 +59,7 @@ def _fetch_metadata(file: File, indexes: Iterable[Index]) -> str:
     if parts.scheme == "file":
         return _read_from_wheel(zipfile.ZipFile(Path(unquote(parts.path))))
     try:
-        request = request_file(f"{file.url}.metadata", indexes)
-        with urllib.request.urlopen(request, timeout=_TIMEOUT_SECONDS, context=tls_context()) as answer:  # noqa: S310
-            text: str = answer.read().decode(errors="replace")
+        text = read_url(f"{file.url}.metadata", indexes)[0].decode(errors="replace")
     except _UNANSWERED:
         text = ""
     # A server may answer an unknown address with a page of its own.

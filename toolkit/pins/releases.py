@@ -8,7 +8,6 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-import urllib.request
 from dataclasses import dataclass
 from datetime import datetime
 from html.parser import HTMLParser
@@ -25,10 +24,9 @@ from packaging.utils import (
     parse_wheel_filename,
 )
 
-from toolkit.pins.download import request_file
+from toolkit.pins.remote import read_url
 from toolkit.pins.uv import FRESH_SECONDS, index_address
 from toolkit.pins.wheels import File, choose_file, supported_tags
-from toolkit.support.certificates import tls_context
 from toolkit.support.files import write_atomically
 
 if TYPE_CHECKING:
@@ -39,7 +37,6 @@ if TYPE_CHECKING:
 
     from toolkit.pins.question import Question
 
-_TIMEOUT_SECONDS = 60
 _ACCEPT = "application/vnd.pypi.simple.v1+json, text/html;q=0.1"
 
 
@@ -86,10 +83,7 @@ def _rows(address: str, question: Question, directory: Path) -> list[dict[str, A
     except (FileNotFoundError, ValueError):
         pass
     try:
-        request = request_file(address, question.indexes)
-        request.add_header("Accept", _ACCEPT)
-        with urllib.request.urlopen(request, timeout=_TIMEOUT_SECONDS, context=tls_context()) as answer:  # noqa: S310
-            text = answer.read().decode(errors="replace")
+        text = read_url(address, question.indexes, Accept=_ACCEPT)[0].decode(errors="replace")
         rows = read_page(text, address)
     except (OSError, HTTPException, ValueError):
         return []

@@ -69,8 +69,7 @@ def constraints_over(
     return tuple(
         Constraint(one.package, one.versions, one.why)
         for one in bounds
-        if one.holds(present)
-        and (one.package not in installed or satisfies(installed[one.package], one.versions))
+        if one.holds(present) and (one.package not in installed or satisfies(installed[one.package], one.versions))
     )
 
 

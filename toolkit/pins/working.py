@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     T = TypeVar("T")
 
 _MAX_ROUNDS = 6
-_AT_ONCE = 8
+_AT_ONCE = 4
 
 
 def resolve_working(uv: Uv, wish: Wish, *, fresh: bool = False) -> tuple[Wish, Resolution]:
