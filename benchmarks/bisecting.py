@@ -37,6 +37,8 @@ _WRITING = Lock()
 _ROUNDS = 4  # how many packages may have to be held back for one to import
 _YEARS_BEFORE = 2  # releases older than that before the base are not tried
 _NEEDS = re.compile(r"(?:>=\s*v?|version )?(\d+(?:\.\d+)+)(?: or (?:newer|higher|later|above))|>=\s*v?(\d+(?:\.\d+)+)")
+# What an image lacks besides: the driver's library, other libraries of the system, modules, compilers.
+_LACKS = re.compile(r"libcuda\b|cannot open shared object|FFmpeg|No module named|not installed", re.IGNORECASE)
 
 _HEAD = """\
 # Bounds that packages do not declare: a release that installs over these bases, and fails when it is imported.
@@ -143,9 +145,11 @@ def _hold_back(
 
 
 def _is_for_good(bench: Bench, failure: Failure, suspect: str) -> bool:
-    """Whether what fails is the base's doing, and not the lack of a GPU or of a requirement that is not declared."""
+    """Whether the base is why it fails, and not the lack of a GPU, a library or an undeclared requirement."""
     text = " ".join([failure.error, *failure.texts])
-    return "undefined symbol" in text or (_names(text, _cause(bench, failure, suspect)) and "libcuda" not in text)
+    if _LACKS.search(text):
+        return False
+    return "undefined symbol" in text or _names(text, _cause(bench, failure, suspect))
 
 
 def _first_failing(
