@@ -154,8 +154,10 @@ def uv_pip(uv: Uv, environment: Environment, *arguments: str, timeout: float) ->
 
 
 def clean_environment() -> dict[str, str]:
-    """The variables of a container that sees no GPU."""
-    return {name: value for name, value in os.environ.items() if name not in _NOT_THERE}
+    """The variables of a container that sees no GPU, with the libraries that its `apt` would have brought."""
+    kept = {name: value for name, value in os.environ.items() if name not in _NOT_THERE}
+    libraries = os.environ.get("CTK_BENCH_LIBRARIES")
+    return {**kept, "LD_LIBRARY_PATH": libraries} if libraries else kept
 
 
 def _reason(text: str) -> str:
