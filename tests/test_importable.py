@@ -6,11 +6,13 @@ import json
 import subprocess
 import sys
 from dataclasses import asdict
+from datetime import datetime, timezone
 from typing import TYPE_CHECKING
 
 import pytest
 from packaging.version import Version
 
+import benchmarks.releases
 from benchmarks import bisecting, importing, run
 from benchmarks.bisecting import _when, write_bounds
 from benchmarks.importable import written
@@ -21,7 +23,9 @@ from benchmarks.releases import Releases
 from benchmarks.section import Section
 from benchmarks.trial import Row, packages_over, read_row
 from tests.pins.bases import target
+from toolkit.pins.releases import Release
 from toolkit.pins.undeclared import UndeclaredBound, load_bounds
+from toolkit.pins.wheels import File
 from toolkit.support.tomlfile import read_toml
 
 if TYPE_CHECKING:
@@ -141,6 +145,18 @@ def test_a_bound_holds_for_the_versions_that_the_message_says_or_that_were_measu
     index: Releases, error: str, cause: str, version: str, day: str, when: str
 ) -> None:
     assert _when(index, error, cause, Version(version), day) == when
+
+
+def test_releases_are_told_with_their_days_the_oldest_first(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    found = [
+        Release(Version("2.0.0"), File("a.whl", "", None, datetime(2024, 6, 16, 12, tzinfo=timezone.utc))),
+        Release(Version("1.26.4"), File("b.whl", "", None, None)),
+    ]
+    monkeypatch.setattr(benchmarks.releases, "list_releases", lambda *_arguments: tuple(found))
+    index = Releases(target(), tmp_path)
+    assert list(index.days("numpy").items()) == [(Version("1.26.4"), ""), (Version("2.0.0"), "2024-06-16")]
+    assert index.day("numpy", Version("2.0.0+local")) == "2024-06-16"
+    assert index.next_series("numpy", Version("1.26.3")) == "2"
 
 
 def bound(package: str, versions: str, when: str) -> UndeclaredBound:
