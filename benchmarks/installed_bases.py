@@ -15,10 +15,10 @@ from toolkit.inventory.images import open_image
 from toolkit.pins.target import Target
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
-    from toolkit.pins.model import Lock
+    from toolkit.pins.model import Lock, Package
     from toolkit.pins.uv import Uv
 
 _INSTALL_TIMEOUT = 1800.0
@@ -117,39 +117,58 @@ def install_base(uv: Uv, base: Installed, cache: Path) -> Environment:
 def install_lock(uv: Uv, environment: Environment, lock: Lock, timeout: float) -> str | None:
     """Install exactly the files of a lock. Returns why it failed, in one line; None where it did not.
 
-    A source distribution is built with the tools of its lock, and with the compilers of this machine.
+    Source distributions are built last, as in an image: with the tools of the lock, the base's packages in sight, and
+    the compilers of this machine.
     """
-    tools = sorted({f"{one.name}=={one.version}" for build in lock.builds for one in build.packages})
-    constraints = environment.folder / "build-constraints.txt"
-    constraints.write_text("".join(f"{line}\n" for line in tools))
-    for hashed in (True, False):
-        lines = [
-            f"{one.name} @ {one.url}" if one.url else f"{one.name}=={one.version}"
-            for one in lock.packages
-            if (one.sha256 is not None) == hashed
-        ]
-        hashes = [one.sha256 for one in lock.packages if one.sha256 is not None]
-        if not lines:
-            continue
-        if hashed:
-            lines = [f"{line} --hash=sha256:{digest}" for line, digest in zip(lines, hashes, strict=True)]
-        requirements = environment.folder / "requirements.txt"
-        requirements.write_text("".join(f"{line}\n" for line in lines))
-        options = ["--require-hashes"] if hashed else []
-        options += ["--no-deps", "--build-constraints", str(constraints), "-r", str(requirements)]
-        try:
-            done = uv_pip(uv, environment, *options, timeout=timeout)
-        except subprocess.TimeoutExpired:
-            return f"not installed within {timeout:.0f} s"
-        if done.returncode != 0:
-            return _reason(done.stderr)
+    sources = {name for build in lock.builds for name in build.sources}
+    steps: list[tuple[list[Package], list[str], Path | None]] = [
+        ([one for one in lock.packages if one.name not in sources], [], None)
+    ]
+    for number, build in enumerate(lock.builds):
+        tools = environment.folder / f"tools-{number}"
+        steps.append((list(build.packages), ["--target", str(tools)], None))
+        steps.append(([one for one in lock.packages if one.name in build.sources], ["--no-build-isolation"], tools))
+    try:
+        for packages, options, tools_at in steps:
+            for hashed in (True, False):
+                some = [one for one in packages if (one.sha256 is not None) == hashed]
+                if some and (problem := _install(uv, environment, some, options, tools_at, timeout)):
+                    return problem
+    except subprocess.TimeoutExpired:
+        return f"not installed within {timeout:.0f} s"
     return None
 
 
-def uv_pip(uv: Uv, environment: Environment, *arguments: str, timeout: float) -> subprocess.CompletedProcess[str]:
+def _install(
+    uv: Uv, environment: Environment, packages: list[Package], options: list[str], tools: Path | None, timeout: float
+) -> str | None:
+    """Install packages that all have a hash, or none."""
+    requirements = environment.folder / "requirements.txt"
+    lines = (
+        (f"{one.name} @ {one.url}" if one.url else f"{one.name}=={one.version}")
+        + (f" --hash=sha256:{one.sha256}" if one.sha256 else "")
+        for one in packages
+    )
+    requirements.write_text("".join(f"{line}\n" for line in lines))
+    hashes = ["--require-hashes"] if packages[0].sha256 else []
+    path = {"PYTHONPATH": str(tools)} if tools else {}
+    arguments = [*hashes, "--no-deps", *options, "-r", str(requirements)]
+    done = uv_pip(uv, environment, *arguments, timeout=timeout, more=path)
+    return None if done.returncode == 0 else _reason(done.stderr)
+
+
+def uv_pip(
+    uv: Uv, environment: Environment, *arguments: str, timeout: float, more: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
     """`uv pip install` into an environment."""
     argv = [uv.program, "pip", "install", "--no-config", "--python", str(environment.python), *arguments]
-    settings = {**clean_environment(), "UV_CACHE_DIR": str(uv.cache), "NO_COLOR": "1", "UV_NO_PROGRESS": "1"}
+    settings = {
+        **clean_environment(),
+        "UV_CACHE_DIR": str(uv.cache),
+        "NO_COLOR": "1",
+        "UV_NO_PROGRESS": "1",
+        **(more or {}),
+    }
     return subprocess.run(argv, capture_output=True, text=True, env=settings, timeout=timeout, check=False)
 
 
