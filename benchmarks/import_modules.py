@@ -27,7 +27,7 @@ def main():
 
 
 def failure(error):
-    """The exception's last line, and where each frame of it and of its causes lies, the deepest first."""
+    """What the exception was raised from, in a line, all texts behind it, and the files of its frames, deepest first."""
     files = []
     texts = []
     seen = set()
@@ -41,7 +41,10 @@ def failure(error):
         texts.append(last_line(one))
         one = one.__cause__ or one.__context__
     files = list(dict.fromkeys(name for name in files if not name.startswith("<")))
-    return {"error": last_line(error), "texts": texts, "files": files}
+    root = error
+    while root.__cause__ is not None:
+        root = root.__cause__
+    return {"error": last_line(root), "texts": texts, "files": files}
 
 
 def last_line(error):

@@ -38,7 +38,7 @@ _NOT_MODULES = {
 
 @dataclass(frozen=True)
 class Failure:
-    """An import that failed: the exception's last line, that of each exception behind it, whose code was running.
+    """An import that failed: the exception that it was raised from, the lines of all behind it, whose code was running.
 
     `owners` are distributions, the one where it failed first.
     """

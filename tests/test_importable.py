@@ -77,6 +77,14 @@ def test_a_failed_import_names_the_exception_and_whose_code_failed_first(environ
     assert failure == Failure(text, (text,), ("inner", "outer"))
 
 
+def test_the_exception_that_a_lazy_module_hides_is_told(environment: Environment) -> None:
+    lazy = "try:\n    1 / 0\nexcept ZeroDivisionError as error:\n    raise ImportError('Could not import') from error\n"
+    add(environment, "lazy", "lazy.py", content=lazy)
+    failure = import_package(environment, "lazy", [])
+    texts = ("ImportError: Could not import", "ZeroDivisionError: division by zero")
+    assert failure == Failure("ZeroDivisionError: division by zero", texts, ("lazy",))
+
+
 def test_statements_run_after_the_modules(environment: Environment) -> None:
     add(environment, "outer", "outer.py", content="value = 1\n")
     assert import_package(environment, "outer", ["import outer; assert outer.value == 1"]) is None
