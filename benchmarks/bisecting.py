@@ -21,6 +21,7 @@ import toolkit.pins
 from benchmarks.installed_bases import BASES, say
 from benchmarks.releases import series, short
 from benchmarks.trial import Bench
+from toolkit.pins.names import names
 from toolkit.pins.undeclared import UndeclaredBound, load_bounds
 from toolkit.pins.uv import open_uv
 from toolkit.support.errors import CtkError
@@ -129,10 +130,10 @@ def _try(
 def _hold_back(
     bench: Bench, package: str, bounds: list[UndeclaredBound], failure: Failure, added: dict[str, str]
 ) -> UndeclaredBound | None:
-    """The bound that removes a failure: on what failed first, or on what its message names, or on the package."""
+    """The bound that removes a failure: on what its message names, or on what failed first, or on the package."""
     ours = [name for name in failure.owners if name in added]
     named = [name for name in added if _names(failure.error, name)]
-    for suspect in dict.fromkeys([*ours[:1], *named, *ours[1:], package]):
+    for suspect in dict.fromkeys([*named, *ours, package]):
         if suspect not in added:
             continue
         answer = _first_failing(bench, package, bounds, failure, suspect, Version(added[suspect]))
@@ -140,7 +141,7 @@ def _hold_back(
             continue
         first, works = answer
         if works or (suspect == package and _is_for_good(bench, failure, suspect)):
-            return _bound(bench, failure, suspect, first, works=works)
+            return _bound(bench, failure, suspect, first, added, works=works)
     return None
 
 
@@ -183,9 +184,14 @@ def _same(one: Failure, other: Failure, suspect: str) -> bool:
     return one.error == other.error or suspect in one.owners[:1] or not one.owners
 
 
-def _bound(bench: Bench, failure: Failure, suspect: str, first: Version, *, works: bool) -> UndeclaredBound:
+def _bound(
+    bench: Bench, failure: Failure, suspect: str, first: Version, added: dict[str, str], *, works: bool
+) -> UndeclaredBound:
     cause = _cause(bench, failure, suspect)
     there = Version(bench.target.installed[cause].version)
+    importer = next((name for name in failure.owners if name in added), suspect)
+    if importer != suspect:  # of two that are added, one is too new for the other
+        cause, there = importer, Version(added[importer])
     which = f"{suspect} {short(first)} and newer do not work" if works else f"no release of {suspect} works"
     return UndeclaredBound(
         package=suspect,
@@ -223,8 +229,9 @@ def _cause(bench: Bench, failure: Failure, suspect: str) -> str:
 
 def _names(text: str, distribution: str) -> bool:
     """Whether a message speaks of a distribution or its module."""
-    pattern = re.escape(distribution).replace(r"\-", "[-_ ]")
-    return re.search(rf"(?<![A-Za-z0-9_-]){pattern}(?![A-Za-z0-9_-])", text, re.IGNORECASE) is not None
+    modules = (module for module, name in names().imports.items() if name == distribution)
+    pattern = "|".join(re.escape(one).replace(r"\-", "[-_ ]") for one in (distribution, *modules))
+    return re.search(rf"(?<![A-Za-z0-9_-])(?:{pattern})(?![A-Za-z0-9_-])", text, re.IGNORECASE) is not None
 
 
 def _short(result: tuple[Failure, dict[str, str]] | str | None) -> str:

@@ -27,7 +27,7 @@ def main():
 
 
 def failure(error):
-    """What the exception was raised from, in a line, all texts behind it, and the files of its frames, deepest first."""
+    """What the exception was raised from, all texts behind it, and the files of its frames, the deepest first."""
     files = []
     texts = []
     seen = set()
