@@ -11,7 +11,7 @@ import pytest
 
 from benchmarks.real_bases import SHAPES, real_base
 from tests.pins.bases import distribution, target
-from toolkit.inventory.frameworks import knowledge
+from toolkit.inventory.frameworks import knowledge, satisfies
 from toolkit.pins.bases import BaseFacts
 from toolkit.pins.lockfile import dump_lock
 from toolkit.pins.locking import make_lock
@@ -70,6 +70,35 @@ def test_nothing_protected_is_touched(uv: Uv, ground: Path, shape: str, packages
         assert pins.isdisjoint(one.name for one in made.packages), package
         assert all(one.sha256 for one in made.packages), package
         assert made.package(package) is not None, package
+
+
+@pytest.mark.parametrize(
+    ("shape", "package", "expected", "because"),
+    [
+        ("torch", "transformers", "<5.20", "torch>=2.6, as its extra [torch] says; the base has 2.5.1+cu124"),
+        ("tensorflow", "tensorflow-probability", "==0.23.0", "tensorflow>=2.16, as its extra [tf] says"),
+    ],
+)
+def test_release_whose_extra_refuses_the_framework_is_held_back(
+    uv: Uv, ground: Path, shape: str, package: str, expected: str, because: str
+) -> None:
+    target = real_base(uv, SHAPES[shape], ground / "real-bases")
+    made = lock(uv, target, package)
+    (held,) = [one for one in made.held if one.name == package]
+    assert satisfies(held.version, expected)
+    assert because in held.because
+    with pytest.raises(AnswerIsNo) as caught:
+        lock(uv, target, f"{package}=={held.newest}")
+    assert because in caught.value.message
+    assert f"Another version fits: {package}=={held.version}." in (caught.value.fix or "")
+
+
+def test_newest_release_that_fits_is_locked_not_one_of_2020(uv: Uv, torch: Target) -> None:
+    made = lock(uv, torch, "espnet")
+    versions = {one.name: one.version for one in made.packages}
+    assert int(versions["espnet"]) >= 202511
+    assert "numba" not in {one.name for one in made.packages if not one.is_wheel}
+    assert any(note.startswith("antlr4-python3-runtime 4.9.3 is a source distribution of 2021") for note in made.notes)
 
 
 def test_keras_bert_of_its_time_is_locked_as_the_class_ran_it(uv: Uv, ground: Path) -> None:

@@ -11,6 +11,7 @@ from packaging.utils import canonicalize_name
 
 from toolkit.inventory.frameworks import knowledge
 from toolkit.pins.explain import SPECIFIER, clashing_need, newest_versions, stands
+from toolkit.pins.newest import fitting_version
 from toolkit.pins.question import Question, ask
 from toolkit.pins.resolve import Clash, Wish, first_question
 from toolkit.support.errors import AnswerIsNo, WrongInput
@@ -126,7 +127,8 @@ def _ways_out(
             others = [one for one in question.packages if one != line]
             answer = ask(uv, question.asking([*others, name]), again=True)
             if answer.possible and name in answer.installed:
-                ways.append(f"Another version fits: {name}=={answer.installed[name]}.")
+                version = fitting_version(uv, wish, line)
+                ways += [f"Another version fits: {name}=={version}."] if version else []
             elif answer.possible and name in wish.target.installed:
                 ways.append(f"The base's own fits: {name} {wish.target.installed[name].version}.")
     if need is not None and (fitting := fitting_bases(need[1], bases)):

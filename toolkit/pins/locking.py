@@ -48,9 +48,9 @@ def make_lock(
     """
     from toolkit.pins.clash import explain_clash
     from toolkit.pins.explain import find_held
+    from toolkit.pins.newest import resolve_newest
     from toolkit.pins.resolve import Clash, Wish
     from toolkit.pins.sources import lock_builds
-    from toolkit.pins.working import resolve_working
 
     packages = check_requirements(recipe)
     target = facts.target
@@ -60,7 +60,7 @@ def make_lock(
     _refuse_banned(packages, target, protected)
     wish = Wish(target, packages, protected, exclude_newer, _preferences(earlier, upgrade), recipe.indexes)
     try:
-        wish, resolution = resolve_working(uv, wish, fresh=earlier is not None and upgrade != ())
+        wish, resolution = resolve_newest(uv, wish, fresh=earlier is not None and upgrade != ())
     except Clash as clash:
         raise explain_clash(uv, clash.wish, clash, list(bases)) from clash
     added = {package.name: package.version for package in resolution.packages}

@@ -32,40 +32,54 @@ if TYPE_CHECKING:
     from toolkit.pins.wheels import File
 
     T = TypeVar("T")
+    Resolver = Callable[[Wish, bool], tuple[Wish, Resolution]]  # the wish, and whether the index must be asked afresh
 
 _MAX_ROUNDS = 6
 _AT_ONCE = 4
 
 
-def resolve_working(uv: Uv, wish: Wish, *, fresh: bool = False) -> tuple[Wish, Resolution]:
+def resolve_working(
+    uv: Uv, wish: Wish, *, fresh: bool = False, resolver: Resolver | None = None
+) -> tuple[Wish, Resolution]:
     """Choose versions of which none is known not to work; the wish comes back with what was learned on the way.
 
-    Raises Clash, whose wish has learned that too, where there is no solution.
+    `resolver` stands for `resolve`. Raises Clash, whose wish has learned that too, where there is no solution.
     """
-    wish = _learning(wish, constraints_over(undeclared_bounds(), _installed(wish)))
-    resolution = resolve(uv, wish, fresh=fresh)
+    choose = resolver or (lambda asked, fresh: (asked, resolve(uv, asked, fresh=fresh)))
+    asked = _learning(wish, constraints_over(undeclared_bounds(), _installed(wish)))
+    last, resolution = choose(asked, fresh)
     notes: set[str] = set()
     for _ in range(_MAX_ROUNDS):
-        chosen = {one.name: one.version for one in resolution.packages}
-        undeclared = constraints_over(undeclared_bounds(), _installed(wish), chosen)
-        learned = [one for one in undeclared if one.name in chosen and not satisfies(chosen[one.name], one.specifier)]
-        for name, bound in _extra_bounds(uv, wish, resolution).items():
-            oldest = _oldest_refused(uv, wish, name, chosen[name])
-            if oldest is None:
-                notes.add(f"{name} {chosen[name]} needs {bound.need}, and no older release is known to need less")
-            else:
-                learned.append(Constraint(name, f"<{oldest}", bound.why))
-        wiser = _learning(wish, learned)
-        if wiser == wish:
+        learned, notes = _lessons(uv, asked, resolution)
+        wiser = _learning(asked, learned)
+        if len(wiser.learned) == len(asked.learned):
             break
-        wish = wiser
-        resolution = resolve(uv, wish)
-    return wish, replace(resolution, notes=tuple(sorted({*resolution.notes, *notes})))
+        asked = wiser
+        last, resolution = choose(asked, False)
+    else:
+        learned, notes = _lessons(uv, asked, resolution)
+        notes |= {f"{one.name} is still one that may not work: {one.by}" for one in learned}
+    return last, replace(resolution, notes=tuple(sorted({*resolution.notes, *notes})))
+
+
+def _lessons(uv: Uv, wish: Wish, resolution: Resolution) -> tuple[list[Constraint], set[str]]:
+    """What keeps out the chosen releases that do not work, and a note for each that nothing older could replace."""
+    chosen = {one.name: one.version for one in resolution.packages}
+    undeclared = constraints_over(undeclared_bounds(), _installed(wish), chosen)
+    learned = [one for one in undeclared if one.name in chosen and not satisfies(chosen[one.name], one.specifier)]
+    notes = set()
+    for name, bound in _extra_bounds(uv, wish, resolution).items():
+        oldest = _oldest_refused(uv, wish, name, chosen[name])
+        if oldest is None:
+            notes.add(f"{name} {chosen[name]} needs {bound.need}, and no older release is known to need less")
+        else:
+            learned.append(Constraint(name, f"<{oldest}", bound.why))
+    return learned, notes
 
 
 def why_refused(uv: Uv, wish: Wish, name: str, version: str) -> str | None:
     """Why a release does not work over the wish's base, as its extras say it; None where they refuse nothing."""
-    releases = list_releases(name, first_question(wish), _pages(uv))
+    releases = list_releases(name, first_question(wish), pages(uv))
     file = next((one.file for one in releases if one.version == Version(version)), None)
     bound = _extra_bound(uv, wish, file) if file and name not in wish.unbound else None
     return bound.why if bound else None
@@ -96,7 +110,7 @@ def nearest_fitting(releases: Sequence[T], refused: Callable[[T], bool]) -> int 
 
 def _oldest_refused(uv: Uv, wish: Wish, name: str, version: str) -> Version | None:
     """From which release on a package wants a newer framework; None where no older one is known to want less."""
-    found = list_releases(name, first_question(wish), _pages(uv))
+    found = list_releases(name, first_question(wish), pages(uv))
     if not found:
         return Version(version)  # the index does not list its releases: the resolver finds the next older one
     older = [one for one in found if one.version < Version(version)]
@@ -141,5 +155,6 @@ def _installed(wish: Wish) -> dict[str, str]:
     return {name: one.version for name, one in wish.target.installed.items()}
 
 
-def _pages(uv: Uv) -> Path:
+def pages(uv: Uv) -> Path:
+    """Where the lists of releases are kept."""
     return uv.cache / "ctk-releases"

@@ -1,0 +1,30 @@
+"""A package index on this machine with wheels of a few hundred bytes: what uv and ctk ask it is real."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from http.server import SimpleHTTPRequestHandler
+from typing import TYPE_CHECKING
+
+from tests.real.company import file_server, make_wheel
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
+
+
+class _Open(SimpleHTTPRequestHandler):
+    """Files for everybody."""
+
+    def log_message(self, format: str, *arguments: object) -> None:
+        """Be quiet."""
+
+
+@contextmanager
+def serve_index(folder: Path, packages: Mapping[str, Mapping[str, Sequence[str]]]) -> Iterator[str]:
+    """The address of an index of `packages`: by name and version what each requires. Its pages are lists of files."""
+    for name, versions in packages.items():
+        for version, requires in versions.items():
+            make_wheel(folder, name, version, *requires)
+    with file_server(folder, _Open) as address:
+        yield f"{address}/simple"
