@@ -6,26 +6,25 @@
 from __future__ import annotations
 
 import argparse
+import statistics
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from benchmarks.installed_bases import BASES
 from benchmarks.measure import cache_folder
 from benchmarks.run import replace_section
 from benchmarks.section import Section, Table, Target
-from benchmarks.trial import Bench, packages_over
+from benchmarks.trial import Bench, Row, changes_at, kept_at, packages_over, read_changes, read_row
 from toolkit.pins.uv import open_uv
 
-if TYPE_CHECKING:
-    from benchmarks.trial import Row
-
+# A row, and whether pip changes the protected set; None where that was not tried yet.
+Tried = tuple[Row, bool | None]
 _EXPECTED = 0.97
 
 _WORDS = """\
 Each base is really installed: the wheels that PyPI has of the framework, into a virtual environment of Python 3.11. For
-each package alone: what `uv pip install PACKAGE` would change there (*replaced by pip*), and what `ctk lock` does. What
+each package alone: what `pip install PACKAGE` would change there (*replaced by pip*), and what `ctk lock` does. What
 is locked is installed, exactly those files, into a copy of the base, and imported in a fresh process without a GPU; of
 packages that load their parts only on use, one part is used (benchmarks/importable.toml). Source distributions are
 built with the compiler of the host; ctk says at lock time which ones need it."""
@@ -41,7 +40,7 @@ def section(cache: Path, bases: tuple[str, ...], again: tuple[str, ...] = (), jo
     return written({name: rows(cache, name, again, jobs) for name in bases})
 
 
-def rows(cache: Path, name: str, again: tuple[str, ...] = (), jobs: int = 1) -> list[tuple[Row, bool]]:
+def rows(cache: Path, name: str, again: tuple[str, ...] = (), jobs: int = 1) -> list[Tried]:
     """The row of each package over a base, and whether pip would change the protected set for it."""
     bench = Bench(open_uv(cache), BASES[name], cache)
     packages = packages_over(BASES[name])
@@ -51,7 +50,18 @@ def rows(cache: Path, name: str, again: tuple[str, ...] = (), jobs: int = 1) -> 
     return list(zip(found, map(bool, replaced), strict=True))
 
 
-def written(found: dict[str, list[tuple[Row, bool]]]) -> Section:
+def kept_rows(cache: Path, name: str) -> list[Tried]:
+    """What earlier runs kept of a base, and no more."""
+    found = []
+    for package in packages_over(BASES[name]):
+        row = read_row(kept_at(cache, name, package))
+        changed = read_changes(changes_at(cache, name, package))
+        if row is not None:
+            found.append((row, None if changed is None else bool(changed)))
+    return found
+
+
+def written(found: dict[str, list[Tried]]) -> Section:
     """The section that rows make, by base."""
     everything = [row for some in found.values() for row, _ in some]
     locked = [row for row in everything if row.locked]
@@ -62,7 +72,7 @@ def written(found: dict[str, list[tuple[Row, bool]]]) -> Section:
         (BASES[row.base].title, f"{row.package} {row.version}", row.failure or "") for row in locked if not row.imports
     ]
     refused = [(BASES[row.base].title, row.package, row.refused or "") for row in everything if not row.locked]
-    hours = sum(row.seconds for row in everything) / 3600
+    median = statistics.median(row.seconds for row in everything) if everything else 0.0
     return Section(
         "What is locked imports",
         _WORDS,
@@ -74,23 +84,22 @@ def written(found: dict[str, list[tuple[Row, bool]]]) -> Section:
         (
             Target(
                 f"of what ctk locks, at least {_EXPECTED:.0%} import ({share:.1%}: {good} of {len(locked)}; "
-                f"{hours:.1f} hours of one job)",
+                f"a package took {median:.0f} s, median)",
                 share >= _EXPECTED,
             ),
         ),
     )
 
 
-def _counts(name: str, some: list[tuple[Row, bool]]) -> tuple[str, ...]:
+def _counts(name: str, some: list[Tried]) -> tuple[str, ...]:
+    """A row of the table. Where a run has not come to its end, it says how many packages were tried."""
     locked = [row for row, _ in some if row.locked]
-    figures = (
-        len(some),
-        sum(replaced for _, replaced in some),
-        len(some) - len(locked),
-        len(locked),
-        sum(row.imports for row in locked),
-    )
-    return (BASES[name].title, *map(str, figures))
+    by_pip = [replaced for _, replaced in some if replaced is not None]
+    packages = len(packages_over(BASES[name]))
+    tried = f"{len(some)} of {packages}" if len(some) < packages else f"{packages}"
+    of = f" of {len(by_pip)}" if len(by_pip) < len(some) else ""
+    figures = (len(some) - len(locked), len(locked), sum(row.imports for row in locked))
+    return (BASES[name].title, tried, f"{sum(by_pip)}{of}", *map(str, figures))
 
 
 def main(arguments: list[str]) -> int:
@@ -106,6 +115,7 @@ def main(arguments: list[str]) -> int:
     )
     parser.add_argument("--jobs", type=int, default=1, help="how many packages at a time")
     parser.add_argument("--bisect", action="store_true", help="find versions that import; write undeclared.toml")
+    parser.add_argument("--kept", action="store_true", help="write what earlier runs kept, and try nothing more")
     options = parser.parse_args(arguments)
     bases = tuple(options.base or BASES)
     if options.bisect:
@@ -114,7 +124,10 @@ def main(arguments: list[str]) -> int:
         for name in bases:
             write_undeclared(options.cache, name, options.package or packages_over(BASES[name]), options.jobs)
         return 0
-    result = section(options.cache, bases, tuple(options.again), options.jobs)
+    if options.kept:
+        result = written({name: found for name in bases if (found := kept_rows(options.cache, name))})
+    else:
+        result = section(options.cache, bases, tuple(options.again), options.jobs)
     print(result.markdown())
     if not options.base:
         replace_section(result)

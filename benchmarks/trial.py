@@ -72,6 +72,21 @@ def read_row(path: Path) -> Row | None:
     return Row(**{key: tuple(value) if isinstance(value, list) else value for key, value in fields.items()})
 
 
+def kept_at(cache: Path, base: str, package: str) -> Path:
+    """Where the row of a package is kept."""
+    return cache / "rows" / base / f"{package}.json"
+
+
+def changes_at(cache: Path, base: str, package: str) -> Path:
+    """Where it is kept what pip would change for a package."""
+    return cache / "by-pip" / base / f"{package}.json"
+
+
+def read_changes(path: Path) -> tuple[str, ...] | None:
+    """What pip would change, as an earlier run kept it."""
+    return tuple(json.loads(path.read_text())) if path.is_file() else None
+
+
 def packages_over(base: Installed) -> list[str]:
     """The packages that are tried over a base."""
     own = PACKAGES.get(base.name) or PACKAGES["torch"]
@@ -98,13 +113,9 @@ class Bench:
         self.versions = {name: one.version for name, one in self.target.installed.items()}
         self.releases = Releases(self.target, cache / "releases")
 
-    def kept(self, package: str) -> Path:
-        """Where the row of a package is kept."""
-        return self.cache / "rows" / self.base.name / f"{package}.json"
-
     def row(self, package: str, *, again: bool = False) -> Row:
         """The row of a package: the kept one, unless there is none, or it is wanted again."""
-        path = self.kept(package)
+        path = kept_at(self.cache, self.base.name, package)
         known = None if again else read_row(path)
         if known is None:
             begun = time.monotonic()
@@ -116,9 +127,10 @@ class Bench:
 
     def replaced_by_pip(self, package: str) -> tuple[str, ...]:
         """What `pip install PACKAGE` would change of the protected set; kept too."""
-        path = self.cache / "by-pip" / self.base.name / f"{package}.json"
-        if path.is_file():
-            return tuple(json.loads(path.read_text()))
+        path = changes_at(self.cache, self.base.name, package)
+        known = read_changes(path)
+        if known is not None:
+            return known
         found, _ = by_pip(self.environment.folder, self.target, self.protected, package)
         path.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(path, json.dumps(found))

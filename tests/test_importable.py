@@ -13,9 +13,8 @@ import pytest
 from packaging.version import Version
 
 import benchmarks.releases
-from benchmarks import bisecting, importing, run
+from benchmarks import bisecting, importable, importing, run
 from benchmarks.bisecting import _when, write_bounds
-from benchmarks.importable import written
 from benchmarks.importing import Failure, import_package, modules_of, run_imports
 from benchmarks.installed_bases import BASES, Environment
 from benchmarks.measure import CHECKOUT
@@ -193,14 +192,17 @@ def test_a_row_is_read_as_it_was_kept(tmp_path: Path) -> None:
     assert read_row(path) == row
 
 
-def test_the_table_counts_what_imports_of_what_is_locked() -> None:
-    rows = [
-        (Row("torch", "six"), False),
+def test_the_table_counts_what_imports_of_what_is_locked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importable, "packages_over", lambda _base: ["peft", "six", "vllm"])
+    rows: list[importable.Tried] = [
         (Row("torch", "peft", version="0.21.2", failure="NameError: no"), True),
+        (Row("torch", "six"), False),
         (Row("torch", "vllm", refused="no release fits"), True),
     ]
-    section = written({"torch": rows})
+    section = importable.written({"torch": rows})
     assert section.tables[0].rows == (("PyTorch 2.5", "3", "2", "1", "2", "1"),)
+    partial = importable.written({"torch": [(rows[0][0], None), rows[1]]})
+    assert partial.tables[0].rows == (("PyTorch 2.5", "2 of 3", "0 of 1", "0", "2", "1"),)
     assert section.tables[1].rows == (("PyTorch 2.5", "peft 0.21.2", "NameError: no"),)
     assert section.tables[2].rows == (("PyTorch 2.5", "vllm", "no release fits"),)
     assert not section.targets[0].met
