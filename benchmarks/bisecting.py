@@ -36,7 +36,8 @@ if TYPE_CHECKING:
 UNDECLARED = Path(toolkit.pins.__file__).with_name("undeclared.toml")
 _WRITING = Lock()
 _ROUNDS = 4  # how many packages may have to be held back for one to import
-_YEARS_BEFORE = 2  # releases older than that before the base are not tried
+_DAYS_BEFORE = 730  # releases that came out longer than that before the base are not tried
+_DAYS_AFTER = 75  # what is built for a framework comes out that long after the base at the latest
 _NEEDS = re.compile(r"(?:>=\s*v?|version )?(\d+(?:\.\d+)+)(?: or (?:newer|higher|later|above))|>=\s*v?(\d+(?:\.\d+)+)")
 # What an image lacks besides: the driver's library, other libraries of the system, modules, compilers.
 _LACKS = re.compile(r"libcuda\b|cannot open shared object|FFmpeg|No module named|not installed", re.IGNORECASE)
@@ -160,14 +161,19 @@ def _first_failing(
 
     None where the index does not tell the releases.
     """
-    begin = f"{int(bench.base.date[:4]) - _YEARS_BEFORE}{bench.base.date[4:]}"
-    known = [one for one, day in bench.releases.days(suspect).items() if one <= chosen and day >= begin]
+    made = datetime.date.fromisoformat(bench.base.date)
+    begin, soon = (str(made + datetime.timedelta(days)) for days in (-_DAYS_BEFORE, _DAYS_AFTER))
+    days = bench.releases.days(suspect)
+    known = [one for one, day in days.items() if one <= chosen and day >= begin]
     if not known:
         return None
     low, high = -1, len(known) - 1  # known[high] fails; known[low] does not, once low is not -1
     works = False
+    # What is built for one framework each works neither with older nor with newer ones: its own age is tried first.
+    guess = sum(days[one] <= soon for one in known) - 1
     while high - low > 1:
-        middle = (low + high) // 2
+        middle = guess if low < guess < high else (low + high) // 2
+        guess = -1
         result = _try(bench, package, bounds, f"{suspect}<={known[middle]}")
         say(f"{bench.base.name}: {package} with {suspect}<={known[middle]}: {_short(result)}")
         if isinstance(result, str):
