@@ -28,7 +28,10 @@ _NOT_THERE = ("PYTHONPATH", "PYTHONHOME", "LD_LIBRARY_PATH", "VIRTUAL_ENV", "CUD
 
 @dataclass(frozen=True)
 class Installed:
-    """A base to install: `roots` as they stood on `date`; `modules` are the frameworks that it holds."""
+    """A base to install: `roots` as they stood on `date`; `modules` are the frameworks that it holds.
+
+    Images of Python 3.11 hold setuptools: it comes with that Python.
+    """
 
     name: str
     title: str
@@ -48,17 +51,30 @@ BASES = {
             "torch",
             "PyTorch 2.5",
             "2024-11-15",
-            ("torch==2.5.1", "torchvision==0.20.1", "torchaudio==2.5.1", "numpy==2.1.2", "pip==24.2"),
+            (
+                "torch==2.5.1",
+                "torchvision==0.20.1",
+                "torchaudio==2.5.1",
+                "numpy==2.1.2",
+                "pip==24.2",
+                "setuptools==75.1.0",
+            ),
             ("torch",),
         ),
         Installed(
             "newest",
             "The newest PyTorch",
             "2026-11-15",
-            ("torch", "torchvision", "torchaudio", "numpy", "pip"),
+            ("torch", "torchvision", "torchaudio", "numpy", "pip", "setuptools"),
             ("torch",),
         ),
-        Installed("jax", "JAX 0.4.35", "2024-11-15", ("jax[cuda12]==0.4.35", "numpy==2.1.2", "pip==24.2"), ("jax",)),
+        Installed(
+            "jax",
+            "JAX 0.4.35",
+            "2024-11-15",
+            ("jax[cuda12]==0.4.35", "numpy==2.1.2", "pip==24.2", "setuptools==75.1.0"),
+            ("jax",),
+        ),
     )
 }
 
@@ -105,12 +121,12 @@ def install_base(uv: Uv, base: Installed, cache: Path) -> Environment:
     """The base, installed below `cache` unless it is there."""
     environment = Environment(cache / "bases" / base.name)
     done = environment.folder / "complete"
-    if not done.exists():
+    if not done.exists() or done.read_text() != repr(base):
         shutil.rmtree(environment.folder, ignore_errors=True)
         subprocess.run([uv.program, "venv", "--quiet", "--python", base.python, environment.folder], check=True)
         uv_pip(uv, environment, "--exclude-newer", base.date, *base.roots, timeout=_INSTALL_TIMEOUT).check_returncode()
         subprocess.run([environment.python, "-m", "compileall", "-q", environment.site], check=False)
-        done.touch()
+        done.write_text(repr(base))
     return environment
 
 
