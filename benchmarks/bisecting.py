@@ -164,6 +164,7 @@ def _first_failing(
     made = datetime.date.fromisoformat(bench.base.date)
     begin, soon = (str(made + datetime.timedelta(days)) for days in (-_DAYS_BEFORE, _DAYS_AFTER))
     days = bench.releases.days(suspect)
+    begin = min(begin, days.get(chosen, begin))
     known = [one for one, day in days.items() if one <= chosen and day >= begin]
     if not known:
         return None
