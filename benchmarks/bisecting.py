@@ -197,7 +197,7 @@ def _bound(
     cause = _cause(bench, failure, suspect)
     there = Version(bench.target.installed[cause].version)
     importer = next((name for name in failure.owners if name in added), suspect)
-    if importer != suspect:  # of two that are added, one is too new for the other
+    if works and importer != suspect:  # of two that are added, one is too new for the other
         cause, there = importer, Version(added[importer])
     which = f"{suspect} {short(first)} and newer do not work" if works else f"no release of {suspect} works"
     return UndeclaredBound(
