@@ -93,8 +93,8 @@ def over(uv: Uv, shape: str, folder: Path) -> list[Outcome]:
     environment = _environment(target, folder / f"environment-{shape}")
 
     def one(package: str) -> Outcome:
-        changes, refused = _by_pip(environment, target, protected, package)
-        outcome = Outcome(package, changes, refused, *_by_ctk(uv, target, protected, package))
+        changed, refused = by_pip(environment, target, protected, package)
+        outcome = Outcome(package, changed, refused, *_by_ctk(uv, target, protected, package))
         print(f"bench: {shape}: {outcome}", file=sys.stderr, flush=True)
         return outcome
 
@@ -124,7 +124,8 @@ def _environment(target: Python, folder: Path) -> Path:
     return folder
 
 
-def _by_pip(environment: Path, target: Python, protected: ProtectedSet, package: str) -> tuple[tuple[str, ...], bool]:
+def by_pip(environment: Path, target: Python, protected: ProtectedSet, package: str) -> tuple[tuple[str, ...], bool]:
+    """What pip would change of the protected set in a virtual environment, and whether it finds no answer at all."""
     report = environment / f"{package}.json"
     try:
         done = _pip_dry_run(environment, "--report", str(report), package)
@@ -136,7 +137,7 @@ def _by_pip(environment: Path, target: Python, protected: ProtectedSet, package:
         one["metadata"]["name"].lower().replace("_", "-").replace(".", "-"): one["metadata"]["version"]
         for one in json.loads(report.read_text())["install"]
     }
-    return tuple(_changes(target, protected, chosen)), False
+    return tuple(changes(target, protected, chosen)), False
 
 
 def _pip_dry_run(environment: Path, *arguments: str) -> subprocess.CompletedProcess[bytes]:
@@ -147,7 +148,8 @@ def _pip_dry_run(environment: Path, *arguments: str) -> subprocess.CompletedProc
     return subprocess.run(argv, capture_output=True, env=settings, timeout=_PATIENCE_SECONDS, check=False)
 
 
-def _changes(target: Python, protected: ProtectedSet, chosen: dict[str, str]) -> list[str]:
+def changes(target: Python, protected: ProtectedSet, chosen: dict[str, str]) -> list[str]:
+    """What of the protected set `chosen` (versions by name) would replace, double or overlay."""
     found = []
     for name, version in sorted(chosen.items()):
         there: Distribution | None = target.installed.get(name)
@@ -171,7 +173,7 @@ def _by_ctk(uv: Uv, target: Python, protected: ProtectedSet, package: str) -> tu
         return f"refused: {refusal.message.splitlines()[-1]}", ()
     except CtkError as error:
         return f"refused: {error.message}", ()
-    return "locked", tuple(_changes(target, protected, {one.name: one.version for one in lock.packages}))
+    return "locked", tuple(changes(target, protected, {one.name: one.version for one in lock.packages}))
 
 
 def _warm_lock(uv: Uv, folder: Path) -> tuple[float, float]:

@@ -57,6 +57,17 @@ def document(sections: list[Section]) -> str:
     return "\n\n".join([head, *(section.markdown() for section in sections)]) + "\n"
 
 
+def replace_section(section: Section) -> None:
+    """Write one section's figures into the page, where the others stay as they are; a new one goes to the end."""
+    page = _RESULTS.read_text(encoding="utf-8")
+    start = page.find(f"\n## {section.title}\n")
+    start = len(page) if start < 0 else start + 1
+    end = page.find("\n## ", start)
+    after = page[end + 1 :] if end >= 0 else ""
+    parts = [page[:start].rstrip("\n"), section.markdown(), after.rstrip("\n")]
+    write_atomically(_RESULTS, "\n\n".join(filter(None, parts)) + "\n")
+
+
 def _machine() -> str:
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
     system = platform.freedesktop_os_release().get("PRETTY_NAME", platform.system())

@@ -140,7 +140,7 @@ def test_index_that_lists_no_releases_is_asked_for_one_after_the_other(uv: Uv, m
     monkeypatch.setattr(working, "list_releases", lambda *_: ())
     monkeypatch.setattr(working, "_MAX_ROUNDS", 2)
     last, resolution = resolve_working(uv, wish("former<5.2"))
-    assert [one.line for one in last.learned] == ["former<5.1", "former<5.0"]
+    assert [one.line for one in last.learned if one.name == "former"] == ["former<5.1", "former<5.0"]
     assert versions(resolution) == {"former": "4.11"}
     monkeypatch.setattr(working, "_MAX_ROUNDS", 1)
     _, resolution = resolve_working(uv, wish("former<5.2"))

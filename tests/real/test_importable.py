@@ -1,0 +1,45 @@
+"""What is locked imports: a release that needs more than it declares is held back by an entry of undeclared.toml."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from benchmarks.installed_bases import Installed
+from benchmarks.trial import Bench
+from toolkit.pins import working
+from toolkit.pins.undeclared import undeclared_bounds
+from toolkit.pins.uv import open_uv
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+# A small stand-in for a framework that was compiled for numpy 1: the wheels of real ones are gigabytes.
+PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
+SMALL = Installed("small", "numpy 1", "2024-06-01", ("numpy==1.26.4", "pip==24.0"), ("numpy",), PYTHON)
+
+
+@pytest.fixture(scope="module")
+def bench(tmp_path_factory: pytest.TempPathFactory, ground: Path) -> Bench:
+    return Bench(open_uv(ground / "pins"), SMALL, tmp_path_factory.mktemp("importable"))
+
+
+def test_a_release_that_does_not_import_over_the_base_is_held_back_and_then_imports(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (entry,) = [one for one in undeclared_bounds() if one.package == "pyarrow" and one.holds(bench.versions)]
+    with monkeypatch.context() as patch:
+        patch.setattr(working, "undeclared_bounds", tuple)
+        newest = bench.lock("pyarrow")
+    failure = bench.failure_of(newest, "pyarrow")
+    assert failure is not None
+    assert "numpy" in failure.error.lower()
+    assert failure.owners == ("pyarrow",)
+    lock = bench.lock("pyarrow")
+    assert bench.failure_of(lock, "pyarrow") is None
+    (held,) = lock.held
+    assert (held.name, held.newest) == ("pyarrow", newest.packages[0].version)
+    assert entry.why in held.because
+    assert bench.failure_of(bench.lock("six"), "six") is None
