@@ -51,7 +51,8 @@ def read_build(installed: Installed) -> Build:
     cudnn = str(info.get("cudnn_version") or info.get("cudnn_version_number") or "")
     opens = tuple(path for name in _LOADED if rootfs.is_file(path := f"{folder}/{name}"))
     opener = next((path for path in opens[::-1] if "framework" in path), next(iter(opens), ""))
-    if not cuda:  # until 1.12 nothing names it, and the libraries are linked
+    wants = tuple(Want(soname, opener) for soname in sonames(cuda, cudnn, defined))
+    if not wants:  # until 1.12 nothing names them, and the libraries are linked
         linked = linked_cuda_libraries(installed.loader, opens)
         own = major_of(linked, "libcudart")
         return Build("", gpu=True, cuda=own, cudnn=major_of(linked, "libcudnn"), opens=opens)
@@ -61,7 +62,7 @@ def read_build(installed: Installed) -> Build:
         cuda=cuda or None,
         cudnn=cudnn or None,
         architectures=_architectures(info, defined),
-        wants=tuple(Want(soname, opener) for soname in sonames(cuda, cudnn, defined)),
+        wants=wants,
         opens=opens,
     )
 
