@@ -9,11 +9,12 @@ import threading
 import zipfile
 from contextlib import contextmanager
 from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler, SimpleHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
+    from contextlib import AbstractContextManager
     from pathlib import Path
 
 USER, PASSWORD = "ann", "pass/word@47"
@@ -69,10 +70,15 @@ def make_source(index: Path, name: str, version: str) -> None:
             archive.addfile(member, io.BytesIO(text.encode()))
 
 
+def file_server(folder: Path, handler: type[SimpleHTTPRequestHandler] = Guarded) -> AbstractContextManager[str]:
+    """The address of a server of `folder`; to USER alone, unless `handler` is for everybody."""
+    return serving(partial(handler, directory=str(folder)))
+
+
 @contextmanager
-def file_server(folder: Path, handler: type[SimpleHTTPRequestHandler] = Guarded) -> Iterator[str]:
-    """`http://127.0.0.1:PORT`, which serves `folder`; to USER alone, unless `handler` is for everybody."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(handler, directory=str(folder)))
+def serving(handler: Callable[..., BaseHTTPRequestHandler]) -> Iterator[str]:
+    """`http://127.0.0.1:PORT` of an HTTP server, up while the block runs."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
     server.daemon_threads = True
     threading.Thread(target=server.serve_forever, daemon=True).start()
     try:

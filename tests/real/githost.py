@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import subprocess
-import threading
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import TYPE_CHECKING
 
+from tests.real.company import serving
+
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
+    from contextlib import AbstractContextManager
     from pathlib import Path
 
 
@@ -35,17 +36,9 @@ def make_repository(folder: Path, files: Mapping[str, str], tag: str) -> str:
     return commit
 
 
-@contextmanager
-def git_server(folder: Path) -> Iterator[str]:
-    """`http://127.0.0.1:PORT`, which serves the repositories in `folder`."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(folder))
-    server.daemon_threads = True
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}"
-    finally:
-        server.shutdown()
-        server.server_close()
+def git_server(folder: Path) -> AbstractContextManager[str]:
+    """The address of a server of the repositories in `folder`."""
+    return serving(_handler(folder))
 
 
 def _handler(folder: Path) -> type[BaseHTTPRequestHandler]:
