@@ -206,5 +206,6 @@ def test_each_call_of_suggest_is_known() -> None:
         "recipes": 2,
         "sbatch": 2,
         "shell": 1,
+        "try_recipe": 1,
         "welcome": 1,
     }

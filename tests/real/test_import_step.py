@@ -113,7 +113,7 @@ def test_a_package_that_cannot_be_imported_ends_the_build_and_what_the_recipe_sk
     wrong = ctk("build", "mine", "--allow-import-failure", "ctk-bat", status=2).stderr
     assert 'Did you mean "ctk-bad"?' in wrong
     shown = ctk("build", "mine", "--allow-import-failure", "ctk_bad", "--json").stdout
-    assert 0 < json.loads(shown)["import_seconds"] < json.loads(shown)["seconds"]
+    assert 0 <= json.loads(shown)["import_seconds"] < json.loads(shown)["seconds"]
     assert path.read_text() == f'{before}\n[imports]\nskip = ["ctk-bad"]\n'
     assert "is up to date" in ctk("build", "mine").stdout
     document = json.loads(ctk("try", "mine", "--json").stdout)
