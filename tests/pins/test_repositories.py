@@ -35,8 +35,12 @@ def test_a_commit_can_be_locked(url: str) -> None:
 @pytest.mark.parametrize(
     ("url", "why", "fix"),
     [
-        (SERVER, "it has no commit", "`git ls-remote https://git.example/o/r HEAD`"),
-        (f"{SERVER}@main", "main may be another commit tomorrow", "`git ls-remote https://git.example/o/r main`"),
+        (SERVER, "it has no commit", "`git ls-remote https://git.example/o/r HEAD 'HEAD^{}'`"),
+        (
+            f"{SERVER}@main",
+            "main may be another commit tomorrow",
+            "`git ls-remote https://git.example/o/r main 'main^{}'`",
+        ),
         (f"{SERVER}@{COMMIT[:12]}", "may be another commit", "in full"),
         (f"{SERVER}@{COMMIT.upper()}", "may be another commit", "in full, in lower-case letters"),
         (f"git+https://ann:secret@git.example/o/r@{COMMIT}", "holds a user or a password", "Remove them"),

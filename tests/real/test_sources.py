@@ -89,10 +89,15 @@ def test_packages_from_elsewhere_are_locked_and_built_under_the_guard(
         person.run("tee", "defs/mine.toml", cwd=folder, input=branch)
         refused = person.ctk("lock", "mine", cwd=folder, status=2).stderr
         assert "main may be another commit tomorrow" in refused
-        assert f"`git ls-remote {git}/research/.git main`" in refused
+        assert f"`git ls-remote {git}/research/.git main 'main^{{}}'`" in refused
         unknown = recipe.replace(f"{commit}#", f"{'0' * 40}#")
         person.run("tee", "defs/mine.toml", cwd=folder, input=unknown)
         assert "0" * 40 in person.ctk("lock", "mine", cwd=folder, env=secret, status=4).stderr
+
+        for wrong, said in (("=python", "has no subdirectory"), ("ctkgit @", "does not match given name `other`")):
+            other = recipe.replace(wrong, {"=python": "=nowhere", "ctkgit @": "other @"}[wrong])
+            person.run("tee", "defs/mine.toml", cwd=folder, input=other)
+            assert said in person.ctk("lock", "mine", cwd=folder, env=secret, status=2).stderr
 
         person.run("tee", "defs/mine.toml", cwd=folder, input=recipe)
         person.ctk("build", "mine", "--base", base_image, cwd=folder, env=secret)

@@ -225,7 +225,7 @@ def _apply(
     print_findings(findings)
     nothing = f"Nothing to do: {name} has {'them' if what == 'added' else 'none of them'} already."
     if what == "added" and not wanted:
-        nothing = "Nothing is added: no line is a package that pip resolves."
+        nothing = "Nothing is added: no line names a package that ctk can lock."
     say(f"{what.capitalize()}: {', '.join(edit.changed)}." if edit.changed else nothing)
     if found is not None:
         say_lock_change(found, name, written=True)

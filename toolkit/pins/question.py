@@ -18,6 +18,7 @@ from toolkit.pins.target import valid_version
 from toolkit.pins.uv import python_for
 from toolkit.pins.wheels import uv_platform
 from toolkit.support.errors import CtkError, MissingOnHost, ProgramFailed, WrongInput
+from toolkit.support.redaction import redact
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -36,6 +37,11 @@ _NO_MODULE = re.compile(r"ModuleNotFoundError: No module named '([\w.]+)'")
 _NO_GIT, _GIT_FAILED = "Git executable not found", "Git operation failed"
 _GIT_FIX = "Load the module that has it (`module load git`), or ask the administrator."
 _REPOSITORY = re.compile(r"Failed to (?:build|download and build) `\S+ @ (git\+[^`]+)`")
+# What uv says of an address in the user's own list. Source: uv 0.13.
+_MISTAKE = re.compile(
+    r"cause: ((?:The source distribution `\S+` has no subdirectory `[^`]+`"
+    r"|Package metadata name `[^`]+` does not match given name `[^`]+`))"
+)
 _MISSING_EXTRA = re.compile(r"The package `([^`=\[]+)(?:==([^`]+))?` does not have an extra named `([^`]+)`")
 _PROJECT = "ctk-question"
 _CONFUSED = re.compile(r"hint: `([^`]+)` is often confused for `([^`]+)`")
@@ -216,7 +222,13 @@ def _failure(done: Completed) -> CtkError:
         return MissingOnHost("there is no git on this host, and a package comes from a git repository", fix=_GIT_FIX)
     if _GIT_FAILED in done.stderr and (repository := _REPOSITORY.search(done.stderr)):
         return unreachable(repository[1], done.stderr)
-    lines = tuple(line for line in done.stderr.strip().splitlines() if not line.startswith("Using "))
+    if mistake := _MISTAKE.search(" ".join(done.stderr.split())):
+        return WrongInput(
+            f"an address in `packages` is wrong: {redact(mistake[1])}",
+            fix="Correct it in the recipe: NAME is the name that the project gives itself.",
+            code="wrong-address",
+        )
+    lines = tuple(line for line in done.stderr.strip().splitlines() if not line.startswith(("Using ", "warning: ")))
     culprit = _UNREADABLE.search(done.stderr)
     if culprit:
         return UnreadableSource(culprit[1], culprit[2], lines)

@@ -64,7 +64,8 @@ def why_unlockable(url: str) -> tuple[str, str] | None:
     what = f"{wanted} may be another commit tomorrow" if revision else "it has no commit"
     return (
         f"names no commit to lock: {what}",
-        f"`git ls-remote {address} {wanted}` prints the commit: NAME @ git+{address}@COMMIT.",
+        f"`git ls-remote {address} {wanted} '{wanted}^{{}}'` prints it, that of a tag on the last line: "
+        f"NAME @ git+{address}@COMMIT.",
     )
 
 

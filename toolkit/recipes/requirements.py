@@ -22,8 +22,11 @@ def how_to_write(text: str) -> str | None:
         return _address(given)
     if given.startswith(("./", "../", "/", "~")) or given.endswith(_FILES):
         return "Copy the file into the image with [[files]], and install it in `post`."
-    if (found := _CONDA.fullmatch(given)) and _is_requirement(f"{found[1]}=={found[2]}"):
-        return f"Write {found[1]}=={found[2]}: pip takes two equals signs."
+    if found := _CONDA.fullmatch(given):
+        # conda's `pandas=2` is any 2.x; with a build, or as `pip list` shows it, a version is exact.
+        any_below = given.count("=") == 1 and not found[2].endswith("*")
+        line = f"{found[1]}=={found[2]}{'.*' if any_below else ''}"
+        return f"Write {line}: pip takes two equals signs." if _is_requirement(line) else None
     return None
 
 
