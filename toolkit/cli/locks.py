@@ -39,5 +39,5 @@ def say_lock_change(found: Found, name: str, *, written: bool) -> None:
         same = "" if change.lines else ": the same packages"
         say(f"Lock {found.path} updated{same}.", stderr=True)
         lines = change.lines
-    for line in lines:
+    for line in (*lines, *(f"Note: {note}" for note in change.notes)):
         say(f"  {line}", stderr=True)

@@ -13,13 +13,15 @@ if TYPE_CHECKING:
 class LockChange:
     """What a new lock installs that the earlier one did not. `made` says that there was no earlier one.
 
-    `added` and `removed` are `name==version`; `changed` holds the name, the earlier version and the new one.
+    `added` and `removed` are `name==version`; `changed` holds the name, the earlier version and the new one; `notes`
+    are those of the new lock that the earlier one did not have.
     """
 
     made: bool
     added: tuple[str, ...] = ()
     removed: tuple[str, ...] = ()
     changed: tuple[tuple[str, str, str], ...] = ()
+    notes: tuple[str, ...] = ()
 
     @property
     def lines(self) -> tuple[str, ...]:
@@ -32,7 +34,12 @@ class LockChange:
 
     def as_json(self) -> dict[str, list[str] | list[dict[str, str]]]:
         changed = [{"name": name, "from": old, "to": new} for name, old, new in self.changed]
-        return {"added": list(self.added), "removed": list(self.removed), "changed": changed}
+        return {
+            "added": list(self.added),
+            "removed": list(self.removed),
+            "changed": changed,
+            "notes": list(self.notes),
+        }
 
 
 def compare_locks(earlier: Lock | None, now: Lock) -> LockChange:
@@ -48,4 +55,5 @@ def compare_locks(earlier: Lock | None, now: Lock) -> LockChange:
             for name in sorted(before.keys() & after.keys())
             if before[name] != after[name]
         ),
+        notes=tuple(note for note in now.notes if earlier is None or note not in earlier.notes),
     )
