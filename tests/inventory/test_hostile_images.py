@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import struct
+import tracemalloc
 import zlib
 from typing import TYPE_CHECKING
 
@@ -46,8 +47,18 @@ def test_decompressors_give_what_fits_or_a_value_error(data: bytes, number: int)
 
 def test_a_block_that_swells_is_cut_off() -> None:
     assert len(DECOMPRESSORS[1](zlib.compress(bytes(50_000_000)), 8192)) == 8192
-    with pytest.raises(ValueError, match="larger than it may be"):
+    with pytest.raises(ValueError, match="insufficient space"):
         DECOMPRESSORS[5](b"\x1f\x00\x01\x00" + b"\xff" * 50_000 + b"\x00", 8192)
+
+
+def test_lz4_block_takes_no_size_from_its_first_bytes() -> None:
+    """They are where the library's own format keeps the size, 2 GiB here: they are a token and literals."""
+    tracemalloc.start()
+    with pytest.raises(ValueError, match="corrupt input"):
+        DECOMPRESSORS[5](b"\xff\xff\xff\x7f" + bytes(20), 8192)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 1 << 20
 
 
 def claimed(image: Path, at: int, kind: str, value: int) -> Path:
