@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from tests.inventory.making import fill, squash, system, write_sif
 from tests.soak.images import run
 from toolkit.gpu.audit import Verdict, audit_image
-from toolkit.gpu.elf import read_dynamic, read_only_data
+from toolkit.gpu.elf import Dynamic, read_dynamic, read_only_data
 from toolkit.gpu.facts import Target
 from toolkit.gpu.literals import assignments
 from toolkit.gpu.loader import parse_cache
@@ -134,15 +134,27 @@ def test_parsers_of_binaries_take_anything(tmp_path_factory: pytest.TempPathFact
         read_only_data(rootfs, "/x")
 
 
-def test_library_without_a_table_of_texts_is_unreadable_and_no_crash(tmp_path: Path) -> None:
-    """PT_DYNAMIC of one DT_NEEDED and no DT_STRTAB, and a PT_LOAD at address 0; the audit then knows nothing of it."""
+def library(folder: Path, *entries: tuple[int, int]) -> Path:
+    """A sandbox with the library /x: one PT_LOAD at address 0, and a dynamic section of `entries`."""
+    size = 16 * len(entries)
     head = b"\x7fELF\x02\x01" + bytes(26) + struct.pack("<QQIHHHHHH", 64, 0, 0, 64, 56, 2, 64, 0, 0)
     load = struct.pack("<IIQQQQQQ", 1, 5, 0, 0, 0, 4096, 4096, 4096)
-    dynamic = struct.pack("<IIQQQQQQ", 2, 6, 176, 176, 176, 16, 16, 8)
-    (tmp_path / "usr").mkdir()
-    (tmp_path / "x").write_bytes(head + load + dynamic + struct.pack("<QQ", 1, 0))
-    with open_image(tmp_path) as rootfs:
+    dynamic = struct.pack("<IIQQQQQQ", 2, 6, 176, 176, 176, size, size, 8)
+    (folder / "usr").mkdir()
+    (folder / "x").write_bytes(head + load + dynamic + b"".join(struct.pack("<QQ", *entry) for entry in entries))
+    return folder
+
+
+def test_library_without_a_table_of_texts_is_unreadable_and_no_crash(tmp_path: Path) -> None:
+    """The dynamic section has DT_NEEDED and no DT_STRTAB; the audit then knows nothing of it."""
+    with open_image(library(tmp_path, (1, 0))) as rootfs:
         assert read_dynamic(rootfs, "/x") is None
+
+
+def test_library_with_a_name_beyond_any_file_is_unreadable_and_no_crash(tmp_path: Path) -> None:
+    """DT_NEEDED far behind DT_STRTAB: the kernel refuses to seek there (EINVAL), or there is nothing to read."""
+    with open_image(library(tmp_path, (5, 176), (10, 16), (1, 1 << 61))) as rootfs:
+        assert read_dynamic(rootfs, "/x") in (None, Dynamic(needed=("",)))
 
 
 @given(st.text())
