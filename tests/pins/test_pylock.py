@@ -141,8 +141,9 @@ def test_only_an_untouched_export_of_the_same_recipe_is_replaced(tmp_path: Path)
     check_export(path, "small", force=False)
     write(path, SMALL)
     check_export(path, "small", force=False)
-    with pytest.raises(WrongInput, match="is the export of the recipe small"):
-        check_export(path, "other", force=False)
+    with pytest.raises(WrongInput, match="is the export of the recipe small") as refused:
+        check_export(path, "torch-2.5", force=False)
+    assert str(refused.value.fix).endswith("pylock.torch-2-5.toml")
     path.write_text(path.read_text().replace("0.89.0", "0.89.1"))
     with pytest.raises(WrongInput, match="was written or changed by another program"):
         check_export(path, "small", force=False)

@@ -55,9 +55,8 @@ def check_export(path: Path, recipe: str, *, force: bool) -> None:
         raise WrongInput(f"cannot read {path}: {error.strerror}", fix="Choose another name.") from error
     if there != recipe:
         whose = f"is the export of the recipe {there}" if there else "was written or changed by another program"
-        raise WrongInput(
-            f"{path} {whose}", fix=f"Add --force to replace it, or name another file: pylock.{recipe}.toml"
-        )
+        other = f"pylock.{recipe.replace('.', '-')}.toml"
+        raise WrongInput(f"{path} {whose}", fix=f"Add --force to replace it, or name another file: {other}")
 
 
 def export_lock(lock: Lock, path: Path, uv: Uv, *, force: bool = False) -> None:
