@@ -123,14 +123,14 @@ def lock(
 
 def _check_export(export: Path | None, name: str, *, check: bool, force: bool) -> None:
     """Refuse a file that could not be written before the versions are chosen, which may take minutes."""
-    from toolkit.pins.pylock import check_export
-
     if export is None:
         if force:
             raise WrongInput("--force goes with --export", fix=f"ctk lock {name} --upgrade chooses the versions again.")
         return
     if check:
         raise WrongInput("--check writes nothing: leave out --export")
+    from toolkit.pins.pylock import check_export
+
     check_export(export, name, force=force)
 
 
