@@ -112,8 +112,9 @@ def test_file_without_a_hash_is_refused() -> None:
         pylock_text(lock, [{"name": "timm", "wheels": [file_at(f"{FILES}/{WHEEL.file}", None)]}])
 
 
-def test_version_that_the_standard_does_not_know_is_refused() -> None:
-    lock = replace(SMALL, packages=(replace(WHEEL, version="1.0.fb"),))
+@pytest.mark.parametrize("wrong", [{"version": "1.0.fb"}, {"url": "https://[x/timm-1.0.3-py3-none-any.whl"}])
+def test_package_that_the_standard_cannot_hold_is_refused(wrong: dict[str, str]) -> None:
+    lock = replace(SMALL, packages=(replace(WHEEL, **wrong),))  # type: ignore[arg-type]
     with pytest.raises(AnswerIsNo, match="cannot be a pylock"):
         pylock_text(lock, entries_of(lock))
 

@@ -73,10 +73,10 @@ def pylock_text(lock: Lock, entries: Iterable[Mapping[str, Any]]) -> str:
     """
     import tomlkit
 
-    content = _document(lock, {canonicalize_name(entry["name"]): entry for entry in entries})
     try:
+        content = _document(lock, {canonicalize_name(entry["name"]): entry for entry in entries})
         Pylock.from_dict(content)
-    except PylockValidationError as error:
+    except (PylockValidationError, ValueError) as error:  # ValueError: urlsplit, of a bracket in a host
         raise _refused(f"the lock of {lock.recipe} cannot be a pylock.toml: {error}") from error
     tables, base = tomlkit.aot(), _table(content["tool"]["ctk"])
     for package in content["packages"]:
