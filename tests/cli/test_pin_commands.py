@@ -102,6 +102,9 @@ def test_why_reads_the_only_lock(folder: Path) -> None:
         (("lock", "mine", "--exclude-newer", "yesterday"), 2, "is a day such as"),
         (("lock", "mine", "--exclude-newer", "2021-13-45"), 2, "is a day such as"),
         (("lock", "mine", "--check"), 1, "ctk lock mine"),
+        (("lock", "mine", "--export", "lock.toml"), 2, "pylock.NAME.toml"),
+        (("lock", "mine", "--export", "pylock.toml", "--check"), 2, "leave out --export"),
+        (("lock", "mine", "--force"), 2, "--force goes with --export"),
         (("why", "torch", "mine"), 2, "no lock here"),
     ],
 )

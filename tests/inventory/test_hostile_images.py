@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import struct
+import tracemalloc
 import zlib
 from typing import TYPE_CHECKING
 
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 from tests.inventory.making import fill, squash, system, write_sif
 from tests.soak.images import run
 from toolkit.gpu.audit import Verdict, audit_image
-from toolkit.gpu.elf import read_dynamic, read_only_data
+from toolkit.gpu.elf import Dynamic, read_dynamic, read_only_data
 from toolkit.gpu.facts import Target
 from toolkit.gpu.literals import assignments
 from toolkit.gpu.loader import parse_cache
@@ -46,8 +47,18 @@ def test_decompressors_give_what_fits_or_a_value_error(data: bytes, number: int)
 
 def test_a_block_that_swells_is_cut_off() -> None:
     assert len(DECOMPRESSORS[1](zlib.compress(bytes(50_000_000)), 8192)) == 8192
-    with pytest.raises(ValueError, match="larger than it may be"):
+    with pytest.raises(ValueError, match="insufficient space"):
         DECOMPRESSORS[5](b"\x1f\x00\x01\x00" + b"\xff" * 50_000 + b"\x00", 8192)
+
+
+def test_lz4_block_takes_no_size_from_its_first_bytes() -> None:
+    """They are where the library's own format keeps the size, 2 GiB here: they are a token and literals."""
+    tracemalloc.start()
+    with pytest.raises(ValueError, match="corrupt input"):
+        DECOMPRESSORS[5](b"\xff\xff\xff\x7f" + bytes(20), 8192)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 1 << 20
 
 
 def claimed(image: Path, at: int, kind: str, value: int) -> Path:
@@ -123,15 +134,27 @@ def test_parsers_of_binaries_take_anything(tmp_path_factory: pytest.TempPathFact
         read_only_data(rootfs, "/x")
 
 
-def test_library_without_a_table_of_texts_is_unreadable_and_no_crash(tmp_path: Path) -> None:
-    """PT_DYNAMIC of one DT_NEEDED and no DT_STRTAB, and a PT_LOAD at address 0; the audit then knows nothing of it."""
+def library(folder: Path, *entries: tuple[int, int]) -> Path:
+    """A sandbox with the library /x: one PT_LOAD at address 0, and a dynamic section of `entries`."""
+    size = 16 * len(entries)
     head = b"\x7fELF\x02\x01" + bytes(26) + struct.pack("<QQIHHHHHH", 64, 0, 0, 64, 56, 2, 64, 0, 0)
     load = struct.pack("<IIQQQQQQ", 1, 5, 0, 0, 0, 4096, 4096, 4096)
-    dynamic = struct.pack("<IIQQQQQQ", 2, 6, 176, 176, 176, 16, 16, 8)
-    (tmp_path / "usr").mkdir()
-    (tmp_path / "x").write_bytes(head + load + dynamic + struct.pack("<QQ", 1, 0))
-    with open_image(tmp_path) as rootfs:
+    dynamic = struct.pack("<IIQQQQQQ", 2, 6, 176, 176, 176, size, size, 8)
+    (folder / "usr").mkdir()
+    (folder / "x").write_bytes(head + load + dynamic + b"".join(struct.pack("<QQ", *entry) for entry in entries))
+    return folder
+
+
+def test_library_without_a_table_of_texts_is_unreadable_and_no_crash(tmp_path: Path) -> None:
+    """The dynamic section has DT_NEEDED and no DT_STRTAB; the audit then knows nothing of it."""
+    with open_image(library(tmp_path, (1, 0))) as rootfs:
         assert read_dynamic(rootfs, "/x") is None
+
+
+def test_library_with_a_name_beyond_any_file_is_unreadable_and_no_crash(tmp_path: Path) -> None:
+    """DT_NEEDED far behind DT_STRTAB: the kernel refuses to seek there (EINVAL), or there is nothing to read."""
+    with open_image(library(tmp_path, (5, 176), (10, 16), (1, 1 << 61))) as rootfs:
+        assert read_dynamic(rootfs, "/x") in (None, Dynamic(needed=("",)))
 
 
 @given(st.text())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import socket
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from toolkit.support import files
 from toolkit.support.errors import MissingOnHost, WrongInput
 from toolkit.support.files import leads_into_hidden, locked, open_log, open_regular, refuse_link, write_atomically
 from toolkit.support.ownership import change_own_mode, is_trusted, user_name
@@ -134,6 +136,32 @@ def test_a_lock_file_is_held_by_one_and_keeps_what_is_in_it(tmp_path: Path) -> N
     child.communicate("\n")
     with locked(path, taken=WrongInput("taken")):
         assert path.read_text() == "a word"
+
+
+@pytest.mark.timeout(20)
+def test_killed_holder_of_a_lock_blocks_nobody(tmp_path: Path) -> None:
+    child = holder(tmp_path / "lock")
+    child.kill()
+    child.communicate()
+    with locked(tmp_path / "lock", taken=WrongInput("taken")):
+        pass
+    assert names(tmp_path) == ["lock"]
+
+
+@pytest.mark.parametrize("number", [errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOLCK], ids=errno.errorcode.get)
+@pytest.mark.timeout(20)
+def test_lock_on_a_file_system_without_locks_is_not_held(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    """As on Lustre without `-o flock`, and on NFS without its lock daemon; what is in the file stays there."""
+    (tmp_path / "lock").write_text("a word")
+
+    def no_locks(*_: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(files.fcntl, "flock", no_locks)
+    with locked(tmp_path / "lock"), locked(tmp_path / "lock", taken=WrongInput("taken")):
+        assert (tmp_path / "lock").read_text() == "a word"
 
 
 @pytest.mark.timeout(20)

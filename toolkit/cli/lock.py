@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import asdict
 from datetime import date
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -18,8 +19,6 @@ from toolkit.support.processes import command_line
 from toolkit.support.text import did_you_mean
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from toolkit.pins.model import Lock
     from toolkit.pins.store import Locks
 
@@ -51,6 +50,14 @@ def lock(
         str | None,
         typer.Option(metavar="BASE", help="On this base instead; ./defs is left alone.", autocompletion=complete_base),
     ] = None,
+    export: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Also write the lock as pylock.toml or pylock.NAME.toml (PEP 751), for uv and pip elsewhere.",
+        ),
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="With --export: replace FILE whoever wrote it.")] = False,
     json: _Json = False,
 ) -> None:
     """Choose exact versions that leave the GPU framework alone.
@@ -63,6 +70,10 @@ def lock(
         ctk lock mine --upgrade transformers        a newer one of this, all else as it was
         ctk lock mine --exclude-newer 2021-03-07    what was there on that day
         ctk lock mine --check                       exit status 1 where it is stale
+        ctk lock mine --export pylock.toml          for `uv pip install -r pylock.toml` without a container
+
+    An export holds the files that the lock adds, with their addresses and hashes, and no credentials. What the base has
+    already is only listed in it, in [tool.ctk]: install the framework first.
     """
     from toolkit.pins.changes import compare_locks
     from toolkit.pins.locking import is_current, stale
@@ -75,6 +86,7 @@ def lock(
         again = command_line(["ctk", "lock", name, "--upgrade", *packages])
         raise WrongInput(f"what about {', '.join(packages)}?", fix=again)
     _check_day(exclude_newer)
+    _check_export(export, name, check=check, force=force)
     catalogue = Catalogue.here()
     locks = Locks.of(catalogue, open_work_area(load_site()).path, lambda text: say(f"Warning: {text}", stderr=True))
     other = resolve_base(base, locks.bases) if base is not None else None
@@ -94,6 +106,7 @@ def lock(
         _show(earlier, path, json, findings)
         return
     if earlier is not None and current and not upgrade:
+        _export(earlier, export, locks, force=force)
         _show(earlier, path, json, [Finding("lock-current", Severity.OK, f"{path} is current")])
         return
     chosen = _upgraded(earlier, packages) if packages else None if upgrade else ()
@@ -102,9 +115,32 @@ def lock(
     if earlier is not None:
         for line in compare_locks(earlier, made).lines:
             say(f"  {line}", stderr=True)
+    _export(made, export, locks, force=force)
     _show(made, path, json, [])
     if not json:
         suggest(f"ctk build {name}")
+
+
+def _check_export(export: Path | None, name: str, *, check: bool, force: bool) -> None:
+    """Refuse a file that could not be written before the versions are chosen, which may take minutes."""
+    if export is None:
+        if force:
+            raise WrongInput("--force goes with --export", fix=f"ctk lock {name} --upgrade chooses the versions again.")
+        return
+    if check:
+        raise WrongInput("--check writes nothing: leave out --export")
+    from toolkit.pins.pylock import check_export
+
+    check_export(export, name, force=force)
+
+
+def _export(lock: Lock, export: Path | None, locks: Locks, *, force: bool) -> None:
+    from toolkit.pins.pylock import export_lock
+    from toolkit.pins.uv import open_uv
+
+    if export is not None:
+        export_lock(lock, export, open_uv(locks.area), force=force)
+        say(f"Exported to {export}.", stderr=True)
 
 
 def _check_day(text: str | None) -> None:

@@ -2,6 +2,10 @@
 
 Source of the format: the System V ABI, chapters 4 and 5. A framework's library is up to a gigabyte; read here are its
 headers and the few tables that they name, and no number in them is believed unseen.
+
+pyelftools was measured and not taken (0.33, 2026-11-22). The audit of a torch 2.5.1 image takes 0.47 s of CPU time with
+it and 0.35 s without, 34 and 30 MiB (median of 15 on a loaded machine). It has no bounds for a hostile file: a name of
+100 MB without an end took 27 s and 164 MiB, and a damaged library raised errors that are not its own.
 """
 
 from __future__ import annotations
@@ -95,7 +99,10 @@ def _header(file: IO[bytes]) -> tuple[int, ...]:
 def _at(file: IO[bytes], offset: int, size: int, limit: int) -> bytes:
     if not 0 <= size <= limit or offset >= 1 << 62:
         raise ValueError("a table of an absurd size")
-    file.seek(offset)
+    try:
+        file.seek(offset)
+    except OSError as error:  # of a file in a sandbox: its file system has no files of that size
+        raise ValueError("a table beyond the end of any file") from error
     return file.read(size)
 
 

@@ -8,7 +8,7 @@ import sys
 import zlib
 from typing import TYPE_CHECKING
 
-from toolkit.inventory.lz import decompress_lz4, decompress_lzo
+from toolkit.inventory.lzo import decompress_lzo
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -53,6 +53,17 @@ def _zstd(data: bytes, limit: int) -> bytes:
         raise ValueError(str(error)) from error
 
 
+def _lz4(data: bytes, limit: int) -> bytes:
+    import lz4.block
+
+    try:
+        # Given a size, the library allocates just that, and takes no size from the first bytes of the block.
+        content: bytes = lz4.block.decompress(data, uncompressed_size=limit)
+    except lz4.block.LZ4BlockError as error:
+        raise ValueError(str(error)) from error
+    return content
+
+
 # Numbers of the superblock. Source: squashfs-tools, squashfs_fs.h. Each takes the data and the largest size that it
 # may give back, stops there, and raises ValueError where the data is damaged.
 DECOMPRESSORS: dict[int, Callable[[bytes, int], bytes]] = {
@@ -60,6 +71,6 @@ DECOMPRESSORS: dict[int, Callable[[bytes, int], bytes]] = {
     2: _lzma(lzma.FORMAT_ALONE),
     3: decompress_lzo,
     4: _lzma(lzma.FORMAT_XZ),
-    5: decompress_lz4,
+    5: _lz4,
     6: _zstd,
 }

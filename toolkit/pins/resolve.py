@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
 from packaging.requirements import Requirement
@@ -173,33 +173,39 @@ def _framework_requirements(target: Target) -> tuple[str, ...]:
     return tuple(f"{one.name}=={one.version}" for one in target.installed.values() if one.name not in target.aliases)
 
 
+def release_entries(uv: Uv, question: Question, versions: Mapping[str, str]) -> list[dict[str, Any]]:
+    """What the index tells of each release, as `[[packages]]` of PEP 751: every file, whatever it is for."""
+    pins = [_given_requirement(question.packages, name) or f"{name}=={version}" for name, version in versions.items()]
+    if not pins:
+        return []
+    options = ["--no-deps", "--universal", "--format", "pylock.toml"]
+    done = compile_lines(uv, replace(question, packages=tuple(sorted(pins)), constraints=()), *options)
+    done.require("asking the index for the files of the packages")
+    entries: list[dict[str, Any]] = parse_toml(done.stdout).get("packages", [])
+    return entries
+
+
 def find_releases(uv: Uv, question: Question, answer: Answer) -> tuple[Answer, dict[str, list[File]]]:
     """Every file of each release, whatever it is for; none for a repository.
 
     The answer comes back with the versions of what the recipe gives by an address: uv tells them here only.
     """
-    given = answer.installed.items()
-    pins = [_given_requirement(question.packages, name) or f"{name}=={version}" for name, version in given]
-    if not pins:
-        return answer, {}
-    options = ["--no-deps", "--universal", "--format", "pylock.toml"]
-    done = compile_lines(uv, replace(question, packages=tuple(sorted(pins)), constraints=()), *options)
-    done.require("asking the index for the files of the packages")
     found: dict[str, list[File]] = {}
-    versions = dict(given)
-    for entry in parse_toml(done.stdout).get("packages", []):
+    versions = dict(answer.installed)
+    for entry in release_entries(uv, question, versions):
         name = canonicalize_name(entry["name"])
         versions[name] = versions.get(name) or entry.get("version", "")
         files = [*entry.get("wheels", []), *([entry["sdist"]] if "sdist" in entry else [])]
         files += [entry["archive"]] if "archive" in entry else []
         found.setdefault(name, []).extend(
-            File(_file_name(one["url"]), one["url"], one.get("hashes", {}).get("sha256"), one.get("upload-time"))
+            File(file_name(one["url"]), one["url"], one.get("hashes", {}).get("sha256"), one.get("upload-time"))
             for one in files
         )
     return replace(answer, installed=versions), found
 
 
-def _file_name(url: str) -> str:
+def file_name(url: str) -> str:
+    """The name of the file at `url`."""
     return unquote(urlsplit(url).path.rsplit("/", 1)[-1])
 
 

@@ -174,6 +174,11 @@ def _lock(path: Path, *, wait: bool) -> int:
     """The descriptor of the locked file. Whoever held it may have removed it: then the one that is there now counts.
 
     Nobody else can open a new one. An old one that a stranger has locked is replaced.
+
+    filelock was tried and not taken (4.2.11, 2026-11-22). It opens with O_NOFOLLOW, and a killed holder blocks nobody
+    on the same host. But it fails on ENOLCK and EOPNOTSUPP; on ENOSYS it switches to a marker file: it then deletes
+    whatever it did not write at that path after 2 s, the log of a build too, and waits for ever for a holder that was
+    killed on another host. It also locks a FIFO, and waits for another user who locked a file that is open to all.
     """
     while True:
         descriptor = _open_to_write(path, 0, 0o600)

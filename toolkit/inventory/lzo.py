@@ -1,42 +1,9 @@
-"""LZ4 and LZO1X blocks, decompressed in plain Python: no wheel of an LZO library exists, and squashfs needs little.
+"""LZO1X blocks, decompressed in plain Python: no LZO library has wheels for every Python that ctk supports.
 
-Sources of the formats: lz4/lz4, doc/lz4_Block_format.md; Linux, Documentation/staging/lzo.rst.
+Source of the format: Linux, Documentation/staging/lzo.rst.
 """
 
 from __future__ import annotations
-
-
-def decompress_lz4(data: bytes, limit: int) -> bytes:
-    """One raw LZ4 block. Raises ValueError where it is no such block, or is larger than `limit` octets."""
-    output = bytearray()
-    position = 0
-    try:
-        while True:
-            token = data[position]
-            position += 1
-            length = token >> 4
-            if length == 15:
-                length, position = _lz4_length(data, position, length)
-            position = _copy_literals(data, position, length, output, limit)
-            if position == len(data):
-                return bytes(output)
-            distance = data[position] | data[position + 1] << 8
-            position += 2
-            length = token & 15
-            if length == 15:
-                length, position = _lz4_length(data, position, length)
-            _copy_match(output, distance, length + 4, limit)
-    except IndexError as error:
-        raise ValueError("an LZ4 block is cut off") from error
-
-
-def _lz4_length(data: bytes, position: int, length: int) -> tuple[int, int]:
-    while True:
-        more = data[position]
-        position += 1
-        length += more
-        if more != 255:
-            return length, position
 
 
 def decompress_lzo(data: bytes, limit: int) -> bytes:
