@@ -19,7 +19,8 @@ from toolkit.pins.sources import SourceFiles, build_requirements, read_archive
 if TYPE_CHECKING:
     from pathlib import Path
 
-# In the shape of fairseq, torch-scatter, horovod, antlr4-python3-runtime, scipy, tokenizers and an old C extension.
+# In the shape of fairseq, torch-scatter, flash-attn, mmcv, horovod, antlr4-python3-runtime, scipy, tokenizers and an
+# old C extension.
 FAIRSEQ = """
 import os
 from setuptools import Extension, setup
@@ -40,6 +41,30 @@ if os.getenv('FORCE_CUDA', '0') == '1':
     WITH_CUDA = True
 setup(ext_modules=get_extensions())
 """
+FLASH = """
+from packaging.version import parse
+from setuptools import setup
+import torch
+from torch.utils.cpp_extension import BuildExtension, CUDAExtension, CUDA_HOME
+class NinjaBuildExtension(BuildExtension):
+    def __init__(self, *args, **kwargs) -> None:
+        if not os.environ.get("MAX_JOBS"):
+            import psutil
+setup(ext_modules=ext_modules, setup_requires=["packaging", "psutil", "ninja"])
+"""
+MMCV = """
+from pkg_resources import DistributionNotFound, get_distribution
+from setuptools import find_packages, setup
+def get_extensions():
+    if os.getenv('FORCE_CUDA', '0') == '1':
+        extension = CUDAExtension
+try:
+    import torch
+    from torch.utils.cpp_extension import BuildExtension
+except ModuleNotFoundError:
+    cmd_class = {}
+setup(ext_modules=get_extensions())
+"""
 HOROVOD = """
 import textwrap
 from setuptools import setup, Extension
@@ -47,6 +72,7 @@ from horovod import __version__
 class CMakeExtension(Extension): pass
 setup(ext_modules=[CMakeExtension("horovod.torch.mpi_lib_v2")])
 """
+TORCH_BUILDS = ("torch", "torch.utils.cpp_extension")
 MESON = '[build-system]\nbuild-backend = "mesonpy"\nrequires = ["meson-python", "Cython"]\n'
 MATURIN = '[build-system]\nbuild-backend = "maturin"\nrequires = ["maturin>=1"]\n'
 
@@ -55,7 +81,9 @@ MATURIN = '[build-system]\nbuild-backend = "maturin"\nrequires = ["maturin>=1"]\
     ("files", "setup", "pyproject", "wanted"),
     [
         ("fairseq/a.cpp fairseq/b.cu fairseq/c.pyx", FAIRSEQ, None, Needs(("g++", "nvcc"))),
-        ("csrc/a.cpp csrc/a.cu", SCATTER, None, Needs(("g++", "nvcc"), ("torch", "torch.utils.cpp_extension"), True)),
+        ("csrc/a.cpp csrc/a.cu", FLASH, None, Needs(("g++", "nvcc"), ("packaging.version", *TORCH_BUILDS))),
+        ("mmcv/a.cpp mmcv/a.cu", MMCV, None, Needs(("g++", "nvcc"), asks_for_gpu=True)),
+        ("csrc/a.cpp csrc/a.cu", SCATTER, None, Needs(("g++", "nvcc"), TORCH_BUILDS, True)),
         ("CMakeLists.txt horovod/__init__.py horovod/a.cc", HOROVOD, None, Needs(("g++", "cmake"))),
         ("src/a.py docs/example.c", "from setuptools import setup\nsetup()", None, Needs()),
         ("scipy/a.pyx scipy/b.f scipy/c.cxx", None, MESON, Needs(("g++", "gfortran"))),
@@ -118,6 +146,25 @@ def test_what_setup_py_imports_is_installed_to_build_it() -> None:
     content = SourceFiles({"setup.py": "import numpy\nfrom Cython.Build import cythonize\nimport torch"})
     needs = needs_of((), content.texts["setup.py"], None)
     assert build_requirements("x", content, needs) == ("cython", "numpy", "setuptools", "torch", "wheel")
+
+
+@pytest.mark.parametrize(
+    ("setup", "pyproject", "found"),
+    [
+        (FLASH, None, ("ninja", "packaging", "psutil", "setuptools", "torch", "wheel")),
+        (FLASH, MATURIN, ("maturin>=1", "torch")),  # setuptools does not read it
+        ("setup(setup_requires=['pytest-runner>=5', 'not a requirement', *more])", None, ("pytest-runner>=5",)),
+        ("setup(setup_requires=('numpy',))\nimport numpy", None, ("numpy",)),
+        ("setup(setup_requires=needed())", None, ()),
+        ("setup(setup_requires=['six'])\nprint 'Python 2'", None, ()),
+    ],
+)
+def test_what_setup_py_requires_is_installed_to_build_it(
+    setup: str, pyproject: str | None, found: tuple[str, ...]
+) -> None:
+    content = SourceFiles({"setup.py": setup, "pyproject.toml": pyproject})
+    wanted = set(found) | ({"setuptools", "wheel"} if pyproject is None else set())
+    assert set(build_requirements("x", content, needs_of((), setup, pyproject))) == wanted
 
 
 def test_requirements_are_read_from_what_setuptools_wrote_into_the_archive() -> None:

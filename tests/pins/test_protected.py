@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tests.pins.bases import OLD, TENSORFLOW, TORCH, distribution, target
 from toolkit.inventory.frameworks import knowledge
 from toolkit.pins.constraints import broken_by, hard_constraints, soft_constraints
@@ -72,6 +74,12 @@ def test_variants_that_no_resolver_knows_of_are_found_in_a_plan() -> None:
     both = {"opencv-python": "4.9", "opencv-python-headless": "4.9"}
     assert "install cv2" in violations(TORCH, protect(TORCH, knowledge()), knowledge(), both)[0]
     assert violations(TORCH, protect(TORCH, knowledge()), knowledge(), {"timm": "1.0"}) == []
+
+
+def test_a_variant_that_another_stands_for_is_not_in_a_plan() -> None:
+    alias = replace(TORCH, aliases=frozenset({"opencv-python"}))
+    alias = replace(alias, installed={**TORCH.installed, "opencv-python": distribution("opencv-python", "4.9")})
+    assert violations(alias, protect(TORCH, knowledge()), knowledge(), {"opencv-python-headless": "4.9"}) == []
 
 
 def test_an_import_that_metadata_allows_and_the_framework_refuses_is_found_in_a_plan() -> None:

@@ -12,17 +12,21 @@ from hypothesis import strategies as st
 from tests.pins.bases import TENSORFLOW, TORCH
 from tests.pins.locks import SHA, SMALL, WHEEL
 from toolkit.inventory.frameworks import knowledge
-from toolkit.pins.clash import fitting_bases, smallest, unavailable
+from toolkit.pins import attempts
+from toolkit.pins.clash import fitting_bases, smallest, unavailable, way_to
 from toolkit.pins.explain import clashing_need, named_bar
 from toolkit.pins.locking import check_requirements, contradictions, input_hash
 from toolkit.pins.model import Package
 from toolkit.pins.protected import protect
 from toolkit.pins.resolve import Wish
+from toolkit.pins.uv import Uv
 from toolkit.pins.why import way_to_recipe, why
 from toolkit.recipes.load import load_bases
 from toolkit.recipes.model import Base, Recipe
-from toolkit.support.errors import WrongInput
+from toolkit.support.errors import AnswerIsNo, ProgramFailed, WrongInput
 from toolkit.support.paths import shipped
+
+UV = Uv("uv", Path("/nowhere"), Path("/nowhere"))
 
 
 @given(st.lists(st.integers(0, 40), min_size=1, max_size=25, unique=True), st.data())
@@ -156,6 +160,11 @@ def test_a_base_that_is_not_what_is_recorded_of_it_is_noticed() -> None:
             "scipy>=1.18.0rc1 needs Python >=3.12, and the base has Python 3.11.2",
         ),
         (
+            "Because the current Python version (3.11.2) does not satisfy Python>=3.12 and scipy>=1.18.0rc1 depends "
+            "on Python>=3.12, we can conclude that scipy>=1.18.0rc1 cannot be used.",
+            "scipy>=1.18.0rc1 needs Python >=3.12, and the base has Python 3.11.2",
+        ),
+        (
             "Because torch>=1.10.0,<=1.12.1 has no wheels with a matching Python ABI tag (e.g., `cp311`) and only the",
             "torch>=1.10.0,<=1.12.1 has only wheels for other Pythons",
         ),
@@ -167,3 +176,39 @@ def test_a_base_that_is_not_what_is_recorded_of_it_is_noticed() -> None:
 def test_a_proof_is_read_for_what_has_no_file_for_the_base(proof: str, words: str | None) -> None:
     said = unavailable(proof, TENSORFLOW)
     assert (said is None) if words is None else words in (said or "")
+    assert (way_to(proof) is None) == (words is None)
+
+
+def test_the_way_to_what_has_no_file_is_another_python_or_its_sources() -> None:
+    python = (
+        "Because the current Python version (3.11.2) does not satisfy Python>=3.12 and x depends on Python>=3.12, we"
+    )
+    assert way_to(python) == "A base with Python >=3.12 fits (`ctk bases`)."
+    wheel = "Because all versions of x have no wheels with a matching platform tag"
+    assert "`x @ git+https://HOST/PATH@COMMIT`" in (way_to(wheel) or "")
+
+
+def test_a_resolver_timeout_leads_to_the_reason_of_the_newest_release(monkeypatch: pytest.MonkeyPatch) -> None:
+    def time_out(*_: object, **__: object) -> None:
+        raise ProgramFailed("no versions within 300 s", code="resolver-timeout")
+
+    monkeypatch.setattr(attempts, "resolve_newest", time_out)
+    monkeypatch.setattr(attempts, "explain_newest", lambda *_: AnswerIsNo("TTS 0.22.0, the newest release, …"))
+    with pytest.raises(AnswerIsNo, match="the newest release"):
+        attempts.resolve_recipe(UV, wish(TORCH), [], Path("/nowhere"))
+
+
+def test_a_resolver_timeout_is_followed_by_a_question_for_the_newest_releases(monkeypatch: pytest.MonkeyPatch) -> None:
+    tried: list[tuple[str, ...]] = []
+
+    def time_out(_uv: Uv, asked: Wish, **_: object) -> None:
+        tried.append(asked.aims)
+        raise ProgramFailed("no versions within 300 s", code="resolver-timeout")
+
+    monkeypatch.setattr(attempts, "resolve_newest", time_out)
+    monkeypatch.setattr(attempts, "explain_newest", lambda *_: None)
+    monkeypatch.setattr(attempts, "newest_versions", lambda *_: {"x": "9.1", "y": "3.0"})
+    asked = replace(wish(TORCH), packages=("x>=9", "y<2", "z==1"))
+    with pytest.raises(ProgramFailed, match="within 300 s"):
+        attempts.resolve_recipe(UV, asked, [], Path("/nowhere"))
+    assert tried == [(), ("x==9.1",)]

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from toolkit.inventory.frameworks import satisfies
 from toolkit.pins.undeclared import UndeclaredBound, constraints_over, load_bounds, undeclared_bounds
 from toolkit.support.errors import WrongInput
 
@@ -91,3 +92,36 @@ def test_undeclared_bound_knows_a_framework_by_each_of_its_names() -> None:
     assert lines({"tensorflow-cpu": "2.15.0"}, None, "tensorflow<2.16") == ["pyarrow<22"]
     assert lines({"torch": "2.3.0a0+ebedce2"}, None, "torch>=2.3") == ["pyarrow<22"]
     assert lines({"torch": "2.3.0.fb"}, None, "torch") == [], "no version that PEP 440 knows"
+
+
+TENSORFLOW_215 = {
+    "tensorflow": "2.15.1",
+    "keras": "2.15.0",
+    "numpy": "1.26.4",
+    "ml-dtypes": "0.3.2",
+    "protobuf": "4.25.3",
+}
+TORCH_25 = {"torch": "2.5.1+cu124", "numpy": "2.1.2", "setuptools": "75.1.0"}
+
+
+# What pip installs over these bases and does not import there, and what imports: benchmarks/RESULTS.md.
+@pytest.mark.parametrize(
+    ("base", "package", "fails", "imports"),
+    [
+        (TENSORFLOW_215, "onnx", "1.19.0", "1.18.0"),
+        (TENSORFLOW_215, "pyarrow", "26.0.0", "21.0.0"),
+        (TENSORFLOW_215, "transformers", "5.23.0", "4.57.6"),
+        (TENSORFLOW_215, "tensorflow-metadata", "1.21.0", "1.17.0"),
+        (TORCH_25, "transformers", "5.23.0", "5.18.0"),
+        (TORCH_25, "torchao", "0.18.0", "0.12.0"),
+        (TORCH_25, "torchcodec", "0.17.0", "0.1.1"),
+        (TORCH_25, "torchtext", "0.18.0", "0.17.2"),
+        (TORCH_25, "dgl", "2.1.0", "1.1.1"),
+    ],
+)
+def test_undeclared_bounds_keep_out_what_fails_and_no_more(
+    base: dict[str, str], package: str, fails: str, imports: str
+) -> None:
+    found = [one.specifier for one in constraints_over(undeclared_bounds(), base) if one.name == package]
+    assert not all(satisfies(fails, one) for one in found)
+    assert all(satisfies(imports, one) for one in found)

@@ -83,3 +83,13 @@ def test_lock_files_of_uv_go_with_its_call(tmp_path: Path) -> None:
     answer = uv.call(["pip", "compile"], tmp_path / "area")
     assert answer.stdout.startswith(str(tmp_path / "area/tmp/uv-"))
     assert not list((tmp_path / "area/tmp").iterdir())
+
+
+def test_a_resolver_is_stopped_at_its_time_limit(tmp_path: Path) -> None:
+    program = tmp_path / "uv"
+    program.write_text("#!/bin/sh\nexec sleep 30\n")
+    program.chmod(0o755)
+    with pytest.raises(ProgramFailed, match=r"no versions that fit together within 0\.2 s") as raised:
+        Uv(str(program), tmp_path / "cache", tmp_path, patience=0.2).call(["a"], tmp_path)
+    assert raised.value.code == "resolver-timeout"
+    assert raised.value.fix

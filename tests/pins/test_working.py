@@ -16,6 +16,7 @@ from tests.pins.bases import TORCH, distribution, target
 from tests.pins.small_index import serve_index
 from toolkit.inventory.frameworks import knowledge
 from toolkit.pins import newest, working
+from toolkit.pins.aliases import resolve_variants
 from toolkit.pins.bases import BaseFacts
 from toolkit.pins.locking import make_lock
 from toolkit.pins.newest import newest_that_fits, resolve_newest
@@ -195,6 +196,16 @@ def test_newest_release_that_would_overwrite_another_is_not_taken(uv: Uv) -> Non
     assert newest_that_fits(uv, wish("view"), "view", {"view": "1.0"}, "2.0") == "2.0", "the resolver sees no harm"
     _, resolution = resolve_newest(uv, wish("view"), resolver=lazy(uv, "view", "<2"))
     assert versions(resolution) == {"view": "1.0"}
+
+
+def test_newest_release_of_which_one_variant_serves_all_is_taken(uv: Uv) -> None:
+    def choose(asked: Wish, fresh: bool) -> tuple[Wish, Resolution]:
+        if asked.aims:
+            return resolve_variants(uv, asked, (), knowledge(), fresh=fresh)
+        return lazy(uv, "view", "<2")(asked, fresh)
+
+    _, resolution = resolve_newest(uv, wish("view"), resolver=choose)
+    assert versions(resolution) == {"opencv-python-headless": "4.1", "view": "2.0"}
 
 
 @pytest.mark.parametrize("asked", [wish("speech==0.8"), wish("speech", prefer=("speech==0.8",))])

@@ -170,28 +170,76 @@ def test_what_cannot_be_had_is_said(
 
 
 @pytest.mark.parametrize(
-    ("package", "words"),
+    ("package", "words", "way"),
     [
-        ("pytorch3d", "pytorch3d has only wheels for other Pythons or platforms, and no source"),
-        ("scipy>=1.18rc1", "needs Python >=3.12, and the base has Python 3.11.10"),
-        ("spacy[cuda12x]", "numpy>=1.20,<1.29; PyTorch was compiled for this major version"),
-        ("allennlp", "allennlp 2.10.1, the newest release, does not fit this base: it needs torch"),
+        (
+            "pytorch3d",
+            "pytorch3d has only wheels for other Pythons or platforms, and no source",
+            "pytorch3d @ git+https://",
+        ),
+        ("scipy>=1.18rc1", "needs Python >=3.12, and the base has Python 3.11.10", "Another version fits: scipy==1."),
+        (
+            "spacy[cuda12x]",
+            "numpy>=1.20,<1.29; the base has 2.1.2: PyTorch was compiled for this major version",
+            "spacy fits without [cuda12x].",
+        ),
+        (
+            "allennlp",
+            "allennlp 2.10.1, the newest release, does not fit this base: it needs torch",
+            "Start from a base with torch",
+        ),
     ],
 )
-def test_the_reason_is_that_of_the_newest_release(uv: Uv, torch: Target, package: str, words: str) -> None:
+def test_the_reason_is_that_of_the_newest_release(uv: Uv, torch: Target, package: str, words: str, way: str) -> None:
     with pytest.raises(AnswerIsNo) as caught:
         lock(uv, torch, package)
     assert words in caught.value.message
-    assert caught.value.fix
+    assert way in (caught.value.fix or "")
 
 
-def test_what_imports_torch_to_be_built_is_locked_with_what_its_build_needs(uv: Uv, torch: Target) -> None:
-    made = lock(uv, replace(torch, programs=frozenset({"g++"})), "torch-scatter")
-    assert [(one.name, one.is_wheel) for one in made.packages] == [("torch-scatter", False)]
-    assert "torch" not in {tool.name for build in made.builds for tool in build.packages}
+def test_the_first_of_several_requirements_is_no_reason(uv: Uv, tensorflow: Target) -> None:
+    """gpflow asks for one of two ranges of tensorflow-probability, the first of them below 0.15."""
+    made = lock(uv, tensorflow, "gpflow")
+    (held,) = [one for one in made.held if one.name == "tensorflow-probability"]
+    assert "tf-keras>=2.16" in held.because
+
+
+def test_the_reason_is_found_after_a_resolver_timeout(uv: Uv, torch: Target) -> None:
+    with pytest.raises(AnswerIsNo) as caught:
+        lock(replace(uv, patience=3), torch, "TTS")
+    assert "the newest release, does not fit this base: it brings gruut, which needs numpy" in caught.value.message
+    assert "Start from a base with numpy>=1.19.0,<2.0.0" in (caught.value.fix or "")
+
+
+def test_a_build_for_an_older_framework_is_refused_not_locked(uv: Uv, torch: Target) -> None:
+    with pytest.raises(AnswerIsNo) as caught:
+        lock(uv, torch, "vllm")
+    assert caught.value.message == (
+        "vllm 0.7.3, made for PyTorch 2.5.1+cu124, does not fit this base: it needs numpy<2.0.0; the base has 2.1.2: "
+        "PyTorch was compiled for this major version. Only older releases install: vllm 0.2.5 was compiled in 2023, "
+        "before the base's PyTorch 2.5.1+cu124 was released"
+    )
+    assert "Start from a base with numpy<2.0.0" in (caught.value.fix or "")
+
+
+@pytest.mark.parametrize(
+    ("package", "tools", "words"),
+    [
+        ("torch-scatter", {"setuptools"}, "FORCE_CUDA=1"),
+        ("flash-attn", {"ninja", "packaging", "psutil", "setuptools"}, "images with `devel` in their tag have nvcc"),
+    ],
+)
+def test_what_imports_torch_to_be_built_is_locked_with_what_its_build_needs(
+    uv: Uv, torch: Target, package: str, tools: set[str], words: str
+) -> None:
+    made = lock(uv, replace(torch, programs=frozenset({"g++"})), package)
+    assert package in {one.name for one in made.packages if not one.is_wheel}
+    found = {tool.name for build in made.builds for tool in build.packages}
+    assert tools <= found
+    assert "torch" not in found
     (note,) = made.notes
     assert "needs for its CUDA code the CUDA compiler nvcc: the base does not have it" in note
-    assert "FORCE_CUDA=1" in note
+    assert words in note
 
 
 def test_one_variant_of_opencv_serves_all_that_ask_for_one(uv: Uv, torch: Target) -> None:

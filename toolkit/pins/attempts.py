@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from toolkit.inventory.frameworks import knowledge
+from toolkit.inventory.frameworks import knowledge, satisfies
 from toolkit.pins.aliases import base_aliases, resolve_variants, with_aliases
-from toolkit.pins.clash import explain_clash, explain_newest
+from toolkit.pins.clash import explain_clash, explain_newest, explain_old_build
+from toolkit.pins.explain import newest_versions
 from toolkit.pins.extras import MissingExtra
-from toolkit.pins.newest import resolve_newest
+from toolkit.pins.newest import free_packages, resolve_newest
+from toolkit.pins.outdated import find_old_builds
 from toolkit.pins.question import UnreadableSource, ask
 from toolkit.pins.resolve import Clash, first_question
 from toolkit.pins.sources import Sources, lock_sources, source_metadata
@@ -30,7 +32,9 @@ if TYPE_CHECKING:
     from toolkit.recipes.model import Base
 
 _MAX_ATTEMPTS = 6
-_CAUSED_BY_OLD_RELEASES = ("resolver-failed", "no-build-tools")
+_FIRST_TRY_SECONDS = 120.0
+_TIME_LIMIT = 60.0  # seconds for a question on the way to a reason
+_CAUSED_BY_OLD_RELEASES = ("resolver-failed", "no-build-tools", "resolver-timeout")
 
 
 def resolve_recipe(
@@ -41,11 +45,15 @@ def resolve_recipe(
     Raises AnswerIsNo or WrongInput with the reason where there is no answer, ProgramFailed where uv fails.
     """
     before: MissingExtra | None = None
+    # A resolver that needs longer is most often among old releases: then it is asked again, from the newest ones on.
+    patient = replace(uv, patience=min(uv.patience, _FIRST_TRY_SECONDS))
     for _ in range(_MAX_ATTEMPTS):
         aliases = base_aliases(wish.target, knowledge())
         asked = with_aliases(wish, aliases)
         try:
-            last, resolution = resolve_newest(uv, asked, fresh=fresh, resolver=partial(_resolve_variants, uv, aliases))
+            choose = partial(_resolve_variants, patient, aliases)
+            last, resolution = resolve_newest(patient, asked, fresh=fresh, resolver=choose)
+            resolution = _require_age(uv, last, resolution, bases)
             return last, resolution, lock_sources(uv, last, resolution, downloads)
         except Clash as clash:
             raise _after(before, explain_clash(uv, clash.wish, clash, bases)) from clash
@@ -56,9 +64,13 @@ def resolve_recipe(
             wish, before = narrowed, missing
         except ProgramFailed as failure:
             known = _read_metadata(uv, asked, failure, downloads)
-            if known is None:
-                raise _true_reason(uv, asked, failure, bases) from failure
-            wish = replace(wish, metadata=(*wish.metadata, known))
+            if known is not None:
+                wish = replace(wish, metadata=(*wish.metadata, known))
+                continue
+            reason = _true_reason(uv, asked, failure, bases)
+            if reason is not failure or failure.code != "resolver-timeout" or patient is uv:
+                raise reason from failure
+            patient, wish = uv, replace(wish, aims=_newest_releases(uv, asked))
     raise AnswerIsNo(
         "no versions were found that fit together",
         fix="Ask for exact versions of the packages in the recipe, or start from another base.",
@@ -68,6 +80,24 @@ def resolve_recipe(
 
 def _resolve_variants(uv: Uv, aliases: Sequence[Alias], wish: Wish, fresh: bool) -> tuple[Wish, Resolution]:
     return resolve_variants(uv, wish, aliases, knowledge(), fresh=fresh)
+
+
+def _newest_releases(uv: Uv, wish: Wish) -> tuple[str, ...]:
+    """Pins of the newest releases of what the recipe asks for: what a resolver that timed out should begin with."""
+    lines = {str(canonicalize_name(one.name)): str(one.specifier) for one in map(Requirement, wish.packages)}
+    free = [name for name in free_packages(wish) if name not in wish.target.installed]
+    newest = newest_versions(uv, first_question(wish), free)
+    return tuple(f"{name}=={version}" for name, version in sorted(newest.items()) if satisfies(version, lines[name]))
+
+
+def _require_age(uv: Uv, wish: Wish, resolution: Resolution, bases: Sequence[Base]) -> Resolution:
+    """With a note for what was compiled for an older framework. Raises AnswerIsNo where only ctk would choose that."""
+    notes = []
+    for build in find_old_builds(uv, wish, resolution):
+        if build.name in free_packages(wish) and (refused := explain_old_build(uv, wish, build, bases)):
+            raise refused
+        notes.append(f"{build.message}: it may not work")
+    return replace(resolution, notes=(*resolution.notes, *notes))
 
 
 def _after(missing: MissingExtra | None, error: AnswerIsNo | WrongInput) -> AnswerIsNo | WrongInput:
@@ -111,6 +141,6 @@ def _true_reason(uv: Uv, wish: Wish, failure: ProgramFailed, bases: Sequence[Bas
     if failure.code not in _CAUSED_BY_OLD_RELEASES:
         return failure
     try:
-        return explain_newest(uv, wish, bases) or failure
+        return explain_newest(replace(uv, patience=_TIME_LIMIT), wish, bases) or failure
     except ProgramFailed:
         return failure

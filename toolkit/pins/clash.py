@@ -13,6 +13,7 @@ from toolkit.inventory.frameworks import knowledge, satisfies
 from toolkit.pins.explain import SPECIFIER, clashing_need, newest_versions, shortened, stands
 from toolkit.pins.names import names
 from toolkit.pins.newest import fitting_version
+from toolkit.pins.outdated import bound_release
 from toolkit.pins.question import Question, ask
 from toolkit.pins.resolve import Clash, Wish, first_question
 from toolkit.support.errors import AnswerIsNo, WrongInput
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from toolkit.pins.constraints import Constraint
+    from toolkit.pins.outdated import OldBuild
     from toolkit.pins.target import Target
     from toolkit.pins.uv import Uv
     from toolkit.recipes.model import Base
@@ -28,7 +30,7 @@ if TYPE_CHECKING:
 _NOT_FOUND = re.compile(r"Because ([a-z0-9._-]+) was not found in the package registry")
 _NO_VERSION = re.compile(rf"there (?:is|are) no versions? of ([a-z0-9._-]+)({SPECIFIER})")
 _OTHER_PYTHON = re.compile(
-    rf"requested Python version \([^)]*\) does not satisfy Python[^ ]+ and "
+    rf"(?:requested|current) Python version \([^)]*\) does not satisfy Python[^ ]+ and "
     rf"([a-z0-9._-]+)(?:\[[^\]]*\])?({SPECIFIER}) depends on Python({SPECIFIER})"
 )
 _NO_WHEEL = re.compile(
@@ -61,7 +63,7 @@ def explain_clash(uv: Uv, wish: Wish, clash: Clash, bases: Sequence[Base]) -> An
         if len(packages) == 1 and not constraints and not recorded:
             return AnswerIsNo(
                 f"{packages[0]} is not available for this base: {reason}",
-                fix=_ways_out(uv, wish, packages, need, bases),
+                fix=_ways_out(uv, wish, packages, need, bases, way_to(proof or clash.proof)),
                 code="requirements-clash",
             )
         words = f"\n{reason}"
@@ -81,6 +83,15 @@ def unavailable(proof: str, target: Target) -> str | None:
         return f"{found[1]}{found[2]} needs Python {found[3].rstrip('.,')}, and {has}"
     if found := _NO_WHEEL.search(proof):
         return f"{found[1]}{found[2] or ''} has only wheels for other Pythons or platforms, and no source; {has}"
+    return None
+
+
+def way_to(proof: str) -> str | None:
+    """Where there is a file of what `unavailable` says to have none."""
+    if found := _OTHER_PYTHON.search(proof):
+        return f"A base with Python {found[3].rstrip('.,')} fits (`ctk bases`)."
+    if found := _NO_WHEEL.search(proof):
+        return f"Its sources may be in a repository: `{found[1]} @ git+https://HOST/PATH@COMMIT` builds them."
     return None
 
 
@@ -116,26 +127,60 @@ def explain_newest(uv: Uv, wish: Wish, bases: Sequence[Base]) -> AnswerIsNo | No
         version = newest.get(canonicalize_name(requirement.name))
         if version is None or not satisfies(version, str(requirement.specifier)):
             continue
-        framework = question.packages[len(wish.packages) :]
-        extras = f"[{','.join(sorted(requirement.extras))}]" if requirement.extras else ""
-        release = f"{requirement.name}{extras}=={version}"
-        proof = ask(uv, question.asking((release, *framework)), again=True).proof
-        if proof is None:
+        why_not = _why_not(uv, wish, line, version)
+        if why_not is None:
             continue
-        need = clashing_need(proof, wish)
-        if need is not None:
-            through = "needs" if need[0] == canonicalize_name(requirement.name) else f"brings {need[0]}, which needs"
-            reason = f"it {through} {need[1]}; {stands(need[2], wish.target)}"
-        else:
-            reason = unavailable(proof, wish.target) or f"the resolver says: {shortened(proof)}"
-        fitting = fitting_bases(need[1], bases) if need else []
-        other = f"Another base fits: {', '.join(fitting)}. " if fitting else ""
+        reason, need = why_not
         return AnswerIsNo(
             f"{requirement.name} {version}, the newest release, does not fit this base: {reason}",
-            fix=f"{other}Start from a base that fits (`ctk bases`), or drop {requirement.name} from the recipe.",
+            fix=f"{_other_base([need], wish, bases)}, or drop {requirement.name} from the recipe.",
             code="requirements-clash",
         )
     return None
+
+
+def explain_old_build(uv: Uv, wish: Wish, build: OldBuild, bases: Sequence[Base]) -> AnswerIsNo | None:
+    """Why the release that was made for the base's framework does not fit; None where there is no such release."""
+    bound = bound_release(uv, wish, build)
+    if bound is None:
+        return None
+    version = str(bound[0].version)
+    what = f"made for {build.title} {build.framework.version}" if bound[1] else "the newest release"
+    line = next(one for one in wish.packages if canonicalize_name(Requirement(one).name) == build.name)
+    newest = newest_versions(uv, first_question(wish), [build.name]).get(build.name, version)
+    reason, need = _why_not(uv, wish, line, version) or ("it does not go with the other packages of the recipe", None)
+    needs = [need, (_why_not(uv, wish, line, newest) or ("", None))[1]]
+    return AnswerIsNo(
+        f"{build.name} {version}, {what}, does not fit this base: {reason}. Only older releases install: "
+        f"{build.message}",
+        fix=f"{_other_base(needs, wish, bases)}, or drop {build.name} from the recipe. "
+        f"{build.name}=={build.version} locks the old release all the same.",
+        code="requirements-clash",
+    )
+
+
+def _other_base(needs: Iterable[str | None], wish: Wish, bases: Sequence[Base]) -> str:
+    """Which other base to start from: those of the catalogue that fit one of `needs`, else what the first one says."""
+    known = [need for need in needs if need is not None]
+    fitting = dict.fromkeys(name for need in known for name in fitting_bases(need, bases))
+    with_it = next((f"with {one}" for one in known[:1] if Requirement(one).name in wish.target.installed), "that fits")
+    other = f"Another base fits: {', '.join(fitting)}. " if fitting else ""
+    return f"{other}Start from a base {with_it} (`ctk bases`)"
+
+
+def _why_not(uv: Uv, wish: Wish, line: str, version: str) -> tuple[str, str | None] | None:
+    """Why a release of what a line of the recipe asks for does not fit the base, and what it needs; None: it fits."""
+    question, requirement = first_question(wish), Requirement(line)
+    framework = question.packages[len(wish.packages) :]
+    extras = f"[{','.join(sorted(requirement.extras))}]" if requirement.extras else ""
+    proof = ask(uv, question.asking((f"{requirement.name}{extras}=={version}", *framework)), again=True).proof
+    if proof is None:
+        return None
+    need = clashing_need(proof, wish)
+    if need is None:
+        return unavailable(proof, wish.target) or f"the resolver says: {shortened(proof)}", None
+    through = "needs" if need[0] == canonicalize_name(requirement.name) else f"brings {need[0]}, which needs"
+    return f"it {through} {need[1]}; {stands(need[2], wish.target)}", need[1]
 
 
 def smallest_clash(uv: Uv, wish: Wish, clash: Clash) -> tuple[list[str], list[Constraint]]:
@@ -184,8 +229,14 @@ def smallest(items: list[str], possible: Callable[[list[str]], bool]) -> list[st
 
 
 def _ways_out(
-    uv: Uv, wish: Wish, packages: Sequence[str], need: tuple[str, str, Constraint] | None, bases: Sequence[Base]
+    uv: Uv,
+    wish: Wish,
+    packages: Sequence[str],
+    need: tuple[str, str, Constraint] | None,
+    bases: Sequence[Base],
+    other: str | None = None,
 ) -> str:
+    """What to change, best first; `other` is one more way."""
     ways = []
     question = first_question(wish)
     for line in packages:
@@ -200,11 +251,19 @@ def _ways_out(
                 ways += [f"Another version fits: {name}{extras}=={version}."] if version else []
             elif answer.possible and name in wish.target.installed:
                 ways.append(f"The base's own fits: {name} {wish.target.installed[name].version}.")
+        if requirement.extras:
+            bare = f"{requirement.name}{requirement.specifier}"
+            others = [one for one in question.packages if one != line]
+            if ask(uv, question.asking([*others, bare]), again=True).possible:
+                ways.append(f"{requirement.name} fits without [{','.join(sorted(requirement.extras))}].")
+    ways += [other] if other else []
     if need is not None and (fitting := fitting_bases(need[1], bases)):
         ways.append(f"Another base fits: {', '.join(fitting)}.")
     names = " or ".join(Requirement(line).name for line in packages)
     if not names:
         return "Start from another base (`ctk bases`)" + (", or take a later day." if wish.exclude_newer else ".")
+    if need is not None and Requirement(need[1]).name in wish.target.installed and not ways:
+        return f"{_other_base([need[1]], wish, ())}, or drop {names} from the recipe."
     return " ".join([*ways, f"{'Or drop' if ways else 'Drop'} {names} from the recipe."])
 
 

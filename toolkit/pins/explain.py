@@ -182,4 +182,4 @@ def stands(constraint: Constraint, target: Target) -> str:
     there = target.installed.get(constraint.name)
     if there is not None and constraint.specifier == f"=={there.version}":
         return f"the base has {there.version} (protected: {constraint.by})"
-    return _asks(constraint)
+    return f"the base has {there.version}: {_asks(constraint)}" if there is not None else _asks(constraint)

@@ -16,6 +16,7 @@ from packaging.version import Version
 
 from toolkit.inventory.frameworks import knowledge
 from toolkit.pins.explain import newest_versions
+from toolkit.pins.outdated import find_old_builds
 from toolkit.pins.protected import violations
 from toolkit.pins.question import ask
 from toolkit.pins.releases import list_releases
@@ -44,7 +45,7 @@ def resolve_newest(
 ) -> tuple[Wish, Resolution]:
     """As `resolve_working`; a direct package far behind its newest release is moved to the newest that fits."""
     last, resolution = resolve_working(uv, wish, fresh=fresh, resolver=resolver)
-    free = [name for name in _free(wish) if name in _versions(resolution)]
+    free = [name for name in free_packages(wish) if name in _versions(resolution)]
     latest = newest_versions(uv, first_question(last), _versions(resolution)) if free else {}
     for name in free:
         ours = _versions(resolution)
@@ -65,6 +66,8 @@ def fitting_version(uv: Uv, wish: Wish, line: str) -> str | None:
         return None
     file = found.files.get(name)
     if file is None or is_old_source(file, _today(wish)):
+        return None
+    if name in {build.name for build in find_old_builds(uv, wish, found)}:
         return None
     return _versions(found)[name]
 
@@ -192,7 +195,7 @@ def _versions(resolution: Resolution) -> dict[str, str]:
     return {one.name: one.version for one in resolution.packages if not one.url}
 
 
-def _free(wish: Wish) -> list[str]:
+def free_packages(wish: Wish) -> list[str]:
     """The direct packages whose version is left to ctk: no exact version, no address, none of an earlier lock."""
     kept = {line.partition("==")[0] for line in wish.prefer}
     found: dict[str, None] = {}

@@ -165,7 +165,8 @@ def violations(
     for name, version in sorted(added.items()):
         bans = () if name in target.installed else protected.forbidden
         found += [f"{name} {version}: {ban.why}" for ban in bans if matches(name, (ban.name,))]
-    together = {**{name: one.version for name, one in target.installed.items()}, **added}
+    there = {name: one.version for name, one in target.installed.items() if name not in target.aliases}
+    together = {**there, **added}
     for group in known.variants:
         members = sorted(name for name in together if group.includes(name))
         if len(members) > 1 and any(name in added and name not in target.installed for name in members):

@@ -1,11 +1,13 @@
 """What source distributions need to become wheels: read out of each, and locked like everything else.
 
-Sources: PEP 518 (`[build-system] requires`, and setuptools and wheel where a project says nothing).
+Sources: PEP 518 (`[build-system] requires`, and setuptools and wheel where a project says nothing); setuptools, which
+adds `setup_requires` to them (`get_requires_for_build_wheel`, PEP 517).
 """
 
 from __future__ import annotations
 
 import ast
+import contextlib
 import io
 import tarfile
 import zipfile
@@ -128,7 +130,7 @@ def _tools(uv: Uv, wish: Wish, requires: tuple[str, ...]) -> tuple[Package, ...]
 
 
 def build_requirements(what: str, content: SourceFiles, needs: Needs) -> tuple[str, ...]:
-    """What a source distribution says that it needs to be built, and what its `setup.py` imports."""
+    """What a source distribution says that it needs to be built, and what its `setup.py` imports or requires."""
     pyproject, setup = content.texts.get("pyproject.toml"), content.texts.get("setup.py")
     try:
         table = parse_toml(pyproject) if pyproject is not None else {}
@@ -139,6 +141,9 @@ def build_requirements(what: str, content: SourceFiles, needs: Needs) -> tuple[s
     needs_wheel = any(Requirement(line).name == "setuptools" for line in requires)
     names = {canonicalize_name(Requirement(line).name) for line in requires}
     found = [*requires, *(["wheel"] if needs_wheel and "wheel" not in names else [])]
+    if needs_wheel:
+        found += [one for one in _setup_requires(setup or "") if canonicalize_name(Requirement(one).name) not in names]
+        names |= {canonicalize_name(Requirement(one).name) for one in found}
     found += [one for one in imported_distributions(needs) if one not in names and one != "wheel"]
     if setup is not None and "pkg_resources" in _imports(setup):
         found.append(WITH_PKG_RESOURCES)
@@ -180,6 +185,22 @@ def read_archive(name: str, content: bytes) -> SourceFiles:
 def _below_top(path: str) -> str:
     """`setup.py` of `thing-1.0/setup.py`."""
     return path.removeprefix("./").partition("/")[2]
+
+
+def _setup_requires(setup: str) -> list[str]:
+    """What `setup(setup_requires=[…])` lists, as far as it is plain text: flash-attn's psutil, for one."""
+    try:
+        nodes = list(ast.walk(ast.parse(setup)))
+    except (SyntaxError, ValueError, RecursionError):
+        return []
+    keywords = [one for node in nodes if isinstance(node, ast.Call) for one in node.keywords]
+    lists = [one.value for one in keywords if one.arg == "setup_requires"]
+    found = []
+    for node in (item for one in lists if isinstance(one, (ast.List, ast.Tuple)) for item in one.elts):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            with contextlib.suppress(InvalidRequirement):
+                found.append(str(Requirement(node.value)))
+    return found
 
 
 def _imports(setup: str) -> set[str]:

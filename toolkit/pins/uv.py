@@ -100,7 +100,20 @@ class Uv:
         # uv leaves empty lock files in TMPDIR where it builds a source distribution.
         with tempfile.TemporaryDirectory(prefix="uv-", dir=self.scratch) as temporary:
             environment["TMPDIR"] = temporary
-            return run([self.program, *arguments], env=environment, cwd=folder, timeout=self.patience)
+            try:
+                return run([self.program, *arguments], env=environment, cwd=folder, timeout=self.patience)
+            except ProgramFailed as failure:
+                raise _timed_out(failure, self.patience) if failure.code == "program-timeout" else failure from None
+
+
+def _timed_out(failure: ProgramFailed, seconds: float) -> ProgramFailed:
+    """A resolver may go back through all old releases of everything."""
+    return ProgramFailed(
+        f"the resolver found no versions that fit together within {seconds:g} s",
+        fix="Give bounds to some packages of the recipe, such as the newest version of each that you need.",
+        code="resolver-timeout",
+        last_lines=(failure.message,),
+    )
 
 
 def index_address() -> str:

@@ -84,7 +84,7 @@ def why_refused(uv: Uv, wish: Wish, name: str, version: str) -> str | None:
     """Why a release does not work over the wish's base, as its extras say it; None where they refuse nothing."""
     releases = list_releases(name, first_question(wish), pages(uv))
     file = next((one.file for one in releases if one.version == Version(version)), None)
-    bound = _bound_in(wish, _read(uv, wish, file) or ()) if file and name not in wish.unbound else None
+    bound = _bound_in(wish, requirements_of(uv, wish, file) or ()) if file and name not in wish.unbound else None
     return bound.why(name) if bound else None
 
 
@@ -125,7 +125,7 @@ def _oldest_refused(uv: Uv, wish: Wish, name: str, version: str) -> Version | No
 
 def _refuses(uv: Uv, wish: Wish, release: Release) -> bool:
     """Whether a release wants a newer framework. One whose metadata cannot be read is not taken instead of another."""
-    requires = _read(uv, wish, release.file)
+    requires = requirements_of(uv, wish, release.file)
     return requires is None or _bound_in(wish, requires) is not None
 
 
@@ -138,7 +138,9 @@ def _extra_bounds(uv: Uv, wish: Wish, resolution: Resolution) -> tuple[dict[str,
         return {}, []
     names = [one.name for one in resolution.packages if one.is_wheel and not one.url and one.name not in wish.unbound]
     with ThreadPoolExecutor(_AT_ONCE) as pool:
-        read = dict(zip(names, pool.map(lambda name: _read(uv, wish, resolution.files[name]), names), strict=True))
+        read = dict(
+            zip(names, pool.map(lambda name: requirements_of(uv, wish, resolution.files[name]), names), strict=True)
+        )
     bounds = {name: bound for name, requires in read.items() if (bound := _bound_in(wish, requires or ()))}
     return bounds, [name for name, requires in read.items() if requires is None]
 
@@ -147,7 +149,8 @@ def _bound_in(wish: Wish, requires: Iterable[str]) -> ExtraBound | None:
     return find_extra_bound(requires, wish.protected.pins, knowledge(), wish.target.environment())
 
 
-def _read(uv: Uv, wish: Wish, file: File) -> tuple[str, ...] | None:
+def requirements_of(uv: Uv, wish: Wish, file: File) -> tuple[str, ...] | None:
+    """As `read_requirements`; what was read is kept in uv's cache."""
     return read_requirements(file, uv.cache / "ctk-metadata", wish.indexes)
 
 

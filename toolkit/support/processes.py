@@ -110,7 +110,9 @@ def run(
     except OSError as error:
         raise _cannot_run(argv, cwd, error) from error
     except subprocess.TimeoutExpired as error:
-        raise ProgramFailed(f"{argv[0]} gave no answer within {timeout:g} s: {shlex.join(argv)}") from error
+        raise ProgramFailed(
+            f"{argv[0]} gave no answer within {timeout:g} s: {shlex.join(argv)}", code="program-timeout"
+        ) from error
     return Completed(tuple(argv), done.returncode, done.stdout, done.stderr)
 
 
