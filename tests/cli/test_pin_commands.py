@@ -13,7 +13,10 @@ import pytest
 from tests.pins.locks import SMALL
 from toolkit.cli.lock import _upgraded
 from toolkit.pins.lockfile import write_lock
+from toolkit.pins.store import Locks
+from toolkit.recipes.catalogue import Catalogue
 from toolkit.support.errors import WrongInput
+from toolkit.support.paths import shipped
 
 CTK = Path(sys.executable).with_name("ctk")
 
@@ -70,6 +73,19 @@ def test_why_reads_the_only_lock(folder: Path) -> None:
     done = ctk(folder, "why", "flask")
     assert done.returncode == 1
     assert "`ctk lock small` updates it" in done.stderr, "it was added after the lock was made"
+
+
+def test_why_reads_the_lock_on_another_base(folder: Path) -> None:
+    arguments = ("why", "timm", "mine", "--base", "pytorch-2.6")
+    done = ctk(folder, *arguments)
+    assert (done.returncode, done.stderr.splitlines()[-1]) == (2, "ctk lock mine --base pytorch-2.6")
+    catalogue = Catalogue(folder / "defs", shipped("defs"))
+    recipe = catalogue.recipe("mine", base=catalogue.bases()["pytorch-2.6"])
+    path = Locks.of(catalogue, folder / "work").path(recipe, other_base=True)
+    path.parent.mkdir(parents=True)
+    write_lock(SMALL, path)
+    assert "timm 1.0.3 is added: timm ← the recipe." in ctk(folder, *arguments).stdout
+    assert not (folder / "defs/mine.lock.toml").exists()
 
 
 @pytest.mark.parametrize(
