@@ -227,6 +227,8 @@ def _apply(
     if what == "added" and not wanted:
         nothing = "Nothing is added: no line names a package that ctk can lock."
     say(f"{what.capitalize()}: {', '.join(edit.changed)}." if edit.changed else nothing)
+    if edit.unskipped:
+        say(f"Removed from [imports] skip: {', '.join(edit.unskipped)}.")
     if found is not None:
         say_lock_change(found, name, written=True)
     suggest(f"ctk build {name}")
@@ -238,7 +240,9 @@ def _resolve(catalogue: Catalogue, name: str, edit: Edit) -> Found | None:
     from toolkit.support.site import load_site
 
     bases = catalogue.bases()
-    recipe = replace(catalogue.recipe(name, bases=bases), packages=edit.entries)
+    there = catalogue.recipe(name, bases=bases)
+    skip = tuple(one for one in there.import_skip if one not in edit.unskipped)
+    recipe = replace(there, packages=edit.entries, import_skip=skip)
     locks = Locks.of(catalogue, open_work_area(load_site()).path, lambda text: say(f"Warning: {text}", stderr=True))
     if not (recipe.packages or recipe.post.strip() or locks.path(recipe).is_file()):
         return None

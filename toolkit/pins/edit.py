@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,11 +31,15 @@ PACKAGES, APT = "packages", "apt"
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """A recipe as it would be: `entries` of the edited list, the `changed` ones of them, and the whole `text`."""
+    """A recipe as it would be: `entries` of the edited list, the `changed` ones of them, and the whole `text`.
+
+    `unskipped` are the packages (normalised names) that went from `skip` of `[imports]` with the changed ones.
+    """
 
     entries: tuple[str, ...]
     changed: tuple[str, ...]
     text: str
+    unskipped: tuple[str, ...] = ()
 
 
 def added(path: Path, packages: Sequence[str], key: str = PACKAGES) -> Edit:
@@ -62,7 +67,7 @@ def added(path: Path, packages: Sequence[str], key: str = PACKAGES) -> Edit:
 
 
 def removed(path: Path, packages: Sequence[str], key: str = PACKAGES) -> Edit:
-    """The recipe at `path` without these packages, whatever versions it asks for.
+    """The recipe at `path` without these packages, whatever versions it asks for, in `skip` of `[imports]` either.
 
     Raises WrongInput where one is not in the recipe.
     """
@@ -76,7 +81,26 @@ def removed(path: Path, packages: Sequence[str], key: str = PACKAGES) -> Edit:
     gone = [str(line) for line in array if _name(str(line), key) in names]
     for line in gone:
         array.remove(line)
-    return _edit(document, array, gone)
+    unskipped = _unskip(document, names) if key == PACKAGES else ()
+    return replace(_edit(document, array, gone), unskipped=unskipped)
+
+
+def _unskip(document: TOMLDocument, names: Iterable[str]) -> tuple[str, ...]:
+    """Remove `names` from `skip` of `[imports]`, and what that leaves empty; those that were there."""
+    from tomlkit.items import Array
+
+    table = document.get("imports")
+    array = table.get("skip") if isinstance(table, Mapping) else None
+    if not isinstance(array, Array):
+        return ()
+    gone = [str(line) for line in array if canonicalize_name(str(line)) in names]
+    for line in gone:
+        array.remove(line)
+    if gone and not array:
+        del table["skip"]
+    if gone and not table:
+        del document["imports"]
+    return tuple(map(canonicalize_name, gone))
 
 
 def skipping(path: Path, names: Sequence[str]) -> Edit:
