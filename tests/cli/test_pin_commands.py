@@ -106,6 +106,14 @@ def test_why_reads_the_lock_on_another_base(folder: Path) -> None:
         (("add", "mine", "https://x.org/a-1-py3-none-any.whl"), 2, "Write a @ https://x.org/a-1-py3-none-any.whl"),
         (("add", "mine", "gcc;id", "--apt"), 2, "not the name of a Debian package"),
         (("add", "mine", "-r", "none.txt"), 2, "none.txt"),
+        (("add", "mine", "-r", "empty.txt", "timm"), 2, "empty.txt names no package that a recipe can ask for"),
+        (("add", "mine", "-r", "useless.txt"), 2, "left out: pandas>=2<3"),
+        (("add", "mine", "-r", "useless.txt"), 2, "Write pandas>=2,<3: a comma is missing"),
+        (("new", "x", "--from", "empty.txt"), 2, "empty.txt names no package"),
+        (("new", "x", "--from", "useless.txt"), 2, "left out: --pre (an option of pip)"),
+        (("new", "x", "--from", "environment.yml"), 2, "environment.yml names no package"),
+        (("new", "x", "--from", "pyproject.toml"), 2, "pyproject.toml names no package"),
+        (("add", "mine", "pandas>=2<3"), 2, "Write pandas>=2,<3: a comma is missing"),
         (("add", "mine", "-r", "train.py", "--apt"), 2, "leave out --apt or -r"),
         (("remove", "mine", "gcc", "--apt"), 2, "does not ask for gcc"),
         (("def", "mine", "--locked"), 1, "has no lock"),
@@ -124,6 +132,10 @@ def test_why_reads_the_lock_on_another_base(folder: Path) -> None:
 def test_what_is_wrong_is_said_once_and_nothing_is_written(
     folder: Path, arguments: tuple[str, ...], status: int, words: str
 ) -> None:
+    (folder / "empty.txt").write_text("# nothing yet\n")
+    (folder / "useless.txt").write_text("--pre\npandas>=2<3\n")
+    (folder / "environment.yml").write_text("name: x\ndependencies: [python=3.11]\n")
+    (folder / "pyproject.toml").write_text('[project]\nname = "x"\nversion = "1"\n')
     before = {path: path.read_bytes() for path in folder.rglob("*.toml")}
     done = ctk(folder, *arguments)
     assert done.returncode == status, done.stderr

@@ -183,10 +183,11 @@ def _read_list(catalogue: Catalogue, recipe: Recipe, file: Path) -> tuple[list[s
     from toolkit.pins.names import names
     from toolkit.pins.proposal import propose_from_list
     from toolkit.pins.uv import open_uv
-    from toolkit.pins.wishlists import read_requirements
+    from toolkit.pins.wishlists import read_requirements, refuse_empty
     from toolkit.support.site import load_site
 
     listed = read_requirements(file)
+    refuse_empty(listed, file)
     wanted, findings = listed.requirements, listed.findings()
     if listed.frozen:
         wanted, more = direct_requirements(open_uv(open_work_area(load_site()).path), wanted)
@@ -225,7 +226,7 @@ def _apply(
     print_findings(findings)
     nothing = f"Nothing to do: {name} has {'them' if what == 'added' else 'none of them'} already."
     if what == "added" and not wanted:
-        nothing = "Nothing is added: no line names a package that ctk can lock."
+        nothing = "Nothing to do: the base brings what the list names, or it fits no image."
     say(f"{what.capitalize()}: {', '.join(edit.changed)}." if edit.changed else nothing)
     if edit.unskipped:
         say(f"Removed from [imports] skip: {', '.join(edit.unskipped)}.")
