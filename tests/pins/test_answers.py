@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler
 from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.pins.bases import TORCH
 from tests.real.company import serving
 from toolkit.pins.download import fetch_file
+from toolkit.pins.question import Question, compile_lines
 from toolkit.pins.repositories import read_repository
 from toolkit.pins.uv import Uv, open_uv
 from toolkit.support.errors import ProgramFailed
@@ -101,3 +104,26 @@ def test_a_repository_that_is_not_handed_out_is_said_with_the_reason(
         read_repository(f"git+{server}/{status}/mine@{'a1' * 20}", ("setup.py",), tmp_path)
     assert words in raised.value.message
     assert ("[[files]]" in (raised.value.fix or "")) is (status != 500)
+
+
+def test_an_error_shows_none_of_uvs_warnings(uv: Uv, server: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("UV_DEFAULT_INDEX", f"{server}/404/simple")
+    monkeypatch.setenv("UV_INDEX_URL", f"{server}/404/simple")  # uv warns: it is deprecated
+    done = compile_lines(uv, Question(TORCH, ("mine",), build_constraints=("setuptools<81 ; python_version < '3'",)))
+    with pytest.raises(ProgramFailed) as raised:
+        done.require("asking who requires whom")
+    assert "mine was not found" in " ".join(raised.value.last_lines)
+    assert not [line for line in raised.value.last_lines if "warning" in line or "does not contain" in line]
+
+
+def test_uv_is_told_of_no_file_without_a_line(uv: Uv, tmp_path: Path) -> None:
+    program = tmp_path / "uv"
+    program.write_text('#!/bin/sh\necho "$@"\n')
+    program.chmod(0o755)
+    asked = compile_lines(replace(uv, program=str(program)), Question(TORCH, ("mine",))).stdout
+    assert "constraints.txt" not in asked
+    assert "excludes.txt" not in asked
+    more = Question(TORCH, ("mine",), constraints=("a<1",), build_constraints=("b<1",))
+    asked = compile_lines(replace(uv, program=str(program)), more, excludes=["c"]).stdout
+    assert "-c constraints.txt --excludes excludes.txt" in asked
+    assert "--build-constraints build-constraints.txt" in asked

@@ -104,6 +104,11 @@ class Uv:
             return run([self.program, *arguments], env=environment, cwd=folder, timeout=self.patience)
 
 
+def own_words(stderr: str) -> tuple[str, ...]:
+    """What uv printed, for an error: without its warnings, which are about files and settings of ctk."""
+    return tuple(line for line in stderr.strip().splitlines() if not line.startswith(("Using ", "warning: ")))
+
+
 def index_address() -> str:
     """The package index that uv asks, with the credentials that its address may hold."""
     names = ("UV_DEFAULT_INDEX", "UV_INDEX_URL", "PIP_INDEX_URL")
@@ -191,7 +196,7 @@ def _shown(address: str) -> str:
 def _require_network(answer: Completed) -> None:
     if answer.ok or not any(words in answer.stderr for words in _NETWORK):
         return
-    last_lines = tuple(answer.stderr.strip().splitlines()[-6:])
+    last_lines = own_words(answer.stderr)[-6:]
     if (problem := certificate_problem(answer.stderr)) is not None:
         meaning, fix = problem
         raise ProgramFailed(
