@@ -185,6 +185,24 @@ def test_a_name_that_is_something_else_on_the_index_is_said(folder: Path) -> Non
     assert [one["code"] for one in made["findings"]] == ["another-package", "another-package"]
 
 
+def test_first_gpu_framework_brings_a_gpu_for_jobs(folder: Path) -> None:
+    path = folder / "defs/plain.toml"
+    ctk(folder, "new", "plain", "--base", "debian-12")
+    assert "gpus = 0" in path.read_text()
+    assert "gpus" not in ctk(folder, "add", "plain", "numpy", "onnxruntime", "tensorflow-cpu", "--no-lock").stdout
+    assert "gpus = 0" in path.read_text()
+    done = ctk(folder, "add", "plain", "pytorch", "--no-lock")
+    assert "torch uses a GPU: [job] gpus is 1 now, and was 0" in done.stdout
+    assert "gpus = 1" in path.read_text()
+    # What a user sets afterwards stays.
+    path.write_text(path.read_text().replace("gpus = 1", "gpus = 0  # on purpose"))
+    ctk(folder, "add", "plain", "jax", "--no-lock")
+    assert "gpus = 0  # on purpose" in path.read_text()
+    (folder / "list.txt").write_text("tensorflow-cpu\n")
+    ctk(folder, "new", "listed", "--from", "list.txt", "--base", "debian-12")
+    assert "gpus = 0" in (folder / "defs/listed.toml").read_text()
+
+
 def test_a_second_framework_is_said_when_it_is_added(folder: Path) -> None:
     ctk(folder, "new", "ours", "--base", "pytorch-2.6")
     done = json.loads(ctk(folder, "add", "ours", "jax", "timm", "--no-lock", "--json").stdout)

@@ -71,9 +71,9 @@ def add(
     for file in requirements or ():
         more, found = _read_list(catalogue, catalogue.recipe(name), file)
         lines, findings = [*lines, *more], [*findings, *found]
-    _apply(
-        catalogue, name, added(path, lines), "added", lock=not no_lock, json=json, wanted=bool(lines), findings=findings
-    )
+    edit, gpu = _with_gpu(recipe, added(path, lines))
+    findings += gpu
+    _apply(catalogue, name, edit, "added", lock=not no_lock, json=json, wanted=bool(lines), findings=findings)
 
 
 def remove(
@@ -145,6 +145,28 @@ def _other_frameworks(catalogue: Catalogue, recipe: Recipe, lines: Iterable[str]
     from toolkit.pins.proposal import other_frameworks
 
     return other_frameworks(lines, recipe.base, names(), knowledge(), catalogue.bases())
+
+
+def _with_gpu(recipe: Recipe, edit: Edit) -> tuple[Edit, tuple[Finding, ...]]:
+    """The edit with a GPU for jobs where it adds the first GPU framework, as `ctk new` would have asked for one.
+
+    `gpus = 0` is what `ctk new` writes for a recipe without such a framework.
+    """
+    from toolkit.inventory.frameworks import knowledge
+    from toolkit.pins.edit import asking_for_gpu
+    from toolkit.pins.proposal import gpu_framework
+    from toolkit.support.findings import Finding, Severity
+
+    base, known = recipe.base, knowledge()
+    is_plain = base.framework is None and base.bootstrap == "debootstrap"
+    if not is_plain or recipe.job.gpus not in (0, "0") or gpu_framework(recipe.packages, known):
+        return edit, ()
+    framework = gpu_framework(edit.entries, known)
+    if framework is None:
+        return edit, ()
+    message = f"{framework} uses a GPU: [job] gpus is 1 now, and was 0"
+    fix = f"For jobs on the CPU: ctk sbatch --job-name {recipe.name} --gpus 0, or gpus = 0 in the recipe."
+    return asking_for_gpu(edit), (Finding("gpu-asked-for", Severity.INFO, message, fix),)
 
 
 def _as_in(there: Sequence[str], packages: Iterable[str]) -> tuple[list[str], list[Finding]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import MutableMapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,7 +18,7 @@ from toolkit.support.files import refuse_link, write_atomically
 from toolkit.support.text import did_you_mean, one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, MutableMapping, Sequence
+    from collections.abc import Iterable, Sequence
 
     from tomlkit import TOMLDocument
     from tomlkit.items import Array
@@ -90,8 +90,7 @@ def _unskip(document: TOMLDocument, names: Iterable[str]) -> tuple[str, ...]:
     from tomlkit.items import Array
 
     table = document.get("imports")
-    array = table.get("skip") if isinstance(table, Mapping) else None
-    if not isinstance(array, Array):
+    if not isinstance(table, MutableMapping) or not isinstance(array := table.get("skip"), Array):
         return ()
     gone = [str(line) for line in array if canonicalize_name(str(line)) in names]
     for line in gone:
@@ -119,6 +118,15 @@ def skipping(path: Path, names: Sequence[str]) -> Edit:
     for name in changed:
         _append(array, name)
     return _edit(document, array, changed)
+
+
+def asking_for_gpu(edit: Edit) -> Edit:
+    """An edit of a recipe whose `[job] gpus` is 0, with 1 there."""
+    import tomlkit
+
+    document = tomlkit.parse(edit.text)
+    document["job"]["gpus"] = 1
+    return replace(edit, text=tomlkit.dumps(document))
 
 
 def write_edit(edit: Edit, path: Path) -> None:
