@@ -33,6 +33,11 @@ def test_a_proxy_without_a_scheme_is_shown_without_its_password(name: str, user:
     assert f"{name}(hidden)@proxy.example:3128 next" in cleaned
 
 
+def test_a_registrys_password_without_a_scheme_never_survives() -> None:
+    said = redact("could not parse reference: ann:S3CRET@host.example:5000/x/y:1, then")
+    assert said == "could not parse reference: (hidden)@host.example:5000/x/y:1, then"
+
+
 WEBHOOKS = [
     "https://hooks.slack.com/services/T000/B000/{}",
     "https://hooks.slack.com/triggers/T000/{}",
@@ -102,6 +107,8 @@ DIGEST = f"sha256:{'0' * 64}"
         "https://download.pytorch.org/whl/cu121 ann@login1 /usr/bin/apptainer",
         f"docker://ubuntu:22.04@{DIGEST}",
         f"docker://127.0.0.1:5000/lab/tiny@{DIGEST}",
+        f"ubuntu:22.04@{DIGEST} registry.example:5000/lab/tiny@{DIGEST} rsync ann@host.example:/data ann@h:22/x",
+        "git@github.com:x/y 12:30:01 node1/x",
         "git+https://github.com/x/y@v1.0",
         "docker://registry.example:5000/lab/tiny:1.0",
         "https://files.pythonhosted.org/packages/pre_commit_hooks-1.0-py3-none-any.whl",

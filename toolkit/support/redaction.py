@@ -11,6 +11,8 @@ HIDDEN = "(hidden)"
 _USER = re.compile(r"(?<=://)[^\s/?#]{0,1000}@(?!sha256:)")
 # A password in which `/`, `?` or `#` was not escaped: what follows the colon is no port.
 _PASSWORD = re.compile(r"(?<=://)[^\s/@:]{0,200}:(?!\d+(?:[/?#\s]|$))\S{0,1000}@(?!sha256:)")
+# Of a registry without a scheme: ann:password@host:5000/image. `ubuntu:22.04@sha256:…` is a tag and a digest.
+_REFERENCE = re.compile(r"(?<![\w./:@%+-])[\w.%+-]{1,200}:[^\s/@'\"]{1,200}@(?=[A-Za-z0-9.-]+(?::\d+)?/)")
 _ADDRESS = re.compile(r"(https?://[^/\s]+)/\S*", re.IGNORECASE)
 _WEBHOOK = re.compile(r"//[^/]*hook[^/]*/|/(?:web)?hook\w*/|/services/", re.IGNORECASE)
 _QUERY = re.compile(r"(\w://[^\s?'\"]{1,1000}\?)[^\s#'\"]+")
@@ -59,6 +61,7 @@ def redact(text: str) -> str:
     if "://" in text:
         text = _USER.sub(f"{HIDDEN}@", _PASSWORD.sub(f"{HIDDEN}@", text))
         text = _QUERY.sub(rf"\1{HIDDEN}", _ADDRESS.sub(_without_webhook, text))
+    text = _REFERENCE.sub(f"{HIDDEN}@", text)
     if "_proxy" in text.lower():
         text = _PROXY.sub(rf"\1{HIDDEN}@", text)
     return _PARAMETER.sub(rf"\1{HIDDEN}", text)
