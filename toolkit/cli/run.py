@@ -33,6 +33,7 @@ def run(
     shares this host's environment variables, home, working directory, /tmp and devices; of ~/.local Python reads
     nothing. Where a symlink in the working directory leads outside of these, the --bind for it is named.
     """
+    from toolkit.builds.outdated import outdated
     from toolkit.builds.record import recipe_of
     from toolkit.gpu.host import host_gpu
     from toolkit.recipes.catalogue import Catalogue
@@ -51,7 +52,8 @@ def run(
         example = command_line(["ctk", "run", path_argument(image), "python", "train.py"])
         raise WrongInput("there is no command to run", fix=f"For example: {example}")
     check_command(words)
-    recipe = recipe_of(image, Catalogue.here())
+    catalogue = Catalogue.here()
+    recipe = recipe_of(image, catalogue)
     binds = [*(bind or ()), *(recipe.job.binds if recipe else ())]
     runtime = find_runtime(load_site())
     argv = runtime.exec(image, words, gpu=host_gpu().present, binds=binds)
@@ -59,6 +61,7 @@ def run(
     if dry_run:
         print_text(command_line(argv, environment))
         return
-    print_findings(hidden_links(Path.cwd(), binds), stderr=True)
+    older = outdated(image, recipe, catalogue.own)
+    print_findings((*filter(None, [older]), *hidden_links(Path.cwd(), binds)), stderr=True)
     status = attach(argv, env=environment)
     raise typer.Exit(status_of(status, runtime, image, words, binds=binds, environment=environment))
