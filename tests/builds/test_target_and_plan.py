@@ -226,6 +226,11 @@ def test_a_record_speaks_of_its_own_folder_only(here: Path) -> None:
         plan("mine", output=made, sandbox=True)
 
 
+def test_a_pipe_in_the_place_of_a_record_holds_nobody_up(here: Path) -> None:
+    os.mkfifo(record_beside(here / "sb"))
+    assert read_record(here / "sb") is None
+
+
 @pytest.mark.parametrize("name", ["mine.sif", "mine.sif.build.log"])
 def test_a_pipe_is_never_written(here: Path, name: str) -> None:
     os.mkfifo(here / name)

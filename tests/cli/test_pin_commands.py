@@ -144,6 +144,13 @@ def test_what_is_wrong_is_said_once_and_nothing_is_written(
     assert {path: path.read_bytes() for path in folder.rglob("*.toml")} == before
 
 
+def test_a_pipe_in_the_place_of_a_recipe_holds_nobody_up(folder: Path) -> None:
+    os.mkfifo(folder / "defs/pipe.toml")
+    for arguments in (("list",), ("lock", "pipe"), ("add", "pipe", "six"), ("add", "--apt", "pipe", "gcc")):
+        done = ctk(folder, *arguments)
+        assert (done.returncode, "pipe.toml is a pipe" in done.stderr) == (2, True), done.stderr
+
+
 def test_only_what_the_lock_adds_can_be_upgraded() -> None:
     assert _upgraded(SMALL, ["Timm"]) == ("timm",)
     with pytest.raises(WrongInput, match="lock adds no tim, so that"):

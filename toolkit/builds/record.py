@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from toolkit import __version__
 from toolkit.inventory.sif import read_sif
 from toolkit.support.errors import CtkError
-from toolkit.support.files import write_atomically
+from toolkit.support.files import open_regular, write_atomically
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -70,7 +70,8 @@ def read_record(image: Path) -> Record | None:
     """The record of a SIF or a sandbox; None where there is none, or the file is no image of ctk's."""
     try:
         if image.is_dir():
-            document: Any = json.loads(record_beside(image).read_text(encoding="utf-8"))
+            with open_regular(record_beside(image)) as file:
+                document: Any = json.loads(file.read())
             if document.get("inode") not in (None, image.stat().st_ino):
                 return None
         else:

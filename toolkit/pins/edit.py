@@ -14,7 +14,7 @@ from packaging.utils import canonicalize_name
 from toolkit.recipes.load import APT_PACKAGE, RECIPE_KEYS
 from toolkit.recipes.requirements import how_to_write
 from toolkit.support.errors import WrongInput
-from toolkit.support.files import refuse_link, write_atomically
+from toolkit.support.files import refuse_link, refuse_pipe, write_atomically
 from toolkit.support.text import did_you_mean, one_line
 
 if TYPE_CHECKING:
@@ -218,6 +218,7 @@ def _read(path: Path) -> TOMLDocument:
     from tomlkit.exceptions import ParseError
 
     try:
+        refuse_pipe(path)
         document = tomlkit.parse(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, ParseError) as error:
         raise WrongInput(f"cannot read {path}: {error}") from error
