@@ -158,6 +158,16 @@ CASES = {
         "a server's certificate is signed by an authority that the image does not know",
         (),
     ),
+    "  ERROR: HTTP error 401 while getting http://127.0.0.1:40455/401/mine-1.0-py3-none-any.whl": (
+        "file-refused",
+        "the server did not hand out http://127.0.0.1:40455/401/mine-1.0-py3-none-any.whl",
+        (),
+    ),
+    "  cause: HTTP status client error (404 Not Found) for url (http://127.0.0.1:40455/mine-1.0.tar.gz)": (
+        "file-refused",
+        "the server did not hand out http://127.0.0.1:40455/mine-1.0.tar.gz",
+        (),
+    ),
     "  cause: invalid peer certificate: UnknownIssuer": (
         "untrusted-certificate",
         "a server's certificate is signed by an authority that the image does not know",

@@ -10,7 +10,7 @@ CREDENTIALS_FIX = (
     "Set UV_INDEX_NAME_USERNAME and UV_INDEX_NAME_PASSWORD, NAME as `name` of its [[index]] in capitals with `_` for "
     "`-`; or write both to ~/.netrc."
 )
-# uv 0.11 and later: of a page, a file, or an index.
+# Recorded from uv 0.13: of a page or a file, and of an index.
 _STATUS = re.compile(r"HTTP status (?:client|server) error \((\d{3}) ([\w -]+)\) for url \(([^\s)]+)\)")
 _INDEX_STATUS = re.compile(
     r"An index URL \((?P<wants>\S+)\) could not be queried .*\((?P<login>40[13]) "
@@ -18,7 +18,7 @@ _INDEX_STATUS = re.compile(
 )
 _REASONS = {401: "Unauthorized", 403: "Forbidden", 404: "Not Found"}
 
-# git 2.x, http.c and credential.c
+# Recorded from git 2.39.
 _GIT_LOGIN = re.compile(r"could not read (?:Username|Password) for|Authentication failed for|requested URL.*error: 401")
 _GIT_STATUS = re.compile(r"requested URL returned error: (\d{3})")
 _GIT_MISSING = re.compile(r"fatal: (?:remote error: )?[Rr]epository .*not found")
