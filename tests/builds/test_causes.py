@@ -122,6 +122,52 @@ CASES = {
         "a server could not be reached during the build",
         (),
     ),
+    "curl: (7) Failed to connect to 127.0.0.1 port 9 after 0 ms: Couldn't connect to server": (
+        "no-network",
+        "a server could not be reached during the build",
+        (),
+    ),
+    "  fatal: unable to access 'http://127.0.0.1:9/mine/': Failed to connect to 127.0.0.1 port 9 after 0 ms: "
+    "Couldn't connect to server": (
+        "git-server-unreachable",
+        "the git server of http://127.0.0.1:9/mine/ could not be reached during the build",
+        (),
+    ),
+    "fatal: unable to access 'http://nosuch.invalid/mine/': Could not resolve host: nosuch.invalid": (
+        "git-server-unreachable",
+        "the git server of http://nosuch.invalid/mine/ could not be reached during the build",
+        (),
+    ),
+    "  fatal: unable to access 'https://git.example/mine/': The requested URL returned error: 503": (
+        "git-server-unreachable",
+        "the git server of https://git.example/mine/ could not be reached during the build",
+        (),
+    ),
+    "  fatal: unable to access 'https://git.example/mine/': The requested URL returned error: 403": (
+        "repository-closed",
+        "the server of https://git.example/mine/ does not hand out this repository",
+        (),
+    ),
+    "fatal: repository 'https://git.example/mine/' not found": (
+        "repository-closed",
+        "the server of https://git.example/mine/ does not hand out this repository",
+        (),
+    ),
+    "fatal: unable to access 'https://git.example/': SSL certificate problem: unable to get local issuer certificate": (
+        "untrusted-certificate",
+        "a server's certificate is signed by an authority that the image does not know",
+        (),
+    ),
+    "  ERROR: HTTP error 401 while getting http://127.0.0.1:40455/401/mine-1.0-py3-none-any.whl": (
+        "file-refused",
+        "the server did not hand out http://127.0.0.1:40455/401/mine-1.0-py3-none-any.whl",
+        (),
+    ),
+    "  cause: HTTP status client error (404 Not Found) for url (http://127.0.0.1:40455/mine-1.0.tar.gz)": (
+        "file-refused",
+        "the server did not hand out http://127.0.0.1:40455/mine-1.0.tar.gz",
+        (),
+    ),
     "  cause: invalid peer certificate: UnknownIssuer": (
         "untrusted-certificate",
         "a server's certificate is signed by an authority that the image does not know",

@@ -111,6 +111,24 @@ def test_a_target_that_means_nothing_is_explained(text: str, message: str, fix: 
     assert fix in (caught.value.fix or "")
 
 
+@pytest.mark.parametrize("reference", ["ann:ge/heim@h.example/x:1", "docker://ann:ge/heim@h.example/x", "ann@h/x"])
+def test_a_definition_with_a_password_in_its_header_is_refused(here: Path, reference: str) -> None:
+    text = (
+        f"Bootstrap: localimage\nFrom: /a:b@c/x.sif\nStage: one\n%post\n  cat\nbootstrap: Docker\nfrom : {reference}\n"
+    )
+    (here / "secret.def").write_text(text)
+    with pytest.raises(WrongInput, match=r"secret\.def:7: From: a reference cannot hold a user") as caught:
+        parse_target("secret.def")
+    assert "heim" not in caught.value.message
+    assert "registry login" in (caught.value.fix or "")
+
+
+@pytest.mark.parametrize("reference", [f"h.example:5000/x:1@sha256:{'0' * 64}", "docker://h.example/x:1", "ubuntu"])
+def test_a_definition_of_an_ordinary_reference_is_taken(here: Path, reference: str) -> None:
+    (here / "fine.def").write_text(f"Bootstrap: docker\nFrom: {reference}\n%post\n  echo From: a:b@c/d\n")
+    assert parse_target("fine.def").kind is Kind.DEFINITION
+
+
 def test_an_image_remembers_which_file_it_came_from(here: Path) -> None:
     assert Target(Kind.RECIPE, "mine").identity == "recipe:mine"
     assert Target(Kind.REFERENCE, "docker://a/b").identity == "reference:docker://a/b"
@@ -206,6 +224,11 @@ def test_a_record_speaks_of_its_own_folder_only(here: Path) -> None:
     assert read_record(made) is None
     with pytest.raises(WrongInput, match="exists and was not built by ctk"):
         plan("mine", output=made, sandbox=True)
+
+
+def test_a_pipe_in_the_place_of_a_record_holds_nobody_up(here: Path) -> None:
+    os.mkfifo(record_beside(here / "sb"))
+    assert read_record(here / "sb") is None
 
 
 @pytest.mark.parametrize("name", ["mine.sif", "mine.sif.build.log"])

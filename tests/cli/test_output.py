@@ -100,6 +100,13 @@ def test_nothing_printed_controls_a_terminal(
         assert not re.search("^(Verdict|Error: none)", shown.replace("Error: \nE", ""), re.MULTILINE), shown
 
 
+def test_step_that_goes_on_is_printed_once() -> None:
+    with captured(io.StringIO) as (_, errors), output.live_steps("Building", lines=True) as on_step:
+        for text in ("installing", "installing", "importing", "installing"):
+            on_step(text)
+    assert errors.getvalue() == "ctk: installing\nctk: importing\nctk: installing\n"
+
+
 @MANY
 @given(HOSTILE, st.sampled_from([io.StringIO, Terminal]))
 def test_a_step_is_one_line(text: str, kind: type[io.StringIO]) -> None:

@@ -13,7 +13,10 @@ import pytest
 from tests.pins.locks import SMALL
 from toolkit.cli.lock import _upgraded
 from toolkit.pins.lockfile import write_lock
+from toolkit.pins.store import Locks
+from toolkit.recipes.catalogue import Catalogue
 from toolkit.support.errors import WrongInput
+from toolkit.support.paths import shipped
 
 CTK = Path(sys.executable).with_name("ctk")
 
@@ -72,6 +75,19 @@ def test_why_reads_the_only_lock(folder: Path) -> None:
     assert "`ctk lock small` updates it" in done.stderr, "it was added after the lock was made"
 
 
+def test_why_reads_the_lock_on_another_base(folder: Path) -> None:
+    arguments = ("why", "timm", "mine", "--base", "pytorch-2.6")
+    done = ctk(folder, *arguments)
+    assert (done.returncode, done.stderr.splitlines()[-1]) == (2, "ctk lock mine --base pytorch-2.6")
+    catalogue = Catalogue(folder / "defs", shipped("defs"))
+    recipe = catalogue.recipe("mine", base=catalogue.bases()["pytorch-2.6"])
+    path = Locks.of(catalogue, folder / "work").path(recipe, other_base=True)
+    path.parent.mkdir(parents=True)
+    write_lock(SMALL, path)
+    assert "timm 1.0.3 is added: timm ← the recipe." in ctk(folder, *arguments).stdout
+    assert not (folder / "defs/mine.lock.toml").exists()
+
+
 @pytest.mark.parametrize(
     ("arguments", "status", "words"),
     [
@@ -90,6 +106,14 @@ def test_why_reads_the_only_lock(folder: Path) -> None:
         (("add", "mine", "https://x.org/a-1-py3-none-any.whl"), 2, "Write a @ https://x.org/a-1-py3-none-any.whl"),
         (("add", "mine", "gcc;id", "--apt"), 2, "not the name of a Debian package"),
         (("add", "mine", "-r", "none.txt"), 2, "none.txt"),
+        (("add", "mine", "-r", "empty.txt", "timm"), 2, "empty.txt names no package that a recipe can ask for"),
+        (("add", "mine", "-r", "useless.txt"), 2, "left out: pandas>=2<3"),
+        (("add", "mine", "-r", "useless.txt"), 2, "Write pandas>=2,<3: a comma is missing"),
+        (("new", "x", "--from", "empty.txt"), 2, "empty.txt names no package"),
+        (("new", "x", "--from", "useless.txt"), 2, "left out: --pre (an option of pip)"),
+        (("new", "x", "--from", "environment.yml"), 2, "environment.yml names no package"),
+        (("new", "x", "--from", "pyproject.toml"), 2, "pyproject.toml names no package"),
+        (("add", "mine", "pandas>=2<3"), 2, "Write pandas>=2,<3: a comma is missing"),
         (("add", "mine", "-r", "train.py", "--apt"), 2, "leave out --apt or -r"),
         (("remove", "mine", "gcc", "--apt"), 2, "does not ask for gcc"),
         (("def", "mine", "--locked"), 1, "has no lock"),
@@ -111,12 +135,23 @@ def test_why_reads_the_only_lock(folder: Path) -> None:
 def test_what_is_wrong_is_said_once_and_nothing_is_written(
     folder: Path, arguments: tuple[str, ...], status: int, words: str
 ) -> None:
+    (folder / "empty.txt").write_text("# nothing yet\n")
+    (folder / "useless.txt").write_text("--pre\npandas>=2<3\n")
+    (folder / "environment.yml").write_text("name: x\ndependencies: [python=3.11]\n")
+    (folder / "pyproject.toml").write_text('[project]\nname = "x"\nversion = "1"\n')
     before = {path: path.read_bytes() for path in folder.rglob("*.toml")}
     done = ctk(folder, *arguments)
     assert done.returncode == status, done.stderr
     assert words in done.stderr
     assert done.stderr.count("Error:") == 1
     assert {path: path.read_bytes() for path in folder.rglob("*.toml")} == before
+
+
+def test_a_pipe_in_the_place_of_a_recipe_holds_nobody_up(folder: Path) -> None:
+    os.mkfifo(folder / "defs/pipe.toml")
+    for arguments in (("list",), ("lock", "pipe"), ("add", "pipe", "six"), ("add", "--apt", "pipe", "gcc")):
+        done = ctk(folder, *arguments)
+        assert (done.returncode, "pipe.toml is a pipe" in done.stderr) == (2, True), done.stderr
 
 
 def test_only_what_the_lock_adds_can_be_upgraded() -> None:
@@ -158,6 +193,24 @@ def test_a_name_that_is_something_else_on_the_index_is_said(folder: Path) -> Non
     made = json.loads(ctk(folder, "new", "listed", "--from", "list.txt", "--json").stdout)
     assert (made["base"], made["packages"]) == ("pytorch-2.6", ["apex"])
     assert [one["code"] for one in made["findings"]] == ["another-package", "another-package"]
+
+
+def test_first_gpu_framework_brings_a_gpu_for_jobs(folder: Path) -> None:
+    path = folder / "defs/plain.toml"
+    ctk(folder, "new", "plain", "--base", "debian-12")
+    assert "gpus = 0" in path.read_text()
+    assert "gpus" not in ctk(folder, "add", "plain", "numpy", "onnxruntime", "tensorflow-cpu", "--no-lock").stdout
+    assert "gpus = 0" in path.read_text()
+    done = ctk(folder, "add", "plain", "pytorch", "--no-lock")
+    assert "torch uses a GPU: [job] gpus is 1 now, and was 0" in done.stdout
+    assert "gpus = 1" in path.read_text()
+    # What a user sets afterwards stays.
+    path.write_text(path.read_text().replace("gpus = 1", "gpus = 0  # on purpose"))
+    ctk(folder, "add", "plain", "jax", "--no-lock")
+    assert "gpus = 0  # on purpose" in path.read_text()
+    (folder / "list.txt").write_text("tensorflow-cpu\n")
+    ctk(folder, "new", "listed", "--from", "list.txt", "--base", "debian-12")
+    assert "gpus = 0" in (folder / "defs/listed.toml").read_text()
 
 
 def test_a_second_framework_is_said_when_it_is_added(folder: Path) -> None:

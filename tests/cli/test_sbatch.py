@@ -8,7 +8,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from toolkit.builds.outdated import made_from
+from toolkit.builds.record import Record, write_beside
 from toolkit.cli.main import main
+from toolkit.recipes.catalogue import Catalogue
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -140,3 +143,23 @@ def test_job_that_would_stop_at_once_is_not_submitted(
     assert f"it would stop at once: {reason}" in capsys.readouterr().err
     assert ctk("sbatch", "-J", "x", "--gpus", "0", *words, monkeypatch=monkeypatch) == 0
     assert reason in capsys.readouterr().err
+
+
+def test_an_image_that_is_older_than_its_recipe_is_named(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "defs").mkdir()
+    path = folder / "defs/mine.toml"
+    path.write_text('base = "debian-12"\n')
+    catalogue = Catalogue.here()
+    made = made_from(catalogue.recipe("mine"), None, other_base=False)
+    write_beside(folder / "trial.sif", Record("recipe:mine", "debian-12", made_from=made))
+    command = ("sbatch", "-J", "x", "--image", "trial.sif", "--json", "--force", "python", "train.py")
+
+    def codes() -> list[str]:
+        assert ctk(*command, monkeypatch=monkeypatch) == 0
+        return [one["code"] for one in json.loads(capsys.readouterr().out)["findings"]]
+
+    assert "image-outdated" not in codes()
+    path.write_text('base = "debian-12"\napt = ["gcc"]\n')
+    assert "image-outdated" in codes()

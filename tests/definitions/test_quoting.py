@@ -12,7 +12,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from toolkit.definitions.definition import define
-from toolkit.definitions.quoting import file_path, header_value, script, shell_word
+from toolkit.definitions.quoting import file_path, header_value, script, shell_word, variable_word
 from toolkit.recipes.model import Base, FileCopy, Recipe
 from toolkit.support.errors import WrongInput
 
@@ -168,3 +168,18 @@ def test_words_and_paths() -> None:
     for character in "$`*?[]{}\"'\\#;&|<>()!":
         with pytest.raises(WrongInput, match=r"a path holds|cannot stand"):
             file_path(f"/a{character}b", "a path")
+
+
+DIRECTORIES = st.lists(st.text("ab '\"\\{}", min_size=1, max_size=4).map("/{}".format), max_size=2)
+
+
+@settings(max_examples=25, deadline=None)
+@given(DIRECTORIES, DIRECTORIES, st.sampled_from(["$PATH", "${PATH}"]), st.sampled_from(["", "/own/bin:/bin"]))
+def test_a_value_that_extends_the_images_own_is_that_to_a_shell(
+    before: list[str], after: list[str], reference: str, own: str
+) -> None:
+    word = variable_word("PATH", ":".join([*before, reference, *after]), "a value")
+    assert not BUILD_ARGUMENT.search(word)
+    script_text = f'PATH={own}; export PATH={word}; printf %s "$PATH"'
+    done = subprocess.run(["/bin/sh", "-c", script_text], capture_output=True, text=True, check=True)
+    assert done.stdout == ":".join([*before, *([own] if own else []), *after])

@@ -164,6 +164,24 @@ def test_what_is_not_imported_is_remembered_once_and_comments_stay(recipe: Path)
     assert recipe.read_text().endswith('skip = ["kaggle", "mosek"]\n')
 
 
+@pytest.mark.parametrize(
+    ("table", "left"),
+    [
+        ('[imports]\nskip = ["Kaggle"]\n', ""),
+        ('[imports]\nskip = ["kaggle", "mosek"]  # licence\n', '[imports]\nskip = ["mosek"]  # licence\n'),
+        ('imports.skip = ["kaggle"]\n', ""),
+        ('imports = { skip = ["kaggle"] }\n', ""),
+    ],
+)
+def test_removed_package_is_not_skipped_any_more(tmp_path: Path, table: str, left: str) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text(f'base = "x"\npackages = ["kaggle", "numpy"]\n{table}')
+    edit = removed(path, ["kaggle"])
+    assert (edit.changed, edit.unskipped) == (("kaggle",), ("kaggle",))
+    assert edit.text == f'base = "x"\npackages = ["numpy"]\n{left}'
+    assert removed(path, ["numpy"]).unskipped == ()
+
+
 @pytest.mark.parametrize("text", ['[imports]\nskip = "x"\n', "imports = 3\n"])
 def test_a_list_of_another_form_is_refused_and_left_alone(tmp_path: Path, text: str) -> None:
     path = tmp_path / "mine.toml"

@@ -165,6 +165,19 @@ open(os.path.join(os.path.dirname(__file__), "cache", "deep", "font.bin"), "w").
     assert not list(Path.home().glob("left"))
 
 
+def test_a_variable_that_extends_the_images_own_is_set_so(image: Image, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LD_LIBRARY_PATH", "/own")
+    code = """
+import os
+assert os.environ["PATH"].startswith("/opt/bin:/") and "$" not in os.environ["PATH"], os.environ["PATH"]
+assert os.environ["LD_LIBRARY_PATH"] == "/own:/more"
+"""
+    image.put("paths", "1", code=code)
+    own = {"PATH": "/opt/bin:$PATH", "LD_LIBRARY_PATH": "${LD_LIBRARY_PATH}:/more", "PYTHONPATH": str(image.sites[0])}
+    status, text = run(image, "paths", environment=own)
+    assert status == 0, text
+
+
 def test_the_files_of_the_guard_are_not_imported_in_place_of_a_package(image: Image) -> None:
     image.put("install", "1", code="import compare\n")
     image.put("compare", "1", code="assert __version__ == '1'\n")

@@ -17,7 +17,7 @@ from toolkit.pins.clash import fitting_bases, smallest, unavailable, way_to
 from toolkit.pins.explain import clashing_need, named_bar
 from toolkit.pins.locking import check_requirements, contradictions, input_hash
 from toolkit.pins.model import Package
-from toolkit.pins.protected import protect
+from toolkit.pins.protected import Ban, protect
 from toolkit.pins.resolve import Wish
 from toolkit.pins.uv import Uv
 from toolkit.pins.why import way_to_recipe, why
@@ -212,3 +212,22 @@ def test_a_resolver_timeout_is_followed_by_a_question_for_the_newest_releases(mo
     with pytest.raises(ProgramFailed, match="within 300 s"):
         attempts.resolve_recipe(UV, asked, [], Path("/nowhere"))
     assert tried == [(), ("x==9.1",)]
+
+
+def test_why_says_what_stands_for_a_package() -> None:
+    headless = Package("opencv-python-headless", "4.10.0.84", "o-1-py3-none-any.whl", SHA, required_by=("recipe",))
+    lock = replace(SMALL, packages=(headless,))
+    assert why(lock, "opencv-python") == (
+        "opencv-python is not installed. opencv-python-headless 4.10.0.84 stands for opencv-python: both install the "
+        "module cv2. It lacks functions that open a window (cv2.imshow).",
+        "opencv-python-headless 4.10.0.84 is added: opencv-python-headless ← the recipe.",
+    )
+    note = "opencv-python-headless 4.10.0.84 stands for opencv-python, required by ultralytics: both install cv2"
+    assert why(replace(lock, notes=(note,)), "OpenCV_Python")[0] == f"opencv-python is not installed. {note}."
+    assert why(lock, "opencv-contrib-python") == ()
+
+
+def test_why_says_which_pattern_keeps_a_package_out() -> None:
+    ban = Ban("cupy-cuda*", "it would overwrite files of cupy-cuda12x")
+    banned = replace(SMALL, protected=replace(SMALL.protected, forbidden=(ban,)))
+    assert why(banned, "cupy-cuda11x") == (f"cupy-cuda11x must stay out: {ban.why}.",)

@@ -61,9 +61,9 @@ def uv(tmp_path_factory: pytest.TempPathFactory, _index: None) -> Uv:
     return open_uv(tmp_path_factory.mktemp("area"))
 
 
-def lock(uv: Uv, *packages: str, earlier: Lock | None = None) -> Lock:
+def lock(uv: Uv, *packages: str, earlier: Lock | None = None, skip: tuple[str, ...] = ()) -> Lock:
     base = Base("base", "localimage", "/base.sif")
-    recipe = Recipe("x", Path("x.toml"), base, packages=packages)
+    recipe = Recipe("x", Path("x.toml"), base, packages=packages, import_skip=skip)
     upgrade = () if earlier else None
     return make_lock(uv, recipe, BaseFacts(base, TORCH, "sha256:0"), earlier=earlier, upgrade=upgrade)
 
@@ -98,6 +98,14 @@ def test_release_whose_extra_refuses_the_framework_is_held_back(uv: Uv) -> None:
     )
     again = lock(uv, "former", earlier=made)
     assert (again.packages, again.held) == (made.packages, made.held), "the reason stays the true one"
+
+
+def test_skipped_import_of_what_is_not_in_the_recipe_is_noted(uv: Uv) -> None:
+    (note,) = lock(uv, "user", skip=("former", "torch", "user")).notes
+    assert note == (
+        "[imports] skip lists former, which is neither a package of the recipe nor a framework of the base: "
+        "remove it there"
+    )
 
 
 def test_release_that_another_package_brings_is_held_back_too(uv: Uv) -> None:

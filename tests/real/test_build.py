@@ -29,7 +29,8 @@ def test_plain_apptainer_builds_the_printed_definition(person: Person, folder: P
         folder,
         person,
         "plain",
-        'base = "debian-12"\npackages = ["pydot"]\n[environment]\nGREETING = "it\'s {{ me }}"\n',
+        'base = "debian-12"\npackages = ["pydot"]\n'
+        '[environment]\nGREETING = "it\'s {{ me }}"\nPATH = "/opt/own:$PATH"\n',
     )
     text = person.ctk("def", "plain", "--base", base_image, cwd=folder).stdout
     person.run("tee", "plain.def", cwd=folder, input=text)
@@ -39,10 +40,10 @@ def test_plain_apptainer_builds_the_printed_definition(person: Person, folder: P
     )
     shown = person.run(
         *("apptainer", "exec", *userns, "plain.sif", "python3", "-c"),
-        "import os, pydot; print(pydot.__name__, os.environ['GREETING'], os.environ['PYTHONNOUSERSITE'])",
+        "import os, pydot; print(pydot.__name__, *map(os.environ.get, ['GREETING', 'PYTHONNOUSERSITE', 'PATH']))",
         cwd=folder,
     )
-    assert shown.stdout.split("\n")[0] == "pydot it's {{ me }} 1"
+    assert shown.stdout.startswith("pydot it's {{ me }} 1 /opt/own:/")
 
 
 def test_sandbox_shell_build_keeps_the_change(person: Person, folder: Path, tiny_image: Path) -> None:

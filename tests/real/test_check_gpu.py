@@ -137,10 +137,19 @@ def test_an_image_without_python_is_not_called_blind(
 
 
 def test_the_exit_status_of_a_command_is_passed_on(person: Person, folder: Path, tiny_image: Path) -> None:
-    for status in (0, 1, 3, 77):
+    for status in (0, 1, 3, 77, 127, 255):
         person.ctk("run", tiny_image, "--", "sh", "-c", f"exit {status}", cwd=folder, status=status)
-    done = person.ctk("run", tiny_image, "--", "no-such-command", cwd=folder, status=255)
-    assert "Traceback" not in done.stderr
+
+
+def test_what_cannot_be_started_has_the_status_of_a_shell(person: Person, folder: Path, tiny_image: Path) -> None:
+    person.run("tee", "plain.txt", cwd=folder, input="not a program\n")
+    for command, status, words in (
+        ("no-such-command", 127, "the image has no program no-such-command"),
+        ("./no-such-file", 127, "./no-such-file is not there in the container"),
+        ("./plain.txt", 126, "./plain.txt is not an executable file"),
+    ):
+        assert words in person.ctk("run", tiny_image, "--", command, cwd=folder, status=status).stderr
+    assert "no program nosuch" in person.ctk("shell", tiny_image, "--", "nosuch", cwd=folder, status=127).stderr
 
 
 WORDS = [

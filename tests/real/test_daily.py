@@ -61,7 +61,7 @@ def test_a_sandbox_takes_pip_and_shows_the_project(ordinary_user: Person, base_i
     assert quiet.stdout == "--bind it\n"
     assert "Add --bind" not in ran.stderr + quiet.stderr, "links of a sandbox are not the project's"
     assert "INFO" not in ran.stderr + quiet.stderr
-    assert "no-such" in me.ctk("run", tiny_image, "no-such", cwd=folder, status=255).stderr
+    assert "no-such" in me.ctk("run", tiny_image, "no-such", cwd=folder, status=127).stderr
     assert me.ctk("run", tiny_image, "--shell", "for x in b a; do echo $x; done | sort", cwd=folder).stdout == "a\nb\n"
 
 

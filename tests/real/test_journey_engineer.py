@@ -110,7 +110,7 @@ def test_engineer_brings_project_freeze_and_company_index(
     assert not [text for text in texts if PASSWORD.encode() in text or b"pass%2Fword" in text]
 
     # A program that the image does not hold is named.
-    missing = person.ctk("run", "grown.sif", "--", "accelerate", "launch", cwd=folder, status=255).stderr
+    missing = person.ctk("run", "grown.sif", "--", "accelerate", "launch", cwd=folder, status=127).stderr
     assert "the image has no program accelerate" in missing
 
 

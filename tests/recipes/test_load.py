@@ -125,8 +125,18 @@ MISTAKES = [
     ("[environment]\nA = 3", "mine.toml:2: environment.A: should be text"),
     ('[environment]\n"A B" = "x"', "mine.toml:2: environment.A B: is not a name that a variable can have"),
     ('[environment]\nHF_TOKEN = "x"', "mine.toml:2: environment.HF_TOKEN: would write a secret into the image"),
+    ('[environment]\nDB_PWD = "x"', "mine.toml:2: environment.DB_PWD: would write a secret into the image"),
+    ('[environment]\nA = "ghp_0123456789abcdef"', "mine.toml:2: environment.A: would write a secret into the image"),
     ('[environment]\n1A = "x"', "environment.1A: is not a name"),
     ('[environment]\nA = "x\\ny"', "mine.toml:2: environment.A: the value holds the control character"),
+    ('[environment]\nA = "$HOME/x"', "mine.toml:2: environment.A: holds $HOME, which no shell replaces"),
+    ('[environment]\nA = "a:$A"', "mine.toml:2: environment.A: holds $A, which"),
+    ('[environment]\nA = "${HOME:-x}/y"', "mine.toml:2: environment.A: holds ${HOME:-x}, which"),
+    ('[environment]\nPATH = "/a:$PATHS"', "environment.PATH: holds $PATHS, which"),
+    ('[environment]\nPATH = "/a$PATH"', "environment.PATH: holds $PATH, which"),
+    ('[environment]\nPATH = "$PATH:${HOME}/b"', "environment.PATH: holds $PATH, which"),
+    ('[environment]\nPATH = "/opt/bin:/usr/bin"', "environment.PATH: lacks /bin: the image's programs"),
+    ('[environment]\nPATH = ""', "environment.PATH: lacks /usr/bin and /bin: the image's programs"),
     ("job = 3", "mine.toml:1: job: should be a table"),
     ('[job]\ntimes = "1"', 'mine.toml:2: job.times: there is no such key. Did you mean "time"?'),
     ("[job]\ngpus = -1", "mine.toml:2: job.gpus: should be a number such as 1"),
@@ -258,3 +268,14 @@ def test_a_package_s_address_with_a_password_is_refused_and_not_repeated(tmp_pat
     with pytest.raises(WrongInput, match="the address of x holds a user or a password") as refused:
         recipe(tmp_path, 'base = "debian-12"\npackages = ["x @ https://ann:S3CRET@h.example/x-1-py3-none-any.whl"]\n')
     assert "S3CRET" not in refused.value.message
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        *('PATH = "/opt/bin:$PATH"', 'PATH = "${PATH}:/opt/bin"', 'LD_LIBRARY_PATH = "/a b:$LD_LIBRARY_PATH:/c"'),
+        *('PATH = "/opt/bin:/usr/bin/:/bin"', 'PRICE = "5$"', 'PATTERN = "^a$|$1"', 'ODD = "$(id) `id` ${"'),
+    ],
+)
+def test_a_value_that_means_what_it_says_is_taken(tmp_path: Path, line: str) -> None:
+    assert len(recipe(tmp_path, f"[environment]\n{line}", base=DEBIAN).environment) == 1

@@ -29,6 +29,13 @@ COMMIT = "0123456789abcdef0123456789abcdef01234567"
         ("git+ssh://git@github.com/a/b", "Write NAME @ git+https://SERVER/PATH@COMMIT"),
         ("https://github.com/a/b/archive/main.zip", "Write NAME @ git+https://SERVER/PATH@COMMIT"),
         ("./dist/x-1-py3-none-any.whl", "[[files]]"),
+        ("pandas>=2<3", "Write pandas>=2,<3: a comma is missing between two bounds."),
+        ("pandas >= 2.0 < 3 != 2.5", "Write pandas>=2.0,<3,!=2.5: a comma is missing"),
+        (
+            "jax[cuda12]>=0.4,!=0.5<0.6; python_version < '4'",
+            "Write jax[cuda12]>=0.4,!=0.5,<0.6 ; python_version < '4':",
+        ),
+        ("pandas>=2<", None),
         ("pandas==", None),
         ("", None),
     ],
@@ -38,8 +45,8 @@ def test_what_is_meant_is_said(text: str, words: str | None) -> None:
     assert said is None if words is None else (said or "").startswith(words) or words in (said or "")
 
 
-@given(st.text() | st.from_regex(r"[a-z]{1,5}[= ]{1,2}[0-9.a-z=]{1,8}", fullmatch=True))
+@given(st.text() | st.from_regex(r"[a-z]{1,5}[=<> ]{1,2}[0-9.a-z=<>~,]{1,8}", fullmatch=True))
 def test_what_is_proposed_is_a_requirement(text: str) -> None:
     said = how_to_write(text)
-    if said is not None and "==" in said:
+    if said is not None and ("==" in said or "comma" in said):
         Requirement(said.removeprefix("Write ").partition(": ")[0])

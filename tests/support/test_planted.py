@@ -17,6 +17,7 @@ from toolkit.support.errors import MissingOnHost, WrongInput
 from toolkit.support.files import leads_into_hidden, locked, open_log, open_regular, refuse_link, write_atomically
 from toolkit.support.ownership import change_own_mode, is_trusted, user_name
 from toolkit.support.staging import remove_tree, sweep
+from toolkit.support.tomlfile import read_toml
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -105,6 +106,15 @@ def test_a_pipe_holds_nobody_up(tmp_path: Path) -> None:
             write(tmp_path / "pipe")
     with pytest.raises(OSError, match="not a regular file"):
         open_regular(tmp_path / "pipe")
+    with pytest.raises(WrongInput, match="pipe, not a regular file"):
+        read_toml(tmp_path / "pipe")
+
+
+def test_a_pipe_or_a_device_is_not_replaced_by_a_file(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(WrongInput, match="pipe is not a regular file"):
+        write_atomically(tmp_path / "pipe", "text")
+    assert (tmp_path / "pipe").is_fifo()
 
 
 # --- lock files

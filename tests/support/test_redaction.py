@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from toolkit.support.processes import visible_command
-from toolkit.support.redaction import redact, redact_variable
+from toolkit.support.redaction import holds_secret, redact, redact_variable
 
 WORD = st.text("abcdefghijklmnopqrstuvwxyz0123456789", min_size=4, max_size=12)
 SECRET = st.text("ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_/.+!@:%?#", min_size=8, max_size=24).map(lambda s: f"S3{s}T")
@@ -31,6 +31,11 @@ def test_a_proxy_without_a_scheme_is_shown_without_its_password(name: str, user:
     cleaned = redact(f"+ env {name}{user}:{secret}@proxy.example:3128 next")
     assert secret not in cleaned
     assert f"{name}(hidden)@proxy.example:3128 next" in cleaned
+
+
+def test_a_registrys_password_without_a_scheme_never_survives() -> None:
+    said = redact("could not parse reference: ann:S3CRET@host.example:5000/x/y:1, then")
+    assert said == "could not parse reference: (hidden)@host.example:5000/x/y:1, then"
 
 
 WEBHOOKS = [
@@ -66,6 +71,33 @@ def test_a_signature_never_survives(address: str) -> None:
     assert cleaned.endswith(" twice")
 
 
+TOKENS = [
+    *("ghp_0123456789abcdefghij0123456789abcdef", "gho_0123456789abcdefghij", "github_pat_11ABCDEFG0_abcdefghij"),
+    *("glpat-0123456789abcdefghij", "hf_abcdefghijABCDEFGHIJabcdefghijABCD", "xoxb-123456789012-abcdefghij"),
+    *("AKIAIOSFODNN7EXAMPLE", "pypi-AgEIcHlwaS5vcmcCJDU", "nvapi-0123456789abcdefghij", f"sk-proj-{'a1B' * 12}"),
+    *(f"npm_{'a1B' * 12}", f"AIza{'b2_' * 12}", "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.dozjgNryP4J3"),
+]
+
+
+@pytest.mark.parametrize("token", TOKENS)
+def test_a_token_is_a_secret_under_any_name(token: str) -> None:
+    assert holds_secret("GREETING", token)
+    assert holds_secret("HEADER", f"Bearer {token}")
+    cleaned = redact(f"login with {token}, please")
+    assert cleaned == "login with (hidden), please"
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "secret"),
+    [
+        *(("DB_PWD", "geheim", True), ("db_pwd", "1234", True), ("MY_PWD_1", "geheim", True)),
+        *(("PWD", "/work", False), ("OLDPWD", "/work", False), ("START_PWD", "/work", False)),
+    ],
+)
+def test_pwd_in_a_name_means_a_password_but_not_a_directory(name: str, value: str, secret: bool) -> None:
+    assert holds_secret(name, value) is secret
+
+
 DIGEST = f"sha256:{'0' * 64}"
 
 
@@ -75,10 +107,13 @@ DIGEST = f"sha256:{'0' * 64}"
         "https://download.pytorch.org/whl/cu121 ann@login1 /usr/bin/apptainer",
         f"docker://ubuntu:22.04@{DIGEST}",
         f"docker://127.0.0.1:5000/lab/tiny@{DIGEST}",
+        f"ubuntu:22.04@{DIGEST} registry.example:5000/lab/tiny@{DIGEST} rsync ann@host.example:/data ann@h:22/x",
+        "git@github.com:x/y 12:30:01 node1/x",
         "git+https://github.com/x/y@v1.0",
         "docker://registry.example:5000/lab/tiny:1.0",
         "https://files.pythonhosted.org/packages/pre_commit_hooks-1.0-py3-none-any.whl",
         "is it https://pypi.org/simple? Or another",
+        "hf_transfer hf_hub_download glob-0.1 sk-learn pypi-simple task-0123456789 AKIA github_pat_ xoxb-",
         "日本語 \x1b \udcff",
     ],
 )
@@ -86,7 +121,9 @@ def test_what_holds_no_credential_stays(text: str) -> None:
     assert redact(text) == text
 
 
-@pytest.mark.parametrize("piece", ["://x:", "x://", "://", "://x?", "?token", "http://h/"])
+@pytest.mark.parametrize(
+    "piece", ["://x:", "x://", "://", "://x?", "?token", "http://h/", "sk-", "eyJ.", "ghp_", "xoxb-"]
+)
 def test_a_hostile_line_costs_no_time(piece: str) -> None:
     started = time.monotonic()
     redact(piece * 20_000)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from toolkit.builds.inputs import inputs_of
+from toolkit.builds.outdated import made_from
 from toolkit.builds.permission import check_permission
 from toolkit.builds.plan import unpacked_size
 from toolkit.builds.record import read_record
@@ -98,7 +99,7 @@ def prepare(
         plan,
         definition=definition,
         locked=found,
-        record=replace(plan.record, inputs=inputs),
+        record=replace(plan.record, inputs=inputs, made_from=made_from(recipe, lock, other_base=plan.other_base)),
         binds=(f"{folder_with_uv(area)}:{UV_MOUNT}",) if with_uv else (),
         base_size=max(plan.base_size, unpacked_size(image) if image else 0),
     )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from toolkit import __version__
 from toolkit.inventory.sif import read_sif
 from toolkit.support.errors import CtkError
-from toolkit.support.files import write_atomically
+from toolkit.support.files import open_regular, write_atomically
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -29,6 +29,7 @@ class Record:
     `target` is `kind:name`, `base` the name of the base of a recipe, else None. `verdict` and the codes in `findings`
     are the audit's, None and none where it was not asked. `changed` says of a sandbox that it was opened for changes.
     `inputs` are names and fingerprints of all that the image was made from (`inputs_of`), none where not all is known.
+    `made_from` are those of the parts of its recipe, and of its lock.
     """
 
     target: str
@@ -38,10 +39,11 @@ class Record:
     ctk: str = __version__
     changed: bool = False
     inputs: Mapping[str, str] = field(default_factory=dict)
+    made_from: Mapping[str, str] = field(default_factory=dict)
 
     def as_text(self, **more: object) -> str:
         document = {"schema": _SCHEMA, **asdict(self), **more}
-        for name in ("changed", "inputs"):
+        for name in ("changed", "inputs", "made_from"):
             if not document[name]:
                 del document[name]
         return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
@@ -68,7 +70,8 @@ def read_record(image: Path) -> Record | None:
     """The record of a SIF or a sandbox; None where there is none, or the file is no image of ctk's."""
     try:
         if image.is_dir():
-            document: Any = json.loads(record_beside(image).read_text(encoding="utf-8"))
+            with open_regular(record_beside(image)) as file:
+                document: Any = json.loads(file.read())
             if document.get("inode") not in (None, image.stat().st_ino):
                 return None
         else:
@@ -82,9 +85,13 @@ def read_record(image: Path) -> Record | None:
         return None
     base, verdict = (value if isinstance(value := document.get(key), str) else None for key in ("base", "verdict"))
     codes = tuple(map(str, findings)) if isinstance(findings, list) else ()
-    changed, inputs = document.get("changed") is True, document.get("inputs")
-    fingerprints = {key: str(value) for key, value in inputs.items()} if isinstance(inputs, dict) else {}
-    return Record(target, base, verdict, codes, str(document.get("ctk")), changed, fingerprints)
+    changed = document.get("changed") is True
+    fingerprints = (_fingerprints(document.get(key)) for key in ("inputs", "made_from"))
+    return Record(target, base, verdict, codes, str(document.get("ctk")), changed, *fingerprints)
+
+
+def _fingerprints(value: object) -> dict[str, str]:
+    return {str(key): str(one) for key, one in value.items()} if isinstance(value, dict) else {}
 
 
 def recipe_of(image: Path, catalogue: Catalogue) -> Recipe | None:

@@ -6,10 +6,17 @@ import re
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from toolkit.recipes.references import has_scheme
+from toolkit.recipes.references import has_scheme, refuse_credentials
 from toolkit.support.errors import WrongInput
 from toolkit.support.text import one_line
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_HEADER = re.compile(r"(bootstrap|from)\s*:\s*(.*)", re.IGNORECASE)
+_REGISTRIES = ("docker", "oras", "library", "shub")
 
 
 class Kind(str, Enum):
@@ -85,7 +92,10 @@ def parse_target(text: str) -> Target:
 
 
 def _require_header(path: Path) -> None:
-    """Raise WrongInput where a definition does not say what to start from; the runtime would say so less clearly."""
+    """Raise WrongInput where a definition does not say what to start from; the runtime would say so less clearly.
+
+    A password in `From:` is refused as well: no registry takes it there, and the runtime would print it.
+    """
     try:
         text = path.read_bytes()
     except OSError as error:
@@ -96,3 +106,21 @@ def _require_header(path: Path) -> None:
             f"the definition {path} {what}",
             fix="`ctk def RECIPE` prints an example; `ctk new NAME --from train.py` starts a recipe instead.",
         )
+    for number, reference in _references(text.decode(errors="replace")):
+        try:
+            refuse_credentials(reference)
+        except WrongInput as error:
+            raise WrongInput(f"{path}:{number}: From: {error.message}", fix=error.fix, code="wrong-file") from None
+
+
+def _references(text: str) -> Iterator[tuple[int, str]]:
+    """Each `From:` in the headers of a definition that names an image of a registry, and its line."""
+    bootstrap, in_header = "", False
+    for number, line in enumerate(text.splitlines(), 1):
+        found = _HEADER.fullmatch(line.strip())
+        if found and found[1].lower() == "bootstrap":
+            bootstrap, in_header = found[2].lower(), True
+        elif line.lstrip().startswith("%"):
+            in_header = False
+        elif found and in_header and bootstrap in _REGISTRIES:
+            yield number, found[2].partition("://")[2] or found[2]

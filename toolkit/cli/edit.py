@@ -71,9 +71,9 @@ def add(
     for file in requirements or ():
         more, found = _read_list(catalogue, catalogue.recipe(name), file)
         lines, findings = [*lines, *more], [*findings, *found]
-    _apply(
-        catalogue, name, added(path, lines), "added", lock=not no_lock, json=json, wanted=bool(lines), findings=findings
-    )
+    edit, gpu = _with_gpu(recipe, added(path, lines))
+    findings += gpu
+    _apply(catalogue, name, edit, "added", lock=not no_lock, json=json, wanted=bool(lines), findings=findings)
 
 
 def remove(
@@ -147,6 +147,28 @@ def _other_frameworks(catalogue: Catalogue, recipe: Recipe, lines: Iterable[str]
     return other_frameworks(lines, recipe.base, names(), knowledge(), catalogue.bases())
 
 
+def _with_gpu(recipe: Recipe, edit: Edit) -> tuple[Edit, tuple[Finding, ...]]:
+    """The edit with a GPU for jobs where it adds the first GPU framework, as `ctk new` would have asked for one.
+
+    `gpus = 0` is what `ctk new` writes for a recipe without such a framework.
+    """
+    from toolkit.inventory.frameworks import knowledge
+    from toolkit.pins.edit import asking_for_gpu
+    from toolkit.pins.proposal import gpu_framework
+    from toolkit.support.findings import Finding, Severity
+
+    base, known = recipe.base, knowledge()
+    is_plain = base.framework is None and base.bootstrap == "debootstrap"
+    if not is_plain or recipe.job.gpus not in (0, "0") or gpu_framework(recipe.packages, known):
+        return edit, ()
+    framework = gpu_framework(edit.entries, known)
+    if framework is None:
+        return edit, ()
+    message = f"{framework} uses a GPU: [job] gpus is 1 now, and was 0"
+    fix = f"For jobs on the CPU: ctk sbatch --job-name {recipe.name} --gpus 0, or gpus = 0 in the recipe."
+    return asking_for_gpu(edit), (Finding("gpu-asked-for", Severity.INFO, message, fix),)
+
+
 def _as_in(there: Sequence[str], packages: Iterable[str]) -> tuple[list[str], list[Finding]]:
     """The names that the recipe has for `packages`; one that it does not have stays as it is."""
     from packaging.requirements import Requirement
@@ -183,10 +205,11 @@ def _read_list(catalogue: Catalogue, recipe: Recipe, file: Path) -> tuple[list[s
     from toolkit.pins.names import names
     from toolkit.pins.proposal import propose_from_list
     from toolkit.pins.uv import open_uv
-    from toolkit.pins.wishlists import read_requirements
+    from toolkit.pins.wishlists import read_requirements, refuse_empty
     from toolkit.support.site import load_site
 
     listed = read_requirements(file)
+    refuse_empty(listed, file)
     wanted, findings = listed.requirements, listed.findings()
     if listed.frozen:
         wanted, more = direct_requirements(open_uv(open_work_area(load_site()).path), wanted)
@@ -225,8 +248,10 @@ def _apply(
     print_findings(findings)
     nothing = f"Nothing to do: {name} has {'them' if what == 'added' else 'none of them'} already."
     if what == "added" and not wanted:
-        nothing = "Nothing is added: no line names a package that ctk can lock."
+        nothing = "Nothing to do: the base brings what the list names, or it fits no image."
     say(f"{what.capitalize()}: {', '.join(edit.changed)}." if edit.changed else nothing)
+    if edit.unskipped:
+        say(f"Removed from [imports] skip: {', '.join(edit.unskipped)}.")
     if found is not None:
         say_lock_change(found, name, written=True)
     suggest(f"ctk build {name}")
@@ -238,7 +263,9 @@ def _resolve(catalogue: Catalogue, name: str, edit: Edit) -> Found | None:
     from toolkit.support.site import load_site
 
     bases = catalogue.bases()
-    recipe = replace(catalogue.recipe(name, bases=bases), packages=edit.entries)
+    there = catalogue.recipe(name, bases=bases)
+    skip = tuple(one for one in there.import_skip if one not in edit.unskipped)
+    recipe = replace(there, packages=edit.entries, import_skip=skip)
     locks = Locks.of(catalogue, open_work_area(load_site()).path, lambda text: say(f"Warning: {text}", stderr=True))
     if not (recipe.packages or recipe.post.strip() or locks.path(recipe).is_file()):
         return None

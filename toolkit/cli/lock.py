@@ -21,6 +21,7 @@ from toolkit.support.text import did_you_mean
 if TYPE_CHECKING:
     from toolkit.pins.model import Lock
     from toolkit.pins.store import Locks
+    from toolkit.recipes.catalogue import Catalogue
 
 _DATE = re.compile(r"(\d{4}-\d{2}-\d{2})(T\d{2}:\d{2}:\d{2}(\.\d+)?Z)?")
 _NEVER = "never"
@@ -208,11 +209,20 @@ def why(
     name: Annotated[
         str | None, typer.Argument(metavar="[NAME]", help="A recipe. [default: the only one that is locked]")
     ] = None,
+    base: Annotated[
+        str | None,
+        typer.Option(
+            metavar="BASE",
+            help="Read the lock for this base, as `ctk lock --base` writes it.",
+            autocompletion=complete_base,
+        ),
+    ] = None,
     json: _Json = False,
 ) -> None:
     """Say why a package is in an image, in this version.
 
-    Reads the recipe's lock; nothing is asked from the network. Exit status 1 where the lock does not know it.
+    Reads the recipe's lock; nothing is asked from the network. Where another package stands for PACKAGE, both are
+    explained. Exit status 1 where the lock does not know it.
 
         ctk why torchvision pytorch
     """
@@ -228,7 +238,7 @@ def why(
 
     catalogue = Catalogue.here()
     locks = Locks.of(catalogue, open_work_area(load_site()).path)
-    path = _lock_of(locks, name)
+    path = _lock_of(locks, name) if base is None else _lock_on(catalogue, locks, name, base)
     there = load_lock(path)
     has = [one.name for one in there.packages] + [line.partition("==")[0] for line in there.present]
     known = names().given_by(package, has) or names().by_import(package)
@@ -237,8 +247,8 @@ def why(
         package = known
     sentences = explain(there, package)
     if not sentences:
-        recipe = path.name.removesuffix(".lock.toml")
-        if recipe in catalogue.paths():
+        recipe = there.recipe if base is not None else path.name.removesuffix(".lock.toml")
+        if base is None and recipe in catalogue.paths():
             asked = catalogue.recipe(recipe, bases=dict(locks.bases))
             if not is_current(there, asked, locks.local_digest(asked)):
                 raise stale(recipe)
@@ -265,4 +275,16 @@ def _lock_of(locks: Locks, name: str | None) -> Path:
     path = locks.folder / f"{name}.lock.toml"
     if not path.is_file():
         raise WrongInput(f"the recipe {name} has no lock here: {path}", fix=f"ctk lock {name}")
+    return path
+
+
+def _lock_on(catalogue: Catalogue, locks: Locks, name: str | None, base: str) -> Path:
+    """The lock of a recipe on another base than its own, which is kept in the work area."""
+    from toolkit.recipes.references import resolve_base
+
+    recipe = name or _lock_of(locks, None).name.removesuffix(".lock.toml")
+    path = locks.path(catalogue.recipe(recipe, base=resolve_base(base, locks.bases)), other_base=True)
+    if not path.is_file():
+        make = command_line(["ctk", "lock", recipe, "--base", base])
+        raise WrongInput(f"the recipe {recipe} has no lock on the base {base}", fix=make)
     return path

@@ -111,10 +111,19 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, title:
 def live_steps(title: str, *, lines: bool = False) -> Iterator[Callable[[str], None]]:
     """Show what is under way: a live line with the time on a terminal; elsewhere nothing, or with `lines` each step.
 
-    Yields what is to be called with each step that begins.
+    Yields what is to be called with each step that begins. One that goes on, such as the installer that runs several
+    times, is printed once.
     """
     if not sys.stderr.isatty():
-        yield lambda step: say(f"ctk: {step}", stderr=True) if lines else None
+        last: str | None = None
+
+        def print_step(step: str) -> None:
+            nonlocal last
+            if lines and step != last:
+                say(f"ctk: {step}", stderr=True)
+            last = step
+
+        yield print_step
         return
     from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 

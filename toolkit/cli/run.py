@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from toolkit.cli.not_started import status_of
 from toolkit.cli.output import print_findings, print_text
 from toolkit.support.errors import WrongInput
-
-_NOT_STARTED = 255  # the runtime's exit status where it could not start the program
 
 
 def run(
@@ -31,13 +29,13 @@ def run(
         ctk run trial.sif --shell 'python train.py | sort > out.txt'
 
     Options of ctk stand before the command; from its first word on, all belongs to the program. Its exit status is
-    passed on. The container shares this host's environment variables, home, working directory, /tmp and devices; of
-    ~/.local Python reads nothing. Where a symlink in the working directory leads outside of these, the --bind for it
-    is named.
+    passed on; it is 127 where the container has no such program, and 126 where that cannot be executed. The container
+    shares this host's environment variables, home, working directory, /tmp and devices; of ~/.local Python reads
+    nothing. Where a symlink in the working directory leads outside of these, the --bind for it is named.
     """
+    from toolkit.builds.outdated import outdated
     from toolkit.builds.record import recipe_of
     from toolkit.gpu.host import host_gpu
-    from toolkit.inventory.programs import missing_program
     from toolkit.recipes.catalogue import Catalogue
     from toolkit.runtime.binds import hidden_links
     from toolkit.runtime.commands import check_command, chosen_command
@@ -54,16 +52,16 @@ def run(
         example = command_line(["ctk", "run", path_argument(image), "python", "train.py"])
         raise WrongInput("there is no command to run", fix=f"For example: {example}")
     check_command(words)
-    recipe = recipe_of(image, Catalogue.here())
+    catalogue = Catalogue.here()
+    recipe = recipe_of(image, catalogue)
     binds = [*(bind or ()), *(recipe.job.binds if recipe else ())]
-    argv = find_runtime(load_site()).exec(image, words, gpu=host_gpu().present, binds=binds)
+    runtime = find_runtime(load_site())
+    argv = runtime.exec(image, words, gpu=host_gpu().present, binds=binds)
     environment = container_environment()
     if dry_run:
         print_text(command_line(argv, environment))
         return
-    print_findings(hidden_links(Path.cwd(), binds), stderr=True)
+    older = outdated(image, recipe, catalogue.own)
+    print_findings((*filter(None, [older]), *hidden_links(Path.cwd(), binds)), stderr=True)
     status = attach(argv, env=environment)
-    if status == _NOT_STARTED:
-        with suppress(WrongInput):  # an image that the runtime can start and ctk cannot read
-            print_findings(filter(None, [missing_program(image, words, binds)]), stderr=True)
-    raise typer.Exit(status)
+    raise typer.Exit(status_of(status, runtime, image, words, binds=binds, environment=environment))

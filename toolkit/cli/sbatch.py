@@ -158,6 +158,7 @@ def _job(
     request: Request, name: str | None, image: Path | None, recipe_name: str | None, folder: Path
 ) -> tuple[Job, tuple[Finding, ...]]:
     """The job, from the command line, the recipe, the image and the folder; and what is doubtful in that."""
+    from toolkit.builds.outdated import outdated
     from toolkit.builds.record import recipe_of
     from toolkit.jobs.advice import advise_on_image
     from toolkit.jobs.defaults import choose_image, complete
@@ -176,6 +177,7 @@ def _job(
     chosen = existing_image(choose_image(image, name, recipe, folder))
     doubts = advise_on_image(chosen, recipe, given=image is not None)
     recipe = recipe or recipe_of(chosen, catalogue)
+    doubts = (*doubts, *filter(None, [outdated(chosen, recipe, catalogue.own)]))
     job = complete(
         request,
         name=name or recipe_name or name_for(chosen.stem),

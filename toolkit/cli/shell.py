@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from toolkit.cli.area import open_work_area
+from toolkit.cli.not_started import status_of
 from toolkit.cli.output import say, suggest
 
 
@@ -64,7 +65,10 @@ def shell(
     lent: AbstractContextManager[dict[str, str]] = lent_to_shell(_SHARED) if sandbox else nullcontext({})
     with lent as certificates:
         variables = {**PIP_SETTINGS, **certificates} if sandbox else {}
-        status = attach(argv, env={**area.environment(), **container_environment(**variables)})
+        environment = {**area.environment(), **container_environment(**variables)}
+        status = attach(argv, env=environment)
+        if command:
+            status = status_of(status, runtime, image, command, binds=(), environment=environment)
     if sandbox and status == 0:
         suggest(["ctk", "build", f"{path_argument(image)}/", "-o", "NAME.sif"])
     raise typer.Exit(status)

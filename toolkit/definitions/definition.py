@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from toolkit import __version__
-from toolkit.definitions.quoting import file_path, header_value, script, shell_word
+from toolkit.definitions.quoting import file_path, header_value, script, variable_word
 from toolkit.definitions.readable import make_readable
 from toolkit.pins.guard import guarded
 from toolkit.pins.store import locked_base
@@ -51,7 +51,9 @@ def define(recipe: Recipe, *, lock: Lock | None = None, mirror: str | None = Non
         **_post(recipe, lock, script(recipe.post, f"{where}: post")),
         relabel=relabel,
         python=recipe.base.bootstrap == "debootstrap" or recipe.job.command[:1] == ("python",),
-        environment=[(name, shell_word(value, f"{where}: environment.{name}")) for name, value in recipe.environment],
+        environment=[
+            (name, variable_word(name, value, f"{where}: environment.{name}")) for name, value in recipe.environment
+        ],
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 
+from toolkit.recipes.environment import extended
 from toolkit.support.errors import WrongInput
 from toolkit.support.text import one_line, part_braces
 
@@ -24,6 +25,23 @@ def shell_word(value: str, what: str) -> str:
     Raises WrongInput where the value holds a newline or another control character.
     """
     return part_braces(shlex.quote(one_line(value, what)))
+
+
+def variable_word(name: str, value: str, what: str) -> str:
+    """The value of a variable as a word of shell; where it extends the image's own value, the shell puts that in.
+
+    Where the image has none, no empty element is added: it would mean the working directory. Raises as `shell_word`.
+    """
+    parts = extended(name, value)
+    if parts is None:
+        return shell_word(value, what)
+    before = shell_word(parts.before, what) if parts.before else ""
+    after = shell_word(f":{parts.after}" if parts.before else parts.after, what) if parts.after else ""
+    if not parts.before:
+        own = f'"${{{name}:+${name}:}}"' if after else f'"${{{name}:-}}"'
+    else:
+        own = f'"${{{name}:+:${name}}}"'
+    return f"{before}{own}{after}"
 
 
 def header_value(value: str, what: str) -> str:

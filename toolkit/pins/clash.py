@@ -43,6 +43,12 @@ def explain_clash(uv: Uv, wish: Wish, clash: Clash, bases: Sequence[Base]) -> An
     """The smallest set of requirements that clash, and what to change."""
     if missing := _NOT_FOUND.search(clash.proof):
         elsewhere = names().strangers.get(missing[1])
+        if index := next((one for one in wish.indexes if missing[1] in one.packages), None):
+            return WrongInput(
+                f"there is no package {missing[1]} on the index {index.name}: {index.url}",
+                fix="Correct `url` or `packages` of this [[index]].",
+                code="no-such-package",
+            )
         return WrongInput(
             f"there is no package {missing[1]} on the index",
             fix=elsewhere.way

@@ -10,12 +10,14 @@ from http.client import HTTPException
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
+from toolkit.pins.answers import refused
 from toolkit.pins.uv import index_address
 from toolkit.recipes.indexes import credentials, name_of
 from toolkit.recipes.model import Index
 from toolkit.support.certificates import certificate_problem, tls_context
 from toolkit.support.errors import AnswerIsNo, ProgramFailed
 from toolkit.support.files import write_atomically
+from toolkit.support.redaction import redact
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -42,6 +44,8 @@ def fetch_file(url: str, sha256: str | None, folder: Path, indexes: Iterable[Ind
         request = request_file(url, indexes)
         with urllib.request.urlopen(request, timeout=_PATIENCE_SECONDS, context=tls_context()) as answer:  # noqa: S310
             content: bytes = answer.read(_LARGEST)
+    except urllib.error.HTTPError as error:
+        raise refused(redact(url), error.code) from error
     except (urllib.error.URLError, TimeoutError, HTTPException, ValueError) as error:
         meaning, fix = certificate_problem(str(error)) or (str(error), None)
         raise ProgramFailed(f"{name} cannot be fetched: {meaning}", fix=fix, code="index-unreachable") from error

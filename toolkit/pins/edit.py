@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from collections.abc import MutableMapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,11 +14,11 @@ from packaging.utils import canonicalize_name
 from toolkit.recipes.load import APT_PACKAGE, RECIPE_KEYS
 from toolkit.recipes.requirements import how_to_write
 from toolkit.support.errors import WrongInput
-from toolkit.support.files import refuse_link, write_atomically
+from toolkit.support.files import refuse_link, refuse_pipe, write_atomically
 from toolkit.support.text import did_you_mean, one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, MutableMapping, Sequence
+    from collections.abc import Iterable, Sequence
 
     from tomlkit import TOMLDocument
     from tomlkit.items import Array
@@ -30,11 +31,15 @@ PACKAGES, APT = "packages", "apt"
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """A recipe as it would be: `entries` of the edited list, the `changed` ones of them, and the whole `text`."""
+    """A recipe as it would be: `entries` of the edited list, the `changed` ones of them, and the whole `text`.
+
+    `unskipped` are the packages (normalised names) that went from `skip` of `[imports]` with the changed ones.
+    """
 
     entries: tuple[str, ...]
     changed: tuple[str, ...]
     text: str
+    unskipped: tuple[str, ...] = ()
 
 
 def added(path: Path, packages: Sequence[str], key: str = PACKAGES) -> Edit:
@@ -62,7 +67,7 @@ def added(path: Path, packages: Sequence[str], key: str = PACKAGES) -> Edit:
 
 
 def removed(path: Path, packages: Sequence[str], key: str = PACKAGES) -> Edit:
-    """The recipe at `path` without these packages, whatever versions it asks for.
+    """The recipe at `path` without these packages, whatever versions it asks for, in `skip` of `[imports]` either.
 
     Raises WrongInput where one is not in the recipe.
     """
@@ -76,7 +81,25 @@ def removed(path: Path, packages: Sequence[str], key: str = PACKAGES) -> Edit:
     gone = [str(line) for line in array if _name(str(line), key) in names]
     for line in gone:
         array.remove(line)
-    return _edit(document, array, gone)
+    unskipped = _unskip(document, names) if key == PACKAGES else ()
+    return replace(_edit(document, array, gone), unskipped=unskipped)
+
+
+def _unskip(document: TOMLDocument, names: Iterable[str]) -> tuple[str, ...]:
+    """Remove `names` from `skip` of `[imports]`, and what that leaves empty; those that were there."""
+    from tomlkit.items import Array
+
+    table = document.get("imports")
+    if not isinstance(table, MutableMapping) or not isinstance(array := table.get("skip"), Array):
+        return ()
+    gone = [str(line) for line in array if canonicalize_name(str(line)) in names]
+    for line in gone:
+        array.remove(line)
+    if gone and not array:
+        del table["skip"]
+    if gone and not table:
+        del document["imports"]
+    return tuple(map(canonicalize_name, gone))
 
 
 def skipping(path: Path, names: Sequence[str]) -> Edit:
@@ -95,6 +118,15 @@ def skipping(path: Path, names: Sequence[str]) -> Edit:
     for name in changed:
         _append(array, name)
     return _edit(document, array, changed)
+
+
+def asking_for_gpu(edit: Edit) -> Edit:
+    """An edit of a recipe whose `[job] gpus` is 0, with 1 there."""
+    import tomlkit
+
+    document = tomlkit.parse(edit.text)
+    document["job"]["gpus"] = 1
+    return replace(edit, text=tomlkit.dumps(document))
 
 
 def write_edit(edit: Edit, path: Path) -> None:
@@ -186,6 +218,7 @@ def _read(path: Path) -> TOMLDocument:
     from tomlkit.exceptions import ParseError
 
     try:
+        refuse_pipe(path)
         document = tomlkit.parse(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, ParseError) as error:
         raise WrongInput(f"cannot read {path}: {error}") from error

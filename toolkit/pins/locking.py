@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
 
 from packaging.requirements import Requirement
@@ -15,6 +15,7 @@ from toolkit.pins.model import Lock, LockedBase
 from toolkit.pins.names import names
 from toolkit.pins.protected import other_builds, protect, second_frameworks, violations
 from toolkit.pins.repositories import is_repository, why_unlockable
+from toolkit.pins.trials import import_step
 from toolkit.support.errors import AnswerIsNo, WrongInput
 from toolkit.support.redaction import redact
 
@@ -80,7 +81,7 @@ def make_lock(
             fix="Drop what brings it, or start from another base.",
             code="variant-over-variant",
         )
-    return Lock(
+    lock = Lock(
         recipe=recipe.name,
         input=input_hash(recipe, facts.digest, exclude_newer),
         base=_locked_base(facts),
@@ -100,6 +101,18 @@ def make_lock(
             *sources.notes(target, recipe.apt, recipe.name),
         ),
         indexes=recipe.indexes if resolution.packages else (),
+    )
+    return replace(lock, notes=(*lock.notes, *_skipped_for_nothing(recipe, lock)))
+
+
+def _skipped_for_nothing(recipe: Recipe, lock: Lock) -> tuple[str, ...]:
+    """A note for each package in `skip` of `[imports]` that the build would not import anyway."""
+    imported = {one.name for one in import_step(lock).packages}
+    where = "neither a package of the recipe nor a framework of the base"
+    return tuple(
+        f"[imports] skip lists {name}, which is {where}: remove it there"
+        for name in recipe.import_skip
+        if name not in imported
     )
 
 

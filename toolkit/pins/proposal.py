@@ -118,6 +118,15 @@ def other_frameworks(
     return tuple(one for one in proposal.findings if one.code in ("second-framework", "framework-added"))
 
 
+def gpu_framework(lines: Iterable[str], frameworks: Knowledge) -> str | None:
+    """The first distribution among `lines` that is a GPU framework, and no variant without GPU code; None: none is."""
+    for line in lines:
+        framework = frameworks.framework_of(_name(line))
+        if framework is not None and not framework.is_cpu_only(_name(line)):
+            return _name(line)
+    return None
+
+
 @dataclass(frozen=True, slots=True)
 class _Wish:
     """A framework that is wanted. `line` names it, "" where only companions do; `sole`: some compute with no other."""
@@ -165,7 +174,7 @@ class _Chooser:
             findings.append(_not_brought(line, framework, base, ours, kept=ours is None or said is not None))
             if ours is not None and said is None:
                 packages.remove(line)
-        uses_gpu = ours is not None or any(self.frameworks.framework_of(_name(line)) for line in packages)
+        uses_gpu = ours is not None or gpu_framework(packages, self.frameworks) is not None
         return Proposal(base.name, tuple(packages), tuple(findings), uses_gpu)
 
     def _fed(self, ours: Framework | None, line: str, findings: list[Finding]) -> str:

@@ -15,7 +15,7 @@ from packaging.utils import canonicalize_name
 
 from toolkit.pins.repositories import unreachable
 from toolkit.pins.target import valid_version
-from toolkit.pins.uv import python_for
+from toolkit.pins.uv import own_words, python_for
 from toolkit.pins.wheels import uv_platform
 from toolkit.support.errors import CtkError, MissingOnHost, ProgramFailed, WrongInput
 from toolkit.support.redaction import redact
@@ -103,7 +103,9 @@ class Question:
     def options(self) -> list[str]:
         """What every call of uv for this target says."""
         options = ["--python", python_for(self.target.minor), "--python-version", self.target.python]
-        options += ["--python-platform", uv_platform(self.target), "--build-constraints", "build-constraints.txt"]
+        options += ["--python-platform", uv_platform(self.target)]
+        # Of a file without a line uv warns.
+        options += ["--build-constraints", "build-constraints.txt"] if self.build_constraints else []
         for index in self.indexes:
             if not index.packages:
                 is_page = index.kind == "find-links"
@@ -150,7 +152,7 @@ def ask(uv: Uv, question: Question, *, fresh: bool = False, again: bool = False)
         arguments = ["pip", "install", "--dry-run", "--target", "site", *question.options, "--output-format", "json"]
         for name in question.only_binary:
             arguments += ["--only-binary", name]
-        arguments += [*(word for name in question.inputs for word in ("-r", name)), "-c", "constraints.txt"]
+        arguments += [*(word for name in question.inputs for word in ("-r", name)), *_under_constraints(question)]
         done = uv.ask_again(arguments, folder) if again else uv.call(arguments, folder, fresh=fresh)
     if not done.ok and _NO_PKG_RESOURCES in done.stderr and not question.build_constraints:
         return ask(uv, replace(question, build_constraints=(WITH_PKG_RESOURCES,)), fresh=fresh, again=again)
@@ -160,10 +162,15 @@ def ask(uv: Uv, question: Question, *, fresh: bool = False, again: bool = False)
 def compile_lines(uv: Uv, question: Question, *options: str, excludes: Iterable[str] = ()) -> Completed:
     """`uv pip compile` of the question's packages, as if nothing were installed and `excludes` did not exist."""
     with _folder(uv, question) as folder:
-        (folder / "excludes.txt").write_text(_lines(excludes))
+        (folder / "excludes.txt").write_text(excluded := _lines(excludes))
         arguments = ["pip", "compile", "--no-header", *_without_platform(question.options, options), *options]
-        arguments += ["-c", "constraints.txt", "--excludes", "excludes.txt", *question.inputs]
-        return uv.ask_again(arguments, folder)
+        arguments += [*_under_constraints(question), *(["--excludes", "excludes.txt"] if excluded else [])]
+        done = uv.ask_again([*arguments, *question.inputs], folder)
+    return replace(done, stderr="\n".join(own_words(done.stderr)))
+
+
+def _under_constraints(question: Question) -> list[str]:
+    return ["-c", "constraints.txt"] if question.constraints else []
 
 
 def write_stub(site: Path, distributions: Iterable[Distribution]) -> None:
@@ -221,14 +228,14 @@ def _failure(done: Completed) -> CtkError:
     if _NO_GIT in done.stderr:
         return MissingOnHost("there is no git on this host, and a package comes from a git repository", fix=_GIT_FIX)
     if _GIT_FAILED in done.stderr and (repository := _REPOSITORY.search(done.stderr)):
-        return unreachable(repository[1], done.stderr)
+        return unreachable(repository[1], "\n".join(own_words(done.stderr)))
     if mistake := _MISTAKE.search(" ".join(done.stderr.split())):
         return WrongInput(
             f"an address in `packages` is wrong: {redact(mistake[1])}",
             fix="Correct it in the recipe: NAME is the name that the project gives itself.",
             code="wrong-address",
         )
-    lines = tuple(line for line in done.stderr.strip().splitlines() if not line.startswith(("Using ", "warning: ")))
+    lines = own_words(done.stderr)
     culprit = _UNREADABLE.search(done.stderr)
     if culprit:
         return UnreadableSource(culprit[1], culprit[2], lines)

@@ -15,7 +15,7 @@ from toolkit.pins.names import names
 from toolkit.pins.notebooks import read_notebook
 from toolkit.pins.projects import read_pyproject, read_setup_cfg
 from toolkit.pins.proposal import Proposal, propose_from_imports, propose_from_list
-from toolkit.pins.wishlists import read_requirements, read_text
+from toolkit.pins.wishlists import read_requirements, read_text, refuse_empty
 from toolkit.support.errors import WrongInput
 from toolkit.support.findings import Finding, Severity
 from toolkit.support.text import one_line
@@ -55,6 +55,8 @@ def propose(source: Path, bases: Bases, open_uv: Callable[[], Uv], extras: Seque
         raise WrongInput("--extra is for --from pyproject.toml and --from setup.cfg", fix="Leave --extra out.")
     if read_project is not None:
         wishes, project = read_project(source, extras)
+        if project is None:
+            refuse_empty(wishes, source)
         return _with_project(_of_list(wishes, bases, open_uv), project, source, bases)
     _refuse(source)
     if source.suffix == ".ipynb":
@@ -62,7 +64,9 @@ def propose(source: Path, bases: Bases, open_uv: Callable[[], Uv], extras: Seque
     if source.is_dir() or source.suffix == ".py":
         return _of_code(source, bases)
     reader = read_requirements if source.suffix in (".txt", ".in") else read_conda_environment
-    return _of_list(reader(source), bases, open_uv)
+    found = reader(source)
+    refuse_empty(found, source)
+    return _of_list(found, bases, open_uv)
 
 
 def _of_code(source: Path, bases: Bases) -> Proposal:

@@ -11,6 +11,7 @@ import tempfile
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qs, urlsplit
 
+from toolkit.pins.answers import git_refusal
 from toolkit.support.certificates import certificate_problem, trusting
 from toolkit.support.errors import AnswerIsNo, ProgramFailed
 from toolkit.support.processes import Completed, run
@@ -111,7 +112,7 @@ def read_repository(url: str, names: tuple[str, ...], scratch: Path) -> dict[str
 
 def unreachable(url: str, output: str) -> ProgramFailed:
     """The error for a commit, `git+https://…@COMMIT`, that git could not fetch; `output` is what git printed."""
-    meaning, fix = certificate_problem(output) or ("", None)
+    meaning, fix = certificate_problem(output) or git_refusal(output) or ("", None)
     return ProgramFailed(
         f"the repository cannot be fetched: {url.removeprefix('git+')}{f' ({meaning})' if meaning else ''}",
         fix=fix

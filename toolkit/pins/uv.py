@@ -14,13 +14,15 @@ from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
+from toolkit.pins.answers import refused, status_in
 from toolkit.pins.repositories import git_settings
 from toolkit.support.certificates import certificate_problem, trusting
 from toolkit.support.errors import MissingOnHost, ProgramFailed
 from toolkit.support.files import write_atomically
 from toolkit.support.processes import Completed, run
-from toolkit.support.redaction import server_of
+from toolkit.support.redaction import redact, server_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -40,7 +42,6 @@ _NOT_FOR_US = (
     "UV_RESOLUTION",
 )
 _OFFLINE_GAP = ("network was disabled", "network is disabled", "network connectivity is disabled", "in the cache")
-_REFUSED = re.compile(r"An index URL \((\S+)\) could not be queried .*\((40[13] \w+)\)")
 _UNREACHED = re.compile(r"(?:Failed to fetch: `|for url \()([^`\s)]+)")
 _NETWORK = ("Failed to fetch", "error sending request", "Request failed after", "Could not connect", "client error")
 
@@ -66,8 +67,8 @@ class Uv:
         if not fresh and (known := _read_answer(kept)) is not None:
             return known
         answer = self._run(arguments, folder)
+        _require_no_refusal(answer)
         _require_network(answer)
-        _require_credentials(answer)
         _keep_answer(kept, answer)
         return answer
 
@@ -79,7 +80,7 @@ class Uv:
         answer = self._run([*arguments, "--offline"], folder)
         if _has_gap(answer):
             return self.call(arguments, folder)
-        _require_credentials(answer)
+        _require_no_refusal(answer)
         _keep_answer(kept, answer)
         return answer
 
@@ -114,6 +115,11 @@ def _timed_out(failure: ProgramFailed, seconds: float) -> ProgramFailed:
         code="resolver-timeout",
         last_lines=(failure.message,),
     )
+
+
+def own_words(stderr: str) -> tuple[str, ...]:
+    """What uv printed, for an error: without its warnings, which are about files and settings of ctk."""
+    return tuple(line for line in stderr.strip().splitlines() if not line.startswith(("Using ", "warning: ")))
 
 
 def index_address() -> str:
@@ -185,22 +191,25 @@ def _has_gap(answer: Completed) -> bool:
     return not answer.ok and any(words in said for words in _OFFLINE_GAP)
 
 
-def _require_credentials(answer: Completed) -> None:
-    """An index that wants a password is no index without the package, and the answer must not be kept."""
-    found = _REFUSED.search(answer.stderr)
-    if not answer.ok and found is not None:
-        raise ProgramFailed(
-            f"the package index {found[1]} refuses access ({found[2]})",
-            fix="Set UV_INDEX_NAME_USERNAME and UV_INDEX_NAME_PASSWORD, NAME as `name` of its [[index]] in capitals "
-            "with `_` for `-`; or write both to ~/.netrc.",
-            code="index-credentials",
-        )
+def _require_no_refusal(answer: Completed) -> None:
+    """A server that refuses is no index without the package, and the answer must not be kept."""
+    found = None if answer.ok else status_in(answer.stderr)
+    if found is not None:
+        address, status = found
+        raise refused(_shown(address), status)
+
+
+def _shown(address: str) -> str:
+    """An address without credentials. Of the index in the environment only the server: its path may be a token."""
+    default, parts = urlsplit(index_address()), urlsplit(address)
+    is_default = parts.hostname == default.hostname and parts.path.startswith(default.path)
+    return server_of(address) if is_default else redact(address)
 
 
 def _require_network(answer: Completed) -> None:
     if answer.ok or not any(words in answer.stderr for words in _NETWORK):
         return
-    last_lines = tuple(answer.stderr.strip().splitlines()[-6:])
+    last_lines = own_words(answer.stderr)[-6:]
     if (problem := certificate_problem(answer.stderr)) is not None:
         meaning, fix = problem
         raise ProgramFailed(

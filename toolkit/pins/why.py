@@ -6,9 +6,12 @@ from typing import TYPE_CHECKING
 
 from packaging.utils import canonicalize_name
 
+from toolkit.inventory.frameworks import knowledge, matches
 from toolkit.pins.resolve import RECIPE
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from toolkit.pins.model import Lock
 
 
@@ -16,6 +19,9 @@ def why(lock: Lock, package: str) -> tuple[str, ...]:
     """What a lock knows of one package, a sentence each; nothing where it knows nothing."""
     name = canonicalize_name(package)
     there = dict(line.partition("==")[::2] for line in lock.present)
+    if (stand_in := _stand_in(lock, name, there)) is not None:
+        by, sentence = stand_in
+        return sentence, *why(lock, by)
     found = []
     if (pin := lock.protected.pin(name)) is not None:
         found.append(f"{name} {pin.version} is protected, it is {pin.why}: nothing may change it.")
@@ -28,8 +34,27 @@ def why(lock: Lock, package: str) -> tuple[str, ...]:
     found += [f"It is not {one.newest}: {one.because}." for one in lock.held if one.name == name]
     bounds = [one for one in lock.protected.bounds if one.name == name]
     found += [f"Only {name} {one.specifier} goes with this base: {one.why}." for one in bounds]
-    found += [f"{name} must stay out: {one.why}." for one in lock.protected.forbidden if one.name == name]
+    bans = [one for one in lock.protected.forbidden if name not in there and matches(name, (one.name,))]
+    found += [f"{name} must stay out: {one.why}." for one in bans]
     return tuple(found)
+
+
+def _stand_in(lock: Lock, name: str, there: Mapping[str, str]) -> tuple[str, str] | None:
+    """The distribution in the image that stands for `name`, which is not in it, and a sentence that says so."""
+    in_image = {**there, **{one.name: one.version for one in lock.packages}}
+    group = knowledge().variants_of(name)
+    if name in in_image or group is None:
+        return None
+    for by in sorted(in_image):
+        if not group.includes(by) or (stand := group.served_by(by, name)) is None:
+            continue
+        start = f"{by} {in_image[by]} stands for {name}"
+        # The note of the lock also tells who requires it.
+        noted = next((note for note in lock.notes if note.startswith((f"{start},", f"{start}:"))), None)
+        lacks = f". It lacks {stand.lacks}" if stand.lacks else ""
+        sentence = noted or f"{start}: both install the module {group.module}{lacks}"
+        return by, f"{name} is not installed. {sentence}."
+    return None
 
 
 def way_to_recipe(lock: Lock, name: str) -> list[str]:

@@ -12,6 +12,7 @@ from packaging.requirements import InvalidRequirement, Requirement
 from toolkit.pins.dumps import listed_requirements, pinned_file
 from toolkit.pins.repositories import is_repository, why_unlockable, with_name
 from toolkit.recipes.indexes import index_of_option
+from toolkit.recipes.requirements import how_to_write
 from toolkit.support.errors import WrongInput
 from toolkit.support.findings import Finding, Severity
 from toolkit.support.redaction import redact
@@ -34,6 +35,7 @@ _NAMELESS = "a repository without the name of its package: write NAME @ git+http
 _NO_NAME = "not the name of a package"
 _OTHER_MACHINE = "a file of another machine"
 _LOST = (_NAMELESS, _NO_NAME, _OTHER_MACHINE)
+_MAX_REASONS = 5
 _HASH = re.compile(r"\s--hash(?:\s|=).*")
 # What an image can be: Linux on either kind of machine, with any Python 3 that a base may have.
 _IMAGES = [
@@ -65,6 +67,23 @@ class WishList:
             for line, why in self.left_out
         ]
         return (*left_out, *self.notes)
+
+
+def refuse_empty(found: WishList, path: Path) -> None:
+    """Raise WrongInput where a file names no package that a recipe can ask for, with the reason of each line."""
+    if found.requirements:
+        return
+    findings = [one for one in found.findings() if one.code == "left-out"]
+    lines = [f"{path} names no package that a recipe can ask for", *(one.message for one in findings[:_MAX_REASONS])]
+    if len(findings) > _MAX_REASONS:
+        lines.append(f"and {len(findings) - _MAX_REASONS} more lines")
+    raise WrongInput(
+        "\n".join(lines),
+        fix=next(
+            filter(None, (one.fix for one in findings)), "List packages as pip takes them: numpy>=1.26, one a line."
+        ),
+        code="nothing-usable",
+    )
 
 
 def read_requirements(path: Path) -> WishList:
@@ -129,7 +148,13 @@ class Lines:
         try:
             requirement = Requirement(text)
         except InvalidRequirement:
-            self.left_out.append((text, _NAMELESS if is_repository(text) else _NO_NAME))
+            meant = None if is_repository(text) else how_to_write(text)
+            if meant is not None:
+                self.notes.append(
+                    Finding("left-out", Severity.WARNING, f"left out: {redact(text)} ({_NO_NAME})", meant)
+                )
+            else:
+                self.left_out.append((text, _NAMELESS if is_repository(text) else _NO_NAME))
             return
         if requirement.marker is not None and not _may_hold(requirement.marker):
             self.left_out.append((text, "its condition holds in no image"))

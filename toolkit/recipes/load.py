@@ -6,6 +6,7 @@ import re
 import shlex
 from typing import TYPE_CHECKING, Any
 
+from toolkit.recipes.environment import problem
 from toolkit.recipes.indexes import NAME as INDEX_NAME
 from toolkit.recipes.indexes import credentials_variable, name_of, web_address
 from toolkit.recipes.model import (
@@ -226,6 +227,8 @@ def _environment(file: TomlFile) -> tuple[tuple[str, str], ...]:
                 "would write a secret into the image and its definition, where others can read it",
                 fix=f"Remove it. `ctk run` passes {name} of your environment on, `ctk sbatch --env {name}` the job's.",
             )
+        if found := problem(name, value):
+            file.fail(f"environment.{name}", found[0], fix=found[1])
     return tuple(table.items())
 
 

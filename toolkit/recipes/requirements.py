@@ -12,6 +12,9 @@ from packaging.utils import InvalidSdistFilename, InvalidWheelFilename, parse_sd
 _FILES = (".whl", ".tar.gz", ".zip")
 # `pandas=2.0` and `pandas=2.0=py311_0` are conda's forms; `pandas 2.0` is what `pip list` shows.
 _CONDA = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]*)\s*(?:=\s*|\s)v?([0-9][A-Za-z0-9.!+_*]*)(?:=\S*)?")
+# `pandas>=2<3`: bounds without a comma between them.
+_BOUND = r"(?:===|~=|==|!=|<=|>=|<|>)\s*[A-Za-z0-9.!+_*-]+"
+_BOUNDS = re.compile(rf"([A-Za-z0-9][A-Za-z0-9._-]*(?:\[[^\]]*\])?)\s*({_BOUND}(?:[\s,]*{_BOUND})+)\s*(;.*)?")
 _ADDRESS = re.compile(r"(?:git\+)?(?:https?|ssh|file)://\S+|git@\S+:\S+")
 
 
@@ -27,6 +30,10 @@ def how_to_write(text: str) -> str | None:
         any_below = given.count("=") == 1 and not found[2].endswith("*")
         line = f"{found[1]}=={found[2]}{'.*' if any_below else ''}"
         return f"Write {line}: pip takes two equals signs." if _is_requirement(line) else None
+    if found := _BOUNDS.fullmatch(given):
+        bounds = ",".join("".join(bound.split()) for bound in re.findall(_BOUND, found[2]))
+        line = f"{found[1]}{bounds}{f' {found[3]}' if found[3] else ''}"
+        return f"Write {line}: a comma is missing between two bounds." if _is_requirement(line) else None
     return None
 
 

@@ -67,10 +67,12 @@ def write_atomically(path: Path, content: str | bytes, *, mode: int = 0o644, kee
     """Write `content` to `path` so that a reader sees the old file or the whole new one, never a part.
 
     Text becomes UTF-8; a file's name in it that is none keeps its octets. `mode` is subject to the umask, as for any
-    new file; with `keep_mode` a file that is there keeps its own. Raises WrongInput where `path` is a symlink, or the
-    folder is missing or closed.
+    new file; with `keep_mode` a file that is there keeps its own. Raises WrongInput where `path` is a symlink, a pipe
+    or a device, or the folder is missing or closed.
     """
     refuse_link(path)
+    if path.exists() and not (path.is_file() or path.is_dir()):
+        raise WrongInput(f"{path} is not a regular file", fix="Remove it, or choose another name.", code="not-a-file")
     data = content.encode(errors="surrogateescape") if isinstance(content, str) else content
     kept = _mode_of(path) if keep_mode else None
     try:
@@ -120,6 +122,12 @@ def open_regular(path: Path) -> IO[bytes]:
         os.close(descriptor)
         raise OSError(errno.EINVAL, "not a regular file", str(path))
     return os.fdopen(descriptor, "rb")
+
+
+def refuse_pipe(path: Path) -> None:
+    """Raise WrongInput where `path` is a named pipe: to read it waits for a writer, who may never come."""
+    if path.is_fifo():
+        raise WrongInput(f"{path} is a pipe, not a regular file", fix="Remove it, or name another.", code="not-a-file")
 
 
 def _open_to_write(path: Path, flags: int, mode: int) -> int:

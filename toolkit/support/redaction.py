@@ -11,13 +11,25 @@ HIDDEN = "(hidden)"
 _USER = re.compile(r"(?<=://)[^\s/?#]{0,1000}@(?!sha256:)")
 # A password in which `/`, `?` or `#` was not escaped: what follows the colon is no port.
 _PASSWORD = re.compile(r"(?<=://)[^\s/@:]{0,200}:(?!\d+(?:[/?#\s]|$))\S{0,1000}@(?!sha256:)")
+# Of a registry without a scheme: ann:password@host:5000/image. `ubuntu:22.04@sha256:…` is a tag and a digest.
+_REFERENCE = re.compile(r"(?<![\w./:@%+-])[\w.%+-]{1,200}:[^\s/@'\"]{1,200}@(?=[A-Za-z0-9.-]+(?::\d+)?/)")
 _ADDRESS = re.compile(r"(https?://[^/\s]+)/\S*", re.IGNORECASE)
 _WEBHOOK = re.compile(r"//[^/]*hook[^/]*/|/(?:web)?hook\w*/|/services/", re.IGNORECASE)
 _QUERY = re.compile(r"(\w://[^\s?'\"]{1,1000}\?)[^\s#'\"]+")
 # A proxy in a list of variables may have no scheme: http_proxy=user:password@proxy:3128
 _PROXY = re.compile(r"(_proxy['\"]?\s?[=:]\s?['\"]?)[^\s'\"]{1,1000}@", re.IGNORECASE)
 _PARAMETER = re.compile(r"([?&][^=\s&]{0,80}(?:token|key|sig|secret|pass)[^=\s&]{0,80}=)[^&\s]+", re.IGNORECASE)
-_SECRET_NAME = re.compile(r"TOKEN|SECRET|PASS|KEY|CREDENTIAL|AUTH|WEBHOOK|COOKIE|UV_INDEX_.*_USERNAME$", re.IGNORECASE)
+_SECRET_NAME = re.compile(
+    r"TOKEN|SECRET|PASS|_PWD$|KEY|CREDENTIAL|AUTH|WEBHOOK|COOKIE|UV_INDEX_.*_USERNAME$", re.IGNORECASE
+)
+
+# Tokens by their prefixes, whatever the variable is called: GitHub, GitLab, Hugging Face, Slack, AWS, PyPI, npm,
+# Google, NVIDIA, OpenAI and others with `sk-`, a JSON web token.
+_TOKEN = re.compile(
+    r"(?<![A-Za-z0-9])(?:gh[pousr]_[A-Za-z0-9]{10,}|github_pat_\w{10,}|gl[a-z]{2,4}-[A-Za-z0-9_-]{20,}|hf_[A-Za-z0-9]{20,}"
+    r"|xox[a-z]-[A-Za-z0-9-]{10,}|A[KS]IA[A-Z0-9]{16}(?![A-Za-z0-9])|pypi-AgEI[A-Za-z0-9_-]{10,}|npm_[A-Za-z0-9]{30,}"
+    r"|AIza[A-Za-z0-9_-]{30,}|nvapi-[A-Za-z0-9_-]{20,}|sk-[A-Za-z0-9_-]{32,}|eyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_.-]+)"
+)
 
 # A proxy may be given without a scheme: user:password@proxy:3128. An @ after the host may be part of a password.
 _SERVER = re.compile(
@@ -26,26 +38,30 @@ _SERVER = re.compile(
 
 # For a refusal whole words count: TOKENIZERS_PARALLELISM is no token, SSL_KEY_FILE is a path, MAX_TOKENS=512 a number.
 _SECRET_WORD = re.compile(
-    r"(?:TOKEN|SECRET|PASS(?:WORD|WD|PHRASE)?|KEY|CREDENTIAL|AUTH|WEBHOOK|COOKIE)S?\d*(?:_|$)", re.IGNORECASE
+    r"(?:TOKEN|SECRET|PASS(?:WORD|WD|PHRASE)?|(?<=_)PWD|KEY|CREDENTIAL|AUTH|WEBHOOK|COOKIE)S?\d*(?:_|$)", re.IGNORECASE
 )
 _PLACE_NAME = re.compile(r"_(?:FILE|PATH|DIR|SOCK|NAME|TYPE|METHOD)$", re.IGNORECASE)
 _PLAIN_VALUE = re.compile(r"[+-]?\d{1,6}(?:\.\d+)?|true|false|yes|no|on|off|none|auto", re.IGNORECASE)
 
 
 def holds_secret(name: str, value: str) -> bool:
-    """Whether a variable holds a secret, by its name or by a password in an address that is its value."""
-    if "://" in value and (_USER.search(value) or _PASSWORD.search(value)):
+    """Whether a variable holds a secret: by its name, or by a token or a password in an address that is its value."""
+    if _TOKEN.search(value) or ("://" in value and (_USER.search(value) or _PASSWORD.search(value))):
         return True
     if not value or not _SECRET_WORD.search(name) or _PLACE_NAME.search(name):
         return False
+    if name.upper().endswith("_PWD"):  # a password, unless it is a working directory
+        return not value.startswith("/")
     return "PASS" in name.upper() or _PLAIN_VALUE.fullmatch(value) is None
 
 
 def redact(text: str) -> str:
-    """`text` without the credentials in its URLs: user and password, query (it may be signed), a webhook's path."""
+    """`text` without tokens and the credentials in its URLs: user and password, a signed query, a webhook's path."""
+    text = _TOKEN.sub(HIDDEN, text)
     if "://" in text:
         text = _USER.sub(f"{HIDDEN}@", _PASSWORD.sub(f"{HIDDEN}@", text))
         text = _QUERY.sub(rf"\1{HIDDEN}", _ADDRESS.sub(_without_webhook, text))
+    text = _REFERENCE.sub(f"{HIDDEN}@", text)
     if "_proxy" in text.lower():
         text = _PROXY.sub(rf"\1{HIDDEN}@", text)
     return _PARAMETER.sub(rf"\1{HIDDEN}", text)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from toolkit.support.errors import WrongInput
+from toolkit.support.files import refuse_pipe
 from toolkit.support.text import did_you_mean
 
 if sys.version_info >= (3, 11):
@@ -92,8 +93,9 @@ def _bare_or_quoted(name: str) -> str:
 
 
 def read_toml(path: Path) -> TomlFile:
-    """Read a TOML file. Raises WrongInput where it cannot be read or is not TOML, with the line."""
+    """Read a TOML file. Raises WrongInput where it cannot be read, is a pipe, or is not TOML, with the line."""
     try:
+        refuse_pipe(path)
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"

@@ -213,10 +213,20 @@ def environment_for(own, home):
     """The variables of the image and the recipe, without a GPU, and without what is meant for installers alone:
     credentials of a package index are in it."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("PIP_", "UV_"))}
-    environment.update(own)
+    environment.update({name: with_own_value(name, value, environment) for name, value in own.items()})
     environment.update(dict.fromkeys(CACHES, home))
     environment.update(CUDA_VISIBLE_DEVICES="", PYTHONDONTWRITEBYTECODE="1", PYTHONNOUSERSITE="1")
     return environment
+
+
+def with_own_value(name, value, environment):
+    """The value of a list of directories with that of the image where it refers to it: /opt/bin:$PATH."""
+    parts = value.split(":")
+    if "$" + name not in parts and "${" + name + "}" not in parts:
+        return value
+    own = environment.get(name, "")
+    known = (own if part in ("$" + name, "${" + name + "}") else part for part in parts)
+    return ":".join(part for part in known if part)
 
 
 def files_in(sites):

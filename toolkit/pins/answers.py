@@ -1,0 +1,70 @@
+"""What the answer of a server means that gives no file: which address said what, and the fix."""
+
+from __future__ import annotations
+
+import re
+
+from toolkit.support.errors import ProgramFailed
+
+CREDENTIALS_FIX = (
+    "Set UV_INDEX_NAME_USERNAME and UV_INDEX_NAME_PASSWORD, NAME as `name` of its [[index]] in capitals with `_` for "
+    "`-`; or write both to ~/.netrc."
+)
+# Recorded from uv 0.13: of a page or a file, and of an index.
+_STATUS = re.compile(r"HTTP status (?:client|server) error \((\d{3}) ([\w -]+)\) for url \(([^\s)]+)\)")
+_INDEX_STATUS = re.compile(
+    r"An index URL \((?P<wants>\S+)\) could not be queried .*\((?P<login>40[13]) "
+    r"|An index \((?P<url>\S+)\) returned a (?P<status>\d{3}) "
+)
+_REASONS = {401: "Unauthorized", 403: "Forbidden", 404: "Not Found"}
+
+# Recorded from git 2.39.
+_GIT_LOGIN = re.compile(r"could not read (?:Username|Password) for|Authentication failed for|requested URL.*error: 401")
+_GIT_STATUS = re.compile(r"requested URL returned error: (\d{3})")
+_GIT_MISSING = re.compile(r"fatal: (?:remote error: )?[Rr]epository .*not found")
+
+
+def status_in(output: str) -> tuple[str, int] | None:
+    """The address and the status of the HTTP answer that ended uv; None where none did."""
+    if found := _STATUS.search(output):
+        return found[3], int(found[1])
+    if found := _INDEX_STATUS.search(output):
+        return found["wants"] or found["url"], int(found["login"] or found["status"])
+    return None
+
+
+def refused(address: str, status: int) -> ProgramFailed:
+    """The error for an address that answered with a status of 400 or above."""
+    said = f"{status} {_REASONS[status]}" if status in _REASONS else str(status)
+    if status in (401, 403):
+        return ProgramFailed(f"{address} refuses access ({said})", fix=CREDENTIALS_FIX, code="index-credentials")
+    if status == 404:
+        return ProgramFailed(
+            f"there is nothing at {address} ({said})",
+            fix="Correct the address where it is written: `url` of an [[index]], or `packages` of the recipe.",
+            code="index-not-found",
+        )
+    return ProgramFailed(
+        f"{address} answered with status {said}",
+        fix="The fault is the server's: try again later, or ask its administrator.",
+        code="index-unreachable",
+    )
+
+
+def git_refusal(output: str) -> tuple[str, str] | None:
+    """What git says of a repository that the server does not hand out, and the fix; None for any other failure."""
+    public = (
+        "A build fetches only what is open to everybody. Of a private repository, build a wheel and put it on an index "
+        "with a password ([[index]]), or copy it into the image with [[files]] and install it in `post`."
+    )
+    if _GIT_LOGIN.search(output):
+        return "the server asks for a login: the repository is private, or does not exist", public
+    status = _GIT_STATUS.search(output)
+    if status and status[1] == "403":
+        return "the server answered 403 Forbidden", public
+    if _GIT_MISSING.search(output) or (status and status[1] == "404"):
+        return (
+            "the server has no such repository, or does not show it without a login",
+            f"Correct the address; `git ls-remote` tries it. {public}",
+        )
+    return (f"the server answered {status[1]}", "The fault is the server's: try again later.") if status else None
