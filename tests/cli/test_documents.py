@@ -55,14 +55,14 @@ def test_a_built_image_has_its_size_in_bytes_and_its_times_in_seconds() -> None:
     document = images.built_image(IMAGE, LOG, RECORD, 4096, change, built=True, seconds=12.345, import_seconds=0.5)
     found = checked("build", document)
     assert (found["size_bytes"], found["seconds"], found["import_seconds"]) == (4096, 12.3, 0.5)
-    assert found["lock"]["added"] == ["keras-bert==0.89.0", "timm==1.0.3"]
+    assert found["lock_change"]["added"] == ["keras-bert==0.89.0", "timm==1.0.3"]
 
 
 def test_an_image_that_is_up_to_date_has_the_same_keys() -> None:
     made = images.built_image(IMAGE, LOG, RECORD, 4096, None, built=True, seconds=1, import_seconds=1)
     kept = checked("build", images.built_image(IMAGE, LOG, RECORD, 4096, None))
     assert kept.keys() == made.keys()
-    assert (kept["built"], kept["import_seconds"], kept["lock"]) == (False, None, None)
+    assert (kept["built"], kept["import_seconds"], kept["lock_change"]) == (False, None, None)
 
 
 def test_the_size_of_a_sandbox_is_not_known() -> None:
@@ -109,7 +109,7 @@ def test_a_started_lab_and_a_listed_lab() -> None:
 def test_a_trial_names_what_was_imported_and_what_was_not() -> None:
     tried = Tried((Imported("timm", "1.0.3", 1.5, ("import timm",)),), 20.04, 1.6, LOG)
     found = checked("try", recipes.trial(RECIPE, tried))
-    assert found["imported"] == [{"package": "timm", "version": "1.0.3", "seconds": 1.5, "steps": ["import timm"]}]
+    assert found["imported"] == [{"name": "timm", "version": "1.0.3", "seconds": 1.5, "steps": ["import timm"]}]
     assert (found["skipped"], found["seconds"]) == (["horovod"], 20.0)
 
 
@@ -123,4 +123,4 @@ def test_an_edit_has_both_lists(change: LockChange | None) -> None:
         "changed": [{"name": "timm", "from": "1", "to": "2"}],
         "notes": ["a note"],
     }
-    assert found["lock"] == lock
+    assert found["lock_change"] == lock

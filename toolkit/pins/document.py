@@ -72,7 +72,7 @@ def _package(package: Package) -> dict[str, Any]:
 
 
 def _held(held: Held) -> dict[str, Any]:
-    return {"name": held.name, "version": held.version, "newest": held.newest, "because": held.because}
+    return {"name": held.name, "version": held.version, "newest": held.newest, "why": held.because}
 
 
 def _base(base: LockedBase) -> dict[str, Any]:

@@ -145,8 +145,7 @@ def _lock(file: TomlFile) -> Lock:
         ),
         installer=_read_package(file, installer) if installer else None,
         held=tuple(
-            Held(*_texts(file, one, "name", "version", "newest", "because"))
-            for one in _tables(file, table, "held_back")
+            Held(*_texts(file, one, "name", "version", "newest", "why")) for one in _tables(file, table, "held_back")
         ),
         present=file.get_texts(table, "present"),
         exclude_newer=file.get(table, "exclude_newer", str),

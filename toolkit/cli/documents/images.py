@@ -42,7 +42,7 @@ def built_image(
         "size_bytes": size or None,
         "seconds": round(seconds, 1),
         "import_seconds": import_seconds,
-        "lock": lock_change(change),
+        "lock_change": lock_change(change),
     }
 
 

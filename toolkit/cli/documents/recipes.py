@@ -50,7 +50,13 @@ def recipe_edit(
     name: str, key: str, change: LockChange | None, *, added: Sequence[str] = (), removed: Sequence[str] = ()
 ) -> dict[str, Any]:
     """What `ctk add` and `ctk remove` did to the list `key` of a recipe."""
-    return {"recipe": name, "list": key, "added": list(added), "removed": list(removed), "lock": lock_change(change)}
+    return {
+        "recipe": name,
+        "list": key,
+        "added": list(added),
+        "removed": list(removed),
+        "lock_change": lock_change(change),
+    }
 
 
 def lock(found: Lock, path: Path) -> dict[str, Any]:
@@ -77,7 +83,7 @@ def trial(recipe: Recipe, tried: Tried) -> dict[str, Any]:
         "base": recipe.base.name,
         "imported": [
             {
-                "package": package.package,
+                "name": package.package,
                 "version": package.version,
                 "seconds": package.seconds,
                 "steps": list(package.steps),
