@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.schemas import check_documents
 from toolkit.cli.main import main
 
 if TYPE_CHECKING:
@@ -40,6 +41,7 @@ class Ctk(ABC):
     def __call__(self, *arguments: str | bytes, status: int | None = 0, **env: str) -> Done:
         done = self.run(list(map(os.fsdecode, arguments)), {**self.environment, **env})
         assert "Traceback" not in done.stderr, done.stderr
+        check_documents(done.stdout)
         if status is not None:
             assert done.status == status, f"{arguments}: status {done.status}\n{done.stdout}\n{done.stderr}"
         return done

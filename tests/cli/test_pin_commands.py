@@ -237,7 +237,7 @@ def test_a_list_is_added_without_what_the_base_brings(folder: Path) -> None:
     done = json.loads(ctk(folder, "add", "ours", "-r", "list.txt", "einops", "--no-lock", "--json").stdout)
     assert done["added"] == ["einops", "scikit-learn", "numpy<2"]
     assert {one["code"] for one in done["findings"]} >= {"left-out", "import-name"}
-    assert done["lock"] is None
+    assert done["lock_change"] is None
 
 
 def test_debian_packages_are_added_and_no_lock_is_made(folder: Path) -> None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.schemas import check_document, documents_in
 from toolkit.builds.outdated import made_from
 from toolkit.builds.record import Record, write_beside
 from toolkit.cli.main import main
@@ -50,7 +50,8 @@ def test_a_recipe_of_that_name_gives_gpus_time_and_command(
 ) -> None:
     command = ("sbatch", "-J", "keras-bert", "--image", "trial.sif", "--json")
     assert ctk(*command, monkeypatch=monkeypatch) == 0
-    document = json.loads(capsys.readouterr().out)
+    (document,) = documents_in(capsys.readouterr().out)
+    check_document(document)
     assert (document["schema"], document["gpus"], document["job_id"]) == ("ctk.script/1", "1", None)
     assert document["command"] == ["python", "train.py"]
     assert (folder / document["script"]).read_text() == document["text"]

@@ -20,12 +20,7 @@ def test_added_removed_and_changed_packages_are_named() -> None:
     now = replace(SMALL, packages=packages, notes=("an old note", "a new note"))
     change = compare_locks(replace(SMALL, notes=("an old note",)), now)
     assert change.lines == ("+ einops==0.8.0", "- keras-bert==0.89.0", "~ timm 1.0.3 -> 1.1")
-    assert change.as_json() == {
-        "added": ["einops==0.8.0"],
-        "removed": ["keras-bert==0.89.0"],
-        "changed": [{"name": "timm", "from": "1.0.3", "to": "1.1"}],
-        "notes": ["a new note"],
-    }
+    assert change.notes == ("a new note",)
     assert not change.made
     assert compare_locks(None, now).made
 

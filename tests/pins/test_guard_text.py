@@ -39,7 +39,7 @@ def test_any_lock_can_stand_in_a_definition(lock: Lock) -> None:
 @given(why=words | st.text("{}\\\"'%\n$`", max_size=12))
 def test_what_the_guard_reads_is_what_the_lock_says(why: str) -> None:
     lock = replace(SMALL, protected=ProtectedSet((Pin("torch", "1", why),)))
-    assert json.loads(lock_for_guard(lock))["pins"] == [{"name": "torch", "version": "1", "why": why}]
+    assert json.loads(lock_for_guard(lock))["protected"] == [{"name": "torch", "version": "1", "why": why}]
     assert_stands_in_a_definition(lock_for_guard(lock))
 
 

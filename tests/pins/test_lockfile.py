@@ -80,6 +80,15 @@ def test_without_a_file_only_a_commit_is_taken(tmp_path: Path, url: str) -> None
         load_lock(resigned(tmp_path, text.replace(str(COMMIT.url), url)))
 
 
+@pytest.mark.parametrize(("key", "older"), [("held_back = [", "held-back = ["), ("[[builds]]", "[[build]]")])
+def test_a_lock_of_another_ctk_is_to_be_regenerated(tmp_path: Path, key: str, older: str) -> None:
+    text = dump_lock(SMALL)
+    assert key in text
+    with pytest.raises(WrongInput) as caught:
+        load_lock(resigned(tmp_path, text.replace(key, older)))
+    assert (caught.value.code, caught.value.fix) == ("wrong-lock", "`ctk lock x` regenerates it.")
+
+
 def resigned(folder: Path, text: str) -> Path:
     """A lock with this text, whose hash says that nobody edited it."""
     body = text.partition('"\n')[2].partition('"\n')[2]

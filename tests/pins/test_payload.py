@@ -97,13 +97,12 @@ class Image:
 
 def a_lock(**changes: object) -> dict[str, object]:
     return {
-        "pins": [{"name": "torch", "version": "2.5.1+cu124", "why": "the base's PyTorch"}],
+        "protected": [{"name": "torch", "version": "2.5.1+cu124", "why": "the base's PyTorch"}],
         "bounds": [{"name": "numpy", "specifier": ">=1,<2", "why": "PyTorch was compiled for it"}],
-        "bans": [{"name": "tensorflow-*", "why": "it would lie over it"}],
+        "forbidden": [{"name": "tensorflow-*", "why": "it would lie over it"}],
         "packages": [],
         "builds": [],
         "installer": None,
-        "recorded": False,
         "imports": {"packages": [], "skip": [], "environment": {}, "seconds": 300},
         **changes,
     }
@@ -243,7 +242,7 @@ def test_an_egg_info_without_a_record_is_guarded_too(tmp_path: Path) -> None:
     module.mkdir()
     (module / "__init__.py").write_text("cuda = True\n")
     (old.sites[1] / "torch-1.0.egg-info").write_text("Metadata-Version: 1.1\nName: torch\nVersion: 1.0\n")
-    lock = a_lock(pins=[{"name": "torch", "version": "1.0", "why": "the base's PyTorch"}])
+    lock = a_lock(protected=[{"name": "torch", "version": "1.0", "why": "the base's PyTorch"}])
     assert old.guard("before", lock)[0] == 0
     assert old.differences(lock) == ()
     (module / "__init__.py").write_text("cuda = False\n")

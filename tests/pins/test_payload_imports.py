@@ -48,7 +48,7 @@ def run(
     (image.folder / "guard/before.json").write_text(json.dumps(before))
     for left in (image.folder / "guard").glob("import-*"):
         shutil.rmtree(left) if left.is_dir() else left.unlink()
-    return image.guard("after", a_lock(pins=[], bounds=[], bans=[], imports=wanted))
+    return image.guard("after", a_lock(protected=[], bounds=[], forbidden=[], imports=wanted))
 
 
 def failure(image: Image, *names: str, **changes: object) -> ImportFailure:

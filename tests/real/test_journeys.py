@@ -91,9 +91,9 @@ def test_a_student_gets_from_a_clone_to_the_log_of_their_own_job(
     assert (image.stat().st_ino, image.stat().st_mtime_ns) == before
     added = json.loads(later("add", "mine", "PIL", "--json").stdout)
     assert added["added"] == ["pillow"]
-    (name,) = added["lock"]["added"]
+    (name,) = added["lock_change"]["added"]
     assert name.startswith("pillow==")
-    assert added["lock"]["changed"] == []
+    assert added["lock_change"]["changed"] == []
     assert "is current" in later("lock", "mine", "--check").stdout
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from toolkit import __version__
@@ -41,12 +41,22 @@ class Record:
     inputs: Mapping[str, str] = field(default_factory=dict)
     made_from: Mapping[str, str] = field(default_factory=dict)
 
+    def as_document(self) -> dict[str, Any]:
+        """The keys of docs/schemas/image.json, but for `inode`."""
+        return {
+            "schema": _SCHEMA,
+            "target": self.target,
+            "base": self.base,
+            "verdict": self.verdict,
+            "findings": list(self.findings),
+            "ctk": self.ctk,
+            "changed": self.changed,
+            "inputs": dict(self.inputs),
+            "made_from": dict(self.made_from),
+        }
+
     def as_text(self, **more: object) -> str:
-        document = {"schema": _SCHEMA, **asdict(self), **more}
-        for name in ("changed", "inputs", "made_from"):
-            if not document[name]:
-                del document[name]
-        return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
+        return json.dumps({**self.as_document(), **more}, indent=2, ensure_ascii=False) + "\n"
 
 
 def record_beside(sandbox: Path) -> Path:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from toolkit.cli.documents import images as documents
 from toolkit.cli.output import print_findings, print_json, print_table, say, suggest
 from toolkit.gpu.audit import Verdict, audit_image
 from toolkit.gpu.compatibility import parse_driver, parse_gpu
@@ -61,7 +62,7 @@ def audit(
 
         write_sbom(found.facts.inventory, sbom)
     if json:
-        print_json("ctk.audit/1", _document(found, packages=packages), found.findings)
+        print_json("ctk.audit/1", documents.audit(found, packages=packages), found.findings)
     else:
         _show(found, image, packages=packages)
     if found.verdict is not Verdict.GPU_READY and found.verdict not in (allow or ()):
@@ -106,48 +107,3 @@ def _show(found: Audit, image: Path, *, packages: bool) -> None:
         suggest(["ctk", "check-gpu", path_argument(image)])
     elif found.findings:
         suggest(f"ctk explain {found.findings[0].code}")
-
-
-def _document(found: Audit, *, packages: bool) -> dict[str, Any]:
-    inventory = found.facts.inventory
-    document: dict[str, Any] = {
-        "verdict": found.verdict.value,
-        "image": {
-            "path": inventory.image,
-            "form": inventory.form,
-            "architecture": inventory.architecture,
-            "os": inventory.os,
-            "glibc": inventory.glibc,
-        },
-        "frameworks": [
-            {
-                "name": one.facts.name,
-                "verdict": one.verdict.value,
-                "distribution": one.facts.distribution.name,
-                "version": one.facts.version,
-                "interpreter": one.facts.interpreter,
-                "default": one.facts.by_default,
-                "command": one.facts.command(inventory.image),
-                "gpu_build": one.facts.build.gpu,
-                "cuda": one.facts.build.cuda,
-                "cudnn": one.facts.build.cudnn,
-                "architectures": list(one.facts.build.architectures),
-                "findings": [finding.code for finding in one.findings],
-            }
-            for one in found.frameworks
-        ],
-        "libraries": [
-            {"name": one.name, "version": one.version, "path": one.path, "visible": one.visible}
-            for one in found.facts.libraries
-        ],
-    }
-    if packages:
-        document["distributions"] = [
-            {"name": one.name, "version": one.version, "folder": one.folder, "installer": one.installer}
-            for one in inventory.distributions
-        ]
-        document["apt"] = [{"name": one.name, "version": one.version} for one in inventory.system_packages]
-        document["conda"] = [
-            {"name": one.name, "version": one.version, "build": one.build} for one in inventory.conda_packages
-        ]
-    return document

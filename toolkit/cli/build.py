@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from toolkit.cli.area import open_work_area
 from toolkit.cli.completion import complete_base, complete_recipe
+from toolkit.cli.documents.images import built_image
 from toolkit.cli.locks import lock_policy, say_lock_change
 from toolkit.cli.next_step import next_for_image
 from toolkit.cli.output import live_steps, print_findings, print_json, print_text, say, suggest
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from toolkit.builds.execute import Built
     from toolkit.builds.plan import BuildPlan
     from toolkit.builds.record import Record
+    from toolkit.pins.changes import LockChange
     from toolkit.support.paths import WorkArea
 
 _COMPRESSIONS = ("zstd", "gzip")
@@ -185,39 +187,31 @@ def _print_unchanged(plan: BuildPlan, record: Record, *, json: bool) -> None:
     if json:
         finding = Finding("nothing-changed", Severity.OK, text, "ctk build --force builds it again.")
         size = plan.output.stat().st_size
-        print_json("ctk.build/1", {**_document(plan, record, size), "built": False, "seconds": 0.0}, [finding])
+        print_json("ctk.build/1", built_image(plan.output, plan.log, record, size, _lock_change(plan)), [finding])
         return
     say(f"{text}; the audit said {record.verdict}. --force builds it again.", style="green")
     suggest(next_for_image(Path(_short(plan.output)), record.verdict))
 
 
-def _document(plan: BuildPlan, record: Record, size: int) -> dict[str, Any]:
-    change = plan.locked.change if plan.locked else None
-    return {
-        "output": str(plan.output),
-        "verdict": record.verdict,
-        "target": record.target,
-        "base": record.base,
-        "log": str(plan.log),
-        "octets": size,
-        "lock": change.as_json() if change else None,
-    }
+def _lock_change(plan: BuildPlan) -> LockChange | None:
+    return plan.locked.change if plan.locked else None
 
 
 def _print_built(plan: BuildPlan, built: Built, *, json: bool) -> None:
     from toolkit.support.files import size_in_words
 
     if json:
-        print_json(
-            "ctk.build/1",
-            {
-                **_document(plan, built.record, built.size),
-                "built": True,
-                "seconds": round(built.seconds, 1),
-                "import_seconds": built.import_seconds,
-            },
-            built.findings,
+        document = built_image(
+            built.output,
+            built.log,
+            built.record,
+            built.size,
+            _lock_change(plan),
+            built=True,
+            seconds=built.seconds,
+            import_seconds=built.import_seconds,
         )
+        print_json("ctk.build/1", document, built.findings)
         return
     size = f", {size_in_words(built.size)}" if built.size else ""
     grave = (Severity.ERROR, Severity.WARNING)

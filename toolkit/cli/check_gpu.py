@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from toolkit.cli.documents import images as documents
 from toolkit.cli.next_step import next_job
 from toolkit.cli.output import live_steps, print_findings, print_json, say, suggest
 
@@ -47,8 +47,7 @@ def check_gpu(
         seen = probe(find_runtime(load_site()), image)
     result = diagnose(host, seen)
     if json:
-        document = {"verdict": result.verdict, "image": str(image), "host": asdict(host), "inside": asdict(seen)}
-        print_json("ctk.probe/1", document, result.findings)
+        print_json("ctk.probe/1", documents.probe(image, result.verdict, host, seen), result.findings)
     else:
         print_findings(result.findings)
         words, style = _WORDS[result.verdict]

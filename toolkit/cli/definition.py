@@ -61,6 +61,6 @@ def definition(
         recipe, lock=found.lock if found else None, mirror=debian_mirror(site), relabel=has_labels_of_ctk(recipe.base)
     )
     if json:
-        print_json("ctk.definition/1", {"name": made.name, "definition": made.text})
+        print_json("ctk.definition/1", {"recipe": made.name, "definition": made.text})
     else:
         print_text(made.text)

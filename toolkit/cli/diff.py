@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from toolkit.cli.documents import images as documents
 from toolkit.cli.output import live_steps, print_json, print_table, say
 
 
@@ -36,11 +37,7 @@ def diff(
     with live_steps("Comparing"), open_image(first) as one, open_image(second) as other:
         differences = compare(one, other, hash_files=files)
     if json:
-        rows = [
-            {"kind": one.kind, "name": one.name, "where": one.where, "first": one.first, "second": one.second}
-            for one in differences
-        ]
-        print_json("ctk.diff/1", {"first": str(first), "second": str(second), "differences": rows})
+        print_json("ctk.diff/1", documents.differences(first, second, differences))
     elif differences:
         print_table(
             ("kind", "name", "where", str(first), str(second)),

@@ -10,6 +10,7 @@ import typer
 
 from toolkit.cli.area import open_work_area
 from toolkit.cli.completion import complete_recipe
+from toolkit.cli.documents.recipes import recipe_edit
 from toolkit.cli.locks import say_lock_change
 from toolkit.cli.output import live_steps, print_findings, print_json, say, suggest
 from toolkit.support.errors import CtkError, WrongInput
@@ -241,8 +242,10 @@ def _apply(
     if found is not None:
         write_lock(found.lock, found.path)
     if json:
-        change = found.change.as_json() if found is not None and found.change is not None else None
-        document = {"recipe": name, "list": key, what: list(edit.changed), "lock": change}
+        change = found.change if found is not None else None
+        added = edit.changed if what == "added" else ()
+        removed = edit.changed if what == "removed" else ()
+        document = recipe_edit(name, key, change, added=added, removed=removed)
         print_json("ctk.recipe-edit/1", document, findings)
         return
     print_findings(findings)

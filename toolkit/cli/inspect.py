@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from toolkit.cli.area import open_work_area
+from toolkit.cli.documents import images as documents
 from toolkit.cli.output import print_json, print_table, print_text
 
 
@@ -37,8 +37,7 @@ def inspect(
     said = ask(find_runtime(site), image, open_work_area(site))
     record = read_record(image)
     if json:
-        document = {**asdict(said), "labels": dict(said.labels), "record": asdict(record) if record else None}
-        print_json("ctk.inspect/1", {"image": str(image), **document})
+        print_json("ctk.inspect/1", documents.inspection(image, said, record))
     elif definition:
         print_text(said.definition)
     else:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from toolkit.cli.documents import clusters as documents
 from toolkit.cli.output import live_steps, print_findings, print_json, print_table, print_text, say, suggest
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ def up(
     with live_steps("ctk lab up") as on_step:
         lab = start(plan, force=force, on_step=on_step)
     if json:
-        print_json("ctk.lab-up/1", {"name": lab.name, "environment": lab.environment(), "port": lab.port})
+        print_json("ctk.lab-up/1", documents.started_lab(lab))
         return
     gpus = sum(plan.gpu_count(node) for node in plan.node_names)
     kind = "real" if plan.real_gpus else "stand-in"
@@ -132,7 +132,7 @@ def list_labs(json: Json = False) -> None:
 
     labs = [(lab, condition(lab).value) for lab in map(find, names())]
     if json:
-        rows = [{"name": lab.name, "condition": how, "nodes": lab.plan.nodes, "host": lab.host} for lab, how in labs]
+        rows = [documents.listed_lab(lab, how) for lab, how in labs]
         print_json("ctk.labs/1", {"labs": rows})
         return
     print_table(
@@ -156,27 +156,11 @@ def status(name: Name = None, json: Json = False) -> None:
 
     seen = look(find(name))
     if json:
-        print_json("ctk.lab/1", _document(seen), judge(seen))
+        print_json("ctk.lab/1", documents.lab_status(seen), judge(seen))
     else:
         _show(seen)
         print_findings(judge(seen))
     raise typer.Exit(0 if seen.condition is Condition.UP else 1)
-
-
-def _document(status: Status) -> dict[str, Any]:
-    return {
-        "name": status.lab.name,
-        "condition": status.condition.value,
-        "environment": status.lab.environment(),
-        **{
-            part: [{key: _plain(value) for key, value in dataclasses.asdict(row).items()} for row in rows]
-            for part, rows in (("nodes", status.nodes), ("queue", status.queue), ("finished", status.finished))
-        },
-    }
-
-
-def _plain(value: Any) -> Any:
-    return value.isoformat() if hasattr(value, "isoformat") else value
 
 
 def _show(status: Status) -> None:

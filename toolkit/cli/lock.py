@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import asdict
 from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -12,6 +11,7 @@ import typer
 
 from toolkit.cli.area import open_work_area
 from toolkit.cli.completion import complete_base, complete_recipe
+from toolkit.cli.documents import recipes as documents
 from toolkit.cli.output import live_steps, print_findings, print_json, print_table, say, suggest
 from toolkit.support.errors import AnswerIsNo, WrongInput
 from toolkit.support.findings import Finding, Severity
@@ -187,7 +187,7 @@ def _show(lock: Lock, path: Path, json: bool, findings: list[Finding]) -> None:
         text = "the base is not on this machine: made from what bases.toml records, `ctk build` makes it exact"
         notes.append(Finding("recorded-inventory", Severity.INFO, text))
     if json:
-        print_json("ctk.lock/1", {"path": str(path), **asdict(lock)}, [*findings, *notes])
+        print_json("ctk.lock/1", documents.lock(lock, path), [*findings, *notes])
         return
     print_table(
         ("package", "version", "because of"),

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from toolkit.cli.documents import recipes as documents
 from toolkit.cli.output import print_findings, print_json, print_table, suggest
 from toolkit.support.errors import WrongInput
 from toolkit.support.findings import Finding, Severity
@@ -34,17 +34,7 @@ def list_recipes(json: _Json = False) -> None:
         Finding("broken-recipe", Severity.ERROR, f"{name}: {error.message}", error.fix) for name, error in broken
     ]
     if json:
-        rows = [
-            {
-                "name": recipe.name,
-                "base": recipe.base.name,
-                "packages": list(recipe.packages),
-                "description": recipe.description,
-                "from": whose[recipe.name],
-                "path": str(recipe.path),
-            }
-            for recipe in recipes
-        ]
+        rows = [documents.listed_recipe(recipe, whose=whose[recipe.name]) for recipe in recipes]
         print_json("ctk.recipes/1", {"recipes": rows}, findings)
     else:
         print_table(
@@ -79,7 +69,7 @@ def list_bases(json: _Json = False) -> None:
 
     bases = Catalogue.here().bases().values()
     if json:
-        print_json("ctk.bases/1", {"bases": [asdict(base) for base in bases]})
+        print_json("ctk.bases/1", {"bases": [documents.listed_base(base) for base in bases]})
         return
     rows = [
         (base.name, base.reference, base.python or "", base.framework_version or "", base.cuda or "", base.installer)

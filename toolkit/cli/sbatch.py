@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from toolkit.cli.completion import complete_recipe
+from toolkit.cli.documents import clusters as documents
 from toolkit.cli.output import print_findings, print_json, print_text, say, suggest
 from toolkit.support.errors import WrongInput
 from toolkit.support.text import path_argument
@@ -192,7 +193,7 @@ def _job(
 
 def _show(script: Script, findings: tuple[Finding, ...], *, json: bool) -> None:
     if json:
-        print_json("ctk.script/1", _document(script, None, written=False), findings)
+        print_json("ctk.script/1", documents.script(script, None, written=False), findings)
         return
     print_text(script.text)
     print_findings(findings, stderr=True)
@@ -200,7 +201,7 @@ def _show(script: Script, findings: tuple[Finding, ...], *, json: bool) -> None:
 
 def _report(script: Script, submission: Submission | None, findings: tuple[Finding, ...], *, json: bool) -> None:
     if json:
-        print_json("ctk.script/1", _document(script, submission, written=True), findings)
+        print_json("ctk.script/1", documents.script(script, submission, written=True), findings)
         return
     job = script.job
     say(f"{script.path}: {shlex.join(job.command)} in {job.image}, {_resources(job)}")
@@ -217,17 +218,3 @@ def _resources(job: Job) -> str:
         f"GPUs: {job.gpus}" if job.gpus and job.gpus.count else "GPUs as in --directive" if job.uses_gpu else "CPU"
     ]
     return ", ".join([*words, f"log: {job.log()}"])
-
-
-def _document(script: Script, submission: Submission | None, *, written: bool) -> dict[str, Any]:
-    job = script.job
-    return {
-        "script": str(script.path) if written else None,
-        "job_name": job.name,
-        "image": job.image,
-        "command": list(job.command),
-        "gpus": str(job.gpus) if job.gpus else None,
-        "log": job.log(submission.job_id if submission else "ID"),
-        "job_id": submission.job_id if submission else None,
-        "text": script.text,
-    }

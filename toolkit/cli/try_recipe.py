@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from toolkit.cli.area import open_work_area
 from toolkit.cli.completion import complete_base, complete_recipe
+from toolkit.cli.documents import recipes as documents
 from toolkit.cli.locks import say_lock_change
 from toolkit.cli.output import live_steps, print_findings, print_json, print_table, say, suggest
 from toolkit.support.findings import Finding, Severity
@@ -73,16 +73,7 @@ def try_recipe(
         tried = run_trial(recipe, found.lock, image, runtime, area, on_step, on_line)
     findings = _left_out(recipe)
     if json:
-        document = {
-            "recipe": name,
-            "base": recipe.base.name,
-            "imported": [asdict(one) for one in tried.imported],
-            "skipped": list(recipe.import_skip),
-            "seconds": round(tried.seconds, 1),
-            "import_seconds": tried.import_seconds,
-            "log": str(tried.log),
-        }
-        print_json("ctk.try/1", document, findings)
+        print_json("ctk.try/1", documents.trial(recipe, tried), findings)
         return
     rows = [(one.package, one.version, f"{one.seconds:.1f}", ", ".join(one.steps)) for one in tried.imported]
     print_table(("package", "version", "seconds", "tried"), rows)

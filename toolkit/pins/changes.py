@@ -32,15 +32,6 @@ class LockChange:
             *(f"~ {name} {old} -> {new}" for name, old, new in self.changed),
         )
 
-    def as_json(self) -> dict[str, list[str] | list[dict[str, str]]]:
-        changed = [{"name": name, "from": old, "to": new} for name, old, new in self.changed]
-        return {
-            "added": list(self.added),
-            "removed": list(self.removed),
-            "changed": changed,
-            "notes": list(self.notes),
-        }
-
 
 def compare_locks(earlier: Lock | None, now: Lock) -> LockChange:
     """The difference in what is installed; of a first lock all is added."""

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import shlex
-from dataclasses import asdict
 from functools import cache
 from itertools import takewhile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from toolkit.pins.document import guard_document
 from toolkit.pins.trials import import_step
 from toolkit.support.text import part_braces
 
@@ -117,17 +117,7 @@ def _stopped_by_constraint(log: Sequence[str]) -> tuple[str, ...]:
 
 def lock_for_guard(lock: Lock, wanted: ImportStep | None = None) -> str:
     """What the guard must know of a lock, as JSON that can stand in a definition."""
-    document: dict[str, Any] = {
-        "pins": [asdict(pin) for pin in lock.protected.pins],
-        "bounds": [asdict(bound) for bound in lock.protected.bounds],
-        "bans": [asdict(ban) for ban in lock.protected.forbidden],
-        "packages": [asdict(package) for package in lock.packages],
-        "builds": [asdict(build) for build in lock.builds],
-        "installer": asdict(lock.installer) if lock.installer else None,
-        "indexes": [asdict(index) for index in lock.indexes],
-        "recorded": lock.base.inventory == "recorded",
-        "imports": asdict(wanted or import_step(lock)),
-    }
+    document = guard_document(lock, wanted or import_step(lock))
     # The definition's reader takes two braces together for a build argument. In this JSON they can only stand in texts.
     return json.dumps(document, indent=1).replace("{{", "{\\u007b").replace("}}", "}\\u007d")
 

@@ -7,6 +7,7 @@ import json
 import re
 from typing import TYPE_CHECKING, Any
 
+from toolkit.pins.document import lock_document
 from toolkit.pins.model import Build, Held, Lock, LockedBase, Package
 from toolkit.pins.protected import Ban, Bound, Pin, ProtectedSet
 from toolkit.pins.repositories import is_repository, why_unlockable
@@ -17,7 +18,7 @@ from toolkit.support.files import write_atomically
 from toolkit.support.tomlfile import read_toml
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
     from toolkit.support.tomlfile import TomlFile
@@ -50,96 +51,63 @@ def write_lock(lock: Lock, path: Path) -> bool:
 def load_lock(path: Path) -> Lock:
     """Read a lock. Raises WrongInput where it is damaged, from another ctk, or was edited by hand."""
     file = read_toml(path)
-    again = f"`ctk lock {path.name.removesuffix('.lock.toml')}` makes it anew."
+    again = f"`ctk lock {path.name.removesuffix('.lock.toml')}` regenerates it."
     if file.content.get("schema") != SCHEMA:
         raise WrongInput(f"{path} is not a lock that this ctk can read", fix=again, code="wrong-lock")
     said = _CONTENT.search(file.text)
     if said is None or hashlib.sha256(file.text[said.end() :].encode()).hexdigest() != said[1]:
         raise WrongInput(f"{path} was edited by hand, or is damaged", fix=again, code="edited-lock")
-    return _lock(file)
+    try:
+        return _lock(file)
+    except WrongInput as error:  # its hash is right: not a person wrote this, but another ctk
+        raise WrongInput(error.message, fix=again, code="wrong-lock") from error
 
 
 # ---- Writing
 
 
 def _lines(lock: Lock) -> Iterator[str]:
-    yield f"recipe = {_value(lock.recipe)}"
-    yield f"input = {_value(lock.input)}"
-    if lock.exclude_newer:
-        yield f"exclude-newer = {_value(lock.exclude_newer)}"
-    yield from _list("asked", map(_value, lock.asked))
-    yield from _list("notes", map(_value, lock.notes))
+    document = lock_document(lock)
+    yield from _keys(document, "recipe", "input", "exclude_newer", "asked", "notes")
     yield ""
     yield "# Nothing may change these."
-    yield from _list(
-        "protected", (_table(name=one.name, version=one.version, why=one.why) for one in lock.protected.pins)
-    )
-    bounds = (_table(name=one.name, versions=one.specifier, why=one.why) for one in lock.protected.bounds)
-    yield from _list("bounds", bounds)
-    yield from _list("forbidden", (_table(name=one.name, why=one.why) for one in lock.protected.forbidden))
+    yield from _keys(document, "protected", "bounds", "forbidden")
     yield ""
     yield "# What is added, exactly these files."
-    yield from _list("packages", map(_package, lock.packages))
-    held = (_table(name=one.name, version=one.version, newest=one.newest, because=one.because) for one in lock.held)
-    yield from _list("held-back", held)
+    yield from _keys(document, "packages", "held_back")
     yield ""
     yield "# What the base brings itself."
-    yield from _list("present", map(_value, lock.present))
+    yield from _keys(document, "present")
     yield ""
     yield "[base]"
-    base = lock.base
-    for key in LockedBase.__dataclass_fields__:
-        if getattr(base, key) is not None:
-            yield f"{key} = {_value(getattr(base, key))}"
-    if lock.installer:
+    yield from _keys(document["base"])
+    if document["installer"]:
         yield ""
         yield "[installer]  # the image's own pip cannot take all of the files"
-        yield from (f"{key} = {_value(value)}" for key, value in _fields(lock.installer))
-    for index in lock.indexes:
-        yield ""
-        yield "[[index]]"
-        yield from (f"{key} = {_value(getattr(index, key))}" for key in ("name", "url", "kind"))
-        yield from _list("packages", map(_value, index.packages))
-    for build in lock.builds:
-        yield ""
-        yield "[[build]]"
-        yield from _list("sources", map(_value, build.sources))
-        yield from _list("requires", map(_value, build.requires))
-        yield from _list("packages", map(_package, build.packages))
+        yield from _keys(document["installer"])
+    for key in ("indexes", "builds"):
+        for table in document[key]:
+            yield ""
+            yield f"[[{key}]]"
+            yield from _keys(table)
 
 
-def _fields(package: Package) -> list[tuple[str, Any]]:
-    values = [
-        ("name", package.name),
-        ("version", package.version),
-        ("file", package.file),
-        ("sha256", package.sha256),
-        ("url", package.url),
-        ("replaces", package.replaces),
-        ("required-by", list(package.required_by) or None),
-    ]
-    return [(key, value) for key, value in values if value is not None]
+def _keys(table: Mapping[str, Any], *chosen: str) -> Iterator[str]:
+    """The chosen keys of a table, else all: a list with one value a line, and nothing for what is not known."""
+    for key in chosen or table:
+        value = table[key]
+        if isinstance(value, list) and value:
+            yield f"{key} = ["
+            yield from (f"  {_value(one)}," for one in value)
+            yield "]"
+        elif value is not None:
+            yield f"{key} = {_value(value)}"
 
 
-def _package(package: Package) -> str:
-    return "{ " + ", ".join(f"{key} = {_value(value)}" for key, value in _fields(package)) + " }"
-
-
-def _table(**values: str) -> str:
-    return "{ " + ", ".join(f"{key} = {_value(value)}" for key, value in values.items()) + " }"
-
-
-def _list(key: str, values: Iterable[str]) -> Iterator[str]:
-    rows = [f"  {value}," for value in values]
-    if not rows:
-        yield f"{key} = []"
-        return
-    yield f"{key} = ["
-    yield from rows
-    yield "]"
-
-
-def _value(value: str | list[str]) -> str:
+def _value(value: Any) -> str:
+    """A value in one line. A table leaves out what is not known: TOML has no null."""
+    if isinstance(value, dict):
+        return "{ " + ", ".join(f"{key} = {_value(known)}" for key, known in value.items() if known is not None) + " }"
     if isinstance(value, list):
         return "[" + ", ".join(map(_value, value)) + "]"
     # JSON's texts are TOML's, but for DEL, which TOML wants escaped as well.
@@ -154,8 +122,8 @@ def _lock(file: TomlFile) -> Lock:
     file.check_keys(
         table,
         (
-            "schema", "content", "recipe", "input", "exclude-newer", "asked", "notes", "protected", "bounds",
-            "forbidden", "packages", "held-back", "present", "base", "installer", "build", "index",
+            "schema", "content", "recipe", "input", "exclude_newer", "asked", "notes", "protected", "bounds",
+            "forbidden", "packages", "held_back", "present", "base", "installer", "builds", "indexes",
         ),
     )  # fmt: skip
     installer = file.get(table, "installer", dict)
@@ -167,22 +135,21 @@ def _lock(file: TomlFile) -> Lock:
         notes=file.get_texts(table, "notes"),
         protected=ProtectedSet(
             tuple(Pin(*_texts(file, one, "name", "version", "why")) for one in _tables(file, table, "protected")),
-            tuple(Bound(*_texts(file, one, "name", "versions", "why")) for one in _tables(file, table, "bounds")),
+            tuple(Bound(*_texts(file, one, "name", "specifier", "why")) for one in _tables(file, table, "bounds")),
             tuple(Ban(*_texts(file, one, "name", "why")) for one in _tables(file, table, "forbidden")),
         ),
         packages=_read_packages(file, table),
         builds=tuple(
             Build(file.get_texts(one, "sources"), file.get_texts(one, "requires"), _read_packages(file, one))
-            for one in _tables(file, table, "build")
+            for one in _tables(file, table, "builds")
         ),
         installer=_read_package(file, installer) if installer else None,
         held=tuple(
-            Held(*_texts(file, one, "name", "version", "newest", "because"))
-            for one in _tables(file, table, "held-back")
+            Held(*_texts(file, one, "name", "version", "newest", "why")) for one in _tables(file, table, "held_back")
         ),
         present=file.get_texts(table, "present"),
-        exclude_newer=file.get(table, "exclude-newer", str),
-        indexes=tuple(_index(file, one) for one in _tables(file, table, "index")),
+        exclude_newer=file.get(table, "exclude_newer", str),
+        indexes=tuple(_index(file, one) for one in _tables(file, table, "indexes")),
     )
 
 
@@ -209,13 +176,13 @@ def _read_package(file: TomlFile, table: Mapping[str, Any]) -> Package:
         source = _ONE_WORD.fullmatch(path) is not None and "/" not in path and good_hash
     if not (words and source):
         file.fail("packages", f"{name!r} is not described as a lock describes packages")
-    return Package(name, version, path, sha256, url, replaces, file.get_texts(table, "required-by"))
+    return Package(name, version, path, sha256, url, replaces, file.get_texts(table, "required_by"))
 
 
 def _index(file: TomlFile, table: Mapping[str, Any]) -> Index:
     name, url, kind = _texts(file, table, "name", "url", "kind")
     if not INDEX_NAME.fullmatch(name) or not _ONE_WORD.fullmatch(url) or kind not in INDEX_KINDS:
-        file.fail("index", f"{name!r} is not described as a lock describes indexes")
+        file.fail("indexes", f"{name!r} is not described as a lock describes indexes")
     return Index(name, url, file.get_texts(table, "packages"), kind)
 
 

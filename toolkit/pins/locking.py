@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from toolkit.inventory.frameworks import knowledge, matches
+from toolkit.pins.document import index_document
 from toolkit.pins.model import Lock, LockedBase
 from toolkit.pins.names import names
 from toolkit.pins.protected import other_builds, protect, second_frameworks, violations
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from toolkit.pins.uv import Uv
     from toolkit.recipes.model import Base, Recipe
 
-_FORM = 3  # of the lock: a ctk with other rules raises it, and every older lock is stale
+_FORM = 4  # of the lock: a ctk with other rules raises it, and every older lock is stale
 
 
 def make_lock(
@@ -156,7 +157,7 @@ def input_hash(recipe: Recipe, digest: str | None, exclude_newer: str | None) ->
         "base": digest if local else base.reference,
         "recorded": [base.digest, base.python, base.framework, base.framework_version, base.installer, list(base.apt)],
         "exclude_newer": exclude_newer,
-        "indexes": [asdict(index) for index in recipe.indexes],
+        "indexes": [index_document(index) for index in recipe.indexes],
         "import_skip": list(recipe.import_skip),
     }
     return f"sha256:{hashlib.sha256(json.dumps(question, sort_keys=True).encode()).hexdigest()}"

@@ -14,7 +14,7 @@ def say(text):
 
 
 def names_of(lock):
-    pins = lock["pins"]
+    pins = lock["protected"]
     shown = ", ".join(pin["name"] + " " + pin["version"] for pin in pins[:8])
     more = len(pins) - 8
     return (shown + (" and " + str(more) + " more" if more > 0 else "")) or "it holds none"
@@ -23,7 +23,7 @@ def names_of(lock):
 def check_base(lock, state):
     """The base must be the one that the lock was made for, before anything is put over it."""
     wrong = []
-    for pin in lock["pins"]:
+    for pin in lock["protected"]:
         versions = sorted({copy["version"] for copy in state["copies"] if copy["name"] == pin["name"]})
         if pin["version"] not in versions:
             there = " and ".join(versions) or "none"
@@ -36,8 +36,8 @@ def check_base(lock, state):
 
 
 def write_constraint(lock, path):
-    lines = [pin["name"] + "==" + pin["version"] for pin in lock["pins"]]
-    lines += [ban["name"] + "<0" for ban in lock["bans"] if "*" not in ban["name"]]
+    lines = [pin["name"] + "==" + pin["version"] for pin in lock["protected"]]
+    lines += [ban["name"] + "<0" for ban in lock["forbidden"] if "*" not in ban["name"]]
     lines += [bound["name"] + bound["specifier"] for bound in lock["bounds"]]
     with open(path, "w") as file:
         file.write("".join(line + "\n" for line in sorted(set(lines))))
@@ -46,7 +46,7 @@ def write_constraint(lock, path):
 def compare(lock, before, after):
     """The differences that fail a build, as (package, from, to, sentence)."""
     found = []
-    for pin in lock["pins"]:
+    for pin in lock["protected"]:
         old, new = copies_of(pin["name"], before), copies_of(pin["name"], after)
         if sorted(old) != sorted(new):
             found.append(difference(pin["name"], old, new, before, after))
@@ -71,8 +71,8 @@ def compare(lock, before, after):
 
 def banned_names(lock, after):
     """The bans with a name for each pattern: those of the distributions that are there and match it."""
-    there = {copy["name"] for copy in after["copies"]} - {pin["name"] for pin in lock["pins"]}
-    for ban in lock["bans"]:
+    there = {copy["name"] for copy in after["copies"]} - {pin["name"] for pin in lock["protected"]}
+    for ban in lock["forbidden"]:
         for name in sorted(fnmatch.filter(there, ban["name"])):
             yield dict(ban, name=name)
 

@@ -25,7 +25,7 @@ def take_state(lock, known=None):
     """
     sites = find_sites()
     copies = [copy for site in sites for copy in read_site(site)]
-    guarded = {pin["name"] for pin in lock["pins"]}
+    guarded = {pin["name"] for pin in lock["protected"]}
     paths = set()
     for copy in copies:
         if copy["name"] in guarded:

@@ -1,0 +1,146 @@
+"""Documents about images: how one is built, what it holds, says of itself and shows of the GPU."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from toolkit.cli.documents.recipes import lock_change
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+    from toolkit.builds.record import Record
+    from toolkit.gpu.audit import Audit, FrameworkAudit
+    from toolkit.gpu.host import HostGpu
+    from toolkit.gpu.probe import Probe
+    from toolkit.inventory.diff import Difference
+    from toolkit.inventory.model import Inventory
+    from toolkit.pins.changes import LockChange
+    from toolkit.runtime.inspection import SelfDescription
+
+
+def built_image(
+    output: Path,
+    log: Path,
+    record: Record,
+    size: int,
+    change: LockChange | None,
+    *,
+    built: bool = False,
+    seconds: float = 0.0,
+    import_seconds: float | None = None,
+) -> dict[str, Any]:
+    """An image that `ctk build` made or found up to date. `size` is in bytes, 0 where it is not known."""
+    return {
+        "output": str(output),
+        "built": built,
+        "verdict": record.verdict,
+        "target": record.target,
+        "base": record.base,
+        "log": str(log),
+        "size_bytes": size or None,
+        "seconds": round(seconds, 1),
+        "import_seconds": import_seconds,
+        "lock_change": lock_change(change),
+    }
+
+
+def inspection(image: Path, description: SelfDescription, record: Record | None) -> dict[str, Any]:
+    """What an image says of itself, and ctk's record of it."""
+    return {
+        "image": str(image),
+        "labels": dict(description.labels),
+        "definition": description.definition,
+        "environment": description.environment,
+        "runscript": description.runscript,
+        "record": record.as_document() if record else None,
+    }
+
+
+def differences(first: Path, second: Path, found: Iterable[Difference]) -> dict[str, Any]:
+    """In what two images differ."""
+    rows = [
+        {"kind": row.kind, "name": row.name, "where": row.where, "first": row.first, "second": row.second}
+        for row in found
+    ]
+    return {"first": str(first), "second": str(second), "differences": rows}
+
+
+def probe(image: Path, verdict: str, host: HostGpu, inside: Probe) -> dict[str, Any]:
+    """What the host and the container show of the GPU."""
+    return {
+        "verdict": verdict,
+        "image": str(image),
+        "host": {"driver": host.driver, "devices": list(host.devices)},
+        "inside": {
+            "python": inside.python,
+            "device_files": list(inside.device_files),
+            "bound_libraries": list(inside.bound_libraries),
+            "library_path": inside.library_path,
+            "visible_devices": inside.visible_devices,
+            "devices": [
+                {"name": gpu.name, "capability": list(gpu.capability), "memory_bytes": gpu.memory or None}
+                for gpu in inside.devices
+            ],
+            "cuda_error": inside.cuda_error,
+            "cuda_path": inside.cuda_path,
+            "cuda_init": inside.cuda_init,
+            "cuda_version": inside.cuda_version,
+            "nvml_init": inside.nvml_init,
+            "driver": inside.driver,
+        },
+    }
+
+
+def audit(found: Audit, *, packages: bool) -> dict[str, Any]:
+    """What an image's file says of the GPU; with `packages` all that is installed."""
+    inventory = found.facts.inventory
+    return {
+        "verdict": found.verdict.value,
+        "image": {
+            "path": inventory.image,
+            "form": inventory.form,
+            "architecture": inventory.architecture,
+            "os": inventory.os,
+            "glibc": inventory.glibc,
+        },
+        "frameworks": [_framework(framework, inventory.image) for framework in found.frameworks],
+        "libraries": [
+            {"name": library.name, "version": library.version, "path": library.path, "visible": library.visible}
+            for library in found.facts.libraries
+        ],
+        **(_packages(inventory) if packages else {}),
+    }
+
+
+def _framework(framework: FrameworkAudit, image: str) -> dict[str, Any]:
+    facts, build = framework.facts, framework.facts.build
+    return {
+        "name": facts.name,
+        "verdict": framework.verdict.value,
+        "distribution": facts.distribution.name,
+        "version": facts.version,
+        "interpreter": facts.interpreter,
+        "default": facts.by_default,
+        "command": facts.command(image),
+        "gpu_build": build.gpu,
+        "cuda": build.cuda,
+        "cudnn": build.cudnn,
+        "architectures": list(build.architectures),
+        "findings": [finding.code for finding in framework.findings],
+    }
+
+
+def _packages(inventory: Inventory) -> dict[str, Any]:
+    return {
+        "distributions": [
+            {"name": found.name, "version": found.version, "directory": found.folder, "installer": found.installer}
+            for found in inventory.distributions
+        ],
+        "apt": [{"name": package.name, "version": package.version} for package in inventory.system_packages],
+        "conda": [
+            {"name": package.name, "version": package.version, "build": package.build}
+            for package in inventory.conda_packages
+        ],
+    }
