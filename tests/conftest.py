@@ -3,8 +3,34 @@
 from __future__ import annotations
 
 import signal
+from typing import Any
+
+from toolkit.support.errors import CtkError
+from toolkit.support.explanations import explanations
+from toolkit.support.findings import Finding, Severity
 
 # A CI system, nohup or a shell's `&` may start pytest with these ignored, and programs inherit that.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+
+# A finding or an error of a code that the catalogue does not have, or in a severity that it does not list, fails the
+# test that makes it: a rule without an entry cannot be tested.
+_CATALOGUE = explanations()
+_make_finding, _make_error = Finding.__init__, CtkError.__init__
+
+
+def _checked_finding(self: Finding, *values: Any, **named: Any) -> None:
+    _make_finding(self, *values, **named)
+    assert self.code in _CATALOGUE, f"{self.code} has no entry in the codes/ of its room"
+    assert self.severity in _CATALOGUE[self.code].severities, f"{self.code} is not listed as {self.severity}"
+
+
+def _checked_error(self: CtkError, *values: Any, **named: Any) -> None:
+    _make_error(self, *values, **named)
+    assert self.code in _CATALOGUE, f"{self.code} has no entry in the codes/ of its room"
+    assert Severity.ERROR in _CATALOGUE[self.code].severities, f"{self.code} is not listed as an error"
+
+
+Finding.__init__, CtkError.__init__ = _checked_finding, _checked_error  # type: ignore[method-assign]

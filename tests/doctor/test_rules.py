@@ -69,7 +69,7 @@ def test_a_good_host_has_nothing_to_mend() -> None:
     findings = found()
     assert list(findings) == [
         *("runtime", "build-subuid", "trial", "fuse", "overlay", "mksquashfs", "work-area", "tmp", "home", "slurm"),
-        *("cgroups", "gpu", "certificates", "index"),
+        *("cgroups", "host-gpu", "certificates", "index"),
     ]
     assert {finding.severity for finding in findings.values()} == {Severity.OK}
     assert findings["runtime"].message == "Runtime: apptainer 1.4.5 (/usr/bin/apptainer)."

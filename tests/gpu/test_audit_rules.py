@@ -1,24 +1,19 @@
-"""The rules of the audit, each on plain values; and the page that explains them."""
+"""The rules of the audit, each on plain values."""
 
 from __future__ import annotations
 
-import ast
 import itertools
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
-import toolkit.gpu
 from toolkit.gpu.audit import Verdict, judge
 from toolkit.gpu.compatibility import compatibility, parse_driver, parse_gpu
-from toolkit.gpu.explanations import explanation, explanations
 from toolkit.gpu.facts import Build, FrameworkFacts, GpuLibrary, ImageFacts, Loaded, Target, Want
 from toolkit.gpu.rules.generations import has_code
 from toolkit.gpu.rules.image import wheel_major
 from toolkit.inventory.model import Distribution, Interpreter, Inventory, Package
-from toolkit.inventory.programs import COMMAND_NOT_IN_IMAGE
 from toolkit.support.errors import WrongInput
 
 if TYPE_CHECKING:
@@ -337,25 +332,3 @@ def test_the_floors_agree_with_each_other() -> None:
         for other in single:
             if order(one.cuda) < order(other.cuda):
                 assert parse_driver(one.minimum) <= parse_driver(other.minimum)
-
-
-def test_every_code_is_explained_and_every_explanation_has_a_rule() -> None:
-    files = [*Path(toolkit.gpu.__file__).parent.glob("rules/*.py"), Path(toolkit.gpu.__file__).with_name("audit.py")]
-    used = {
-        node.args[0].value
-        for path in files
-        for node in ast.walk(ast.parse(path.read_text()))
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Finding"
-        if isinstance(node.args[0], ast.Constant)
-    }
-    explained = [one.code for one in explanations()]
-    assert len(used) > 20
-    assert sorted(explained) == sorted({*used, COMMAND_NOT_IN_IMAGE})
-    for one in explanations():
-        assert one.summary.endswith(".")
-        assert one.text, one.code
-
-
-def test_an_unknown_code_is_answered_with_the_nearest() -> None:
-    with pytest.raises(WrongInput, match="duplicate-framework"):
-        explanation("duplicate-frameworks")

@@ -275,7 +275,7 @@ def _cgroups(facts: HostFacts) -> Iterator[Finding]:
 def _gpu(facts: HostFacts) -> Iterator[Finding]:
     gpu = facts.gpu
     if gpu.present:
-        yield Finding("gpu", Severity.OK, f"GPU: {len(gpu.devices)} device(s), driver {gpu.driver}.")
+        yield Finding("host-gpu", Severity.OK, f"GPU: {len(gpu.devices)} device(s), driver {gpu.driver}.")
     elif gpu.driver is not None:
         message = f"GPU: the driver {gpu.driver} is loaded, but this process sees no device."
         yield Finding("gpu-hidden", Severity.WARNING, message, "Inside a job, ask the scheduler for one (`--gpus 1`).")
