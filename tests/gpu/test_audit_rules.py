@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
 import itertools
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 
+from toolkit.gpu import rules
 from toolkit.gpu.audit import Verdict, judge
 from toolkit.gpu.compatibility import compatibility, parse_driver, parse_gpu
 from toolkit.gpu.facts import Build, FrameworkFacts, GpuLibrary, ImageFacts, Loaded, Target, Want
@@ -332,3 +334,15 @@ def test_the_floors_agree_with_each_other() -> None:
         for other in single:
             if order(one.cuda) < order(other.cuda):
                 assert parse_driver(one.minimum) <= parse_driver(other.minimum)
+
+
+def test_every_rule_is_listed_once_by_what_it_judges() -> None:
+    listed = {"FrameworkCase": rules.FRAMEWORK_RULES, "ImageCase": rules.IMAGE_RULES}
+    found: dict[str, set[object]] = {kind: set() for kind in listed}
+    for module in vars(rules).values():
+        for function in vars(module).values() if inspect.ismodule(module) else ():
+            if inspect.isfunction(function) and function.__annotations__.get("return") == "Iterator[Finding]":
+                assert function.__annotations__.keys() == {"case", "return"}, function
+                found[function.__annotations__["case"]].add(function)
+    assert found == {kind: set(rules_of_kind) for kind, rules_of_kind in listed.items()}
+    assert all(len(set(rules_of_kind)) == len(rules_of_kind) for rules_of_kind in listed.values())

@@ -19,16 +19,16 @@ def explain(
         str | None,
         typer.Argument(
             metavar="[CODE]",
-            help="A code, for example missing-cuda-library, or an exit status: exit-3, or 3.",
+            help="A code, for example missing-cuda-library, or an exit status: exit-3 or 3.",
             autocompletion=complete_code,
         ),
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
-    """Explain a finding, a verdict or an exit status, and how to fix it.
+    """Explain a finding, an error or an exit status.
 
-    Every command has the codes of its findings and errors in its `--json` document; `ctk audit` also shows one after
-    `Next:`. Without a code, all are listed.
+    Prints what a code means, how to fix what it reports, and the source of the fact. `--json` of every command has the
+    codes of its findings and errors; verdicts are explained too. Without a code, all are listed.
 
         ctk explain duplicate-framework
         ctk explain exit-3

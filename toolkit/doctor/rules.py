@@ -24,7 +24,7 @@ _ROOM_IN_TMP = 1 << 30  # bytes; a framework's compiled kernels and a data loade
 _ASK = "Ask the administrator"
 # A build runs programs in what it unpacks; mount(8), `noexec`.
 _NOEXEC = "the disk is mounted with noexec, so builds fail there."
-_RANGE = "usermod --add-subuids 100000-165535 --add-subgids …"
+_ASK_RANGE = f"{_ASK} for a range in /etc/subuid and /etc/subgid (usermod --add-subuids 100000-165535 --add-subgids …)."
 
 
 def judge(facts: HostFacts) -> tuple[Finding, ...]:
@@ -66,12 +66,10 @@ def _build_mode(facts: HostFacts) -> Iterator[Finding]:
     elif mode == "subuid":
         yield Finding("build-subuid", Severity.OK, "Building: --fakeroot with subordinate ids, all packages install.")
     elif mode == "root-mapped":
-        lacking, fix = "newuidmap and newgidmap (package uidmap)", f"{_ASK} for uidmap."
         if facts.id_mappers:
-            lacking, fix = (
-                "a range of subordinate ids",
-                f"{_ASK} for a range in /etc/subuid and /etc/subgid ({_RANGE}).",
-            )
+            lacking, fix = "a range of subordinate ids", _ASK_RANGE
+        else:
+            lacking, fix = "newuidmap and newgidmap (package uidmap)", f"{_ASK} for uidmap."
         message = f"Building: --fakeroot in a root-mapped namespace; without {lacking} some packages will not install."
         yield Finding("build-root-mapped", Severity.WARNING, message, fix)
     elif mode == "fakeroot-command":
