@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.schemas import check_documents
+from toolkit.support.errors import CtkError
+from toolkit.support.explanations import explanations
+from toolkit.support.findings import Finding, Severity
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -33,3 +36,24 @@ def _documents_of_programs() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(subprocess, "run", checked)
         yield
+
+
+# A finding or an error of a code that the catalogue does not have, or in a severity that it does not list, fails the
+# test that makes it: a rule without an entry cannot be tested.
+_CATALOGUE = explanations()
+_make_finding, _make_error = Finding.__init__, CtkError.__init__
+
+
+def _checked_finding(self: Finding, *values: Any, **named: Any) -> None:
+    _make_finding(self, *values, **named)
+    assert self.code in _CATALOGUE, f"{self.code} has no entry in the codes/ of its room"
+    assert self.severity in _CATALOGUE[self.code].severities, f"{self.code} is not listed as {self.severity}"
+
+
+def _checked_error(self: CtkError, *values: Any, **named: Any) -> None:
+    _make_error(self, *values, **named)
+    assert self.code in _CATALOGUE, f"{self.code} has no entry in the codes/ of its room"
+    assert Severity.ERROR in _CATALOGUE[self.code].severities, f"{self.code} is not listed as an error"
+
+
+Finding.__init__, CtkError.__init__ = _checked_finding, _checked_error  # type: ignore[method-assign]

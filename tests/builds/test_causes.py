@@ -62,7 +62,7 @@ CASES = {
         ("python3-dev",),
     ),
     "/usr/bin/ld: cannot find -lportaudio: No such file or directory": (
-        "missing-library",
+        "missing-link-library",
         "the library libportaudio is not in the image",
         ("portaudio19-dev",),
     ),

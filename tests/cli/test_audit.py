@@ -114,10 +114,25 @@ def test_an_explanation(sandbox: Path) -> None:
     done = ctk("explain", code)
     assert done.returncode == 0
     assert done.stdout.startswith(f"{code}: ")
-    assert "Fix:" in done.stdout
-    assert len(document("explain")["explanations"]) > 20
-    assert document("explain", code)["code"] == code
-    assert ctk("explain", "no-such-code").returncode == 2
+    assert all(f"\n{part}: " in done.stdout for part in ("Severity", "Fix", "Source"))
+    every = document("explain")["explanations"]
+    assert len(every) > 200
+    one = document("explain", code)
+    assert {key: one[key] for key in every[0]} in every
+    assert (one["code"], one["severity"]) == (code, ["warning"])
+    assert all(one[key] for key in ("section", "meaning", "remedy", "source"))
+    listed = ctk("explain").stdout.splitlines()
+    assert listed[0] == "section\tcode\tmeaning"
+    assert len(listed) == len(every) + 1
+
+
+def test_an_exit_status_is_explained_and_an_unknown_code_gets_near_ones() -> None:
+    assert ctk("explain", "3").stdout == ctk("explain", "exit-3").stdout
+    assert "missing on this host" in ctk("explain", "exit-3").stdout
+    assert document("explain", "exit-3")["severity"] == []
+    refused = ctk("explain", "nofuse")
+    assert refused.returncode == 2
+    assert 'Did you mean "no-fuse" or "fuse"?' in refused.stderr
 
 
 def test_two_images_that_differ(sandbox: Path, tmp_path: Path) -> None:

@@ -246,9 +246,10 @@ def test_an_error_on_a_terminal_is_red_and_cannot_repaint_it(ctk: Ctk) -> None:
         ("ctk build x --base debian", "debian-12"),
         ("ctk build x --sand", "--sandbox"),
         ("ctk build ow", "own"),
+        ("ctk explain build-in", "build-in-progress"),
     ],
 )
-def test_the_shell_completes_commands_options_recipes_and_bases(program: Ctk, line: str, offered: str) -> None:
+def test_the_shell_completes_commands_options_recipes_bases_and_codes(program: Ctk, line: str, offered: str) -> None:
     (program.folder / "defs").mkdir()
     (program.folder / "defs/own.toml").write_text("broken")
     words = {"COMP_WORDS": line, "COMP_CWORD": str(len(line.split()) - 1)}

@@ -66,7 +66,7 @@ def trace(text: str) -> None:
 def fail(text: str) -> None:
     error = ProgramFailed(text, fix=text, last_lines=(text,), log=Path("build.log" if "://" in text else text))
     output.show_error(error)
-    output.show_error(AnswerIsNo(text, code="x"), json=True)
+    output.show_error(AnswerIsNo(text, code="wrong-file"), json=True)
 
 
 def step(text: str) -> None:
@@ -74,14 +74,20 @@ def step(text: str) -> None:
         on_step(text)
 
 
+ONE_OF_EACH = {
+    Severity.ERROR: "no-lock",
+    Severity.WARNING: "no-fuse",
+    Severity.INFO: "no-slurm",
+    Severity.OK: "clock",
+}
 PRINTERS: list[Callable[[str], object]] = [
     output.say,
     lambda text: output.say(text, stderr=True, style="green"),
-    lambda text: output.print_findings(Finding("a-code", severity, text, text) for severity in Severity),
+    lambda text: output.print_findings(Finding(code, severity, text, text) for severity, code in ONE_OF_EACH.items()),
     lambda text: output.print_table((text, "b"), [(text, text)]),
     lambda text: output.print_table(("a", text), [(text, text)], title="Nodes"),
     lambda text: output.suggest(["ctk", text], text),
-    lambda text: output.print_json("ctk.x/1", {"value": text}, [Finding("a-code", Severity.OK, text, text)]),
+    lambda text: output.print_json("ctk.x/1", {"value": text}, [Finding("clock", Severity.OK, text, text)]),
     trace,
     fail,
 ]
@@ -149,7 +155,7 @@ def test_credentials_are_hidden_wherever_they_are_printed(capsys: pytest.Capture
     trace(address)
     fail(address)
     step(address)
-    output.print_json("ctk.x/1", {}, [Finding("a-code", Severity.OK, address, address)])
+    output.print_json("ctk.x/1", {}, [Finding("clock", Severity.OK, address, address)])
     shown = capsys.readouterr()
     assert "S3CRET" not in shown.out + shown.err
     assert "index.example/simple" in shown.out

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolkit.doctor.network import judge_network
+from toolkit.doctor.network import NETWORK_RULES
 from toolkit.doctor.reach import Answer, NetworkFacts, _ask, _request, proxies
 from toolkit.support.certificates import Bundle
-from toolkit.support.findings import Finding, Severity
+from toolkit.support.findings import Finding, Severity, apply_rules
 
 BUNDLE = Bundle(Path("/etc/ssl/certs/ca-certificates.crt"), "the system")
 UNKNOWN = "[SSL: CERTIFICATE_VERIFY_FAILED] certificate verify failed: unable to get local issuer certificate"
@@ -29,7 +29,7 @@ def registry(status: int | None = 401, problem: str | None = None, skew: float |
 
 
 def found(*answers: Answer) -> dict[str, Finding]:
-    return {finding.code: finding for finding in judge_network(NetworkFacts(answers, BUNDLE))}
+    return {finding.code: finding for finding in apply_rules(NETWORK_RULES, NetworkFacts(answers, BUNDLE))}
 
 
 def test_a_good_network_has_nothing_to_fix() -> None:
@@ -69,20 +69,22 @@ def test_a_clock_that_differs_is_told(skew: float, words: str) -> None:
 
 
 def test_what_was_not_tried_is_told() -> None:
-    [certificates, skipped] = judge_network(NetworkFacts(None, BUNDLE))
+    [certificates, skipped] = apply_rules(NETWORK_RULES, NetworkFacts(None, BUNDLE))
     assert (certificates.code, skipped.code) == ("certificates", "network-skipped")
     assert "not tried (--offline)" in skipped.message
 
 
 def test_certificates_that_are_missing_are_named_with_what_names_them() -> None:
     missing = (Bundle(Path("/gone.pem"), "REQUESTS_CA_BUNDLE"),)
-    first, second, _ = judge_network(NetworkFacts(None, None, missing))
+    first, second, _ = apply_rules(NETWORK_RULES, NetworkFacts(None, None, missing))
     assert (first.code, second.code) == ("certificates-missing", "no-certificates")
     assert "REQUESTS_CA_BUNDLE names /gone.pem" in first.message
 
 
 def test_proxies_are_told_with_the_builds_that_use_them() -> None:
-    findings = judge_network(NetworkFacts(None, BUNDLE, (), ("https_proxy=http://proxy.example:3128", "no_proxy")))
+    findings = apply_rules(
+        NETWORK_RULES, NetworkFacts(None, BUNDLE, (), ("https_proxy=http://proxy.example:3128", "no_proxy"))
+    )
     assert "https_proxy=http://proxy.example:3128, no_proxy; builds use them" in findings[1].message
 
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
+from toolkit.doctor import network, rules
 from toolkit.doctor.facts import HostFacts, _has_range, _kernel, gather
 from toolkit.doctor.reach import Answer, NetworkFacts
 from toolkit.doctor.rules import build_mode, judge
@@ -18,6 +21,9 @@ from toolkit.support.findings import Finding, Severity
 from toolkit.support.paths import WorkArea
 from toolkit.support.site import Setting, Site
 from toolkit.support.trust import Trust
+
+if TYPE_CHECKING:
+    from types import ModuleType
 
 GOOD = HostFacts(
     runtime=Runtime(Path("/usr/bin/apptainer"), "apptainer", (1, 4, 5)),
@@ -69,7 +75,7 @@ def test_a_good_host_has_nothing_to_mend() -> None:
     findings = found()
     assert list(findings) == [
         *("runtime", "build-subuid", "trial", "fuse", "overlay", "mksquashfs", "work-area", "tmp", "home", "slurm"),
-        *("cgroups", "gpu", "certificates", "index"),
+        *("cgroups", "host-gpu", "certificates", "index"),
     ]
     assert {finding.severity for finding in findings.values()} == {Severity.OK}
     assert findings["runtime"].message == "Runtime: apptainer 1.4.5 (/usr/bin/apptainer)."
@@ -252,3 +258,14 @@ def test_a_scheduler_that_does_not_answer_is_named(tmp_path: Path, monkeypatch: 
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
     facts = gather(Site(), offline=True)
     assert (facts.slurm, facts.slurm_error) == (None, "slurm_load_partitions: refused")
+
+
+@pytest.mark.parametrize(
+    ("module", "listed", "facts"),
+    [(rules, rules.RULES, "HostFacts"), (network, network.NETWORK_RULES, "NetworkFacts")],
+)
+def test_every_rule_is_listed_once(module: ModuleType, listed: tuple[object, ...], facts: str) -> None:
+    signature = {"facts": facts, "return": "Iterator[Finding]"}
+    functions = [one for one in vars(module).values() if inspect.isfunction(one)]
+    assert {one for one in functions if one.__annotations__ == signature} <= set(listed)
+    assert len(set(listed)) == len(listed)

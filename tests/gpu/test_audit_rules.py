@@ -1,24 +1,21 @@
-"""The rules of the audit, each on plain values; and the page that explains them."""
+"""The rules of the audit, each on plain values."""
 
 from __future__ import annotations
 
-import ast
+import inspect
 import itertools
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
-import toolkit.gpu
+from toolkit.gpu import rules
 from toolkit.gpu.audit import Verdict, judge
 from toolkit.gpu.compatibility import compatibility, parse_driver, parse_gpu
-from toolkit.gpu.explanations import explanation, explanations
 from toolkit.gpu.facts import Build, FrameworkFacts, GpuLibrary, ImageFacts, Loaded, Target, Want
 from toolkit.gpu.rules.generations import has_code
 from toolkit.gpu.rules.image import wheel_major
 from toolkit.inventory.model import Distribution, Interpreter, Inventory, Package
-from toolkit.inventory.programs import COMMAND_NOT_IN_IMAGE
 from toolkit.support.errors import WrongInput
 
 if TYPE_CHECKING:
@@ -339,23 +336,13 @@ def test_the_floors_agree_with_each_other() -> None:
                 assert parse_driver(one.minimum) <= parse_driver(other.minimum)
 
 
-def test_every_code_is_explained_and_every_explanation_has_a_rule() -> None:
-    files = [*Path(toolkit.gpu.__file__).parent.glob("rules/*.py"), Path(toolkit.gpu.__file__).with_name("audit.py")]
-    used = {
-        node.args[0].value
-        for path in files
-        for node in ast.walk(ast.parse(path.read_text()))
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Finding"
-        if isinstance(node.args[0], ast.Constant)
-    }
-    explained = [one.code for one in explanations()]
-    assert len(used) > 20
-    assert sorted(explained) == sorted({*used, COMMAND_NOT_IN_IMAGE})
-    for one in explanations():
-        assert one.summary.endswith(".")
-        assert one.text, one.code
-
-
-def test_an_unknown_code_is_answered_with_the_nearest() -> None:
-    with pytest.raises(WrongInput, match="duplicate-framework"):
-        explanation("duplicate-frameworks")
+def test_every_rule_is_listed_once_by_what_it_judges() -> None:
+    listed = {"FrameworkCase": rules.FRAMEWORK_RULES, "ImageCase": rules.IMAGE_RULES}
+    found: dict[str, set[object]] = {kind: set() for kind in listed}
+    for module in vars(rules).values():
+        for function in vars(module).values() if inspect.ismodule(module) else ():
+            if inspect.isfunction(function) and function.__annotations__.get("return") == "Iterator[Finding]":
+                assert function.__annotations__.keys() == {"case", "return"}, function
+                found[function.__annotations__["case"]].add(function)
+    assert found == {kind: set(rules_of_kind) for kind, rules_of_kind in listed.items()}
+    assert all(len(set(rules_of_kind)) == len(rules_of_kind) for rules_of_kind in listed.values())

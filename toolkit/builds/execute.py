@@ -132,7 +132,7 @@ def _only_builder(plan: BuildPlan) -> Iterator[TextIO]:
                 raise WrongInput(
                     f"another ctk build is writing {plan.output}",
                     fix="Wait for it, or choose another name with -o.",
-                    code="taken",
+                    code="build-in-progress",
                 ) from None
         except OSError as error:
             if error.errno not in (errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOLCK):
@@ -159,7 +159,7 @@ def _require_verdict(plan: BuildPlan, audit: Audit) -> None:
     reasons = "".join(f"; {finding.code}: {finding.message}" for finding in audit.findings)
     raise AnswerIsNo(
         f"the image of {plan.target.text} is {audit.verdict.value}, and its recipe requires {wanted}{reasons}",
-        fix="`ctk explain CODE` says what a finding means and how to mend it.",
+        fix="`ctk explain CODE` explains a finding and how to fix it.",
         code="verdict-not-reached",
     )
 

@@ -23,3 +23,10 @@ def complete_base(incomplete: str) -> list[str]:
         return []
     # The shell types what it gets: a name of a cloned repository's bases.toml may hold anything.
     return [name for name in names if name.startswith(incomplete) and printable(name) == name]
+
+
+def complete_code(incomplete: str) -> list[str]:
+    """The codes that begin so."""
+    from toolkit.support.explanations import explanations
+
+    return [code for code in explanations() if code.startswith(incomplete)]

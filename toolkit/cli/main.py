@@ -35,7 +35,7 @@ class _Command:
     takes_command: bool = False  # ends in another program's command line
 
 
-_IMAGES, _GPU, _JOBS, _HOST = "Recipes and images", "GPU", "Jobs", "This host"
+_IMAGES, _GPU, _JOBS, _HELP = "Recipes and images", "GPU", "Jobs", "When something is wrong"
 
 COMMANDS = (
     _Command("list", "toolkit.cli.recipes:list_recipes", "Show the recipes that can be built here.", _IMAGES),
@@ -65,7 +65,6 @@ COMMANDS = (
         "Say whether an image can use a GPU, without one.",
         _GPU,
     ),
-    _Command("explain", "toolkit.cli.explain:explain", "Say what a finding means and how to mend it.", _GPU),
     _Command(
         "check-gpu", "toolkit.cli.check_gpu:check_gpu", "Say whether an image sees the GPU, and if not, why.", _GPU
     ),
@@ -75,8 +74,9 @@ COMMANDS = (
         "doctor",
         "toolkit.cli.doctor:doctor",
         "Check this host's prerequisites, and say what to fix.",
-        _HOST,
+        _HELP,
     ),
+    _Command("explain", "toolkit.cli.explain:explain", "Explain a finding, an error or an exit status.", _HELP),
 )
 
 

@@ -32,13 +32,13 @@ _PROXIES = ("http_proxy", "https_proxy", "all_proxy", "no_proxy")
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a server answered. `code` begins the codes of its findings; `name` says what it is.
+    """What a server answered. `server` is "index" or "registry"; `name` says that to people.
 
     `status` is the HTTP status; `problem` says why there is none. `skew` is how many seconds the clock of this host is
     ahead of the server's.
     """
 
-    code: str
+    server: str
     name: str
     host: str
     status: int | None = None
@@ -62,16 +62,16 @@ class NetworkFacts:
 
 @dataclass(slots=True)
 class _Question:
-    code: str
+    server: str
     name: str
     url: str
     answer: Answer | None = field(default=None)
 
     def ask(self, context: ssl.SSLContext) -> None:
-        self.answer = _ask(self.code, self.name, self.url, context)
+        self.answer = _ask(self.server, self.name, self.url, context)
 
     def given_up(self) -> Answer:
-        return Answer(self.code, self.name, _host(self.url), problem=f"no answer within {_TIMEOUT:g} s")
+        return Answer(self.server, self.name, _host(self.url), problem=f"no answer within {_TIMEOUT:g} s")
 
 
 def ask_network(*, offline: bool) -> Callable[[], NetworkFacts]:
@@ -111,15 +111,15 @@ def _questions() -> list[_Question]:
     return [*asked, *(_Question("registry", "registry", f"{api_address(host)}/v2/") for host in sorted(hosts))]
 
 
-def _ask(code: str, name: str, url: str, context: ssl.SSLContext) -> Answer:
+def _ask(server: str, name: str, url: str, context: ssl.SSLContext) -> Answer:
     host = _host(url)
     try:
         with urllib.request.urlopen(_request(url), timeout=_TIMEOUT, context=context) as answer:  # noqa: S310
-            return Answer(code, name, host, answer.status, skew=_skew(answer.headers["Date"]))
+            return Answer(server, name, host, answer.status, skew=_skew(answer.headers["Date"]))
     except urllib.error.HTTPError as error:
-        return Answer(code, name, host, error.code, skew=_skew(error.headers["Date"]))
+        return Answer(server, name, host, error.code, skew=_skew(error.headers["Date"]))
     except (OSError, ValueError, HTTPException) as error:
-        return Answer(code, name, host, problem=str(getattr(error, "reason", error)) or type(error).__name__)
+        return Answer(server, name, host, problem=str(getattr(error, "reason", error)) or type(error).__name__)
 
 
 def _request(url: str) -> urllib.request.Request:

@@ -5,53 +5,42 @@ from __future__ import annotations
 from shlex import quote
 from typing import TYPE_CHECKING
 
-from toolkit.doctor.network import judge_network
+from toolkit.doctor.network import NETWORK_RULES
 from toolkit.runtime.complaints import explain
 from toolkit.support.files import size_in_words
-from toolkit.support.findings import Finding, Severity
+from toolkit.support.findings import Finding, Severity, apply_rules
 from toolkit.support.processes import command_line
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
     from toolkit.doctor.facts import HostFacts
     from toolkit.doctor.trials import Disk
+    from toolkit.support.findings import Rule
 
 _ROOM_FOR_A_GPU_IMAGE = 20 << 30  # octets: 3 to 8 GB of image, its unpacked tree, and the downloaded layers
 _ROOM_IN_TMP = 1 << 30  # bytes; a framework's compiled kernels and a data loader's shared files
 _ASK = "Ask the administrator"
+# A build runs programs in what it unpacks; mount(8), `noexec`.
+_NOEXEC = "the disk is mounted with noexec, so builds fail there."
+_ASK_RANGE = f"{_ASK} for a range in /etc/subuid and /etc/subgid (usermod --add-subuids 100000-165535 --add-subgids …)."
 
 
 def judge(facts: HostFacts) -> tuple[Finding, ...]:
     """All findings, in the order in which a person needs the things."""
-    return (
-        _runtime(facts),
-        _build_mode(facts),
-        *_apparmor(facts),
-        _trial(facts),
-        _fuse(facts),
-        _overlay(facts),
-        _packer(facts),
-        *_work_area(facts),
-        *_trust(facts),
-        *_scratch(facts),
-        _tmp(facts),
-        _home(facts),
-        *_quota(facts),
-        _slurm(facts),
-        _cgroups(facts),
-        _gpu(facts),
-        *judge_network(facts.network),
-        *_site(facts),
-    )
+    return apply_rules(RULES, facts)
 
 
-def _runtime(facts: HostFacts) -> Finding:
+def _runtime(facts: HostFacts) -> Iterator[Finding]:
     if facts.runtime is None:
         fix = "Try `module avail apptainer singularity`, or ask the administrator to install Apptainer."
-        return Finding("no-runtime", Severity.ERROR, f"Runtime: {facts.runtime_error}.", fix)
+        yield Finding("no-runtime", Severity.ERROR, f"Runtime: {facts.runtime_error}.", fix)
+        return
     words = f"Runtime: {facts.runtime.version_text} ({facts.runtime.program})"
     if facts.runtime.needs_userns:
         words += "; root lacks capabilities here, so it runs in a user namespace"
-    return Finding("runtime", Severity.OK, f"{words}.")
+    yield Finding("runtime", Severity.OK, f"{words}.")
 
 
 def build_mode(facts: HostFacts) -> str:
@@ -70,212 +59,258 @@ def build_mode(facts: HostFacts) -> str:
     return "fakeroot-command" if facts.fakeroot_command else "none"
 
 
-def _build_mode(facts: HostFacts) -> Finding:
+def _build_mode(facts: HostFacts) -> Iterator[Finding]:
     mode = build_mode(facts)
-    lines = f"{_ASK} for a range in /etc/subuid and /etc/subgid (usermod --add-subuids 100000-165535 --add-subgids …)."
     if mode == "root":
-        return Finding("build-root", Severity.OK, "Building: as root.")
-    if mode == "subuid":
-        return Finding("build-subuid", Severity.OK, "Building: --fakeroot with subordinate ids, all packages install.")
-    if mode == "root-mapped":
-        lacking = "newuidmap and newgidmap (package uidmap)" if not facts.id_mappers else "a range of subordinate ids"
+        yield Finding("build-root", Severity.OK, "Building: as root.")
+    elif mode == "subuid":
+        yield Finding("build-subuid", Severity.OK, "Building: --fakeroot with subordinate ids, all packages install.")
+    elif mode == "root-mapped":
+        if facts.id_mappers:
+            lacking, fix = "a range of subordinate ids", _ASK_RANGE
+        else:
+            lacking, fix = "newuidmap and newgidmap (package uidmap)", f"{_ASK} for uidmap."
         message = f"Building: --fakeroot in a root-mapped namespace; without {lacking} some packages will not install."
-        return Finding(
-            "build-root-mapped", Severity.WARNING, message, lines if facts.id_mappers else f"{_ASK} for uidmap."
-        )
-    if mode == "fakeroot-command":
+        yield Finding("build-root-mapped", Severity.WARNING, message, fix)
+    elif mode == "fakeroot-command":
         message = "Building: only with the fakeroot command, since this host allows no user namespaces."
-        return Finding("build-fakeroot-command", Severity.WARNING, message, f"{_ASK} about user.max_user_namespaces.")
-    message = "Building: not possible here, since this host allows no user namespaces and has no fakeroot command."
-    fix = f"{_ASK} about user.max_user_namespaces, or build elsewhere and copy the image."
-    return Finding("build-impossible", Severity.ERROR, message, fix)
+        yield Finding("build-fakeroot-command", Severity.WARNING, message, f"{_ASK} about user.max_user_namespaces.")
+    else:
+        message = "Building: not possible here, since this host allows no user namespaces and has no fakeroot command."
+        fix = f"{_ASK} about user.max_user_namespaces, or build elsewhere and copy the image."
+        yield Finding("build-impossible", Severity.ERROR, message, fix)
 
 
-def _apparmor(facts: HostFacts) -> tuple[Finding, ...]:
+def _apparmor(facts: HostFacts) -> Iterator[Finding]:
     """Ubuntu 24.04 lets only programs with a profile make user namespaces (its release notes)."""
     if not facts.apparmor_limit or facts.root or facts.user_namespaces:
-        return ()
+        return
     what = "AppArmor: user namespaces are restricted (kernel.apparmor_restrict_unprivileged_userns=1)"
     if facts.trial is not None and facts.trial.built and facts.trial.ran:
-        return (Finding("apparmor-userns-allowed", Severity.OK, f"{what}, and a profile allows them to the runtime."),)
-    fix = f"{_ASK} for an AppArmor profile of the runtime, which Apptainer's own packages for Ubuntu install."
-    return (Finding("apparmor-userns", Severity.WARNING, f"{what}, for the runtime as well.", fix),)
+        yield Finding("apparmor-userns-allowed", Severity.OK, f"{what}, and a profile allows them to the runtime.")
+    else:
+        fix = f"{_ASK} for an AppArmor profile of the runtime, which Apptainer's own packages for Ubuntu install."
+        yield Finding("apparmor-userns", Severity.WARNING, f"{what}, for the runtime as well.", fix)
 
 
-def _trial(facts: HostFacts) -> Finding:
+def _trial(facts: HostFacts) -> Iterator[Finding]:
     trial = facts.trial
     if trial is None:
         no_place = "the work area cannot be used, or /usr/bin/true cannot be bound into a container"
         reason = "there is no runtime" if facts.runtime is None else no_place
-        return Finding("trial-skipped", Severity.INFO, f"Trial: no image was built and run, since {reason}.")
-    if trial.built and trial.ran:
-        return Finding("trial", Severity.OK, "Trial: a small image was built and run.")
-    known = explain(trial.lines, namespaces_left=None if facts.user_namespaces else False)
-    last = next((line for line in reversed(trial.lines) if line.strip()), "no message")
-    code, what = ("trial-run-failed", "running") if trial.built else ("trial-build-failed", "building")
-    reason = known.meaning if known else f"the runtime reports: {last.strip()}"
-    fix = known.fix if known else f"{_ASK}, with the output of `ctk doctor --report ticket.txt`."
-    return Finding(code, Severity.ERROR, f"Trial: {what} a small image fails: {reason}.", fix)
+        yield Finding("trial-skipped", Severity.INFO, f"Trial: no image was built and run, since {reason}.")
+    elif trial.built and trial.ran:
+        yield Finding("trial", Severity.OK, "Trial: a small image was built and run.")
+    else:
+        known = explain(trial.lines, namespaces_left=None if facts.user_namespaces else False)
+        last = next((line for line in reversed(trial.lines) if line.strip()), "no message")
+        reason = known.meaning if known else f"the runtime reports: {last.strip()}"
+        yield Finding(
+            "trial-run-failed" if trial.built else "trial-build-failed",
+            Severity.ERROR,
+            f"Trial: {'running' if trial.built else 'building'} a small image fails: {reason}.",
+            known.fix if known else f"{_ASK}, with the output of `ctk doctor --report ticket.txt`.",
+        )
 
 
-def _fuse(facts: HostFacts) -> Finding:
+def _fuse(facts: HostFacts) -> Iterator[Finding]:
     if facts.fuse_device and facts.fuse_mounter:
-        return Finding("fuse", Severity.OK, "Mounting images: FUSE works for users.")
-    if facts.root and facts.full_capabilities:
-        return Finding("fuse-not-needed", Severity.OK, "Mounting images: as root, without FUSE.")
-    lacking = "/dev/fuse is closed to users" if not facts.fuse_device else "squashfuse is not installed"
-    fix = f"{_ASK}: mode 0666 for /dev/fuse and the packages squashfuse and fuse2fs, or a setuid runtime."
-    return Finding(
-        "no-fuse", Severity.WARNING, f"Mounting images: {lacking}; without a setuid runtime exec fails.", fix
-    )
+        yield Finding("fuse", Severity.OK, "Mounting images: FUSE works for users.")
+    elif facts.root and facts.full_capabilities:
+        yield Finding("fuse-not-needed", Severity.OK, "Mounting images: as root, without FUSE.")
+    else:
+        lacking = "/dev/fuse is closed to users" if not facts.fuse_device else "squashfuse is not installed"
+        message = f"Mounting images: {lacking}; without a setuid runtime exec fails."
+        fix = f"{_ASK}: mode 0666 for /dev/fuse and the packages squashfuse and fuse2fs, or a setuid runtime."
+        yield Finding("no-fuse", Severity.WARNING, message, fix)
 
 
-def _overlay(facts: HostFacts) -> Finding:
+def _overlay(facts: HostFacts) -> Iterator[Finding]:
     # Linux 5.11 lets an unprivileged user mount overlayfs (kernelnewbies.org/Linux_5.11).
     if facts.kernel >= (5, 11):
-        return Finding("overlay", Severity.OK, "Overlays: the kernel mounts them for users.")
-    if facts.fuse_overlay:
-        return Finding("overlay-fuse", Severity.OK, "Overlays: with fuse-overlayfs.")
-    fix = f"{_ASK} for the package fuse-overlayfs."
-    return Finding("no-overlay", Severity.WARNING, "Overlays: neither this kernel nor fuse-overlayfs mounts them.", fix)
+        yield Finding("overlay", Severity.OK, "Overlays: the kernel mounts them for users.")
+    elif facts.fuse_overlay:
+        yield Finding("overlay-fuse", Severity.OK, "Overlays: with fuse-overlayfs.")
+    else:
+        message = "Overlays: neither this kernel nor fuse-overlayfs mounts them."
+        yield Finding("no-overlay", Severity.WARNING, message, f"{_ASK} for the package fuse-overlayfs.")
 
 
-def _packer(facts: HostFacts) -> Finding:
+def _packer(facts: HostFacts) -> Iterator[Finding]:
     if facts.packer:
-        return Finding("mksquashfs", Severity.OK, "Packing images: mksquashfs is here.")
-    return Finding("no-mksquashfs", Severity.WARNING, "Packing images: there is no mksquashfs on PATH.",
-                   f"{_ASK} for squashfs-tools, unless the runtime brings its own.")  # fmt: skip
+        yield Finding("mksquashfs", Severity.OK, "Packing images: mksquashfs is here.")
+    else:
+        fix = f"{_ASK} for squashfs-tools, unless the runtime brings its own."
+        yield Finding("no-mksquashfs", Severity.WARNING, "Packing images: there is no mksquashfs on PATH.", fix)
 
 
-def _work_area(facts: HostFacts) -> tuple[Finding, ...]:
+def _work_area(facts: HostFacts) -> Iterator[Finding]:
     disk = facts.area_disk
     words = f"Work area: {facts.area.path} (chosen by {facts.area.chosen_by})"
     if disk.problem is not None:
         fix = "Set CTK_HOME to a directory that you can write to, for example on scratch."
-        return (Finding("work-area-not-writable", Severity.ERROR, f"{words} is not writable ({disk.problem}).", fix),)
-    return (
-        _room(("work-area", "small-work-area"), words, disk, "Set CTK_HOME to a directory with"),
-        *_noexec("work-area-noexec", words, disk, "Set CTK_HOME to a directory on another disk."),
-    )
+        yield Finding("work-area-not-writable", Severity.ERROR, f"{words} is not writable ({disk.problem}).", fix)
+        return
+    if _has_room(disk):
+        yield Finding("work-area", Severity.OK, f"{words}, {size_in_words(disk.free)} free.")
+    else:
+        fix = f"Set CTK_HOME to a directory with at least {size_in_words(_ROOM_FOR_A_GPU_IMAGE)}."
+        yield Finding("small-work-area", Severity.WARNING, f"{words}, {_little(disk)}", fix)
+    if disk.noexec:
+        fix = "Set CTK_HOME to a directory on another disk."
+        yield Finding("work-area-noexec", Severity.WARNING, f"{words}: {_NOEXEC}", fix)
 
 
-def _room(codes: tuple[str, str], words: str, disk: Disk, fix: str) -> Finding:
-    free = f"{words}, {size_in_words(disk.free)} free"
-    if disk.free >= _ROOM_FOR_A_GPU_IMAGE:
-        return Finding(codes[0], Severity.OK, f"{free}.")
-    need = size_in_words(_ROOM_FOR_A_GPU_IMAGE)
-    return Finding(codes[1], Severity.WARNING, f"{free}: little for a GPU image.", f"{fix} at least {need}.")
+def _has_room(disk: Disk) -> bool:
+    return disk.free >= _ROOM_FOR_A_GPU_IMAGE
 
 
-def _noexec(code: str, words: str, disk: Disk, fix: str) -> tuple[Finding, ...]:
-    """A build runs programs in what it unpacks; mount(8), `noexec`."""
-    if not disk.noexec:
-        return ()
-    return (Finding(code, Severity.WARNING, f"{words}: the disk is mounted with noexec, so builds fail there.", fix),)
+def _little(disk: Disk) -> str:
+    return f"{size_in_words(disk.free)} free: little for a GPU image."
 
 
-def _trust(facts: HostFacts) -> tuple[Finding, ...]:
+def _trust(facts: HostFacts) -> Iterator[Finding]:
     """Who else could change what is executed or built from the work area."""
-    trust, found = facts.trust, []
-    own = "Set CTK_HOME to a directory of your own, for example on scratch."
+    trust = facts.trust
     if trust.objection is not None:
         message = f"Work area: not used, since {trust.objection}."
-        found.append(Finding("work-area-not-trusted", Severity.ERROR, message, own))
+        fix = "Set CTK_HOME to a directory of your own, for example on scratch."
+        yield Finding("work-area-not-trusted", Severity.ERROR, message, fix)
     if trust.open:
         shown = ", ".join(map(str, trust.open[:3])) + (", …" if len(trust.open) > 3 else "")
         fix = command_line(["chmod", "go-w", *map(str, trust.open[:3])]) + " (the next ctk command does it for all)"
-        found.append(Finding("work-area-open", Severity.WARNING, f"Work area: others can write to {shown}.", fix))
-    for code, what, parent in (
-        ("work-area-parent-open", "Work area", trust.open_above),
-        ("scratch-open", f"Builds unpack in {facts.area.scratch}", facts.scratch_open_above),
-    ):
-        if parent is not None:
-            message = f"{what}: everybody can rename what is in {parent}, which has no sticky bit."
-            found.append(Finding(code, Severity.WARNING, message, f"{_ASK} for `chmod +t {quote(str(parent))}`."))
-    return tuple(found)
+        yield Finding("work-area-open", Severity.WARNING, f"Work area: others can write to {shown}.", fix)
+    if (parent := trust.open_above) is not None:
+        yield Finding("work-area-parent-open", Severity.WARNING, f"Work area: {_not_sticky(parent)}", _sticky(parent))
+    if (parent := facts.scratch_open_above) is not None:
+        message = f"Builds unpack in {facts.area.scratch}: {_not_sticky(parent)}"
+        yield Finding("scratch-open", Severity.WARNING, message, _sticky(parent))
 
 
-def _scratch(facts: HostFacts) -> tuple[Finding, ...]:
+def _not_sticky(parent: Path) -> str:
+    return f"everybody can rename what is in {parent}, which has no sticky bit."
+
+
+def _sticky(parent: Path) -> str:
+    return f"{_ASK} for `chmod +t {quote(str(parent))}`."
+
+
+def _scratch(facts: HostFacts) -> Iterator[Finding]:
     variable, disk = facts.area.scratch_variable, facts.scratch_disk
     if variable is None:
-        return ()
+        return
     words = f"Builds unpack in {facts.area.scratch} (set by {variable})"
+    fix = f"Unset {variable} to build in the work area, or set it to a directory"
     if disk.problem is not None:
-        fix = f"Unset {variable} to build in the work area, or set it to a directory that you can write to."
-        return (Finding("scratch-not-writable", Severity.ERROR, f"{words}, not writable ({disk.problem}).", fix),)
-    fix = f"Unset {variable} to build in the work area, or set it to a directory with"
-    return (
-        _room(("scratch", "small-scratch"), words, disk, fix),
-        *_noexec("scratch-noexec", words, disk, f"Unset {variable}."),
-    )
+        message = f"{words}, not writable ({disk.problem})."
+        yield Finding("scratch-not-writable", Severity.ERROR, message, f"{fix} that you can write to.")
+        return
+    if _has_room(disk):
+        yield Finding("scratch", Severity.OK, f"{words}, {size_in_words(disk.free)} free.")
+    else:
+        fix += f" with at least {size_in_words(_ROOM_FOR_A_GPU_IMAGE)}."
+        yield Finding("small-scratch", Severity.WARNING, f"{words}, {_little(disk)}", fix)
+    if disk.noexec:
+        yield Finding("scratch-noexec", Severity.WARNING, f"{words}: {_NOEXEC}", f"Unset {variable}.")
 
 
-def _tmp(facts: HostFacts) -> Finding:
+def _tmp(facts: HostFacts) -> Iterator[Finding]:
     """Containers show the /tmp of their host (apptainer.conf: mount tmp)."""
     disk = facts.tmp_disk
     words = f"Temporary files (/tmp): {size_in_words(disk.free)} free"
     if disk.problem is not None:
         message = f"Temporary files: not writable ({disk.problem})."
-        return Finding("tmp-not-writable", Severity.WARNING, message, f"{_ASK} for a /tmp with mode 1777.")
-    if disk.free < _ROOM_IN_TMP:
+        yield Finding("tmp-not-writable", Severity.WARNING, message, f"{_ASK} for a /tmp with mode 1777.")
+    elif disk.free < _ROOM_IN_TMP:
         fix = 'Remove your own files from /tmp (`find /tmp -user "$USER"`).'
-        return Finding("small-tmp", Severity.WARNING, f"{words}: little for the programs in a container.", fix)
-    if disk.noexec:
+        yield Finding("small-tmp", Severity.WARNING, f"{words}: little for the programs in a container.", fix)
+    elif disk.noexec:
         message = f"{words}, mounted with noexec: programs that compile at run time, as Triton does, fail there."
-        return Finding("tmp-noexec", Severity.WARNING, message, "In jobs, set TMPDIR to another disk.")
-    return Finding("tmp", Severity.OK, f"{words}.")
+        yield Finding("tmp-noexec", Severity.WARNING, message, "In jobs, set TMPDIR to another disk.")
+    else:
+        yield Finding("tmp", Severity.OK, f"{words}.")
 
 
-def _home(facts: HostFacts) -> Finding:
+def _home(facts: HostFacts) -> Iterator[Finding]:
     fix = "Set HOME to a directory of your own."
     if facts.home is None:
-        return Finding("no-home", Severity.WARNING, "Home: this user has none.", fix)
-    if facts.home_disk is None:
-        return Finding("home-missing", Severity.WARNING, f"Home: {facts.home} is not a directory here.", fix)
-    if facts.home_disk.problem is not None:
+        yield Finding("no-home", Severity.WARNING, "Home: this user has none.", fix)
+    elif facts.home_disk is None:
+        yield Finding("home-missing", Severity.WARNING, f"Home: {facts.home} is not a directory here.", fix)
+    elif facts.home_disk.problem is not None:
         message = f"Home: not writable ({facts.home_disk.problem}); programs fail to keep their settings and caches."
-        return Finding("home-not-writable", Severity.WARNING, message, fix)
-    return Finding("home", Severity.OK, f"Home: writable, {size_in_words(facts.home_disk.free)} free on its disk.")
+        yield Finding("home-not-writable", Severity.WARNING, message, fix)
+    else:
+        yield Finding("home", Severity.OK, f"Home: writable, {size_in_words(facts.home_disk.free)} free on its disk.")
 
 
-def _quota(facts: HostFacts) -> tuple[Finding, ...]:
-    if facts.quota is None:
-        return ()
-    return (Finding("quota", Severity.INFO, "Quota, as `quota -s` says: " + " | ".join(facts.quota.splitlines())),)
+def _quota(facts: HostFacts) -> Iterator[Finding]:
+    if facts.quota is not None:
+        yield Finding("quota", Severity.INFO, "Quota, as `quota -s` says: " + " | ".join(facts.quota.splitlines()))
 
 
-def _slurm(facts: HostFacts) -> Finding:
+def _slurm(facts: HostFacts) -> Iterator[Finding]:
     practice = "To practise on this machine: `ctk lab up`."
     if facts.slurm is not None:
-        return Finding("slurm", Severity.OK, f"Slurm: its partitions are {facts.slurm}.")
-    if facts.slurm_error is not None:
+        yield Finding("slurm", Severity.OK, f"Slurm: its partitions are {facts.slurm}.")
+    elif facts.slurm_error is not None:
         message = f"Slurm: its commands are here, but no controller answers ({facts.slurm_error})."
-        return Finding("slurm-silent", Severity.WARNING, message, practice)
-    return Finding("no-slurm", Severity.INFO, "Slurm: there is no sbatch on PATH.", practice)
+        yield Finding("slurm-silent", Severity.WARNING, message, practice)
+    else:
+        yield Finding("no-slurm", Severity.INFO, "Slurm: there is no sbatch on PATH.", practice)
 
 
-def _cgroups(facts: HostFacts) -> Finding:
+def _cgroups(facts: HostFacts) -> Iterator[Finding]:
+    limits = "the scheduler may limit memory, `apptainer exec --memory` cannot without root."
     if facts.cgroups == "v2":
-        return Finding("cgroups", Severity.OK, "Cgroups: version 2.")
-    found = "version 1" if facts.cgroups else "none"
-    message = f"Cgroups: {found}; the scheduler may limit memory, `apptainer exec --memory` cannot without root."
-    return Finding("cgroups-old" if facts.cgroups else "no-cgroups", Severity.INFO, message)
+        yield Finding("cgroups", Severity.OK, "Cgroups: version 2.")
+    elif facts.cgroups:
+        yield Finding("cgroups-old", Severity.INFO, f"Cgroups: version 1; {limits}")
+    else:
+        yield Finding("no-cgroups", Severity.INFO, f"Cgroups: none; {limits}")
 
 
-def _gpu(facts: HostFacts) -> Finding:
+def _gpu(facts: HostFacts) -> Iterator[Finding]:
     gpu = facts.gpu
     if gpu.present:
-        return Finding("gpu", Severity.OK, f"GPU: {len(gpu.devices)} device(s), driver {gpu.driver}.")
-    if gpu.driver is not None:
+        yield Finding("host-gpu", Severity.OK, f"GPU: {len(gpu.devices)} device(s), driver {gpu.driver}.")
+    elif gpu.driver is not None:
         message = f"GPU: the driver {gpu.driver} is loaded, but this process sees no device."
-        return Finding("gpu-hidden", Severity.WARNING, message, "Inside a job, ask the scheduler for one (`--gpus 1`).")
-    return Finding("no-gpu", Severity.INFO, "GPU: none here, as on most login nodes; images can be built all the same.")
+        yield Finding("gpu-hidden", Severity.WARNING, message, "Inside a job, ask the scheduler for one (`--gpus 1`).")
+    else:
+        message = "GPU: none here, as on most login nodes; images can be built all the same."
+        yield Finding("no-gpu", Severity.INFO, message)
 
 
-def _site(facts: HostFacts) -> tuple[Finding, ...]:
-    settings = {name: getattr(facts.site, name) for name in facts.site.__dataclass_fields__}
-    return tuple(
-        Finding("site-setting", Severity.INFO, f"Site: {name} is {setting.value!r}, set by {setting.origin}.")
-        for name, setting in settings.items()
-        if setting is not None
-    )
+def _network(facts: HostFacts) -> tuple[Finding, ...]:
+    return apply_rules(NETWORK_RULES, facts.network)
+
+
+def _site(facts: HostFacts) -> Iterator[Finding]:
+    for name in facts.site.__dataclass_fields__:
+        if (setting := getattr(facts.site, name)) is not None:
+            message = f"Site: {name} is {setting.value!r}, set by {setting.origin}."
+            yield Finding("site-setting", Severity.INFO, message)
+
+
+# A new rule is a function here, an entry for its code in `codes/`, and a test.
+RULES: tuple[Rule[HostFacts], ...] = (
+    _runtime,
+    _build_mode,
+    _apparmor,
+    _trial,
+    _fuse,
+    _overlay,
+    _packer,
+    _work_area,
+    _trust,
+    _scratch,
+    _tmp,
+    _home,
+    _quota,
+    _slurm,
+    _cgroups,
+    _gpu,
+    _network,
+    _site,
+)

@@ -6,17 +6,19 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
 
+from toolkit.gpu.facts import FrameworkCase, ImageCase
 from toolkit.gpu.gather import gather
-from toolkit.gpu.rules import build, companions, driver, duplicates, environment, generations, image, libraries, python
+from toolkit.gpu.rules import FRAMEWORK_RULES, IMAGE_RULES
 from toolkit.gpu.rules.doubts import weighed
 from toolkit.inventory.frameworks import knowledge
 from toolkit.inventory.images import open_image
-from toolkit.support.findings import Finding, Severity
+from toolkit.support.findings import Severity, apply_rules
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from toolkit.gpu.facts import FrameworkFacts, ImageFacts, Target
+    from toolkit.support.findings import Finding
 
 _ORDER = list(Severity)
 
@@ -58,44 +60,16 @@ def audit_image(path: Path, target: Target) -> Audit:
 
 def judge(facts: ImageFacts, target: Target) -> Audit:
     """Apply every rule. An error of the image as a whole breaks each GPU build in it."""
-    whole = weighed(_image_findings(facts, target), facts)
+    whole = weighed(apply_rules(IMAGE_RULES, ImageCase(facts, target)), facts)
     broken = any(finding.severity is Severity.ERROR for finding in whole)
     frameworks = tuple(_judge_framework(one, facts, target, broken=broken) for one in facts.frameworks)
     verdict = _overall(frameworks)
-    if verdict is Verdict.NO_FRAMEWORK:
-        none = Finding(
-            "no-framework",
-            Severity.WARNING,
-            "The image holds no GPU framework that ctk knows."
-            if facts.inventory.interpreters
-            else "The image holds no Python.",
-            "`ctk bases` shows images to start from.",
-        )
-        whole = (*whole, none)
     findings = [*(finding for one in frameworks for finding in one.findings), *whole]
     return Audit(facts, verdict, frameworks, tuple(sorted(findings, key=lambda found: _ORDER.index(found.severity))))
 
 
 def _judge_framework(one: FrameworkFacts, facts: ImageFacts, target: Target, *, broken: bool) -> FrameworkAudit:
-    found = (
-        *build.cpu_only_build(one),
-        *build.incomplete_framework(one),
-        *duplicates.duplicate_framework(one),
-        *libraries.missing_libraries(one),
-        *libraries.missing_other_library(one),
-        *libraries.disagreeing_libraries(one),
-        *libraries.older_cudnn(one, facts.libraries),
-        *companions.companion_out_of_step(one),
-        *companions.incompatible_versions(one),
-        *companions.plugin_out_of_step(one),
-        *companions.jaxlib_out_of_step(one),
-        *companions.requires_another(one),
-        *python.other_python(one, facts),
-        *python.closed_interpreter(one),
-        *environment.other_platform(one, facts),
-        *driver.driver_floor(one, facts, target),
-        *generations.gpu_generations(one, facts, target),
-    )
+    found = apply_rules(FRAMEWORK_RULES, FrameworkCase(one, facts, target))
     findings = weighed(found, facts)
     failed = broken or any(finding.severity is Severity.ERROR for finding in findings)
     promised = one.build.gpu or not one.build.complete or _gpu_variant_beside(one)
@@ -108,24 +82,6 @@ def _gpu_variant_beside(one: FrameworkFacts) -> bool:
     names = {variant.name for variant in one.variants}
     framework = knowledge().framework_of(one.distribution.name)
     return len(names) > 1 and framework is not None and not all(framework.is_cpu_only(name) for name in names)
-
-
-def _image_findings(facts: ImageFacts, target: Target) -> list[Finding]:
-    return [
-        *environment.hidden_devices(facts),
-        *driver.own_driver_library(facts, target),
-        *driver.base_requires_cuda(facts),
-        *duplicates.duplicate_module(facts),
-        *duplicates.shadowed_distribution(facts),
-        *image.mixed_cuda_wheels(facts),
-        *image.mixed_installers(facts),
-        *image.architecture(facts, target),
-        *image.old_glibc(facts, target),
-        *image.framework_elsewhere(facts),
-        *image.environment_unknown(facts),
-        *image.disputed_layers(facts),
-        *image.user_site(facts),
-    ]
 
 
 def _overall(frameworks: tuple[FrameworkAudit, ...]) -> Verdict:

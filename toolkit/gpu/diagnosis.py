@@ -30,44 +30,52 @@ class Diagnosis:
     findings: tuple[Finding, ...]
 
 
-# What cuInit answers, what that means, and what to do about it.
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    """An answer of cuInit: the finding's code, what it means, and what to do about it."""
+
+    code: str
+    meaning: str
+    fix: str
+
+
 _CUDA_ANSWERS = {
-    34: (
-        "stub-library",
-        "what was loaded is a stub of libcuda, made for linking only",
-        "The stub's folder comes before the driver's in the image: take `stubs` out of LD_LIBRARY_PATH "
+    34: _Answer(
+        code="stub-library",
+        meaning="what was loaded is a stub of libcuda, made for linking only",
+        fix="The stub's folder comes before the driver's in the image: take `stubs` out of LD_LIBRARY_PATH "
         "and /etc/ld.so.conf.d.",
     ),
-    46: (
-        "device-unavailable",
-        "the GPU is in exclusive mode and somebody else holds it",
-        "Wait for the other process (nvidia-smi shows it), or ask for another node.",
+    46: _Answer(
+        code="device-unavailable",
+        meaning="the GPU is in exclusive mode and somebody else holds it",
+        fix="Wait for the other process (nvidia-smi shows it), or ask for another node.",
     ),
-    100: (
-        "no-visible-device",
-        "the driver works but shows no GPU to this process",
-        "Look at CUDA_VISIBLE_DEVICES, and ask the scheduler for a GPU (`--gpus 1`): a job sees no other.",
+    100: _Answer(
+        code="no-visible-device",
+        meaning="the driver works but shows no GPU to this process",
+        fix="Look at CUDA_VISIBLE_DEVICES, and ask the scheduler for a GPU (`--gpus 1`): a job sees no other.",
     ),
-    802: (
-        "system-not-ready",
-        "the GPUs of this node are not initialised: its fabric manager does not run",
-        "Ask the administrator to start nvidia-fabricmanager.",
+    802: _Answer(
+        code="system-not-ready",
+        meaning="the GPUs of this node are not initialised: its fabric manager does not run",
+        fix="Ask the administrator to start nvidia-fabricmanager.",
     ),
-    803: (
-        "driver-mismatch",
-        "the image's libcuda and the kernel module are of different versions",
-        "If the library comes from a compat folder of the image, take that out of LD_LIBRARY_PATH; "
+    803: _Answer(
+        code="driver-mismatch",
+        meaning="the image's libcuda and the kernel module are of different versions",
+        fix="If the library comes from a compat folder of the image, take that out of LD_LIBRARY_PATH; "
         "else the node needs a reboot after its driver update.",
     ),
-    804: (
-        "compat-not-supported",
-        "the image's forward-compatibility libcuda works only on data-centre GPUs",
-        "Take the compat folder out of LD_LIBRARY_PATH in the image.",
+    804: _Answer(
+        code="compat-not-supported",
+        meaning="the image's forward-compatibility libcuda works only on data-centre GPUs",
+        fix="Take the compat folder out of LD_LIBRARY_PATH in the image.",
     ),
-    999: (
-        "unknown-driver-error",
-        "the driver failed without saying why; most often /dev/nvidia-uvm is missing",
-        "Ask the administrator to load nvidia_uvm at boot (`nvidia-modprobe -u -c=0`).",
+    999: _Answer(
+        code="unknown-driver-error",
+        meaning="the driver failed without saying why; most often /dev/nvidia-uvm is missing",
+        fix="Ask the administrator to load nvidia_uvm at boot (`nvidia-modprobe -u -c=0`).",
     ),
 }
 _NO_PYTHON = Finding(
@@ -76,7 +84,11 @@ _NO_PYTHON = Finding(
     "The image has no Python, so that the driver cannot be asked from inside.",
     "Try `ctk run IMAGE -- nvidia-smi -L`, which needs none.",
 )
-_OTHER = ("cuda-init-failed", "the driver refused to start", "Send the file of `ctk doctor --report FILE` to the site.")
+_OTHER = _Answer(
+    code="cuda-init-failed",
+    meaning="the driver refused to start",
+    fix="Send the file of `ctk doctor --report FILE` to the site.",
+)
 
 
 def diagnose(host: HostGpu, seen: Probe) -> Diagnosis:
@@ -140,13 +152,12 @@ def _device_facts(seen: Probe) -> tuple[Finding, ...]:
 def _reason(host: HostGpu, seen: Probe) -> Finding:
     if seen.cuda_init is None:
         return _not_loaded(host, seen)
-    if seen.cuda_init == 0:
-        code, meaning, fix = _CUDA_ANSWERS[100]
-    else:
-        code, meaning, fix = _CUDA_ANSWERS.get(seen.cuda_init, _OTHER)
+    # No device is an answer of its own (100), whichever call gives it.
+    answer = _CUDA_ANSWERS.get(seen.cuda_init or 100, _OTHER)
     shown = f" CUDA_VISIBLE_DEVICES is {seen.visible_devices!r}." if seen.visible_devices is not None else ""
     where = f" It was loaded from {seen.cuda_path}." if seen.cuda_path else ""
-    return Finding(code, Severity.ERROR, f"cuInit answered {seen.cuda_init}: {meaning}.{where}{shown}", fix)
+    message = f"cuInit answered {seen.cuda_init}: {answer.meaning}.{where}{shown}"
+    return Finding(answer.code, Severity.ERROR, message, answer.fix)
 
 
 def _not_loaded(host: HostGpu, seen: Probe) -> Finding:

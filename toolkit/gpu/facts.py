@@ -155,6 +155,23 @@ class Target:
     glibc: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class ImageCase:
+    """What a rule about an image judges: the image, for a target."""
+
+    image: ImageFacts
+    target: Target
+
+
+@dataclass(frozen=True, slots=True)
+class FrameworkCase:
+    """What a rule about a framework judges: the framework, the image that holds it, and the target."""
+
+    framework: FrameworkFacts
+    image: ImageFacts
+    target: Target
+
+
 def this_machine() -> Target:
     """The machine that audits, as far as an image must fit any machine like it: no driver and no GPU."""
     return Target(architecture=platform.machine() or None, glibc=platform.libc_ver()[1] or None)

@@ -31,7 +31,7 @@ def index_of_option(option: str, url: str) -> tuple[Index | None, Finding | None
     message = f"the credentials in the address of the index {name} are left out of the recipe"
     variable = credentials_variable(name)
     fix = f"Set {variable}_USERNAME and {variable}_PASSWORD where you run ctk, or write them to ~/.netrc."
-    return index, Finding("index-credentials", Severity.WARNING, message, fix)
+    return index, Finding("credentials-left-out", Severity.WARNING, message, fix)
 
 
 def web_address(url: str) -> SplitResult | None:

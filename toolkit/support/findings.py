@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import Enum
+from typing import TypeAlias, TypeVar
 
 
 class Severity(str, Enum):
@@ -17,7 +19,10 @@ class Severity(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One fact. `code` is kebab-case and never changes its meaning; `fix` is what to do next, or None."""
+    """One fact. `code` is kebab-case and never changes its meaning; `fix` is what to do next, or None.
+
+    Each code has an entry in the catalogue (`toolkit.support.explanations`); a test fails for one without.
+    """
 
     code: str
     severity: Severity
@@ -27,3 +32,14 @@ class Finding:
     def as_json(self) -> dict[str, str | None]:
         """The form that every `--json` document carries."""
         return {"code": self.code, "severity": self.severity.value, "message": self.message, "fix": self.fix}
+
+
+_Facts = TypeVar("_Facts")
+# A rule judges facts that were gathered before, and reads nothing itself. A room lists its rules in one tuple: a new
+# rule is a function in that tuple, an entry in the room's `codes/`, and a test.
+Rule: TypeAlias = Callable[[_Facts], Iterable[Finding]]
+
+
+def apply_rules(rules: Iterable[Rule[_Facts]], facts: _Facts) -> tuple[Finding, ...]:
+    """What the rules find, in their order."""
+    return tuple(finding for rule in rules for finding in rule(facts))

@@ -1,4 +1,51 @@
-"""The rules of the audit: each takes facts and yields findings, and reads no file.
+"""The rules of the audit, listed: each takes the facts of one case and yields findings, and reads no file.
 
-`docs/findings.md` explains every code; a test holds the page against the rules.
+A new rule is a function in one of these two tuples, an entry for its code in `toolkit/gpu/codes/`, and a test.
 """
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from toolkit.gpu.rules import build, companions, driver, duplicates, environment, generations, image, libraries, python
+
+if TYPE_CHECKING:
+    from toolkit.gpu.facts import FrameworkCase, ImageCase
+    from toolkit.support.findings import Rule
+
+FRAMEWORK_RULES: tuple[Rule[FrameworkCase], ...] = (
+    build.cpu_only_build,
+    build.incomplete_framework,
+    duplicates.duplicate_framework,
+    libraries.missing_libraries,
+    libraries.missing_other_library,
+    libraries.disagreeing_libraries,
+    libraries.older_cudnn,
+    companions.companion_out_of_step,
+    companions.incompatible_versions,
+    companions.plugin_out_of_step,
+    companions.jaxlib_out_of_step,
+    companions.requires_another,
+    python.other_python,
+    python.closed_interpreter,
+    environment.other_platform,
+    driver.driver_floor,
+    generations.gpu_generations,
+)
+
+IMAGE_RULES: tuple[Rule[ImageCase], ...] = (
+    environment.hidden_devices,
+    driver.own_driver_library,
+    driver.base_requires_cuda,
+    duplicates.duplicate_module,
+    duplicates.shadowed_distribution,
+    image.mixed_cuda_wheels,
+    image.mixed_installers,
+    image.architecture,
+    image.old_glibc,
+    image.framework_elsewhere,
+    image.environment_unknown,
+    image.disputed_layers,
+    image.user_site,
+    image.no_framework,
+)

@@ -10,7 +10,7 @@ from toolkit.support.text import count
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from toolkit.gpu.facts import FrameworkFacts
+    from toolkit.gpu.facts import FrameworkCase
 
 _WITH_GPU = {
     "tensorflow": "For TensorFlow up to 2.14 start from a GPU base (`ctk bases`); later: tensorflow[and-cuda].",
@@ -20,8 +20,9 @@ _WITH_GPU = {
 }
 
 
-def cpu_only_build(framework: FrameworkFacts) -> Iterator[Finding]:
+def cpu_only_build(case: FrameworkCase) -> Iterator[Finding]:
     """The build has no GPU code: no driver and no library will change that."""
+    framework = case.framework
     if framework.build.gpu or not framework.build.complete:
         return
     name = f"{framework.distribution.name} {framework.version}"
@@ -33,8 +34,9 @@ def cpu_only_build(framework: FrameworkFacts) -> Iterator[Finding]:
     )
 
 
-def incomplete_framework(framework: FrameworkFacts) -> Iterator[Finding]:
+def incomplete_framework(case: FrameworkCase) -> Iterator[Finding]:
     """Its metadata is there and its files are not."""
+    framework = case.framework
     fix = "Something removed or overwrote its files; build the image again from its base."
     if not framework.build.complete:
         yield Finding(

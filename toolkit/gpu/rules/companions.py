@@ -14,15 +14,16 @@ from toolkit.support.findings import Finding, Severity
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from toolkit.gpu.facts import FrameworkFacts
+    from toolkit.gpu.facts import FrameworkCase, FrameworkFacts
     from toolkit.inventory.frameworks import Framework
 
 _NAME = re.compile(r"[A-Za-z0-9._-]+")
 _NUMBERS = re.compile(r"\d+(?:\.\d+)*")
 
 
-def companion_out_of_step(framework: FrameworkFacts) -> Iterator[Finding]:
+def companion_out_of_step(case: FrameworkCase) -> Iterator[Finding]:
     """A companion whose release belongs to another release of the framework (torchvision and torch, …)."""
+    framework = case.framework
     refused = {finding_name for finding_name, _ in _refused(framework)}
     for pairing in knowledge().pairings:
         companion = framework.companions.get(pairing.companion)
@@ -43,8 +44,9 @@ def companion_out_of_step(framework: FrameworkFacts) -> Iterator[Finding]:
         )
 
 
-def incompatible_versions(framework: FrameworkFacts) -> Iterator[Finding]:
+def incompatible_versions(case: FrameworkCase) -> Iterator[Finding]:
     """What metadata allows and the import refuses."""
+    framework = case.framework
     for name, reason in _refused(framework):
         found = framework.companions[name]
         yield Finding(
@@ -67,11 +69,12 @@ def _refused(framework: FrameworkFacts) -> Iterator[tuple[str, str]]:
             yield one.name, one.reason
 
 
-def requires_another(framework: FrameworkFacts) -> Iterator[Finding]:
+def requires_another(case: FrameworkCase) -> Iterator[Finding]:
     """A distribution that pins another version of the framework, as those do that are compiled against one release.
 
     A vendor's build (2.6.0a0+ecf3bae40a.nv25.01) counts as the release that it becomes.
     """
+    framework = case.framework
     known = knowledge().framework_of(framework.distribution.name)
     version = framework.distribution.version
     pairings = (one for one in knowledge().pairings if one.framework == framework.name)
@@ -106,11 +109,12 @@ def _pin(line: str, framework: Framework | None) -> str | None:
     return str(requirement.specifier)
 
 
-def jaxlib_out_of_step(framework: FrameworkFacts) -> Iterator[Finding]:
+def jaxlib_out_of_step(case: FrameworkCase) -> Iterator[Finding]:
     """JAX refuses a jaxlib that is newer than itself, or older than it says.
 
     Source: `check_jaxlib_version` in jax/_src/lib/__init__.py of 0.4.25 and 0.6.2.
     """
+    framework = case.framework
     jaxlib = framework.companions.get("jaxlib") if framework.name == "jax" else None
     if jaxlib is None:
         return
@@ -125,11 +129,12 @@ def jaxlib_out_of_step(framework: FrameworkFacts) -> Iterator[Finding]:
         )
 
 
-def plugin_out_of_step(framework: FrameworkFacts) -> Iterator[Finding]:
+def plugin_out_of_step(case: FrameworkCase) -> Iterator[Finding]:
     """JAX ignores a CUDA plugin of another version than jaxlib's. Source: jaxlib/plugin_support.py, 0.6.2.
 
     Before 0.5 there was no such file: jax[cuda12]==0.4.35 itself asks for jaxlib 0.4.34 beside a plugin 0.4.35.
     """
+    framework = case.framework
     if framework.name != "jax" or not framework.build.gpu or "jaxlib" not in framework.companions:
         return
     jaxlib = framework.companions["jaxlib"]

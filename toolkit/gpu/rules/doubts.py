@@ -21,6 +21,7 @@ _LACKING = frozenset(
     }
 )
 _IN_THE_WAY = frozenset({"stub-libcuda-first", "compat-libcuda-first"})
+DOUBTFUL = _LACKING | _IN_THE_WAY
 
 
 def weighed(findings: Iterable[Finding], facts: ImageFacts) -> tuple[Finding, ...]:
@@ -28,7 +29,7 @@ def weighed(findings: Iterable[Finding], facts: ImageFacts) -> tuple[Finding, ..
     doubt = next((one for one in facts.inventory.uncertain if one.name == "LD_LIBRARY_PATH"), None)
     if doubt is None:
         return tuple(findings)
-    doubtful = _LACKING | _IN_THE_WAY if doubt.open else _IN_THE_WAY
+    doubtful = DOUBTFUL if doubt.open else _IN_THE_WAY
     reason = f" That may not be so: what {doubt.script} makes of LD_LIBRARY_PATH is known only when it runs."
     return tuple(
         replace(one, severity=Severity.WARNING, message=one.message + reason)

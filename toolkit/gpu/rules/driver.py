@@ -12,20 +12,21 @@ from toolkit.support.findings import Finding, Severity
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from toolkit.gpu.facts import FrameworkFacts, ImageFacts, Target
+    from toolkit.gpu.facts import FrameworkCase, FrameworkFacts, ImageCase, ImageFacts, Target
 
 # JAX compiles what it runs with a ptxas of its own, so that its driver sees no PTX.
 _COMPILE_THEMSELVES = ("jax",)
 
 
-def driver_floor(framework: FrameworkFacts, facts: ImageFacts, target: Target) -> Iterator[Finding]:
+def driver_floor(case: FrameworkCase) -> Iterator[Finding]:
     """The oldest driver for the framework's CUDA, held against the target's driver where it is known."""
+    framework, target = case.framework, case.target
     cuda = framework.build.cuda
     floor = compatibility().floor(cuda) if framework.build.gpu and cuda else None
     if floor is None:
         return
     title = f"{framework.title} {framework.version} (CUDA {cuda})"
-    driver = effective_driver(facts, target)
+    driver = effective_driver(case.image, target)
     if driver is None:
         yield Finding("minimum-driver", Severity.INFO, f"{title} needs NVIDIA driver {floor.minimum} or newer.")
     elif parse_driver(driver) < parse_driver(floor.minimum):
@@ -74,9 +75,9 @@ def _target_gpu(target: Target) -> str:
     return target.gpu or (f"compute capability {capability}" if capability else "")
 
 
-def base_requires_cuda(facts: ImageFacts) -> Iterator[Finding]:
+def base_requires_cuda(case: ImageCase) -> Iterator[Finding]:
     """What NVIDIA's base image demands in NVIDIA_REQUIRE_CUDA; `--nv` does not enforce it, only `--nvccli` does."""
-    match = re.search(r"\bcuda>=(\d+\.\d+)", facts.inventory.variable("NVIDIA_REQUIRE_CUDA"))
+    match = re.search(r"\bcuda>=(\d+\.\d+)", case.image.inventory.variable("NVIDIA_REQUIRE_CUDA"))
     if match is None:
         return
     floor = compatibility().floor(match[1])
@@ -130,9 +131,9 @@ def _compat(path: str, version: str | None, target: Target) -> Finding:
     )
 
 
-def own_driver_library(facts: ImageFacts, target: Target) -> Iterator[Finding]:
+def own_driver_library(case: ImageCase) -> Iterator[Finding]:
     """A libcuda of the image's own: a stub, or one for forward compatibility, before the one that `--nv` binds."""
-    for path, way in facts.drivers:
+    for path, way in case.image.drivers:
         first = way in ("LD_LIBRARY_PATH", "LD_PRELOAD")
         if "/stubs/" in path:
             if first:
@@ -150,7 +151,7 @@ def own_driver_library(facts: ImageFacts, target: Target) -> Iterator[Finding]:
                     f"{path} is a stub for linking; it is loaded only where --nv was forgotten (error 34).",
                 )
         elif first:
-            yield _compat(path, facts.driver_versions.get(path), target)
+            yield _compat(path, case.image.driver_versions.get(path), case.target)
         else:
             yield Finding(
                 "own-libcuda",

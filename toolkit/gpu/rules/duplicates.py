@@ -10,11 +10,12 @@ from toolkit.support.findings import Finding, Severity
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from toolkit.gpu.facts import FrameworkFacts, ImageFacts
+    from toolkit.gpu.facts import FrameworkCase, ImageCase
 
 
-def duplicate_framework(framework: FrameworkFacts) -> Iterator[Finding]:
+def duplicate_framework(case: FrameworkCase) -> Iterator[Finding]:
     """Two distributions that install one framework: they overwrite each other's files, and pip says nothing."""
+    framework = case.framework
     variants = {(one.name, one.version): one for one in framework.variants}
     if len({one.name for one in variants.values()}) < 2:
         return
@@ -29,10 +30,11 @@ def duplicate_framework(framework: FrameworkFacts) -> Iterator[Finding]:
     )
 
 
-def duplicate_module(facts: ImageFacts) -> Iterator[Finding]:
+def duplicate_module(case: ImageCase) -> Iterator[Finding]:
     """The same for modules that are no framework (OpenCV, XGBoost, …)."""
-    for interpreter in facts.inventory.interpreters:
-        visible = facts.inventory.visible(interpreter)
+    inventory = case.image.inventory
+    for interpreter in inventory.interpreters:
+        visible = inventory.visible(interpreter)
         for group in knowledge().variants:
             if knowledge().framework_of(group.distributions[0]):
                 continue
@@ -47,13 +49,14 @@ def duplicate_module(facts: ImageFacts) -> Iterator[Finding]:
                 )
 
 
-def shadowed_distribution(facts: ImageFacts) -> Iterator[Finding]:
+def shadowed_distribution(case: ImageCase) -> Iterator[Finding]:
     """One distribution in two folders of an interpreter's path, in two versions: the first folder wins."""
-    for interpreter in facts.inventory.interpreters:
-        seen = facts.inventory.visible(interpreter)
+    inventory = case.image.inventory
+    for interpreter in inventory.interpreters:
+        seen = inventory.visible(interpreter)
         shadowed = [
             f"{one.name} ({seen[one.name].version} hides {one.version})"
-            for one in facts.inventory.copies(interpreter)
+            for one in inventory.copies(interpreter)
             if one.version != seen[one.name].version
         ]
         if shadowed:

@@ -10,7 +10,7 @@ from toolkit.support.findings import Finding, Severity
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from toolkit.gpu.facts import FrameworkFacts, ImageFacts
+    from toolkit.gpu.facts import FrameworkCase, ImageCase
 
 # CUDA ignores what comes behind the first entry that is no device. Source: CUDA C++ Programming Guide, environment
 # variables. Frameworks write -1; an empty value hides all devices as well.
@@ -18,9 +18,9 @@ _NO_DEVICE = re.compile(r"-\d.*|none|void|nodevfiles", re.IGNORECASE)
 _UNSET = "Remove it from the image's environment; a job sets it where it must."
 
 
-def hidden_devices(facts: ImageFacts) -> Iterator[Finding]:
+def hidden_devices(case: ImageCase) -> Iterator[Finding]:
     """CUDA_VISIBLE_DEVICES without any device."""
-    variables = dict(facts.inventory.environment)
+    variables = dict(case.image.inventory.environment)
     value = variables.get("CUDA_VISIBLE_DEVICES")
     first = None if value is None else value.partition(",")[0].strip()
     if first is not None and (not first or _NO_DEVICE.fullmatch(first)):
@@ -32,12 +32,12 @@ def hidden_devices(facts: ImageFacts) -> Iterator[Finding]:
         )
 
 
-def other_platform(framework: FrameworkFacts, facts: ImageFacts) -> Iterator[Finding]:
+def other_platform(case: FrameworkCase) -> Iterator[Finding]:
     """JAX_PLATFORMS, or the older JAX_PLATFORM_NAME, without a GPU. Source: jax/_src/xla_bridge.py of 0.6.2."""
-    if framework.name != "jax" or not framework.build.gpu:
+    if case.framework.name != "jax" or not case.framework.build.gpu:
         return
     for name in ("JAX_PLATFORMS", "JAX_PLATFORM_NAME"):
-        value = facts.inventory.variable(name)
+        value = case.image.inventory.variable(name)
         platforms = [one.strip().lower() for one in value.split(",") if one.strip()]
         if platforms and platforms[0] not in ("cuda", "gpu"):
             only = not {"cuda", "gpu"} & set(platforms)

@@ -13,13 +13,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from toolkit.gpu.compatibility import Capability
-    from toolkit.gpu.facts import FrameworkFacts, ImageFacts, Target
+    from toolkit.gpu.facts import FrameworkCase, FrameworkFacts, ImageFacts, Target
 
 _ARCHITECTURE = re.compile(r"(sm|compute)_(\d+)(\d)([af]?)")
 
 
-def gpu_generations(framework: FrameworkFacts, facts: ImageFacts, target: Target) -> Iterator[Finding]:
+def gpu_generations(case: FrameworkCase) -> Iterator[Finding]:
     """Whether there is code for the target's GPU; without a target, for which generations there is."""
+    framework, facts, target = case.framework, case.image, case.target
     if not framework.build.gpu:
         return
     title = f"{framework.title} {framework.version}"

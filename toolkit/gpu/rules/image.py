@@ -14,7 +14,7 @@ from toolkit.support.findings import Finding, Severity
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from toolkit.gpu.facts import ImageFacts, Target
+    from toolkit.gpu.facts import ImageCase
     from toolkit.inventory.model import Distribution
 
 # CUDA 13's wheels have no suffix, but for those that follow another numbering (nvidia-cudnn-cu13, nvidia-nccl-cu13).
@@ -31,12 +31,12 @@ _GO_ARCHITECTURES = {
 }
 
 
-def mixed_cuda_wheels(facts: ImageFacts) -> Iterator[Finding]:
+def mixed_cuda_wheels(case: ImageCase) -> Iterator[Finding]:
     """NVIDIA's wheels of two CUDA majors: pip never removes those of a framework that was replaced."""
-    used = {str(one.build.cuda).partition(".")[0] for one in facts.frameworks if one.build.gpu and one.build.cuda}
-    for interpreter in facts.inventory.interpreters:
+    used = {str(one.build.cuda).partition(".")[0] for one in case.image.frameworks if one.build.gpu and one.build.cuda}
+    for interpreter in case.image.inventory.interpreters:
         by_major: dict[str, list[str]] = {}
-        for one in facts.inventory.visible(interpreter).values():
+        for one in case.image.inventory.visible(interpreter).values():
             major = wheel_major(one)
             if major is not None:
                 by_major.setdefault(major, []).append(one.name)
@@ -64,17 +64,17 @@ def wheel_major(distribution: Distribution) -> str | None:
     return distribution.version.partition(".")[0] if distribution.name in _UNSUFFIXED else None
 
 
-def mixed_installers(facts: ImageFacts) -> Iterator[Finding]:
+def mixed_installers(case: ImageCase) -> Iterator[Finding]:
     """What conda installed and pip installed again: each believes that it owns the files."""
-    for interpreter in facts.inventory.interpreters:
+    for interpreter in case.image.inventory.interpreters:
         recorded: dict[str, str] = {
             canonicalize_name(one.name): one.version
-            for one in facts.inventory.conda_packages
+            for one in case.image.inventory.conda_packages
             if one.prefix == interpreter.prefix
         }
         again = [
             f"{one.name} (conda {recorded[one.name]}, now {one.version})"
-            for one in facts.inventory.visible(interpreter).values()
+            for one in case.image.inventory.visible(interpreter).values()
             if one.name in recorded and one.installer in ("pip", "uv") and one.version != recorded[one.name]
         ]
         if again:
@@ -86,9 +86,9 @@ def mixed_installers(facts: ImageFacts) -> Iterator[Finding]:
             )
 
 
-def user_site(facts: ImageFacts) -> Iterator[Finding]:
+def user_site(case: ImageCase) -> Iterator[Finding]:
     """Python adds ~/.local of whoever runs the image, unless the image says no."""
-    if facts.inventory.interpreters and not facts.inventory.variable("PYTHONNOUSERSITE"):
+    if case.image.inventory.interpreters and not case.image.inventory.variable("PYTHONNOUSERSITE"):
         yield Finding(
             "user-site-enabled",
             Severity.INFO,
@@ -97,12 +97,12 @@ def user_site(facts: ImageFacts) -> Iterator[Finding]:
         )
 
 
-def architecture(facts: ImageFacts, target: Target) -> Iterator[Finding]:
+def architecture(case: ImageCase) -> Iterator[Finding]:
     """Programs for another machine, or a header that says another one than the programs."""
-    own = facts.inventory.architecture
+    own = case.image.inventory.architecture
     if own is None:
         return
-    header = _GO_ARCHITECTURES.get(facts.sif_architecture or "")
+    header = _GO_ARCHITECTURES.get(case.image.sif_architecture or "")
     if header is not None and header != own:
         yield Finding(
             "architecture-contradiction",
@@ -110,67 +110,81 @@ def architecture(facts: ImageFacts, target: Target) -> Iterator[Finding]:
             f"The image's header says {header}, but its programs are for {own}: the runtime will refuse it.",
             "Build it again on a machine of the right architecture.",
         )
-    if target.architecture and own != target.architecture:
+    if case.target.architecture and own != case.target.architecture:
         yield Finding(
             "wrong-architecture",
             Severity.WARNING,
-            f"The image is for {own}, and this machine is {target.architecture}.",
+            f"The image is for {own}, and this machine is {case.target.architecture}.",
             f"It runs only on {own} nodes; for this machine build it here.",
         )
 
 
-def old_glibc(facts: ImageFacts, target: Target) -> Iterator[Finding]:
+def old_glibc(case: ImageCase) -> Iterator[Finding]:
     """The host's driver libraries may want a newer glibc than the image has. Source: apptainer issues 598, 945."""
-    own = facts.inventory.glibc
-    if own and target.glibc and _pair(own) < _pair(target.glibc):
+    own = case.image.inventory.glibc
+    if own and case.target.glibc and _pair(own) < _pair(case.target.glibc):
         yield Finding(
             "glibc-older-than-host",
             Severity.INFO,
-            f"The image has glibc {own}, this host {target.glibc}: libcuda is built for old ones, but the host's GL "
-            "libraries, which --nv binds too, may want the newer.",
+            f"The image has glibc {own}, this host {case.target.glibc}: libcuda is built for old ones, but the host's "
+            "GL libraries, which --nv binds too, may want the newer.",
         )
 
 
-def disputed_layers(facts: ImageFacts) -> Iterator[Finding]:
+def disputed_layers(case: ImageCase) -> Iterator[Finding]:
     """A layer that replaces folders by a mark. Apptainer 1.4.5 without root was seen to ignore every such mark."""
-    if facts.disputed:
-        some = ", ".join(facts.disputed[:3])
+    disputed = case.image.disputed
+    if disputed:
+        some = ", ".join(disputed[:3]) + (", …" if len(disputed) > 3 else "")
         yield Finding(
             "layer-marks-ignored",
             Severity.WARNING,
-            f"A layer hides {some}{', …' if len(facts.disputed) > 3 else ''} by a mark that the kernel's overlayfs may "
-            "ignore: the lower layer's files can show through when the image runs.",
+            f"A layer hides {some} by a mark that the kernel's overlayfs may ignore: the "
+            " lower layer's files can show through when the image runs.",
             "Build the layer with ctk, which writes a whiteout for each hidden name, or build a flat image.",
         )
 
 
-def framework_elsewhere(facts: ImageFacts) -> Iterator[Finding]:
+def framework_elsewhere(case: ImageCase) -> Iterator[Finding]:
     """A framework that the default `python` does not see: found all the same, with how to call it."""
-    default = facts.inventory.default_interpreter()
-    for one in facts.frameworks:
+    default = case.image.inventory.default_interpreter()
+    for one in case.image.frameworks:
         if not one.by_default and default is not None:
             yield Finding(
                 "framework-not-default",
                 Severity.WARNING,
                 f"{one.title} {one.version} belongs to {one.interpreter}, but `python` in this image is "
                 f"{default.path if default.default else 'not there'}.",
-                f"{shlex.join(one.command(facts.inventory.image))} SCRIPT, or put its folder first in PATH.",
+                f"{shlex.join(one.command(case.image.inventory.image))} SCRIPT, or put its folder first in PATH.",
             )
 
 
-def environment_unknown(facts: ImageFacts) -> Iterator[Finding]:
+def environment_unknown(case: ImageCase) -> Iterator[Finding]:
     """Variables on which the verdict rests, and of which only running the image's scripts tells the value."""
-    for one in facts.inventory.uncertain:
+    for one in case.image.inventory.uncertain:
         if one.name in _READ_HERE:
-            value = facts.inventory.variable(one.name)
+            value = case.image.inventory.variable(one.name)
             yield Finding(
                 "environment-unknown",
                 Severity.WARNING if one.open else Severity.INFO,
                 f"What {one.script} makes of {one.name} is known only when it runs; judged is "
                 f"{f'{one.name}={value}' if value else 'without it'}.",
                 f"Set {one.name} in the recipe's [environment] to a fixed value, or compare with: "
-                f"{shlex.join(['ctk', 'run', facts.inventory.image, 'printenv', one.name])}",
+                f"{shlex.join(['ctk', 'run', case.image.inventory.image, 'printenv', one.name])}",
             )
+
+
+def no_framework(case: ImageCase) -> Iterator[Finding]:
+    """Nothing to judge: no framework that ctk knows, or no Python at all."""
+    if not case.image.frameworks:
+        yield Finding(
+            "no-framework",
+            Severity.WARNING,
+            "The image holds no GPU framework that ctk knows."
+            if case.image.inventory.interpreters
+            else "The image holds no Python.",
+            "`ctk bases` shows images to start from.",
+        )
 
 
 def _pair(version: str) -> tuple[int, ...]:

@@ -12,9 +12,9 @@ from toolkit.support.findings import Finding, Severity
 from toolkit.support.text import count
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
-    from toolkit.gpu.facts import FrameworkFacts, GpuLibrary, Loaded
+    from toolkit.gpu.facts import FrameworkCase, FrameworkFacts, Loaded
 
 # ONNX Runtime finds NVIDIA's wheels when a program asks it to: one line mends what elsewhere takes a new image.
 # Source: onnxruntime/__init__.py of 1.20.2, which has no preload_dlls, and of 1.21.0.
@@ -22,8 +22,9 @@ _PRELOADS_ON_REQUEST = ("onnxruntime", ">=1.21")
 _CUDNN_PIN = re.compile(r"(nvidia-cudnn-cu\d+).*?[=>]=\s*(\d+)\.(\d+)")
 
 
-def missing_libraries(framework: FrameworkFacts) -> Iterator[Finding]:
+def missing_libraries(case: FrameworkCase) -> Iterator[Finding]:
     """Required libraries that the loader does not find: absent, of another version, or out of its sight."""
+    framework = case.framework
     lacking = [
         one
         for one in framework.libraries
@@ -63,8 +64,9 @@ def missing_libraries(framework: FrameworkFacts) -> Iterator[Finding]:
         )
 
 
-def missing_other_library(framework: FrameworkFacts) -> Iterator[Finding]:
+def missing_other_library(case: FrameworkCase) -> Iterator[Finding]:
     """A library that is none of CUDA's: a part of the framework itself, or of the system."""
+    framework = case.framework
     lost = {posixpath.basename(path) for path in framework.lost}
     lacking = [
         one
@@ -83,8 +85,9 @@ def missing_other_library(framework: FrameworkFacts) -> Iterator[Finding]:
         )
 
 
-def disagreeing_libraries(framework: FrameworkFacts) -> Iterator[Finding]:
+def disagreeing_libraries(case: FrameworkCase) -> Iterator[Finding]:
     """Two of CUDA's libraries of which one uses functions that the other, older one does not have."""
+    framework = case.framework
     for one in framework.disagreeing:
         yield Finding(
             "cuda-libraries-disagree",
@@ -95,12 +98,13 @@ def disagreeing_libraries(framework: FrameworkFacts) -> Iterator[Finding]:
         )
 
 
-def older_cudnn(framework: FrameworkFacts, libraries: Iterable[GpuLibrary]) -> Iterator[Finding]:
+def older_cudnn(case: FrameworkCase) -> Iterator[Finding]:
     """A framework refuses a cuDNN of an older minor version than it was compiled with; a Requires-Dist names that one.
 
     Source: "Loaded runtime CuDNN library: 9.1.0 but source was compiled with: 9.3.0" (tensorflow issue 60913); "cuDNN
     version incompatibility" in torch/backends/cudnn/__init__.py of 2.5.1; `_check_cuda_versions` of jax_plugins 0.6.2.
     """
+    framework = case.framework
     loaded = next((one.path for one in framework.libraries if one.want.soname.startswith("libcudnn.so.")), None)
     plugins = (one for name, one in framework.companions.items() if re.match(r"jax-cuda\d+-plugin$", name))
     asking = plugins if framework.name == "jax" else (framework.distribution,)
@@ -109,7 +113,9 @@ def older_cudnn(framework: FrameworkFacts, libraries: Iterable[GpuLibrary]) -> I
     if loaded is None or wanted is None:
         return
     folder = posixpath.dirname(loaded)
-    there = next((one for one in libraries if one.name == "cudnn" and posixpath.dirname(one.path) == folder), None)
+    there = next(
+        (one for one in case.image.libraries if one.name == "cudnn" and posixpath.dirname(one.path) == folder), None
+    )
     number = re.match(r"(\d+)\.(\d+)", there.version) if there else None
     wheel, major, minor = wanted.groups()
     if there is None or number is None or number[1] != major or int(number[2]) >= int(minor):

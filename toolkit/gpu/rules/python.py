@@ -10,16 +10,17 @@ from toolkit.support.findings import Finding, Severity
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from toolkit.gpu.facts import FrameworkFacts, ImageFacts
+    from toolkit.gpu.facts import FrameworkCase
     from toolkit.inventory.model import Interpreter
 
 _TAG = re.compile(r"(?P<python>[\w.]+)-(?P<abi>[\w.]+)-[\w.]+")
 _CPYTHON = re.compile(r"cp(\d)(\d+)")
 
 
-def other_python(framework: FrameworkFacts, facts: ImageFacts) -> Iterator[Finding]:
+def other_python(case: FrameworkCase) -> Iterator[Finding]:
     """Wheels of another Python, copied or put on its path: their compiled modules have names that it does not try."""
-    own = next((one for one in facts.inventory.interpreters if one.path == framework.interpreter), None)
+    framework, interpreters = case.framework, case.image.inventory.interpreters
+    own = next((one for one in interpreters if one.path == framework.interpreter), None)
     foreign = [(one, tags) for one, tags in framework.tags if own and tags and not serves(tags, own)]
     if own and foreign:
         names = ", ".join(f"{one.name} {one.version} ({tags[0]})" for one, tags in foreign)
@@ -49,8 +50,9 @@ def serves(tags: Iterable[str], interpreter: Interpreter) -> bool:
     return not any(map(_TAG.fullmatch, tags))
 
 
-def closed_interpreter(framework: FrameworkFacts) -> Iterator[Finding]:
+def closed_interpreter(case: FrameworkCase) -> Iterator[Finding]:
     """A Python in root's home, where uv puts one when root runs it: whoever runs the image is not root."""
+    framework = case.framework
     if framework.closed is not None:
         yield Finding(
             "python-not-readable",

@@ -1,0 +1,53 @@
+"""Write docs/findings.md from the catalogue of codes (`toolkit/*/codes/*.toml`): `python docs/make_findings.py`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from toolkit.support.explanations import sections
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from toolkit.support.explanations import Explanation
+
+PAGE = Path(__file__).with_name("findings.md")
+_INTRO = """\
+# Findings, errors and exit statuses
+
+Every finding and every error of ctk has a code that never changes its meaning. `--json` has it as `code`, and
+`ctk explain CODE` prints its entry of this page; `ctk explain` alone lists all. The shell completes codes.
+
+A finding has one of four severities: an **error** keeps something from working, a **warning** should be looked at, an
+**info** is good to know, an **ok** was checked and is right. Where an entry has several, the message tells why.
+"""
+
+
+def page() -> str:
+    """The whole page."""
+    return "\n".join(_lines())
+
+
+def _lines() -> Iterator[str]:
+    yield _INTRO
+    for section in sections():
+        yield f"## {section.title}\n"
+        if section.intro:
+            yield f"{section.intro}\n"
+        for found in section.explanations:
+            yield f"### `{found.code}`\n"
+            yield f"{found.meaning}\n"
+            yield "".join(f"- {line}\n" for line in _facts(found))
+
+
+def _facts(found: Explanation) -> Iterator[str]:
+    if found.severities:
+        yield f"Severity: {', '.join(severity.value for severity in found.severities)}"
+    if found.remedy:
+        yield f"Fix: {found.remedy}"
+    yield f"Source: {found.source}"
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), encoding="utf-8")
