@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from toolkit.gpu.compatibility import compatibility, gpu_name, parse_driver
+from toolkit.gpu.rules.doubts import doubted
 from toolkit.gpu.rules.generations import has_binary, has_code
 from toolkit.support.findings import Finding, Severity
 
@@ -133,27 +134,29 @@ def _compat(path: str, version: str | None, target: Target) -> Finding:
 def own_driver_library(facts: ImageFacts, target: Target) -> Iterator[Finding]:
     """A libcuda of the image's own: a stub, or one for forward compatibility, before the one that `--nv` binds."""
     for path, way in facts.drivers:
-        first = way in ("LD_LIBRARY_PATH", "LD_PRELOAD")
-        if "/stubs/" in path:
-            if first:
-                yield Finding(
-                    "stub-libcuda-first",
-                    Severity.ERROR,
-                    f"{path} is a stub for linking, and {way} leads to it before the driver's own libcuda: "
-                    "every CUDA call fails.",
-                    f"Remove it from {way} in the image.",
-                )
-            else:
-                yield Finding(
-                    "stub-libcuda",
-                    Severity.INFO,
-                    f"{path} is a stub for linking; it is loaded only where --nv was forgotten (error 34).",
-                )
-        elif first:
-            yield _compat(path, facts.driver_versions.get(path), target)
-        else:
-            yield Finding(
-                "own-libcuda",
-                Severity.INFO,
-                f"{path} is a libcuda of the image's own; with --nv the host's comes before it.",
-            )
+        yield doubted(_own_driver_library(facts, target, path, way), facts.inventory.doubt(way))
+
+
+def _own_driver_library(facts: ImageFacts, target: Target, path: str, way: str) -> Finding:
+    first = way in ("LD_LIBRARY_PATH", "LD_PRELOAD")
+    if "/stubs/" in path and first:
+        return Finding(
+            "stub-libcuda-first",
+            Severity.ERROR,
+            f"{path} is a stub for linking, and {way} leads to it before the driver's own libcuda: "
+            "every CUDA call fails.",
+            f"Remove it from {way} in the image.",
+        )
+    if "/stubs/" in path:
+        return Finding(
+            "stub-libcuda",
+            Severity.INFO,
+            f"{path} is a stub for linking; it is loaded only where --nv was forgotten (error 34).",
+        )
+    if first:
+        return _compat(path, facts.driver_versions.get(path), target)
+    return Finding(
+        "own-libcuda",
+        Severity.INFO,
+        f"{path} is a libcuda of the image's own; with --nv the host's comes before it.",
+    )

@@ -20,8 +20,11 @@ if TYPE_CHECKING:
 # CUDA 13's wheels have no suffix, but for those that follow another numbering (nvidia-cudnn-cu13, nvidia-nccl-cu13).
 _SUFFIX = re.compile(r"-cu(\d+)$")
 _UNSUFFIXED = {"nvidia-cublas", "nvidia-cuda-runtime", "nvidia-cuda-nvrtc", "nvidia-cuda-cupti"}
-# The variables that decide where Python and the loader look.
-_READ_HERE = ("PATH", "LD_LIBRARY_PATH", "PYTHONPATH")
+# The variables that decide where Python and the loader look, and which devices a framework sees.
+_READ_HERE = (
+    *("PATH", "LD_LIBRARY_PATH", "LD_PRELOAD", "PYTHONPATH"),
+    *("CUDA_VISIBLE_DEVICES", "JAX_PLATFORMS", "JAX_PLATFORM_NAME"),
+)
 _GO_ARCHITECTURES = {
     "amd64": "x86_64",
     "arm64": "aarch64",
