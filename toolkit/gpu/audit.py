@@ -107,7 +107,7 @@ def _framework_findings(one: FrameworkFacts, facts: ImageFacts, target: Target) 
         *companions.incompatible_versions(one),
         *companions.plugin_out_of_step(one),
         *companions.jaxlib_out_of_step(one),
-        *companions.requires_another(one),
+        *companions.requires_another(one, facts),
         *python.other_python(one, facts),
         *python.closed_interpreter(one),
         *environment.other_platform(one, facts),

@@ -84,6 +84,7 @@ class FrameworkFacts:
     `distribution` among the variants. `lost` are shared libraries that a RECORD lists and that are not there.
     `tags` are those of the wheels (cp311-cp311-manylinux_2_17_x86_64) of the framework and its parts. `closed` is a
     directory on the way to the interpreter that only root may enter. `oldest_jaxlib` is what JAX itself says.
+    `compiled` names the companions that require the framework and hold compiled code.
     """
 
     name: str
@@ -101,6 +102,7 @@ class FrameworkFacts:
     closed: str | None = None
     oldest_jaxlib: str | None = None
     disagreeing: tuple[Disagreement, ...] = ()
+    compiled: frozenset[str] = frozenset()
 
     @property
     def version(self) -> str:

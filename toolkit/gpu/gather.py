@@ -98,6 +98,7 @@ def _frameworks(
             tags=tuple((one, read_tags(rootfs, one)) for one in (winner, *_parts(framework, visible))),
             closed=_closed(rootfs, interpreter),
             oldest_jaxlib=_oldest_jaxlib(rootfs, winner) if framework.name == "jax" else None,
+            compiled=_compiled(rootfs, framework, visible) if build.gpu else frozenset(),
         )
 
 
@@ -124,6 +125,12 @@ def _lost(
 def _parts(framework: Framework, visible: dict[str, Distribution]) -> list[Distribution]:
     """JAX's other distributions. The libraries of the other frameworks are no part of them."""
     return [one for name, one in visible.items() if framework.name == "jax" and re.match(r"jaxlib$|jax-cuda\d+-", name)]
+
+
+def _compiled(rootfs: Rootfs, framework: Framework, visible: dict[str, Distribution]) -> frozenset[str]:
+    """The distributions that require the framework, and whose wheels are for one platform."""
+    asking = [one for one in visible.values() if any(map(framework.is_required_in, one.requires))]
+    return frozenset(one.name for one in asking if any(not tag.endswith("-any") for tag in read_tags(rootfs, one)))
 
 
 def _closed(rootfs: Rootfs, interpreter: Interpreter) -> str | None:

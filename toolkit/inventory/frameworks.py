@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cache
@@ -9,11 +10,13 @@ from pathlib import Path
 from typing import Any, Literal
 
 from packaging.specifiers import SpecifierSet
+from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
 from toolkit.support.tomlfile import read_toml
 
 Keep = Literal["exact", "major"]
+_NAME = re.compile(r"[A-Za-z0-9._-]+")
 _FILE = Path(__file__).with_name("frameworks.toml")
 
 
@@ -42,6 +45,11 @@ class Framework:
     def is_variant(self, distribution: str) -> bool:
         """Whether a distribution (normalised name) is this framework."""
         return matches(distribution, self.variants)
+
+    def is_required_in(self, line: str) -> bool:
+        """Whether a Requires-Dist names this framework. Looks at the name alone: parsing a line is slow."""
+        name = _NAME.match(line)
+        return name is not None and self.is_variant(canonicalize_name(name.group()))
 
     def is_cpu_only(self, distribution: str) -> bool:
         """Whether a distribution is this framework in a form that never holds GPU code."""
