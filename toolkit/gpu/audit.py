@@ -68,15 +68,7 @@ def judge(facts: ImageFacts, target: Target) -> Audit:
     frameworks = tuple(_judge_framework(one, facts, target, broken=broken) for one in facts.frameworks)
     verdict = _overall(frameworks, facts)
     if verdict is Verdict.NO_FRAMEWORK:
-        none = Finding(
-            "no-framework",
-            Severity.WARNING,
-            "The image holds no GPU framework that ctk knows."
-            if facts.inventory.interpreters
-            else "The image holds no Python.",
-            "`ctk bases` shows images to start from.",
-        )
-        whole = (*whole, none)
+        whole = (*whole, *image.no_framework(facts))
     findings = [*(finding for one in frameworks for finding in one.findings), *whole]
     return Audit(facts, verdict, frameworks, tuple(sorted(findings, key=lambda found: _ORDER.index(found.severity))))
 

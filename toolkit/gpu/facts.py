@@ -130,7 +130,8 @@ class ImageFacts:
 
     `drivers` are the libcuda that the image itself brings: (path, how the loader comes to it: "LD_PRELOAD",
     "LD_LIBRARY_PATH", "ld.so.cache"), `driver_versions` their versions by path, where the file's name has one.
-    `disputed` are paths that a layer hides by marks which not every mount honours.
+    `disputed` are paths that a layer hides by marks which not every mount honours. `closed_path` are directories of
+    PATH in root's home, which is closed to others.
     """
 
     inventory: Inventory
@@ -140,6 +141,7 @@ class ImageFacts:
     sif_architecture: str | None = None
     disputed: tuple[str, ...] = ()
     driver_versions: dict[str, str] = field(default_factory=dict)
+    closed_path: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

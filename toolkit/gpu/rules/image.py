@@ -147,6 +147,23 @@ def disputed_layers(facts: ImageFacts) -> Iterator[Finding]:
         )
 
 
+def no_framework(facts: ImageFacts) -> Iterator[Finding]:
+    """No Python that users may run sees a framework."""
+    what = "GPU framework that ctk knows" if facts.inventory.interpreters else "Python"
+    if facts.closed_path:
+        yield Finding(
+            "no-framework",
+            Severity.WARNING,
+            f"The image holds no {what}, as far as users may look: PATH leads to {', '.join(facts.closed_path)}, and "
+            "only root may enter /root.",
+            "Install Python and the framework outside /root, for example in /opt.",
+        )
+    else:
+        yield Finding(
+            "no-framework", Severity.WARNING, f"The image holds no {what}.", "`ctk bases` shows images to start from."
+        )
+
+
 def framework_elsewhere(facts: ImageFacts) -> Iterator[Finding]:
     """A framework that the default `python` does not see: found all the same, with how to call it."""
     default = facts.inventory.default_interpreter()
