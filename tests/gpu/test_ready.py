@@ -139,6 +139,17 @@ def test_the_rpath_of_torch_comes_before_the_library_path(tmp_path: Path) -> Non
     assert "cudnn-too-old" not in codes(found)
 
 
+@pytest.mark.parametrize(("release", "old"), [("9.0.0", True), ("9.3.0", False)])
+def test_the_library_path_comes_before_the_runpath_of_cudnn(tmp_path: Path, release: str, old: bool) -> None:
+    """torch's DT_RPATH leads to libcudnn.so of the wheel, and that opens the part that tells the version elsewhere."""
+    names = ("libcudnn.so.9", "libcudnn_graph.so.9")
+    other = {f"opt/cudnn/{name}": f"-> {name[:-1]}{release}" for name in names}
+    other |= {f"opt/cudnn/{name[:-1]}{release}": library(soname=name) for name in names}
+    found = audit(tmp_path, torch(), other, environment("export LD_LIBRARY_PATH=/opt/cudnn\n"))
+    assert found.verdict.value == ("gpu-broken" if old else "gpu-ready")
+    assert ("/opt/cudnn/libcudnn.so.9 is 9.0.0" in codes(found).get("cudnn-too-old", "")) is old
+
+
 @pytest.mark.parametrize(("library_path", "verdict"), [("", "gpu-ready"), ("/opt/cudnn", "gpu-broken")])
 def test_the_library_path_comes_before_the_runpath_of_tensorflow(
     tmp_path: Path, library_path: str, verdict: str
@@ -332,59 +343,3 @@ def test_a_stub_by_whatever_way(tmp_path: Path, files: Files, script: str) -> No
     found = audit(tmp_path, torch(), stubs, files, environment(script))
     assert "stub-libcuda-first" in codes(found)
     assert found.verdict.value == "gpu-broken"
-
-
-@pytest.mark.parametrize(
-    ("name", "requires", "torch_version", "broken"),
-    [
-        ("vllm", "torch==2.6.0", "2.5.1", True),
-        ("vllm", "torch==2.5.1", "2.5.1", False),
-        ("xformers", "torch==2.4.*", "2.5.1", True),
-        ("xformers", "torch>=2.4", "2.5.1", False),
-        ("vllm", 'torch==2.6.0; extra == "new"', "2.5.1", False),
-        ("vllm", "torch==2.6.0", "2.6.0a0+ecf3bae40a.nv25.1", False),
-        ("vllm", 'torch==2.6.0; platform_machine == "s390x"', "2.5.1", False),
-        ("vllm", 'torch==2.6.0; sys_platform == "linux" and python_version >= "3.10"', "2.5.1", True),
-        ("vllm", 'torch==2.6.0; no_such_variable == "1"', "2.5.1", False),
-    ],
-)
-def test_a_package_that_requires_another_torch(
-    tmp_path: Path, name: str, requires: str, torch_version: str, broken: bool
-) -> None:
-    other = distribution(name, "1.0", SITE, extra=f"Requires-Dist: {requires}\n")
-    found = audit(tmp_path, torch(torch_version), other)
-    assert ("companion-out-of-step" in codes(found)) is broken
-
-
-@pytest.mark.parametrize(
-    ("tag", "requires", "torch_version", "broken"),
-    [
-        # As xformers 0.0.35, torch-tensorrt 2.14.0 and bitsandbytes 0.50.2 have them.
-        ("py39-none-manylinux_2_28_x86_64", "torch>=2.10", "2.5.1", True),
-        ("py39-none-manylinux_2_28_x86_64", "torch>=2.10", "2.10.0", False),
-        ("py39-none-manylinux_2_28_x86_64", "torch>=2.10", "2.10.0a0+b558c986e8.nv25.11", False),
-        ("cp311-cp311-manylinux_2_28_x86_64", "torch<2.15.0,>=2.14.0", "2.15.0", True),
-        ("py3-none-manylinux_2_24_x86_64", "torch<3,>=2.4", "2.5.1", False),
-        ("py3-none-any", "torch>=2.10", "2.5.1", False),
-    ],
-)
-def test_a_package_that_is_compiled_against_another_torch(
-    tmp_path: Path, tag: str, requires: str, torch_version: str, broken: bool
-) -> None:
-    """Compiled code does not load with an older torch; a package of Python files may work, and torch does anyway."""
-    other = distribution("xformers", "0.0.35", SITE, extra=f"Requires-Dist: {requires}\n")
-    other[f"{SITE}/xformers-0.0.35.dist-info/WHEEL"] = f"Wheel-Version: 1.0\nTag: {tag}\n"
-    found = audit(tmp_path, torch(torch_version), other)
-    assert ("companion-out-of-step" in codes(found)) is broken
-
-
-@pytest.mark.parametrize(("version", "broken"), [("2.2.2", True), ("2.3.0", False)])
-def test_numpy_2_under_a_torch_that_is_compiled_for_numpy_1(tmp_path: Path, version: str, broken: bool) -> None:
-    found = audit(tmp_path, torch(version), distribution("numpy", "2.2.6", SITE))
-    assert ("incompatible-versions" in codes(found)) is broken
-
-
-@pytest.mark.parametrize(("version", "broken"), [("0.4.25", True), ("0.4.26", False)])
-def test_numpy_2_under_a_jax_that_is_compiled_for_numpy_1(tmp_path: Path, version: str, broken: bool) -> None:
-    found = audit(tmp_path, jax(version, version), distribution("numpy", "2.2.6", SITE))
-    assert ("incompatible-versions" in codes(found)) is broken
