@@ -73,7 +73,7 @@ class Rootfs:
         Nothing in that directory is looked at: in a sandbox, this user may not be allowed to.
         """
         way = "/"
-        for name in _normal(path).split("/")[1:]:
+        for name in filter(None, _normal(path).split("/")):
             way = posixpath.join(way, name)
             found = self._find(way)
             if found is None:

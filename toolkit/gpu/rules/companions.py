@@ -83,7 +83,7 @@ def requires_another(framework: FrameworkFacts, facts: ImageFacts) -> Iterator[F
     environment = {**marker_environment(python, machine), "extra": ""}
     for name, one in sorted(framework.companions.items()):
         lines = [line for line in one.requires if known and known.is_required_in(line)] if name not in paired else []
-        bounds = [bound for line in lines if (bound := _bound(line, environment)) is not None]
+        bounds = [bound for line in lines if (bound := _bound(line, environment))]
         unmet = [
             str(bound)
             for bound in bounds
