@@ -76,8 +76,8 @@ def run() -> Section:
             ),
         ),
         targets=(
-            Target(f"an audit of at least 3 GB within 0.5 s: {median:.2f} s", median <= 0.5),
-            Target(f"within 150 MB of memory: {memory / 10**6:.0f} MB", memory <= 150 * 10**6),
+            Target(f"an audit of at least 3 GB within 0.3 s: {median:.2f} s", median <= 0.3),
+            Target(f"within 60 MB of memory: {memory / 10**6:.0f} MB", memory <= 60 * 10**6),
             Target(f"sooner than `import torch`: {load / median:.0f} times", median < load),
             Target(f"3 GB take no more than 1.2 times what 0.1 GB take (fastest runs): {flat:.2f} times", flat <= 1.2),
         ),

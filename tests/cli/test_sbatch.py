@@ -159,7 +159,9 @@ def test_an_image_that_is_older_than_its_recipe_is_named(
 
     def codes() -> list[str]:
         assert ctk(*command, monkeypatch=monkeypatch) == 0
-        return [one["code"] for one in json.loads(capsys.readouterr().out)["findings"]]
+        (document,) = documents_in(capsys.readouterr().out)
+        check_document(document)
+        return [found["code"] for found in document["findings"]]
 
     assert "image-outdated" not in codes()
     path.write_text('base = "debian-12"\napt = ["gcc"]\n')

@@ -53,6 +53,18 @@ def test_torch_in_a_conda_environment_of_an_image_without_any_other_python(tmp_p
     assert found.frameworks[0].facts.command("x.sif") == ["ctk", "run", "x.sif", "/miniconda3/envs/work/bin/python3.11"]
 
 
+@pytest.mark.parametrize(("mode", "verdict"), [(0o755, Verdict.GPU_READY), (0o700, Verdict.NO_FRAMEWORK)])
+def test_torch_in_the_home_of_root(tmp_path: Path, mode: int, verdict: Verdict) -> None:
+    prefix = "root/miniconda3"
+    fill(tmp_path, {**python_files("3.11", prefix), **wheels(f"{prefix}/lib/python3.11/site-packages")})
+    fill(tmp_path, {".singularity.d/env/90-environment.sh": f"export PATH=/{prefix}/bin:/usr/bin\n"})
+    (tmp_path / "root").chmod(mode)
+    found = audit(tmp_path)
+    assert found.verdict is verdict
+    told = [one.message for one in found.findings if one.code == "no-framework"]
+    assert ["PATH leads to /root/miniconda3/bin" in one for one in told] == [True] * (mode == 0o700)
+
+
 @pytest.mark.parametrize(
     "leads",
     [
@@ -85,6 +97,8 @@ def test_torch_built_from_its_sources(tmp_path: Path, leads: dict[str, str | byt
     [
         ("export LD_LIBRARY_PATH=/opt/cuda/lib64\n", Verdict.GPU_READY, set()),
         ("if [ -d /opt/cuda/lib64 ]; then\n  export LD_LIBRARY_PATH=/opt/cuda/lib64\nfi\n", Verdict.GPU_READY, set()),
+        ('case "$(uname -m)" in x86_64) LD_LIBRARY_PATH=/opt/cuda/lib64;; *) LD_LIBRARY_PATH=/arm;; esac\n',
+         Verdict.GPU_READY, {"environment-unknown"}),
         ("for d in /opt/cuda/lib64; do LD_LIBRARY_PATH=$d:$LD_LIBRARY_PATH; done\n", Verdict.GPU_READY, set()),
         (". /opt/cuda/setup.sh\n", Verdict.GPU_READY, set()),
         ("if nvcc --version; then LD_LIBRARY_PATH=/opt/cuda/lib64; else LD_LIBRARY_PATH=/x; fi\n", Verdict.GPU_READY,

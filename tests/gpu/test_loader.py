@@ -35,6 +35,27 @@ def test_random_layouts_load_as_the_real_loader_loads_them(tmp_path: Path) -> No
     assert min(loaded, refused) > _LAYOUTS // 4, "the layouts are of both sorts"
 
 
+@pytest.mark.parametrize(("opened", "found"), [("/x/liba.so", True), ("/x/libopener.so", False)])
+def test_the_rpath_of_a_library_that_calls_dlopen_ends_there(tmp_path: Path, opened: str, found: bool) -> None:
+    """It serves the libraries that are linked with it and theirs; of one that it opens by name, that one only."""
+    files = {
+        "x/liba.so": elf(["libb.so"], "/b:/c", False, "", "liba.so"),
+        "x/libopener.so": elf([], "/b:/c", False, "", "libopener.so"),
+        "b/libb.so": elf(["libc.so"], "", False, "", "libb.so"),
+        "c/libc.so": elf([], "", False, "", "libc.so"),
+    }
+    fill(tmp_path, {**python_files(), **files})
+    with open_image(tmp_path) as rootfs:
+        process = Process(Loader(rootfs))
+        needs = process.open(opened)
+        if opened == "/x/libopener.so":
+            needs = process.open("libb.so", process.loaded(opened))
+    assert {need.name: need.path for need in needs if need.name != opened} == {
+        "libb.so": "/b/libb.so",
+        "libc.so": "/c/libc.so" if found else None,
+    }
+
+
 def test_the_cache_of_this_machine_is_read_as_ldconfig_prints_it() -> None:
     listed = subprocess.run(["/sbin/ldconfig", "-p"], capture_output=True, text=True, check=True).stdout
     machine = {"x86_64": ("x86-64", 0x0303), "aarch64": ("AArch64", 0x0A03)}[platform.machine()]

@@ -139,6 +139,17 @@ def test_the_rpath_of_torch_comes_before_the_library_path(tmp_path: Path) -> Non
     assert "cudnn-too-old" not in codes(found)
 
 
+@pytest.mark.parametrize(("release", "old"), [("9.0.0", True), ("9.3.0", False)])
+def test_the_library_path_comes_before_the_runpath_of_cudnn(tmp_path: Path, release: str, old: bool) -> None:
+    """torch's DT_RPATH leads to libcudnn.so of the wheel, and that opens the part that tells the version elsewhere."""
+    names = ("libcudnn.so.9", "libcudnn_graph.so.9")
+    other = {f"opt/cudnn/{name}": f"-> {name[:-1]}{release}" for name in names}
+    other |= {f"opt/cudnn/{name[:-1]}{release}": library(soname=name) for name in names}
+    found = audit(tmp_path, torch(), other, environment("export LD_LIBRARY_PATH=/opt/cudnn\n"))
+    assert found.verdict.value == ("gpu-broken" if old else "gpu-ready")
+    assert ("/opt/cudnn/libcudnn.so.9 is 9.0.0" in codes(found).get("cudnn-too-old", "")) is old
+
+
 @pytest.mark.parametrize(("library_path", "verdict"), [("", "gpu-ready"), ("/opt/cudnn", "gpu-broken")])
 def test_the_library_path_comes_before_the_runpath_of_tensorflow(
     tmp_path: Path, library_path: str, verdict: str
@@ -147,6 +158,24 @@ def test_the_library_path_comes_before_the_runpath_of_tensorflow(
     found = audit(tmp_path, tensorflow(), older, environment(f"export LD_LIBRARY_PATH={library_path}\n"))
     assert found.verdict.value == verdict
     assert ("cudnn-too-old" in codes(found)) is bool(library_path)
+
+
+@pytest.mark.parametrize(
+    ("own", "verdict"), [(("cuda_runtime", "cudnn"), "gpu-ready"), (("cuda_runtime",), "gpu-broken")]
+)
+def test_the_runpath_of_another_library_of_tensorflow_does_not_count(
+    tmp_path: Path, own: tuple[str, ...], verdict: str
+) -> None:
+    """As in 2.16.1, issue 63362: libtensorflow_cc's leads to cuDNN, and that of the library which opens it does not."""
+    both = tensorflow()[f"{SITE}/tensorflow/libtensorflow_framework.so.2"]
+    runpath = ":".join(f"$ORIGIN/../nvidia/{one}/lib" for one in own)
+    libraries = {
+        f"{SITE}/tensorflow/libtensorflow_cc.so.2": both,
+        f"{SITE}/tensorflow/libtensorflow_framework.so.2": library(runpath=runpath),
+    }
+    found = audit(tmp_path, tensorflow(), libraries)
+    assert found.verdict.value == verdict
+    assert ("cuda-library-off-path" in codes(found)) is (verdict == "gpu-broken")
 
 
 def tensorflow() -> Files:
@@ -200,13 +229,21 @@ def test_a_jaxlib_for_cuda_11_wants_its_libraries(tmp_path: Path) -> None:
         assert soname in codes(found)["missing-cuda-library"]
 
 
-def test_a_deleted_extension_of_the_jax_plugin_is_told(tmp_path: Path) -> None:
-    extension = "jax_cuda12_plugin/cuda_plugin_extension.so"
-    plugin = distribution("jax-cuda12-plugin", "0.6.2", SITE, {extension: b""})
+@pytest.mark.parametrize(
+    ("deleted", "said"),
+    [
+        ("jax_cuda12_plugin/cuda_plugin_extension.so", "jax_cuda12_plugin/cuda_plugin_extension.so"),
+        ("jax_plugins/xla_cuda12/xla_cuda_plugin.so", "parts of it are missing"),
+    ],
+)
+def test_a_deleted_file_of_the_jax_plugin_is_told(tmp_path: Path, deleted: str, said: str) -> None:
+    plugin = distribution("jax-cuda12-plugin", "0.6.2", SITE, {"jax_cuda12_plugin/cuda_plugin_extension.so": b""})
     pjrt = distribution("jax-cuda12-pjrt", "0.6.2", SITE, {"jax_plugins/xla_cuda12/xla_cuda_plugin.so": library()})
-    del plugin[f"{SITE}/{extension}"]
-    found = audit(tmp_path, jax(extra={**plugin, **pjrt}))
-    assert extension in codes(found)["framework-incomplete"]
+    files = {**plugin, **pjrt}
+    del files[f"{SITE}/{deleted}"]
+    found = audit(tmp_path, jax(extra=files))
+    assert found.verdict.value == "gpu-broken"
+    assert said in codes(found)["framework-incomplete"]
 
 
 @pytest.mark.parametrize(
@@ -274,18 +311,19 @@ def test_which_python_a_wheel_serves(tag: str, expected: bool) -> None:
     assert serves([tag], own) is expected
 
 
-@pytest.mark.parametrize(("mode", "broken"), [(0o700, True), (0o755, False)])
-def test_a_python_in_the_home_of_root(tmp_path: Path, mode: int, broken: bool) -> None:
-    fill(tmp_path, python_files("3.11", "root/.local/share/uv/python/cpython-3.11"))
+@pytest.mark.parametrize("home", ["root", "home/builder"])
+@pytest.mark.parametrize(("mode", "broken"), [(0o700, True), (0o750, True), (0o755, False)])
+def test_a_python_in_the_home_of_whoever_built_the_image(tmp_path: Path, home: str, mode: int, broken: bool) -> None:
+    fill(tmp_path, python_files("3.11", f"{home}/.local/share/uv/python/cpython-3.11"))
     venv = {
-        "opt/venv/bin/python3": "-> /root/.local/share/uv/python/cpython-3.11/bin/python3.11",
-        "opt/venv/pyvenv.cfg": "home = /root/.local/share/uv/python/cpython-3.11/bin\nversion = 3.11.7\n",
+        "opt/venv/bin/python3": f"-> /{home}/.local/share/uv/python/cpython-3.11/bin/python3.11",
+        "opt/venv/pyvenv.cfg": f"home = /{home}/.local/share/uv/python/cpython-3.11/bin\nversion = 3.11.7\n",
         "opt/venv/lib/python3.11/site-packages/": "",
         **{path.replace("usr/local", "opt/venv"): content for path, content in torch().items()},
         **environment('export PATH="/opt/venv/bin:/usr/bin"\n'),
     }
     fill(tmp_path, venv)
-    (tmp_path / "root").chmod(mode)
+    (tmp_path / home).chmod(mode)
     found = audit_image(tmp_path, Target())
     assert [one.facts.name for one in found.frameworks] == ["torch"]
     assert ("python-not-readable" in codes(found)) is broken
@@ -305,34 +343,3 @@ def test_a_stub_by_whatever_way(tmp_path: Path, files: Files, script: str) -> No
     found = audit(tmp_path, torch(), stubs, files, environment(script))
     assert "stub-libcuda-first" in codes(found)
     assert found.verdict.value == "gpu-broken"
-
-
-@pytest.mark.parametrize(
-    ("name", "requires", "torch_version", "broken"),
-    [
-        ("vllm", "torch==2.6.0", "2.5.1", True),
-        ("vllm", "torch==2.5.1", "2.5.1", False),
-        ("xformers", "torch==2.4.*", "2.5.1", True),
-        ("xformers", "torch>=2.4", "2.5.1", False),
-        ("vllm", 'torch==2.6.0; extra == "new"', "2.5.1", False),
-        ("vllm", "torch==2.6.0", "2.6.0a0+ecf3bae40a.nv25.1", False),
-    ],
-)
-def test_a_package_that_requires_another_torch(
-    tmp_path: Path, name: str, requires: str, torch_version: str, broken: bool
-) -> None:
-    other = distribution(name, "1.0", SITE, extra=f"Requires-Dist: {requires}\n")
-    found = audit(tmp_path, torch(torch_version), other)
-    assert ("companion-out-of-step" in codes(found)) is broken
-
-
-@pytest.mark.parametrize(("version", "broken"), [("2.2.2", True), ("2.3.0", False)])
-def test_numpy_2_under_a_torch_that_is_compiled_for_numpy_1(tmp_path: Path, version: str, broken: bool) -> None:
-    found = audit(tmp_path, torch(version), distribution("numpy", "2.2.6", SITE))
-    assert ("incompatible-versions" in codes(found)) is broken
-
-
-@pytest.mark.parametrize(("version", "broken"), [("0.4.25", True), ("0.4.26", False)])
-def test_numpy_2_under_a_jax_that_is_compiled_for_numpy_1(tmp_path: Path, version: str, broken: bool) -> None:
-    found = audit(tmp_path, jax(version, version), distribution("numpy", "2.2.6", SITE))
-    assert ("incompatible-versions" in codes(found)) is broken

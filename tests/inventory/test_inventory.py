@@ -172,6 +172,7 @@ def test_roots_home_is_not_looked_into(tmp_path: Path) -> None:
     """A sandbox in a shared folder: `/root` belongs to somebody else."""
     fill(tmp_path, {**python_files(), **python_files("3.12", "root/.local"), "opt/x/bin/": ""})
     fill(tmp_path, {".singularity.d/env/90-environment.sh": "export PATH=/root/.local/bin:$PATH\n"})
+    (tmp_path / "root").chmod(0o700)
     assert [one.path for one in inventory_of(tmp_path).interpreters] == ["/usr/local/bin/python3.11"]
 
 

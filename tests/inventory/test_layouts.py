@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 import pytest
@@ -57,7 +58,32 @@ def test_the_search_stays_out_of_data_and_of_roots_home(tmp_path: Path) -> None:
     data = {f"data/set/{number}/x": "" for number in range(3000)}
     fill(tmp_path, {**python_files(), **data, **venv("root/env"), **venv("zoo/env"), **venv("a/b/c/d/e/f/env")})
     fill(tmp_path, {"loop/again": "-> /loop", "other": "-> /zoo"})
+    (tmp_path / "root").chmod(0o700)
     assert [one.prefix for one in inventory_of(tmp_path).interpreters] == ["/usr/local", "/zoo/env"]
+
+
+def test_the_search_passes_by_what_this_user_may_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in a sandbox of `apptainer build --fakeroot` with a home of another user, or one that somebody else built."""
+    closed = ("home/builder", "opt/private", "secret")
+    fill(tmp_path, {**python_files(), **venv("srv/app/env"), **{f"{one}/bin/": "" for one in closed}})
+    scandir = os.scandir
+
+    def refusing(path: str) -> object:
+        if path.startswith(tuple(str(tmp_path / one) for one in closed)):
+            raise PermissionError(13, "Permission denied", path)
+        return scandir(path)
+
+    monkeypatch.setattr("toolkit.inventory.sandbox.os.scandir", refusing)
+    assert [one.prefix for one in inventory_of(tmp_path).interpreters] == ["/usr/local", "/srv/app/env"]
+
+
+@pytest.mark.parametrize(("mode", "found"), [(0o755, ["/root/miniconda3", "/root/work/.venv"]), (0o700, [])])
+def test_roots_home_counts_where_it_is_open(tmp_path: Path, mode: int, found: list[str]) -> None:
+    work = {**venv("root/work/.venv"), "root/work/.venv/bin/python": "-> /root/miniconda3/bin/python3.11"}
+    fill(tmp_path, {**python_files("3.11", "root/miniconda3"), **work})
+    fill(tmp_path, {".singularity.d/env/90-environment.sh": "export PATH=/root/miniconda3/bin:/usr/bin\n"})
+    (tmp_path / "root").chmod(mode)
+    assert [one.prefix for one in inventory_of(tmp_path).interpreters] == found
 
 
 def test_the_search_in_a_squashfs_reads_no_more_than_it_may(tmp_path: Path) -> None:

@@ -105,7 +105,7 @@ def test_distributions_out_of_step(tmp_path: Path, wheelhouse: Wheelhouse) -> No
     assert "segmentation fault" in messages(numpy)["incompatible-versions"]
 
 
-@pytest.mark.parametrize("other", ["xformers==0.0.28", "vllm==0.6.3"])
+@pytest.mark.parametrize("other", ["xformers==0.0.28", "xformers==0.0.35", "vllm==0.6.3"])
 def test_a_package_that_requires_another_torch(tmp_path: Path, wheelhouse: Wheelhouse, other: str) -> None:
     found = installed(tmp_path, wheelhouse, ("torch==2.5.1",), (other,))
     assert found.verdict.value == "gpu-broken"

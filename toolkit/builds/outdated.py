@@ -5,12 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from toolkit.builds.record import read_record
 from toolkit.pins.bases import LOCAL
+from toolkit.pins.document import index_document, lock_document
 from toolkit.pins.lockfile import load_lock
 from toolkit.support.errors import CtkError
 from toolkit.support.findings import Finding, Severity
@@ -32,7 +32,7 @@ def made_from(recipe: Recipe, lock: Lock | None, *, other_base: bool) -> dict[st
     parts: dict[str, Any] = {
         "apt": sorted(recipe.apt),
         "packages": sorted(recipe.packages),
-        "index": [asdict(index) for index in recipe.indexes],
+        "index": [index_document(index) for index in recipe.indexes],
         "post": recipe.post,
         # Relative: a project that was moved is the same.
         "files": [(os.path.relpath(copy.source, recipe.path.parent), copy.target) for copy in recipe.files],
@@ -42,7 +42,7 @@ def made_from(recipe: Recipe, lock: Lock | None, *, other_base: bool) -> dict[st
         reference = recipe.base.reference
         parts["base"] = (Path(reference).name if recipe.base.bootstrap in LOCAL else reference, recipe.base.digest)
         if lock is not None:
-            parts["lock"] = (lock.base.digest, [asdict(package) for package in lock.packages])
+            parts["lock"] = (lock.base.digest, lock_document(lock)["packages"])
     return {name: _fingerprint(part) for name, part in parts.items()}
 
 

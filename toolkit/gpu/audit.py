@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
@@ -9,12 +10,13 @@ from typing import TYPE_CHECKING
 from toolkit.gpu.facts import FrameworkCase, ImageCase
 from toolkit.gpu.gather import gather
 from toolkit.gpu.rules import FRAMEWORK_RULES, IMAGE_RULES
-from toolkit.gpu.rules.doubts import weighed
+from toolkit.gpu.rules.doubts import doubted, weighed, without_doubtful
 from toolkit.inventory.frameworks import knowledge
 from toolkit.inventory.images import open_image
 from toolkit.support.findings import Severity, apply_rules
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
 
     from toolkit.gpu.facts import FrameworkFacts, ImageFacts, Target
@@ -30,6 +32,9 @@ class Verdict(str, Enum):
     GPU_BROKEN = "gpu-broken"
     CPU_ONLY = "cpu-only"
     NO_FRAMEWORK = "no-framework"
+
+
+_BEST_FIRST = (Verdict.GPU_READY, Verdict.GPU_BROKEN, Verdict.CPU_ONLY, Verdict.NO_FRAMEWORK)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,14 +68,18 @@ def judge(facts: ImageFacts, target: Target) -> Audit:
     whole = weighed(apply_rules(IMAGE_RULES, ImageCase(facts, target)), facts)
     broken = any(finding.severity is Severity.ERROR for finding in whole)
     frameworks = tuple(_judge_framework(one, facts, target, broken=broken) for one in facts.frameworks)
-    verdict = _overall(frameworks)
+    verdict = _overall(frameworks, facts)
     findings = [*(finding for one in frameworks for finding in one.findings), *whole]
     return Audit(facts, verdict, frameworks, tuple(sorted(findings, key=lambda found: _ORDER.index(found.severity))))
 
 
 def _judge_framework(one: FrameworkFacts, facts: ImageFacts, target: Target, *, broken: bool) -> FrameworkAudit:
-    found = apply_rules(FRAMEWORK_RULES, FrameworkCase(one, facts, target))
-    findings = weighed(found, facts)
+    findings = weighed(apply_rules(FRAMEWORK_RULES, FrameworkCase(one, facts, target)), facts)
+    sure = without_doubtful(one, facts)
+    if sure is not one:
+        certain = set(apply_rules(FRAMEWORK_RULES, FrameworkCase(sure, facts, target))) if sure else set()
+        doubt = facts.inventory.doubt("PYTHONPATH")
+        findings = tuple(found if found in certain else doubted(found, doubt) for found in findings)
     failed = broken or any(finding.severity is Severity.ERROR for finding in findings)
     promised = one.build.gpu or not one.build.complete or _gpu_variant_beside(one)
     verdict = Verdict.CPU_ONLY if not promised else Verdict.GPU_BROKEN if failed else Verdict.GPU_READY
@@ -84,14 +93,27 @@ def _gpu_variant_beside(one: FrameworkFacts) -> bool:
     return len(names) > 1 and framework is not None and not all(framework.is_cpu_only(name) for name in names)
 
 
-def _overall(frameworks: tuple[FrameworkAudit, ...]) -> Verdict:
+def _overall(frameworks: tuple[FrameworkAudit, ...], facts: ImageFacts) -> Verdict:
     """The worst of those that a GPU build promises; else whether there is any framework.
 
-    Where the default Python has one that promises the GPU, the frameworks of other Pythons decide nothing.
+    Where the default Python has one that promises the GPU, the frameworks of other Pythons decide nothing. Where it
+    depends on a branch which Python that is, none of those that it may be makes the verdict worse than the others do.
     """
-    own = [one for one in frameworks if one.facts.by_default and one.verdict is not Verdict.CPU_ONLY]
-    verdicts = {one.verdict for one in own or frameworks}
-    for verdict in (Verdict.GPU_BROKEN, Verdict.GPU_READY, Verdict.CPU_ONLY):
-        if verdict in verdicts:
-            return verdict
-    return Verdict.NO_FRAMEWORK
+    promising = [one for one in frameworks if one.verdict is not Verdict.CPU_ONLY]
+    possible = _possible_defaults(facts)
+    own = [[one for one in promising if one.facts.interpreter == path] for path in possible]
+    verdicts = [_worst(group) for group in own if group] or [_worst(frameworks)]
+    return min(verdicts, key=_BEST_FIRST.index)
+
+
+def _worst(frameworks: Iterable[FrameworkAudit]) -> Verdict:
+    verdicts = {one.verdict for one in frameworks}
+    worst_first = (Verdict.GPU_BROKEN, Verdict.GPU_READY, Verdict.CPU_ONLY)
+    return next((one for one in worst_first if one in verdicts), Verdict.NO_FRAMEWORK)
+
+
+def _possible_defaults(facts: ImageFacts) -> list[str]:
+    """The interpreters that `python` may mean: one, but where a branch decides what comes first in PATH."""
+    doubt = facts.inventory.doubt("PATH")
+    in_path = facts.inventory.variable("PATH").split(":") if doubt and not doubt.open else ()
+    return [one.path for one in facts.inventory.interpreters if one.default or posixpath.dirname(one.path) in in_path]

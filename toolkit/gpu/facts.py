@@ -84,6 +84,7 @@ class FrameworkFacts:
     `distribution` among the variants. `lost` are shared libraries that a RECORD lists and that are not there.
     `tags` are those of the wheels (cp311-cp311-manylinux_2_17_x86_64) of the framework and its parts. `closed` is a
     directory on the way to the interpreter that only root may enter. `oldest_jaxlib` is what JAX itself says.
+    `compiled` names the companions that require the framework and hold compiled code.
     """
 
     name: str
@@ -101,6 +102,7 @@ class FrameworkFacts:
     closed: str | None = None
     oldest_jaxlib: str | None = None
     disagreeing: tuple[Disagreement, ...] = ()
+    compiled: frozenset[str] = frozenset()
 
     @property
     def version(self) -> str:
@@ -128,7 +130,8 @@ class ImageFacts:
 
     `drivers` are the libcuda that the image itself brings: (path, how the loader comes to it: "LD_PRELOAD",
     "LD_LIBRARY_PATH", "ld.so.cache"), `driver_versions` their versions by path, where the file's name has one.
-    `disputed` are paths that a layer hides by marks which not every mount honours.
+    `disputed` are paths that a layer hides by marks which not every mount honours. `closed_path` are directories of
+    PATH in root's home, which is closed to others.
     """
 
     inventory: Inventory
@@ -138,6 +141,7 @@ class ImageFacts:
     sif_architecture: str | None = None
     disputed: tuple[str, ...] = ()
     driver_versions: dict[str, str] = field(default_factory=dict)
+    closed_path: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

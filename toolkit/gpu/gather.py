@@ -15,6 +15,7 @@ from toolkit.gpu.loader import Loader, read_loader
 from toolkit.gpu.loading import Places, loaded_libraries
 from toolkit.inventory.frameworks import Framework, knowledge
 from toolkit.inventory.imports import module_folder
+from toolkit.inventory.interpreters import is_open_to_all
 from toolkit.inventory.model import Distribution
 from toolkit.inventory.read import read_inventory
 from toolkit.inventory.record import hash_of, read_record, read_tags, shared_libraries
@@ -63,6 +64,7 @@ def gather(rootfs: Rootfs) -> ImageFacts:
         driver_versions={path: version for path, _ in drivers if (version := _driver_version(rootfs, path))},
         sif_architecture=rootfs.sif.architecture if rootfs.sif else None,
         disputed=tuple(sorted(rootfs.disputed)),
+        closed_path=tuple(_closed_path(rootfs, inventory)),
     )
 
 
@@ -98,6 +100,7 @@ def _frameworks(
             tags=tuple((one, read_tags(rootfs, one)) for one in (winner, *_parts(framework, visible))),
             closed=_closed(rootfs, interpreter),
             oldest_jaxlib=_oldest_jaxlib(rootfs, winner) if framework.name == "jax" else None,
+            compiled=_compiled(rootfs, framework, visible) if build.gpu else frozenset(),
         )
 
 
@@ -126,10 +129,23 @@ def _parts(framework: Framework, visible: dict[str, Distribution]) -> list[Distr
     return [one for name, one in visible.items() if framework.name == "jax" and re.match(r"jaxlib$|jax-cuda\d+-", name)]
 
 
+def _compiled(rootfs: Rootfs, framework: Framework, visible: dict[str, Distribution]) -> frozenset[str]:
+    """The distributions that require the framework, and whose wheels are for one platform."""
+    asking = [one for one in visible.values() if any(map(framework.is_required_in, one.requires))]
+    return frozenset(one.name for one in asking if any(not tag.endswith("-any") for tag in read_tags(rootfs, one)))
+
+
 def _closed(rootfs: Rootfs, interpreter: Interpreter) -> str | None:
-    """Root's home, where the interpreter is really there and the home is closed to others."""
-    in_home = (rootfs.resolve(interpreter.path) or "").startswith("/root/")
+    """The home of root or of whoever built the image, where the interpreter is there and others may not enter it."""
+    in_home = (rootfs.resolve(interpreter.path) or "").startswith(("/root/", "/home/"))
     return rootfs.closed_directory(interpreter.path) if in_home else None
+
+
+def _closed_path(rootfs: Rootfs, inventory: Inventory) -> Iterator[str]:
+    """The directories of PATH in which Pythons were not looked for."""
+    for folder in inventory.variable("PATH").split(":"):
+        if folder.startswith("/") and not is_open_to_all(rootfs, folder):
+            yield folder
 
 
 def _oldest_jaxlib(rootfs: Rootfs, jax: Distribution) -> str | None:

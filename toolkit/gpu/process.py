@@ -1,8 +1,9 @@
 """The shared libraries of one process of an image, loaded one after the other as the dynamic loader does.
 
-Source: ld.so(8) and dlopen(3); glibc's elf/dl-load.c for what they leave open: the DT_RPATH of each library in the
-chain of openers counts where it has no DT_RUNPATH, the DT_RUNPATH of the one that asks counts for itself only, and a
-library that is already loaded under a name, or says that name in its DT_SONAME, is not searched again.
+Source: ld.so(8) and dlopen(3); for what they leave open, glibc 2.36 itself (tests/gpu/layouts.py). Where the library
+that asks has no DT_RUNPATH, its DT_RPATH counts and that of each library through which it was loaded, up to the one
+that dlopen was called for; the library that called dlopen is not among them. The DT_RUNPATH of the one that asks counts
+for itself only. A library that is loaded under a name, or says that name in its DT_SONAME, is not searched again.
 """
 
 from __future__ import annotations
@@ -35,11 +36,14 @@ _MAX_DIRECTORIES = 256
 
 @dataclass(frozen=True, slots=True)
 class Library:
-    """A loaded library: where it was found, what it says to the loader, and which one asked for it first."""
+    """A loaded library: where it was found, what it says to the loader, and which one, linked with it, loaded it.
+
+    `loader` is None where dlopen loaded it.
+    """
 
     path: str
     dynamic: Dynamic
-    opener: Library | None = None
+    loader: Library | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +82,7 @@ class Process:
         Answers every name that was asked for. Where one is missing, nothing of it stays loaded.
         """
         names, paths = dict(self._names), dict(self._paths)
-        first = self._need(name, opener)
+        first = self._need(name, opener, linked=False)
         needs, queue = [first], deque([first])
         seen: set[str] = set()
         while queue:
@@ -87,7 +91,7 @@ class Process:
             if library is None or library.path in seen:
                 continue
             seen.add(library.path)
-            found = [self._need(one, library) for one in library.dynamic.needed if self._is_judged(one)]
+            found = [self._need(one, library, linked=True) for one in library.dynamic.needed if self._is_judged(one)]
             needs += found
             queue += found
         if any(need.path is None for need in needs):
@@ -97,7 +101,7 @@ class Process:
     def _is_judged(self, name: str) -> bool:
         return not _DRIVER.match(name) and (self._has_system or not _SYSTEM.match(name))
 
-    def _need(self, name: str, asker: Library | None) -> Need:
+    def _need(self, name: str, asker: Library | None, *, linked: bool) -> Need:
         by = asker.path if asker else ""
         known = self._names.get(name)
         if known is not None:
@@ -109,7 +113,7 @@ class Process:
         library = self._paths.get(real)
         if library is None:
             dynamic = self._loader.dynamic(real)
-            library = Library(path, dynamic or _UNREADABLE, asker)
+            library = Library(path, dynamic or _UNREADABLE, asker if linked else None)
             self._paths[real] = library
             self._names[path] = library
             # A file that is no library stands for one of its name: nothing else is known of it.
@@ -138,7 +142,7 @@ class Process:
         one = asker
         while one is not None:
             yield from _directories(one)
-            one = one.opener
+            one = one.loader
         if self._program is not None:
             yield from _directories(self._program)
 

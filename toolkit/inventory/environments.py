@@ -8,16 +8,18 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from toolkit.inventory.tree import Unreadable
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from toolkit.inventory.rootfs import Rootfs
 
 _PROGRAM = re.compile(r"^python(\d+(\.\d+t?)?)?$")
-# Of the system; a Python there lies in the usual places. Nobody but root may look into /root.
+# Of the system; a Python there lies in the usual places.
 _SYSTEM = frozenset({
     ".singularity.d", "bin", "boot", "dev", "etc", "lib", "lib32", "lib64", "libx32", "lost+found", "media", "proc",
-    "root", "run", "sbin", "sys", "tmp", "usr", "var",
+    "run", "sbin", "sys", "tmp", "usr", "var",
 })  # fmt: skip
 _STARTS = ("/usr/local",)
 # Below these lie no environments, or copies of ones: the parts of an installation, conda's unpacked archives, …
@@ -42,7 +44,12 @@ def environment_prefixes(rootfs: Rootfs) -> Iterator[str]:
             listed += 1
             if listed > _MOST_LISTED:
                 return
-            inside = rootfs.subfolders(folder)
+            if folder == "/root" and rootfs.closed_directory(folder):
+                continue
+            try:
+                inside = rootfs.subfolders(folder)
+            except Unreadable:  # somebody else's, in a sandbox
+                continue
             found = _is_environment(rootfs, folder, inside)
             if found:
                 yield folder

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from toolkit.inventory.environments import environment_prefixes
 from toolkit.inventory.model import Interpreter
-from toolkit.inventory.tree import Kind
+from toolkit.inventory.tree import Kind, Unreadable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -17,8 +17,7 @@ if TYPE_CHECKING:
 
 _PROGRAM = re.compile(r"^python(\d+(\.\d+t?)?)?$")
 _MINOR = re.compile(r"^python(\d+\.\d+)(t?)$")
-# Whoever runs the image is not root, and in somebody else's sandbox this user may not look there either.
-_OPEN_TO_ALL = re.compile(r"/(?!root\b|lost\+found\b)")
+_ROOTS_HOME = re.compile(r"/(root|lost\+found)(/|$)")
 # Where uv and poetry make a project's environment, and where pyenv keeps its Pythons.
 _VENVS = ("/.venv", "/venv")
 _PYENV = ("/opt/pyenv", "/opt/.pyenv", "/usr/local/pyenv", "/usr/local/.pyenv", "/pyenv", "/.pyenv")
@@ -60,26 +59,43 @@ def find_interpreters(rootfs: Rootfs, environment: Mapping[str, str], packages: 
 def _program_folders(rootfs: Rootfs, path: str) -> Iterator[str]:
     """Folders that may hold a Python: those of PATH, the usual ones, and those of environments anywhere else."""
     candidates = [*path.split(":"), "/usr/local/bin", "/usr/bin", "/bin"]
-    candidates += [f"/{name}{venv}/bin" for name in rootfs.names("/")[:_MOST_FOLDERS] for venv in ("", *_VENVS)]
+    candidates += [f"/{name}{venv}/bin" for name in _names(rootfs, "/") for venv in ("", *_VENVS)]
     for parent in _PYENV:
-        candidates += [f"{parent}/versions/{name}/bin" for name in rootfs.names(f"{parent}/versions")[:_MOST_FOLDERS]]
+        candidates += [f"{parent}/versions/{name}/bin" for name in _names(rootfs, f"{parent}/versions")]
     for parent in ("/opt", "/opt/conda/envs", "/venv", "/venvs", "/usr/local"):
-        candidates += [f"{parent}/{name}/bin" for name in rootfs.names(parent)[:_MOST_FOLDERS]]
-    for name in rootfs.names("/opt")[:_MOST_FOLDERS]:
-        candidates += [f"/opt/{name}/envs/{one}/bin" for one in rootfs.names(f"/opt/{name}/envs")[:_MOST_FOLDERS]]
+        candidates += [f"{parent}/{name}/bin" for name in _names(rootfs, parent)]
+    for name in _names(rootfs, "/opt"):
+        candidates += [f"/opt/{name}/envs/{one}/bin" for one in _names(rootfs, f"/opt/{name}/envs")]
     candidates += [f"{prefix}/bin" for prefix in environment_prefixes(rootfs)]
     seen = set()
     for candidate in candidates:
-        folder = rootfs.resolve(candidate) if _OPEN_TO_ALL.match(candidate) else None
-        if folder is not None and folder not in seen and rootfs.is_folder(folder):
-            seen.add(folder)
-            yield folder
+        if is_open_to_all(rootfs, candidate) and _names(rootfs, candidate):
+            folder = rootfs.resolve(candidate) or candidate
+            if folder not in seen:
+                seen.add(folder)
+                yield folder
+
+
+def _names(rootfs: Rootfs, folder: str) -> tuple[str, ...]:
+    """The names in a folder, no more than may be looked at; none in that of somebody else's in a sandbox."""
+    try:
+        return rootfs.names(folder)[:_MOST_FOLDERS]
+    except Unreadable:
+        return ()
+
+
+def is_open_to_all(rootfs: Rootfs, folder: str) -> bool:
+    """Whether users may look there: not in root's home, unless that is open. Whoever runs the image is not root.
+
+    In somebody else's sandbox this user may not look there either.
+    """
+    return folder.startswith("/") and not (_ROOTS_HOME.match(folder) and rootfs.closed_directory(folder))
 
 
 def _default_program(rootfs: Rootfs, path: str) -> str | None:
     for name in ("python", "python3"):
         for folder in path.split(":"):
-            if _OPEN_TO_ALL.match(folder) and rootfs.is_file(f"{folder}/{name}"):
+            if is_open_to_all(rootfs, folder) and rootfs.is_file(f"{folder}/{name}"):
                 return posixpath.join(rootfs.resolve(folder) or folder, name)
     return None
 

@@ -103,6 +103,10 @@ class Inventory:
         """A variable of the image's environment; "" where it sets none."""
         return dict(self.environment).get(name, "")
 
+    def doubt(self, name: str) -> Uncertain | None:
+        """Why the value of a variable is uncertain; None where it is not."""
+        return next((one for one in self.uncertain if one.name == name), None)
+
     def default_interpreter(self) -> Interpreter | None:
         """The Python that the image's PATH leads to, else the first that there is."""
         return next((found for found in self.interpreters if found.default), next(iter(self.interpreters), None))

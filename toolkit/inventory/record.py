@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _LIMIT = 32 << 20
 _CHUNK = 1 << 20
 _SMALL = 1 << 16
-_SHARED_LIBRARY = re.compile(r"^([^,\"\n]+\.so(?:\.[\d.]+)?),", re.MULTILINE)
+_END_OF_LIBRARY = re.compile(r"\.so(?:\.[\d.]+)?(?=,)")
 
 
 def read_record(rootfs: Rootfs, distribution: Distribution) -> dict[str, str]:
@@ -44,7 +44,9 @@ def shared_libraries(rootfs: Rootfs, distribution: Distribution) -> list[str]:
     """Absolute paths of the shared libraries that the RECORD lists."""
     text = rootfs.read_text(f"{distribution.metadata}/RECORD", _LIMIT) or ""
     base = posixpath.dirname(distribution.metadata)
-    return [posixpath.normpath(posixpath.join(base, path)) for path in _SHARED_LIBRARY.findall(text)]
+    # From the end of a name back to its line: a framework's RECORD has ten thousand lines, and few libraries.
+    names = (text[text.rfind("\n", 0, end.start()) + 1 : end.end()] for end in _END_OF_LIBRARY.finditer(text))
+    return [posixpath.normpath(posixpath.join(base, name)) for name in names if not set(name) & set(',"')]
 
 
 def read_tags(rootfs: Rootfs, distribution: Distribution) -> tuple[str, ...]:

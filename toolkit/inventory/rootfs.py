@@ -68,13 +68,24 @@ class Rootfs:
         return self.kind(path) is Kind.FOLDER
 
     def closed_directory(self, path: str) -> str | None:
-        """The first directory on the way to `path`, symlinks followed, that only its owner and group may enter."""
-        real = self.resolve(path) or "/"
-        parents = [real[:place] for place, character in enumerate(real) if character == "/" and place]
-        for parent in parents:
-            found = self._find(parent)
-            if found is not None and not self._tree.mode(found[1]) & 0o001:
-                return parent
+        """The first directory on the way to `path`, symlinks followed, that only its owner and group may enter.
+
+        Nothing in that directory is looked at: in a sandbox, this user may not be allowed to.
+        """
+        way = "/"
+        for name in filter(None, _normal(path).split("/")):
+            way = posixpath.join(way, name)
+            found = self._find(way)
+            if found is None:
+                return None
+            real, entry = found
+            if real != way:
+                closed = self.closed_directory(real)
+                if closed is not None:
+                    return closed
+                way = real
+            elif entry.kind is Kind.FOLDER and not self._tree.mode(entry) & 0o001:
+                return way
         return None
 
     def names(self, path: str) -> tuple[str, ...]:

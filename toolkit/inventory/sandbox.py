@@ -7,8 +7,7 @@ import stat
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, NamedTuple
 
-from toolkit.inventory.tree import Kind
-from toolkit.support.errors import WrongInput
+from toolkit.inventory.tree import Kind, Unreadable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -75,8 +74,8 @@ def _kind(entry: os.DirEntry[str]) -> Kind:
     return Kind.FILE if entry.is_file(follow_symlinks=False) else Kind.OTHER
 
 
-def _unreadable(path: str, error: OSError) -> WrongInput:
-    return WrongInput(
+def _unreadable(path: str, error: OSError) -> Unreadable:
+    return Unreadable(
         f"cannot read {path}: {error.strerror}",
         fix="Read the sandbox as the user who built it, or build an image of it: ctk build IMAGE.sif SANDBOX/",
     )

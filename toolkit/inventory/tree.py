@@ -60,6 +60,10 @@ class Tree(Protocol):
         """Give back the file descriptor."""
 
 
+class Unreadable(WrongInput):
+    """A directory or file of a sandbox that this user may not look into."""
+
+
 def corrupt(label: str, reason: str) -> WrongInput:
     """The one error for an image that cannot be as it is; `label` is its path."""
     return WrongInput(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
+from toolkit.inventory.markers import marker_environment
 from toolkit.inventory.model import Distribution
 
 if TYPE_CHECKING:
@@ -62,20 +63,7 @@ class Target:
 
     def environment(self) -> dict[str, str]:
         """The values of PEP 508 markers there; of a Python known as `3.11` the micro version is taken to be 0."""
-        full = self.python if self.python.count(".") == 2 else f"{self.python}.0"
-        return {
-            "implementation_name": "cpython",
-            "implementation_version": full,
-            "os_name": "posix",
-            "platform_machine": self.architecture,
-            "platform_python_implementation": "CPython",
-            "platform_release": "",
-            "platform_system": "Linux",
-            "platform_version": "",
-            "python_full_version": full,
-            "python_version": self.minor,
-            "sys_platform": "linux",
-        }
+        return marker_environment(self.python, self.architecture)
 
 
 def valid_version(text: str) -> Version | None:

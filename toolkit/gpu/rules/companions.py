@@ -5,19 +5,20 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from packaging.markers import UndefinedComparison, UndefinedEnvironmentName
 from packaging.requirements import InvalidRequirement, Requirement
-from packaging.utils import canonicalize_name
 
 from toolkit.inventory.frameworks import is_prerelease, knowledge, satisfies
+from toolkit.inventory.markers import marker_environment
 from toolkit.support.findings import Finding, Severity
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from toolkit.gpu.facts import FrameworkCase, FrameworkFacts
-    from toolkit.inventory.frameworks import Framework
+    from packaging.specifiers import SpecifierSet
 
-_NAME = re.compile(r"[A-Za-z0-9._-]+")
+    from toolkit.gpu.facts import FrameworkCase, FrameworkFacts
+
 _NUMBERS = re.compile(r"\d+(?:\.\d+)*")
 
 
@@ -70,7 +71,7 @@ def _refused(framework: FrameworkFacts) -> Iterator[tuple[str, str]]:
 
 
 def requires_another(case: FrameworkCase) -> Iterator[Finding]:
-    """A distribution that pins another version of the framework, as those do that are compiled against one release.
+    """A distribution that requires another version of the framework: one that pins it, or is compiled against it.
 
     A vendor's build (2.6.0a0+ecf3bae40a.nv25.01) counts as the release that it becomes.
     """
@@ -80,9 +81,18 @@ def requires_another(case: FrameworkCase) -> Iterator[Finding]:
     pairings = (one for one in knowledge().pairings if one.framework == framework.name)
     paired = {one.companion for one in pairings if one.wanted(version) is not None}
     release = _numbers(version)
+    own = next((one for one in case.image.inventory.interpreters if one.path == framework.interpreter), None)
+    python, machine = own.version if own else "3", case.image.inventory.architecture or ""
+    environment = {**marker_environment(python, machine), "extra": ""}
     for name, one in sorted(framework.companions.items()):
-        pins = [pin for line in one.requires if (pin := _pin(line, known))] if name not in paired else []
-        unmet = [pin for pin in pins if not (satisfies(version, pin) or satisfies(release, pin))]
+        lines = [line for line in one.requires if known and known.is_required_in(line)] if name not in paired else []
+        bounds = [bound for line in lines if (bound := _bound(line, environment))]
+        unmet = [
+            str(bound)
+            for bound in bounds
+            if (_is_pin(bound) or name in framework.compiled)
+            and not (satisfies(version, str(bound)) or satisfies(release, str(bound)))
+        ]
         if unmet:
             yield Finding(
                 "companion-out-of-step",
@@ -92,21 +102,18 @@ def requires_another(case: FrameworkCase) -> Iterator[Finding]:
             )
 
 
-def _pin(line: str, framework: Framework | None) -> str | None:
-    """The specifier of a Requires-Dist that names one exact version of the framework, without any extra."""
-    name = _NAME.match(line)
-    # The name first: an image has thousands of these lines, and parsing one is slow.
-    if framework is None or name is None or not framework.is_variant(canonicalize_name(name.group())):
-        return None
+def _bound(line: str, environment: dict[str, str]) -> SpecifierSet | None:
+    """What a Requires-Dist asks for; None where its marker is for another machine or an extra."""
     try:
         requirement = Requirement(line)
-    except InvalidRequirement:
+        holds = requirement.marker is None or requirement.marker.evaluate(environment)
+    except (InvalidRequirement, UndefinedEnvironmentName, UndefinedComparison):
         return None
-    if not any(one.operator in ("==", "===") for one in requirement.specifier):
-        return None
-    if requirement.marker is not None and "extra" in str(requirement.marker):
-        return None
-    return str(requirement.specifier)
+    return requirement.specifier if holds else None
+
+
+def _is_pin(bound: SpecifierSet) -> bool:
+    return any(one.operator in ("==", "===") for one in bound)
 
 
 def jaxlib_out_of_step(case: FrameworkCase) -> Iterator[Finding]:

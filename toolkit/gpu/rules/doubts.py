@@ -10,30 +10,40 @@ from toolkit.support.findings import Finding, Severity
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from toolkit.gpu.facts import ImageFacts
+    from toolkit.gpu.facts import FrameworkFacts, ImageFacts
+    from toolkit.inventory.model import Uncertain
 
-# Errors that a folder of LD_LIBRARY_PATH that is not known would cure, and those that a folder causes which may not be
-# in it when the image runs.
+# Errors that a directory of LD_LIBRARY_PATH that is not known would cure.
 _LACKING = frozenset(
     {
         *("missing-cuda-library", "wrong-cuda-library", "cuda-library-off-path"),
         *("missing-library", "cuda-libraries-disagree", "cudnn-too-old"),
     }
 )
-_IN_THE_WAY = frozenset({"stub-libcuda-first", "compat-libcuda-first"})
-DOUBTFUL = _LACKING | _IN_THE_WAY
+
+
+def doubted(finding: Finding, doubt: Uncertain | None) -> Finding:
+    """A warning instead of an error where the variable that leads to it is uncertain."""
+    if doubt is None or finding.severity is not Severity.ERROR:
+        return finding
+    reason = f" That may not be so: what {doubt.script} makes of {doubt.name} is known only when it runs."
+    return replace(finding, severity=Severity.WARNING, message=finding.message + reason)
 
 
 def weighed(findings: Iterable[Finding], facts: ImageFacts) -> tuple[Finding, ...]:
-    """The findings, of which those that an uncertain LD_LIBRARY_PATH may make untrue are no errors."""
-    doubt = next((one for one in facts.inventory.uncertain if one.name == "LD_LIBRARY_PATH"), None)
-    if doubt is None:
+    """The findings, of which those that an unknown part of LD_LIBRARY_PATH may make untrue are no errors."""
+    doubt = facts.inventory.doubt("LD_LIBRARY_PATH")
+    if doubt is None or not doubt.open:
         return tuple(findings)
-    doubtful = DOUBTFUL if doubt.open else _IN_THE_WAY
-    reason = f" That may not be so: what {doubt.script} makes of LD_LIBRARY_PATH is known only when it runs."
-    return tuple(
-        replace(one, severity=Severity.WARNING, message=one.message + reason)
-        if one.severity is Severity.ERROR and one.code in doubtful
-        else one
-        for one in findings
-    )
+    return tuple(doubted(one, doubt) if one.code in _LACKING else one for one in findings)
+
+
+def without_doubtful(framework: FrameworkFacts, facts: ImageFacts) -> FrameworkFacts | None:
+    """The framework as it is without the directories of an uncertain PYTHONPATH; None where it lies in one itself."""
+    if facts.inventory.doubt("PYTHONPATH") is None:
+        return framework
+    doubtful = set(facts.inventory.variable("PYTHONPATH").split(":"))
+    if framework.distribution.folder in doubtful:
+        return None
+    seen = {name: one for name, one in framework.companions.items() if one.folder not in doubtful}
+    return framework if len(seen) == len(framework.companions) else replace(framework, companions=seen)

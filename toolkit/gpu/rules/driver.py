@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from toolkit.gpu.compatibility import compatibility, gpu_name, parse_driver
+from toolkit.gpu.rules.doubts import doubted
 from toolkit.gpu.rules.generations import has_binary, has_code
 from toolkit.support.findings import Finding, Severity
 
@@ -134,27 +135,29 @@ def _compat(path: str, version: str | None, target: Target) -> Finding:
 def own_driver_library(case: ImageCase) -> Iterator[Finding]:
     """A libcuda of the image's own: a stub, or one for forward compatibility, before the one that `--nv` binds."""
     for path, way in case.image.drivers:
-        first = way in ("LD_LIBRARY_PATH", "LD_PRELOAD")
-        if "/stubs/" in path:
-            if first:
-                yield Finding(
-                    "stub-libcuda-first",
-                    Severity.ERROR,
-                    f"{path} is a stub for linking, and {way} leads to it before the driver's own libcuda: "
-                    "every CUDA call fails.",
-                    f"Remove it from {way} in the image.",
-                )
-            else:
-                yield Finding(
-                    "stub-libcuda",
-                    Severity.INFO,
-                    f"{path} is a stub for linking; it is loaded only where --nv was forgotten (error 34).",
-                )
-        elif first:
-            yield _compat(path, case.image.driver_versions.get(path), case.target)
-        else:
-            yield Finding(
-                "own-libcuda",
-                Severity.INFO,
-                f"{path} is a libcuda of the image's own; with --nv the host's comes before it.",
-            )
+        yield doubted(_own_driver_library(case, path, way), case.image.inventory.doubt(way))
+
+
+def _own_driver_library(case: ImageCase, path: str, way: str) -> Finding:
+    first = way in ("LD_LIBRARY_PATH", "LD_PRELOAD")
+    if "/stubs/" in path and first:
+        return Finding(
+            "stub-libcuda-first",
+            Severity.ERROR,
+            f"{path} is a stub for linking, and {way} leads to it before the driver's own libcuda: "
+            "every CUDA call fails.",
+            f"Remove it from {way} in the image.",
+        )
+    if "/stubs/" in path:
+        return Finding(
+            "stub-libcuda",
+            Severity.INFO,
+            f"{path} is a stub for linking; it is loaded only where --nv was forgotten (error 34).",
+        )
+    if first:
+        return _compat(path, case.image.driver_versions.get(path), case.target)
+    return Finding(
+        "own-libcuda",
+        Severity.INFO,
+        f"{path} is a libcuda of the image's own; with --nv the host's comes before it.",
+    )

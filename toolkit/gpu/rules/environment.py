@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from toolkit.gpu.rules.doubts import doubted
 from toolkit.support.findings import Finding, Severity
 
 if TYPE_CHECKING:
@@ -20,16 +21,19 @@ _UNSET = "Remove it from the image's environment; a job sets it where it must."
 
 def hidden_devices(case: ImageCase) -> Iterator[Finding]:
     """CUDA_VISIBLE_DEVICES without any device."""
-    variables = dict(case.image.inventory.environment)
-    value = variables.get("CUDA_VISIBLE_DEVICES")
+    doubt = case.image.inventory.doubt("CUDA_VISIBLE_DEVICES")
+    if doubt is not None and doubt.open:
+        return
+    value = dict(case.image.inventory.environment).get("CUDA_VISIBLE_DEVICES")
     first = None if value is None else value.partition(",")[0].strip()
     if first is not None and (not first or _NO_DEVICE.fullmatch(first)):
-        yield Finding(
+        finding = Finding(
             "gpu-hidden-by-environment",
             Severity.ERROR,
             f"The image sets CUDA_VISIBLE_DEVICES={value}: CUDA shows no device to any program.",
             _UNSET,
         )
+        yield doubted(finding, doubt)
 
 
 def other_platform(case: FrameworkCase) -> Iterator[Finding]:
@@ -41,10 +45,11 @@ def other_platform(case: FrameworkCase) -> Iterator[Finding]:
         platforms = [one.strip().lower() for one in value.split(",") if one.strip()]
         if platforms and platforms[0] not in ("cuda", "gpu"):
             only = not {"cuda", "gpu"} & set(platforms)
-            yield Finding(
+            finding = Finding(
                 "gpu-hidden-by-environment",
                 Severity.ERROR if only else Severity.WARNING,
                 f"The image sets {name}={value}: JAX computes on {platforms[0]}"
                 f"{'' if only else ' unless a program asks for another device'}.",
                 _UNSET,
             )
+            yield doubted(finding, case.image.inventory.doubt(name))

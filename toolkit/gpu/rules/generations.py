@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from toolkit.gpu.compatibility import compatibility
+from toolkit.gpu.rules.libraries import loaded_cudnn
 from toolkit.inventory.frameworks import satisfies
 from toolkit.support.findings import Finding, Severity
 
@@ -45,7 +46,8 @@ def gpu_generations(case: FrameworkCase) -> Iterator[Finding]:
 
 def covers(framework: FrameworkFacts, facts: ImageFacts, capability: Capability) -> str | None:
     """Why there is no code for a GPU of `capability`; None where there is, or nothing tells."""
-    versions = [("CUDA", framework.build.cuda), ("cuDNN", _cudnn(framework, facts))]
+    cudnn = loaded_cudnn(framework, facts.libraries)
+    versions = [("CUDA", framework.build.cuda), ("cuDNN", cudnn.version if cudnn else None)]
     for one in compatibility().dropped:
         for what, version in versions:
             if what == one.what and version and satisfies(version, one.versions) and capability < one.least:
@@ -90,12 +92,6 @@ def _serves(own: Capability, capability: Capability, cuda: str | None) -> bool:
     if capability in integrated.capabilities and not (cuda and satisfies(cuda, integrated.unified)):
         return False
     return capability[0] == own[0] and capability[1] >= own[1]
-
-
-def _cudnn(framework: FrameworkFacts, facts: ImageFacts) -> str | None:
-    """The version of the cuDNN that the framework loads, as far as the image tells."""
-    path = next((one.path for one in framework.libraries if one.want.soname.startswith("libcudnn.so")), None)
-    return next((one.version for one in facts.libraries if one.path == path), None) if path else None
 
 
 def _name(target: Target) -> str:

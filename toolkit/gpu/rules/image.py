@@ -20,8 +20,11 @@ if TYPE_CHECKING:
 # CUDA 13's wheels have no suffix, but for those that follow another numbering (nvidia-cudnn-cu13, nvidia-nccl-cu13).
 _SUFFIX = re.compile(r"-cu(\d+)$")
 _UNSUFFIXED = {"nvidia-cublas", "nvidia-cuda-runtime", "nvidia-cuda-nvrtc", "nvidia-cuda-cupti"}
-# The variables that decide where Python and the loader look.
-_READ_HERE = ("PATH", "LD_LIBRARY_PATH", "PYTHONPATH")
+# The variables that decide where Python and the loader look, and which devices a framework sees.
+_READ_HERE = (
+    *("PATH", "LD_LIBRARY_PATH", "LD_PRELOAD", "PYTHONPATH"),
+    *("CUDA_VISIBLE_DEVICES", "JAX_PLATFORMS", "JAX_PLATFORM_NAME"),
+)
 _GO_ARCHITECTURES = {
     "amd64": "x86_64",
     "arm64": "aarch64",
@@ -175,16 +178,18 @@ def environment_unknown(case: ImageCase) -> Iterator[Finding]:
 
 
 def no_framework(case: ImageCase) -> Iterator[Finding]:
-    """Nothing to judge: no framework that ctk knows, or no Python at all."""
-    if not case.image.frameworks:
-        yield Finding(
-            "no-framework",
-            Severity.WARNING,
-            "The image holds no GPU framework that ctk knows."
-            if case.image.inventory.interpreters
-            else "The image holds no Python.",
-            "`ctk bases` shows images to start from.",
+    """No Python that users may run sees a framework that ctk knows."""
+    if case.image.frameworks:
+        return
+    what = "GPU framework that ctk knows" if case.image.inventory.interpreters else "Python"
+    message, fix = f"The image holds no {what}.", "`ctk bases` shows images to start from."
+    if case.image.closed_path:
+        message = (
+            f"The image holds no {what}, as far as users may look: PATH leads to {', '.join(case.image.closed_path)}, "
+            "and only root may enter /root."
         )
+        fix = "Install Python and the framework outside /root, for example in /opt."
+    yield Finding("no-framework", Severity.WARNING, message, fix)
 
 
 def _pair(version: str) -> tuple[int, ...]:

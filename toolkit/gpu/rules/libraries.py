@@ -12,13 +12,14 @@ from toolkit.support.findings import Finding, Severity
 from toolkit.support.text import count
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
-    from toolkit.gpu.facts import FrameworkCase, FrameworkFacts, Loaded
+    from toolkit.gpu.facts import FrameworkCase, FrameworkFacts, GpuLibrary, Loaded
 
 # ONNX Runtime finds NVIDIA's wheels when a program asks it to: one line mends what elsewhere takes a new image.
 # Source: onnxruntime/__init__.py of 1.20.2, which has no preload_dlls, and of 1.21.0.
 _PRELOADS_ON_REQUEST = ("onnxruntime", ">=1.21")
+_CUDNN_CORES = ("libcudnn_graph.so.9", "libcudnn_ops_infer.so.8")
 _CUDNN_PIN = re.compile(r"(nvidia-cudnn-cu\d+).*?[=>]=\s*(\d+)\.(\d+)")
 
 
@@ -105,20 +106,16 @@ def older_cudnn(case: FrameworkCase) -> Iterator[Finding]:
     version incompatibility" in torch/backends/cudnn/__init__.py of 2.5.1; `_check_cuda_versions` of jax_plugins 0.6.2.
     """
     framework = case.framework
-    loaded = next((one.path for one in framework.libraries if one.want.soname.startswith("libcudnn.so.")), None)
+    there = loaded_cudnn(framework, case.image.libraries)
     plugins = (one for name, one in framework.companions.items() if re.match(r"jax-cuda\d+-plugin$", name))
     asking = plugins if framework.name == "jax" else (framework.distribution,)
     pins = (_CUDNN_PIN.match(line) for one in asking for line in one.requires)
     wanted = next((pin for pin in pins if pin), None)
-    if loaded is None or wanted is None:
-        return
-    folder = posixpath.dirname(loaded)
-    there = next(
-        (one for one in case.image.libraries if one.name == "cudnn" and posixpath.dirname(one.path) == folder), None
-    )
     number = re.match(r"(\d+)\.(\d+)", there.version) if there else None
+    if there is None or wanted is None or number is None:
+        return
     wheel, major, minor = wanted.groups()
-    if there is None or number is None or number[1] != major or int(number[2]) >= int(minor):
+    if number[1] != major or int(number[2]) >= int(minor):
         return
     version = f"{major}.{minor}"
     yield Finding(
@@ -128,6 +125,19 @@ def older_cudnn(case: FrameworkCase) -> Iterator[Finding]:
         f"runs: {there.path} is {there.version}.",
         f"Bring cuDNN to {version} or newer; from a wheel: {wheel}>={version}.",
     )
+
+
+def loaded_cudnn(framework: FrameworkFacts, libraries: Iterable[GpuLibrary]) -> GpuLibrary | None:
+    """The cuDNN that answers when the framework asks for its version, as far as the image tells.
+
+    That is a part which libcudnn.so opens by name. libcudnn.so has a DT_RUNPATH, so that LD_LIBRARY_PATH comes first,
+    even where the framework's DT_RPATH found libcudnn.so elsewhere. Tried: cudnnGetVersion of 9.1.0.70 and 9.10.2.21.
+    """
+    found = {one.want.soname: one.path for one in framework.libraries}
+    names = [*_CUDNN_CORES, *(name for name in found if name.startswith("libcudnn.so."))]
+    folders = [posixpath.dirname(path) for name in names if (path := found.get(name))]
+    known = {posixpath.dirname(one.path): one for one in libraries if one.name == "cudnn"}
+    return next((known[folder] for folder in folders if folder in known), None)
 
 
 def _asked(lacking: Loaded) -> str:

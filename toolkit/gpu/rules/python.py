@@ -57,7 +57,7 @@ def closed_interpreter(case: FrameworkCase) -> Iterator[Finding]:
         yield Finding(
             "python-not-readable",
             Severity.ERROR,
-            f"{framework.interpreter} leads into {framework.closed}, which only root may enter: a user who runs the "
-            "image gets `Permission denied`.",
+            f"{framework.interpreter} leads into {framework.closed}, which is closed to others than its owner: a "
+            "user who runs the image gets `Permission denied`.",
             "Build with UV_PYTHON_INSTALL_DIR=/opt/python, or with a Python of the system.",
         )
