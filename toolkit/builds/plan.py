@@ -32,7 +32,7 @@ LOG_MARK = "# ctk build log"
 class BuildPlan:
     """What will be built from what, and where it goes.
 
-    `recipe` is what a recipe's name means, on a base that it does not name itself where `other_base`. `definition` is
+    `recipe` is what a recipe's name means. `definition` is
     the text that the runtime gets; None where it is yet to be prepared from the recipe, or where `source` is a file of
     the person's own. `locked` is the lock that it installs, and what became of the earlier one. `binds` are shown to
     the build (`SRC:DST`). `base_size` is what the base takes unpacked, in octets; 0 where it is not known. `base_state`
@@ -46,7 +46,6 @@ class BuildPlan:
     record: Record
     source: str
     recipe: Recipe | None = None
-    other_base: bool = False
     definition: Definition | None = None
     locked: Found | None = None
     binds: tuple[str, ...] = ()
@@ -93,7 +92,6 @@ def plan_build(
         record=Record(target.identity, recipe.base.name if recipe else None),
         source=source,
         recipe=recipe,
-        other_base=base is not None,
         definition=definition,
         base_size=_size_of_local(own_base),
         base_state=state_of(own_base),

@@ -17,7 +17,7 @@ from toolkit.definitions.definition import define
 from toolkit.definitions.labels import has_labels_of_ctk
 from toolkit.pins.guard import UV_MOUNT
 from toolkit.pins.lockfile import load_lock
-from toolkit.pins.steady import require_unchanged, unchanged
+from toolkit.pins.steady import PresentBase, require_unchanged, unchanged
 from toolkit.support.certificates import trusting
 from toolkit.support.errors import ProgramFailed, WrongInput
 from toolkit.support.ownership import is_trusted
@@ -38,15 +38,7 @@ if TYPE_CHECKING:
     from toolkit.support.paths import WorkArea
 
 
-def find_lock(
-    recipe: Recipe,
-    locks: Locks,
-    *,
-    other_base: bool,
-    image: Path | None = None,
-    digest: str | None = None,
-    state: BaseState | None = None,
-) -> Found | None:
+def find_lock(recipe: Recipe, locks: Locks, base: PresentBase = PresentBase()) -> Found | None:
     """The lock to build `recipe` with; None where nothing is installed that a guard could watch. See `Locks.for_build`.
 
     Raises AnswerIsNo where the lock may not be updated and is out of date, or where packages conflict with the base.
@@ -54,7 +46,7 @@ def find_lock(
     if not (recipe.packages or recipe.post.strip()):
         return None
     try:
-        return locks.for_build(recipe, other_base=other_base, image=image, digest=digest, state=state)
+        return locks.for_build(recipe, base)
     except WrongInput as error:
         if error.code == "no-python" and not recipe.packages:
             return None
@@ -86,10 +78,10 @@ def prepare(
     image = digest = None
     with unchanged(plan.base_state):
         if recipe.packages or recipe.post.strip():
-            digest = base_digest(recipe, locks, other_base=plan.other_base)
+            digest = base_digest(recipe, locks)
             image = _bring_base(recipe.base, digest, plan.base_state, runtime, area, options, on_step)
             on_step("choosing the versions of the packages")
-        found = find_lock(recipe, locks, other_base=plan.other_base, image=image, digest=digest, state=plan.base_state)
+        found = find_lock(recipe, locks, PresentBase(image, digest, plan.base_state))
         lock = found.lock if found else None
         definition = _define(recipe, lock, mirror)
         inputs = inputs_of(plan, definition, lock, locks, runtime, options)
@@ -110,7 +102,7 @@ def preview(plan: BuildPlan, locks: Locks, mirror: str | None) -> BuildPlan:
     if recipe is None:
         return plan
     locks.require(recipe)
-    found = find_lock(recipe, locks, other_base=plan.other_base)
+    found = find_lock(recipe, locks)
     return replace(plan, definition=_define(recipe, found.lock if found else None, mirror), locked=found)
 
 
@@ -130,7 +122,7 @@ def unchanged_record(
     record = read_record(plan.output)
     if record is None or not record.inputs or record.target != plan.record.target:
         return None
-    lock = locks.current(recipe, other_base=plan.other_base) if recipe.packages or recipe.post.strip() else None
+    lock = locks.current(recipe) if recipe.packages or recipe.post.strip() else None
     if lock is None and recipe.packages:
         return None
     inputs = inputs_of(plan, _define(recipe, lock, mirror), lock, locks, runtime, options)
@@ -141,10 +133,10 @@ def _define(recipe: Recipe, lock: Lock | None, mirror: str | None) -> Definition
     return define(recipe, lock=lock, mirror=mirror, relabel=has_labels_of_ctk(recipe.base))
 
 
-def base_digest(recipe: Recipe, locks: Locks, *, other_base: bool) -> str | None:
+def base_digest(recipe: Recipe, locks: Locks) -> str | None:
     """The digest by which the base is brought here and locked; None where it has none, or needs not be brought."""
     if recipe.base.bootstrap == "docker":
-        return _registry_digest(recipe, locks, other_base=other_base)
+        return _registry_digest(recipe, locks)
     return locks.local_digest(recipe) if recipe.base.bootstrap in ("docker-archive", "oci") else None
 
 
@@ -200,14 +192,14 @@ def _not_brought(reference: str, status: int, lines: list[str], room: RoomWatch)
     )
 
 
-def _registry_digest(recipe: Recipe, locks: Locks, *, other_base: bool) -> str | None:
+def _registry_digest(recipe: Recipe, locks: Locks) -> str | None:
     """The digest that the lock has, else the registry's; None where the registry cannot be asked.
 
     Raises ProgramFailed where its certificate is not trusted.
     """
     from toolkit.pins.registry import fetch_digest
 
-    path = locks.path(recipe, other_base=other_base)
+    path = locks.path(recipe)
     if path.is_file():
         locked = load_lock(path).base
         if locked.digest is not None and locked.reference == recipe.base.reference:

@@ -49,7 +49,7 @@ class Tried:
     log: Path
 
 
-def base_here(recipe: Recipe, locks: Locks, area: WorkArea, *, other_base: bool) -> tuple[Path, str | None]:
+def base_here(recipe: Recipe, locks: Locks, area: WorkArea) -> tuple[Path, str | None]:
     """The image of the recipe's base on this machine, and the digest by which a build brought it.
 
     Raises MissingOnHost (`base-not-here`) where it is not here.
@@ -57,7 +57,7 @@ def base_here(recipe: Recipe, locks: Locks, area: WorkArea, *, other_base: bool)
     base = recipe.base
     if base.bootstrap == "localimage":
         return Path(base.reference), None
-    digest = base_digest(recipe, locks, other_base=other_base)
+    digest = base_digest(recipe, locks)
     if digest is not None and kept_base(digest, area).is_file():
         return kept_base(digest, area), digest
     with_base = command_line(["ctk", "try", recipe.name, "--base", "base.sif"])

@@ -167,7 +167,7 @@ def build(
 
 
 def _say_lock_change(plan: BuildPlan, *, written: bool) -> None:
-    if plan.locked is not None and not plan.other_base:
+    if plan.recipe is not None and plan.locked is not None and not plan.recipe.rebased:
         say_lock_change(plan.locked, plan.target.text, written=written)
 
 

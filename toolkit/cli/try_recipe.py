@@ -45,7 +45,7 @@ def try_recipe(
     from toolkit.builds.trying import base_here, require_packages
     from toolkit.builds.trying import try_recipe as run_trial
     from toolkit.definitions.definition import check
-    from toolkit.pins.steady import state_of, unchanged
+    from toolkit.pins.steady import PresentBase, state_of, unchanged
     from toolkit.pins.store import Locks
     from toolkit.recipes.catalogue import Catalogue
     from toolkit.recipes.references import resolve_base
@@ -60,14 +60,13 @@ def try_recipe(
     runtime = find_runtime(site)
     area = open_work_area(site)
     locks = Locks.of(catalogue, area.path, lambda text: say(f"Warning: {text}", stderr=True))
-    other_base = base is not None
-    image, digest = base_here(recipe, locks, area, other_base=other_base)
+    image, digest = base_here(recipe, locks, area)
     state = state_of(recipe.base)
     with live_steps(f"Trying {name}", lines=not verbose) as on_step, unchanged(state):
         on_step("choosing the versions of the packages")
         brought = image if digest is not None else None
-        found = locks.for_build(recipe, other_base=other_base, image=brought, digest=digest, state=state, write=False)
-        if not other_base:
+        found = locks.for_build(recipe, PresentBase(brought, digest, state), write=False)
+        if not recipe.rebased:
             say_lock_change(found, name, written=False)
         on_line = (lambda line: say(line, stderr=True)) if verbose else None
         tried = run_trial(recipe, found.lock, image, runtime, area, on_step, on_line)
