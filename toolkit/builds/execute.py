@@ -25,6 +25,7 @@ from toolkit.inventory.programs import missing_program
 from toolkit.pins.steady import unchanged
 from toolkit.pins.trials import seconds_of_imports
 from toolkit.recipes.indexes import credentials
+from toolkit.runtime.area import area_environment, scratch_of
 from toolkit.support.certificates import trusting
 from toolkit.support.errors import AnswerIsNo, WrongInput
 from toolkit.support.files import held_by_strangers, open_log
@@ -74,7 +75,7 @@ def execute(
     image stays until the new one is whole.
     """
     area.create()
-    environment = area.environment()
+    environment = area_environment(area)
     if plan.recipe is not None:
         environment |= lent_credentials(plan.recipe)
     check_room(plan, area)
@@ -87,7 +88,7 @@ def execute(
             source = str(folder / f"{plan.target.name}.def")
             Path(source).write_text(plan.definition.text, encoding="utf-8", errors="surrogateescape")
         # What is large is cleaned away before the image appears: little is left to do, or to interrupt, after it.
-        with staging(area.scratch) as temporary:
+        with staging(scratch_of(area)) as temporary:
             environment |= dict.fromkeys(("APPTAINER_TMPDIR", "SINGULARITY_TMPDIR", "TMPDIR"), str(temporary))
             loan = lend(temporary, runtime.product)
             environment |= {**trusting(), **loan.environment}

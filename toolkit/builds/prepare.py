@@ -17,7 +17,8 @@ from toolkit.definitions.definition import define
 from toolkit.definitions.labels import has_labels_of_ctk
 from toolkit.pins.guard import UV_MOUNT
 from toolkit.pins.lockfile import load_lock
-from toolkit.pins.steady import PresentBase, require_unchanged, unchanged
+from toolkit.pins.steady import NOT_HERE, PresentBase, require_unchanged, unchanged
+from toolkit.runtime.area import area_environment
 from toolkit.support.certificates import trusting
 from toolkit.support.errors import ProgramFailed, WrongInput
 from toolkit.support.ownership import is_trusted
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
     from toolkit.support.paths import WorkArea
 
 
-def find_lock(recipe: Recipe, locks: Locks, base: PresentBase = PresentBase()) -> Found | None:
+def find_lock(recipe: Recipe, locks: Locks, base: PresentBase = NOT_HERE) -> Found | None:
     """The lock to build `recipe` with; None where nothing is installed that a guard could watch. See `Locks.for_build`.
 
     Raises AnswerIsNo where the lock may not be updated and is out of date, or where packages conflict with the base.
@@ -168,7 +169,7 @@ def _bring_base(
         lines: list[str] = []
         argv = runtime.build(folder / "base.sif", source, replace(options, sandbox=False))
         with RoomWatch(disks(area, None)).watching() as room:
-            status = stream(argv, lines.append, env={**area.environment(), **trusting(), "TMPDIR": str(folder)})
+            status = stream(argv, lines.append, env={**area_environment(area), **trusting(), "TMPDIR": str(folder)})
         if status != 0:
             raise _not_brought(base.reference, status, lines, room)
         require_unchanged(state)

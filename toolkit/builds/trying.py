@@ -18,6 +18,7 @@ from toolkit.definitions.definition import trial_script
 from toolkit.pins.bases import LOCAL
 from toolkit.pins.guard import UV_MOUNT
 from toolkit.pins.trials import seconds_of_imports, successes
+from toolkit.runtime.area import area_environment, scratch_of
 from toolkit.support.certificates import trusting
 from toolkit.support.errors import MissingOnHost, WrongInput
 from toolkit.support.files import open_log
@@ -90,7 +91,7 @@ def try_recipe(
     started = time.monotonic()
     last: deque[str] = deque(maxlen=_KEPT_LINES)
     room = RoomWatch(disks(area, None))
-    with open_log(log_path) as log, room.watching(), staging(area.scratch) as folder:
+    with open_log(log_path) as log, room.watching(), staging(scratch_of(area)) as folder:
         log.truncate(0)
         upper, temporary = folder / "layer" / "upper", folder / "tmp"
         for path in (upper, folder / "layer" / "work", temporary):
@@ -101,7 +102,7 @@ def try_recipe(
         uv = (f"{folder_with_uv(area)}:{UV_MOUNT}",) if lock.packages and has_mount_point(recipe, image) else ()
         binds = (*uv, f"{temporary}:/tmp", *loan.binds)
         argv = runtime.try_out(image, folder / "layer", ["sh", "-ex", f"/{_SCRIPT}"], binds)
-        environment = {**area.environment(), **lent_credentials(recipe), **trusting(), **loan.environment}
+        environment = {**area_environment(area), **lent_credentials(recipe), **trusting(), **loan.environment}
 
         def take_line(line: str) -> None:
             line = redact(line)

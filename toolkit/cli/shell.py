@@ -34,6 +34,7 @@ def shell(
     from toolkit.builds.record import mark_changed
     from toolkit.gpu.host import host_gpu
     from toolkit.pins.guard import PIP_SETTINGS
+    from toolkit.runtime.area import area_environment
     from toolkit.runtime.commands import check_command
     from toolkit.runtime.engine import find_runtime
     from toolkit.runtime.images import existing_image
@@ -64,7 +65,7 @@ def shell(
     lent: AbstractContextManager[dict[str, str]] = lent_to_shell(_SHARED) if sandbox else nullcontext({})
     with lent as certificates:
         variables = {**PIP_SETTINGS, **certificates} if sandbox else {}
-        status = attach(argv, env={**area.environment(), **container_environment(**variables)})
+        status = attach(argv, env={**area_environment(area), **container_environment(**variables)})
     if sandbox and status == 0:
         suggest(["ctk", "build", f"{path_argument(image)}/", "-o", "NAME.sif"])
     raise typer.Exit(status)

@@ -6,6 +6,7 @@ from shlex import quote
 from typing import TYPE_CHECKING
 
 from toolkit.doctor.network import judge_network
+from toolkit.runtime.area import scratch_of, scratch_variable
 from toolkit.runtime.complaints import explain
 from toolkit.support.files import size_in_words
 from toolkit.support.findings import Finding, Severity
@@ -187,7 +188,7 @@ def _trust(facts: HostFacts) -> tuple[Finding, ...]:
         found.append(Finding("work-area-open", Severity.WARNING, f"Work area: others can write to {shown}.", fix))
     for code, what, parent in (
         ("work-area-parent-open", "Work area", trust.open_above),
-        ("scratch-open", f"Builds unpack in {facts.area.scratch}", facts.scratch_open_above),
+        ("scratch-open", f"Builds unpack in {scratch_of(facts.area)}", facts.scratch_open_above),
     ):
         if parent is not None:
             message = f"{what}: everybody can rename what is in {parent}, which has no sticky bit."
@@ -196,10 +197,10 @@ def _trust(facts: HostFacts) -> tuple[Finding, ...]:
 
 
 def _scratch(facts: HostFacts) -> tuple[Finding, ...]:
-    variable, disk = facts.area.scratch_variable, facts.scratch_disk
+    variable, disk = scratch_variable(), facts.scratch_disk
     if variable is None:
         return ()
-    words = f"Builds unpack in {facts.area.scratch} (set by {variable})"
+    words = f"Builds unpack in {scratch_of(facts.area)} (set by {variable})"
     if disk.problem is not None:
         fix = f"Unset {variable} to build in the work area, or set it to a directory that you can write to."
         return (Finding("scratch-not-writable", Severity.ERROR, f"{words}, not writable ({disk.problem}).", fix),)

@@ -43,6 +43,9 @@ class PresentBase:
     state: BaseState | None = None
 
 
+NOT_HERE = PresentBase()
+
+
 def state_of(base: Base | None) -> BaseState | None:
     """The state of a base on this machine; None for one that a registry or an archive of packages holds."""
     return _look(local_path(base)) if base is not None and base.bootstrap in LOCAL else None

@@ -10,7 +10,7 @@ from toolkit.pins.bases import LOCAL, content_digest, gather_facts, local_path
 from toolkit.pins.changes import LockChange, compare_locks
 from toolkit.pins.lockfile import load_lock, write_lock
 from toolkit.pins.locking import contradictions, input_hash, is_current, make_lock, missing, stale
-from toolkit.pins.steady import PresentBase, require_unchanged, state_of
+from toolkit.pins.steady import NOT_HERE, PresentBase, require_unchanged, state_of
 from toolkit.support.errors import AnswerIsNo, CtkError
 from toolkit.support.files import refuse_link
 
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from toolkit.recipes.model import Base, Recipe
 
 
-_NOT_HERE = PresentBase()
 NO_DIGEST = "the digest of the base is missing, its registry could not be asked: the tag may come to mean another image"
 
 
@@ -96,13 +95,13 @@ class Locks:
         lock = load_lock(path) if path.is_file() else None
         return lock if lock is not None and is_current(lock, recipe, self.local_digest(recipe)) else None
 
-    def for_build(self, recipe: Recipe, base: PresentBase = _NOT_HERE, *, write: bool = True) -> Found:
+    def for_build(self, recipe: Recipe, base: PresentBase = NOT_HERE, *, write: bool = True) -> Found:
         """The lock to build with, written unless `write` is false.
 
         One that is missing or out of date is treated as the policy says; an update keeps the versions of the earlier
         one. Once the image of the base is here, a lock that was made from recorded facts is regenerated from the truth,
-        and a contradiction between the two is AnswerIsNo. So is a missing or outdated lock where only a current one will
-        do (`stale-lock`, `no-lock`).
+        and a contradiction between the two is AnswerIsNo. So is a missing or outdated lock (`no-lock`, `stale-lock`)
+        where only a current one will do.
         """
         path = self.path(recipe)
         earlier = load_lock(path) if path.is_file() else None
@@ -141,7 +140,7 @@ class Locks:
     def make(
         self,
         recipe: Recipe,
-        base: PresentBase = _NOT_HERE,
+        base: PresentBase = NOT_HERE,
         *,
         earlier: Lock | None = None,
         upgrade: Collection[str] | None = (),
