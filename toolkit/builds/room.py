@@ -17,7 +17,6 @@ from toolkit.support.files import free_space, size_in_words
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from toolkit.builds.plan import BuildPlan
     from toolkit.support.paths import WorkArea
 
 _LEAST_ROOM = 1 << 30  # bytes: a small Debian image with its unpacked tree
@@ -48,14 +47,17 @@ def disks(area: WorkArea, output: Path | None) -> tuple[Disk, ...]:
     )
 
 
-def check_room(plan: BuildPlan, area: WorkArea) -> None:
-    """Raise MissingOnHost where the output's disk or that of the work area has clearly too little room."""
+def check_room(size: int, output: Path, area: WorkArea) -> None:
+    """Raise MissingOnHost where the output's disk or that of the work area has clearly too little room.
+
+    `size` is what the base takes unpacked, in bytes.
+    """
     variable, scratch = scratch_variable(), scratch_of(area)
     if variable and not scratch.is_dir():
         message = f"{variable} names {scratch}, which is not there"
         raise MissingOnHost(message, fix=f"Make that folder, or unset {variable}.")
-    need = max(_LEAST_ROOM, plan.base_size)
-    for disk in disks(area, plan.output)[:2]:
+    need = max(_LEAST_ROOM, size)
+    for disk in disks(area, output)[:2]:
         free = free_space(disk.path)
         if free < need:
             raise MissingOnHost(

@@ -11,15 +11,18 @@ from toolkit.cli.area import open_work_area
 from toolkit.cli.completion import complete_base, complete_recipe
 from toolkit.cli.locks import lock_policy, say_lock_change
 from toolkit.cli.next_step import next_for_image
-from toolkit.cli.output import live_steps, print_findings, print_json, print_text, say, suggest
+from toolkit.cli.output import build_listener, live_steps, print_findings, print_json, print_text, say, suggest
 from toolkit.cli.skip import remember_skipped, with_skipped
 from toolkit.support.errors import WrongInput
 from toolkit.support.findings import Finding, Severity
 
 if TYPE_CHECKING:
+    from toolkit.builds.context import BuildContext
     from toolkit.builds.execute import Built
     from toolkit.builds.plan import BuildPlan
     from toolkit.builds.record import Record
+    from toolkit.builds.request import BuildRequest
+    from toolkit.recipes.model import Recipe
     from toolkit.support.paths import WorkArea
 
 _COMPRESSIONS = ("zstd", "gzip")
@@ -99,10 +102,10 @@ def build(
     What [[files]] of a recipe copies from outside its project is listed first. The project is the directory that holds
     the recipe's defs/. A private file (mode 0600, ~/.ssh and the like) needs --allow-file.
     """
-    from toolkit.builds.dry_run import planned_commands
+    from toolkit.builds.asking import request_build
+    from toolkit.builds.context import BuildContext
     from toolkit.builds.execute import execute
-    from toolkit.builds.plan import plan_build
-    from toolkit.builds.prepare import prepare, preview, unchanged_record
+    from toolkit.builds.resolve import resolve, unchanged_record
     from toolkit.builds.target import parse_target
     from toolkit.inventory.programs import COMMAND_NOT_IN_IMAGE
     from toolkit.pins.store import Locks, Policy
@@ -117,101 +120,110 @@ def build(
         raise WrongInput(f"--compression is zstd or gzip, not {compression!r}")
     site = load_site()
     catalogue = Catalogue.here()
-
-    def planned() -> BuildPlan:
-        return plan_build(
-            parse_target(target),
-            catalogue,
-            output=output,
-            sandbox=sandbox,
-            base=base,
-            force=force,
-        )
-
-    plan = planned()
-    if plan.recipe is not None:
-        copied = without_allowed(copied_files(plan.recipe), [user_path(str(path)) for path in allow_file or ()])
-        print_findings((*judge(copied), *(judge_base(plan.recipe) if base is None else ())), stderr=True)
-        if not dry_run:
-            require_allowed(plan.recipe, copied)
-    if allow_import_failure:
-        plan = with_skipped(plan, allow_import_failure)
-        if plan.recipe is not None and not dry_run and remember_skipped(catalogue, plan.recipe):
-            plan = planned()  # a shipped recipe is in ./defs now
     options = BuildOptions(sandbox, compression, site.cores.value if site.cores else None)
+
+    def asked() -> BuildRequest:
+        return request_build(parse_target(target), catalogue, options, output=output, base=base, force=force)
+
+    request = asked()
+    if request.recipe is not None:
+        copied = without_allowed(copied_files(request.recipe), [user_path(str(path)) for path in allow_file or ()])
+        print_findings((*judge(copied), *(judge_base(request.recipe) if base is None else ())), stderr=True)
+        if not dry_run:
+            require_allowed(request.recipe, copied)
+    if allow_import_failure:
+        request = with_skipped(request, allow_import_failure)
+        if request.recipe is not None and not dry_run and remember_skipped(catalogue, request.recipe):
+            request = asked()  # a shipped recipe is in ./defs now
     runtime = find_runtime(site)
     area = open_work_area(site)
     policy = lock_policy(locked=locked, base=base, otherwise=Policy.PREVIEW if dry_run else Policy.UPDATE)
     locks = Locks.of(catalogue, area.path, lambda text: say(f"Warning: {text}", stderr=True), policy)
-    mirror = debian_mirror(site)
+    context = BuildContext(runtime, area, locks, debian_mirror(site), preview=dry_run)
     if dry_run:
-        with live_steps(f"Choosing the versions for {plan.output.name}"):
-            plan = preview(plan, locks, mirror)
+        with live_steps(f"Choosing the versions for {request.output.name}"):
+            plan = resolve(request, context)
         _say_lock_change(plan, written=False)
-        _print_plan(plan, planned_commands(plan, runtime, options), json=json)
+        _print_plan(plan, context, json=json)
         return
-    if plan.link is not None:
-        say(f"{plan.link} is a symlink: the image is written to {plan.output}.", stderr=True)
-    if (record := unchanged_record(plan, locks, runtime, options, mirror=mirror)) is not None:
-        _print_unchanged(plan, record, json=json)
+    if request.link is not None:
+        say(f"{request.link} is a symlink: the image is written to {request.output}.", stderr=True)
+    if (record := unchanged_record(request, context)) is not None:
+        _print_unchanged(request, record, json=json)
         return
     _show_work_area(area)
-    with live_steps(f"Building {plan.output.name}", lines=not verbose) as on_step:
-        plan = prepare(plan, locks, runtime, area, options, mirror=mirror, on_step=on_step)
+    with live_steps(f"Building {request.output.name}", lines=not verbose) as on_step:
+        listener = build_listener(on_step, verbose=verbose)
+        plan = resolve(request, context, listener)
         _say_lock_change(plan, written=True)
-        on_line = (lambda line: say(line, stderr=True)) if verbose else None
-        built = execute(plan, runtime, area, options, on_step, on_line)
+        built = execute(plan, context, listener)
     _print_built(plan, built, json=json)
     if any(one.code == COMMAND_NOT_IN_IMAGE for one in built.findings):
         raise typer.Exit(1)
 
 
 def _say_lock_change(plan: BuildPlan, *, written: bool) -> None:
-    if plan.recipe is not None and plan.locked is not None and not plan.recipe.rebased:
-        say_lock_change(plan.locked, plan.target.text, written=written)
+    recipe = plan.request.recipe
+    if recipe is not None and plan.locked is not None and not recipe.rebased:
+        say_lock_change(plan.locked, recipe.name, written=written)
 
 
-def _print_plan(plan: BuildPlan, commands: list[str], *, json: bool) -> None:
+def _print_plan(plan: BuildPlan, context: BuildContext, *, json: bool) -> None:
+    from toolkit.builds.plan import OwnSource
+    from toolkit.builds.script import as_script, build_commands
+
+    if plan.locked is not None and plan.base.image is None and plan.request.recipe is not None:
+        _say_base_not_here(plan.request.recipe)
+    commands = build_commands(plan, context)
     if json:
-        text = plan.definition.text if plan.definition else None
-        print_json("ctk.build-plan/1", {"output": str(plan.output), "commands": commands, "definition": text})
-        return
-    for command in commands:
-        print_text(command)
+        text = None if isinstance(plan.source, OwnSource) else plan.source.text
+        print_json("ctk.build-plan/1", {"output": str(plan.request.output), "commands": commands, "definition": text})
+    else:
+        print_text(as_script(commands, plan.record.target))
 
 
-def _print_unchanged(plan: BuildPlan, record: Record, *, json: bool) -> None:
-    text = f"{_short(plan.output)} is up to date: recipe, lock, base and files are those that it was built from"
+def _say_base_not_here(recipe: Recipe) -> None:
+    if recipe.base.bootstrap != "debootstrap":
+        say(
+            f"The base {recipe.base.name} is not on this machine: the versions are chosen by its entry in bases.toml, "
+            "and the script installs them with pip instead of uv. `ctk build` pulls the base first.",
+            stderr=True,
+        )
+
+
+def _print_unchanged(request: BuildRequest, record: Record, *, json: bool) -> None:
+    text = f"{_short(request.output)} is up to date: recipe, lock, base and files are those that it was built from"
     if json:
         finding = Finding("nothing-changed", Severity.OK, text, "ctk build --force builds it again.")
-        size = plan.output.stat().st_size
-        print_json("ctk.build/1", {**_document(plan, record, size), "built": False, "seconds": 0.0}, [finding])
+        size = request.output.stat().st_size
+        document = {**_document(request, record, size), "lock": None, "built": False, "seconds": 0.0}
+        print_json("ctk.build/1", document, [finding])
         return
     say(f"{text}; the audit said {record.verdict}. --force builds it again.", style="green")
-    suggest(next_for_image(Path(_short(plan.output)), record.verdict))
+    suggest(next_for_image(Path(_short(request.output)), record.verdict))
 
 
-def _document(plan: BuildPlan, record: Record, size: int) -> dict[str, Any]:
-    change = plan.locked.change if plan.locked else None
+def _document(request: BuildRequest, record: Record, size: int) -> dict[str, Any]:
     return {
-        "output": str(plan.output),
+        "output": str(request.output),
         "verdict": record.verdict,
         "target": record.target,
         "base": record.base,
-        "log": str(plan.log),
+        "log": str(request.log),
         "octets": size,
-        "lock": change.as_json() if change else None,
     }
 
 
 def _print_built(plan: BuildPlan, built: Built, *, json: bool) -> None:
     from toolkit.support.files import size_in_words
 
+    change = plan.locked.change if plan.locked else None
     if json:
         print_json(
             "ctk.build/1",
             {
-                **_document(plan, built.record, built.size),
+                **_document(plan.request, built.record, built.size),
+                "lock": change.as_json() if change else None,
                 "built": True,
                 "seconds": round(built.seconds, 1),
                 "import_seconds": built.import_seconds,
@@ -226,7 +238,7 @@ def _print_built(plan: BuildPlan, built: Built, *, json: bool) -> None:
         f"Built {_short(built.output)} in {built.seconds:.0f} s{size}; the audit says {built.record.verdict}.",
         style="green",
     )
-    if plan.sandbox:
+    if plan.request.sandbox:
         folder = f"{_short(built.output)}/"
         suggest(["ctk", "shell", folder], ["ctk", "build", folder, "-o", "NAME.sif"])
     else:

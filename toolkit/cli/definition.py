@@ -35,7 +35,7 @@ def definition(
 
         ctk def keras-bert > k.def && apptainer build --fakeroot k.sif k.def
     """
-    from toolkit.builds.prepare import find_lock
+    from toolkit.builds.resolve import find_lock
     from toolkit.definitions.definition import check, define
     from toolkit.definitions.labels import has_labels_of_ctk
     from toolkit.pins.store import Locks, Policy

@@ -74,9 +74,14 @@ class WorkArea:
     path: Path
     chosen_by: str
 
+    @property
+    def directories(self) -> tuple[Path, ...]:
+        """The area itself, and what is always in it."""
+        return (self.path, *(self.path / name for name in ("bases", "cache", "tmp", "uv")))
+
     def create(self) -> None:
         """Make the folders, closed to others. Raises MissingOnHost where they cannot be made."""
-        for folder in (self.path, *(self.path / name for name in ("bases", "cache", "tmp", "uv"))):
+        for folder in self.directories:
             try:
                 folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             except OSError as error:
