@@ -30,8 +30,7 @@ PROXY = "http://ann:S3CRET$x@127.0.0.1:1"
 def contents(image: Path) -> dict[str, str]:
     """Each distribution with its version, and the hash of each RECORD and of each file that the recipe brings."""
     with open_image(image) as rootfs:
-        interpreters = read_inventory(rootfs).interpreters
-        found = [distribution for interpreter in interpreters for distribution in interpreter.distributions]
+        found = read_inventory(rootfs).distributions
         texts = {f"{one.name} {one.version}": rootfs.read_text(f"{one.metadata}/RECORD", 1 << 24) for one in found}
         for path in (
             "/opt/data/日本.txt",

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from toolkit.builds.record import read_record, record_beside
 from toolkit.builds.target import Kind
+from toolkit.inventory.kinds import PathKind, kind_of
 from toolkit.support.errors import WrongInput
 from toolkit.support.files import leads_into_hidden, open_regular, refuse_link
 from toolkit.support.ownership import is_trusted, user_name
@@ -35,7 +36,7 @@ def check_output(request: BuildRequest) -> None:
         if path.exists() and not path.is_file() and not path.is_dir():
             raise WrongInput(f"{path} is neither a file nor a folder", fix="Choose another name with -o.")
     # --force too stops here: a slip such as `-o .` must not cost a person's folder.
-    if final.is_dir() and not (final / ".singularity.d").is_dir() and any(final.iterdir()):
+    if final.is_dir() and kind_of(final) is not PathKind.SANDBOX and any(final.iterdir()):
         raise WrongInput(f"{final} is a folder with other things in it", fix="Choose another name with -o.")
     if request.log.exists() and not request.force and not _is_ctks_log(request.log):
         raise WrongInput(f"{request.log} exists and is not a log of ctk's", fix="Move it away, or use --force.")

@@ -24,6 +24,7 @@ from toolkit.builds.room import cause
 from toolkit.builds.values import export, read_value
 from toolkit.gpu.audit import audit_image
 from toolkit.gpu.facts import this_machine
+from toolkit.inventory.kinds import SANDBOX_MARK
 from toolkit.inventory.programs import missing_program
 from toolkit.pins.steady import unchanged
 from toolkit.pins.trials import seconds_of_imports
@@ -235,7 +236,7 @@ class SandboxInPlace(ImageInPlace):
         image, output, old = map(quoted, (self.image, self.output, self.image.with_name("image.old")))
         return (
             f"{self._check(record_beside(self.output))}trap '' HUP INT TERM\n"
-            f"if [ -d {output}/.singularity.d ]; then mv -T -- {output} {old}; fi\n"
+            f"if [ -d {output}/{SANDBOX_MARK} ]; then mv -T -- {output} {old}; fi\n"
             f"mv -T -- {image} {output} || {{ mv -T -- {old} {output}; exit 1; }}"
         )
 
