@@ -14,6 +14,7 @@ from toolkit.builds.asking import request_build
 from toolkit.builds.context import BuildContext, Listener
 from toolkit.builds.execute import execute
 from toolkit.builds.files import TextFile
+from toolkit.builds.record import mark_changed
 from toolkit.builds.resolve import resolve
 from toolkit.builds.script import as_script, build_commands
 from toolkit.builds.target import parse_target
@@ -21,6 +22,7 @@ from toolkit.pins.store import Locks
 from toolkit.recipes.catalogue import Catalogue
 from toolkit.runtime.engine import BuildOptions, Runtime
 from toolkit.support.paths import WorkArea
+from toolkit.support.text import printable
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -42,8 +44,8 @@ esac
 
 @pytest.fixture
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A project below a directory with a blank and a quote in its name, and a runtime that only remembers."""
-    place = tmp_path / "it's here"
+    """A project below a directory of the worst name, and a runtime that only remembers."""
+    place = tmp_path / "it's here\ntouch hacked"
     (place / "defs").mkdir(parents=True)
     monkeypatch.chdir(place)
     for name in ("APPTAINER_TMPDIR", "SINGULARITY_TMPDIR", "TMPDIR"):
@@ -107,13 +109,24 @@ def test_a_script_calls_the_runtime_as_ctk_does(here: Path, monkeypatch: pytest.
 def test_a_script_needs_no_directory_and_says_what_it_leaves_out(here: Path) -> None:
     text = script(here)
     assert text.startswith("#!/bin/sh\n# What `ctk build` would run for recipe:mine, by ctk ")
-    assert "# Here ctk audits the image, as `ctk audit` does: " in text
+    assert "# Here `ctk build` audits the image, as `ctk audit` does." in text
     assert not (here / "area").exists()
     done = run(text)
     assert (done.stdout, done.stderr) == ("", "")
-    assert files(here) == ["mine.sif"]
+    assert files(here) == ["mine.sif"], "a line of the directory's name is no command"
     assert '"target": "recipe:mine"' in (here / "mine.sif").read_text()
     assert (here / "area").stat().st_mode & 0o777 == 0o700
+
+
+def test_a_script_leaves_a_sandbox_that_was_opened_for_changes(here: Path) -> None:
+    text = script(here, sandbox=True)
+    run(text)
+    mark_changed(here / "mine")
+    (here / "mine/changed").touch()
+    assert "or was changed" in run(text, status=2).stderr
+    assert (here / "mine/changed").exists()
+    run(script(here, sandbox=True, force=True))
+    assert not (here / "mine/changed").exists()
 
 
 @pytest.mark.parametrize("sandbox", [False, True])
@@ -187,3 +200,11 @@ def test_a_here_document_writes_the_text_as_it_is(tmp_path_factory: pytest.TempP
         subprocess.run(["sh"], input=by_hand.shell().encode(), check=True)
         assert by_hand.path.read_bytes() == by_ctk.path.read_bytes()
         assert by_hand.path.stat().st_mode == by_ctk.path.stat().st_mode
+
+
+def test_the_name_of_a_definition_s_directory_is_no_command(here: Path) -> None:
+    (here / "own.def").write_text("Bootstrap: docker\nFrom: x\n")
+    text = script(here, target="own.def")
+    assert f"for definition:{printable(str(here))}/own.def, by ctk" in text
+    run(text)
+    assert files(here) == ["own.def", "own.sif"]

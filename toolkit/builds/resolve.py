@@ -32,9 +32,9 @@ _SILENT = Listener()
 def resolve(request: BuildRequest, context: BuildContext, listener: Listener = _SILENT) -> BuildPlan:
     """The plan of a build: complete, whatever was asked for.
 
-    In a preview nothing is pulled or written but the work area's caches. Else it raises WrongInput where this user may
-    not write the output, MissingOnHost where there is too little room, and ProgramFailed where the base cannot be
-    pulled. Always it raises as `find_lock` does.
+    A preview pulls nothing, and writes nothing but the caches of the work area. Without it this raises WrongInput where
+    this user may not write the output, MissingOnHost where there is too little room, and ProgramFailed where the base
+    cannot be pulled. In both cases it raises what `find_lock` raises.
     """
     if not context.preview:
         check_permission(request)

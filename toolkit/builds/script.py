@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING
 
 from toolkit import __version__
 from toolkit.builds.files import AreaDirectories, quoted
-from toolkit.builds.steps import Workspace, removal, steps_of
+from toolkit.builds.steps import Workspace, ending, removal, steps_of
+from toolkit.support.text import printable
 
 if TYPE_CHECKING:
     from toolkit.builds.context import BuildContext
     from toolkit.builds.plan import BuildPlan
+    from toolkit.support.errors import CtkError
 
 
 def build_commands(plan: BuildPlan, context: BuildContext) -> list[str]:
@@ -29,12 +31,18 @@ def build_commands(plan: BuildPlan, context: BuildContext) -> list[str]:
     ]
 
 
+def refused(error: CtkError) -> str:
+    """The command with which a script ends where `ctk build` would end with `error`."""
+    text = printable("\n".join(filter(None, (error.message, error.fix))), keep="\n")
+    return ending(text, error.exit_status)
+
+
 def as_script(commands: list[str], target: str) -> str:
     """The commands as one text for `sh`, which reads all of it before it begins."""
     body = "\n".join(commands)
     return (
         "#!/bin/sh\n"
-        f"# What `ctk build` would run for {target}, by ctk {__version__}.\n"
+        f"# What `ctk build` would run for {printable(target)}, by ctk {__version__}.\n"
         "# Neither the lock nor a log is written, and the image is not audited.\n"
         f"build() {{\n{body}\n}}\nbuild\n"
     )

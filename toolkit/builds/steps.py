@@ -19,7 +19,7 @@ from toolkit.builds.lending import lend
 from toolkit.builds.output import LOG_MARK, check_output
 from toolkit.builds.permission import check_permission
 from toolkit.builds.plan import OwnSource
-from toolkit.builds.record import OBJECT_NAME, record_beside, write_beside
+from toolkit.builds.record import CHANGED, OBJECT_NAME, record_beside, write_beside
 from toolkit.builds.room import cause
 from toolkit.builds.values import export, read_value
 from toolkit.gpu.audit import audit_image
@@ -156,7 +156,7 @@ class AuditImage:
     image: Path
 
     def shell(self) -> str:
-        return f"# Here ctk audits the image, as `ctk audit` does: {quoted(self.image)}"
+        return "# Here `ctk build` audits the image, as `ctk audit` does."
 
     def run(self, state: BuildState) -> None:
         state.listener.on_step("auditing the image")
@@ -209,7 +209,7 @@ class ImageInPlace:
 
     def shell(self) -> str:
         # -T: nothing is moved into a directory of that name.
-        return f"{self._check(self.output)}mv -T -f -- {quoted(self.image)} {quoted(self.output)}"
+        return f"{self._check(self._has(self.output))}mv -T -f -- {quoted(self.image)} {quoted(self.output)}"
 
     def run(self, state: BuildState) -> None:
         # A build takes minutes: the user, or another one, may have put something there.
@@ -217,15 +217,16 @@ class ImageInPlace:
         check_permission(state.plan.request)
         put_in_place(self.image, self.output)
 
-    def _check(self, holder: Path) -> str:
-        """The command that ends a script where the output is there, and `holder` has no record of the same target."""
+    def _has(self, record: Path) -> str:
+        """Whether `record`, or the SIF with a record in it, is of the same target."""
+        return _contains(record, f'"target": {json.dumps(self.replaced, ensure_ascii=False)}')
+
+    def _check(self, may_be_replaced: str) -> str:
+        """The command that ends a script where the output is there and is to stay."""
         if self.replaced is None:
             return ""
-        output = quoted(self.output)
-        record = shlex.quote(f'"target": {json.dumps(self.replaced, ensure_ascii=False)}')
-        refusal = shlex.quote(f"{self.output} exists and was not built by ctk from the same target")
-        test = f"[ -e {output} ] && ! grep -aqsF -e {record} -- {quoted(holder)}"
-        return f"if {test}; then echo {refusal} >&2; exit 2; fi\n"
+        text = f"{self.output} exists and was not built by ctk from the same target, or was changed"
+        return f"if [ -e {quoted(self.output)} ] && ! {may_be_replaced}; then {ending(text, 2)}; fi\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,11 +235,22 @@ class SandboxInPlace(ImageInPlace):
 
     def shell(self) -> str:
         image, output, old = map(quoted, (self.image, self.output, self.image.with_name("image.old")))
+        record = record_beside(self.output)
+        unchanged_one = f"{{ {self._has(record)} && ! {_contains(record, CHANGED)}; }}"
         return (
-            f"{self._check(record_beside(self.output))}trap '' HUP INT TERM\n"
+            f"{self._check(unchanged_one)}trap '' HUP INT TERM\n"
             f"if [ -d {output}/{SANDBOX_MARK} ]; then mv -T -- {output} {old}; fi\n"
             f"mv -T -- {image} {output} || {{ mv -T -- {old} {output}; exit 1; }}"
         )
+
+
+def _contains(path: Path, text: str) -> str:
+    return f"grep -aqsF -e {shlex.quote(text)} -- {quoted(path)}"
+
+
+def ending(text: str, status: int) -> str:
+    """The commands that end a script."""
+    return f"printf '%s\\n' {shlex.quote(text)} >&2; exit {status}"
 
 
 def removal(*paths: Path) -> str:

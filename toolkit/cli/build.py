@@ -69,7 +69,9 @@ def build(
             help="Do not import this package at the end of the build, now and later ([imports] skip); repeatable.",
         ),
     ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the exact commands, run none.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print the build as a script for `sh`, and run nothing.")
+    ] = False,
     locked: Annotated[
         bool,
         typer.Option("--locked", help="Refuse a missing or outdated lock (exit status 1): for CI and for papers."),
@@ -125,12 +127,16 @@ def build(
     def asked() -> BuildRequest:
         return request_build(parse_target(target), catalogue, options, output=output, base=base, force=force)
 
-    request = asked()
+    request, not_allowed = asked(), None
     if request.recipe is not None:
         copied = without_allowed(copied_files(request.recipe), [user_path(str(path)) for path in allow_file or ()])
         print_findings((*judge(copied), *(judge_base(request.recipe) if base is None else ())), stderr=True)
-        if not dry_run:
+        try:
             require_allowed(request.recipe, copied)
+        except WrongInput as error:
+            if not dry_run:
+                raise
+            not_allowed = error
     if allow_import_failure:
         request = with_skipped(request, allow_import_failure)
         if request.recipe is not None and not dry_run and remember_skipped(catalogue, request.recipe):
@@ -144,7 +150,7 @@ def build(
         with live_steps(f"Choosing the versions for {request.output.name}"):
             plan = resolve(request, context)
         _say_lock_change(plan, written=False)
-        _print_plan(plan, context, json=json)
+        _print_plan(plan, context, not_allowed, json=json)
         return
     if request.link is not None:
         say(f"{request.link} is a symlink: the image is written to {request.output}.", stderr=True)
@@ -168,13 +174,13 @@ def _say_lock_change(plan: BuildPlan, *, written: bool) -> None:
         say_lock_change(plan.locked, recipe.name, written=written)
 
 
-def _print_plan(plan: BuildPlan, context: BuildContext, *, json: bool) -> None:
+def _print_plan(plan: BuildPlan, context: BuildContext, not_allowed: WrongInput | None, *, json: bool) -> None:
     from toolkit.builds.plan import OwnSource
-    from toolkit.builds.script import as_script, build_commands
+    from toolkit.builds.script import as_script, build_commands, refused
 
     if plan.locked is not None and plan.base.image is None and plan.request.recipe is not None:
         _say_base_not_here(plan.request.recipe)
-    commands = build_commands(plan, context)
+    commands = [*([refused(not_allowed)] if not_allowed is not None else []), *build_commands(plan, context)]
     if json:
         text = None if isinstance(plan.source, OwnSource) else plan.source.text
         print_json("ctk.build-plan/1", {"output": str(plan.request.output), "commands": commands, "definition": text})
