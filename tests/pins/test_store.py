@@ -115,3 +115,22 @@ def test_a_preview_on_another_base_is_kept_in_the_cache(
     first = preview.for_build(rebased).lock
     assert preview.for_build(rebased).lock == first
     assert (len(earlier), files(tmp_path)) == (1, {})
+
+
+def test_a_preview_from_recorded_facts_is_made_again_once_the_base_is_here(
+    tmp_path: Path, recipe: Recipe, earlier: list[Lock | None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inventories = ["recorded", "read"]
+    make = store.make_lock
+
+    def make_lock(*given: object, **more: object) -> Lock:
+        lock = make(*given, **more)  # type: ignore[arg-type]
+        return replace(lock, base=replace(lock.base, inventory=inventories[len(earlier) - 1]))
+
+    monkeypatch.setattr(store, "make_lock", make_lock)
+    monkeypatch.setattr(store, "contradictions", lambda *_: [])
+    preview, here = locks(tmp_path, Policy.PREVIEW), PresentBase(tmp_path / "base.sif", "sha256:00")
+    assert preview.for_build(recipe).lock.base.inventory == "recorded"
+    for _ in range(2):
+        assert preview.for_build(recipe, here).lock.base.inventory == "read"
+    assert len(earlier) == 2

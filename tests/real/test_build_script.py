@@ -63,3 +63,14 @@ def test_the_script_of_a_dry_run_builds_the_same_image(person: Person, folder: P
         assert "/uv:/mnt" in script
         checked = subprocess.run(["shellcheck", "-"], input=script, text=True, capture_output=True, check=False)
         assert checked.returncode == 0, checked.stdout
+
+
+def test_a_base_that_is_not_here_is_said_and_not_pulled(me: Person, tmp_path: Path) -> None:
+    (tmp_path / "defs").mkdir()
+    base = '[far]\nbootstrap = "docker"\nreference = "127.0.0.1:1/none:1"\npython = "3.11"\n'
+    (tmp_path / "defs/bases.toml").write_text(base)
+    (tmp_path / "defs/mine.toml").write_text('base = "far"\npackages = ["six"]\n')
+    printed = me.ctk("build", "mine", "--dry-run", cwd=tmp_path)
+    assert "The base far is not on this machine" in printed.stderr
+    assert printed.stdout.startswith("#!/bin/sh\n"), "the notes are no part of the script"
+    assert "/uv:/mnt" not in printed.stdout, "nobody knows whether that base has /mnt"
