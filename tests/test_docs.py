@@ -221,7 +221,7 @@ def test_the_manual_has_every_key_of_recipes_and_sites() -> None:
     manual = (CHECKOUT / "docs/manual.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| ((?:`[^`]+`(?:, )?)+) \|", manual, re.MULTILINE)
     keys = set(re.findall(r"[\w-]+", " ".join(rows)))
-    internal = {"name", "path", "indexes", "import_skip"}
+    internal = {"name", "path", "indexes", "import_skip", "rebased"}
     wanted = {field.name for kind in (Recipe, JobDefaults) for field in fields(kind)} - internal | {"index", "skip"}
     assert wanted <= keys
     site = (CHECKOUT / "docs/site.md").read_text(encoding="utf-8")

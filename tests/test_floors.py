@@ -85,3 +85,12 @@ def test_no_room_is_too_large() -> None:
         str(path.relative_to(PACKAGE)): lines for path in FILES if (lines := len(path.read_text().splitlines())) > 400
     }
     assert not large, f"modules above 400 lines: {large}"
+
+
+def test_no_function_of_a_build_takes_seven_parameters() -> None:
+    """What belongs together travels as one value: a request, a context, a plan."""
+    for path in (PACKAGE / "builds").glob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.FunctionDef):
+                parameters = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
+                assert len(parameters) < 7, f"{path.name}: {node.name}"

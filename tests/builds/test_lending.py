@@ -10,13 +10,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolkit.builds import lending
-from toolkit.builds.lending import LENT, lend, lending_commands
+from toolkit.builds.lending import LENT, lend
+from toolkit.builds.values import Credential, Proxy, escape, export, read_value
+from toolkit.recipes.model import Index
 from toolkit.support.certificates import Bundle
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 BLOCK = "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----"
+PRIVATE_KEY = "-----BEGIN PRIVATE KEY-----\nMIIK\n-----END PRIVATE KEY-----"
 SECRET = {"https_proxy": "http://ann:S3CRET$x@proxy.example:3128", "NO_PROXY": "localhost", "PATH": "/bin"}
 
 
@@ -31,7 +34,9 @@ def bundles(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Bundle, ..
 
 @pytest.mark.usefixtures("bundles")
 def test_certificates_are_bound_where_every_image_has_a_directory(tmp_path: Path) -> None:
-    loan = lend(tmp_path, "apptainer", SECRET)
+    loan = lend(tmp_path, "apptainer", environment=SECRET)
+    for file in loan.files:
+        file.run()
     assert loan.binds == (f"{tmp_path}/lent:{LENT}:ro",)
     assert (tmp_path / "lent/certificates.pem").read_text().count("BEGIN CERTIFICATE") == 2
     assert f'CAInfo "{LENT}/certificates.pem"' in (tmp_path / "lent/apt.conf").read_text()
@@ -42,44 +47,83 @@ def test_certificates_are_bound_where_every_image_has_a_directory(tmp_path: Path
 
 @pytest.mark.usefixtures("bundles")
 def test_a_variable_that_the_user_sets_for_the_build_stays(tmp_path: Path) -> None:
-    loan = lend(tmp_path, "singularity", {"SINGULARITYENV_SSL_CERT_FILE": "/mine.pem"})
+    loan = lend(tmp_path, "singularity", environment={"SINGULARITYENV_SSL_CERT_FILE": "/mine.pem"})
     assert "SINGULARITYENV_SSL_CERT_FILE" not in loan.environment
     assert "SINGULARITYENV_PIP_CERT" in loan.environment
 
 
 def test_without_certificates_only_proxies_are_passed_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lending, "host_bundles", lambda _environment: ())
-    loan = lend(tmp_path, "apptainer", SECRET)
-    assert loan.binds == ()
+    monkeypatch.setenv("https_proxy", SECRET["https_proxy"])
+    loan = lend(tmp_path, "apptainer", environment=SECRET)
+    assert (loan.binds, loan.files) == ((), ())
     assert loan.environment == {
-        "APPTAINERENV_https_proxy": "http://ann:S3CRET\\$x@proxy.example:3128",
-        "APPTAINERENV_NO_PROXY": "localhost",
+        "APPTAINERENV_https_proxy": Proxy("https_proxy"),
+        "APPTAINERENV_NO_PROXY": Proxy("NO_PROXY"),
     }
-    assert list(tmp_path.iterdir()) == []
+    assert "S3CRET" not in repr(loan)
+    assert read_value(loan.environment["APPTAINERENV_https_proxy"]) == "http://ann:S3CRET\\$x@proxy.example:3128"
 
 
-def test_the_commands_of_a_dry_run_lend_the_same_and_hold_no_secret(
-    tmp_path: Path, bundles: tuple[Bundle, ...]
-) -> None:
-    by_ctk, by_hand = tmp_path / "ctk", tmp_path / "by hand"
-    by_ctk.mkdir()
-    by_hand.mkdir()
-    loan = lend(by_ctk, "apptainer", SECRET)
-    commands, binds = lending_commands(by_hand, "apptainer", SECRET)
-    assert "S3CRET" not in "\n".join(commands)
-    assert binds == (f"{by_hand}/lent:{LENT}:ro",)
-    script = "\n".join(["set -eu", *commands, "env"])
-    done = subprocess.run(["sh", "-c", script], env=SECRET, capture_output=True, text=True, check=True)
-    for name in loan.environment:
-        assert f"{name}=" in done.stdout
-    for file in (by_ctk / "lent").iterdir():
-        assert (by_hand / "lent" / file.name).read_text() == file.read_text()
+def test_a_script_makes_the_same_files_and_holds_no_certificate(tmp_path: Path, bundles: tuple[Bundle, ...]) -> None:
+    bundles[0].path.write_text(f"# a comment\n{PRIVATE_KEY}\n{bundles[0].path.read_text()}# and more")
+    by_ctk, by_hand = (lend(tmp_path / name, "apptainer", environment=SECRET).files for name in ("ctk", "by hand"))
+    for name in ("ctk", "by hand"):
+        (tmp_path / name).mkdir()
+    for file in by_ctk:
+        file.run()
+    script = "\n".join(["set -eu", *(file.shell() for file in by_hand)])
+    assert "BEGIN CERTIFICATE-----\nMII" not in script
+    subprocess.run(["sh"], input=script, text=True, check=True)
+    for path in (tmp_path / "ctk/lent").iterdir():
+        other = tmp_path / "by hand/lent" / path.name
+        assert (other.read_text(), other.stat().st_mode) == (path.read_text(), path.stat().st_mode)
+        assert "PRIVATE" not in other.read_text()
     assert bundles[0].path.name == "a b.pem", "a blank in a name is quoted"
+
+
+INDEX = Index("company", "https://pypi.company.example/simple")
+USER, PASSWORD = "UV_INDEX_COMPANY_USERNAME", "UV_INDEX_COMPANY_PASSWORD"
+
+
+@pytest.mark.parametrize("place", ["variables", "netrc"])
+def test_a_script_reads_credentials_where_it_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str) -> None:
+    monkeypatch.setattr(lending, "host_bundles", lambda _environment: ())
+    value = "S3CRET$(id)`id`'"
+    if place == "variables":
+        monkeypatch.setenv(USER, "ann")
+        monkeypatch.setenv(PASSWORD, value)
+    else:
+        (tmp_path / "netrc").write_text(f"machine pypi.company.example login ann password {value}\n")
+        monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
+    loan = lend(tmp_path, "apptainer", [INDEX])
+    wanted = {f"APPTAINERENV_{name}": Credential(name, INDEX) for name in (USER, PASSWORD)}
+    assert {name: value for name, value in loan.environment.items() if name in wanted} == wanted
+    script = "\n".join(["set -eu", *(export(name, value) for name, value in wanted.items()), "env -0"])
+    assert "S3CRET" not in script
+    done = subprocess.run(["sh"], input=script, text=True, capture_output=True, check=True)
+    for name, credential in wanted.items():
+        assert f"{name}={read_value(credential)}" in done.stdout.split("\0")
+    assert f"APPTAINERENV_{PASSWORD}={escape(value)}" in done.stdout.split("\0")
+    if place == "variables":
+        monkeypatch.delenv(PASSWORD)
+        refused = subprocess.run(["sh"], input=script, text=True, capture_output=True, check=False)
+        assert refused.returncode != 0
+        assert PASSWORD in refused.stderr, "a script without the password ends before the build"
+
+
+@given(st.text("$`\\\\a(){}'~*!\" \n", max_size=30))
+def test_a_script_escapes_a_value_as_ctk_does(value: str) -> None:
+    script = export("X", Proxy("SECRET")) + '\nprintf %s "$X"'
+    done = subprocess.run(
+        ["sh", "-c", script], env={"SECRET": value, "PATH": "/usr/bin:/bin"}, capture_output=True, text=True, check=True
+    )
+    assert done.stdout == escape(value).rstrip("\n"), "a shell drops the newlines at the end of a value"
 
 
 @given(st.text("$`\\a(){}'~*! ", max_size=30))
 def test_the_shell_of_the_runtime_expands_nothing_in_a_proxy(value: str) -> None:
     """Apptainer evaluates APPTAINERENV_X as the text between double quotes, in which it escapes those of the value."""
-    script = f'printf %s "{lending._escaped(value)}"'
+    script = f'printf %s "{escape(value)}"'
     done = subprocess.run(["sh", "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout == value

@@ -3,25 +3,29 @@
 from __future__ import annotations
 
 import os
-from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
-from toolkit.builds import plan as plan_module
+from toolkit.builds import output as output_module
 from toolkit.builds import room as room_module
-from toolkit.builds.dry_run import planned_commands
-from toolkit.builds.plan import BuildPlan, plan_build
-from toolkit.builds.prepare import prepare
+from toolkit.builds.asking import request_build
+from toolkit.builds.context import BuildContext, Listener
+from toolkit.builds.plan import OwnSource, local_size
 from toolkit.builds.record import Record, mark_changed, read_record, record_beside, write_beside
+from toolkit.builds.resolve import resolve
 from toolkit.builds.room import check_room
 from toolkit.builds.target import Kind, Target, parse_target
-from toolkit.definitions.definition import define
+from toolkit.definitions.definition import Definition
 from toolkit.pins.store import Locks
 from toolkit.recipes.catalogue import Catalogue
 from toolkit.runtime.engine import BuildOptions, Runtime
 from toolkit.support.errors import MissingOnHost, WrongInput
 from toolkit.support.paths import WorkArea
+
+if TYPE_CHECKING:
+    from toolkit.builds.request import BuildRequest
 
 RUNTIME = Runtime(Path("/usr/bin/apptainer"), "apptainer", (1, 4, 5))
 
@@ -45,17 +49,15 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def plan(target: str, **more: object) -> BuildPlan:
-    given = {"output": None, "sandbox": False, "base": None, "force": False, **more}
+def request(target: str, *, sandbox: bool = False, **more: object) -> BuildRequest:
     catalogue = Catalogue(Path("defs").absolute(), Path("shipped").absolute())
-    return plan_build(parse_target(target), catalogue, **given)  # type: ignore[arg-type]
+    return request_build(parse_target(target), catalogue, BuildOptions(sandbox), **more)  # type: ignore[arg-type]
 
 
-def defined(target: str) -> BuildPlan:
-    """The plan of a recipe with its definition, no lock needed."""
-    made = plan(target)
-    assert made.recipe is not None
-    return replace(made, definition=define(made.recipe, mirror="http://m/debian"))
+def context(here: Path, *, preview: bool) -> BuildContext:
+    area = WorkArea(here / "area", "the test")
+    locks = Locks.of(Catalogue(here / "defs", here / "shipped"), area.path)
+    return BuildContext(RUNTIME, area, locks, "http://m/debian", preview)
 
 
 # --- targets
@@ -138,28 +140,39 @@ def test_an_image_remembers_which_file_it_came_from(here: Path) -> None:
     assert Target(Kind.DEFINITION, "./k.def").identity == f"definition:{here}/k.def"
 
 
-# --- plans
+# --- requests and plans
 
 
-def test_a_recipes_plan(here: Path) -> None:
-    found = plan("mine")
-    assert found.output == here / "mine.sif"
-    assert found.log == here / "mine.sif.build.log"
-    assert found.record == Record("recipe:mine", "debian-12")
-    assert found.recipe is not None
-    assert found.definition is None, "it is prepared when the base is here and the lock is known"
-    assert found.base_size == 0
+def test_a_request_is_complete_before_anything_is_looked_up(here: Path) -> None:
+    asked = request("mine")
+    assert (asked.output, asked.log) == (here / "mine.sif", here / "mine.sif.build.log")
+    assert asked.recipe is not None
+    assert asked.base == asked.recipe.base
+    assert not asked.recipe.rebased
+    assert request("mine", sandbox=True).output == here / "mine"
+    own = request("mine", base="base.sif")
+    assert own.recipe is not None
+    assert own.recipe.rebased
+    assert local_size(asked) == 0
+    assert local_size(own) == 4000, "a base of one's own counts for the room that is needed"
 
 
-def test_a_base_of_ones_own_counts_for_the_room_that_is_needed(here: Path) -> None:
-    found = plan("mine", base="base.sif")
-    assert found.record.base == "base.sif"
-    assert found.base_size == 4000
-    assert plan("mine", sandbox=True).output == here / "mine"
-    assert plan("docker://a/b:1").definition is not None
-    assert plan("k.def").definition is None
-    assert plan("k.def").source == str(here / "k.def")
-    assert plan("sb/", output=here / "out.sif").source == str(here / "sb")
+@pytest.mark.parametrize("preview", [True, False])
+def test_a_plan_is_complete_whatever_is_built(here: Path, preview: bool) -> None:
+    plan = resolve(request("mine"), context(here, preview=preview))
+    assert isinstance(plan.source, Definition)
+    assert "Bootstrap: debootstrap" in plan.source.text
+    assert (plan.record.target, plan.record.base) == ("recipe:mine", "debian-12")
+    assert bool(plan.record.inputs) is not preview
+    assert (plan.locked, plan.lends_uv, plan.base_size) == (None, False, 0)
+    copy = resolve(request("docker://a/b:1"), context(here, preview=preview))
+    assert isinstance(copy.source, Definition)
+    assert "From: a/b:1" in copy.source.text
+    assert resolve(request("k.def"), context(here, preview=preview)).source == OwnSource(here / "k.def")
+    sandbox = resolve(request("sb/", output=here / "out.sif"), context(here, preview=preview))
+    assert sandbox.source == OwnSource(here / "sb")
+    assert sandbox.record == Record(f"sandbox:{here}/sb")
+    assert (here / "area").exists() is not preview
 
 
 @pytest.mark.parametrize(
@@ -185,7 +198,7 @@ def test_a_base_of_ones_own_counts_for_the_room_that_is_needed(here: Path) -> No
 def test_what_is_refused_before_work_starts(here: Path, target: str, more: dict[str, object], message: str) -> None:
     before = sorted(here.rglob("*"))
     with pytest.raises(WrongInput) as caught:
-        plan(target, **more)
+        request(target, **more)
     assert message in caught.value.message
     assert sorted(here.rglob("*")) == before
 
@@ -199,18 +212,18 @@ def sandbox_of(here: Path, target: str) -> Path:
 
 def test_what_ctk_made_for_the_same_target_may_be_replaced(here: Path) -> None:
     made = sandbox_of(here, "recipe:mine")
-    assert plan("mine", output=made, sandbox=True).output == made
+    assert request("mine", output=made, sandbox=True).output == made
     with pytest.raises(WrongInput, match=r"was built from another target \(recipe:mine\)"):
-        plan("sb/", output=made, sandbox=True)
-    assert plan("sb/", output=made, sandbox=True, force=True).output == made
+        request("sb/", output=made, sandbox=True)
+    assert request("sb/", output=made, sandbox=True, force=True).output == made
 
 
 def test_what_was_changed_in_a_sandbox_is_not_replaced_unasked(here: Path) -> None:
     made = sandbox_of(here, "recipe:mine")
     mark_changed(made)
     with pytest.raises(WrongInput, match="was opened with `ctk shell`"):
-        plan("mine", output=made, sandbox=True)
-    assert plan("mine", output=made, sandbox=True, force=True).output == made
+        request("mine", output=made, sandbox=True)
+    assert request("mine", output=made, sandbox=True, force=True).output == made
     mark_changed(here / "sb")
     assert not record_beside(here / "sb").exists(), "a sandbox of somebody else's gets no record"
 
@@ -223,7 +236,7 @@ def test_a_record_speaks_of_its_own_folder_only(here: Path) -> None:
     (here / "made/.singularity.d").mkdir(parents=True)
     assert read_record(made) is None
     with pytest.raises(WrongInput, match="exists and was not built by ctk"):
-        plan("mine", output=made, sandbox=True)
+        request("mine", output=made, sandbox=True)
 
 
 def test_a_pipe_in_the_place_of_a_record_holds_nobody_up(here: Path) -> None:
@@ -235,24 +248,24 @@ def test_a_pipe_in_the_place_of_a_record_holds_nobody_up(here: Path) -> None:
 def test_a_pipe_is_never_written(here: Path, name: str) -> None:
     os.mkfifo(here / name)
     with pytest.raises(WrongInput, match="is neither a file nor a folder"):
-        plan("mine", force=True)
+        request("mine", force=True)
 
 
 def test_a_log_that_is_not_ctks_is_not_overwritten(here: Path) -> None:
     log = here / "mine.sif.build.log"
     log.write_text("my own notes\n")
     with pytest.raises(WrongInput, match="is not a log of ctk's"):
-        plan("mine")
-    assert plan("mine", force=True).log == log
-    log.write_text(f"{plan_module.LOG_MARK}: ctk 0.1.0\n")
-    assert plan("mine").log == log
+        request("mine")
+    assert request("mine", force=True).log == log
+    log.write_text(f"{output_module.LOG_MARK}: ctk 0.1.0\n")
+    assert request("mine").log == log
 
 
 def test_an_image_is_written_where_its_link_leads(here: Path) -> None:
     (here / "scratch").mkdir()
     (here / "mine.sif").symlink_to("scratch/mine.sif")
-    assert plan("mine").output == here / "scratch/mine.sif"
-    assert plan("mine").link == here / "mine.sif"
+    assert request("mine").output == here / "scratch/mine.sif"
+    assert request("mine").link == here / "mine.sif"
 
 
 @pytest.mark.parametrize("force", [False, True])
@@ -269,14 +282,14 @@ def test_a_link_to_anything_but_an_image_of_ctks_is_refused(here: Path, target: 
     (here / "notes.txt").write_text("mine")
     (here / "mine.sif").symlink_to(target)
     with pytest.raises(WrongInput, match=f"mine.sif is a symlink to {here}/{target}, {reason}"):
-        plan("mine", force=force)
+        request("mine", force=force)
 
 
 def test_a_link_that_another_user_made_is_refused(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (here / "mine.sif").symlink_to("new.sif")
-    monkeypatch.setattr(plan_module, "is_trusted", lambda _uid: False)
+    monkeypatch.setattr(output_module, "is_trusted", lambda _uid: False)
     with pytest.raises(WrongInput, match=r"mine.sif is a symlink to .*/new.sif, made by "):
-        plan("mine")
+        request("mine")
 
 
 @pytest.mark.parametrize("output", ["mine.sif", "scratch.sif"])
@@ -285,7 +298,7 @@ def test_a_log_is_never_a_link(here: Path, output: str) -> None:
         (here / "mine.sif").symlink_to(output)
     (here / f"{output}.build.log").symlink_to("elsewhere")
     with pytest.raises(WrongInput, match=f"{output}.build.log is a symlink to {here}/elsewhere"):
-        plan("mine", force=True)
+        request("mine", force=True)
 
 
 @pytest.mark.parametrize(
@@ -299,72 +312,29 @@ def test_a_log_is_never_a_link(here: Path, output: str) -> None:
 def test_too_little_room_is_said_before_work_starts(
     here: Path, monkeypatch: pytest.MonkeyPatch, place: str, purpose: str, fix: str
 ) -> None:
-    made, area = plan("mine"), WorkArea(here / "area", "the test")
+    made, area = request("mine"), WorkArea(here / "area", "the test")
     monkeypatch.setenv("TMPDIR", str(here / "empty") if place == "empty" else "")
     monkeypatch.setattr(room_module, "free_space", lambda path: 1000 if path == here / place else 1 << 40)
     with pytest.raises(MissingOnHost, match=f"for {purpose} in .*: 1000 B free, 1.0 GiB needed") as caught:
-        check_room(made, area)
+        check_room(1000, made.output, area)
     assert caught.value.code == "disk-full"
     assert fix in str(caught.value.fix)
     monkeypatch.setattr(room_module, "free_space", lambda _path: 1 << 30)
-    check_room(made, area)
+    check_room(1000, made.output, area)
 
 
 def test_a_tmpdir_that_is_not_there_is_named(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TMPDIR", "/none")
     with pytest.raises(MissingOnHost, match="TMPDIR names /none, which is not there"):
-        check_room(plan("mine"), WorkArea(here / "area", "the test"))
+        check_room(0, request("mine").output, WorkArea(here / "area", "the test"))
 
 
-@pytest.mark.usefixtures("here")
-def test_too_little_room_is_said_before_the_base_is_brought(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_little_room_is_said_before_the_base_is_brought(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(room_module, "free_space", lambda _path: 1000)
-    area = WorkArea(Path("area").absolute(), "the test")
-    locks = Locks.of(Catalogue(Path("defs").absolute(), Path("shipped").absolute()), area.path)
     steps: list[str] = []
     with pytest.raises(MissingOnHost, match="too little room"):
-        prepare(plan("mine"), locks, RUNTIME, area, BuildOptions(), mirror=None, on_step=steps.append)
+        resolve(request("mine"), context(here, preview=False), Listener(steps.append))
     assert steps == []
-
-
-# --- the commands of --dry-run
-
-
-@pytest.fixture(autouse=True)
-def _nothing_to_lend(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A host without certificates and proxies; tests/builds/test_lending.py has both."""
-    monkeypatch.setattr("toolkit.builds.lending.host_bundles", lambda _environment: ())
-    for name in [name for name in os.environ if name.lower().endswith("_proxy")]:
-        monkeypatch.delenv(name)
-
-
-@pytest.mark.usefixtures("here")
-def test_the_printed_commands_are_complete() -> None:
-    make, definition, build, record, add, move, clean = planned_commands(defined("mine"), RUNTIME, BuildOptions())
-    folder = Path(".ctk-mine.sif").absolute()
-    assert make == f"mkdir -- {folder}"
-    assert definition.startswith(f"cat > {folder}/mine.def <<'END'\n# recipe mine")
-    assert definition.endswith("\nEND")
-    assert build.startswith("/usr/bin/apptainer build ")
-    assert build.endswith(f" {folder}/image {folder}/mine.def")
-    assert '"target": "recipe:mine"' in record
-    assert add.startswith("/usr/bin/apptainer sif add --datatype 6 --groupid 1 --filename ctk.json ")
-    assert move == f"mv -f -- {folder}/image {Path('mine.sif').absolute()}"
-    assert clean == f"rm -rf -- {folder}"
-
-
-@pytest.mark.usefixtures("here")
-def test_a_sandbox_gets_its_record_beside_it() -> None:
-    _, build, move, record, _ = planned_commands(plan("k.def", sandbox=True), RUNTIME, BuildOptions(sandbox=True))
-    assert " --sandbox " in build
-    assert move.endswith(f"image {Path('k').absolute()}")
-    assert "k.ctk.json <<'END'" in record
-
-
-def test_a_text_that_holds_the_end_mark_stays_whole(here: Path) -> None:
-    (here / "defs/mine.toml").write_text('base = "debian-12"\npost = "cat <<END\\nEND"\n')
-    _, definition, *_ = planned_commands(defined("mine"), RUNTIME, BuildOptions())
-    assert "mine.def <<'END_'\n" in definition
 
 
 # --- the record

@@ -8,21 +8,23 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from toolkit.builds import prepare as prepare_module
+from toolkit.builds import resolve as resolve_module
+from toolkit.builds.asking import request_build
+from toolkit.builds.context import BuildContext
 from toolkit.builds.inputs import inputs_of
-from toolkit.builds.plan import plan_build
-from toolkit.builds.prepare import unchanged_record
 from toolkit.builds.record import Record
+from toolkit.builds.resolve import unchanged_record
 from toolkit.builds.target import parse_target
 from toolkit.definitions.definition import define
 from toolkit.pins.store import Locks
 from toolkit.recipes.catalogue import Catalogue
 from toolkit.runtime.engine import BuildOptions, Runtime
+from toolkit.support.paths import WorkArea
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from toolkit.builds.plan import BuildPlan
+    from toolkit.builds.request import BuildRequest
 
 RECIPE = """\
 base = "mine"
@@ -52,29 +54,28 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def planned(**more: object) -> tuple[BuildPlan, Locks]:
-    catalogue = Catalogue(Path("defs").absolute(), Path("shipped").absolute())
-    given = {"output": None, "sandbox": False, "base": None, "force": False, **more}
-    return plan_build(parse_target("image"), catalogue, **given), Locks.of(catalogue, Path("area").absolute())  # type: ignore[arg-type]
+def asked(options: BuildOptions, runtime: Runtime, **more: object) -> tuple[BuildRequest, BuildContext]:
+    catalogue, area = Catalogue(Path("defs").absolute(), Path("shipped").absolute()), Path("area").absolute()
+    request = request_build(parse_target("image"), catalogue, options, **more)  # type: ignore[arg-type]
+    return request, BuildContext(runtime, WorkArea(area, "the test"), Locks.of(catalogue, area), MIRROR)
 
 
 def inputs(options: BuildOptions = OPTIONS, runtime: Runtime = RUNTIME) -> dict[str, str]:
-    plan, locks = planned()
-    assert plan.recipe is not None
-    return inputs_of(plan, define(plan.recipe, mirror=MIRROR), None, locks, runtime, options)
+    request, context = asked(options, runtime)
+    assert request.recipe is not None
+    return inputs_of(request, define(request.recipe, mirror=MIRROR), None, context)
 
 
 @pytest.fixture
 def built(here: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., bool]:
     """Whether the image of now would be made again, after it was built with the inputs of the beginning."""
     record = Record("recipe:image", "mine", "no-framework", inputs=inputs())
-    monkeypatch.setattr(prepare_module, "read_record", lambda _path: record)
-    monkeypatch.setattr("toolkit.builds.plan.read_record", lambda _path: record)
+    monkeypatch.setattr(resolve_module, "read_record", lambda _path: record)
+    monkeypatch.setattr("toolkit.builds.output.read_record", lambda _path: record)
     (here / "image.sif").touch()
 
     def unchanged(options: BuildOptions = OPTIONS, runtime: Runtime = RUNTIME, **more: object) -> bool:
-        plan, locks = planned(**more)
-        return unchanged_record(plan, locks, runtime, options, mirror=MIRROR) is record
+        return unchanged_record(*asked(options, runtime, **more)) is record
 
     return unchanged
 
@@ -130,7 +131,7 @@ def test_how_it_is_built_counts_too(built: Callable[..., bool]) -> None:
 def test_an_image_of_another_user_is_not_taken_for_one_s_own(
     built: Callable[..., bool], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(prepare_module, "is_trusted", lambda _uid: False)
+    monkeypatch.setattr(resolve_module, "is_trusted", lambda _uid: False)
     assert not built()
 
 

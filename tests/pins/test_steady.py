@@ -9,7 +9,7 @@ import pytest
 
 from toolkit.pins import bases, registry, store
 from toolkit.pins.bases import content_digest
-from toolkit.pins.steady import require_unchanged, state_of, unchanged
+from toolkit.pins.steady import PresentBase, require_unchanged, state_of, unchanged
 from toolkit.pins.store import Locks
 from toolkit.recipes.model import Base, Recipe
 from toolkit.support.errors import AnswerIsNo, ProgramFailed
@@ -109,7 +109,7 @@ def test_the_lock_has_the_digest_of_the_image_that_was_brought_and_not_of_a_tag_
     monkeypatch.setattr(store, "write_lock", lambda *_: None)
     monkeypatch.setattr(store, "make_lock", lambda _uv, _recipe, facts, **_: facts)
     recipe = Recipe("mine", tmp_path / "mine.toml", Base("hub", "docker", "a/b:1"), post="true")
-    facts = locks.make(recipe, tmp_path / "lock", image=tmp_path / "real", digest="sha256:brought")
+    facts = locks.make(recipe, PresentBase(tmp_path / "real", "sha256:brought"))
     assert facts.digest == "sha256:brought"  # type: ignore[attr-defined]
 
 

@@ -13,6 +13,7 @@ from toolkit.pins import store
 from toolkit.pins.bases import BaseFacts
 from toolkit.pins.lockfile import load_lock, write_lock
 from toolkit.pins.locking import input_hash
+from toolkit.pins.steady import PresentBase
 from toolkit.pins.store import Locks, Policy
 from toolkit.recipes.model import Base, Recipe
 from toolkit.support.errors import AnswerIsNo
@@ -87,7 +88,7 @@ def test_locked_takes_a_current_lock(tmp_path: Path, recipe: Recipe, earlier: li
     lock = locks(tmp_path, Policy.UPDATE).for_build(recipe).lock
     strict = locks(tmp_path, Policy.LOCKED)
     strict.require(recipe)
-    assert strict.for_build(recipe, image=tmp_path / "base.sif").lock == lock
+    assert strict.for_build(recipe, PresentBase(tmp_path / "base.sif")).lock == lock
     assert len(earlier) == 1
 
 
@@ -110,7 +111,26 @@ def test_a_preview_shows_what_a_build_would_lock_and_leaves_defs_alone(
 def test_a_preview_on_another_base_is_kept_in_the_cache(
     tmp_path: Path, recipe: Recipe, earlier: list[Lock | None]
 ) -> None:
-    preview = locks(tmp_path, Policy.PREVIEW)
-    first = preview.for_build(recipe, other_base=True).lock
-    assert preview.for_build(recipe, other_base=True).lock == first
+    preview, rebased = locks(tmp_path, Policy.PREVIEW), replace(recipe, rebased=True)
+    first = preview.for_build(rebased).lock
+    assert preview.for_build(rebased).lock == first
     assert (len(earlier), files(tmp_path)) == (1, {})
+
+
+def test_a_preview_from_recorded_facts_is_made_again_once_the_base_is_here(
+    tmp_path: Path, recipe: Recipe, earlier: list[Lock | None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inventories = ["recorded", "read"]
+    make = store.make_lock
+
+    def make_lock(*given: object, **more: object) -> Lock:
+        lock = make(*given, **more)  # type: ignore[arg-type]
+        return replace(lock, base=replace(lock.base, inventory=inventories[len(earlier) - 1]))
+
+    monkeypatch.setattr(store, "make_lock", make_lock)
+    monkeypatch.setattr(store, "contradictions", lambda *_: [])
+    preview, here = locks(tmp_path, Policy.PREVIEW), PresentBase(tmp_path / "base.sif", "sha256:00")
+    assert preview.for_build(recipe).lock.base.inventory == "recorded"
+    for _ in range(2):
+        assert preview.for_build(recipe, here).lock.base.inventory == "read"
+    assert len(earlier) == 2

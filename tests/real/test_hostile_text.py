@@ -108,6 +108,10 @@ def test_private_files_need_to_be_allowed(person: Person, folder: Path, tiny_ima
         shown = person.ctk(*words, cwd=project)
         assert shown.stderr.splitlines()[:2] == listed
         assert "files[" not in shown.stdout
+    script = person.ctk(*command, "--dry-run", cwd=project).stdout
+    ended = person.run("sh", cwd=project, input=script, status=2)
+    assert f"would copy private files into the image: {key}" in ended.stderr, "nor does the script of a dry run"
+    assert not (project / "mine.sif").exists()
     built = person.ctk(*command, *option, cwd=project)
     assert f"! files[2] copies {key}, which is outside the project" in built.stderr.splitlines()
     assert inside(person, "mine.sif", "ls", "/opt", cwd=project).split() == ["data.csv", "readme.txt", "train.py"]

@@ -2,17 +2,9 @@
 
 from __future__ import annotations
 
-import os
-from typing import TYPE_CHECKING
-
 import pytest
 
 from toolkit.runtime.complaints import explain
-from toolkit.runtime.images import existing_image
-from toolkit.support.errors import WrongInput
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @pytest.mark.parametrize(
@@ -54,29 +46,3 @@ def test_the_last_complaint_counts_and_an_unknown_one_is_none() -> None:
     assert "certificate" in found.meaning
     assert explain(["FATAL: something new"]) is None
     assert explain([]) is None
-
-
-# --- whether a path can be an image
-
-
-@pytest.mark.parametrize("start", [b"#!/usr/bin/env run-singularity\n\0SIF_MAGIC\0", b"hsqs" + b"\0" * 60])
-def test_images_are_known_by_their_first_octets(tmp_path: Path, start: bytes) -> None:
-    (tmp_path / "x").write_bytes(start)
-    assert existing_image(tmp_path / "x") == tmp_path / "x"
-
-
-def test_what_is_no_image_is_refused_before_a_program_is_started(tmp_path: Path) -> None:
-    (tmp_path / "sb/.singularity.d").mkdir(parents=True)
-    assert existing_image(tmp_path / "sb") == tmp_path / "sb"
-    (tmp_path / "text").write_text("SIF_MAGIC at the wrong place")
-    (tmp_path / "empty").touch()
-    os.mkfifo(tmp_path / "fifo")
-    for name, message in {
-        "fifo": "is neither a file nor a folder",
-        "none": "there is no image",
-        ".": "is a folder, but not a sandbox",
-        "text": "is not an image: neither SIF nor squashfs",
-        "empty": "is not an image",
-    }.items():
-        with pytest.raises(WrongInput, match=message):
-            existing_image(tmp_path / name)

@@ -147,13 +147,6 @@ def test_a_site_s_work_area_that_is_no_absolute_path_is_refused(bare: pytest.Mon
         work_area(Site(work_area=Setting(text, "/etc/ctk/site.toml")))
 
 
-def test_the_work_area_leaves_what_a_person_set_alone(tmp_path: Path, bare: pytest.MonkeyPatch) -> None:
-    bare.setenv("APPTAINER_CACHEDIR", "/mine")
-    environment = WorkArea(tmp_path, "x").environment()
-    assert "APPTAINER_CACHEDIR" not in environment
-    assert environment["TMPDIR"] == environment["APPTAINER_TMPDIR"] == str(tmp_path / "tmp")
-
-
 def test_a_work_area_that_cannot_be_made_is_the_hosts_lack(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(MissingOnHost, match="chosen by CTK_HOME") as caught:

@@ -78,7 +78,7 @@ def _search(
     recipe: Recipe, lock: Lock, failure: ImportFailure, cause: Likely | None, area: WorkArea
 ) -> tuple[str, str] | None:
     """A requirement that is likely to help. None where the index or the base cannot be asked: it is advice only."""
-    from toolkit.builds.prepare import kept_base
+    from toolkit.builds.bases import kept_base
     from toolkit.pins.bases import gather_facts
     from toolkit.pins.older import likely_version
     from toolkit.pins.resolve import Wish

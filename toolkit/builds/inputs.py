@@ -17,28 +17,22 @@ from toolkit.recipes.outside import file_roots
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from toolkit.builds.plan import BuildPlan
+    from toolkit.builds.context import BuildContext
+    from toolkit.builds.request import BuildRequest
     from toolkit.definitions.definition import Definition
     from toolkit.pins.model import Lock
-    from toolkit.pins.store import Locks
     from toolkit.recipes.model import Recipe
-    from toolkit.runtime.engine import BuildOptions, Runtime
 
 
 def inputs_of(
-    plan: BuildPlan,
-    definition: Definition,
-    lock: Lock | None,
-    locks: Locks,
-    runtime: Runtime,
-    options: BuildOptions,
+    request: BuildRequest, definition: Definition, lock: Lock | None, context: BuildContext
 ) -> dict[str, str]:
     """The inputs of a recipe's image by name; nothing where not all of them are known.
 
     That is so for a base that a registry holds under a tag and no lock has by its digest: the tag may have moved.
     """
-    recipe = plan.recipe
-    if recipe is None or plan.sandbox:
+    recipe, locks = request.recipe, context.locks
+    if recipe is None or request.sandbox:
         return {}
     base = locked_base(recipe, lock) if lock else recipe.base
     if base.bootstrap == "docker" and base.digest is None:
@@ -48,8 +42,8 @@ def inputs_of(
         "base": locks.local_digest(recipe) or recipe.base.bootstrap,
         "files": _hash("".join(_files(recipe, locks.cache))),
         "require": recipe.verdict or "",
-        "runtime": runtime.version_text,
-        "compression": options.compression,
+        "runtime": context.runtime.version_text,
+        "compression": request.options.compression,
     }
 
 

@@ -14,23 +14,23 @@ from toolkit.support.ownership import user_name
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from toolkit.builds.plan import BuildPlan
+    from toolkit.builds.request import BuildRequest
 
 _FIX = "Choose another name or directory with -o."
 
 
-def check_permission(plan: BuildPlan) -> None:
+def check_permission(request: BuildRequest) -> None:
     """Raise WrongInput (`not-writable`) where the output, its log or its record cannot be written by this user."""
-    parent = plan.output.parent
+    parent = request.output.parent
     if not os.access(parent, os.W_OK | os.X_OK):
         raise _refused(f"cannot write in {parent}: it belongs to {_owner(parent)}, or is read-only")
-    replaced = [plan.output, record_beside(plan.output)] if plan.sandbox else [plan.output]
-    for path in (*replaced, plan.log):
+    replaced = [request.output, record_beside(request.output)] if request.sandbox else [request.output]
+    for path in (*replaced, request.log):
         _check_owner(path)
     for path in replaced:
         _check_replaceable(path)
-    if plan.log.exists() and not os.access(plan.log, os.W_OK):
-        raise _refused(f"cannot write the log {plan.log}: it belongs to {_owner(plan.log)}, or is read-only")
+    if request.log.exists() and not os.access(request.log, os.W_OK):
+        raise _refused(f"cannot write the log {request.log}: it belongs to {_owner(request.log)}, or is read-only")
 
 
 def _check_owner(path: Path) -> None:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from toolkit.recipes.model import Recipe
 
 OBJECT_NAME = "ctk.json"
+CHANGED = '"changed": true'  # as the record of a sandbox says that it was opened for changes
 _SCHEMA = "ctk.image/1"
 
 

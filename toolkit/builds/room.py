@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from toolkit.runtime.area import scratch_of, scratch_variable
 from toolkit.runtime.complaints import FULL_DISK, Complaint, explain
 from toolkit.support.errors import MissingOnHost, ProgramFailed
 from toolkit.support.files import free_space, size_in_words
@@ -16,7 +17,6 @@ from toolkit.support.files import free_space, size_in_words
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from toolkit.builds.plan import BuildPlan
     from toolkit.support.paths import WorkArea
 
 _LEAST_ROOM = 1 << 30  # bytes: a small Debian image with its unpacked tree
@@ -36,25 +36,28 @@ class Disk:
 
 def disks(area: WorkArea, output: Path | None) -> tuple[Disk, ...]:
     """The directories that a build of `output` writes to; None where a base is brought into the work area."""
-    variable = area.scratch_variable
+    variable = scratch_variable()
     roomier = f"Unset {variable}, or set it" if variable else "Set CTK_HOME"
     image = [Disk(output.parent, "the image", "Write the image elsewhere with -o.")] if output else []
     return (
-        Disk(area.scratch, "the build", f"{roomier} to a folder with more room, for example on scratch."),
+        Disk(scratch_of(area), "the build", f"{roomier} to a folder with more room, for example on scratch."),
         *image,
         Disk(area.path, "the cache", "Set CTK_HOME to a folder with more room, for example on scratch."),
         Disk(Path("/tmp"), "temporary files", "Remove what is not needed there, or build on another host."),  # noqa: S108
     )
 
 
-def check_room(plan: BuildPlan, area: WorkArea) -> None:
-    """Raise MissingOnHost where the output's disk or that of the work area has clearly too little room."""
-    variable = area.scratch_variable
-    if variable and not area.scratch.is_dir():
-        message = f"{variable} names {area.scratch}, which is not there"
+def check_room(size: int, output: Path, area: WorkArea) -> None:
+    """Raise MissingOnHost where the output's disk or that of the work area has clearly too little room.
+
+    `size` is what the base takes unpacked, in bytes.
+    """
+    variable, scratch = scratch_variable(), scratch_of(area)
+    if variable and not scratch.is_dir():
+        message = f"{variable} names {scratch}, which is not there"
         raise MissingOnHost(message, fix=f"Make that folder, or unset {variable}.")
-    need = max(_LEAST_ROOM, plan.base_size)
-    for disk in disks(area, plan.output)[:2]:
+    need = max(_LEAST_ROOM, size)
+    for disk in disks(area, output)[:2]:
         free = free_space(disk.path)
         if free < need:
             raise MissingOnHost(

@@ -8,6 +8,7 @@ from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from toolkit.inventory.kinds import SANDBOX_MARK, PathKind, kind_of
 from toolkit.recipes.references import has_scheme, refuse_credentials
 from toolkit.support.errors import WrongInput
 from toolkit.support.text import one_line
@@ -85,8 +86,8 @@ def parse_target(text: str) -> Target:
             raise WrongInput(f"{text}: a recipe is named without its folder and ending", fix=f"ctk build {path.stem}")
         if not path.is_dir():
             raise WrongInput(f"there is no sandbox folder {text}")
-        if not (path / ".singularity.d").is_dir():
-            raise WrongInput(f"{text} is a folder, but not a sandbox: it has no .singularity.d")
+        if kind_of(path) is not PathKind.SANDBOX:
+            raise WrongInput(f"{text} is a folder, but not a sandbox: it has no {SANDBOX_MARK}")
         return Target(Kind.SANDBOX, text)
     return Target(Kind.RECIPE, text)
 

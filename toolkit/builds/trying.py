@@ -3,39 +3,35 @@
 from __future__ import annotations
 
 import time
-from collections import deque
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from toolkit.builds.execute import lent_credentials
+from toolkit.builds.bases import base_digest, has_mount_point, kept_base, uv_copy
 from toolkit.builds.failure import Attempt, explain_failure
+from toolkit.builds.files import TextFile
 from toolkit.builds.lending import lend
-from toolkit.builds.prepare import base_digest, folder_with_uv, has_mount_point, kept_base
-from toolkit.builds.progress import step_of
 from toolkit.builds.room import RoomWatch, disks
+from toolkit.builds.transcript import Transcript
+from toolkit.builds.values import read_value
 from toolkit.definitions.definition import trial_script
 from toolkit.pins.bases import LOCAL
-from toolkit.pins.guard import UV_MOUNT
 from toolkit.pins.trials import seconds_of_imports, successes
+from toolkit.runtime.area import area_environment, scratch_of
 from toolkit.support.certificates import trusting
 from toolkit.support.errors import MissingOnHost, WrongInput
 from toolkit.support.files import open_log
 from toolkit.support.processes import command_line, stream
-from toolkit.support.redaction import redact
 from toolkit.support.staging import staging
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
+    from toolkit.builds.context import BuildContext, Listener
     from toolkit.pins.model import Lock
     from toolkit.pins.store import Locks
     from toolkit.pins.trials import Imported
     from toolkit.recipes.model import Recipe
-    from toolkit.runtime.engine import Runtime
     from toolkit.support.paths import WorkArea
 
-_KEPT_LINES = 20_000
 _SCRIPT = "ctk-try.sh"
 
 
@@ -49,7 +45,7 @@ class Tried:
     log: Path
 
 
-def base_here(recipe: Recipe, locks: Locks, area: WorkArea, *, other_base: bool) -> tuple[Path, str | None]:
+def base_here(recipe: Recipe, locks: Locks, area: WorkArea) -> tuple[Path, str | None]:
     """The image of the recipe's base on this machine, and the digest by which a build brought it.
 
     Raises MissingOnHost (`base-not-here`) where it is not here.
@@ -57,7 +53,7 @@ def base_here(recipe: Recipe, locks: Locks, area: WorkArea, *, other_base: bool)
     base = recipe.base
     if base.bootstrap == "localimage":
         return Path(base.reference), None
-    digest = base_digest(recipe, locks, other_base=other_base)
+    digest = base_digest(recipe, locks)
     if digest is not None and kept_base(digest, area).is_file():
         return kept_base(digest, area), digest
     with_base = command_line(["ctk", "try", recipe.name, "--base", "base.sif"])
@@ -71,53 +67,38 @@ def base_here(recipe: Recipe, locks: Locks, area: WorkArea, *, other_base: bool)
     raise MissingOnHost(f"the base {base.name} is not on this machine", fix=fix, code="base-not-here")
 
 
-def try_recipe(
-    recipe: Recipe,
-    lock: Lock,
-    image: Path,
-    runtime: Runtime,
-    area: WorkArea,
-    on_step: Callable[[str], None],
-    on_line: Callable[[str], None] | None = None,
-) -> Tried:
+def try_recipe(recipe: Recipe, lock: Lock, image: Path, context: BuildContext, listener: Listener) -> Tried:
     """Install the lock over `image` in a throwaway layer, and import what a build of the recipe would import.
 
     Raises as `toolkit.builds.execute.execute` does for what a build would fail of. The log is kept in the work area.
     """
+    area, runtime = context.area, context.runtime
     area.create()
     log_path = area.path / "try" / f"{recipe.name}.log"
     log_path.parent.mkdir(exist_ok=True)
     started = time.monotonic()
-    last: deque[str] = deque(maxlen=_KEPT_LINES)
     room = RoomWatch(disks(area, None))
-    with open_log(log_path) as log, room.watching(), staging(area.scratch) as folder:
+    with open_log(log_path) as log, room.watching(), staging(scratch_of(area)) as folder:
         log.truncate(0)
+        transcript = Transcript(log, listener)
         upper, temporary = folder / "layer" / "upper", folder / "tmp"
         for path in (upper, folder / "layer" / "work", temporary):
             path.mkdir(parents=True)
         temporary.chmod(0o1777)
-        (upper / _SCRIPT).write_text(trial_script(recipe, lock), encoding="utf-8", errors="surrogateescape")
-        loan = lend(folder, runtime.product)
-        uv = (f"{folder_with_uv(area)}:{UV_MOUNT}",) if lock.packages and has_mount_point(recipe, image) else ()
-        binds = (*uv, f"{temporary}:/tmp", *loan.binds)
+        TextFile(upper / _SCRIPT, trial_script(recipe, lock)).run()
+        uv, loan = uv_copy(area), lend(folder, runtime.product, recipe.indexes)
+        with_uv = bool(lock.packages) and has_mount_point(recipe, image)
+        for step in (*([uv] if with_uv else []), *loan.files):
+            step.run()
+        binds = (*([uv.bind] if with_uv else []), f"{temporary}:/tmp", *loan.binds)
         argv = runtime.try_out(image, folder / "layer", ["sh", "-ex", f"/{_SCRIPT}"], binds)
-        environment = {**area.environment(), **lent_credentials(recipe), **trusting(), **loan.environment}
-
-        def take_line(line: str) -> None:
-            line = redact(line)
-            log.write(f"{line}\n")
-            last.append(line)
-            if on_line is not None:
-                on_line(line)
-            if (step := step_of(line)) is not None:
-                on_step(step)
-
-        status = stream(argv, take_line, env=environment, cwd=folder)
+        lent = {name: read_value(value) for name, value in loan.environment.items()}
+        status = stream(argv, transcript.take, env={**area_environment(area), **trusting(), **lent}, cwd=folder)
         if status != 0:
             attempt = Attempt(f"trying {recipe.name}", recipe, lock, log_path, area)
-            raise explain_failure(attempt, status, list(last), room)
-    took = seconds_of_imports(last) or 0.0
-    return Tried(successes(last), time.monotonic() - started, took, log_path)
+            raise explain_failure(attempt, status, transcript.last_lines, room)
+    took = seconds_of_imports(transcript.last_lines) or 0.0
+    return Tried(successes(transcript.last_lines), time.monotonic() - started, took, log_path)
 
 
 def require_packages(recipe: Recipe) -> None:

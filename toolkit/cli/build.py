@@ -12,16 +12,18 @@ from toolkit.cli.completion import complete_base, complete_recipe
 from toolkit.cli.documents.images import built_image
 from toolkit.cli.locks import lock_policy, say_lock_change
 from toolkit.cli.next_step import next_for_image
-from toolkit.cli.output import live_steps, print_findings, print_json, print_text, say, suggest
+from toolkit.cli.output import build_listener, live_steps, print_findings, print_json, print_text, say, suggest
 from toolkit.cli.skip import remember_skipped, with_skipped
 from toolkit.support.errors import WrongInput
 from toolkit.support.findings import Finding, Severity
 
 if TYPE_CHECKING:
+    from toolkit.builds.context import BuildContext
     from toolkit.builds.execute import Built
     from toolkit.builds.plan import BuildPlan
     from toolkit.builds.record import Record
-    from toolkit.pins.changes import LockChange
+    from toolkit.builds.request import BuildRequest
+    from toolkit.recipes.model import Recipe
     from toolkit.support.paths import WorkArea
 
 _COMPRESSIONS = ("zstd", "gzip")
@@ -68,7 +70,9 @@ def build(
             help="Do not import this package at the end of the build, now and later ([imports] skip); repeatable.",
         ),
     ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the exact commands, run none.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print the build as a script for `sh`, and run nothing.")
+    ] = False,
     locked: Annotated[
         bool,
         typer.Option("--locked", help="Refuse a missing or outdated lock (exit status 1): for CI and for papers."),
@@ -101,10 +105,10 @@ def build(
     What [[files]] of a recipe copies from outside its project is listed first. The project is the directory that holds
     the recipe's defs/. A private file (mode 0600, ~/.ssh and the like) needs --allow-file.
     """
-    from toolkit.builds.dry_run import planned_commands
+    from toolkit.builds.asking import request_build
+    from toolkit.builds.context import BuildContext
     from toolkit.builds.execute import execute
-    from toolkit.builds.plan import plan_build
-    from toolkit.builds.prepare import prepare, preview, unchanged_record
+    from toolkit.builds.resolve import resolve, unchanged_record
     from toolkit.builds.target import parse_target
     from toolkit.inventory.programs import COMMAND_NOT_IN_IMAGE
     from toolkit.pins.store import Locks, Policy
@@ -119,94 +123,104 @@ def build(
         raise WrongInput(f"--compression is zstd or gzip, not {compression!r}")
     site = load_site()
     catalogue = Catalogue.here()
-
-    def planned() -> BuildPlan:
-        return plan_build(
-            parse_target(target),
-            catalogue,
-            output=output,
-            sandbox=sandbox,
-            base=base,
-            force=force,
-        )
-
-    plan = planned()
-    if plan.recipe is not None:
-        copied = without_allowed(copied_files(plan.recipe), [user_path(str(path)) for path in allow_file or ()])
-        print_findings((*judge(copied), *(judge_base(plan.recipe) if base is None else ())), stderr=True)
-        if not dry_run:
-            require_allowed(plan.recipe, copied)
-    if allow_import_failure:
-        plan = with_skipped(plan, allow_import_failure)
-        if plan.recipe is not None and not dry_run and remember_skipped(catalogue, plan.recipe):
-            plan = planned()  # a shipped recipe is in ./defs now
     options = BuildOptions(sandbox, compression, site.cores.value if site.cores else None)
+
+    def asked() -> BuildRequest:
+        return request_build(parse_target(target), catalogue, options, output=output, base=base, force=force)
+
+    request, not_allowed = asked(), None
+    if request.recipe is not None:
+        copied = without_allowed(copied_files(request.recipe), [user_path(str(path)) for path in allow_file or ()])
+        print_findings((*judge(copied), *(judge_base(request.recipe) if base is None else ())), stderr=True)
+        try:
+            require_allowed(request.recipe, copied)
+        except WrongInput as error:
+            if not dry_run:
+                raise
+            not_allowed = error
+    if allow_import_failure:
+        request = with_skipped(request, allow_import_failure)
+        if request.recipe is not None and not dry_run and remember_skipped(catalogue, request.recipe):
+            request = asked()  # a shipped recipe is in ./defs now
     runtime = find_runtime(site)
     area = open_work_area(site)
     policy = lock_policy(locked=locked, base=base, otherwise=Policy.PREVIEW if dry_run else Policy.UPDATE)
     locks = Locks.of(catalogue, area.path, lambda text: say(f"Warning: {text}", stderr=True), policy)
-    mirror = debian_mirror(site)
+    context = BuildContext(runtime, area, locks, debian_mirror(site), preview=dry_run)
     if dry_run:
-        with live_steps(f"Choosing the versions for {plan.output.name}"):
-            plan = preview(plan, locks, mirror)
+        with live_steps(f"Choosing the versions for {request.output.name}"):
+            plan = resolve(request, context)
         _say_lock_change(plan, written=False)
-        _print_plan(plan, planned_commands(plan, runtime, options), json=json)
+        _print_plan(plan, context, not_allowed, json=json)
         return
-    if plan.link is not None:
-        say(f"{plan.link} is a symlink: the image is written to {plan.output}.", stderr=True)
-    if (record := unchanged_record(plan, locks, runtime, options, mirror=mirror)) is not None:
-        _print_unchanged(plan, record, json=json)
+    if request.link is not None:
+        say(f"{request.link} is a symlink: the image is written to {request.output}.", stderr=True)
+    if (record := unchanged_record(request, context)) is not None:
+        _print_unchanged(request, record, json=json)
         return
     _show_work_area(area)
-    with live_steps(f"Building {plan.output.name}", lines=not verbose) as on_step:
-        plan = prepare(plan, locks, runtime, area, options, mirror=mirror, on_step=on_step)
+    with live_steps(f"Building {request.output.name}", lines=not verbose) as on_step:
+        listener = build_listener(on_step, verbose=verbose)
+        plan = resolve(request, context, listener)
         _say_lock_change(plan, written=True)
-        on_line = (lambda line: say(line, stderr=True)) if verbose else None
-        built = execute(plan, runtime, area, options, on_step, on_line)
+        built = execute(plan, context, listener)
     _print_built(plan, built, json=json)
     if any(one.code == COMMAND_NOT_IN_IMAGE for one in built.findings):
         raise typer.Exit(1)
 
 
 def _say_lock_change(plan: BuildPlan, *, written: bool) -> None:
-    if plan.locked is not None and not plan.other_base:
-        say_lock_change(plan.locked, plan.target.text, written=written)
+    recipe = plan.request.recipe
+    if recipe is not None and plan.locked is not None and not recipe.rebased:
+        say_lock_change(plan.locked, recipe.name, written=written)
 
 
-def _print_plan(plan: BuildPlan, commands: list[str], *, json: bool) -> None:
+def _print_plan(plan: BuildPlan, context: BuildContext, not_allowed: WrongInput | None, *, json: bool) -> None:
+    from toolkit.builds.plan import OwnSource
+    from toolkit.builds.script import as_script, build_commands, refused
+
+    if plan.locked is not None and plan.base.image is None and plan.request.recipe is not None:
+        _say_base_not_here(plan.request.recipe)
+    commands = [*([refused(not_allowed)] if not_allowed is not None else []), *build_commands(plan, context)]
     if json:
-        text = plan.definition.text if plan.definition else None
-        print_json("ctk.build-plan/1", {"output": str(plan.output), "commands": commands, "definition": text})
-        return
-    for command in commands:
-        print_text(command)
+        text = None if isinstance(plan.source, OwnSource) else plan.source.text
+        print_json("ctk.build-plan/1", {"output": str(plan.request.output), "commands": commands, "definition": text})
+    else:
+        print_text(as_script(commands, plan.record.target))
 
 
-def _print_unchanged(plan: BuildPlan, record: Record, *, json: bool) -> None:
-    text = f"{_short(plan.output)} is up to date: recipe, lock, base and files are those that it was built from"
+def _say_base_not_here(recipe: Recipe) -> None:
+    if recipe.base.bootstrap != "debootstrap":
+        say(
+            f"The base {recipe.base.name} is not on this machine: the versions are chosen by its entry in bases.toml, "
+            "and the script installs them with pip instead of uv. `ctk build` pulls the base first.",
+            stderr=True,
+        )
+
+
+def _print_unchanged(request: BuildRequest, record: Record, *, json: bool) -> None:
+    text = f"{_short(request.output)} is up to date: recipe, lock, base and files are those that it was built from"
     if json:
         finding = Finding("nothing-changed", Severity.OK, text, "ctk build --force builds it again.")
-        size = plan.output.stat().st_size
-        print_json("ctk.build/1", built_image(plan.output, plan.log, record, size, _lock_change(plan)), [finding])
+        size = request.output.stat().st_size
+        document = built_image(request.output, request.log, record, size, change=None)
+        print_json("ctk.build/1", document, [finding])
         return
     say(f"{text}; the audit said {record.verdict}. --force builds it again.", style="green")
-    suggest(next_for_image(Path(_short(plan.output)), record.verdict))
-
-
-def _lock_change(plan: BuildPlan) -> LockChange | None:
-    return plan.locked.change if plan.locked else None
+    suggest(next_for_image(Path(_short(request.output)), record.verdict))
 
 
 def _print_built(plan: BuildPlan, built: Built, *, json: bool) -> None:
     from toolkit.support.files import size_in_words
 
+    change = plan.locked.change if plan.locked else None
     if json:
         document = built_image(
             built.output,
             built.log,
             built.record,
             built.size,
-            _lock_change(plan),
+            change,
             built=True,
             seconds=built.seconds,
             import_seconds=built.import_seconds,
@@ -220,7 +234,7 @@ def _print_built(plan: BuildPlan, built: Built, *, json: bool) -> None:
         f"Built {_short(built.output)} in {built.seconds:.0f} s{size}; the audit says {built.record.verdict}.",
         style="green",
     )
-    if plan.sandbox:
+    if plan.request.sandbox:
         folder = f"{_short(built.output)}/"
         suggest(["ctk", "shell", folder], ["ctk", "build", folder, "-o", "NAME.sif"])
     else:

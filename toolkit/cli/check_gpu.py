@@ -37,8 +37,8 @@ def check_gpu(
     from toolkit.gpu.diagnosis import diagnose
     from toolkit.gpu.host import host_gpu
     from toolkit.gpu.probe import probe
+    from toolkit.inventory.kinds import existing_image
     from toolkit.runtime.engine import find_runtime
-    from toolkit.runtime.images import existing_image
     from toolkit.support.site import load_site
 
     existing_image(image)

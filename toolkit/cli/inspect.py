@@ -27,8 +27,8 @@ def inspect(
         ctk inspect trial.sif --definition > again.def
     """
     from toolkit.builds.record import read_record
+    from toolkit.inventory.kinds import existing_image
     from toolkit.runtime.engine import find_runtime
-    from toolkit.runtime.images import existing_image
     from toolkit.runtime.inspection import inspect as ask
     from toolkit.support.site import load_site
 

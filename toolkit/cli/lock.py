@@ -77,6 +77,7 @@ def lock(
     already is only listed in it, in [tool.ctk]: install the framework first.
     """
     from toolkit.pins.changes import compare_locks
+    from toolkit.pins.lockfile import write_lock
     from toolkit.pins.locking import is_current, stale
     from toolkit.pins.store import Locks, moved_tag
     from toolkit.recipes.catalogue import Catalogue
@@ -92,7 +93,7 @@ def lock(
     locks = Locks.of(catalogue, open_work_area(load_site()).path, lambda text: say(f"Warning: {text}", stderr=True))
     other = resolve_base(base, locks.bases) if base is not None else None
     recipe = catalogue.recipe(name, base=other, bases=dict(locks.bases))
-    path = locks.path(recipe, other_base=other is not None)
+    path = locks.path(recipe)
     earlier = _earlier(path, must_be_good=check)
     day = earlier.exclude_newer if earlier and exclude_newer is None else exclude_newer
     day = None if day == _NEVER else day
@@ -112,7 +113,8 @@ def lock(
         return
     chosen = _upgraded(earlier, packages) if packages else None if upgrade else ()
     with live_steps(f"Choosing the versions for {name}"):
-        made = locks.make(recipe, path, earlier=earlier, upgrade=chosen, exclude_newer=day)
+        made = locks.make(recipe, earlier=earlier, upgrade=chosen, exclude_newer=day)
+        write_lock(made, path)
     if earlier is not None:
         for line in compare_locks(earlier, made).lines:
             say(f"  {line}", stderr=True)
@@ -283,7 +285,7 @@ def _lock_on(catalogue: Catalogue, locks: Locks, name: str | None, base: str) ->
     from toolkit.recipes.references import resolve_base
 
     recipe = name or _lock_of(locks, None).name.removesuffix(".lock.toml")
-    path = locks.path(catalogue.recipe(recipe, base=resolve_base(base, locks.bases)), other_base=True)
+    path = locks.path(catalogue.recipe(recipe, base=resolve_base(base, locks.bases)))
     if not path.is_file():
         make = command_line(["ctk", "lock", recipe, "--base", base])
         raise WrongInput(f"the recipe {recipe} has no lock on the base {base}", fix=make)

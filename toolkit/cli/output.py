@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
+    from toolkit.builds.context import Listener
+
 _MARKS = {Severity.ERROR: "✗", Severity.WARNING: "!", Severity.INFO: "·", Severity.OK: "✓"}
 _STYLES = {Severity.ERROR: "bold red", Severity.WARNING: "yellow", Severity.INFO: "dim", Severity.OK: "green"}
 
@@ -131,6 +133,13 @@ def live_steps(title: str, *, lines: bool = False) -> Iterator[Callable[[str], N
     with Progress(*columns, console=console(stderr=True), transient=True) as progress:
         task = progress.add_task(_one_line(title), total=None)
         yield lambda step: progress.update(task, description=_one_line(f"{title}: {step}"))
+
+
+def build_listener(on_step: Callable[[str], None], *, verbose: bool) -> Listener:
+    """Who is told of a build: of its steps, and of all that it prints where that was asked for."""
+    from toolkit.builds.context import Listener
+
+    return Listener(on_step, lambda line: say(line, stderr=True)) if verbose else Listener(on_step)
 
 
 def suggest(*commands: list[str] | str) -> None:

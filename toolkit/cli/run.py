@@ -36,11 +36,11 @@ def run(
     from toolkit.builds.outdated import outdated
     from toolkit.builds.record import recipe_of
     from toolkit.gpu.host import host_gpu
+    from toolkit.inventory.kinds import existing_image
     from toolkit.recipes.catalogue import Catalogue
     from toolkit.runtime.binds import hidden_links
     from toolkit.runtime.commands import check_command, chosen_command
     from toolkit.runtime.engine import find_runtime
-    from toolkit.runtime.images import existing_image
     from toolkit.runtime.options import container_environment
     from toolkit.support.processes import attach, command_line
     from toolkit.support.site import load_site

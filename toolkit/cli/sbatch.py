@@ -161,12 +161,12 @@ def _job(
     """The job, from the command line, the recipe, the image and the folder; and what is doubtful in that."""
     from toolkit.builds.outdated import outdated
     from toolkit.builds.record import recipe_of
+    from toolkit.inventory.kinds import existing_image
     from toolkit.jobs.advice import advise_on_image
     from toolkit.jobs.defaults import choose_image, complete
     from toolkit.jobs.values import check_name, name_for
     from toolkit.recipes.catalogue import Catalogue
     from toolkit.runtime.engine import lacks_capabilities
-    from toolkit.runtime.images import existing_image
     from toolkit.support.site import load_site
 
     if name is not None:

@@ -34,10 +34,11 @@ def shell(
     from toolkit.builds.lending import lent_to_shell
     from toolkit.builds.record import mark_changed
     from toolkit.gpu.host import host_gpu
+    from toolkit.inventory.kinds import existing_image
     from toolkit.pins.guard import PIP_SETTINGS
+    from toolkit.runtime.area import area_environment
     from toolkit.runtime.commands import check_command
     from toolkit.runtime.engine import find_runtime
-    from toolkit.runtime.images import existing_image
     from toolkit.runtime.options import container_environment
     from toolkit.support.processes import attach
     from toolkit.support.site import load_site
@@ -65,7 +66,7 @@ def shell(
     lent: AbstractContextManager[dict[str, str]] = lent_to_shell(_SHARED) if sandbox else nullcontext({})
     with lent as certificates:
         variables = {**PIP_SETTINGS, **certificates} if sandbox else {}
-        environment = {**area.environment(), **container_environment(**variables)}
+        environment = {**area_environment(area), **container_environment(**variables)}
         status = attach(argv, env=environment)
         if command:
             status = status_of(status, runtime, image, command, binds=(), environment=environment)

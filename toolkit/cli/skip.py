@@ -12,21 +12,22 @@ from toolkit.support.text import did_you_mean
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from toolkit.builds.plan import BuildPlan
+    from toolkit.builds.request import BuildRequest
     from toolkit.recipes.catalogue import Catalogue
     from toolkit.recipes.model import Recipe
 
 
-def with_skipped(plan: BuildPlan, names: Sequence[str]) -> BuildPlan:
-    """The plan with these packages, by their own names or those of their imports, left out of the import step.
+def with_skipped(request: BuildRequest, names: Sequence[str]) -> BuildRequest:
+    """The request with these packages, by their own names or those of their imports, left out of the import step.
 
     Raises WrongInput where the target is no recipe, or a name is neither a package of it nor a framework.
     """
-    recipe = plan.recipe
+    recipe = request.recipe
     if recipe is None:
-        raise WrongInput(f"--allow-import-failure changes a recipe, and {plan.target.text} is none", code="wrong-usage")
+        text = f"--allow-import-failure changes a recipe, and {request.target.text} is none"
+        raise WrongInput(text, code="wrong-usage")
     skip = {*recipe.import_skip, *(_package(recipe, name) for name in names)}
-    return replace(plan, recipe=replace(recipe, import_skip=tuple(sorted(skip))))
+    return replace(request, recipe=replace(recipe, import_skip=tuple(sorted(skip))))
 
 
 def remember_skipped(catalogue: Catalogue, recipe: Recipe) -> bool:

@@ -10,7 +10,7 @@ from toolkit.cli.area import open_work_area
 from toolkit.cli.completion import complete_base, complete_recipe
 from toolkit.cli.documents import recipes as documents
 from toolkit.cli.locks import say_lock_change
-from toolkit.cli.output import live_steps, print_findings, print_json, print_table, say, suggest
+from toolkit.cli.output import build_listener, live_steps, print_findings, print_json, print_table, say, suggest
 from toolkit.support.findings import Finding, Severity
 
 if TYPE_CHECKING:
@@ -42,10 +42,11 @@ def try_recipe(
     Where a package cannot be imported, the exit status is 1, and the message names it, the likely cause, and a version
     that is likely to work. Where the base is not on this machine, it is 3, and the message says how to bring it.
     """
+    from toolkit.builds.context import BuildContext
     from toolkit.builds.trying import base_here, require_packages
     from toolkit.builds.trying import try_recipe as run_trial
     from toolkit.definitions.definition import check
-    from toolkit.pins.steady import state_of, unchanged
+    from toolkit.pins.steady import PresentBase, state_of, unchanged
     from toolkit.pins.store import Locks
     from toolkit.recipes.catalogue import Catalogue
     from toolkit.recipes.references import resolve_base
@@ -60,17 +61,16 @@ def try_recipe(
     runtime = find_runtime(site)
     area = open_work_area(site)
     locks = Locks.of(catalogue, area.path, lambda text: say(f"Warning: {text}", stderr=True))
-    other_base = base is not None
-    image, digest = base_here(recipe, locks, area, other_base=other_base)
+    image, digest = base_here(recipe, locks, area)
     state = state_of(recipe.base)
     with live_steps(f"Trying {name}", lines=not verbose) as on_step, unchanged(state):
         on_step("choosing the versions of the packages")
         brought = image if digest is not None else None
-        found = locks.for_build(recipe, other_base=other_base, image=brought, digest=digest, state=state, write=False)
-        if not other_base:
+        found = locks.for_build(recipe, PresentBase(brought, digest, state), write=False)
+        if not recipe.rebased:
             say_lock_change(found, name, written=False)
-        on_line = (lambda line: say(line, stderr=True)) if verbose else None
-        tried = run_trial(recipe, found.lock, image, runtime, area, on_step, on_line)
+        listener = build_listener(on_step, verbose=verbose)
+        tried = run_trial(recipe, found.lock, image, BuildContext(runtime, area, locks), listener)
     findings = _left_out(recipe)
     if json:
         print_json("ctk.try/1", documents.trial(recipe, tried), findings)

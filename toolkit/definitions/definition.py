@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from toolkit import __version__
 from toolkit.definitions.quoting import file_path, header_value, script, variable_word
 from toolkit.definitions.readable import make_readable
+from toolkit.inventory.kinds import PathKind, kind_of
 from toolkit.pins.guard import guarded
 from toolkit.pins.store import locked_base
 from toolkit.pins.trials import import_step
@@ -85,7 +86,7 @@ def check(recipe: Recipe) -> None:
 def _check_sandbox(base: Base) -> None:
     """The runtime would copy any directory: a private one, too, that the recipe of a cloned repository names."""
     place = Path(base.reference)
-    if base.bootstrap == "localimage" and place.is_dir() and not (place / ".singularity.d").is_dir():
+    if base.bootstrap == "localimage" and place.is_dir() and kind_of(place) is not PathKind.SANDBOX:
         raise WrongInput(f"the base {base.name} is the directory {place}, which is no sandbox", code="wrong-file")
 
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from toolkit.doctor.reach import NetworkFacts, ask_network
 from toolkit.doctor.trials import Disk, Trial, try_disk, try_runtime
 from toolkit.gpu.host import HostGpu, host_gpu
+from toolkit.runtime.area import scratch_of, scratch_variable
 from toolkit.runtime.engine import find_runtime, lacks_capabilities
 from toolkit.scheduler.environment import clean_environment
 from toolkit.support.errors import CtkError
@@ -83,7 +84,7 @@ def gather(site: Site, *, offline: bool = False, on_step: Callable[[str], None] 
     slurm, slurm_error = _slurm()
     user = _user()
     on_step("writing to the disks")
-    area_disk, scratch_disk, trust = try_disk(area.path), try_disk(area.scratch), examine(area.path)
+    area_disk, scratch_disk, trust = try_disk(area.path), try_disk(scratch_of(area)), examine(area.path)
     trial = None
     if runtime is not None and area_disk.problem is None and trust.objection is None:
         on_step("building and running a small image")
@@ -119,7 +120,7 @@ def gather(site: Site, *, offline: bool = False, on_step: Callable[[str], None] 
         slurm_error=slurm_error,
         gpu=host_gpu(),
         trust=trust,
-        scratch_open_above=open_above(area.scratch / "build") if area.scratch_variable else None,
+        scratch_open_above=open_above(scratch_of(area) / "build") if scratch_variable() else None,
         trial=trial,
         network=network(),
     )

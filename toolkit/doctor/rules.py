@@ -6,6 +6,7 @@ from shlex import quote
 from typing import TYPE_CHECKING
 
 from toolkit.doctor.network import NETWORK_RULES
+from toolkit.runtime.area import scratch_of, scratch_variable
 from toolkit.runtime.complaints import explain
 from toolkit.support.files import size_in_words
 from toolkit.support.findings import Finding, Severity, apply_rules
@@ -183,7 +184,7 @@ def _trust(facts: HostFacts) -> Iterator[Finding]:
     if (parent := trust.open_above) is not None:
         yield Finding("work-area-parent-open", Severity.WARNING, f"Work area: {_not_sticky(parent)}", _sticky(parent))
     if (parent := facts.scratch_open_above) is not None:
-        message = f"Builds unpack in {facts.area.scratch}: {_not_sticky(parent)}"
+        message = f"Builds unpack in {scratch_of(facts.area)}: {_not_sticky(parent)}"
         yield Finding("scratch-open", Severity.WARNING, message, _sticky(parent))
 
 
@@ -196,10 +197,10 @@ def _sticky(parent: Path) -> str:
 
 
 def _scratch(facts: HostFacts) -> Iterator[Finding]:
-    variable, disk = facts.area.scratch_variable, facts.scratch_disk
+    variable, disk = scratch_variable(), facts.scratch_disk
     if variable is None:
         return
-    words = f"Builds unpack in {facts.area.scratch} (set by {variable})"
+    words = f"Builds unpack in {scratch_of(facts.area)} (set by {variable})"
     fix = f"Unset {variable} to build in the work area, or set it to a directory"
     if disk.problem is not None:
         message = f"{words}, not writable ({disk.problem})."

@@ -31,6 +31,21 @@ class BaseState:
     stamps: tuple[tuple[str, int, int, int, int, int], ...]
 
 
+@dataclass(frozen=True, slots=True)
+class PresentBase:
+    """A base as far as a command has it: its image on this machine, and the digest by which that was pulled.
+
+    `state` is what a base on this machine was when the command began. All None: nothing of it is here.
+    """
+
+    image: Path | None = None
+    digest: str | None = None
+    state: BaseState | None = None
+
+
+NOT_HERE = PresentBase()
+
+
 def state_of(base: Base | None) -> BaseState | None:
     """The state of a base on this machine; None for one that a registry or an archive of packages holds."""
     return _look(local_path(base)) if base is not None and base.bootstrap in LOCAL else None

@@ -10,7 +10,7 @@ from toolkit.pins.bases import LOCAL, content_digest, gather_facts, local_path
 from toolkit.pins.changes import LockChange, compare_locks
 from toolkit.pins.lockfile import load_lock, write_lock
 from toolkit.pins.locking import contradictions, input_hash, is_current, make_lock, missing, stale
-from toolkit.pins.steady import require_unchanged, state_of
+from toolkit.pins.steady import NOT_HERE, PresentBase, require_unchanged, state_of
 from toolkit.support.errors import AnswerIsNo, CtkError
 from toolkit.support.files import refuse_link
 
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from toolkit.pins.model import Lock
-    from toolkit.pins.steady import BaseState
     from toolkit.recipes.catalogue import Catalogue
     from toolkit.recipes.model import Base, Recipe
 
@@ -71,15 +70,18 @@ class Locks:
     def cache(self) -> Path:
         return self.area / "cache"
 
-    def path(self, recipe: Recipe, *, other_base: bool = False) -> Path:
+    def path(self, recipe: Recipe) -> Path:
         """The recipe's lock; on another base than its own (`--base`) one in the cache, by what was asked.
 
         Raises WrongInput where the recipe's lock is a symlink: it would be replaced by what is locked next.
         """
-        if not other_base:
-            path = self.folder / f"{recipe.name}.lock.toml"
-            refuse_link(path)
-            return path
+        if recipe.rebased:
+            return self._cached_path(recipe)
+        path = self.folder / f"{recipe.name}.lock.toml"
+        refuse_link(path)
+        return path
+
+    def _cached_path(self, recipe: Recipe) -> Path:
         name = input_hash(recipe, self.local_digest(recipe), None).removeprefix("sha256:")
         return self.cache / "locks" / f"{name}.lock.toml"
 
@@ -87,53 +89,40 @@ class Locks:
         """The digest of a base that lies on this machine; None for one that does not."""
         return content_digest(local_path(recipe.base), self.cache) if recipe.base.bootstrap in LOCAL else None
 
-    def current(self, recipe: Recipe, *, other_base: bool = False) -> Lock | None:
+    def current(self, recipe: Recipe) -> Lock | None:
         """The recipe's lock; None where it is missing or out of date. Raises WrongInput where it was edited."""
-        path = self.path(recipe, other_base=other_base)
+        path = self.path(recipe)
         lock = load_lock(path) if path.is_file() else None
         return lock if lock is not None and is_current(lock, recipe, self.local_digest(recipe)) else None
 
-    def for_build(
-        self,
-        recipe: Recipe,
-        *,
-        other_base: bool = False,
-        image: Path | None = None,
-        digest: str | None = None,
-        state: BaseState | None = None,
-        write: bool = True,
-    ) -> Found:
+    def for_build(self, recipe: Recipe, base: PresentBase = NOT_HERE, *, write: bool = True) -> Found:
         """The lock to build with, written unless `write` is false.
 
         One that is missing or out of date is treated as the policy says; an update keeps the versions of the earlier
-        one. `image` is the base, once the builder has brought it here by its `digest`: a lock that was made from
-        recorded facts is then regenerated from the truth, and a contradiction between the two is AnswerIsNo. `state` is
-        what a base on this machine was when the build began. Raises AnswerIsNo (`stale-lock`, `no-lock`) where only a
-        current lock will do.
+        one. Once the image of the base is here, a lock that was made from recorded facts is regenerated from the truth,
+        and a contradiction between the two is AnswerIsNo. So is a missing or outdated lock (`no-lock`, `stale-lock`)
+        where only a current one will do.
         """
-        path = self.path(recipe, other_base=other_base)
+        path = self.path(recipe)
         earlier = load_lock(path) if path.is_file() else None
         current = earlier is not None and is_current(earlier, recipe, self.local_digest(recipe))
-        if earlier is not None and current and (self._is_final(earlier) or image is None):
+        if earlier is not None and current and (self._is_final(earlier) or base.image is None):
             return Found(earlier, path)
         if self.policy is Policy.LOCKED:
-            gather_facts(recipe.base, self.cache, image=image, digest=digest)  # without a Python there is no lock
+            # Without a Python there is no lock.
+            gather_facts(recipe.base, self.cache, image=base.image, digest=base.digest)
             raise self._refusal(recipe, path)
         # What is only printed is kept in the cache where nothing else says which versions: it is the same tomorrow.
         is_preview = self.policy is Policy.PREVIEW
-        target = self.path(recipe, other_base=True) if is_preview and earlier is None else path
+        target = self._cached_path(recipe) if is_preview and earlier is None else path
         if target != path and target.is_file():
-            return Found(lock := load_lock(target), path, compare_locks(None, lock))
-        lock = self.make(
-            recipe,
-            target,
-            earlier=earlier,
-            image=image,
-            digest=digest,
-            state=state,
-            exclude_newer=earlier.exclude_newer if earlier is not None else None,
-            write=write and (not is_preview or earlier is None),
-        )
+            lock = load_lock(target)
+            if self._is_final(lock) or base.image is None:
+                return Found(lock, path, compare_locks(None, lock))
+        day = earlier.exclude_newer if earlier is not None else None
+        lock = self.make(recipe, base, earlier=earlier, exclude_newer=day)
+        if write and (not is_preview or earlier is None):
+            write_lock(lock, target)
         return Found(lock, path, compare_locks(earlier, lock))
 
     def require(self, recipe: Recipe) -> None:
@@ -151,17 +140,13 @@ class Locks:
     def make(
         self,
         recipe: Recipe,
-        path: Path,
+        base: PresentBase = NOT_HERE,
         *,
         earlier: Lock | None = None,
         upgrade: Collection[str] | None = (),
-        image: Path | None = None,
-        digest: str | None = None,
-        state: BaseState | None = None,
         exclude_newer: str | None = None,
-        write: bool = True,
     ) -> Lock:
-        """Make a lock and write it to `path`, unless `write` is false.
+        """Make a lock; the caller writes it.
 
         `upgrade` names what may become newer than `earlier` has it (None: all). The registry is asked for the base's
         digest only where neither the caller nor `earlier` knows it, or with an upgrade of all. Raises AnswerIsNo
@@ -169,11 +154,11 @@ class Locks:
         """
         from toolkit.pins.uv import open_uv
 
-        state = state or state_of(recipe.base)
+        state = base.state or state_of(recipe.base)
         same = earlier is not None and upgrade is not None and earlier.base.reference == recipe.base.reference
         known = earlier.base.digest if earlier is not None and same else None
-        facts = gather_facts(recipe.base, self.cache, image=image, digest=digest or known)
-        if image is not None and (found := contradictions(recipe.base, facts.target)):
+        facts = gather_facts(recipe.base, self.cache, image=base.image, digest=base.digest or known)
+        if base.image is not None and (found := contradictions(recipe.base, facts.target)):
             raise AnswerIsNo(
                 f"the base {recipe.base.name} is not what is recorded of it: {'; '.join(found)}",
                 fix="Correct its entry in bases.toml, or choose another base.",
@@ -193,8 +178,6 @@ class Locks:
             self.warn(facts.trouble)
             lock = replace(lock, notes=(NO_DIGEST, *lock.notes))
         require_unchanged(state)
-        if write:
-            write_lock(lock, path)
         return lock
 
 

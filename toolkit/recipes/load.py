@@ -106,6 +106,7 @@ def load_recipe(path: Path, bases: Mapping[str, Base], *, base: Base | None = No
         verdict=_required_verdict(file),
         indexes=_indexes(file),
         import_skip=_import_skip(file),
+        rebased=base is not None,
     )
 
 

@@ -95,7 +95,8 @@ class Recipe:
 
     `packages` are direct Python requirements (PEP 508), `post` is a shell script that runs after they are installed,
     `verdict` is what the audit must say for the build to succeed, or None. `import_skip` are packages (normalised
-    names) that the build does not import at its end.
+    names) that the build does not import at its end. `rebased`: `base` is not the one that the file names
+    (`--base`), so that the lock in `./defs` is not for it.
     """
 
     name: str
@@ -111,3 +112,4 @@ class Recipe:
     verdict: str | None = None
     indexes: tuple[Index, ...] = ()
     import_skip: tuple[str, ...] = ()
+    rebased: bool = False

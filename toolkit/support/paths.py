@@ -74,31 +74,14 @@ class WorkArea:
     path: Path
     chosen_by: str
 
-    def environment(self) -> dict[str, str]:
-        """The variables that make apptainer and singularity work here; one that a person set is left alone."""
-        wanted = {
-            "APPTAINER_CACHEDIR": self.path / "cache",
-            "APPTAINER_TMPDIR": self.path / "tmp",
-            "SINGULARITY_CACHEDIR": self.path / "cache",
-            "SINGULARITY_TMPDIR": self.path / "tmp",
-            "TMPDIR": self.path / "tmp",
-        }
-        return {name: str(folder) for name, folder in wanted.items() if not os.environ.get(name)}
-
     @property
-    def scratch_variable(self) -> str | None:
-        """The variable by which a person or the site says where the runtime unpacks what it builds."""
-        return next(filter(os.environ.get, ("APPTAINER_TMPDIR", "SINGULARITY_TMPDIR", "TMPDIR")), None)
-
-    @property
-    def scratch(self) -> Path:
-        """Where the runtime unpacks what it builds: as such a variable says, else in this area."""
-        variable = self.scratch_variable
-        return Path(os.environ[variable]).absolute() if variable else self.path / "tmp"
+    def directories(self) -> tuple[Path, ...]:
+        """The area itself, and what is always in it."""
+        return (self.path, *(self.path / name for name in ("bases", "cache", "tmp", "uv")))
 
     def create(self) -> None:
         """Make the folders, closed to others. Raises MissingOnHost where they cannot be made."""
-        for folder in (self.path, *(self.path / name for name in ("bases", "cache", "tmp", "uv"))):
+        for folder in self.directories:
             try:
                 folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             except OSError as error:

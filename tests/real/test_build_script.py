@@ -1,0 +1,76 @@
+"""`ctk build --dry-run | sh` builds the image of `ctk build`."""
+
+from __future__ import annotations
+
+import hashlib
+import subprocess
+from typing import TYPE_CHECKING
+
+from toolkit.inventory.images import open_image
+from toolkit.inventory.read import read_inventory
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.real.conftest import Person
+
+RECIPE = """\
+base = "debian-12"
+packages = ["six"]
+post = "echo made > /opt/post.txt"
+[[files]]
+from = "my data"
+to = "/opt/data"
+[environment]
+GREETING = "it's {{ me }} $(id)"
+"""
+PROXY = "http://ann:S3CRET$x@127.0.0.1:1"
+
+
+def contents(image: Path) -> dict[str, str]:
+    """Each distribution with its version, and the hash of each RECORD and of each file that the recipe brings."""
+    with open_image(image) as rootfs:
+        found = read_inventory(rootfs).distributions
+        texts = {f"{one.name} {one.version}": rootfs.read_text(f"{one.metadata}/RECORD", 1 << 24) for one in found}
+        for path in (
+            "/opt/data/日本.txt",
+            "/opt/data/deep/x",
+            "/opt/post.txt",
+            "/.singularity.d/env/90-environment.sh",
+        ):
+            texts[path] = rootfs.read_text(path, 1 << 24)
+            assert texts[path], path
+    return {name: hashlib.sha256((text or "").encode()).hexdigest() for name, text in texts.items()}
+
+
+def test_the_script_of_a_dry_run_builds_the_same_image(person: Person, folder: Path, base_image: Path) -> None:
+    person.run("mkdir", "-p", "defs/my data/deep", cwd=folder)
+    for name, text in {"mine.toml": RECIPE, "my data/日本.txt": "konnichiwa\n", "my data/deep/x": "one\n"}.items():
+        person.run("tee", f"defs/{name}", cwd=folder, input=text)
+    build = ("build", "mine", "--base", base_image)
+    person.run("sh", "-c", '"$@" --dry-run | sh', "sh", person.program, *build, cwd=folder)
+    assert sorted(path.name for path in folder.iterdir()) == ["defs", "mine.sif"]
+    assert sorted(path.name for path in (folder / "defs").iterdir()) == ["mine.toml", "my data"]
+    by_script = contents(folder / "mine.sif")
+    assert "Built mine.sif" in person.ctk(*build, cwd=folder).stdout, "what the script made is replaced unasked"
+    assert any(name.startswith("six ") for name in by_script)
+    assert contents(folder / "mine.sif") == by_script
+    assert "mine.sif is up to date" in person.ctk(*build, cwd=folder).stdout
+
+    for kind in ((), ("--sandbox", "-o", "sb/")):
+        script = person.ctk(*build, *kind, "--dry-run", cwd=folder, env={"https_proxy": PROXY}).stdout
+        assert "S3CRET" not in script
+        assert "/uv:/mnt" in script
+        checked = subprocess.run(["shellcheck", "-"], input=script, text=True, capture_output=True, check=False)
+        assert checked.returncode == 0, checked.stdout
+
+
+def test_a_base_that_is_not_here_is_said_and_not_pulled(me: Person, tmp_path: Path) -> None:
+    (tmp_path / "defs").mkdir()
+    base = '[far]\nbootstrap = "docker"\nreference = "127.0.0.1:1/none:1"\npython = "3.11"\n'
+    (tmp_path / "defs/bases.toml").write_text(base)
+    (tmp_path / "defs/mine.toml").write_text('base = "far"\npackages = ["six"]\n')
+    printed = me.ctk("build", "mine", "--dry-run", cwd=tmp_path)
+    assert "The base far is not on this machine" in printed.stderr
+    assert printed.stdout.startswith("#!/bin/sh\n"), "the notes are no part of the script"
+    assert "/uv:/mnt" not in printed.stdout, "nobody knows whether that base has /mnt"

@@ -1,0 +1,60 @@
+"""From the words of a command line to a request."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from toolkit.builds.output import check_output
+from toolkit.builds.request import BuildRequest
+from toolkit.builds.target import Kind, Target
+from toolkit.definitions.definition import check
+from toolkit.pins.steady import state_of
+from toolkit.recipes.references import base_from_reference, resolve_base
+from toolkit.support.errors import WrongInput
+from toolkit.support.text import one_line
+
+if TYPE_CHECKING:
+    from toolkit.recipes.catalogue import Catalogue
+    from toolkit.recipes.model import Base, Recipe
+    from toolkit.runtime.engine import BuildOptions
+
+
+def request_build(
+    target: Target,
+    catalogue: Catalogue,
+    options: BuildOptions,
+    *,
+    output: Path | None = None,
+    base: str | None = None,
+    force: bool = False,
+) -> BuildRequest:
+    """The request to build `target`, a recipe on `base` where that is given.
+
+    Raises WrongInput where the target is wrong, a recipe cannot become an image, or the output is something of the
+    user's.
+    """
+    if base is not None and target.kind is not Kind.RECIPE:
+        raise WrongInput(f"--base changes the base of a recipe, and {target.text} is none")
+    recipe: Recipe | None = None
+    start: Base | None = None
+    if target.kind is Kind.RECIPE:
+        recipe = catalogue.recipe(target.text, base=resolve_base(base, catalogue.bases()) if base else None)
+        check(recipe)
+        start = recipe.base
+    elif target.kind is Kind.REFERENCE:
+        start = base_from_reference(target.text)
+    final, link = _final(output or Path(target.name + ("" if options.sandbox else ".sif")))
+    request = BuildRequest(target, recipe, start, state_of(start), final, link, options, force)
+    check_output(request)
+    return request
+
+
+def _final(output: Path) -> tuple[Path, Path | None]:
+    """Where the image is to stand: where a link of that name leads, since people keep images on scratch that way.
+
+    With it the link, None where there is none.
+    """
+    final = Path(one_line(str(output), "the output")).absolute()
+    return (Path(os.path.realpath(final)), final) if final.is_symlink() else (final, None)

@@ -1,0 +1,127 @@
+"""The base of a recipe on this machine: where it is kept, how it is pulled, and what is mounted into it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from toolkit.builds.files import UvCopy
+from toolkit.builds.room import RoomWatch, cause, disks
+from toolkit.pins.guard import UV_MOUNT
+from toolkit.pins.lockfile import load_lock
+from toolkit.pins.steady import PresentBase, require_unchanged
+from toolkit.runtime.area import area_environment
+from toolkit.support.certificates import trusting
+from toolkit.support.errors import ProgramFailed
+from toolkit.support.processes import stream
+from toolkit.support.staging import put_in_place, staging
+
+if TYPE_CHECKING:
+    from toolkit.builds.context import BuildContext, Listener
+    from toolkit.builds.request import BuildRequest
+    from toolkit.pins.store import Locks
+    from toolkit.recipes.model import Base, Recipe
+    from toolkit.support.paths import WorkArea
+
+
+def present_base(request: BuildRequest, recipe: Recipe, context: BuildContext, listener: Listener) -> PresentBase:
+    """The base of `recipe` as an image of this machine, so that its inventory can be read; pulled if need be.
+
+    It is kept in the work area by its digest, and is pulled by it: a tag that moves changes nothing. A preview pulls
+    nothing and asks no registry. Raises ProgramFailed (`base-not-brought`) where the base cannot be pulled.
+    """
+    state = request.base_state
+    if recipe.base.bootstrap == "localimage":
+        return PresentBase(Path(recipe.base.reference), None, state)
+    digest = base_digest(recipe, context.locks, ask=not context.preview)
+    if digest is None:
+        return PresentBase(None, None, state)
+    kept = kept_base(digest, context.area)
+    if not kept.is_file():
+        if context.preview:
+            return PresentBase(None, digest, state)
+        listener.on_step(f"bringing the base {recipe.base.reference} here")
+        _pull(replace(recipe.base, digest=digest), kept, request, context)
+    return PresentBase(kept, digest, state)
+
+
+def base_digest(recipe: Recipe, locks: Locks, *, ask: bool = True) -> str | None:
+    """The digest by which the base is pulled and locked; None where it has none, or needs not be pulled.
+
+    `ask`: where nothing here says which one it is, the registry is asked.
+    """
+    if recipe.base.bootstrap == "docker":
+        return _registry_digest(recipe, locks, ask=ask)
+    return locks.local_digest(recipe) if recipe.base.bootstrap in ("docker-archive", "oci") else None
+
+
+def kept_base(digest: str, area: WorkArea) -> Path:
+    """Where the base of this digest is kept once a build has pulled it."""
+    return area.path / "bases" / f"{digest.removeprefix('sha256:')}.sif"
+
+
+def has_mount_point(recipe: Recipe, image: Path | None) -> bool:
+    """Whether the base has the directory that uv is bound onto: a bind onto a path that is not there ends a build."""
+    from toolkit.inventory.images import open_image
+
+    if image is None:
+        return recipe.base.bootstrap == "debootstrap"  # Debian's base-files has /mnt
+    with open_image(image) as rootfs:
+        return rootfs.is_folder(UV_MOUNT)
+
+
+def uv_copy(area: WorkArea) -> UvCopy:
+    """uv's program, to be bound into a build."""
+    from toolkit.pins.uv import open_uv
+
+    return UvCopy(Path(open_uv(area.path).program), area.path / "uv" / "uv")
+
+
+def _pull(base: Base, image: Path, request: BuildRequest, context: BuildContext) -> None:
+    reference = base.pinned_reference
+    source = f"docker://{reference}" if base.bootstrap == "docker" else f"{base.bootstrap}:{reference}"
+    image.parent.mkdir(parents=True, exist_ok=True)
+    with staging(image.parent) as folder:
+        lines: list[str] = []
+        argv = context.runtime.build(folder / "base.sif", source, replace(request.options, sandbox=False))
+        with RoomWatch(disks(context.area, None)).watching() as room:
+            environment = {**area_environment(context.area), **trusting(), "TMPDIR": str(folder)}
+            status = stream(argv, lines.append, env=environment)
+        if status != 0:
+            raise _not_brought(base.reference, status, lines, room)
+        require_unchanged(request.base_state)
+        put_in_place(folder / "base.sif", image)
+
+
+def _not_brought(reference: str, status: int, lines: list[str], room: RoomWatch) -> ProgramFailed:
+    complaint = cause(lines, room)
+    return ProgramFailed(
+        f"the base {reference} could not be brought here (status {status})"
+        + (f": {complaint.meaning}" if complaint else ""),
+        fix=complaint.fix if complaint else None,
+        code="base-not-brought",
+        last_lines=tuple(line for line in lines if line.strip())[-12:],
+    )
+
+
+def _registry_digest(recipe: Recipe, locks: Locks, *, ask: bool) -> str | None:
+    """The digest that the lock has, else the registry's; None where the registry cannot be asked.
+
+    Raises ProgramFailed where its certificate is not trusted.
+    """
+    from toolkit.pins.registry import fetch_digest
+
+    path = locks.path(recipe)
+    if path.is_file():
+        locked = load_lock(path).base
+        if locked.digest is not None and locked.reference == recipe.base.reference:
+            return locked.digest
+    if recipe.base.digest is not None or not ask:
+        return recipe.base.digest
+    try:
+        return fetch_digest(recipe.base.reference)
+    except ProgramFailed as error:
+        if error.code == "certificate":  # the pull would be refused as well, after minutes of attempts
+            raise
+        return None

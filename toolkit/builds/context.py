@@ -1,0 +1,40 @@
+"""What a build is made with and whom it tells: the same for each request of one command."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from toolkit.pins.store import Locks
+    from toolkit.runtime.engine import Runtime
+    from toolkit.support.paths import WorkArea
+
+
+@dataclass(frozen=True, slots=True)
+class BuildContext:
+    """The runtime, the work area and the locks of a command.
+
+    `mirror` is the Debian archive for a base that debootstrap makes, None where none is known. With `preview` nothing
+    is pulled or checked on this host: what is resolved is only printed.
+    """
+
+    runtime: Runtime
+    area: WorkArea
+    locks: Locks
+    mirror: str | None = None
+    preview: bool = False
+
+
+def _nothing(_text: str) -> None:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class Listener:
+    """Who is told of each step that begins, and, where asked for, of each line that a program of the build prints."""
+
+    on_step: Callable[[str], None] = _nothing
+    on_line: Callable[[str], None] = _nothing

@@ -1,0 +1,96 @@
+"""Whether an image may be written where it is to go: nothing of the user's is replaced."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from toolkit.builds.record import read_record, record_beside
+from toolkit.builds.target import Kind
+from toolkit.inventory.kinds import PathKind, kind_of
+from toolkit.support.errors import WrongInput
+from toolkit.support.files import leads_into_hidden, open_regular, refuse_link
+from toolkit.support.ownership import is_trusted, user_name
+
+if TYPE_CHECKING:
+    from toolkit.builds.request import BuildRequest
+
+LOG_MARK = "# ctk build log"
+
+
+def check_output(request: BuildRequest) -> None:
+    """Raise WrongInput where the output cannot be written, or something of the person's stands there."""
+    final = request.output
+    if not final.name:
+        raise WrongInput("/ cannot be replaced by an image", fix="Give -o the name of a file or of a new folder.")
+    _check_links(request)
+    if not final.parent.is_dir():
+        raise WrongInput(f"there is no folder {final.parent} to write {final.name} into")
+    if request.target.kind is Kind.SANDBOX and final.resolve().is_relative_to(Path(request.target.text).resolve()):
+        raise WrongInput(f"{final} is in the sandbox itself", fix="Name the new image with -o ../NAME.sif.")
+    if final.is_dir() and not request.sandbox:
+        raise WrongInput(f"{final} is a folder", fix="Give -o the name of a file, or ask for a folder with --sandbox.")
+    for path in (final, request.log):
+        if path.exists() and not path.is_file() and not path.is_dir():
+            raise WrongInput(f"{path} is neither a file nor a folder", fix="Choose another name with -o.")
+    # --force too stops here: a slip such as `-o .` must not cost a person's folder.
+    if final.is_dir() and kind_of(final) is not PathKind.SANDBOX and any(final.iterdir()):
+        raise WrongInput(f"{final} is a folder with other things in it", fix="Choose another name with -o.")
+    if request.log.exists() and not request.force and not _is_ctks_log(request.log):
+        raise WrongInput(f"{request.log} exists and is not a log of ctk's", fix="Move it away, or use --force.")
+    if not final.exists() or request.force:
+        return
+    record = read_record(final)
+    if record is None:
+        raise WrongInput(f"{final} exists and was not built by ctk", fix="Choose another name with -o, or use --force.")
+    if record.target != request.target.identity:
+        raise WrongInput(
+            f"{final} exists and was built from another target ({record.target})",
+            fix="Choose another name with -o, or use --force.",
+        )
+    if record.changed:
+        raise WrongInput(
+            f"{final} was opened with `ctk shell`, and what was changed in it would be lost",
+            fix=f"Make an image of it (ctk build {shlex.quote(f'{final}/')} -o NAME.sif), choose another name with -o, "
+            "or use --force.",
+        )
+
+
+def _check_links(request: BuildRequest) -> None:
+    """Raise WrongInput where a symlink would lead what the build writes to something that ctk did not make.
+
+    --force does not lift it: who cloned a repository knows its links least of all.
+    """
+    refuse_link(request.log)
+    if request.sandbox:
+        refuse_link(record_beside(request.output))
+    if request.link is not None and (reason := _why_not_through(request.link, request.output)) is not None:
+        raise WrongInput(
+            f"{request.link} is a symlink to {request.output}, {reason}",
+            fix="Remove the link, or name the image itself with -o.",
+            code="symlink",
+        )
+
+
+def _why_not_through(link: Path, final: Path) -> str | None:
+    """Why no image is written through `link`; None where it leads to an image of ctk's, or to a name for a new one."""
+    if link.is_symlink() and not is_trusted(owner := link.lstat().st_uid):
+        return f"made by {user_name(owner)}"
+    if os.path.lexists(final):
+        return None if read_record(final) else "which was not built by ctk"
+    # A SIF holds its definition as plain text: a shell that reads one called `.bash_profile` runs lines of it.
+    if final.suffix != ".sif" and final.name != link.name:
+        return "which is not the name of an image"
+    return "in a hidden directory" if leads_into_hidden(link) else None
+
+
+def _is_ctks_log(path: Path) -> bool:
+    """Whether a log begins as ctk's do. An empty one may be replaced: a build was killed in its first instant."""
+    try:
+        with open_regular(path) as file:
+            first = file.readline()
+    except OSError:
+        return False
+    return not first or first.startswith(LOG_MARK.encode())

@@ -1,0 +1,118 @@
+"""From a request to a plan: the base pulled, the lock found or made, the definition with its guard written."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from toolkit.builds.bases import has_mount_point, present_base
+from toolkit.builds.context import Listener
+from toolkit.builds.inputs import inputs_of
+from toolkit.builds.outdated import made_from
+from toolkit.builds.permission import check_permission
+from toolkit.builds.plan import BuildPlan, OwnSource, local_size
+from toolkit.builds.record import Record, read_record
+from toolkit.builds.room import check_room
+from toolkit.definitions.definition import define, define_copy
+from toolkit.definitions.labels import has_labels_of_ctk
+from toolkit.pins.steady import NOT_HERE, PresentBase, unchanged
+from toolkit.support.errors import WrongInput
+from toolkit.support.ownership import is_trusted
+
+if TYPE_CHECKING:
+    from toolkit.builds.context import BuildContext
+    from toolkit.builds.request import BuildRequest
+    from toolkit.definitions.definition import Definition
+    from toolkit.pins.model import Lock
+    from toolkit.pins.store import Found, Locks
+    from toolkit.recipes.model import Recipe
+
+_SILENT = Listener()
+
+
+def resolve(request: BuildRequest, context: BuildContext, listener: Listener = _SILENT) -> BuildPlan:
+    """The plan of a build: complete, whatever was asked for.
+
+    A preview pulls nothing, and writes nothing but the caches of the work area. Without it this raises WrongInput where
+    this user may not write the output, MissingOnHost where there is too little room, and ProgramFailed where the base
+    cannot be pulled. In both cases it raises what `find_lock` raises.
+    """
+    if not context.preview:
+        check_permission(request)
+        context.area.create()
+        check_room(local_size(request), request.output, context.area)
+    if request.recipe is not None:
+        return _resolve_recipe(request, request.recipe, context, listener)
+    own = OwnSource(Path(request.target.text).absolute())
+    source = define_copy(request.base) if request.base is not None else own
+    return BuildPlan(request, source, Record(request.target.identity))
+
+
+def _resolve_recipe(request: BuildRequest, recipe: Recipe, context: BuildContext, listener: Listener) -> BuildPlan:
+    locks, base = context.locks, PresentBase(state=request.base_state)
+    locks.require(recipe)
+    with unchanged(request.base_state):
+        if _installs(recipe):
+            base = present_base(request, recipe, context, listener)
+            listener.on_step("choosing the versions of the packages")
+        found = find_lock(recipe, locks, base)
+        lock = found.lock if found else None
+        definition = _define(recipe, lock, context)
+        inputs = {} if context.preview else inputs_of(request, definition, lock, context)
+    return BuildPlan(
+        request,
+        definition,
+        Record(
+            request.target.identity,
+            recipe.base.name,
+            inputs=inputs,
+            made_from=made_from(recipe, lock, other_base=recipe.rebased),
+        ),
+        base,
+        found,
+        lends_uv=lock is not None and bool(lock.packages) and has_mount_point(recipe, base.image),
+    )
+
+
+def find_lock(recipe: Recipe, locks: Locks, base: PresentBase = NOT_HERE) -> Found | None:
+    """The lock to build `recipe` with; None where nothing is installed that a guard could watch. See `Locks.for_build`.
+
+    Raises AnswerIsNo where the lock may not be updated and is out of date, or where packages conflict with the base.
+    """
+    if not _installs(recipe):
+        return None
+    try:
+        return locks.for_build(recipe, base)
+    except WrongInput as error:
+        if error.code == "no-python" and not recipe.packages:
+            return None
+        raise
+
+
+def unchanged_record(request: BuildRequest, context: BuildContext) -> Record | None:
+    """The record of the image that stands at the output, where a build would make the same one; else None.
+
+    Nothing is pulled, resolved or written for it. A sandbox is always built: its files can be changed at any
+    time, and ctk would not notice. So is what another user put there: anybody can write a record.
+    """
+    recipe, output = request.recipe, request.output
+    if recipe is None or request.sandbox or request.force or not output.is_file():
+        return None
+    if not is_trusted(output.stat().st_uid):
+        return None
+    record = read_record(output)
+    if record is None or not record.inputs or record.target != request.target.identity:
+        return None
+    lock = context.locks.current(recipe) if _installs(recipe) else None
+    if lock is None and recipe.packages:
+        return None
+    inputs = inputs_of(request, _define(recipe, lock, context), lock, context)
+    return record if inputs == record.inputs else None
+
+
+def _installs(recipe: Recipe) -> bool:
+    return bool(recipe.packages or recipe.post.strip())
+
+
+def _define(recipe: Recipe, lock: Lock | None, context: BuildContext) -> Definition:
+    return define(recipe, lock=lock, mirror=context.mirror, relabel=has_labels_of_ctk(recipe.base))

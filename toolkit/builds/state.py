@@ -1,0 +1,41 @@
+"""A build while it runs: what its steps share, and what they found out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from toolkit.builds.context import BuildContext, Listener
+    from toolkit.builds.plan import BuildPlan
+    from toolkit.builds.record import Record
+    from toolkit.builds.room import RoomWatch
+    from toolkit.builds.transcript import Transcript
+    from toolkit.support.findings import Finding
+
+
+@dataclass(slots=True)
+class BuildState:
+    """The plan with its surroundings; below these, what is known once the steps have run.
+
+    `findings` are the audit's, and `command-not-in-image` where no job of the recipe could start. `verdict` is None
+    before the audit, `import_seconds` where there was no import step.
+    """
+
+    plan: BuildPlan
+    context: BuildContext
+    listener: Listener
+    transcript: Transcript
+    room: RoomWatch
+    remove_scratch: Callable[[], None]
+    import_seconds: float | None = None
+    verdict: str | None = None
+    findings: tuple[Finding, ...] = ()
+
+    @property
+    def record(self) -> Record:
+        """What the image remembers, with what the audit said of it."""
+        codes = tuple(sorted({finding.code for finding in self.findings}))
+        return replace(self.plan.record, verdict=self.verdict, findings=codes)

@@ -1,0 +1,279 @@
+"""The steps of a build, from a plan: `ctk build` runs this list, and `--dry-run` prints it as a script.
+
+What an image is made of decides which steps there are, and nothing else does.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shlex
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Protocol
+
+from toolkit import __version__
+from toolkit.builds.bases import uv_copy
+from toolkit.builds.failure import Attempt, explain_failure
+from toolkit.builds.files import TextFile, quoted
+from toolkit.builds.lending import lend
+from toolkit.builds.output import LOG_MARK, check_output
+from toolkit.builds.permission import check_permission
+from toolkit.builds.plan import OwnSource
+from toolkit.builds.record import CHANGED, OBJECT_NAME, record_beside, write_beside
+from toolkit.builds.room import cause
+from toolkit.builds.values import export, read_value
+from toolkit.gpu.audit import audit_image
+from toolkit.gpu.facts import this_machine
+from toolkit.inventory.kinds import SANDBOX_MARK
+from toolkit.inventory.programs import missing_program
+from toolkit.pins.steady import unchanged
+from toolkit.pins.trials import seconds_of_imports
+from toolkit.runtime.area import SCRATCH_VARIABLES, area_environment, scratch_of
+from toolkit.support.certificates import trusting
+from toolkit.support.errors import AnswerIsNo
+from toolkit.support.processes import command_line, run, stream, visible_command
+from toolkit.support.staging import put_in_place
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from toolkit.builds.context import BuildContext
+    from toolkit.builds.plan import BuildPlan
+    from toolkit.builds.record import Record
+    from toolkit.builds.state import BuildState
+    from toolkit.builds.values import Value
+    from toolkit.gpu.audit import Audit
+    from toolkit.support.findings import Finding
+
+
+class Step(Protocol):
+    """One action of a build: how a shell does it, and how ctk does it."""
+
+    def shell(self) -> str:
+        """The commands that do the same without ctk, quoted; comments where ctk alone does something."""
+
+    def run(self, state: BuildState) -> None:
+        """Do it. Raises what ends the build."""
+
+
+@dataclass(frozen=True, slots=True)
+class Workspace:
+    """Two directories of one build: what is `beside` the output gets there by a rename; `scratch` is for all else."""
+
+    beside: Path
+    scratch: Path
+
+    @classmethod
+    def of_script(cls, output: Path, context: BuildContext) -> Workspace:
+        """The directories of a script: the same each time, and of its output alone."""
+        mark = hashlib.sha256(str(output).encode(errors="surrogateescape")).hexdigest()[:8]
+        name = f".ctk-{output.name}"
+        return cls(output.with_name(name), scratch_of(context.area) / f"{name}-{mark}")
+
+
+def steps_of(plan: BuildPlan, context: BuildContext, workspace: Workspace) -> tuple[Step, ...]:
+    """The steps that build the image of `plan` in `workspace`, and put it in its place."""
+    request, runtime = plan.request, context.runtime
+    image = workspace.beside / "image"
+    steps: list[Step] = []
+    if isinstance(plan.source, OwnSource):
+        source = plan.source.path
+    else:
+        source = workspace.beside / f"{request.target.name}.def"
+        steps.append(TextFile(source, plan.source.text))
+    binds: tuple[str, ...] = ()
+    if plan.lends_uv:
+        uv = uv_copy(context.area)
+        steps.append(uv)
+        binds = (uv.bind,)
+    loan = lend(workspace.scratch, runtime.product, request.recipe.indexes if request.recipe else ())
+    argv = runtime.build(image, str(source), request.options, (*binds, *loan.binds))
+    environment = {
+        **area_environment(context.area),
+        **dict.fromkeys(SCRATCH_VARIABLES, str(workspace.scratch)),
+        **trusting(),
+        **loan.environment,
+    }
+    # What is large is removed before the image appears: little is left to do, or to interrupt, after it.
+    steps += [*loan.files, BuildImage(tuple(argv), environment), RemoveScratch(workspace.scratch), AuditImage(image)]
+    replaced = None if request.force else plan.record.target
+    if request.sandbox:
+        place = SandboxInPlace(image, request.output, replaced)
+        return (*steps, place, RecordBeside(request.output, plan.record))
+    document = workspace.beside / OBJECT_NAME
+    add = AddRecord(document, plan.record, tuple(runtime.add_json(image, document)))
+    return (*steps, add, ImageInPlace(image, request.output, replaced))
+
+
+@dataclass(frozen=True, slots=True)
+class BuildImage:
+    """The runtime makes the image. Its input is empty: a script may be read from there."""
+
+    argv: tuple[str, ...]
+    environment: Mapping[str, Value]
+
+    def shell(self) -> str:
+        plain = [f"{name}={shlex.quote(value)}" for name, value in self.environment.items() if isinstance(value, str)]
+        secrets = [export(name, value) for name, value in self.environment.items() if not isinstance(value, str)]
+        return "\n".join([*secrets, " \\\n    ".join([*plain, f"{command_line(self.argv)} < /dev/null"])])
+
+    def run(self, state: BuildState) -> None:
+        plan, transcript = state.plan, state.transcript
+        environment = {name: read_value(value) for name, value in self.environment.items()}
+        transcript.begin(
+            f"{LOG_MARK}: ctk {__version__}, {plan.record.target}",
+            f"# {visible_command(self.argv, environment)}",
+            *([] if isinstance(plan.source, OwnSource) else (f"# | {line}" for line in plan.source.text.splitlines())),
+        )
+        with unchanged(plan.request.base_state):
+            status = stream(self.argv, transcript.take, env=environment)
+            if status != 0:
+                request, lock = plan.request, plan.locked.lock if plan.locked else None
+                what = f"building {request.target.text}"
+                attempt = Attempt(what, request.recipe, lock, request.log, state.context.area)
+                raise explain_failure(attempt, status, transcript.last_lines, state.room)
+        state.import_seconds = seconds_of_imports(transcript.last_lines)
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveScratch:
+    """The scratch directory goes, with all that the runtime left there."""
+
+    path: Path
+
+    def shell(self) -> str:
+        return removal(self.path)
+
+    def run(self, state: BuildState) -> None:
+        state.remove_scratch()
+
+
+@dataclass(frozen=True, slots=True)
+class AuditImage:
+    """The image is read before it appears: its verdict must be the one that the recipe requires."""
+
+    image: Path
+
+    def shell(self) -> str:
+        return "# Here `ctk build` audits the image, as `ctk audit` does."
+
+    def run(self, state: BuildState) -> None:
+        state.listener.on_step("auditing the image")
+        audit = audit_image(self.image, this_machine())
+        _require_verdict(state.plan, audit)
+        state.verdict, state.findings = audit.verdict.value, (*audit.findings, *_command_findings(state, self.image))
+
+
+@dataclass(frozen=True, slots=True)
+class AddRecord:
+    """The record becomes an object of the SIF. A script's has no verdict: `ctk build` builds such an image again."""
+
+    document: Path
+    record: Record
+    argv: tuple[str, ...]
+
+    def shell(self) -> str:
+        document = TextFile(self.document, replace(self.record, inputs={}).as_text())
+        return f"{document.shell()}\n{command_line(self.argv)} < /dev/null"
+
+    def run(self, state: BuildState) -> None:
+        TextFile(self.document, state.record.as_text()).run()
+        done = run(self.argv)
+        complaint = None if done.ok else cause(done.stderr.splitlines(), state.room)
+        what = "recording what the image was made from"
+        done.require(f"{what} ({complaint.meaning})" if complaint else what, fix=complaint.fix if complaint else None)
+
+
+@dataclass(frozen=True, slots=True)
+class RecordBeside:
+    """The record of a sandbox is a file beside it."""
+
+    sandbox: Path
+    record: Record
+
+    def shell(self) -> str:
+        return TextFile(record_beside(self.sandbox), replace(self.record, inputs={}).as_text()).shell()
+
+    def run(self, state: BuildState) -> None:
+        write_beside(self.sandbox, state.record)
+
+
+@dataclass(frozen=True, slots=True)
+class ImageInPlace:
+    """The image appears by a rename. An image of the same target is replaced (`replaced`); None: whatever is there."""
+
+    image: Path
+    output: Path
+    replaced: str | None
+
+    def shell(self) -> str:
+        # -T: nothing is moved into a directory of that name.
+        return f"{self._check(self._has(self.output))}mv -T -f -- {quoted(self.image)} {quoted(self.output)}"
+
+    def run(self, state: BuildState) -> None:
+        # A build takes minutes: the user, or another one, may have put something there.
+        check_output(state.plan.request)
+        check_permission(state.plan.request)
+        put_in_place(self.image, self.output)
+
+    def _has(self, record: Path) -> str:
+        """Whether `record`, or the SIF with a record in it, is of the same target."""
+        return _contains(record, f'"target": {json.dumps(self.replaced, ensure_ascii=False)}')
+
+    def _check(self, may_be_replaced: str) -> str:
+        """The command that ends a script where the output is there and is to stay."""
+        if self.replaced is None:
+            return ""
+        text = f"{self.output} exists and was not built by ctk from the same target, or was changed"
+        return f"if [ -e {quoted(self.output)} ] && ! {may_be_replaced}; then {ending(text, 2)}; fi\n"
+
+
+@dataclass(frozen=True, slots=True)
+class SandboxInPlace(ImageInPlace):
+    """A sandbox appears; an earlier one is moved aside first, and back where that fails."""
+
+    def shell(self) -> str:
+        image, output, old = map(quoted, (self.image, self.output, self.image.with_name("image.old")))
+        record = record_beside(self.output)
+        unchanged_one = f"{{ {self._has(record)} && ! {_contains(record, CHANGED)}; }}"
+        return (
+            f"{self._check(unchanged_one)}trap '' HUP INT TERM\n"
+            f"if [ -d {output}/{SANDBOX_MARK} ]; then mv -T -- {output} {old}; fi\n"
+            f"mv -T -- {image} {output} || {{ mv -T -- {old} {output}; exit 1; }}"
+        )
+
+
+def _contains(path: Path, text: str) -> str:
+    return f"grep -aqsF -e {shlex.quote(text)} -- {quoted(path)}"
+
+
+def ending(text: str, status: int) -> str:
+    """The commands that end a script."""
+    return f"printf '%s\\n' {shlex.quote(text)} >&2; exit {status}"
+
+
+def removal(*paths: Path) -> str:
+    """The command that removes these directories, with what belongs to the subordinate ids of a build without root."""
+    words = " ".join(map(quoted, paths))
+    return f"rm -rf -- {words} 2> /dev/null || unshare --map-root-user --map-auto rm -rf -- {words}"
+
+
+def _command_findings(state: BuildState, image: Path) -> tuple[Finding, ...]:
+    """Whether a job of the recipe could start: the image is as it should be, so the answer does not undo the build."""
+    recipe = state.plan.request.recipe
+    found = missing_program(image, recipe.job.command, recipe.job.binds) if recipe else None
+    return (found,) if found else ()
+
+
+def _require_verdict(plan: BuildPlan, audit: Audit) -> None:
+    recipe = plan.request.recipe
+    wanted = recipe.verdict if recipe else None
+    if wanted is None or audit.verdict.value == wanted:
+        return
+    reasons = "".join(f"; {finding.code}: {finding.message}" for finding in audit.findings)
+    raise AnswerIsNo(
+        f"the image of {plan.request.target.text} is {audit.verdict.value}, and its recipe requires {wanted}{reasons}",
+        fix="`ctk explain CODE` explains a finding and how to fix it.",
+        code="verdict-not-reached",
+    )

@@ -1,0 +1,41 @@
+"""What a program of a build prints: into its log, to whoever listens, and the last lines of it for an explanation."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, TextIO
+
+from toolkit.builds.progress import step_of
+from toolkit.support.redaction import redact
+
+if TYPE_CHECKING:
+    from toolkit.builds.context import Listener
+
+_KEPT_LINES = 20_000  # a compiler's first error may stand thousands of lines above the last one
+
+
+class Transcript:
+    """A log that is being written. No credential reaches it."""
+
+    def __init__(self, log: TextIO, listener: Listener) -> None:
+        self._log, self._listener = log, listener
+        self._last: deque[str] = deque(maxlen=_KEPT_LINES)
+
+    @property
+    def last_lines(self) -> list[str]:
+        """The last lines that a program printed."""
+        return list(self._last)
+
+    def begin(self, *lines: str) -> None:
+        """Write lines of ctk's own."""
+        self._log.writelines(f"{line}\n" for line in lines)
+        self._log.flush()
+
+    def take(self, line: str) -> None:
+        """Take a line that a program printed."""
+        line = redact(line)
+        self.begin(line)
+        self._last.append(line)
+        self._listener.on_line(line)
+        if (step := step_of(line)) is not None:
+            self._listener.on_step(step)

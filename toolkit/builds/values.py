@@ -1,0 +1,69 @@
+"""The values of variables that a build's program gets: a plan and a printed script name a secret, and never hold it."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from toolkit.recipes.indexes import credentials
+
+if TYPE_CHECKING:
+    from toolkit.recipes.model import Index
+
+# The runtime evaluates APPTAINERENV_X as the text between double quotes: nothing in a value may be expanded there.
+_EXPANDED = r"[\\$`]"
+_FROM_NETRC = "import netrc, os, sys; print(netrc.netrc(os.environ.get('NETRC')).hosts[sys.argv[1]][int(sys.argv[2])])"
+
+
+@dataclass(frozen=True, slots=True)
+class Proxy:
+    """The address of a proxy, by the variable of this host that has it: it may hold a password."""
+
+    variable: str
+
+    def read(self) -> str:
+        return os.environ.get(self.variable, "")
+
+    def shell(self) -> str:
+        return f"${{{self.variable}-}}"
+
+
+@dataclass(frozen=True, slots=True)
+class Credential:
+    """The user or the password of a package index, by uv's variable for it; where that is not set ~/.netrc has it."""
+
+    variable: str
+    index: Index
+
+    def read(self) -> str:
+        return credentials([self.index]).get(self.variable, "")
+
+    def shell(self) -> str:
+        if self.variable in os.environ:
+            return f"${{{self.variable}?}}"
+        host = urlsplit(self.index.url).hostname or ""
+        place = "0" if self.variable.endswith("_USERNAME") else "2"
+        return f"$(python3 -c {shlex.quote(_FROM_NETRC)} {shlex.quote(host)} {place})"
+
+
+Secret = Proxy | Credential
+Value = str | Secret
+
+
+def read_value(value: Value) -> str:
+    """What the program's environment gets."""
+    return value if isinstance(value, str) else escape(value.read())
+
+
+def escape(text: str) -> str:
+    """`text` for the shell in which the runtime evaluates such variables: nothing in it is expanded."""
+    return re.sub(f"({_EXPANDED})", r"\\\1", text)
+
+
+def export(name: str, secret: Secret) -> str:
+    """The commands of a script that read a secret where the script runs, and export it as `read_value` gives it."""
+    return f"{name}={secret.shell()}\n{name}=$(printf '%s' \"${name}\" | sed 's/{_EXPANDED}/\\\\&/g')\nexport {name}"
