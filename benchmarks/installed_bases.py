@@ -65,7 +65,8 @@ BASES = {
             "newest",
             "The newest PyTorch",
             "2026-11-15",
-            ("torch", "torchvision", "torchaudio", "numpy", "pip", "setuptools"),
+            # Without torchaudio: its last release, 2.11.0, is made for CUDA 13.0 and refuses this torch's 13.2.
+            ("torch", "torchvision", "numpy", "pip", "setuptools"),
             ("torch",),
         ),
         Installed(
