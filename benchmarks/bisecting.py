@@ -216,7 +216,8 @@ def _when(releases: Releases, error: str, cause: str, there: Version, day: str) 
     What is older than the cause fails with the newer series as well, what is newer with the older ones.
     """
     if day and day < releases.day(cause, there):
-        return f"{cause}>={series(there)}"
+        # Before 1.0, what is removed goes in any release.
+        return f"{cause}>={series(there) if there.major else there.public}"
     said = next((Version(one or other) for one, other in _NEEDS.findall(error)), None)
     if said is not None and said > there and said.major <= there.major + 1:
         return f"{cause}<{short(said)}"
