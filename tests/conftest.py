@@ -7,6 +7,7 @@ import subprocess
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from tests.schemas import check_documents
 from toolkit.support.errors import CtkError
@@ -36,6 +37,11 @@ def _documents_of_programs() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(subprocess, "run", checked)
         yield
+
+
+# A busy machine is no fault of what is tested.
+settings.register_profile("ctk", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("ctk")
 
 
 # A finding or an error of a code that the catalogue does not have, or in a severity that it does not list, fails the

@@ -81,7 +81,7 @@ def test_why_reads_the_lock_on_another_base(folder: Path) -> None:
     assert (done.returncode, done.stderr.splitlines()[-1]) == (2, "ctk lock mine --base pytorch-2.6")
     catalogue = Catalogue(folder / "defs", shipped("defs"))
     recipe = catalogue.recipe("mine", base=catalogue.bases()["pytorch-2.6"])
-    path = Locks.of(catalogue, folder / "work").path(recipe, other_base=True)
+    path = Locks.of(catalogue, folder / "work").path(recipe)
     path.parent.mkdir(parents=True)
     write_lock(SMALL, path)
     assert "timm 1.0.3 is added: timm ← the recipe." in ctk(folder, *arguments).stdout

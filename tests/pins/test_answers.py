@@ -47,6 +47,7 @@ def server() -> Iterator[str]:
 @pytest.fixture
 def uv(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Uv:
     monkeypatch.delenv("UV_CACHE_DIR", raising=False)
+    monkeypatch.setenv("COLUMNS", "80")
     return open_uv(tmp_path)
 
 

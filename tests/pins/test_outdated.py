@@ -115,7 +115,9 @@ def test_a_package_that_never_names_one_exact_framework_is_bound_to_none(monkeyp
 def test_an_old_build_is_refused_where_ctk_chose_it_and_noted_where_it_was_asked_for(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(attempts, "explain_old_build", lambda *_: AnswerIsNo("vllm 0.7.3 does not fit", code="x"))
+    monkeypatch.setattr(
+        attempts, "explain_old_build", lambda *_: AnswerIsNo("vllm 0.7.3 does not fit", code="resolver-failed")
+    )
     monkeypatch.setattr(attempts, "resolve_newest", lambda _uv, asked, **_: (asked, chosen("0.2.5")))
     monkeypatch.setattr(attempts, "lock_sources", lambda *_: None)
     with pytest.raises(AnswerIsNo, match="does not fit"):

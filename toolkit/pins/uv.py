@@ -41,6 +41,7 @@ _NOT_FOR_US = (
     "UV_PRERELEASE",
     "UV_RESOLUTION",
 )
+_WIDTH = "10000"  # uv breaks its messages at COLUMNS, addresses included, and ctk reads them
 _OFFLINE_GAP = ("network was disabled", "network is disabled", "network connectivity is disabled", "in the cache")
 _UNREACHED = re.compile(r"(?:Failed to fetch: `|for url \()([^`\s)]+)")
 _NETWORK = ("Failed to fetch", "error sending request", "Request failed after", "Could not connect", "client error")
@@ -90,6 +91,7 @@ class Uv:
             "UV_NO_PROGRESS": "1",
             "UV_PYTHON_DOWNLOADS": "never",
             "NO_COLOR": "1",
+            "COLUMNS": _WIDTH,
             **trusting(),
             **git_settings(),
             **{name: "" for name in _NOT_FOR_US if name in os.environ},
