@@ -12,13 +12,14 @@ from hypothesis import strategies as st
 from tests.pins.bases import TENSORFLOW, TORCH
 from tests.pins.locks import SHA, SMALL, WHEEL
 from toolkit.inventory.frameworks import knowledge
-from toolkit.pins import attempts
+from toolkit.pins import attempts, clash
 from toolkit.pins.clash import fitting_bases, smallest, unavailable, way_to
+from toolkit.pins.constraints import Constraint
 from toolkit.pins.explain import clashing_need, named_bar
 from toolkit.pins.locking import check_requirements, contradictions, input_hash
 from toolkit.pins.model import Package
 from toolkit.pins.protected import Ban, protect
-from toolkit.pins.resolve import Wish
+from toolkit.pins.resolve import Clash, Wish, first_question
 from toolkit.pins.uv import Uv
 from toolkit.pins.why import way_to_recipe, why
 from toolkit.recipes.load import load_bases
@@ -61,6 +62,23 @@ def test_a_proof_is_read_for_what_needs_what_and_what_stands_against_it() -> Non
 def test_a_proof_that_names_nothing_protected_says_nothing() -> None:
     assert clashing_need("Because a==1 depends on b>=2 and you require b<2, …", wish(TORCH)) is None
     assert clashing_need("Because a==1 depends on torch>=2.0 and …", wish(TORCH)) is None, "the base fulfils that"
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        ("torchaudio", "no release of torchaudio works with CUDA 13.2"),
+        ("speechbrain>=1", "speechbrain>=1 needs torchaudio, and no release of torchaudio works with CUDA 13.2"),
+    ],
+)
+def test_what_no_release_works_of_is_the_reason(monkeypatch: pytest.MonkeyPatch, asked: str, message: str) -> None:
+    bound = Constraint("torchaudio", "<0", "no release of torchaudio works with CUDA 13.2")
+    learned = replace(wish(TORCH), packages=(asked,), learned=(bound,))
+    monkeypatch.setattr(clash, "smallest_clash", lambda *_: ((asked,), (bound,)))
+    monkeypatch.setattr(clash, "_no_such_version", lambda *_: None)
+    found = clash.explain_clash(UV, learned, Clash(learned, first_question(learned), "Because …"), [])
+    assert found.message == message
+    assert found.fix == f"Drop {asked.partition('>')[0]} from the recipe, or choose another base (`ctk bases`)."
 
 
 def test_a_proof_is_read_for_who_does_not_take_the_newest() -> None:

@@ -59,6 +59,8 @@ def explain_clash(uv: Uv, wish: Wish, clash: Clash, bases: Sequence[Base]) -> An
     if impossible := _no_such_version(uv, wish, clash):
         return impossible
     packages, constraints = smallest_clash(uv, wish, clash)
+    if (dead := _without_release(wish, constraints)) is not None:
+        return _says_no_release(dead, packages)
     proof = ask(uv, clash.question.asking(packages).under(one.line for one in constraints), again=True).proof
     need = clashing_need(proof or clash.proof, wish)
     recorded = clash.question.packages[len(wish.packages) :]
@@ -78,6 +80,21 @@ def explain_clash(uv: Uv, wish: Wish, clash: Clash, bases: Sequence[Base]) -> An
     return AnswerIsNo(
         "these cannot be had together:\n" + "\n".join(rows) + words,
         fix=_ways_out(uv, wish, packages, need, bases),
+        code="requirements-clash",
+    )
+
+
+def _without_release(wish: Wish, constraints: Iterable[Constraint]) -> Constraint | None:
+    """What no release of works over this base (`undeclared.toml`), where a clash comes from that."""
+    return next((one for one in constraints if one in wish.learned and one.specifier == "<0"), None)
+
+
+def _says_no_release(dead: Constraint, packages: Sequence[str]) -> AnswerIsNo:
+    asked = [canonicalize_name(Requirement(line).name) for line in packages]
+    needs = "" if dead.name in asked else f"{' and '.join(packages)} needs {dead.name}, and "
+    return AnswerIsNo(
+        f"{needs}{dead.by}",
+        fix=f"Drop {' or '.join(asked)} from the recipe, or choose another base (`ctk bases`).",
         code="requirements-clash",
     )
 
