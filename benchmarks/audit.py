@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING
 
 from benchmarks.measure import Times, debian_12, environment_of_ctk, interleaved, kept
 from benchmarks.section import Section, Table, Target
-from tests.inventory.making import distribution, fill
+from tests.inventory.making import distribution, fill, inventory_of
 from tests.real.wheels import Wheelhouse
 from toolkit import __version__
 from toolkit.inventory.images import open_image
-from toolkit.inventory.read import inventory_of
 from toolkit.runtime.engine import find_runtime
 from toolkit.support.site import load_site
 

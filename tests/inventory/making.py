@@ -7,9 +7,20 @@ import subprocess
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from toolkit.inventory.images import open_image
+from toolkit.inventory.read import read_inventory
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
+
+    from toolkit.inventory.model import Inventory
+
+
+def inventory_of(image: Path) -> Inventory:
+    """What the image at a path holds."""
+    with open_image(image) as rootfs:
+        return read_inventory(rootfs)
 
 
 def fill(folder: Path, files: dict[str, str | bytes]) -> Path:

@@ -9,11 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.inventory.making import distribution, fill, python_files
+from tests.inventory.making import distribution, fill, inventory_of, python_files
 from toolkit.inventory.distributions import parse_headers, parse_requires_txt
 from toolkit.inventory.environment import apply_script
 from toolkit.inventory.images import open_image
-from toolkit.inventory.read import inventory_of
 from toolkit.inventory.record import hash_of, read_record
 from toolkit.inventory.system import parse_dpkg
 

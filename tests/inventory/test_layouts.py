@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.inventory.making import distribution, fill, python_files, squash
+from tests.inventory.making import distribution, fill, inventory_of, python_files, squash
 from toolkit.inventory.images import open_image
 from toolkit.inventory.imports import module_folder
-from toolkit.inventory.read import inventory_of, read_inventory
+from toolkit.inventory.read import read_inventory
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.pins.locks import SMALL, locks, words
-from toolkit.pins.guard import differences, guard_after, guard_before, guarded, install, lock_for_guard, payload
+from toolkit.pins.guard import GUARD_AFTER, differences, guard_before, guarded, install, lock_for_guard, payload
 from toolkit.pins.protected import Pin, ProtectedSet
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ def test_the_shell_can_read_it(shell: str) -> None:
 
 def test_a_script_of_the_person_runs_in_a_shell_of_its_own_between_the_two() -> None:
     text = guarded(SMALL, "exit 0")
-    before, after = text.index(install(SMALL)), text.rindex(guard_after(SMALL))
+    before, after = text.index(install(SMALL)), text.rindex(GUARD_AFTER)
     assert before < text.index("(\nset -e\nexit 0\n)") < after
     assert text.startswith(guard_before(SMALL))
 

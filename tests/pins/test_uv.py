@@ -93,3 +93,13 @@ def test_a_resolver_is_stopped_at_its_time_limit(tmp_path: Path) -> None:
         Uv(str(program), tmp_path / "cache", tmp_path, patience=0.2).call(["a"], tmp_path)
     assert raised.value.code == "resolver-timeout"
     assert raised.value.fix
+
+
+def test_answer_that_is_too_old_to_be_used_is_removed(tmp_path: Path) -> None:
+    asked = uv(tmp_path, "", 0)
+    asked.call(["first"], tmp_path)
+    (first,) = (tmp_path / "cache/ctk-answers").iterdir()
+    os.utime(first, (0, 0))
+    asked.call(["second"], tmp_path)
+    assert not first.exists()
+    assert len(list((tmp_path / "cache/ctk-answers").iterdir())) == 1

@@ -6,14 +6,11 @@ from typing import TYPE_CHECKING
 
 from toolkit.inventory.distributions import read_distributions
 from toolkit.inventory.environment import read_environment
-from toolkit.inventory.images import open_image
 from toolkit.inventory.interpreters import find_interpreters
 from toolkit.inventory.model import Inventory
 from toolkit.inventory.system import read_architecture, read_conda, read_dpkg, read_glibc, read_os
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from toolkit.inventory.rootfs import Rootfs
 
 
@@ -38,9 +35,3 @@ def read_inventory(rootfs: Rootfs) -> Inventory:
         conda_packages=tuple(package for prefix in prefixes for package in read_conda(rootfs, prefix)),
         uncertain=uncertain,
     )
-
-
-def inventory_of(image: Path) -> Inventory:
-    """Open the image at a path, read its inventory, close it. Raises WrongInput as `open_image` does."""
-    with open_image(image) as rootfs:
-        return read_inventory(rootfs)

@@ -77,9 +77,8 @@ def install(lock: Lock) -> str:
     return "ctk_guard_run install" if lock.packages else ":"
 
 
-def guard_after(_lock: Lock) -> str:
-    """Compares, and ends `%post`: nothing may stand behind it."""
-    return "ctk_guard_end 0"
+# Compares, and ends `%post`: nothing may stand behind it.
+GUARD_AFTER = "ctk_guard_end 0"
 
 
 def guarded(lock: Lock, post: str, wanted: ImportStep | None = None) -> str:
@@ -88,7 +87,7 @@ def guarded(lock: Lock, post: str, wanted: ImportStep | None = None) -> str:
     The script runs in a shell of its own, so that an `exit` or a `trap` in it ends nothing but itself.
     """
     script = ["(", "set -e", post, ")"] if post.strip() else []
-    return "\n".join([guard_before(lock, wanted), install(lock), *script, guard_after(lock)])
+    return "\n".join([guard_before(lock, wanted), install(lock), *script, GUARD_AFTER])
 
 
 def differences(log: Sequence[str]) -> tuple[str, ...]:

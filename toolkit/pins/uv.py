@@ -10,6 +10,7 @@ import shutil
 import sys
 import tempfile
 import time
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
@@ -184,6 +185,10 @@ def _keep_answer(path: Path, answer: Completed) -> None:
     if not answer.ok and "No solution found" not in answer.stderr:
         return
     path.parent.mkdir(parents=True, exist_ok=True)
+    for old in path.parent.glob("*.json"):
+        with suppress(FileNotFoundError):  # another ctk prunes too
+            if time.time() - old.stat().st_mtime > FRESH_SECONDS:
+                old.unlink()
     write_atomically(path, json.dumps(asdict(answer)))
 
 
