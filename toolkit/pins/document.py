@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from toolkit.pins.model import Build, Held, Lock, LockedBase, Package
     from toolkit.pins.protected import Ban, Bound, Pin
-    from toolkit.pins.trials import ImportStep
     from toolkit.recipes.model import Index
 
 
@@ -33,13 +32,6 @@ def lock_document(lock: Lock) -> dict[str, Any]:
         "indexes": [index_document(index) for index in lock.indexes],
         "builds": [_build(build) for build in lock.builds],
     }
-
-
-def guard_document(lock: Lock, wanted: ImportStep) -> dict[str, Any]:
-    """What the guard in a build must know: part of the lock, and what is imported at the end."""
-    whole = lock_document(lock)
-    parts = ("protected", "bounds", "forbidden", "packages", "builds", "installer", "indexes")
-    return {"schema": "ctk.guard/1", **{key: whole[key] for key in parts}, "imports": _imports(wanted)}
 
 
 def index_document(index: Index) -> dict[str, Any]:
@@ -94,16 +86,4 @@ def _build(build: Build) -> dict[str, Any]:
         "sources": list(build.sources),
         "requires": list(build.requires),
         "packages": [_package(package) for package in build.packages],
-    }
-
-
-def _imports(step: ImportStep) -> dict[str, Any]:
-    return {
-        "packages": [
-            {"name": package.name, "modules": list(package.modules), "framework": package.framework}
-            for package in step.packages
-        ],
-        "skip": list(step.skip),
-        "environment": dict(step.environment),
-        "seconds": step.seconds,
     }

@@ -7,9 +7,9 @@ import shlex
 from functools import cache
 from itertools import takewhile
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from toolkit.pins.document import guard_document
+from toolkit.pins.document import lock_document
 from toolkit.pins.trials import import_step
 from toolkit.support.text import part_braces
 
@@ -136,3 +136,22 @@ def _choose_python(executable: str | None) -> list[str]:
     if executable is None or not executable.isprintable():
         return [find]
     return [f"ctk_python={part_braces(shlex.quote(executable))}", f'[ -x "$ctk_python" ] || {find}']
+
+
+def guard_document(lock: Lock, wanted: ImportStep) -> dict[str, Any]:
+    """What the guard in a build must know: part of the lock, and what is imported at the end."""
+    whole = lock_document(lock)
+    parts = ("protected", "bounds", "forbidden", "packages", "builds", "installer", "indexes")
+    return {"schema": "ctk.guard/1", **{key: whole[key] for key in parts}, "imports": _imports(wanted)}
+
+
+def _imports(step: ImportStep) -> dict[str, Any]:
+    return {
+        "packages": [
+            {"name": package.name, "modules": list(package.modules), "framework": package.framework}
+            for package in step.packages
+        ],
+        "skip": list(step.skip),
+        "environment": dict(step.environment),
+        "seconds": step.seconds,
+    }
