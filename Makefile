@@ -26,7 +26,7 @@ check:
 test:
 	@machine/setup test
 	@$(MAKE) --no-print-directory $(VENV)/tests lint
-	$(VENV)/bin/pytest --numprocesses 2 --dist loadfile
+	$(VENV)/bin/pytest --numprocesses 2 --dist loadfile --durations 25 --durations-min 10
 
 # The same with large counts: fuzzing, kills, fault injection. Writes benchmarks/SOAK.md.
 soak:

@@ -71,7 +71,7 @@ def lock(
         ctk lock mine --upgrade transformers        a newer one of this, all else as it was
         ctk lock mine --exclude-newer 2021-03-07    what was there on that day
         ctk lock mine --check                       exit status 1 where it is stale
-        ctk lock mine --export pylock.toml          for `uv pip install -r pylock.toml` without a container
+        ctk lock mine --export pylock.mine.toml     for `uv pip install -r pylock.mine.toml`, no container
 
     An export holds the files that the lock adds, with their addresses and hashes, and no credentials. What the base has
     already is only listed in it, in [tool.ctk]: install the framework first.
