@@ -117,6 +117,8 @@ TORCH_25 = {"torch": "2.5.1+cu124", "numpy": "2.1.2", "setuptools": "75.1.0"}
         (TORCH_25, "torchcodec", "0.17.0", "0.1.1"),
         (TORCH_25, "torchtext", "0.18.0", "0.17.2"),
         (TORCH_25, "dgl", "2.1.0", "1.1.1"),
+        ({**TORCH_25, "auto-gptq": "0.7.1"}, "transformers", "5.0.0", "4.57.6"),
+        ({**TORCH_25, "auto-gptq": "0.7.1"}, "peft", "0.19.1", "0.18.1"),
     ],
 )
 def test_undeclared_bounds_keep_out_what_fails_and_no_more(
@@ -125,3 +127,21 @@ def test_undeclared_bounds_keep_out_what_fails_and_no_more(
     found = [one.specifier for one in constraints_over(undeclared_bounds(), base) if one.name == package]
     assert not all(satisfies(fails, one) for one in found)
     assert all(satisfies(imports, one) for one in found)
+
+
+@pytest.mark.parametrize(
+    ("base", "package", "release", "works"),
+    [
+        ({"torch": "2.15.0", "nvidia-cuda-runtime": "13.2.86"}, "torchaudio", "2.11.0", False),
+        ({"torch": "2.11.0", "nvidia-cuda-runtime": "13.0.88"}, "torchaudio", "2.11.0", True),
+        ({"jax": "0.4.35"}, "jax-md", "0.2.8", False),
+        ({"jax": "0.4.20"}, "jax-md", "0.2.8", True),
+        (TORCH_25, "torchdata", "0.11.0", True),
+        (TORCH_25, "xformers", "0.0.29.post1", True),
+    ],
+)
+def test_undeclared_bounds_hold_only_where_they_were_measured(
+    base: dict[str, str], package: str, release: str, works: bool
+) -> None:
+    found = [one.specifier for one in constraints_over(undeclared_bounds(), base) if one.name == package]
+    assert all(satisfies(release, one) for one in found) == works
