@@ -7,7 +7,7 @@ import subprocess
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from toolkit.builds.asking import request_build
@@ -192,6 +192,8 @@ def test_a_script_that_is_cut_off_does_nothing(here: Path) -> None:
     st.text(st.characters(exclude_characters="\0", codec="utf-8"), max_size=60)
     | st.sampled_from(["END\n", "END\nEND_\n", "", "a"])
 )
+@example("E\u0080")
+@example("a\nENé\n")
 def test_a_here_document_writes_the_text_as_it_is(tmp_path_factory: pytest.TempPathFactory, text: str) -> None:
     folder = tmp_path_factory.mktemp("texts")
     for written in (text, f"{text}\n"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import shutil
 from dataclasses import dataclass
@@ -15,6 +16,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from toolkit.support.paths import WorkArea
+
+# Lines that end a here-document, or that lose a byte: after the delimiter's first letters, dash (0.5.12) drops a byte
+# above 127.
+_NOT_IN_HERE_DOCUMENT = re.compile(r"^(?:END$|(?:E|EN|END)[^\x00-\x7f])", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,12 +55,9 @@ class TextFile:
 
     def shell(self) -> str:
         path = quoted(self.path)
-        if not self.text.endswith("\n"):
+        if not self.text.endswith("\n") or _NOT_IN_HERE_DOCUMENT.search(self.text):
             return f"printf '%s' {shlex.quote(self.text)} > {path}\nchmod 644 -- {path}"
-        end = "END"
-        while end in self.text.split("\n"):
-            end += "_"
-        return f"cat > {path} <<'{end}'\n{self.text}{end}\nchmod 644 -- {path}"
+        return f"cat > {path} <<'END'\n{self.text}END\nchmod 644 -- {path}"
 
     def run(self, _state: object = None) -> None:
         self.path.write_text(self.text, encoding="utf-8", errors="surrogateescape")
