@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import errno
-import fcntl
 import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TextIO
@@ -15,7 +13,7 @@ from toolkit.builds.steps import Workspace, steps_of
 from toolkit.builds.transcript import Transcript
 from toolkit.runtime.area import scratch_of
 from toolkit.support.errors import WrongInput
-from toolkit.support.files import held_by_strangers, open_log
+from toolkit.support.files import held_by_strangers, hold, open_log
 from toolkit.support.staging import staging
 
 if TYPE_CHECKING:
@@ -81,7 +79,7 @@ def _only_builder(request: BuildRequest) -> Iterator[TextIO]:
     """
     with open_log(request.log) as log:
         try:
-            fcntl.flock(log, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            hold(log.fileno())
         except BlockingIOError:
             if not held_by_strangers(log.fileno()):
                 raise WrongInput(
@@ -89,8 +87,5 @@ def _only_builder(request: BuildRequest) -> Iterator[TextIO]:
                     fix="Wait for it, or choose another name with -o.",
                     code="build-in-progress",
                 ) from None
-        except OSError as error:
-            if error.errno not in (errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOLCK):
-                raise
         log.truncate(0)
         yield log

@@ -192,7 +192,7 @@ def _lock(path: Path, *, wait: bool) -> int:
         descriptor = _open_to_write(path, 0, 0o600)
         try:
             try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                hold(descriptor)
             except BlockingIOError:
                 if held_by_strangers(descriptor):
                     path.unlink(missing_ok=True)
@@ -201,15 +201,24 @@ def _lock(path: Path, *, wait: bool) -> int:
                 time.sleep(_SECONDS_BETWEEN_TRIES)
                 os.close(descriptor)
                 continue
-            except OSError as error:
-                if error.errno not in _NO_LOCKS:
-                    raise
             if _is_at(path, descriptor):
                 return descriptor
         except BaseException:
             os.close(descriptor)
             raise
         os.close(descriptor)
+
+
+def hold(descriptor: int) -> None:
+    """Lock an open file until it is closed; on a file system without locks nothing is held.
+
+    Raises BlockingIOError where another process holds it.
+    """
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        if error.errno not in _NO_LOCKS:
+            raise
 
 
 def held_by_strangers(descriptor: int) -> bool:
