@@ -91,7 +91,8 @@ def _without_release(wish: Wish, constraints: Iterable[Constraint]) -> Constrain
 
 def _says_no_release(dead: Constraint, packages: Sequence[str]) -> AnswerIsNo:
     asked = [canonicalize_name(Requirement(line).name) for line in packages]
-    needs = "" if dead.name in asked else f"{' and '.join(packages)} needs {dead.name}, and "
+    verb = "needs" if len(asked) == 1 else "need"
+    needs = "" if dead.name in asked else f"{' and '.join(packages)} {verb} {dead.name}, and "
     return AnswerIsNo(
         f"{needs}{dead.by}",
         fix=f"Drop {' or '.join(asked)} from the recipe, or choose another base (`ctk bases`).",
