@@ -13,7 +13,7 @@ from benchmarks.section import Section, Table, Target
 from tests.inventory.making import distribution, fill, inventory_of
 from tests.real.wheels import Wheelhouse
 from toolkit import __version__
-from toolkit.inventory.images import open_image
+from toolkit.inventory.formats.images import open_image
 from toolkit.runtime.engine import find_runtime
 from toolkit.support.site import load_site
 

@@ -1,7 +1,7 @@
 """Bounds that no metadata declares: the newest version of what fails that imports over a base, found by bisection.
 
-`python -m benchmarks.importable --bisect` writes them to toolkit/pins/undeclared.toml. Entries that are there stay, and
-hold for the locks made here; empty the file first to have all of them measured again.
+`python -m benchmarks.importable --bisect` writes them to toolkit/pins/resolver/undeclared.toml. Entries that are there
+stay and hold for the locks made here; empty the file first to have all of them measured again.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING
 
 from packaging.version import Version
 
-import toolkit.pins
+import toolkit.pins.resolver
 from benchmarks.installed_bases import BASES, say
 from benchmarks.releases import series, short
 from benchmarks.trial import Bench
-from toolkit.pins.names import names
-from toolkit.pins.undeclared import UndeclaredBound, load_bounds
-from toolkit.pins.uv import open_uv
+from toolkit.inventory.knowledge.names import names
+from toolkit.pins.index.uv import open_uv
+from toolkit.pins.resolver.undeclared import UndeclaredBound, load_bounds
 from toolkit.support.errors import CtkError
 from toolkit.support.files import write_atomically
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from benchmarks.importing import Failure
     from benchmarks.releases import Releases
 
-UNDECLARED = Path(toolkit.pins.__file__).with_name("undeclared.toml")
+UNDECLARED = Path(toolkit.pins.resolver.__file__).with_name("undeclared.toml")
 _WRITING = Lock()
 _ROUNDS = 4  # how many packages may have to be held back for one to import
 _DAYS_BEFORE = 730  # releases that came out longer than that before the base are not tried

@@ -16,7 +16,7 @@ from benchmarks.measure import cache_folder
 from benchmarks.run import replace_section
 from benchmarks.section import Section, Table, Target
 from benchmarks.trial import Bench, Row, changes_at, kept_at, packages_over, read_changes, read_row
-from toolkit.pins.uv import open_uv
+from toolkit.pins.index.uv import open_uv
 
 # A row, and whether pip changes the protected set; None where that was not tried yet.
 Tried = tuple[Row, bool | None]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from packaging.utils import canonicalize_name
 
 from benchmarks.installed_bases import clean_environment
-from toolkit.pins.names import names
+from toolkit.inventory.knowledge.names import names
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -10,16 +10,16 @@ import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from toolkit.inventory.distributions import read_distributions
-from toolkit.inventory.images import open_image
-from toolkit.pins.target import Target
+from toolkit.inventory.contents.distributions import read_distributions
+from toolkit.inventory.formats.images import open_image
+from toolkit.pins.bases.target import PythonTarget
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
-    from toolkit.pins.model import Lock, Package
-    from toolkit.pins.uv import Uv
+    from toolkit.pins.index.uv import Uv
+    from toolkit.pins.lock.model import Lock, LockedPackage
 
 _INSTALL_TIMEOUT = 1800.0
 # Variables of this machine that would change what a container's Python finds, or give it a GPU.
@@ -95,7 +95,7 @@ class Environment:
         (found,) = self.folder.glob("lib/python3*/site-packages")
         return found
 
-    def target(self) -> Target:
+    def target(self) -> PythonTarget:
         """What the resolver must know of it, as if it were an image."""
         with open_image(self.folder) as rootfs:
             site = f"/{self.site.relative_to(self.folder)}"
@@ -103,7 +103,7 @@ class Environment:
         libc = os.confstr("CS_GNU_LIBC_VERSION") or "glibc 2.17"
         major, minor = libc.split()[1].split(".")[:2]
         version = _output(self.python, "-c", "import platform; print(platform.python_version())")
-        return Target(version, found, (int(major), int(minor)), executable="/usr/bin/python3")
+        return PythonTarget(version, found, (int(major), int(minor)), executable="/usr/bin/python3")
 
     @contextlib.contextmanager
     def copied(self, scratch: Path, name: str) -> Iterator[Environment]:
@@ -138,7 +138,7 @@ def install_lock(uv: Uv, environment: Environment, lock: Lock, timeout: float) -
     the compilers of this machine.
     """
     sources = {name for build in lock.builds for name in build.sources}
-    steps: list[tuple[list[Package], list[str], Path | None]] = [
+    steps: list[tuple[list[LockedPackage], list[str], Path | None]] = [
         ([one for one in lock.packages if one.name not in sources], [], None)
     ]
     for number, build in enumerate(lock.builds):
@@ -157,7 +157,12 @@ def install_lock(uv: Uv, environment: Environment, lock: Lock, timeout: float) -
 
 
 def _install(
-    uv: Uv, environment: Environment, packages: list[Package], options: list[str], tools: Path | None, timeout: float
+    uv: Uv,
+    environment: Environment,
+    packages: list[LockedPackage],
+    options: list[str],
+    tools: Path | None,
+    timeout: float,
 ) -> str | None:
     """Install packages that all have a hash, or none."""
     requirements = environment.folder / "requirements.txt"

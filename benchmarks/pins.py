@@ -15,21 +15,21 @@ from typing import TYPE_CHECKING
 
 from benchmarks.real_bases import SHAPES, real_base
 from benchmarks.section import Section, Table, Target
-from toolkit.inventory.frameworks import knowledge, matches
-from toolkit.pins.bases import BaseFacts
+from toolkit.inventory.knowledge.frameworks import knowledge, matches
+from toolkit.pins.bases.facts import BaseFacts
+from toolkit.pins.index.uv import open_uv
+from toolkit.pins.lock.protected import protect
 from toolkit.pins.locking import make_lock
-from toolkit.pins.protected import protect
-from toolkit.pins.question import write_stub
-from toolkit.pins.uv import open_uv
+from toolkit.pins.resolver.question import write_stub
 from toolkit.recipes.model import Base, Recipe
-from toolkit.support.errors import AnswerIsNo, CtkError
+from toolkit.support.errors import CheckFailed, CtkError
 from toolkit.support.tomlfile import read_toml
 
 if TYPE_CHECKING:
-    from toolkit.inventory.model import Distribution
-    from toolkit.pins.protected import ProtectedSet
-    from toolkit.pins.target import Target as Python
-    from toolkit.pins.uv import Uv
+    from toolkit.inventory.contents.model import Distribution
+    from toolkit.pins.bases.target import PythonTarget as Python
+    from toolkit.pins.index.uv import Uv
+    from toolkit.pins.lock.protected import ProtectedSet
 
 _PATIENCE_SECONDS = 240.0
 _POPULAR = read_toml(Path(__file__).with_name("popular.toml")).content
@@ -169,7 +169,7 @@ def _by_ctk(uv: Uv, target: Python, protected: ProtectedSet, package: str) -> tu
     recipe = Recipe("bench", Path("bench.toml"), base, packages=(package,))
     try:
         lock = make_lock(uv, recipe, BaseFacts(base, target, "sha256:0"))
-    except AnswerIsNo as refusal:
+    except CheckFailed as refusal:
         return f"refused: {refusal.message.splitlines()[-1]}", ()
     except CtkError as error:
         return f"refused: {error.message}", ()

@@ -15,18 +15,18 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from toolkit.inventory.distributions import parse_headers, parse_requires_txt
-from toolkit.inventory.model import Distribution
-from toolkit.pins.question import Answer, Question, ask
-from toolkit.pins.remote import RemoteFile
-from toolkit.pins.resolve import find_releases
-from toolkit.pins.target import Target
-from toolkit.pins.wheels import File, choose_file, supported_tags
+from toolkit.inventory.contents.distributions import parse_headers, parse_requires_txt
+from toolkit.inventory.contents.model import Distribution
+from toolkit.pins.bases.target import PythonTarget
+from toolkit.pins.index.remote import RemoteFile
+from toolkit.pins.index.wheels import File, choose_file, supported_tags
+from toolkit.pins.resolver.question import Answer, Question, ask
+from toolkit.pins.resolver.resolve import find_releases
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from toolkit.pins.uv import Uv
+    from toolkit.pins.index.uv import Uv
 
 _SITE = "/usr/local/lib/python3/dist-packages"
 
@@ -107,7 +107,7 @@ SHAPES = {
 }
 
 
-def real_base(uv: Uv, shape: Shape, keep: Path) -> Target:
+def real_base(uv: Uv, shape: Shape, keep: Path) -> PythonTarget:
     """The base as a target. What was fetched is kept in `keep`."""
     kept = keep / f"{zlib.crc32(repr(shape).encode()):x}.json"
     if kept.is_file():
@@ -116,7 +116,7 @@ def real_base(uv: Uv, shape: Shape, keep: Path) -> Target:
         found = _fetch(uv, shape)
         keep.mkdir(parents=True, exist_ok=True)
         kept.write_text(json.dumps([asdict(one) for one in found]))
-    return Target(shape.python, {one.name: one for one in found}, shape.glibc, executable="/usr/bin/python3")
+    return PythonTarget(shape.python, {one.name: one for one in found}, shape.glibc, executable="/usr/bin/python3")
 
 
 def _distribution(fields: dict[str, Any]) -> Distribution:
@@ -124,7 +124,7 @@ def _distribution(fields: dict[str, Any]) -> Distribution:
 
 
 def _fetch(uv: Uv, shape: Shape) -> list[Distribution]:
-    empty = Target(shape.python, {}, shape.glibc)
+    empty = PythonTarget(shape.python, {}, shape.glibc)
     question = Question(empty, shape.roots, exclude_newer=shape.date)
     versions = dict(root.split("==") for root in shape.roots) if shape.complete else _versions(uv, question)
     _, files = find_releases(uv, question, Answer(versions, {}))

@@ -6,19 +6,19 @@ from typing import TYPE_CHECKING
 
 from packaging.version import Version
 
-from toolkit.pins.question import Question
-from toolkit.pins.releases import list_releases
+from toolkit.pins.resolver.question import Question
+from toolkit.pins.resolver.releases import list_releases
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from toolkit.pins.target import Target
+    from toolkit.pins.bases.target import PythonTarget
 
 
 class Releases:
     """The releases of distributions that a target can take; pages of the index are kept in `directory`."""
 
-    def __init__(self, target: Target, directory: Path) -> None:
+    def __init__(self, target: PythonTarget, directory: Path) -> None:
         self._question = Question(target, ())
         self._directory = directory
 

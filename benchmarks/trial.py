@@ -14,10 +14,10 @@ from benchmarks.importing import Failure, import_package
 from benchmarks.installed_bases import Installed, install_base, install_lock, say
 from benchmarks.pins import PACKAGES, by_pip
 from benchmarks.releases import Releases
-from toolkit.inventory.frameworks import knowledge
-from toolkit.pins.bases import BaseFacts
+from toolkit.inventory.knowledge.frameworks import knowledge
+from toolkit.pins.bases.facts import BaseFacts
+from toolkit.pins.lock.protected import protect
 from toolkit.pins.locking import make_lock
-from toolkit.pins.protected import protect
 from toolkit.recipes.model import Base, Recipe
 from toolkit.support.errors import CtkError
 from toolkit.support.files import write_atomically
@@ -26,10 +26,10 @@ from toolkit.support.tomlfile import read_toml
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from toolkit.pins.model import Lock
-    from toolkit.pins.protected import ProtectedSet
-    from toolkit.pins.target import Target
-    from toolkit.pins.uv import Uv
+    from toolkit.pins.bases.target import PythonTarget
+    from toolkit.pins.index.uv import Uv
+    from toolkit.pins.lock.model import Lock
+    from toolkit.pins.lock.protected import ProtectedSet
 
 _LOCK_SECONDS = 240.0
 _INSTALL_SECONDS = 420.0
@@ -108,7 +108,7 @@ class Bench:
         self.base = base
         self.cache = cache
         self.environment = install_base(uv, base, cache)
-        self.target: Target = self.environment.target()
+        self.target: PythonTarget = self.environment.target()
         self.protected: ProtectedSet = protect(self.target, knowledge())
         self.versions = {name: one.version for name, one in self.target.installed.items()}
         self.releases = Releases(self.target, cache / "releases")

@@ -13,8 +13,8 @@ from docs.make_findings import PAGE, page
 from tests.used_codes import PACKAGE, used_codes
 from toolkit.gpu import diagnosis
 from toolkit.gpu.audit import Verdict
-from toolkit.inventory.frameworks import knowledge
-from toolkit.support.errors import AnswerIsNo, CtkError, WrongInput
+from toolkit.inventory.knowledge.frameworks import knowledge
+from toolkit.support.errors import CheckFailed, CtkError, WrongInput
 from toolkit.support.explanations import Explanation, explanation, explanations, sections
 from toolkit.support.findings import Finding, Severity
 
@@ -113,7 +113,7 @@ def test_the_tests_refuse_a_code_without_an_entry_and_a_severity_that_is_not_lis
     with pytest.raises(AssertionError, match="no-such-code"):
         Finding("no-such-code", Severity.OK, "m")
     with pytest.raises(AssertionError, match="no-such-code"):
-        AnswerIsNo("m", code="no-such-code")
+        CheckFailed("m", code="no-such-code")
     with pytest.raises(AssertionError, match="no-fuse"):
         Finding("no-fuse", Severity.ERROR, "m")
 

@@ -19,7 +19,18 @@ FLOORS = [
     {"runtime", "scheduler"},
     {"support"},
 ]
-HEIGHT = {room: len(FLOORS) - number for number, rooms in enumerate(FLOORS) for room in rooms}
+# The packages of a room, the highest first; "" are the modules that stand in the room itself.
+PACKAGES = {
+    "pins": [{""}, {"authoring", "guard"}, {"resolver"}, {"lock"}, {"index"}, {"bases"}],
+    "inventory": [{""}, {"contents"}, {"formats"}, {"knowledge"}],
+}
+
+
+def heights(floors: list[set[str]]) -> dict[str, int]:
+    return {name: len(floors) - number for number, names in enumerate(floors) for name in names}
+
+
+HEIGHT = heights(FLOORS)
 
 
 def imported_modules(path: Path) -> set[str]:
@@ -44,12 +55,36 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(PACKAGE)))
 def test_an_import_goes_down(path: Path) -> None:
-    room = room_of(".".join(["toolkit", *path.relative_to(PACKAGE).with_suffix("").parts]))
+    room = room_of(module_of(path))
     for module in imported_modules(path):
         other = room_of(module)
         if room is None or other is None or other == room:
             continue
         assert HEIGHT[other] < HEIGHT[room], f"{path.name} in {room} imports {module}: that is not downstairs"
+
+
+def module_of(path: Path) -> str:
+    return ".".join(["toolkit", *path.relative_to(PACKAGE).with_suffix("").parts])
+
+
+def package_of(module: str) -> str:
+    """The package within its room in which a module stands."""
+    parts = module.removesuffix(".__init__").split(".")
+    return parts[2] if (PACKAGE / parts[1] / parts[2]).is_dir() else ""
+
+
+@pytest.mark.parametrize("room", PACKAGES)
+def test_an_import_within_a_room_goes_down(room: str) -> None:
+    height = heights(PACKAGES[room])
+    packages = {path.name for path in (PACKAGE / room).iterdir() if (path / "__init__.py").exists()}
+    assert packages == set(height) - {""}
+    for path in (PACKAGE / room).rglob("*.py"):
+        if path.parent == PACKAGE / room and path.name == "__init__.py":
+            continue
+        own = package_of(module_of(path))
+        for module in imported_modules(path):
+            if room_of(module) == room and module.count(".") > 1 and (other := package_of(module)) != own:
+                assert height[other] < height[own], f"{path.name} in {own or room} imports {module}: not downstairs"
 
 
 def test_every_room_has_a_floor() -> None:
@@ -65,9 +100,7 @@ def test_every_command_opens_the_work_area_by_the_door_that_looks_whose_it_is() 
 
 
 def test_no_module_is_imported_in_a_circle() -> None:
-    graph = {
-        "toolkit." + ".".join(path.relative_to(PACKAGE).with_suffix("").parts): imported_modules(path) for path in FILES
-    }
+    graph = {module_of(path): imported_modules(path) for path in FILES}
     done: set[str] = set()
 
     def visit(module: str, trail: tuple[str, ...]) -> None:

@@ -21,10 +21,10 @@ from benchmarks.measure import CHECKOUT
 from benchmarks.releases import Releases
 from benchmarks.section import Section
 from benchmarks.trial import Row, packages_over, read_row
-from tests.pins.bases import target
-from toolkit.pins.releases import Release
-from toolkit.pins.undeclared import UndeclaredBound, load_bounds
-from toolkit.pins.wheels import File
+from tests.pins.python_targets import target
+from toolkit.pins.index.wheels import File
+from toolkit.pins.resolver.releases import Release
+from toolkit.pins.resolver.undeclared import UndeclaredBound, load_bounds
 from toolkit.support.tomlfile import read_toml
 
 if TYPE_CHECKING:

@@ -17,18 +17,18 @@ from tests import schemas
 from tests.pins.locks import locks
 from toolkit.builds.record import Record
 from toolkit.cli.documents.recipes import lock as lock_on_stdout
-from toolkit.pins.guard import lock_for_guard
-from toolkit.pins.lockfile import dump_lock
+from toolkit.pins.guard.script import lock_for_guard
+from toolkit.pins.lock.lockfile import dump_lock
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from toolkit.pins.model import Lock
+    from toolkit.pins.lock.model import Lock
 
 PACKAGE = schemas.CHECKOUT / "toolkit"
 SOURCES = {str(path.relative_to(PACKAGE)): path.read_text(encoding="utf-8") for path in PACKAGE.rglob("*.py")}
 # They write what nobody but ctk reads: a cache of uv's answers, and the state of a lab.
-PRIVATE = {"lab/registry.py", "pins/uv.py"}
+PRIVATE = {"lab/registry.py", "pins/index/uv.py"}
 WRONG = {"schema": "ctk.new/1", "path": "defs/mine.toml", "base": None, "octets": 3}
 
 

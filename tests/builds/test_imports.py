@@ -9,7 +9,7 @@ import pytest
 from tests.pins.locks import SMALL
 from toolkit.builds import imports
 from toolkit.builds.imports import imports_failed
-from toolkit.pins.trials import ImportFailure
+from toolkit.pins.guard.trials import ImportFailure
 from toolkit.recipes.model import Base, Recipe
 from toolkit.support.paths import WorkArea
 

@@ -10,7 +10,7 @@ import pytest
 from tests.pins.locks import SMALL, WHEEL
 from toolkit.builds.outdated import made_from, outdated
 from toolkit.builds.record import Record, write_beside
-from toolkit.pins.lockfile import write_lock
+from toolkit.pins.lock.lockfile import write_lock
 from toolkit.recipes.load import load_recipe
 from toolkit.recipes.model import Base
 

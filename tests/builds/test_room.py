@@ -10,7 +10,7 @@ import pytest
 
 from toolkit.builds import room as room_module
 from toolkit.builds.room import Disk, RoomWatch, cause
-from toolkit.runtime.complaints import FULL_DISK
+from toolkit.runtime.known_errors import FULL_DISK
 from toolkit.support.errors import ProgramFailed
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from toolkit.builds.plan import OwnSource, local_size
 from toolkit.builds.record import Record, mark_changed, read_record, record_beside, write_beside
 from toolkit.builds.resolve import resolve
 from toolkit.builds.room import check_room
-from toolkit.builds.target import Kind, Target, parse_target
+from toolkit.builds.target import BuildTarget, TargetKind, parse_target
 from toolkit.definitions.definition import Definition
 from toolkit.pins.store import Locks
 from toolkit.recipes.catalogue import Catalogue
@@ -66,24 +66,24 @@ def context(here: Path, *, preview: bool) -> BuildContext:
 @pytest.mark.parametrize(
     ("text", "kind", "name"),
     [
-        ("k.def", Kind.DEFINITION, "k"),
-        ("./k.def", Kind.DEFINITION, "k"),
-        ("sb/", Kind.SANDBOX, "sb"),
-        ("./sb", Kind.SANDBOX, "sb"),
-        ("docker://ubuntu", Kind.REFERENCE, "ubuntu"),
-        ("docker://a/tensorflow:2.15-gpu", Kind.REFERENCE, "tensorflow"),
-        ("docker://127.0.0.1:5000/lab/tiny:1.0", Kind.REFERENCE, "tiny"),
-        ("docker://a/b@sha256:00", Kind.REFERENCE, "b"),
-        ("docker://hadolint/dockerfile-lint:1", Kind.REFERENCE, "dockerfile-lint"),
-        ("docker-archive:image.tar", Kind.REFERENCE, "image"),
-        ("docker-archive:/x/y/image.tar", Kind.REFERENCE, "image"),
-        ("oci:layout:t", Kind.REFERENCE, "layout"),
-        ("mine", Kind.RECIPE, "mine"),
-        ("no-such", Kind.RECIPE, "no-such"),
+        ("k.def", TargetKind.DEFINITION, "k"),
+        ("./k.def", TargetKind.DEFINITION, "k"),
+        ("sb/", TargetKind.SANDBOX, "sb"),
+        ("./sb", TargetKind.SANDBOX, "sb"),
+        ("docker://ubuntu", TargetKind.REFERENCE, "ubuntu"),
+        ("docker://a/tensorflow:2.15-gpu", TargetKind.REFERENCE, "tensorflow"),
+        ("docker://127.0.0.1:5000/lab/tiny:1.0", TargetKind.REFERENCE, "tiny"),
+        ("docker://a/b@sha256:00", TargetKind.REFERENCE, "b"),
+        ("docker://hadolint/dockerfile-lint:1", TargetKind.REFERENCE, "dockerfile-lint"),
+        ("docker-archive:image.tar", TargetKind.REFERENCE, "image"),
+        ("docker-archive:/x/y/image.tar", TargetKind.REFERENCE, "image"),
+        ("oci:layout:t", TargetKind.REFERENCE, "layout"),
+        ("mine", TargetKind.RECIPE, "mine"),
+        ("no-such", TargetKind.RECIPE, "no-such"),
     ],
 )
 @pytest.mark.usefixtures("here")
-def test_what_a_target_means_is_read_off_its_text(text: str, kind: Kind, name: str) -> None:
+def test_what_a_target_means_is_read_off_its_text(text: str, kind: TargetKind, name: str) -> None:
     target = parse_target(text)
     assert (target.kind, target.name) == (kind, name)
 
@@ -128,16 +128,16 @@ def test_a_definition_with_a_password_in_its_header_is_refused(here: Path, refer
 @pytest.mark.parametrize("reference", [f"h.example:5000/x:1@sha256:{'0' * 64}", "docker://h.example/x:1", "ubuntu"])
 def test_a_definition_of_an_ordinary_reference_is_taken(here: Path, reference: str) -> None:
     (here / "fine.def").write_text(f"Bootstrap: docker\nFrom: {reference}\n%post\n  echo From: a:b@c/d\n")
-    assert parse_target("fine.def").kind is Kind.DEFINITION
+    assert parse_target("fine.def").kind is TargetKind.DEFINITION
 
 
 def test_an_image_remembers_which_file_it_came_from(here: Path) -> None:
-    assert Target(Kind.RECIPE, "mine").identity == "recipe:mine"
-    assert Target(Kind.REFERENCE, "docker://a/b").identity == "reference:docker://a/b"
-    assert Target(Kind.REFERENCE, "oci:layout:t").identity == f"reference:oci:{here}/layout:t"
-    assert Target(Kind.REFERENCE, "docker-archive:/x.tar").identity == "reference:docker-archive:/x.tar"
-    assert Target(Kind.SANDBOX, "sb/").identity == f"sandbox:{here}/sb"
-    assert Target(Kind.DEFINITION, "./k.def").identity == f"definition:{here}/k.def"
+    assert BuildTarget(TargetKind.RECIPE, "mine").identity == "recipe:mine"
+    assert BuildTarget(TargetKind.REFERENCE, "docker://a/b").identity == "reference:docker://a/b"
+    assert BuildTarget(TargetKind.REFERENCE, "oci:layout:t").identity == f"reference:oci:{here}/layout:t"
+    assert BuildTarget(TargetKind.REFERENCE, "docker-archive:/x.tar").identity == "reference:docker-archive:/x.tar"
+    assert BuildTarget(TargetKind.SANDBOX, "sb/").identity == f"sandbox:{here}/sb"
+    assert BuildTarget(TargetKind.DEFINITION, "./k.def").identity == f"definition:{here}/k.def"
 
 
 # --- requests and plans

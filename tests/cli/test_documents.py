@@ -18,12 +18,12 @@ from toolkit.gpu.host import HostGpu
 from toolkit.gpu.probe import Device, Probe
 from toolkit.lab.cluster import Condition
 from toolkit.lab.observe import FinishedJob, Node, QueuedJob
-from toolkit.lab.place import Place
+from toolkit.lab.paths import LabPaths
 from toolkit.lab.plan import LabPlan
 from toolkit.lab.registry import Lab
 from toolkit.lab.status import Status
-from toolkit.pins.changes import LockChange, compare_locks
-from toolkit.pins.trials import Imported
+from toolkit.pins.guard.trials import Imported
+from toolkit.pins.lock.changes import LockChange, compare_locks
 from toolkit.recipes.model import Base, Recipe
 from toolkit.runtime.inspection import SelfDescription
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 IMAGE, LOG = Path("mine.sif"), Path("mine.sif.build.log")
 RECORD = Record("recipe:mine", "debian-12", "no-framework", ("no-framework",))
 RECIPE = Recipe("mine", Path("defs/mine.toml"), Base("debian-12", "debootstrap", "bookworm"), import_skip=("horovod",))
-LAB = Lab(LabPlan(), Place(Path("/tmp/ctk-lab-x")), "login", 6000)
+LAB = Lab(LabPlan(), LabPaths(Path("/tmp/ctk-lab-x")), "login", 6000)
 NODE = Node("n1", "idle", 4, 0, 2, 0, "", datetime(2026, 11, 22, 1, 2, 3))
 QUEUED = QueuedJob("12", "train", "gpu", "RUNNING", "1-02:03:04", "n1")
 FINISHED = FinishedJob(

@@ -19,7 +19,7 @@ from tests.cli.test_main import on_a_terminal
 from tests.inventory.making import distribution, fill, python_files
 from tests.text import ATTACKS, HOSTILE, is_harmless, without_own_codes
 from toolkit.cli import output
-from toolkit.support.errors import AnswerIsNo, ProgramFailed
+from toolkit.support.errors import CheckFailed, ProgramFailed
 from toolkit.support.findings import Finding, Severity
 from toolkit.support.processes import run, trace_with
 
@@ -66,7 +66,7 @@ def trace(text: str) -> None:
 def fail(text: str) -> None:
     error = ProgramFailed(text, fix=text, last_lines=(text,), log=Path("build.log" if "://" in text else text))
     output.show_error(error)
-    output.show_error(AnswerIsNo(text, code="wrong-file"), json=True)
+    output.show_error(CheckFailed(text, code="wrong-file"), json=True)
 
 
 def step(text: str) -> None:
@@ -144,7 +144,7 @@ def test_a_text_for_a_file_is_exact_in_a_pipe_and_printable_on_a_terminal(
 
 
 def test_lines_of_an_error_that_follow_are_indented(capsys: pytest.CaptureFixture[str]) -> None:
-    output.show_error(AnswerIsNo("a\nVerdict: gpu-ready", fix="b\nError: c"))
+    output.show_error(CheckFailed("a\nVerdict: gpu-ready", fix="b\nError: c"))
     assert capsys.readouterr().err == "Error: a\n  Verdict: gpu-ready\nb\n  Error: c\n"
 
 

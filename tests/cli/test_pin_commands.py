@@ -12,7 +12,7 @@ import pytest
 
 from tests.pins.locks import SMALL
 from toolkit.cli.lock import _upgraded
-from toolkit.pins.lockfile import write_lock
+from toolkit.pins.lock.lockfile import write_lock
 from toolkit.pins.store import Locks
 from toolkit.recipes.catalogue import Catalogue
 from toolkit.support.errors import WrongInput

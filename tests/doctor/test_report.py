@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tests.doctor.test_rules import GOOD
 from toolkit.doctor.report import anonymous, environment_lines, report
-from toolkit.doctor.rules import judge
+from toolkit.doctor.rules import judge_host
 
 WORD = st.text("abcdefghijklmnopqrstuvwxyz0123456789", min_size=4, max_size=12).filter(
     lambda word: word not in ("user", "home", "host", "data", "example", "root")
@@ -71,7 +71,7 @@ def test_the_whole_report_is_redacted_and_still_useful() -> None:
         "SBATCH_ACCOUNT": "proj7",
         "HISTFILE": "not mentioned",
     }
-    text = report(facts, judge(facts), environment)
+    text = report(facts, judge_host(facts), environment)
     assert "S3CRET" not in text
     assert "CRET?" not in text
     for line in (

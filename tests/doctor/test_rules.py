@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from toolkit.doctor import network, rules
-from toolkit.doctor.facts import HostFacts, _has_range, _kernel, gather
+from toolkit.doctor.facts import HostFacts, _has_range, _kernel, gather_host_facts
 from toolkit.doctor.reach import Answer, NetworkFacts
-from toolkit.doctor.rules import build_mode, judge
+from toolkit.doctor.rules import build_mode, judge_host
 from toolkit.doctor.trials import Disk, Trial, try_disk
 from toolkit.gpu.host import HostGpu
 from toolkit.runtime.engine import Runtime
@@ -67,7 +67,7 @@ def _no_scratch_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def found(**changes: object) -> dict[str, Finding]:
-    findings = judge(replace(GOOD, **changes))  # type: ignore[arg-type]
+    findings = judge_host(replace(GOOD, **changes))  # type: ignore[arg-type]
     return {finding.code: finding for finding in findings}
 
 
@@ -237,15 +237,15 @@ def test_ranges_of_subordinate_ids(tmp_path: Path) -> None:
 
 
 def test_this_host_can_be_looked_at() -> None:
-    facts = gather(Site(), offline=True)
+    facts = gather_host_facts(Site(), offline=True)
     assert facts.area_disk.free > 0
     assert facts.kernel > (3, 0)
-    assert judge(facts)
+    assert judge_host(facts)
 
 
 def test_a_host_without_any_program_can_be_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
-    facts = gather(Site(), offline=True)
+    facts = gather_host_facts(Site(), offline=True)
     assert (facts.runtime, facts.slurm, facts.slurm_error, facts.quota) == (None, None, None, None)
     assert not facts.user_namespaces
     assert build_mode(facts) in ("root", "none")
@@ -256,7 +256,7 @@ def test_a_scheduler_that_does_not_answer_is_named(tmp_path: Path, monkeypatch: 
         (tmp_path / name).write_text(f"#!/bin/sh\n{text}\n")
         (tmp_path / name).chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
-    facts = gather(Site(), offline=True)
+    facts = gather_host_facts(Site(), offline=True)
     assert (facts.slurm, facts.slurm_error) == (None, "slurm_load_partitions: refused")
 
 

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from toolkit.gpu.loader import Loader
 from toolkit.gpu.process import Process
-from toolkit.inventory.images import open_image
+from toolkit.inventory.formats.images import open_image
 
 _DIRECTORIES = ("one", "two", "three/four", "five")
 _NAMES = ("liba.so.1", "libb.so.2", "libc1.so", "libd.so.4", "libe.so.5")

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from toolkit.gpu import rules
-from toolkit.gpu.audit import Verdict, judge
+from toolkit.gpu.audit import Verdict, judge_image
 from toolkit.gpu.compatibility import compatibility, parse_driver, parse_gpu
-from toolkit.gpu.facts import Build, FrameworkFacts, GpuLibrary, ImageFacts, Loaded, Target, Want
+from toolkit.gpu.facts import FrameworkBuild, FrameworkFacts, GpuLibrary, ImageFacts, Loaded, TargetMachine, Want
 from toolkit.gpu.rules.generations import has_code
 from toolkit.gpu.rules.image import wheel_major
-from toolkit.inventory.model import Distribution, Interpreter, Inventory, Package
+from toolkit.inventory.contents.model import Distribution, Interpreter, Inventory, SystemPackage
 from toolkit.support.errors import WrongInput
 
 if TYPE_CHECKING:
@@ -40,7 +40,12 @@ def image(*distributions: Distribution, environment: dict[str, str] | None = Non
 
 
 def framework(
-    name: str, version: str, build: Build, *others: Distribution, lacking: tuple[Loaded, ...] = (), **more: object
+    name: str,
+    version: str,
+    build: FrameworkBuild,
+    *others: Distribution,
+    lacking: tuple[Loaded, ...] = (),
+    **more: object,
 ) -> FrameworkFacts:
     own = dist(name, version)
     known = next((known for known in TITLES if name.startswith(known)), name)
@@ -50,22 +55,22 @@ def framework(
     return replace(plain, **more)  # type: ignore[arg-type]
 
 
-def audit(*frameworks: FrameworkFacts, target: Target | None = None, **more: object) -> Audit:
+def audit(*frameworks: FrameworkFacts, target: TargetMachine | None = None, **more: object) -> Audit:
     inventory = more.pop("inventory", None) or image()
-    return judge(ImageFacts(inventory, frameworks, more.pop("libraries", ()), **more), target or Target())  # type: ignore[arg-type]
+    return judge_image(ImageFacts(inventory, frameworks, more.pop("libraries", ()), **more), target or TargetMachine())  # type: ignore[arg-type]
 
 
 def codes(found: Audit, severity: str | None = None) -> set[str]:
     return {one.code for one in found.findings if severity in (None, one.severity.value)}
 
 
-GPU = Build("", gpu=True)
-TORCH = Build("2.5.1+cu124", gpu=True, cuda="12.4", cudnn="9", architectures=("sm_70", "sm_80", "sm_90"))
+GPU = FrameworkBuild("", gpu=True)
+TORCH = FrameworkBuild("2.5.1+cu124", gpu=True, cuda="12.4", cudnn="9", architectures=("sm_70", "sm_80", "sm_90"))
 
 
 def test_verdicts() -> None:
     ready = framework("torch", "2.5.1", TORCH)
-    cpu = framework("onnxruntime", "1.20.1", Build("1.20.1", gpu=False))
+    cpu = framework("onnxruntime", "1.20.1", FrameworkBuild("1.20.1", gpu=False))
     lost = Loaded(Want("libcudart.so.12", "x"), None)
     broken = framework("tensorflow", "2.15.1", replace(GPU, cuda="12.2"), lacking=(lost,))
     assert audit(ready).verdict is Verdict.GPU_READY
@@ -137,7 +142,7 @@ def test_onnxruntime_can_be_told_where_its_libraries_are() -> None:
 
 
 def test_two_variants_break_the_promise_even_where_the_cpu_one_wins() -> None:
-    cpu = framework("tensorflow-cpu", "2.15.1", Build("", gpu=False))
+    cpu = framework("tensorflow-cpu", "2.15.1", FrameworkBuild("", gpu=False))
     both = (dist("tensorflow", "2.15.1"), dist("tensorflow-cpu", "2.15.1"))
     found = audit(replace(cpu, variants=both, told_by_hash=True))
     assert found.verdict is Verdict.GPU_BROKEN
@@ -195,7 +200,7 @@ def test_a_jax_plugin_of_another_version_is_ignored_by_jax() -> None:
     ],
 )  # fmt: skip
 def test_drivers(cuda: str, driver: str | None, code: str | None) -> None:
-    found = audit(framework("torch", "2.5.1", replace(GPU, cuda=cuda)), target=Target(driver=driver))
+    found = audit(framework("torch", "2.5.1", replace(GPU, cuda=cuda)), target=TargetMachine(driver=driver))
     assert codes(found) & {"minimum-driver", "driver-too-old", "driver-before-toolkit"} == ({code} if code else set())
 
 
@@ -215,9 +220,9 @@ def test_which_code_runs_on_which_gpu(
 
 
 def test_a_gpu_without_code_breaks_the_verdict() -> None:
-    volta = Target(gpu="V100", capability=(7, 0))
+    volta = TargetMachine(gpu="V100", capability=(7, 0))
     assert audit(framework("torch", "2.5.1", TORCH), target=volta).verdict is Verdict.GPU_READY
-    blackwell = audit(framework("torch", "2.5.1", TORCH), target=Target(gpu="B200", capability=(10, 0)))
+    blackwell = audit(framework("torch", "2.5.1", TORCH), target=TargetMachine(gpu="B200", capability=(10, 0)))
     assert codes(blackwell, "error") == {"gpu-not-covered"}
     thirteen = audit(framework("torch", "2.11.0", replace(GPU, cuda="13.0")), target=volta)
     assert "CUDA 13 dropped" in thirteen.findings[0].message
@@ -226,7 +231,7 @@ def test_a_gpu_without_code_breaks_the_verdict() -> None:
 def test_a_new_cudnn_ends_volta_though_the_build_has_code_for_it() -> None:
     path = f"{SITE}/nvidia/cudnn/lib/libcudnn.so.9"
     one = framework("torch", "2.5.1", TORCH, lacking=(Loaded(Want("libcudnn.so.9", "x"), path),))
-    target = Target(gpu="V100", capability=(7, 0))
+    target = TargetMachine(gpu="V100", capability=(7, 0))
     for version, verdict in (("9.10.2.21", Verdict.GPU_READY), ("9.28.0.42", Verdict.GPU_BROKEN)):
         assert audit(one, target=target, libraries=(GpuLibrary("cudnn", version, path, True),)).verdict is verdict
 
@@ -270,9 +275,9 @@ def test_the_image_as_a_whole() -> None:
     conda = replace(PYTHON, prefix="/opt/conda", origin="conda")
     mixed = image(
         *opencv, dist("numpy", "2.0", installer="pip"), environment={"NVIDIA_REQUIRE_CUDA": "cuda>=12.6 brand=tesla"},
-        conda_packages=(Package("numpy", "1.26", "h1", "/opt/conda"),), interpreters=(conda,),
+        conda_packages=(SystemPackage("numpy", "1.26", "h1", "/opt/conda"),), interpreters=(conda,),
     )  # fmt: skip
-    elsewhere = Target(architecture="aarch64", glibc="2.39")
+    elsewhere = TargetMachine(architecture="aarch64", glibc="2.39")
     found = audit(inventory=mixed, target=elsewhere, sif_architecture="arm64", disputed=("/opt/x",))
     assert codes(found) == {
         "duplicate-module", "mixed-pip-conda", "user-site-enabled", "wrong-architecture", "architecture-contradiction",

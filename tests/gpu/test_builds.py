@@ -11,7 +11,7 @@ from tests.real.wheels import elf
 from toolkit.gpu.audit import Audit, audit_image
 from toolkit.gpu.builds.jax import untold_sonames
 from toolkit.gpu.builds.tensorflow import sonames
-from toolkit.gpu.facts import Target
+from toolkit.gpu.facts import TargetMachine
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -22,7 +22,7 @@ SITE = "usr/local/lib/python3.11/site-packages"
 def audit(folder: Path, *parts: dict[str, str | bytes]) -> Audit:
     for part in (python_files(), *parts):
         fill(folder, part)
-    return audit_image(folder, Target())
+    return audit_image(folder, TargetMachine())
 
 
 def codes(found: Audit) -> dict[str, str]:

@@ -12,7 +12,7 @@ from tests.gpu.test_audit_rules import audit as judged
 from tests.gpu.test_ready import SITE, Files, audit, environment, jax, library, torch
 from tests.inventory.making import distribution
 from toolkit.gpu.audit import Audit, Verdict
-from toolkit.inventory.model import Uncertain
+from toolkit.inventory.contents.model import Uncertain
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.gpu.wheel_sets import reduced
+from tests.inventory.contents.test_layouts import FINDER, MAPPING, venv
 from tests.inventory.making import fill, python_files
-from tests.inventory.test_layouts import FINDER, MAPPING, venv
-from toolkit.gpu.audit import Audit, Verdict, judge
-from toolkit.gpu.facts import Target
-from toolkit.gpu.gather import gather
-from toolkit.inventory.images import open_image
+from toolkit.gpu.audit import Audit, Verdict, judge_image
+from toolkit.gpu.facts import TargetMachine
+from toolkit.gpu.gather import gather_image_facts
+from toolkit.inventory.formats.images import open_image
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -28,7 +28,7 @@ def wheels(folder: str, key: str = TORCH) -> dict[str, str | bytes]:
 
 def audit(root: Path) -> Audit:
     with open_image(root) as rootfs:
-        return judge(gather(rootfs), Target())
+        return judge_image(gather_image_facts(rootfs), TargetMachine())
 
 
 @pytest.mark.parametrize("prefix", ["workspace/proj/.venv", "opt/ml/env"])
@@ -133,8 +133,14 @@ def test_the_version_of_a_compat_library_is_that_of_its_file(tmp_path: Path) -> 
     script = {".singularity.d/env/90-environment.sh": "export LD_LIBRARY_PATH=/usr/local/cuda/compat\n"}
     fill(tmp_path, {**python_files(), **compat, **script, **wheels(SITE)})
     with open_image(tmp_path) as rootfs:
-        facts = gather(rootfs)
-    old = judge(facts, Target(driver="470.57.02", gpu="A100", capability=(8, 0)))
+        facts = gather_image_facts(rootfs)
+    old = judge_image(facts, TargetMachine(driver="470.57.02", gpu="A100", capability=(8, 0)))
     assert old.verdict is Verdict.GPU_READY
-    assert judge(facts, Target(driver="570.86.10", gpu="A100", capability=(8, 0))).verdict is Verdict.GPU_BROKEN
-    assert judge(facts, Target(driver="525.60.13", gpu="RTX4090", capability=(8, 9))).verdict is Verdict.GPU_BROKEN
+    assert (
+        judge_image(facts, TargetMachine(driver="570.86.10", gpu="A100", capability=(8, 0))).verdict
+        is Verdict.GPU_BROKEN
+    )
+    assert (
+        judge_image(facts, TargetMachine(driver="525.60.13", gpu="RTX4090", capability=(8, 9))).verdict
+        is Verdict.GPU_BROKEN
+    )

@@ -17,7 +17,7 @@ from tests.inventory.making import fill, python_files
 from tests.real.wheels import elf
 from toolkit.gpu.loader import Loader, parse_cache
 from toolkit.gpu.process import Process
-from toolkit.inventory.images import open_image
+from toolkit.inventory.formats.images import open_image
 
 _LAYOUTS = int(os.environ.get("CTK_LOADER_LAYOUTS", "20"))
 

@@ -9,10 +9,10 @@ import pytest
 from tests.inventory.making import distribution, fill, python_files
 from tests.real.wheels import elf
 from toolkit.gpu.audit import Audit, audit_image
-from toolkit.gpu.facts import Target
+from toolkit.gpu.facts import TargetMachine
 from toolkit.gpu.rules.python import serves
-from toolkit.inventory.environment import apply_script
-from toolkit.inventory.model import Interpreter
+from toolkit.inventory.contents.environment import apply_script
+from toolkit.inventory.contents.model import Interpreter
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -30,7 +30,7 @@ def library(*needed: str, runpath: str = "", rpath: str = "", soname: str = "", 
 def audit(folder: Path, *parts: Files) -> Audit:
     for part in (python_files(), *parts):
         fill(folder, part)
-    return audit_image(folder, Target())
+    return audit_image(folder, TargetMachine())
 
 
 def codes(found: Audit) -> dict[str, str]:
@@ -324,7 +324,7 @@ def test_a_python_in_the_home_of_whoever_built_the_image(tmp_path: Path, home: s
     }
     fill(tmp_path, venv)
     (tmp_path / home).chmod(mode)
-    found = audit_image(tmp_path, Target())
+    found = audit_image(tmp_path, TargetMachine())
     assert [one.facts.name for one in found.frameworks] == ["torch"]
     assert ("python-not-readable" in codes(found)) is broken
 

@@ -9,9 +9,9 @@ import pytest
 from tests.gpu.test_audit_rules import GPU, TORCH, audit, codes, framework, image
 from toolkit.gpu.audit import Verdict
 from toolkit.gpu.compatibility import compatibility, parse_driver, parse_gpu
-from toolkit.gpu.facts import Target
+from toolkit.gpu.facts import TargetMachine
 from toolkit.gpu.rules.generations import has_binary, has_code
-from toolkit.inventory.model import Uncertain
+from toolkit.inventory.contents.model import Uncertain
 
 # TensorFlow 2.15: binary code up to 8.0, and PTX of CUDA 12.2 for newer GPUs.
 TENSORFLOW = replace(GPU, cuda="12.2", architectures=("sm_60", "sm_70", "sm_80", "compute_80"))
@@ -19,8 +19,8 @@ COMPAT = "/usr/local/cuda/compat/libcuda.so.1"
 CU124 = replace(TORCH, cuda="12.4", architectures=("sm_75", "sm_80", "sm_86", "sm_89", "sm_90"))
 
 
-def on(gpu: str | None, driver: str | None) -> Target:
-    return Target(driver=driver, gpu=gpu, capability=parse_gpu(gpu) if gpu else None)
+def on(gpu: str | None, driver: str | None) -> TargetMachine:
+    return TargetMachine(driver=driver, gpu=gpu, capability=parse_gpu(gpu) if gpu else None)
 
 
 @pytest.mark.parametrize(

@@ -8,11 +8,11 @@ import pytest
 
 from tests.gpu.wheel_sets import WheelSet, reduced, wheel_sets
 from tests.inventory.making import fill, python_files
-from toolkit.gpu.audit import judge
+from toolkit.gpu.audit import judge_image
 from toolkit.gpu.compatibility import parse_gpu
-from toolkit.gpu.facts import Target
-from toolkit.gpu.gather import gather
-from toolkit.inventory.images import open_image
+from toolkit.gpu.facts import TargetMachine
+from toolkit.gpu.gather import gather_image_facts
+from toolkit.inventory.formats.images import open_image
 from toolkit.support.findings import Severity
 
 if TYPE_CHECKING:
@@ -48,15 +48,15 @@ def test_verdict_of_released_wheels(tmp_path: Path, one: WheelSet) -> None:
     for name in sets[one.key]:
         fill(tmp_path / site, wheels[name].files())
     with open_image(tmp_path) as rootfs:
-        facts = gather(rootfs)
-    found = judge(facts, Target())
+        facts = gather_image_facts(rootfs)
+    found = judge_image(facts, TargetMachine())
     said = [f"{finding.code}: {finding.message}" for finding in found.findings if finding.severity is not Severity.INFO]
     assert found.verdict.value == one.verdict, said
     assert sorted({line.partition(":")[0] for line in said}) == sorted(one.codes), said
     if one.built:
         assert {framework.build.cuda for framework in facts.frameworks if framework.build.gpu} == {one.built}
     for gpu in (*one.runs_on, *one.not_on):
-        judged = judge(facts, Target(gpu=gpu, capability=parse_gpu(gpu)))
+        judged = judge_image(facts, TargetMachine(gpu=gpu, capability=parse_gpu(gpu)))
         assert any(finding.code == "gpu-not-covered" for finding in judged.findings) is (gpu in one.not_on), gpu
 
 

@@ -7,14 +7,14 @@ import subprocess
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from toolkit.inventory.images import open_image
-from toolkit.inventory.read import read_inventory
+from toolkit.inventory.contents.read import read_inventory
+from toolkit.inventory.formats.images import open_image
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from toolkit.inventory.model import Inventory
+    from toolkit.inventory.contents.model import Inventory
 
 
 def inventory_of(image: Path) -> Inventory:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
 
-from toolkit.jobs.defaults import Request, complete
+from toolkit.jobs.defaults import JobRequest, complete
 from toolkit.jobs.scripts import make_script
 from toolkit.support.errors import WrongInput
 
@@ -64,7 +64,7 @@ GOOD = st.tuples(
     st.sampled_from(["x", "keras-bert.lr-0.1", "_1"]),
     FILES,
     st.builds(
-        Request,
+        JobRequest,
         command=COMMANDS,
         gpus=st.sampled_from([None, "0", "1", "tesla:2"]),
         binds=st.lists(
@@ -79,7 +79,7 @@ ANYTHING = st.tuples(
     st.just("x") | WORDS,
     st.just("trial.sif") | WORDS.filter(lambda word: "/" not in word and word not in ("", ".", "..")),
     st.builds(
-        Request,
+        JobRequest,
         command=COMMANDS | st.lists(WORDS, min_size=1, max_size=3).map(tuple),
         gpus=st.none() | WORDS,
         time=st.none() | WORDS,
@@ -106,13 +106,13 @@ def check_scripts(folder: Path, *, count: int, seed_number: int) -> list[Script]
     @seed(seed_number)
     @many
     @given(GOOD)
-    def good(asked: tuple[str, str, Request]) -> None:
+    def good(asked: tuple[str, str, JobRequest]) -> None:
         ran.append(runs_as_asked(*asked, folder))
 
     @seed(seed_number)
     @many
     @given(ANYTHING)
-    def anything(asked: tuple[str, str, Request]) -> None:
+    def anything(asked: tuple[str, str, JobRequest]) -> None:
         with contextlib.suppress(WrongInput):
             ran.append(runs_as_asked(*asked, folder))
 
@@ -122,7 +122,7 @@ def check_scripts(folder: Path, *, count: int, seed_number: int) -> list[Script]
     return ran
 
 
-def runs_as_asked(name: str, image: str, request: Request, folder: Path) -> Script:
+def runs_as_asked(name: str, image: str, request: JobRequest, folder: Path) -> Script:
     """Run the job's script. Raises WrongInput where a value is refused."""
     job = complete(request, name=name, image=Path(image), recipe=None, folder=folder, userns=False)
     script = make_script(job, folder / "x.sbatch")
@@ -130,7 +130,7 @@ def runs_as_asked(name: str, image: str, request: Request, folder: Path) -> Scri
     return script
 
 
-def what_was_asked(image: str, request: Request) -> list[str]:
+def what_was_asked(image: str, request: JobRequest) -> list[str]:
     """The argument list that the runtime has to get, put together from the request and nothing else."""
     gpu = ["--nv"] if request.gpus not in (None, "0") else []
     binds = [word for bind in dict.fromkeys(request.binds) for word in ("--bind", bind)]

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from toolkit.jobs.advice import advise_on_image
-from toolkit.jobs.defaults import Request, choose_image, complete
+from toolkit.jobs.defaults import JobRequest, choose_image, complete
 from toolkit.jobs.model import Gpus, Job
 from toolkit.recipes.model import Base, JobDefaults, Recipe
 from toolkit.support.errors import WrongInput
@@ -19,32 +19,32 @@ def recipe(job: JobDefaults = DEFAULTS, name: str = "mine") -> Recipe:
     return Recipe(name=name, path=Path("defs/mine.toml"), base=Base("b", "docker", "b:1"), job=job)
 
 
-def job_of(request: Request, folder: Path, of: Recipe | None = None, image: str = "trial.sif") -> Job:
+def job_of(request: JobRequest, folder: Path, of: Recipe | None = None, image: str = "trial.sif") -> Job:
     return complete(request, name="x", image=Path(image), recipe=of, folder=folder, userns=False)
 
 
 def test_the_recipe_fills_in_what_the_command_line_leaves_open(tmp_path: Path) -> None:
-    job = job_of(Request(time="30", binds=("/scratch", "/data")), tmp_path, recipe())
+    job = job_of(JobRequest(time="30", binds=("/scratch", "/data")), tmp_path, recipe())
     assert (job.command, job.gpus, job.mem, job.nodes) == (("python", "main.py"), Gpus(1), "8G", 2)
     assert job.time == 1800
     assert job.binds == ("/scratch", "/data")
 
 
 def test_no_gpus_on_purpose_beats_the_recipe(tmp_path: Path) -> None:
-    assert job_of(Request(gpus="0"), tmp_path, recipe()).gpus == Gpus(0)
+    assert job_of(JobRequest(gpus="0"), tmp_path, recipe()).gpus == Gpus(0)
 
 
 def test_a_site_s_own_way_of_asking_for_gpus_replaces_the_recipe_s_number(tmp_path: Path) -> None:
-    job = job_of(Request(directives=("--gres=gpu:tesla:1",)), tmp_path, recipe())
+    job = job_of(JobRequest(directives=("--gres=gpu:tesla:1",)), tmp_path, recipe())
     assert job.gpus is None
     assert job.uses_gpu
 
 
 def test_without_a_recipe_train_py_is_the_command(tmp_path: Path) -> None:
     with pytest.raises(WrongInput, match="what is the job to run"):
-        job_of(Request(), tmp_path)
+        job_of(JobRequest(), tmp_path)
     (tmp_path / "train.py").touch()
-    assert job_of(Request(), tmp_path).command == ("python", "train.py")
+    assert job_of(JobRequest(), tmp_path).command == ("python", "train.py")
 
 
 @pytest.mark.parametrize(
@@ -57,7 +57,7 @@ def test_without_a_recipe_train_py_is_the_command(tmp_path: Path) -> None:
 )
 def test_a_recipe_s_wrong_value_is_named_with_its_file_and_key(tmp_path: Path, wrong: JobDefaults, where: str) -> None:
     with pytest.raises(WrongInput) as refusal:
-        job_of(Request(), tmp_path, recipe(wrong))
+        job_of(JobRequest(), tmp_path, recipe(wrong))
     assert refusal.value.message.startswith(where)
 
 
@@ -72,11 +72,11 @@ def test_a_recipe_s_wrong_value_is_named_with_its_file_and_key(tmp_path: Path, w
     ],
 )
 def test_an_image_is_written_so_that_the_runtime_takes_it_for_a_file(tmp_path: Path, given: str, written: str) -> None:
-    assert job_of(Request(command=("true",)), tmp_path, image=given).image == written
+    assert job_of(JobRequest(command=("true",)), tmp_path, image=given).image == written
 
 
 def test_an_image_outside_is_written_as_an_absolute_path(tmp_path: Path) -> None:
-    job = job_of(Request(command=("true",)), tmp_path / "job", image="../trial.sif")
+    job = job_of(JobRequest(command=("true",)), tmp_path / "job", image="../trial.sif")
     assert job.image == f"{tmp_path}/trial.sif"
 
 

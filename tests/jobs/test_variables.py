@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from toolkit.jobs.defaults import Request, complete
+from toolkit.jobs.defaults import JobRequest, complete
 from toolkit.jobs.dialects.slurm import script_text
 from toolkit.support.errors import WrongInput
 from toolkit.support.redaction import holds_secret
@@ -46,19 +46,19 @@ def test_a_secret_is_known_by_its_name_or_its_address(name: str, value: str, sec
 
 
 def job(folder: Path, *environment: str, **more: object) -> Job:
-    request = Request(command=("program",), environment=environment, **more)  # type: ignore[arg-type]
+    request = JobRequest(command=("program",), environment=environment, **more)  # type: ignore[arg-type]
     return complete(request, name="x", image=Path("x.sif"), recipe=None, folder=folder)
 
 
 @pytest.mark.parametrize(
     "request_",
     [
-        Request(command=("program",), environment=(f"WANDB_API_KEY={SECRET}",)),
-        Request(command=("env", "A=1", f"HF_TOKEN={SECRET}", "program")),
-        Request(command=("program",), directives=(f"--export=ALL,HF_TOKEN={SECRET}",)),
+        JobRequest(command=("program",), environment=(f"WANDB_API_KEY={SECRET}",)),
+        JobRequest(command=("env", "A=1", f"HF_TOKEN={SECRET}", "program")),
+        JobRequest(command=("program",), directives=(f"--export=ALL,HF_TOKEN={SECRET}",)),
     ],
 )
-def test_a_secret_does_not_get_into_a_script(tmp_path: Path, request_: Request) -> None:
+def test_a_secret_does_not_get_into_a_script(tmp_path: Path, request_: JobRequest) -> None:
     with pytest.raises(WrongInput) as refusal:
         complete(request_, name="x", image=Path("x.sif"), recipe=None, folder=tmp_path)
     assert refusal.value.code == "secret-in-script"

@@ -11,12 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from toolkit.lab.configuration import Host, bashrc, gres_conf, shell_command, shell_text, slurm_conf, task_prolog
-from toolkit.lab.place import Place
+from toolkit.lab.paths import LabPaths
 from toolkit.lab.plan import LabPlan
 from toolkit.lab.tracking import MARK_VARIABLE
 
 GOLDEN = Path(__file__).parent / "golden"
-PLACE = Place(Path("/tmp/ctk-lab-abcdefgh"))
+PLACE = LabPaths(Path("/tmp/ctk-lab-abcdefgh"))
 HOST = Host("login1", "ada")
 REAL = tuple(f"/dev/nvidia{number}" for number in range(3))
 

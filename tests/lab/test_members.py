@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 import psutil
 import pytest
 
-from toolkit.lab import keeper
+from toolkit.lab import supervisor as keeper
 from toolkit.lab.members import DAEMON_VARIABLE, FOLDER_VARIABLE, KEEPER, Role, find_members, kill, kill_all, mark
-from toolkit.lab.place import Place
+from toolkit.lab.paths import LabPaths
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Place:
-    return Place(tmp_path / "ctk-lab-abcdefgh")
+def place(tmp_path: Path) -> LabPaths:
+    return LabPaths(tmp_path / "ctk-lab-abcdefgh")
 
 
 @pytest.fixture
@@ -44,11 +44,11 @@ def start(started: Started, *argv: str, cwd: Path | None = None, **environment: 
     return process.pid
 
 
-def found(place: Place) -> dict[int, tuple[Role, str]]:
+def found(place: LabPaths) -> dict[int, tuple[Role, str]]:
     return {member.process.pid: (member.role, member.part) for member in find_members(place)}
 
 
-def test_who_belongs_to_a_lab(place: Place, tmp_path: Path, started: Started) -> None:
+def test_who_belongs_to_a_lab(place: LabPaths, tmp_path: Path, started: Started) -> None:
     conf = str(place.slurm_conf)
     place.spool("n2").mkdir(parents=True)
     shutil.copy("/bin/sleep", tmp_path / "slurmstepd")
@@ -64,7 +64,7 @@ def test_who_belongs_to_a_lab(place: Place, tmp_path: Path, started: Started) ->
     assert found(place) == {daemon: (Role.DAEMON, "n1"), step: (Role.JOB, "n2"), job: (Role.JOB, "n3")}
 
 
-def test_a_child_that_cleared_its_environment_belongs_too(place: Place, started: Started) -> None:
+def test_a_child_that_cleared_its_environment_belongs_too(place: LabPaths, started: Started) -> None:
     script = "env -i sleep 60 & echo $!; wait"
     environment = {"SLURM_CONF": str(place.slurm_conf), "SLURMD_NODENAME": "n1", "PATH": os.defpath}
     parent = subprocess.Popen(["sh", "-c", script], env=environment, stdout=subprocess.PIPE)
@@ -77,7 +77,9 @@ def test_a_child_that_cleared_its_environment_belongs_too(place: Place, started:
     assert not Path(f"/proc/{child}").exists()
 
 
-def test_an_orphan_that_cleared_its_environment_is_its_keeper_s(place: Place, tmp_path: Path, started: Started) -> None:
+def test_an_orphan_that_cleared_its_environment_is_its_keeper_s(
+    place: LabPaths, tmp_path: Path, started: Started
+) -> None:
     """Its parent is gone and its environment is empty: nothing but the keeper tells whose it is, or the mark."""
     own, orphan, daemon = keeper_with_an_orphan(place, tmp_path, started)
     assert orphan.ppid() == own.pid
@@ -90,20 +92,20 @@ def test_an_orphan_that_cleared_its_environment_is_its_keeper_s(place: Place, tm
     assert not orphan.is_running()
 
 
-def test_an_orphan_is_found_when_its_keeper_was_killed(place: Place, tmp_path: Path, started: Started) -> None:
+def test_an_orphan_is_found_when_its_keeper_was_killed(place: LabPaths, tmp_path: Path, started: Started) -> None:
     own, orphan, daemon = keeper_with_an_orphan(place, tmp_path, started)
     own.kill()
     own.wait()
     assert orphan.ppid() != own.pid
     assert set(found(place)) == {orphan.pid, daemon, *(child.pid for child in psutil.Process(daemon).children())}
-    assert found(Place(tmp_path / "ctk-other-abcdefgh")) == {}, "another lab's mark is another one"
+    assert found(LabPaths(tmp_path / "ctk-other-abcdefgh")) == {}, "another lab's mark is another one"
     kill_all(place)
     assert found(place) == {}
     assert not orphan.is_running()
 
 
 def keeper_with_an_orphan(
-    place: Place, tmp_path: Path, started: Started
+    place: LabPaths, tmp_path: Path, started: Started
 ) -> tuple[subprocess.Popen[bytes], psutil.Process, int]:
     """A keeper without further orders, an orphan with an empty environment, and the process number of a daemon."""
     argv = [sys.executable, "-I", "-S", keeper.__file__, str(mark(place))]

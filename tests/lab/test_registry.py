@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from toolkit.lab import registry
-from toolkit.lab.place import Place
+from toolkit.lab.paths import LabPaths
 from toolkit.lab.plan import LabPlan
 from toolkit.lab.registry import Lab
 from toolkit.support.errors import MissingOnHost, WrongInput
@@ -21,7 +21,7 @@ def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def lab(name: str) -> Lab:
-    return Lab(LabPlan(name=name, real_gpus=("/dev/nvidia0",)), Place(Path(f"/tmp/ctk-{name}-abcdefgh")), "host", 2)
+    return Lab(LabPlan(name=name, real_gpus=("/dev/nvidia0",)), LabPaths(Path(f"/tmp/ctk-{name}-abcdefgh")), "host", 2)
 
 
 def saved(*names: str) -> None:
@@ -100,7 +100,7 @@ def test_a_state_folder_that_cannot_be_made(tmp_path: Path, monkeypatch: pytest.
 
 
 def test_the_lab_s_modules_come_first_and_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    place = Place(tmp_path / "ctk-one-abcdefgh")
+    place = LabPaths(tmp_path / "ctk-one-abcdefgh")
     one = Lab(LabPlan(name="one"), place, "host", 2)
     monkeypatch.setenv("MODULEPATH", "/opt/modules")
     assert one.environment() == {"SLURM_CONF": str(place.slurm_conf)}

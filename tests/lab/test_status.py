@@ -12,13 +12,13 @@ from toolkit.lab import registry
 from toolkit.lab.cluster import Condition, condition, down
 from toolkit.lab.nodes import kill_node, restore_node
 from toolkit.lab.observe import Node
-from toolkit.lab.place import Place
+from toolkit.lab.paths import LabPaths
 from toolkit.lab.plan import LabPlan
 from toolkit.lab.registry import Lab
-from toolkit.lab.status import Status, judge, log_file, require_up
+from toolkit.lab.status import Status, judge_lab, log_file, require_up
 from toolkit.support.errors import MissingOnHost, WrongInput
 
-LAB = Lab(LabPlan(), Place(Path("/tmp/ctk-lab-abcdefgh")), "host", 20100)
+LAB = Lab(LabPlan(), LabPaths(Path("/tmp/ctk-lab-abcdefgh")), "host", 20100)
 
 
 def node(name: str, state: str) -> Node:
@@ -26,7 +26,7 @@ def node(name: str, state: str) -> Node:
 
 
 def codes(condition: Condition, *nodes: Node, pmix: bool = True) -> list[str]:
-    return [finding.code for finding in judge(Status(LAB, condition, nodes, (), (), pmix))]
+    return [finding.code for finding in judge_lab(Status(LAB, condition, nodes, (), (), pmix))]
 
 
 def test_all_is_well() -> None:
@@ -56,7 +56,7 @@ def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_a_lab_is_known_by_its_boot_or_its_folder_where_the_host_was_renamed(state: Path) -> None:
-    renamed = dataclasses.replace(LAB, host="old-name", place=Place(state / "ctk-lab-abcdefgh"))
+    renamed = dataclasses.replace(LAB, host="old-name", place=LabPaths(state / "ctk-lab-abcdefgh"))
     assert condition(renamed) is Condition.ELSEWHERE
     assert condition(dataclasses.replace(renamed, boot="of another machine")) is Condition.ELSEWHERE
     assert condition(dataclasses.replace(renamed, boot=registry.this_boot())) is Condition.CRASHED
@@ -65,7 +65,7 @@ def test_a_lab_is_known_by_its_boot_or_its_folder_where_the_host_was_renamed(sta
 
 
 def test_a_lab_whose_host_is_gone_can_be_forgotten(state: Path) -> None:
-    gone = dataclasses.replace(LAB, host="gone", place=Place(state / "ctk-lab-abcdefgh"), boot="of long ago")
+    gone = dataclasses.replace(LAB, host="gone", place=LabPaths(state / "ctk-lab-abcdefgh"), boot="of long ago")
     with registry.lock(gone.name):
         registry.save(gone)
     with pytest.raises(WrongInput, match="is on the host gone") as caught:

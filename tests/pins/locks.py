@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from toolkit.pins.model import Build, Held, Lock, LockedBase, Package
-from toolkit.pins.protected import Ban, Bound, Pin, ProtectedSet
+from toolkit.pins.lock.model import Held, Lock, LockedBase, LockedPackage, SourceBuild
+from toolkit.pins.lock.protected import Ban, Bound, Pin, ProtectedSet
 from toolkit.recipes.model import INDEX_KINDS, Index
 
 SHA = "0123456789abcdef" * 4
 BASE = LockedBase("debian-12", "debootstrap", "bookworm", None, "recorded", "3.11", "x86_64")
-WHEEL = Package("timm", "1.0.3", "timm-1.0.3-py3-none-any.whl", SHA, required_by=("recipe",))
-SOURCE = Package("keras-bert", "0.89.0", "keras-bert-0.89.0.tar.gz", SHA, required_by=("recipe",))
-COMMIT = Package("mine", "1.5", None, url=f"git+https://git.example/o/mine@{SHA[:40]}", required_by=("recipe",))
+WHEEL = LockedPackage("timm", "1.0.3", "timm-1.0.3-py3-none-any.whl", SHA, required_by=("recipe",))
+SOURCE = LockedPackage("keras-bert", "0.89.0", "keras-bert-0.89.0.tar.gz", SHA, required_by=("recipe",))
+COMMIT = LockedPackage("mine", "1.5", None, url=f"git+https://git.example/o/mine@{SHA[:40]}", required_by=("recipe",))
 SMALL = Lock(
     recipe="small",
     input=f"sha256:{SHA}",
@@ -25,7 +25,11 @@ SMALL = Lock(
     ),
     packages=(SOURCE, WHEEL),
     builds=(
-        Build(("keras-bert",), ("setuptools",), (Package("setuptools", "80", "setuptools-80-py3-none-any.whl", SHA),)),
+        SourceBuild(
+            ("keras-bert",),
+            ("setuptools",),
+            (LockedPackage("setuptools", "80", "setuptools-80-py3-none-any.whl", SHA),),
+        ),
     ),
     held=(Held("timm", "1.0.3", "1.1", "newer ones need torch>=3"),),
     present=("torch==2.5.1+cu124",),
@@ -36,7 +40,7 @@ names = st.from_regex(r"[a-z0-9]([a-z0-9-]{0,6}[a-z0-9])?", fullmatch=True)
 versions = st.from_regex(r"[0-9]{1,2}(\.[0-9]{1,2}){0,2}(\+[a-z0-9]{1,4})?", fullmatch=True)
 hashes = st.from_regex(r"[0-9a-f]{64}", fullmatch=True)
 commits = st.builds(
-    Package,
+    LockedPackage,
     name=names,
     version=versions,
     file=st.none(),
@@ -44,7 +48,7 @@ commits = st.builds(
     required_by=st.just(("recipe",)),
 )
 packages = commits | st.builds(
-    Package,
+    LockedPackage,
     name=names,
     version=versions,
     file=st.from_regex(r"[A-Za-z0-9_.-]{1,12}\.whl", fullmatch=True),
@@ -79,7 +83,7 @@ locks = st.builds(
     packages=st.lists(packages, max_size=3).map(tuple),
     builds=st.lists(
         st.builds(
-            Build,
+            SourceBuild,
             st.lists(names, max_size=2).map(tuple),
             st.lists(words, max_size=2).map(tuple),
             st.lists(packages, max_size=2).map(tuple),

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from packaging.pylock import Pylock
 
 from tests.pins.locks import COMMIT, SHA, SMALL, SOURCE, WHEEL, packages, versions
-from toolkit.pins.model import Lock, Package
+from toolkit.pins.index.uv import Uv
+from toolkit.pins.lock.model import Lock, LockedPackage
 from toolkit.pins.pylock import check_export, export_lock, pylock_text
-from toolkit.pins.uv import Uv
-from toolkit.support.errors import AnswerIsNo, WrongInput
+from toolkit.support.errors import CheckFailed, WrongInput
 from toolkit.support.tomlfile import parse_toml
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def test_export_holds_exactly_the_locked_files_and_names_the_base() -> None:
 
 def test_export_has_commits_and_archives_by_their_addresses() -> None:
     python = replace(COMMIT, name="part", url=f"{COMMIT.url}#subdirectory=python")
-    archive = Package("direct", "1", "direct-1.zip", None, "https://x.example/direct-1.zip#subdirectory=a")
+    archive = LockedPackage("direct", "1", "direct-1.zip", None, "https://x.example/direct-1.zip#subdirectory=a")
     lock = replace(SMALL, packages=(COMMIT, python, archive))
     told = [{"name": "direct", "archive": file_at("https://x.example/direct-1.zip")}]
     first, second, third = exported(lock, told)["packages"]
@@ -100,7 +100,7 @@ def test_credentials_of_an_index_are_left_out() -> None:
 )
 def test_what_cannot_be_exported_is_refused(entry: dict[str, Any], words: str) -> None:
     lock = replace(SMALL, packages=(WHEEL,))
-    with pytest.raises(AnswerIsNo, match=words) as refused:
+    with pytest.raises(CheckFailed, match=words) as refused:
         pylock_text(lock, [{"name": "timm", **entry}])
     assert refused.value.code == "not-exportable"
     assert "abc" not in refused.value.message
@@ -108,21 +108,21 @@ def test_what_cannot_be_exported_is_refused(entry: dict[str, Any], words: str) -
 
 def test_file_without_a_hash_is_refused() -> None:
     lock = replace(SMALL, packages=(replace(WHEEL, sha256=None),))
-    with pytest.raises(AnswerIsNo, match="SHA-256 of each file"):
+    with pytest.raises(CheckFailed, match="SHA-256 of each file"):
         pylock_text(lock, [{"name": "timm", "wheels": [file_at(f"{FILES}/{WHEEL.file}", None)]}])
 
 
 @pytest.mark.parametrize("wrong", [{"version": "1.0.fb"}, {"url": "https://[x/timm-1.0.3-py3-none-any.whl"}])
 def test_package_that_the_standard_cannot_hold_is_refused(wrong: dict[str, str]) -> None:
     lock = replace(SMALL, packages=(replace(WHEEL, **wrong),))  # type: ignore[arg-type]
-    with pytest.raises(AnswerIsNo, match="cannot be a pylock"):
+    with pytest.raises(CheckFailed, match="cannot be a pylock"):
         pylock_text(lock, entries_of(lock))
 
 
 @given(st.lists(packages, max_size=3).map(tuple), versions)
-def test_export_of_any_packages_is_valid_or_refused(locked: tuple[Package, ...], python: str) -> None:
+def test_export_of_any_packages_is_valid_or_refused(locked: tuple[LockedPackage, ...], python: str) -> None:
     lock = replace(SMALL, packages=locked, base=replace(SMALL.base, python=python))
-    with contextlib.suppress(AnswerIsNo):
+    with contextlib.suppress(CheckFailed):
         assert len(exported(lock)["packages"]) == len(lock.packages)
 
 

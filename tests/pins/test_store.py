@@ -7,21 +7,21 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.pins.bases import target
 from tests.pins.locks import SMALL, WHEEL
+from tests.pins.python_targets import target
 from toolkit.pins import store
-from toolkit.pins.bases import BaseFacts
-from toolkit.pins.lockfile import load_lock, write_lock
+from toolkit.pins.bases.facts import BaseFacts
+from toolkit.pins.bases.steady import PresentBase
+from toolkit.pins.lock.lockfile import load_lock, write_lock
 from toolkit.pins.locking import input_hash
-from toolkit.pins.steady import PresentBase
 from toolkit.pins.store import Locks, Policy
 from toolkit.recipes.model import Base, Recipe
-from toolkit.support.errors import AnswerIsNo
+from toolkit.support.errors import CheckFailed
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from toolkit.pins.model import Lock
+    from toolkit.pins.lock.model import Lock
 
 BASE = Base("mine", "debootstrap", "bookworm", python="3.11")
 
@@ -43,7 +43,7 @@ def earlier(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Lock | None
         return replace(SMALL, input=asked, packages=(WHEEL, replace(WHEEL, name="einops", version="0.8.0")))
 
     monkeypatch.setattr(store, "make_lock", make_lock)
-    monkeypatch.setattr("toolkit.pins.uv.open_uv", lambda _area: None)
+    monkeypatch.setattr("toolkit.pins.index.uv.open_uv", lambda _area: None)
     monkeypatch.setattr(store, "gather_facts", lambda base, *_, **__: BaseFacts(base, target(), None))
     return given
 
@@ -77,7 +77,7 @@ def test_locked_refuses_what_is_not_current_and_writes_nothing(
         write_lock(SMALL, tmp_path / "defs/small.lock.toml")
     before, strict = files(tmp_path), locks(tmp_path, Policy.LOCKED)
     for ask in (strict.for_build, strict.require):
-        with pytest.raises(AnswerIsNo) as caught:
+        with pytest.raises(CheckFailed) as caught:
             ask(recipe)
         assert caught.value.code == ("stale-lock" if there else "no-lock")
         assert "ctk lock small" in str(caught.value.fix)

@@ -9,7 +9,7 @@ import pytest
 from tests.inventory.making import fill, python_files
 from tests.real.wheels import Wheelhouse
 from toolkit.gpu.audit import Audit, audit_image
-from toolkit.gpu.facts import Target
+from toolkit.gpu.facts import TargetMachine
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -31,7 +31,7 @@ def torch(tmp_path_factory: pytest.TempPathFactory, wheelhouse: Wheelhouse) -> P
 
 
 def audit(root: Path) -> Audit:
-    return audit_image(root, Target())
+    return audit_image(root, TargetMachine())
 
 
 def messages(found: Audit) -> dict[str, str]:

@@ -6,8 +6,8 @@ import hashlib
 import subprocess
 from typing import TYPE_CHECKING
 
-from toolkit.inventory.images import open_image
-from toolkit.inventory.read import read_inventory
+from toolkit.inventory.contents.read import read_inventory
+from toolkit.inventory.formats.images import open_image
 
 if TYPE_CHECKING:
     from pathlib import Path

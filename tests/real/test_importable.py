@@ -9,9 +9,9 @@ import pytest
 
 from benchmarks.installed_bases import Installed
 from benchmarks.trial import Bench
-from toolkit.pins import working
-from toolkit.pins.undeclared import undeclared_bounds
-from toolkit.pins.uv import open_uv
+from toolkit.pins.index.uv import open_uv
+from toolkit.pins.resolver import working
+from toolkit.pins.resolver.undeclared import undeclared_bounds
 
 if TYPE_CHECKING:
     from pathlib import Path

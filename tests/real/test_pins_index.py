@@ -10,22 +10,22 @@ from typing import TYPE_CHECKING
 import pytest
 
 from benchmarks.real_bases import SHAPES, real_base
-from tests.pins.bases import distribution, target
-from toolkit.inventory.frameworks import knowledge, satisfies
-from toolkit.pins.bases import BaseFacts
-from toolkit.pins.lockfile import dump_lock
+from tests.pins.python_targets import distribution, target
+from toolkit.inventory.knowledge.frameworks import knowledge, satisfies
+from toolkit.pins.bases.facts import BaseFacts
+from toolkit.pins.index.uv import Uv, open_uv
+from toolkit.pins.lock.lockfile import dump_lock
+from toolkit.pins.lock.protected import protect
 from toolkit.pins.locking import make_lock
-from toolkit.pins.protected import protect
-from toolkit.pins.uv import Uv, open_uv
 from toolkit.pins.why import why
 from toolkit.recipes.load import load_bases
 from toolkit.recipes.model import Base, Recipe
-from toolkit.support.errors import AnswerIsNo, CtkError, WrongInput
+from toolkit.support.errors import CheckFailed, CtkError, WrongInput
 from toolkit.support.paths import shipped
 
 if TYPE_CHECKING:
-    from toolkit.pins.model import Lock
-    from toolkit.pins.target import Target
+    from toolkit.pins.bases.target import PythonTarget
+    from toolkit.pins.lock.model import Lock
 
 BASES = load_bases(shipped("defs") / "bases.toml")
 
@@ -35,19 +35,19 @@ def uv(ground: Path) -> Uv:
     return open_uv(ground / "pins")
 
 
-def lock(uv: Uv, target: Target, *packages: str, **more: object) -> Lock:
+def lock(uv: Uv, target: PythonTarget, *packages: str, **more: object) -> Lock:
     base = Base("base", "localimage", "/base.sif")
     recipe = Recipe("x", Path("x.toml"), base, packages=packages)
     return make_lock(uv, recipe, BaseFacts(base, target, "sha256:0"), bases=BASES.values(), **more)  # type: ignore[arg-type]
 
 
 @pytest.fixture(scope="session")
-def torch(uv: Uv, ground: Path) -> Target:
+def torch(uv: Uv, ground: Path) -> PythonTarget:
     return real_base(uv, SHAPES["torch"], ground / "real-bases")
 
 
 @pytest.fixture(scope="session")
-def tensorflow(uv: Uv, ground: Path) -> Target:
+def tensorflow(uv: Uv, ground: Path) -> PythonTarget:
     return real_base(uv, SHAPES["tensorflow"], ground / "real-bases")
 
 
@@ -87,13 +87,13 @@ def test_release_that_does_not_work_over_the_framework_is_held_back(
     (held,) = [one for one in made.held if one.name == package]
     assert satisfies(held.version, expected)
     assert because in held.because
-    with pytest.raises(AnswerIsNo) as caught:
+    with pytest.raises(CheckFailed) as caught:
         lock(uv, target, f"{package}=={held.newest}")
     assert because in caught.value.message
     assert f"Another version fits: {package}=={held.version}." in (caught.value.fix or "")
 
 
-def test_newest_release_that_fits_is_locked_not_one_of_2020(uv: Uv, torch: Target) -> None:
+def test_newest_release_that_fits_is_locked_not_one_of_2020(uv: Uv, torch: PythonTarget) -> None:
     made = lock(uv, torch, "espnet")
     versions = {one.name: one.version for one in made.packages}
     assert int(versions["espnet"]) >= 202511
@@ -114,7 +114,7 @@ def test_keras_bert_of_its_time_is_locked_as_the_class_ran_it(uv: Uv, ground: Pa
     assert "keras 2.4 refuses TensorFlow older than 2.2" in because["keras"]
 
 
-def test_keras_bert_needs_build_tools_and_they_are_locked(uv: Uv, tensorflow: Target) -> None:
+def test_keras_bert_needs_build_tools_and_they_are_locked(uv: Uv, tensorflow: PythonTarget) -> None:
     packages = ("keras-bert", "sentencepiece", "scikit-learn", "transformers", "matplotlib", "pydot")
     made = lock(uv, tensorflow, *packages)
     sources = {one.name for one in made.packages if not one.is_wheel}
@@ -125,7 +125,7 @@ def test_keras_bert_needs_build_tools_and_they_are_locked(uv: Uv, tensorflow: Ta
     assert dump_lock(lock(uv, tensorflow, *reversed(packages))) == dump_lock(made)
 
 
-def test_the_reason_for_an_older_version_names_the_base(uv: Uv, torch: Target) -> None:
+def test_the_reason_for_an_older_version_names_the_base(uv: Uv, torch: PythonTarget) -> None:
     alone = replace(torch, installed={name: one for name, one in torch.installed.items() if "torch" not in name[5:]})
     without = {name: one for name, one in alone.installed.items() if name not in ("torchvision", "torchaudio")}
     made = lock(uv, replace(alone, installed=without), "torchvision")
@@ -135,8 +135,8 @@ def test_the_reason_for_an_older_version_names_the_base(uv: Uv, torch: Target) -
     assert "2.5.1+cu124 (protected" in held.because
 
 
-def test_a_clash_names_the_fewest_requirements_and_ways_out(uv: Uv, torch: Target) -> None:
-    with pytest.raises(AnswerIsNo) as caught:
+def test_a_clash_names_the_fewest_requirements_and_ways_out(uv: Uv, torch: PythonTarget) -> None:
+    with pytest.raises(CheckFailed) as caught:
         lock(uv, torch, "timm", "xformers>=0.0.31", "pandas")
     text = caught.value.message
     assert "xformers>=0.0.31  (the recipe)" in text
@@ -149,19 +149,19 @@ def test_a_clash_names_the_fewest_requirements_and_ways_out(uv: Uv, torch: Targe
 @pytest.mark.parametrize(
     ("packages", "kind", "words"),
     [
-        (("numpy==99",), AnswerIsNo, "numpy has no release ==99"),
+        (("numpy==99",), CheckFailed, "numpy has no release ==99"),
         (("this-package-does-not-exist-at-all",), WrongInput, "no package this-package"),
         (("pytorch",), WrongInput, "torch is meant"),
         (("apex",), WrongInput, "apex on PyPI is a toolkit for the web framework Pyramid"),
         (("pyg-lib",), WrongInput, "pyg-lib is not on PyPI"),
         (("sklearn",), WrongInput, "often confused for scikit-learn"),
-        (("tf-nightly",), AnswerIsNo, "must stay out"),
-        (("cupy-cuda11x", "cupy-cuda12x"), AnswerIsNo, "both install cupy"),
-        (("keras>=3",), AnswerIsNo, "cannot be had together"),
+        (("tf-nightly",), CheckFailed, "must stay out"),
+        (("cupy-cuda11x", "cupy-cuda12x"), CheckFailed, "both install cupy"),
+        (("keras>=3",), CheckFailed, "cannot be had together"),
     ],
 )
 def test_what_cannot_be_had_is_said(
-    uv: Uv, tensorflow: Target, packages: tuple[str, ...], kind: type[CtkError], words: str
+    uv: Uv, tensorflow: PythonTarget, packages: tuple[str, ...], kind: type[CtkError], words: str
 ) -> None:
     with pytest.raises(kind) as caught:
         lock(uv, tensorflow, *packages)
@@ -190,29 +190,31 @@ def test_what_cannot_be_had_is_said(
         ),
     ],
 )
-def test_the_reason_is_that_of_the_newest_release(uv: Uv, torch: Target, package: str, words: str, way: str) -> None:
-    with pytest.raises(AnswerIsNo) as caught:
+def test_the_reason_is_that_of_the_newest_release(
+    uv: Uv, torch: PythonTarget, package: str, words: str, way: str
+) -> None:
+    with pytest.raises(CheckFailed) as caught:
         lock(uv, torch, package)
     assert words in caught.value.message
     assert way in (caught.value.fix or "")
 
 
-def test_the_first_of_several_requirements_is_no_reason(uv: Uv, tensorflow: Target) -> None:
+def test_the_first_of_several_requirements_is_no_reason(uv: Uv, tensorflow: PythonTarget) -> None:
     """gpflow asks for one of two ranges of tensorflow-probability, the first of them below 0.15."""
     made = lock(uv, tensorflow, "gpflow")
     (held,) = [one for one in made.held if one.name == "tensorflow-probability"]
     assert "tf-keras>=2.16" in held.because
 
 
-def test_the_reason_is_found_after_a_resolver_timeout(uv: Uv, torch: Target) -> None:
-    with pytest.raises(AnswerIsNo) as caught:
+def test_the_reason_is_found_after_a_resolver_timeout(uv: Uv, torch: PythonTarget) -> None:
+    with pytest.raises(CheckFailed) as caught:
         lock(replace(uv, patience=3), torch, "TTS")
     assert "the newest release, does not fit this base: it brings gruut, which needs numpy" in caught.value.message
     assert "Start from a base with numpy>=1.19.0,<2.0.0" in (caught.value.fix or "")
 
 
-def test_a_build_for_an_older_framework_is_refused_not_locked(uv: Uv, torch: Target) -> None:
-    with pytest.raises(AnswerIsNo) as caught:
+def test_a_build_for_an_older_framework_is_refused_not_locked(uv: Uv, torch: PythonTarget) -> None:
+    with pytest.raises(CheckFailed) as caught:
         lock(uv, torch, "vllm")
     assert caught.value.message == (
         "vllm 0.7.3, made for PyTorch 2.5.1+cu124, does not fit this base: it needs numpy<2.0.0; the base has 2.1.2: "
@@ -230,7 +232,7 @@ def test_a_build_for_an_older_framework_is_refused_not_locked(uv: Uv, torch: Tar
     ],
 )
 def test_what_imports_torch_to_be_built_is_locked_with_what_its_build_needs(
-    uv: Uv, torch: Target, package: str, tools: set[str], words: str
+    uv: Uv, torch: PythonTarget, package: str, tools: set[str], words: str
 ) -> None:
     made = lock(uv, replace(torch, programs=frozenset({"g++"})), package)
     assert package in {one.name for one in made.packages if not one.is_wheel}
@@ -242,7 +244,7 @@ def test_what_imports_torch_to_be_built_is_locked_with_what_its_build_needs(
     assert words in note
 
 
-def test_one_variant_of_opencv_serves_all_that_ask_for_one(uv: Uv, torch: Target) -> None:
+def test_one_variant_of_opencv_serves_all_that_ask_for_one(uv: Uv, torch: PythonTarget) -> None:
     made = lock(uv, torch, "ultralytics", "albumentations")
     chosen = {one.name: one.required_by for one in made.packages if one.name.startswith("opencv")}
     assert chosen == {"opencv-python-headless": ("albucore", "albumentations", "ultralytics")}
@@ -250,15 +252,15 @@ def test_one_variant_of_opencv_serves_all_that_ask_for_one(uv: Uv, torch: Target
     assert "stands for opencv-python, required by ultralytics: both install the module cv2" in note
 
 
-def test_the_variant_of_the_base_serves_what_asks_for_another(uv: Uv, torch: Target) -> None:
+def test_the_variant_of_the_base_serves_what_asks_for_another(uv: Uv, torch: PythonTarget) -> None:
     own = distribution("opencv-python-headless", "4.10.0.84", "numpy")
     made = lock(uv, replace(torch, installed={**torch.installed, own.name: own}), "ultralytics")
     assert not [one.name for one in made.packages if one.name.startswith("opencv")]
     assert any("opencv-python-headless 4.10.0.84 stands for opencv-python" in note for note in made.notes)
 
 
-def test_an_extra_that_does_not_exist_would_mean_jax_on_the_cpu(uv: Uv, torch: Target) -> None:
-    with pytest.raises(AnswerIsNo, match=r"jax 0\.6\.2 has no extra \[cuda13\]"):
+def test_an_extra_that_does_not_exist_would_mean_jax_on_the_cpu(uv: Uv, torch: PythonTarget) -> None:
+    with pytest.raises(CheckFailed, match=r"jax 0\.6\.2 has no extra \[cuda13\]"):
         lock(uv, torch, "jax[cuda13]==0.6.2")
 
 
@@ -278,18 +280,18 @@ def test_what_an_extra_adds_to_a_framework_of_the_base_is_the_recipe_s(uv: Uv) -
     assert why(made, "nvidia-cudnn-cu12")[0].rstrip(".").endswith("← jax-cuda12-plugin ← the recipe")
 
 
-def test_a_version_that_pip_cannot_read_is_not_replaced(uv: Uv, torch: Target) -> None:
+def test_a_version_that_pip_cannot_read_is_not_replaced(uv: Uv, torch: PythonTarget) -> None:
     installed = {**torch.installed, "torch": replace(torch.installed["torch"], version="2.13.0.fb")}
-    with pytest.raises(AnswerIsNo, match=r"torch 2\.13\.0\.fb must stay, it is the base's PyTorch"):
+    with pytest.raises(CheckFailed, match=r"torch 2\.13\.0\.fb must stay, it is the base's PyTorch"):
         lock(uv, replace(torch, installed=installed), "timm")
 
 
-def test_gpu_libraries_of_another_cuda_would_lie_over_the_bases_own(uv: Uv, torch: Target) -> None:
-    with pytest.raises(AnswerIsNo, match=r"nvidia-cudnn-cu13 .* would lie over it"):
+def test_gpu_libraries_of_another_cuda_would_lie_over_the_bases_own(uv: Uv, torch: PythonTarget) -> None:
+    with pytest.raises(CheckFailed, match=r"nvidia-cudnn-cu13 .* would lie over it"):
         lock(uv, torch, "jax[cuda13]")
 
 
-def test_odd_wishes_are_granted(uv: Uv, tensorflow: Target) -> None:
+def test_odd_wishes_are_granted(uv: Uv, tensorflow: PythonTarget) -> None:
     yanked = lock(uv, tensorflow, "attrs==21.1.0")
     assert any("attrs 21.1.0 was withdrawn" in note for note in yanked.notes)
     marker = lock(uv, tensorflow, "pydot ; python_version < '3.8'", "six")

@@ -21,7 +21,7 @@ from packaging.utils import canonicalize_name
 
 from tests.gpu.wheel_sets import REDUCED, ReducedWheel, WheelSet, reduced, wheel_sets, write
 from tests.real.wheels import SHARED_LIBRARY, RemoteFile, described, resolve
-from toolkit.inventory.frameworks import knowledge
+from toolkit.inventory.knowledge.frameworks import knowledge
 
 # What is kept word for word; of METADATA the headers, and of `__init__.py` that it is there.
 TEXTS = (

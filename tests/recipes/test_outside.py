@@ -17,8 +17,8 @@ from toolkit.recipes.outside import (
     Copied,
     Private,
     copied_files,
-    judge,
     judge_base,
+    judge_copies,
     require_allowed,
     why_private,
     without_allowed,
@@ -175,7 +175,7 @@ def test_each_place_is_one_line_with_the_option_to_type(project: Path) -> None:
     home = project.parent
     for number in range(9):
         (home / f"open/k{number}").touch(0o600)
-    findings = judge(copied_files(recipe_of(project, "../../open/b.csv", "../../.ssh/id", "../../open")))
+    findings = judge_copies(copied_files(recipe_of(project, "../../open/b.csv", "../../.ssh/id", "../../open")))
     assert [(one.code, "\n" in one.message, one.fix) for one in findings] == [
         ("file-outside-project", False, None),
         ("private-file", False, None),

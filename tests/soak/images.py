@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from tests.inventory.making import Part, distribution, fill, overlay, python_files, squash, system, write_sif
 from toolkit.gpu.audit import audit_image
-from toolkit.gpu.facts import Target
+from toolkit.gpu.facts import TargetMachine
 from toolkit.support.errors import CtkError
 
 if TYPE_CHECKING:
@@ -200,7 +200,7 @@ def _audit(image: Path, which: str, report: Report) -> None:
     report.count += 1
     started = time.monotonic()
     try:
-        verdict = audit_image(image, Target()).verdict.value
+        verdict = audit_image(image, TargetMachine()).verdict.value
         report.verdicts[verdict] = report.verdicts.get(verdict, 0) + 1
     except CtkError as error:
         report.errors[f"error {error.code}"] = report.errors.get(f"error {error.code}", 0) + 1

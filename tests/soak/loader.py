@@ -20,8 +20,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from toolkit.gpu.gather import gather
-from toolkit.inventory.images import open_image
+from toolkit.gpu.gather import gather_image_facts
+from toolkit.inventory.formats.images import open_image
 from toolkit.runtime.engine import find_runtime
 from toolkit.support.site import load_site
 
@@ -112,7 +112,7 @@ class Sandbox:
     def difference(self) -> str | None:
         """What the real loader misses and the audit does not, or the other way round; None where they agree."""
         with open_image(self._root) as rootfs:
-            (framework,) = (one for one in gather(rootfs).frameworks if one.build.gpu)
+            (framework,) = (one for one in gather_image_facts(rootfs).frameworks if one.build.gpu)
         real = self._really_missing(framework)
         by_audit = {one.want.soname for one in framework.libraries if one.path is None}
         return None if real == by_audit else f"missing for ld.so {sorted(real)}, for the audit {sorted(by_audit)}"

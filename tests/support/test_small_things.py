@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from toolkit.support.errors import MissingOnHost, WrongInput, from_os_error
-from toolkit.support.files import size_in_words
+from toolkit.support.files import format_size
 from toolkit.support.mirror import debian_mirror
 from toolkit.support.paths import WorkArea, home, state_folder, user_path, work_area
 from toolkit.support.site import Setting, Site, load_site
@@ -59,7 +59,7 @@ def test_counted_words() -> None:
     ],
 )
 def test_sizes(octets: int, words: str) -> None:
-    assert size_in_words(octets) == words
+    assert format_size(octets) == words
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from toolkit.builds.output import check_output
 from toolkit.builds.request import BuildRequest
-from toolkit.builds.target import Kind, Target
+from toolkit.builds.target import BuildTarget, TargetKind
 from toolkit.definitions.definition import check
-from toolkit.pins.steady import state_of
+from toolkit.pins.bases.steady import state_of
 from toolkit.recipes.references import base_from_reference, resolve_base
 from toolkit.support.errors import WrongInput
 from toolkit.support.text import one_line
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def request_build(
-    target: Target,
+    target: BuildTarget,
     catalogue: Catalogue,
     options: BuildOptions,
     *,
@@ -35,15 +35,15 @@ def request_build(
     Raises WrongInput where the target is wrong, a recipe cannot become an image, or the output is something of the
     user's.
     """
-    if base is not None and target.kind is not Kind.RECIPE:
+    if base is not None and target.kind is not TargetKind.RECIPE:
         raise WrongInput(f"--base changes the base of a recipe, and {target.text} is none")
     recipe: Recipe | None = None
     start: Base | None = None
-    if target.kind is Kind.RECIPE:
+    if target.kind is TargetKind.RECIPE:
         recipe = catalogue.recipe(target.text, base=resolve_base(base, catalogue.bases()) if base else None)
         check(recipe)
         start = recipe.base
-    elif target.kind is Kind.REFERENCE:
+    elif target.kind is TargetKind.REFERENCE:
         start = base_from_reference(target.text)
     final, link = _final(output or Path(target.name + ("" if options.sandbox else ".sif")))
     request = BuildRequest(target, recipe, start, state_of(start), final, link, options, force)

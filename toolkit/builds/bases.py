@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from toolkit.builds.files import UvCopy
 from toolkit.builds.room import RoomWatch, cause, disks
-from toolkit.pins.guard import UV_MOUNT
-from toolkit.pins.lockfile import load_lock
-from toolkit.pins.steady import PresentBase, require_unchanged
+from toolkit.pins.bases.steady import PresentBase, require_unchanged
+from toolkit.pins.guard.script import UV_MOUNT
+from toolkit.pins.lock.lockfile import load_lock
 from toolkit.runtime.area import area_environment
 from toolkit.support.certificates import trusting
 from toolkit.support.errors import ProgramFailed
@@ -63,7 +63,7 @@ def kept_base(digest: str, area: WorkArea) -> Path:
 
 def has_mount_point(recipe: Recipe, image: Path | None) -> bool:
     """Whether the base has the directory that uv is bound onto: a bind onto a path that is not there ends a build."""
-    from toolkit.inventory.images import open_image
+    from toolkit.inventory.formats.images import open_image
 
     if image is None:
         return recipe.base.bootstrap == "debootstrap"  # Debian's base-files has /mnt
@@ -73,7 +73,7 @@ def has_mount_point(recipe: Recipe, image: Path | None) -> bool:
 
 def uv_copy(area: WorkArea) -> UvCopy:
     """uv's program, to be bound into a build."""
-    from toolkit.pins.uv import open_uv
+    from toolkit.pins.index.uv import open_uv
 
     return UvCopy(Path(open_uv(area.path).program), area.path / "uv" / "uv")
 
@@ -110,7 +110,7 @@ def _registry_digest(recipe: Recipe, locks: Locks, *, ask: bool) -> str | None:
 
     Raises ProgramFailed where its certificate is not trusted.
     """
-    from toolkit.pins.registry import fetch_digest
+    from toolkit.pins.bases.registry import fetch_digest
 
     path = locks.path(recipe)
     if path.is_file():

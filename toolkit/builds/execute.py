@@ -44,7 +44,7 @@ class Built:
 def execute(plan: BuildPlan, context: BuildContext, listener: Listener) -> Built:
     """Build the image.
 
-    Raises AnswerIsNo where the guard found a difference, a package cannot be imported (`import-failed`), the base
+    Raises CheckFailed where the guard found a difference, a package cannot be imported (`import-failed`), the base
     changed since the build was planned, or the verdict is not the one that the recipe requires; ProgramFailed with the
     failing command, the last lines and the log where the runtime fails; MissingOnHost where there is too little room;
     WrongInput where another build of the same output runs, or this user may not write it. Whatever happens, the earlier

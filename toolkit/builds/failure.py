@@ -9,16 +9,16 @@ from toolkit.builds.causes import find_cause, telling_lines
 from toolkit.builds.imports import imports_failed
 from toolkit.builds.progress import failed_command, failed_output, last_complaint
 from toolkit.builds.room import RoomWatch, cause
-from toolkit.pins.guard import differences
-from toolkit.pins.trials import failures
-from toolkit.runtime.complaints import FULL_DISK
-from toolkit.support.errors import AnswerIsNo, CtkError, ProgramFailed
+from toolkit.pins.guard.script import differences
+from toolkit.pins.guard.trials import failures
+from toolkit.runtime.known_errors import FULL_DISK
+from toolkit.support.errors import CheckFailed, CtkError, ProgramFailed
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from toolkit.builds.causes import Cause
-    from toolkit.pins.model import Lock
+    from toolkit.pins.lock.model import Lock
     from toolkit.recipes.model import Recipe
     from toolkit.support.paths import WorkArea
 
@@ -39,7 +39,7 @@ def explain_failure(attempt: Attempt, status: int, lines: list[str], room: RoomW
     if failed := failures(lines):
         return imports_failed(attempt.what, attempt.recipe, attempt.lock, failed, attempt.log, attempt.area)
     if changed := differences(lines):
-        return AnswerIsNo(
+        return CheckFailed(
             f"{attempt.what} would have changed what the base protects: {'; '.join(changed)}",
             fix="Ask for what fits the base (`ctk why PACKAGE`), or start from another (`ctk bases`). "
             f"The whole log: {attempt.log}",

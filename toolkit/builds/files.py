@@ -9,7 +9,7 @@ import shutil
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from toolkit.pins.guard import UV_MOUNT
+from toolkit.pins.guard.script import UV_MOUNT
 from toolkit.support.certificates import Bundle, certificates
 
 if TYPE_CHECKING:

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from toolkit.pins.likely import likely_cause, versions_of
-from toolkit.support.errors import AnswerIsNo, CtkError
+from toolkit.pins.guard.likely import likely_cause, versions_of
+from toolkit.support.errors import CheckFailed, CtkError
 from toolkit.support.processes import command_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from toolkit.pins.likely import Likely
-    from toolkit.pins.model import Lock
-    from toolkit.pins.trials import ImportFailure
+    from toolkit.pins.guard.likely import Likely
+    from toolkit.pins.guard.trials import ImportFailure
+    from toolkit.pins.lock.model import Lock
     from toolkit.recipes.model import Recipe
     from toolkit.support.paths import WorkArea
 
@@ -29,7 +29,7 @@ def imports_failed(
     failed: Sequence[ImportFailure],
     log: Path,
     area: WorkArea,
-) -> AnswerIsNo:
+) -> CheckFailed:
     """The error of an import step. `what` begins the message; a recipe with its lock brings proposals."""
     versions = versions_of(lock) if lock else {}
     causes = [likely_cause(one, versions) for one in failed]
@@ -38,7 +38,7 @@ def imports_failed(
         for one, cause in zip(failed, causes, strict=True)
     ]
     ways = list(_proposals(recipe, lock, failed, causes, area)) if recipe and lock else []
-    return AnswerIsNo(
+    return CheckFailed(
         f"{what} failed: {'; '.join(reasons)}",
         fix="\n".join([*ways, *_allow(recipe, failed), f"Full log: {log}"]),
         code=CODE,
@@ -79,17 +79,17 @@ def _search(
 ) -> tuple[str, str] | None:
     """A requirement that is likely to help. None where the index or the base cannot be asked: it is advice only."""
     from toolkit.builds.bases import kept_base
-    from toolkit.pins.bases import gather_facts
-    from toolkit.pins.older import likely_version
-    from toolkit.pins.resolve import Wish
-    from toolkit.pins.uv import open_uv
+    from toolkit.pins.bases.facts import gather_facts
+    from toolkit.pins.guard.older import likely_version
+    from toolkit.pins.index.uv import open_uv
+    from toolkit.pins.resolver.resolve import Request
 
     digest = lock.base.digest
     kept = kept_base(digest, area) if digest is not None else None
     try:
         image = kept if kept is not None and kept.is_file() else None
         facts = gather_facts(recipe.base, area.path / "cache", image=image, digest=digest)
-        wish = Wish(facts.target, lock.asked, lock.protected, lock.exclude_newer, (), lock.indexes)
+        wish = Request(facts.target, lock.asked, lock.protected, lock.exclude_newer, (), lock.indexes)
         added = {one.name: one.version for one in lock.packages}
         return likely_version(open_uv(area.path), wish, failure, cause, added)
     except CtkError:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING
 
-from toolkit.pins.bases import content_digest
+from toolkit.pins.bases.facts import content_digest
 from toolkit.pins.store import locked_base
 from toolkit.recipes.outside import file_roots
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from toolkit.builds.context import BuildContext
     from toolkit.builds.request import BuildRequest
     from toolkit.definitions.definition import Definition
-    from toolkit.pins.model import Lock
+    from toolkit.pins.lock.model import Lock
     from toolkit.recipes.model import Recipe
 
 

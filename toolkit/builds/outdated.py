@@ -9,15 +9,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from toolkit.builds.record import read_record
-from toolkit.pins.bases import LOCAL
-from toolkit.pins.document import index_document, lock_document
-from toolkit.pins.lockfile import load_lock
+from toolkit.pins.bases.facts import LOCAL
+from toolkit.pins.lock.document import index_document, lock_document
+from toolkit.pins.lock.lockfile import load_lock
 from toolkit.support.errors import CtkError
 from toolkit.support.findings import Finding, Severity
 from toolkit.support.processes import command_line
 
 if TYPE_CHECKING:
-    from toolkit.pins.model import Lock
+    from toolkit.pins.lock.model import Lock
     from toolkit.recipes.model import Recipe
 
 IMAGE_OUTDATED = "image-outdated"

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from toolkit.builds.record import read_record, record_beside
-from toolkit.builds.target import Kind
-from toolkit.inventory.kinds import PathKind, kind_of
+from toolkit.builds.target import TargetKind
+from toolkit.inventory.formats.kinds import PathKind, kind_of
 from toolkit.support.errors import WrongInput
 from toolkit.support.files import leads_into_hidden, open_regular, refuse_link
 from toolkit.support.ownership import is_trusted, user_name
@@ -28,7 +28,9 @@ def check_output(request: BuildRequest) -> None:
     _check_links(request)
     if not final.parent.is_dir():
         raise WrongInput(f"there is no folder {final.parent} to write {final.name} into")
-    if request.target.kind is Kind.SANDBOX and final.resolve().is_relative_to(Path(request.target.text).resolve()):
+    if request.target.kind is TargetKind.SANDBOX and final.resolve().is_relative_to(
+        Path(request.target.text).resolve()
+    ):
         raise WrongInput(f"{final} is in the sandbox itself", fix="Name the new image with -o ../NAME.sif.")
     if final.is_dir() and not request.sandbox:
         raise WrongInput(f"{final} is a folder", fix="Give -o the name of a file, or ask for a folder with --sandbox.")

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from toolkit.pins.steady import NOT_HERE, PresentBase
+from toolkit.pins.bases.steady import NOT_HERE, PresentBase
 
 if TYPE_CHECKING:
     from toolkit.builds.record import Record

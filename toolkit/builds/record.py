@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from toolkit import __version__
-from toolkit.inventory.sif import read_sif
+from toolkit.inventory.formats.sif import read_sif
 from toolkit.support.errors import CtkError
 from toolkit.support.files import open_regular, write_atomically
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from toolkit.builds.target import Target
-    from toolkit.pins.steady import BaseState
+    from toolkit.builds.target import BuildTarget
+    from toolkit.pins.bases.steady import BaseState
     from toolkit.recipes.model import Base, Recipe
     from toolkit.runtime.engine import BuildOptions
 
@@ -24,7 +24,7 @@ class BuildRequest:
     `output`, if there was one. `force` replaces the output whatever image it is.
     """
 
-    target: Target
+    target: BuildTarget
     recipe: Recipe | None
     base: Base | None
     base_state: BaseState | None

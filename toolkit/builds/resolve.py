@@ -15,7 +15,7 @@ from toolkit.builds.record import Record, read_record
 from toolkit.builds.room import check_room
 from toolkit.definitions.definition import define, define_copy
 from toolkit.definitions.labels import has_labels_of_ctk
-from toolkit.pins.steady import NOT_HERE, PresentBase, unchanged
+from toolkit.pins.bases.steady import NOT_HERE, PresentBase, unchanged
 from toolkit.support.errors import WrongInput
 from toolkit.support.ownership import is_trusted
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from toolkit.builds.context import BuildContext
     from toolkit.builds.request import BuildRequest
     from toolkit.definitions.definition import Definition
-    from toolkit.pins.model import Lock
+    from toolkit.pins.lock.model import Lock
     from toolkit.pins.store import Found, Locks
     from toolkit.recipes.model import Recipe
 
@@ -77,7 +77,7 @@ def _resolve_recipe(request: BuildRequest, recipe: Recipe, context: BuildContext
 def find_lock(recipe: Recipe, locks: Locks, base: PresentBase = NOT_HERE) -> Found | None:
     """The lock to build `recipe` with; None where nothing is installed that a guard could watch. See `Locks.for_build`.
 
-    Raises AnswerIsNo where the lock may not be updated and is out of date, or where packages conflict with the base.
+    Raises CheckFailed where the lock may not be updated and is out of date, or where packages conflict with the base.
     """
     if not _installs(recipe):
         return None

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from toolkit.runtime.area import scratch_of, scratch_variable
-from toolkit.runtime.complaints import FULL_DISK, Complaint, explain
+from toolkit.runtime.known_errors import FULL_DISK, Complaint, explain
 from toolkit.support.errors import MissingOnHost, ProgramFailed
-from toolkit.support.files import free_space, size_in_words
+from toolkit.support.files import format_size, free_space
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -62,7 +62,7 @@ def check_room(size: int, output: Path, area: WorkArea) -> None:
         if free < need:
             raise MissingOnHost(
                 f"too little room for {disk.purpose} in {disk.path}: "
-                f"{size_in_words(free)} free, {size_in_words(need)} needed",
+                f"{format_size(free)} free, {format_size(need)} needed",
                 fix=disk.fix,
                 code="disk-full",
             )
@@ -107,7 +107,7 @@ class RoomWatch:
         full = [device for device, free in self._least.items() if free < _FULL]
         if full:
             return self._complaint(full)
-        places = (f"{one[0].path} ({size_in_words(self._first[device])} free)" for device, one in self._disks.items())
+        places = (f"{one[0].path} ({format_size(self._first[device])} free)" for device, one in self._disks.items())
         meaning = f"a disk or a quota is full, one of: {', '.join(places)}"
         return Complaint(FULL_DISK.pattern, meaning, f"`quota -s` may say which. {self._fix(self._disks)}")
 
@@ -122,8 +122,8 @@ class RoomWatch:
     def _words(self, device: int) -> str:
         disk = self._disks[device][0]
         return (
-            f"no space left for {disk.purpose} in {disk.path} ({size_in_words(self._least[device])} free, "
-            f"more than {size_in_words(self._first[device])} needed)"
+            f"no space left for {disk.purpose} in {disk.path} ({format_size(self._least[device])} free, "
+            f"more than {format_size(self._first[device])} needed)"
         )
 
     def _fix(self, devices: Iterable[int]) -> str:

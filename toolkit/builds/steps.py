@@ -24,13 +24,13 @@ from toolkit.builds.room import cause
 from toolkit.builds.values import export, read_value
 from toolkit.gpu.audit import audit_image
 from toolkit.gpu.facts import this_machine
-from toolkit.inventory.kinds import SANDBOX_MARK
-from toolkit.inventory.programs import missing_program
-from toolkit.pins.steady import unchanged
-from toolkit.pins.trials import seconds_of_imports
+from toolkit.inventory.contents.programs import missing_program
+from toolkit.inventory.formats.kinds import SANDBOX_MARK
+from toolkit.pins.bases.steady import unchanged
+from toolkit.pins.guard.trials import seconds_of_imports
 from toolkit.runtime.area import SCRATCH_VARIABLES, area_environment, scratch_of
 from toolkit.support.certificates import trusting
-from toolkit.support.errors import AnswerIsNo
+from toolkit.support.errors import CheckFailed
 from toolkit.support.processes import command_line, run, stream, visible_command
 from toolkit.support.staging import put_in_place
 
@@ -272,7 +272,7 @@ def _require_verdict(plan: BuildPlan, audit: Audit) -> None:
     if wanted is None or audit.verdict.value == wanted:
         return
     reasons = "".join(f"; {finding.code}: {finding.message}" for finding in audit.findings)
-    raise AnswerIsNo(
+    raise CheckFailed(
         f"the image of {plan.request.target.text} is {audit.verdict.value}, and its recipe requires {wanted}{reasons}",
         fix="`ctk explain CODE` explains a finding and how to fix it.",
         code="verdict-not-reached",

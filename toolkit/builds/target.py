@@ -8,7 +8,7 @@ from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from toolkit.inventory.kinds import SANDBOX_MARK, PathKind, kind_of
+from toolkit.inventory.formats.kinds import SANDBOX_MARK, PathKind, kind_of
 from toolkit.recipes.references import has_scheme, refuse_credentials
 from toolkit.support.errors import WrongInput
 from toolkit.support.text import one_line
@@ -20,7 +20,7 @@ _HEADER = re.compile(r"(bootstrap|from)\s*:\s*(.*)", re.IGNORECASE)
 _REGISTRIES = ("docker", "oras", "library", "shub")
 
 
-class Kind(str, Enum):
+class TargetKind(str, Enum):
     """The four things that can be built."""
 
     DEFINITION = "definition"
@@ -30,33 +30,33 @@ class Kind(str, Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class BuildTarget:
     """A kind and the text that named it: a path, a reference or a recipe's name."""
 
-    kind: Kind
+    kind: TargetKind
     text: str
 
     @property
     def identity(self) -> str:
         """What an image remembers of its target, so that only an image of the same target is replaced unasked."""
         scheme, text = "", self.text
-        if self.kind is Kind.REFERENCE and not text.startswith("docker://"):
+        if self.kind is TargetKind.REFERENCE and not text.startswith("docker://"):
             scheme, _, text = text.partition(":")
             scheme += ":"
-        if scheme or self.kind in (Kind.DEFINITION, Kind.SANDBOX):
+        if scheme or self.kind in (TargetKind.DEFINITION, TargetKind.SANDBOX):
             text = str(Path(text).absolute())
         return f"{self.kind.value}:{scheme}{text}"
 
     @property
     def name(self) -> str:
         """What the image is called when the person says nothing: `docker://a/tensorflow:2` gives `tensorflow`."""
-        if self.kind is Kind.REFERENCE:
+        if self.kind is TargetKind.REFERENCE:
             last = self.text.rstrip("/").rpartition("/")[2].partition(":")[0 if "/" in self.text else 2]
             return Path(last.partition("@")[0].partition(":")[0] or "image").stem
-        return Path(self.text).absolute().stem if self.kind is not Kind.RECIPE else self.text
+        return Path(self.text).absolute().stem if self.kind is not TargetKind.RECIPE else self.text
 
 
-def parse_target(text: str) -> Target:
+def parse_target(text: str) -> BuildTarget:
     """Has a scheme: that image. Ends in `.def`: that file. Contains `/`: a sandbox folder. Else a recipe.
 
     Raises WrongInput where what is named is not there, or is a Dockerfile.
@@ -66,7 +66,7 @@ def parse_target(text: str) -> Target:
         raise WrongInput("the target is empty", fix="Name a recipe; `ctk list` shows them.")
     path = Path(text)
     if has_scheme(text):
-        return Target(Kind.REFERENCE, text)
+        return BuildTarget(TargetKind.REFERENCE, text)
     if any(name in path.name.lower() for name in ("dockerfile", "containerfile")):
         raise WrongInput(
             f"ctk does not convert Dockerfiles ({text}): let podman or buildah build it, then start from its image",
@@ -78,7 +78,7 @@ def parse_target(text: str) -> Target:
         if not path.is_file():
             raise WrongInput(f"there is no definition {text}")
         _require_header(path)
-        return Target(Kind.DEFINITION, text)
+        return BuildTarget(TargetKind.DEFINITION, text)
     if "://" in text:
         raise WrongInput(f"{text}: ctk builds from docker://, docker-archive: and oci:, not from this scheme")
     if "/" in text:
@@ -88,8 +88,8 @@ def parse_target(text: str) -> Target:
             raise WrongInput(f"there is no sandbox folder {text}")
         if kind_of(path) is not PathKind.SANDBOX:
             raise WrongInput(f"{text} is a folder, but not a sandbox: it has no {SANDBOX_MARK}")
-        return Target(Kind.SANDBOX, text)
-    return Target(Kind.RECIPE, text)
+        return BuildTarget(TargetKind.SANDBOX, text)
+    return BuildTarget(TargetKind.RECIPE, text)
 
 
 def _require_header(path: Path) -> None:

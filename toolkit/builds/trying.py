@@ -15,8 +15,8 @@ from toolkit.builds.room import RoomWatch, disks
 from toolkit.builds.transcript import Transcript
 from toolkit.builds.values import read_value
 from toolkit.definitions.definition import trial_script
-from toolkit.pins.bases import LOCAL
-from toolkit.pins.trials import seconds_of_imports, successes
+from toolkit.pins.bases.facts import LOCAL
+from toolkit.pins.guard.trials import seconds_of_imports, successes
 from toolkit.runtime.area import area_environment, scratch_of
 from toolkit.support.certificates import trusting
 from toolkit.support.errors import MissingOnHost, WrongInput
@@ -26,9 +26,9 @@ from toolkit.support.staging import staging
 
 if TYPE_CHECKING:
     from toolkit.builds.context import BuildContext, Listener
-    from toolkit.pins.model import Lock
+    from toolkit.pins.guard.trials import Imported
+    from toolkit.pins.lock.model import Lock
     from toolkit.pins.store import Locks
-    from toolkit.pins.trials import Imported
     from toolkit.recipes.model import Recipe
     from toolkit.support.paths import WorkArea
 

@@ -58,7 +58,7 @@ def audit(
     target = replace(this_machine(), driver=driver, gpu=gpu, capability=parse_gpu(gpu) if gpu else None)
     found = audit_image(image, target)
     if sbom is not None:
-        from toolkit.inventory.sbom import write_sbom
+        from toolkit.inventory.contents.sbom import write_sbom
 
         write_sbom(found.facts.inventory, sbom)
     if json:

@@ -110,10 +110,10 @@ def build(
     from toolkit.builds.execute import execute
     from toolkit.builds.resolve import resolve, unchanged_record
     from toolkit.builds.target import parse_target
-    from toolkit.inventory.programs import COMMAND_NOT_IN_IMAGE
+    from toolkit.inventory.contents.programs import COMMAND_NOT_IN_IMAGE
     from toolkit.pins.store import Locks, Policy
     from toolkit.recipes.catalogue import Catalogue
-    from toolkit.recipes.outside import copied_files, judge, judge_base, require_allowed, without_allowed
+    from toolkit.recipes.outside import copied_files, judge_base, judge_copies, require_allowed, without_allowed
     from toolkit.runtime.engine import BuildOptions, find_runtime
     from toolkit.support.mirror import debian_mirror
     from toolkit.support.paths import user_path
@@ -131,7 +131,7 @@ def build(
     request, not_allowed = asked(), None
     if request.recipe is not None:
         copied = without_allowed(copied_files(request.recipe), [user_path(str(path)) for path in allow_file or ()])
-        print_findings((*judge(copied), *(judge_base(request.recipe) if base is None else ())), stderr=True)
+        print_findings((*judge_copies(copied), *(judge_base(request.recipe) if base is None else ())), stderr=True)
         try:
             require_allowed(request.recipe, copied)
         except WrongInput as error:
@@ -211,7 +211,7 @@ def _print_unchanged(request: BuildRequest, record: Record, *, json: bool) -> No
 
 
 def _print_built(plan: BuildPlan, built: Built, *, json: bool) -> None:
-    from toolkit.support.files import size_in_words
+    from toolkit.support.files import format_size
 
     change = plan.locked.change if plan.locked else None
     if json:
@@ -227,7 +227,7 @@ def _print_built(plan: BuildPlan, built: Built, *, json: bool) -> None:
         )
         print_json("ctk.build/1", document, built.findings)
         return
-    size = f", {size_in_words(built.size)}" if built.size else ""
+    size = f", {format_size(built.size)}" if built.size else ""
     grave = (Severity.ERROR, Severity.WARNING)
     print_findings(one for one in built.findings if one.severity in grave and one.code != built.record.verdict)
     say(

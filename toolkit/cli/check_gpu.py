@@ -37,7 +37,7 @@ def check_gpu(
     from toolkit.gpu.diagnosis import diagnose
     from toolkit.gpu.host import host_gpu
     from toolkit.gpu.probe import probe
-    from toolkit.inventory.kinds import existing_image
+    from toolkit.inventory.formats.kinds import existing_image
     from toolkit.runtime.engine import find_runtime
     from toolkit.support.site import load_site
 

@@ -40,7 +40,7 @@ def definition(
     from toolkit.definitions.labels import has_labels_of_ctk
     from toolkit.pins.store import Locks, Policy
     from toolkit.recipes.catalogue import Catalogue
-    from toolkit.recipes.outside import copied_files, judge
+    from toolkit.recipes.outside import copied_files, judge_copies
     from toolkit.recipes.references import resolve_base
     from toolkit.support.mirror import debian_mirror
     from toolkit.support.site import load_site
@@ -48,7 +48,7 @@ def definition(
     catalogue = Catalogue.here()
     recipe = catalogue.recipe(name, base=resolve_base(base, catalogue.bases()) if base else None)
     check(recipe)
-    print_findings(judge(copied_files(recipe)), stderr=True)
+    print_findings(judge_copies(copied_files(recipe)), stderr=True)
     site = load_site()
     policy = lock_policy(locked=locked, base=base, otherwise=Policy.PREVIEW)
     locks = Locks.of(catalogue, open_work_area(site).path, lambda text: say(f"Warning: {text}", stderr=True), policy)

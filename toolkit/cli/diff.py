@@ -31,8 +31,8 @@ def diff(
         ctk diff yesterday.sif today.sif
         ctk diff trial.sif trial-sandbox/ --files
     """
-    from toolkit.inventory.diff import compare
-    from toolkit.inventory.images import open_image
+    from toolkit.inventory.contents.diff import compare
+    from toolkit.inventory.formats.images import open_image
 
     with live_steps("Comparing"), open_image(first) as one, open_image(second) as other:
         differences = compare(one, other, hash_files=files)

@@ -34,9 +34,9 @@ def doctor(
 
     Exit status 3 where images cannot be built or run here.
     """
-    from toolkit.doctor.facts import gather
+    from toolkit.doctor.facts import gather_host_facts
     from toolkit.doctor.report import report as report_text
-    from toolkit.doctor.rules import build_mode, judge
+    from toolkit.doctor.rules import build_mode, judge_host
     from toolkit.support.files import refuse_link, write_atomically
     from toolkit.support.site import load_site
 
@@ -45,8 +45,8 @@ def doctor(
     if report is not None and report.exists() and not force:
         raise WrongInput(f"{report} exists", fix="Choose another name, or use --force.")
     with live_steps("Checking this host") as on_step:
-        facts = gather(load_site(), offline=offline, on_step=on_step)
-    findings = judge(facts)
+        facts = gather_host_facts(load_site(), offline=offline, on_step=on_step)
+    findings = judge_host(facts)
     if report is not None:
         write_atomically(report, report_text(facts, findings))
     if json:

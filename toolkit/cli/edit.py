@@ -18,7 +18,7 @@ from toolkit.support.errors import CtkError, WrongInput
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from toolkit.pins.edit import Edit
+    from toolkit.pins.authoring.edit import Edit
     from toolkit.pins.store import Found
     from toolkit.recipes.catalogue import Catalogue
     from toolkit.recipes.model import Recipe
@@ -54,7 +54,7 @@ def add(
         ctk add keras-bert -r requirements.txt
         ctk add --apt keras-bert graphviz
     """
-    from toolkit.pins.edit import APT, added
+    from toolkit.pins.authoring.edit import APT, added
     from toolkit.recipes.catalogue import Catalogue
 
     if not packages and not requirements:
@@ -90,7 +90,7 @@ def remove(
 
         ctk remove keras-bert pydot
     """
-    from toolkit.pins.edit import APT, PACKAGES, check_packages, removed
+    from toolkit.pins.authoring.edit import APT, PACKAGES, check_packages, removed
     from toolkit.recipes.catalogue import Catalogue
 
     catalogue = Catalogue.here()
@@ -110,8 +110,8 @@ def _translated(there: Iterable[str], packages: Iterable[str]) -> tuple[list[str
     """
     from packaging.requirements import Requirement
 
-    from toolkit.pins.edit import check_packages
-    from toolkit.pins.names import names
+    from toolkit.inventory.knowledge.names import names
+    from toolkit.pins.authoring.edit import check_packages
 
     own = [Requirement(line).name for line in there]
     lines, findings = [], []
@@ -141,9 +141,9 @@ def _translated(there: Iterable[str], packages: Iterable[str]) -> tuple[list[str
 
 
 def _other_frameworks(catalogue: Catalogue, recipe: Recipe, lines: Iterable[str]) -> tuple[Finding, ...]:
-    from toolkit.inventory.frameworks import knowledge
-    from toolkit.pins.names import names
-    from toolkit.pins.proposal import other_frameworks
+    from toolkit.inventory.knowledge.frameworks import knowledge
+    from toolkit.inventory.knowledge.names import names
+    from toolkit.pins.authoring.proposal import other_frameworks
 
     return other_frameworks(lines, recipe.base, names(), knowledge(), catalogue.bases())
 
@@ -153,9 +153,9 @@ def _with_gpu(recipe: Recipe, edit: Edit) -> tuple[Edit, tuple[Finding, ...]]:
 
     `gpus = 0` is what `ctk new` writes for a recipe without such a framework.
     """
-    from toolkit.inventory.frameworks import knowledge
-    from toolkit.pins.edit import asking_for_gpu
-    from toolkit.pins.proposal import gpu_framework
+    from toolkit.inventory.knowledge.frameworks import knowledge
+    from toolkit.pins.authoring.edit import asking_for_gpu
+    from toolkit.pins.authoring.proposal import gpu_framework
     from toolkit.support.findings import Finding, Severity
 
     base, known = recipe.base, knowledge()
@@ -174,7 +174,7 @@ def _as_in(there: Sequence[str], packages: Iterable[str]) -> tuple[list[str], li
     """The names that the recipe has for `packages`; one that it does not have stays as it is."""
     from packaging.requirements import Requirement
 
-    from toolkit.pins.names import names
+    from toolkit.inventory.knowledge.names import names
 
     found, findings = [], []
     for given in packages:
@@ -201,12 +201,12 @@ def _is_import(name: str, distribution: str) -> Finding:
 
 def _read_list(catalogue: Catalogue, recipe: Recipe, file: Path) -> tuple[list[str], list[Finding]]:
     """The packages of a requirements.txt that the base of the recipe does not bring itself."""
-    from toolkit.inventory.frameworks import knowledge
-    from toolkit.pins.freeze import direct_requirements
-    from toolkit.pins.names import names
-    from toolkit.pins.proposal import propose_from_list
-    from toolkit.pins.uv import open_uv
-    from toolkit.pins.wishlists import read_requirements, refuse_empty
+    from toolkit.inventory.knowledge.frameworks import knowledge
+    from toolkit.inventory.knowledge.names import names
+    from toolkit.pins.authoring.freeze import direct_requirements
+    from toolkit.pins.authoring.proposal import propose_from_list
+    from toolkit.pins.authoring.wishlists import read_requirements, refuse_empty
+    from toolkit.pins.index.uv import open_uv
     from toolkit.support.site import load_site
 
     listed = read_requirements(file)
@@ -233,8 +233,8 @@ def _apply(
     findings: Sequence[Finding] = (),
 ) -> None:
     """Resolve the new lock, then write recipe and lock: where no versions fit, neither is written."""
-    from toolkit.pins.edit import write_edit
-    from toolkit.pins.lockfile import write_lock
+    from toolkit.pins.authoring.edit import write_edit
+    from toolkit.pins.lock.lockfile import write_lock
 
     found = _resolve(catalogue, name, edit) if lock else None
     if edit.changed:

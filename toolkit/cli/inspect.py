@@ -27,7 +27,7 @@ def inspect(
         ctk inspect trial.sif --definition > again.def
     """
     from toolkit.builds.record import read_record
-    from toolkit.inventory.kinds import existing_image
+    from toolkit.inventory.formats.kinds import existing_image
     from toolkit.runtime.engine import find_runtime
     from toolkit.runtime.inspection import inspect as ask
     from toolkit.support.site import load_site

@@ -152,14 +152,14 @@ def status(name: Name = None, json: Json = False) -> None:
     """
     from toolkit.lab.cluster import Condition
     from toolkit.lab.registry import find
-    from toolkit.lab.status import judge, look
+    from toolkit.lab.status import judge_lab, look
 
     seen = look(find(name))
     if json:
-        print_json("ctk.lab/1", documents.lab_status(seen), judge(seen))
+        print_json("ctk.lab/1", documents.lab_status(seen), judge_lab(seen))
     else:
         _show(seen)
-        print_findings(judge(seen))
+        print_findings(judge_lab(seen))
     raise typer.Exit(0 if seen.condition is Condition.UP else 1)
 
 

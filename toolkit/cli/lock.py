@@ -13,13 +13,13 @@ from toolkit.cli.area import open_work_area
 from toolkit.cli.completion import complete_base, complete_recipe
 from toolkit.cli.documents import recipes as documents
 from toolkit.cli.output import live_steps, print_findings, print_json, print_table, say, suggest
-from toolkit.support.errors import AnswerIsNo, WrongInput
+from toolkit.support.errors import CheckFailed, WrongInput
 from toolkit.support.findings import Finding, Severity
 from toolkit.support.processes import command_line
 from toolkit.support.text import did_you_mean
 
 if TYPE_CHECKING:
-    from toolkit.pins.model import Lock
+    from toolkit.pins.lock.model import Lock
     from toolkit.pins.store import Locks
     from toolkit.recipes.catalogue import Catalogue
 
@@ -76,8 +76,8 @@ def lock(
     An export holds the files that the lock adds, with their addresses and hashes, and no credentials. What the base has
     already is only listed in it, in [tool.ctk]: install the framework first.
     """
-    from toolkit.pins.changes import compare_locks
-    from toolkit.pins.lockfile import write_lock
+    from toolkit.pins.lock.changes import compare_locks
+    from toolkit.pins.lock.lockfile import write_lock
     from toolkit.pins.locking import is_current, stale
     from toolkit.pins.store import Locks, moved_tag
     from toolkit.recipes.catalogue import Catalogue
@@ -138,8 +138,8 @@ def _check_export(export: Path | None, name: str, *, check: bool, force: bool) -
 
 
 def _export(lock: Lock, export: Path | None, locks: Locks, *, force: bool) -> None:
+    from toolkit.pins.index.uv import open_uv
     from toolkit.pins.pylock import export_lock
-    from toolkit.pins.uv import open_uv
 
     if export is not None:
         export_lock(lock, export, open_uv(locks.area), force=force)
@@ -170,7 +170,7 @@ def _upgraded(earlier: Lock | None, packages: list[str]) -> tuple[str, ...]:
 
 def _earlier(path: Path, *, must_be_good: bool) -> Lock | None:
     """The lock that is there. One that was edited by hand is regenerated, unless it is only asked about."""
-    from toolkit.pins.lockfile import load_lock
+    from toolkit.pins.lock.lockfile import load_lock
 
     if not path.is_file():
         return None
@@ -178,7 +178,7 @@ def _earlier(path: Path, *, must_be_good: bool) -> Lock | None:
         return load_lock(path)
     except WrongInput as error:
         if must_be_good:
-            raise AnswerIsNo(error.message, fix=error.fix, code=error.code) from error
+            raise CheckFailed(error.message, fix=error.fix, code=error.code) from error
         say(f"{error.message}: regenerated", stderr=True)
         return None
 
@@ -230,9 +230,9 @@ def why(
     """
     from packaging.utils import canonicalize_name
 
-    from toolkit.pins.lockfile import load_lock
+    from toolkit.inventory.knowledge.names import names
+    from toolkit.pins.lock.lockfile import load_lock
     from toolkit.pins.locking import is_current, stale
-    from toolkit.pins.names import names
     from toolkit.pins.store import Locks
     from toolkit.pins.why import why as explain
     from toolkit.recipes.catalogue import Catalogue
@@ -254,7 +254,7 @@ def why(
             asked = catalogue.recipe(recipe, bases=dict(locks.bases))
             if not is_current(there, asked, locks.local_digest(asked)):
                 raise stale(recipe)
-        raise AnswerIsNo(
+        raise CheckFailed(
             f"{package} has no part in {recipe}: it is neither in the base nor added",
             fix=command_line(["ctk", "add", recipe, package]),
         )

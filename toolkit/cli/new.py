@@ -11,11 +11,11 @@ import typer
 from toolkit.cli.area import open_work_area
 from toolkit.cli.completion import complete_base
 from toolkit.cli.output import print_findings, print_json, say, suggest
-from toolkit.support.errors import AnswerIsNo, WrongInput
+from toolkit.support.errors import CheckFailed, WrongInput
 from toolkit.support.findings import Severity
 
 if TYPE_CHECKING:
-    from toolkit.pins.proposal import Proposal
+    from toolkit.pins.authoring.proposal import Proposal
     from toolkit.recipes.model import Base
 
 _Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
@@ -59,7 +59,7 @@ def new(
         ctk new mine --from pyproject.toml        your own project is installed as well
         ctk new mine --base pytorch-2.6           an empty one, to `ctk add mine timm`
     """
-    from toolkit.pins.edit import recipe_text
+    from toolkit.pins.authoring.edit import recipe_text
     from toolkit.recipes.catalogue import Catalogue, is_recipe_name
     from toolkit.support.files import refuse_link, write_atomically
     from toolkit.support.text import did_you_mean
@@ -83,7 +83,7 @@ def new(
     proposal = _propose(source, bases, base, extra or [])
     chosen = proposal.base
     if chosen is None and (errors := [one for one in proposal.findings if one.severity is Severity.ERROR]):
-        raise AnswerIsNo(errors[0].message, fix=errors[0].fix, code=errors[0].code)
+        raise CheckFailed(errors[0].message, fix=errors[0].fix, code=errors[0].code)
     if chosen is None:
         raise WrongInput("nothing says which base to start from", fix="Say it with --base; `ctk bases` lists them.")
     project = proposal.project
@@ -109,9 +109,9 @@ def new(
 
 
 def _propose(source: Path | None, bases: dict[str, Base], base: str | None, extras: list[str]) -> Proposal:
-    from toolkit.pins.proposal import Proposal
-    from toolkit.pins.reading import Bases, propose
-    from toolkit.pins.uv import open_uv
+    from toolkit.pins.authoring.proposal import Proposal
+    from toolkit.pins.authoring.reading import Bases, propose
+    from toolkit.pins.index.uv import open_uv
     from toolkit.support.site import load_site
 
     if source is None:

@@ -38,7 +38,7 @@ def status_of(
 
     Where the runtime ended with 255, the image is asked, without starting the program, whether it could have been.
     """
-    from toolkit.inventory.programs import missing_program
+    from toolkit.inventory.contents.programs import missing_program
 
     if status != _RUNTIME_FAILED:
         return status

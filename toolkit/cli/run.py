@@ -36,7 +36,7 @@ def run(
     from toolkit.builds.outdated import outdated
     from toolkit.builds.record import recipe_of
     from toolkit.gpu.host import host_gpu
-    from toolkit.inventory.kinds import existing_image
+    from toolkit.inventory.formats.kinds import existing_image
     from toolkit.recipes.catalogue import Catalogue
     from toolkit.runtime.binds import hidden_links
     from toolkit.runtime.commands import check_command, chosen_command

@@ -16,7 +16,7 @@ from toolkit.support.errors import WrongInput
 from toolkit.support.text import path_argument
 
 if TYPE_CHECKING:
-    from toolkit.jobs.defaults import Request
+    from toolkit.jobs.defaults import JobRequest
     from toolkit.jobs.model import Job, Script, Submission
     from toolkit.support.findings import Finding
 
@@ -100,9 +100,9 @@ def sbatch(
 
     A script that you have changed stays as it is, unless --force.
     """
-    from toolkit.inventory.programs import COMMAND_NOT_IN_IMAGE
+    from toolkit.inventory.contents.programs import COMMAND_NOT_IN_IMAGE
     from toolkit.jobs.advice import VARIABLE_NOT_SET, advise
-    from toolkit.jobs.defaults import Request
+    from toolkit.jobs.defaults import JobRequest
     from toolkit.jobs.place import check_place
     from toolkit.jobs.scripts import make_script, write_script
     from toolkit.jobs.submission import submit as submit_script
@@ -110,7 +110,7 @@ def sbatch(
     from toolkit.runtime.commands import chosen_command
 
     folder = Path.cwd()
-    request = Request(
+    request = JobRequest(
         command=chosen_command(tuple(command or ()), shell),
         gpus=gpus,
         nodes=nodes,
@@ -146,7 +146,7 @@ def sbatch(
 
 
 def _missing_program(job: Job, folder: Path) -> tuple[Finding, ...]:
-    from toolkit.inventory.programs import missing_program
+    from toolkit.inventory.contents.programs import missing_program
 
     try:
         found = missing_program(folder / job.image, job.command, job.binds)
@@ -156,12 +156,12 @@ def _missing_program(job: Job, folder: Path) -> tuple[Finding, ...]:
 
 
 def _job(
-    request: Request, name: str | None, image: Path | None, recipe_name: str | None, folder: Path
+    request: JobRequest, name: str | None, image: Path | None, recipe_name: str | None, folder: Path
 ) -> tuple[Job, tuple[Finding, ...]]:
     """The job, from the command line, the recipe, the image and the folder; and what is doubtful in that."""
     from toolkit.builds.outdated import outdated
     from toolkit.builds.record import recipe_of
-    from toolkit.inventory.kinds import existing_image
+    from toolkit.inventory.formats.kinds import existing_image
     from toolkit.jobs.advice import advise_on_image
     from toolkit.jobs.defaults import choose_image, complete
     from toolkit.jobs.values import check_name, name_for

@@ -34,8 +34,8 @@ def shell(
     from toolkit.builds.lending import lent_to_shell
     from toolkit.builds.record import mark_changed
     from toolkit.gpu.host import host_gpu
-    from toolkit.inventory.kinds import existing_image
-    from toolkit.pins.guard import PIP_SETTINGS
+    from toolkit.inventory.formats.kinds import existing_image
+    from toolkit.pins.guard.script import PIP_SETTINGS
     from toolkit.runtime.area import area_environment
     from toolkit.runtime.commands import check_command
     from toolkit.runtime.engine import find_runtime

@@ -32,7 +32,7 @@ def with_skipped(request: BuildRequest, names: Sequence[str]) -> BuildRequest:
 
 def remember_skipped(catalogue: Catalogue, recipe: Recipe) -> bool:
     """Write `import_skip` of the recipe into its file, a shipped one in ./defs; whether anything was written."""
-    from toolkit.pins.edit import skipping, write_edit
+    from toolkit.pins.authoring.edit import skipping, write_edit
 
     edit = skipping(catalogue.path_of(recipe.name), recipe.import_skip)
     if edit.changed:
@@ -46,8 +46,8 @@ def _package(recipe: Recipe, given: str) -> str:
     from packaging.requirements import Requirement
     from packaging.utils import canonicalize_name
 
-    from toolkit.inventory.frameworks import knowledge
-    from toolkit.pins.names import names
+    from toolkit.inventory.knowledge.frameworks import knowledge
+    from toolkit.inventory.knowledge.names import names
 
     own = [canonicalize_name(Requirement(line).name) for line in recipe.packages]
     found = names().given_by(given, own) or canonicalize_name(given)

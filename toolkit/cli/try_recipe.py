@@ -46,7 +46,7 @@ def try_recipe(
     from toolkit.builds.trying import base_here, require_packages
     from toolkit.builds.trying import try_recipe as run_trial
     from toolkit.definitions.definition import check
-    from toolkit.pins.steady import PresentBase, state_of, unchanged
+    from toolkit.pins.bases.steady import PresentBase, state_of, unchanged
     from toolkit.pins.store import Locks
     from toolkit.recipes.catalogue import Catalogue
     from toolkit.recipes.references import resolve_base

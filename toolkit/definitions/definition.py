@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING
 from toolkit import __version__
 from toolkit.definitions.quoting import file_path, header_value, script, variable_word
 from toolkit.definitions.readable import make_readable
-from toolkit.inventory.kinds import PathKind, kind_of
-from toolkit.pins.guard import guarded
+from toolkit.inventory.formats.kinds import PathKind, kind_of
+from toolkit.pins.guard.script import guarded
+from toolkit.pins.guard.trials import import_step
 from toolkit.pins.store import locked_base
-from toolkit.pins.trials import import_step
 from toolkit.support.errors import WrongInput
 from toolkit.support.paths import shipped
 
 if TYPE_CHECKING:
-    from toolkit.pins.model import Lock
+    from toolkit.pins.lock.model import Lock
     from toolkit.recipes.model import Base, FileCopy, Recipe
 
 

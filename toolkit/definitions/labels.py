@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from toolkit.inventory.images import open_image
+from toolkit.inventory.formats.images import open_image
 from toolkit.support.errors import WrongInput
 
 if TYPE_CHECKING:

@@ -72,7 +72,9 @@ class HostFacts:
     network: NetworkFacts
 
 
-def gather(site: Site, *, offline: bool = False, on_step: Callable[[str], None] = lambda _step: None) -> HostFacts:
+def gather_host_facts(
+    site: Site, *, offline: bool = False, on_step: Callable[[str], None] = lambda _step: None
+) -> HostFacts:
     """Look at this host, and try what can be tried. Takes two seconds at most where its programs answer.
 
     With `offline` no server is asked. What is written for a trial is removed again.

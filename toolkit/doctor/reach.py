@@ -15,8 +15,8 @@ from http.client import HTTPException
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
-from toolkit.pins.registry import api_address, parse_reference
-from toolkit.pins.uv import index_address
+from toolkit.pins.bases.registry import api_address, parse_reference
+from toolkit.pins.index.uv import index_address
 from toolkit.recipes.load import load_bases
 from toolkit.support.certificates import Bundle, named_bundle, named_bundles, system_bundle, tls_context
 from toolkit.support.paths import shipped

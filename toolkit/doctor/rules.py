@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from toolkit.doctor.network import NETWORK_RULES
 from toolkit.runtime.area import scratch_of, scratch_variable
-from toolkit.runtime.complaints import explain
-from toolkit.support.files import size_in_words
+from toolkit.runtime.known_errors import explain
+from toolkit.support.files import format_size
 from toolkit.support.findings import Finding, Severity, apply_rules
 from toolkit.support.processes import command_line
 
@@ -28,7 +28,7 @@ _NOEXEC = "the disk is mounted with noexec, so builds fail there."
 _ASK_RANGE = f"{_ASK} for a range in /etc/subuid and /etc/subgid (usermod --add-subuids 100000-165535 --add-subgids …)."
 
 
-def judge(facts: HostFacts) -> tuple[Finding, ...]:
+def judge_host(facts: HostFacts) -> tuple[Finding, ...]:
     """All findings, in the order in which a person needs the things."""
     return apply_rules(RULES, facts)
 
@@ -153,9 +153,9 @@ def _work_area(facts: HostFacts) -> Iterator[Finding]:
         yield Finding("work-area-not-writable", Severity.ERROR, f"{words} is not writable ({disk.problem}).", fix)
         return
     if _has_room(disk):
-        yield Finding("work-area", Severity.OK, f"{words}, {size_in_words(disk.free)} free.")
+        yield Finding("work-area", Severity.OK, f"{words}, {format_size(disk.free)} free.")
     else:
-        fix = f"Set CTK_HOME to a directory with at least {size_in_words(_ROOM_FOR_A_GPU_IMAGE)}."
+        fix = f"Set CTK_HOME to a directory with at least {format_size(_ROOM_FOR_A_GPU_IMAGE)}."
         yield Finding("small-work-area", Severity.WARNING, f"{words}, {_little(disk)}", fix)
     if disk.noexec:
         fix = "Set CTK_HOME to a directory on another disk."
@@ -167,7 +167,7 @@ def _has_room(disk: Disk) -> bool:
 
 
 def _little(disk: Disk) -> str:
-    return f"{size_in_words(disk.free)} free: little for a GPU image."
+    return f"{format_size(disk.free)} free: little for a GPU image."
 
 
 def _trust(facts: HostFacts) -> Iterator[Finding]:
@@ -207,9 +207,9 @@ def _scratch(facts: HostFacts) -> Iterator[Finding]:
         yield Finding("scratch-not-writable", Severity.ERROR, message, f"{fix} that you can write to.")
         return
     if _has_room(disk):
-        yield Finding("scratch", Severity.OK, f"{words}, {size_in_words(disk.free)} free.")
+        yield Finding("scratch", Severity.OK, f"{words}, {format_size(disk.free)} free.")
     else:
-        fix += f" with at least {size_in_words(_ROOM_FOR_A_GPU_IMAGE)}."
+        fix += f" with at least {format_size(_ROOM_FOR_A_GPU_IMAGE)}."
         yield Finding("small-scratch", Severity.WARNING, f"{words}, {_little(disk)}", fix)
     if disk.noexec:
         yield Finding("scratch-noexec", Severity.WARNING, f"{words}: {_NOEXEC}", f"Unset {variable}.")
@@ -218,7 +218,7 @@ def _scratch(facts: HostFacts) -> Iterator[Finding]:
 def _tmp(facts: HostFacts) -> Iterator[Finding]:
     """Containers show the /tmp of their host (apptainer.conf: mount tmp)."""
     disk = facts.tmp_disk
-    words = f"Temporary files (/tmp): {size_in_words(disk.free)} free"
+    words = f"Temporary files (/tmp): {format_size(disk.free)} free"
     if disk.problem is not None:
         message = f"Temporary files: not writable ({disk.problem})."
         yield Finding("tmp-not-writable", Severity.WARNING, message, f"{_ASK} for a /tmp with mode 1777.")
@@ -242,7 +242,7 @@ def _home(facts: HostFacts) -> Iterator[Finding]:
         message = f"Home: not writable ({facts.home_disk.problem}); programs fail to keep their settings and caches."
         yield Finding("home-not-writable", Severity.WARNING, message, fix)
     else:
-        yield Finding("home", Severity.OK, f"Home: writable, {size_in_words(facts.home_disk.free)} free on its disk.")
+        yield Finding("home", Severity.OK, f"Home: writable, {format_size(facts.home_disk.free)} free on its disk.")
 
 
 def _quota(facts: HostFacts) -> Iterator[Finding]:

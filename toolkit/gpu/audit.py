@@ -8,18 +8,18 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 from toolkit.gpu.facts import FrameworkCase, ImageCase
-from toolkit.gpu.gather import gather
+from toolkit.gpu.gather import gather_image_facts
 from toolkit.gpu.rules import FRAMEWORK_RULES, IMAGE_RULES
 from toolkit.gpu.rules.doubts import doubted, weighed, without_doubtful
-from toolkit.inventory.frameworks import knowledge
-from toolkit.inventory.images import open_image
+from toolkit.inventory.formats.images import open_image
+from toolkit.inventory.knowledge.frameworks import knowledge
 from toolkit.support.findings import Severity, apply_rules
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-    from toolkit.gpu.facts import FrameworkFacts, ImageFacts, Target
+    from toolkit.gpu.facts import FrameworkFacts, ImageFacts, TargetMachine
     from toolkit.support.findings import Finding
 
 _ORDER = list(Severity)
@@ -56,14 +56,14 @@ class Audit:
     findings: tuple[Finding, ...]
 
 
-def audit_image(path: Path, target: Target) -> Audit:
+def audit_image(path: Path, target: TargetMachine) -> Audit:
     """Open, read and judge the image at `path`. Raises WrongInput where it cannot be read."""
     with open_image(path) as rootfs:
-        facts = gather(rootfs)
-    return judge(facts, target)
+        facts = gather_image_facts(rootfs)
+    return judge_image(facts, target)
 
 
-def judge(facts: ImageFacts, target: Target) -> Audit:
+def judge_image(facts: ImageFacts, target: TargetMachine) -> Audit:
     """Apply every rule. An error of the image as a whole breaks each GPU build in it."""
     whole = weighed(apply_rules(IMAGE_RULES, ImageCase(facts, target)), facts)
     broken = any(finding.severity is Severity.ERROR for finding in whole)
@@ -73,7 +73,7 @@ def judge(facts: ImageFacts, target: Target) -> Audit:
     return Audit(facts, verdict, frameworks, tuple(sorted(findings, key=lambda found: _ORDER.index(found.severity))))
 
 
-def _judge_framework(one: FrameworkFacts, facts: ImageFacts, target: Target, *, broken: bool) -> FrameworkAudit:
+def _judge_framework(one: FrameworkFacts, facts: ImageFacts, target: TargetMachine, *, broken: bool) -> FrameworkAudit:
     findings = weighed(apply_rules(FRAMEWORK_RULES, FrameworkCase(one, facts, target)), facts)
     sure = without_doubtful(one, facts)
     if sure is not one:

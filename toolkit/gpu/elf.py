@@ -17,7 +17,7 @@ from typing import IO, TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     import re
 
-    from toolkit.inventory.rootfs import Rootfs
+    from toolkit.inventory.formats.rootfs import Rootfs
 
 _LOAD, _DYNAMIC = 1, 2
 _NEEDED, _STRTAB, _STRSZ, _SONAME, _RPATH, _RUNPATH = 1, 5, 10, 14, 15, 29

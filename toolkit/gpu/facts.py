@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from toolkit.inventory.model import Distribution, Inventory
+    from toolkit.inventory.contents.model import Distribution, Inventory
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class Preload:
 
 
 @dataclass(frozen=True, slots=True)
-class Build:
+class FrameworkBuild:
     """What a framework's files say of how it was built.
 
     `version` as the build says it ("2.5.1+cu124"), "" where it says nothing. `gpu`: whether it holds GPU code.
@@ -92,7 +92,7 @@ class FrameworkFacts:
     interpreter: str
     distribution: Distribution
     variants: tuple[Distribution, ...]
-    build: Build
+    build: FrameworkBuild
     libraries: tuple[Loaded, ...]
     companions: dict[str, Distribution]
     by_default: bool = True
@@ -145,7 +145,7 @@ class ImageFacts:
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class TargetMachine:
     """The machine to judge against; None where nobody said.
 
     `driver` is a version ("535.104.05"), `gpu` a name for people and `capability` its compute capability (7, 0).
@@ -164,7 +164,7 @@ class ImageCase:
     """What a rule about an image judges: the image, for a target."""
 
     image: ImageFacts
-    target: Target
+    target: TargetMachine
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,9 +173,9 @@ class FrameworkCase:
 
     framework: FrameworkFacts
     image: ImageFacts
-    target: Target
+    target: TargetMachine
 
 
-def this_machine() -> Target:
+def this_machine() -> TargetMachine:
     """The machine that audits, as far as an image must fit any machine like it: no driver and no GPU."""
-    return Target(architecture=platform.machine() or None, glibc=platform.libc_ver()[1] or None)
+    return TargetMachine(architecture=platform.machine() or None, glibc=platform.libc_ver()[1] or None)

@@ -9,24 +9,24 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from toolkit.gpu.builds import Installed, cupy, jax, onnxruntime, tensorflow, torch
-from toolkit.gpu.facts import Build, FrameworkFacts, GpuLibrary, ImageFacts
+from toolkit.gpu.facts import FrameworkBuild, FrameworkFacts, GpuLibrary, ImageFacts
 from toolkit.gpu.literals import read_assignments
 from toolkit.gpu.loader import Loader, read_loader
 from toolkit.gpu.loading import Places, loaded_libraries
-from toolkit.inventory.frameworks import Framework, knowledge
-from toolkit.inventory.imports import module_folder
-from toolkit.inventory.interpreters import is_open_to_all
-from toolkit.inventory.model import Distribution
-from toolkit.inventory.read import read_inventory
-from toolkit.inventory.record import hash_of, read_record, read_tags, shared_libraries
+from toolkit.inventory.contents.imports import module_folder
+from toolkit.inventory.contents.interpreters import is_open_to_all
+from toolkit.inventory.contents.model import Distribution
+from toolkit.inventory.contents.read import read_inventory
+from toolkit.inventory.contents.record import hash_of, read_record, read_tags, shared_libraries
+from toolkit.inventory.knowledge.frameworks import Framework, knowledge
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from toolkit.inventory.model import Interpreter, Inventory
-    from toolkit.inventory.rootfs import Rootfs
+    from toolkit.inventory.contents.model import Interpreter, Inventory
+    from toolkit.inventory.formats.rootfs import Rootfs
 
-_READERS: dict[str, Callable[[Installed], Build]] = {
+_READERS: dict[str, Callable[[Installed], FrameworkBuild]] = {
     "tensorflow": tensorflow.read_build,
     "torch": torch.read_build,
     "jax": jax.read_build,
@@ -45,7 +45,7 @@ _WHEELS = {
 }  # fmt: skip
 
 
-def gather(rootfs: Rootfs) -> ImageFacts:
+def gather_image_facts(rootfs: Rootfs) -> ImageFacts:
     """Read an image. Raises WrongInput (code `corrupt-image`) where it is damaged."""
     inventory = read_inventory(rootfs)
     loader = read_loader(rootfs, inventory)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from toolkit.inventory.rootfs import Rootfs
+    from toolkit.inventory.formats.rootfs import Rootfs
 
 _LIMIT = 1 << 18
 

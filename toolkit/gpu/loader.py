@@ -17,8 +17,8 @@ from toolkit.gpu.elf import Dynamic, read_dynamic
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from toolkit.inventory.model import Inventory
-    from toolkit.inventory.rootfs import Rootfs
+    from toolkit.inventory.contents.model import Inventory
+    from toolkit.inventory.formats.rootfs import Rootfs
 
 _CACHE_MAGIC = b"glibc-ld.so.cache1.1"
 # FLAG_ELF, and FLAG_ELF_LIBC6 with the machine's. Source: glibc, sysdeps/generic/ldconfig.h.

@@ -16,10 +16,10 @@ from toolkit.gpu.process import Library, Need, Process
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from toolkit.gpu.facts import Build
+    from toolkit.gpu.facts import FrameworkBuild
     from toolkit.gpu.loader import Loader
-    from toolkit.inventory.model import Interpreter
-    from toolkit.inventory.rootfs import Rootfs
+    from toolkit.inventory.contents.model import Interpreter
+    from toolkit.inventory.formats.rootfs import Rootfs
 
 # nvJitLink's functions carry the release: a library of CUDA 12.4 uses those of 12.4, which that of 12.1 does not have.
 # Source: the symbols of libcusparse.so.12 of 12.4 and of libnvJitLink.so.12; pytorch issues 111469 and 138460.
@@ -46,7 +46,7 @@ class Places:
 
 
 def loaded_libraries(
-    loader: Loader, build: Build, interpreter: Interpreter, places: Places
+    loader: Loader, build: FrameworkBuild, interpreter: Interpreter, places: Places
 ) -> tuple[tuple[Loaded, ...], tuple[Disagreement, ...]]:
     """The CUDA libraries that the framework loads, with every library that is missing; and those that disagree."""
     process = Process(loader, _program(loader, interpreter))
@@ -69,7 +69,9 @@ def _plain(rootfs: Rootfs, path: str) -> str:
     return posixpath.join(rootfs.resolve(directory) or directory, name)
 
 
-def _needs(loader: Loader, process: Process, build: Build, wheels: tuple[str, ...]) -> Iterator[tuple[Need, bool]]:
+def _needs(
+    loader: Loader, process: Process, build: FrameworkBuild, wheels: tuple[str, ...]
+) -> Iterator[tuple[Need, bool]]:
     """Everything that is asked for, in the order of an import, and whether the framework requires it."""
     _preload(loader, process, build, "before", wheels)
     opens = deque(build.opens)
@@ -93,7 +95,7 @@ def _needs(loader: Loader, process: Process, build: Build, wheels: tuple[str, ..
             yield from ((need, True) for part in parts for need in process.open(part, shim))
 
 
-def _preload(loader: Loader, process: Process, build: Build, when: str, wheels: tuple[str, ...]) -> None:
+def _preload(loader: Loader, process: Process, build: FrameworkBuild, when: str, wheels: tuple[str, ...]) -> None:
     for stem in (stem for preload in build.preloads if preload.when == when for stem in preload.stems):
         pattern = re.compile(re.escape(stem) + r"\.so\.[\d.]*\d")
         path = next(

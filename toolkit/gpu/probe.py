@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from toolkit.gpu import payload
-from toolkit.runtime.complaints import explain
+from toolkit.runtime.known_errors import explain
 from toolkit.support.errors import ProgramFailed
 from toolkit.support.processes import run
 

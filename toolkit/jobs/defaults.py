@@ -39,7 +39,7 @@ _SCRIPT = "train.py"
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class JobRequest:
     """What the command line says, as it was written; None where it says nothing."""
 
     command: tuple[str, ...] = ()
@@ -78,7 +78,7 @@ def choose_image(given: Path | None, name: str | None, recipe: Recipe | None, fo
 
 
 def complete(
-    request: Request,
+    request: JobRequest,
     *,
     name: str,
     image: Path,

@@ -18,7 +18,7 @@ from toolkit.lab.foreign import foreign_cluster
 from toolkit.lab.members import Role, find_members, kill_all
 from toolkit.lab.modules import module_definition, write_modulefiles
 from toolkit.lab.observe import nodes
-from toolkit.lab.place import choose_place, create
+from toolkit.lab.paths import choose_place, create
 from toolkit.lab.ports import choose_ports
 from toolkit.lab.registry import Lab
 from toolkit.lab.requirements import find_programs

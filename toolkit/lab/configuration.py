@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from toolkit.lab.tracking import MARK_VARIABLE
 
 if TYPE_CHECKING:
-    from toolkit.lab.place import Place
+    from toolkit.lab.paths import LabPaths
     from toolkit.lab.plan import LabPlan
 
 _MARK = "# A practice cluster of ctk: written by `ctk lab up`, removed by `ctk lab down`."
@@ -32,7 +32,7 @@ class Host:
     user: str
 
 
-def slurm_conf(plan: LabPlan, place: Place, host: Host, port: int) -> str:
+def slurm_conf(plan: LabPlan, place: LabPaths, host: Host, port: int) -> str:
     """The whole slurm.conf. The controller listens on `port`, the nodes on those that follow it.
 
     Source of every key: slurm.conf(5) of Slurm 22.05.
@@ -116,7 +116,7 @@ def _partition_lines(plan: LabPlan) -> list[str]:
     return lines
 
 
-def gres_conf(plan: LabPlan, place: Place) -> str:
+def gres_conf(plan: LabPlan, place: LabPaths) -> str:
     """gres.conf: which device files are the GPUs of which node. Empty where no node has any."""
     lines = []
     for node in plan.node_names:
@@ -128,7 +128,7 @@ def gres_conf(plan: LabPlan, place: Place) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-def task_prolog(plan: LabPlan, place: Place, module_definition: str | None) -> str:
+def task_prolog(plan: LabPlan, place: LabPaths, module_definition: str | None) -> str:
     """The script that slurmstepd runs before each task; the task gets what it prints as `export NAME=VALUE`.
 
     `module_definition` is the file that defines `module` for bash, None where there is none.
@@ -180,7 +180,7 @@ def _unless_set(name: str, value: str) -> str:
     return f'[ -n "${{{name}:-}}" ] || echo {shlex.quote(f"export {name}={value}")}'
 
 
-def bashrc(plan: LabPlan, place: Place, module_definition: str | None) -> str:
+def bashrc(plan: LabPlan, place: LabPaths, module_definition: str | None) -> str:
     """What the bash of `ctk lab shell` reads: the person's own file first, then the lab, and its name in the prompt."""
     lines = ["[ ! -r ~/.bashrc ] || . ~/.bashrc", f"export SLURM_CONF={place.slurm_conf}"]
     if module_definition is not None:
@@ -189,7 +189,7 @@ def bashrc(plan: LabPlan, place: Place, module_definition: str | None) -> str:
     return "\n".join([_MARK, *lines, f'PS1="(lab {plan.name}) $PS1"']) + "\n"
 
 
-def shell_command(shell: str | None, place: Place) -> list[str]:
+def shell_command(shell: str | None, place: LabPaths) -> list[str]:
     """How to start a person's shell, `$SHELL`; a bash reads the lab's own start-up file."""
     if shell is not None and shell.endswith("/bash"):
         return [shell, "--rcfile", str(place.bashrc)]

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     import psutil
 
-    from toolkit.lab.place import Place
+    from toolkit.lab.paths import LabPaths
     from toolkit.lab.requirements import Programs
 
 
@@ -61,9 +61,9 @@ class Daemon:
 
 @dataclass(frozen=True, slots=True)
 class Keeper:
-    """Starts daemons, as their parent. See `toolkit.lab.keeper`."""
+    """Starts daemons, as their parent. See `toolkit.lab.supervisor`."""
 
-    place: Place
+    place: LabPaths
     programs: Programs
     orders: IO[str]
     answers: IO[str]
@@ -110,7 +110,7 @@ class Keeper:
 
 
 @contextlib.contextmanager
-def keeper(place: Place, programs: Programs) -> Iterator[Keeper]:
+def keeper(place: LabPaths, programs: Programs) -> Iterator[Keeper]:
     """A new keeper, which takes orders while the block runs. It and its daemons outlive the block, and this process."""
     argv = [sys.executable, "-I", "-S", str(Path(__file__).with_name("keeper.py")), str(mark(place))]
     process = launch(argv, env=_environment(KEEPER, place), cwd=place.folder, errors=place.output(KEEPER))
@@ -118,7 +118,7 @@ def keeper(place: Place, programs: Programs) -> Iterator[Keeper]:
         yield Keeper(place, programs, orders, answers)
 
 
-def _environment(part: str, place: Place) -> dict[str, str]:
+def _environment(part: str, place: LabPaths) -> dict[str, str]:
     # A lab may be started from a job of another one, or of the site's Slurm: nothing of that may reach its daemons.
     inherited = {
         name: value
@@ -134,7 +134,7 @@ def _environment(part: str, place: Place) -> dict[str, str]:
     return {**inherited, **own}
 
 
-def wait_until(ready: Callable[[], bool], daemons: Iterable[Daemon], place: Place, *, seconds: float) -> None:
+def wait_until(ready: Callable[[], bool], daemons: Iterable[Daemon], place: LabPaths, *, seconds: float) -> None:
     """Return when `ready()`. Raises PortTaken or ProgramFailed where a daemon ends, or `seconds` are over."""
     daemons = tuple(daemons)
     deadline = time.monotonic() + seconds
@@ -147,7 +147,7 @@ def wait_until(ready: Callable[[], bool], daemons: Iterable[Daemon], place: Plac
         time.sleep(0.05)
 
 
-def _failure(what: str, part: str, place: Place) -> ProgramFailed:
+def _failure(what: str, part: str, place: LabPaths) -> ProgramFailed:
     log = next((path for path in (place.log(part), place.output(part)) if _text(path)), place.output(part))
     lines = tuple(_text(log).splitlines()[-12:])
     if any("Address already in use" in line for line in lines):

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     import psutil
 
-    from toolkit.lab.place import Place
+    from toolkit.lab.paths import LabPaths
 
 # The daemons are started with these variables. The folder's name is random, so it names one lab and no other.
 FOLDER_VARIABLE = "CTK_LAB_FOLDER"
@@ -47,7 +47,7 @@ class Member:
     part: str
 
 
-def find_members(place: Place) -> list[Member]:
+def find_members(place: LabPaths) -> list[Member]:
     """Every living process of a lab.
 
     A daemon is known by its environment. slurmstepd overwrites its own with its title, but stands in the folder of the
@@ -82,12 +82,12 @@ def find_members(place: Place) -> list[Member]:
     return list((marked | found).values())  # who is found knows the node, too
 
 
-def mark(place: Place) -> int:
+def mark(place: LabPaths) -> int:
     """The limit RLIMIT_RTTIME, in microseconds, that every process of a lab inherits. No other process has it."""
     return (1 << 60) + int.from_bytes(hashlib.sha256(os.fsencode(place.folder)).digest()[:7], "big")
 
 
-def _has_mark(process: psutil.Process, place: Place) -> bool:
+def _has_mark(process: psutil.Process, place: LabPaths) -> bool:
     """Whether a process of this user has the lab's mark; anybody could give it to a process of their own.
 
     It is readable where the environment is not: of a process in a user namespace of its own, as containers have.
@@ -101,7 +101,7 @@ def _has_mark(process: psutil.Process, place: Place) -> bool:
     return re.search(rf"^Max realtime timeout +{mark(place)} ", limits, re.MULTILINE) is not None
 
 
-def _recognise(process: psutil.Process, place: Place) -> Member | None:
+def _recognise(process: psutil.Process, place: LabPaths) -> Member | None:
     if process.name() == "slurmstepd":
         folder = Path(process.cwd())
         return Member(process, Role.JOB, folder.name) if folder == place.spool(folder.name) else None
@@ -128,7 +128,7 @@ def kill(members: Iterable[Member]) -> None:
     psutil.wait_procs(processes, timeout=5)
 
 
-def kill_all(place: Place) -> None:
+def kill_all(place: LabPaths) -> None:
     """End every process of a lab, however it came to be. Its daemons have nothing to save: their files go next.
 
     A keeper ends by itself with its last child, and not before: when the keepers are gone, nobody is left. Raises

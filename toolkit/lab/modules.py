@@ -15,7 +15,7 @@ from toolkit.support.processes import run
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from toolkit.lab.place import Place
+    from toolkit.lab.paths import LabPaths
 
 # Where Lmod and Environment Modules keep what defines `module` for bash: on Debian, and on RHEL where it differs.
 _DEFINITIONS = (
@@ -71,7 +71,7 @@ def modulefile(software: Software, folder: Path) -> str:
     )
 
 
-def write_modulefiles(place: Place) -> None:
+def write_modulefiles(place: LabPaths) -> None:
     """Make a module for each known program on this machine. Raises MissingOnHost where there is no room."""
     for software in _installed():
         # Links of their own: with /usr/bin in front of PATH, loading a module would undo a virtual environment.

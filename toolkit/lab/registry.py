@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from toolkit.lab.place import Place
+from toolkit.lab.paths import LabPaths
 from toolkit.lab.plan import DEFAULT_NAME, LabPlan
 from toolkit.support.errors import WrongInput
 from toolkit.support.files import locked, write_atomically
@@ -30,7 +30,7 @@ class Lab:
     """
 
     plan: LabPlan
-    place: Place
+    place: LabPaths
     host: str
     port: int
     boot: str = ""
@@ -102,7 +102,7 @@ def load(name: str) -> Lab | None:
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
         plan = LabPlan(**{**content["plan"], "real_gpus": tuple(content["plan"]["real_gpus"])})
-        place = Place(Path(content["folder"]))
+        place = LabPaths(Path(content["folder"]))
         lab = Lab(plan, place, content["host"], content["port"], content.get("boot", ""))
     except FileNotFoundError:
         return None

@@ -82,7 +82,7 @@ def _why_not_up(lab: Lab, how: Condition) -> Iterator[Finding]:
         yield Finding("lab-elsewhere", Severity.ERROR, message, fix)
 
 
-def judge(status: Status) -> tuple[Finding, ...]:
+def judge_lab(status: Status) -> tuple[Finding, ...]:
     """What to know of a lab, gravest first; nothing where all is well."""
     name, found = status.lab.name, list(_why_not_up(status.lab, status.condition))
     for node in status.nodes:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from toolkit.support.files import write_atomically
 
 if TYPE_CHECKING:
-    from toolkit.lab.place import Place
+    from toolkit.lab.paths import LabPaths
 
 MARK_VARIABLE = "CTK_CLUSTER"  # which lab a process belongs to: job numbers of two labs are the same
 
@@ -26,7 +26,7 @@ def fuse_helper(program: str) -> str:
     return f'#!/bin/sh\ntrap "" TERM INT HUP USR1 USR2\nexec {shlex.quote(program)} "$@"\n'
 
 
-def epilog(place: Place) -> str:
+def epilog(place: LabPaths) -> str:
     """The script that slurmd runs on a node when a job has ended there: it kills what the job left running."""
     mark = shlex.quote(f"{MARK_VARIABLE}={place.folder}")
     return "\n".join(
@@ -43,7 +43,7 @@ def epilog(place: Place) -> str:
     )
 
 
-def write_tracking(place: Place) -> None:
+def write_tracking(place: LabPaths) -> None:
     """Write the epilog and the stand-ins of the FUSE programs that this host has."""
     write_atomically(place.epilog, epilog(place), mode=0o755)
     place.programs.mkdir()

@@ -10,24 +10,24 @@ from typing import TYPE_CHECKING
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from toolkit.inventory.frameworks import knowledge, matches
-from toolkit.pins.document import index_document
-from toolkit.pins.model import Lock, LockedBase
-from toolkit.pins.names import names
-from toolkit.pins.protected import other_builds, protect, second_frameworks, violations
-from toolkit.pins.repositories import is_repository, why_unlockable
-from toolkit.pins.trials import import_step
-from toolkit.support.errors import AnswerIsNo, WrongInput
+from toolkit.inventory.knowledge.frameworks import knowledge, matches
+from toolkit.inventory.knowledge.names import names
+from toolkit.pins.guard.trials import import_step
+from toolkit.pins.index.repositories import is_repository, why_unlockable
+from toolkit.pins.lock.document import index_document
+from toolkit.pins.lock.model import Lock, LockedBase
+from toolkit.pins.lock.protected import other_builds, protect, second_frameworks, violations
+from toolkit.support.errors import CheckFailed, WrongInput
 from toolkit.support.redaction import redact
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
     from pathlib import Path
 
-    from toolkit.pins.bases import BaseFacts
-    from toolkit.pins.protected import ProtectedSet
-    from toolkit.pins.target import Target
-    from toolkit.pins.uv import Uv
+    from toolkit.pins.bases.facts import BaseFacts
+    from toolkit.pins.bases.target import PythonTarget
+    from toolkit.pins.index.uv import Uv
+    from toolkit.pins.lock.protected import ProtectedSet
     from toolkit.recipes.model import Base, Recipe
 
 _FORM = 4  # of the lock: a ctk with other rules raises it, and every older lock is stale
@@ -47,12 +47,12 @@ def make_lock(
 
     Versions of an `earlier` lock are kept where they can be, but for those in `upgrade` (None: keep none).
     `bases` are searched for one that would fit where the packages do not.
-    Raises AnswerIsNo where the packages cannot be had over the base, and says why.
+    Raises CheckFailed where the packages cannot be had over the base, and says why.
     """
-    from toolkit.pins.aliases import base_aliases
-    from toolkit.pins.attempts import resolve_recipe
-    from toolkit.pins.explain import find_held
-    from toolkit.pins.resolve import Wish
+    from toolkit.pins.resolver.aliases import base_aliases
+    from toolkit.pins.resolver.attempts import resolve_recipe
+    from toolkit.pins.resolver.explain import find_held
+    from toolkit.pins.resolver.resolve import Request
 
     packages = check_requirements(recipe)
     target = facts.target
@@ -62,7 +62,7 @@ def make_lock(
     strangers = _strangers(recipe, packages)
     served = {alias.name for alias in base_aliases(target, knowledge())}
     _refuse_banned(packages, target, protected, served)
-    asked = Wish(
+    asked = Request(
         target,
         packages,
         protected,
@@ -77,7 +77,7 @@ def make_lock(
     _refuse_replaced(added, protected)
     brought_by = {package.name: package.required_by for package in resolution.packages}
     if found := violations(target, protected, knowledge(), added, brought_by):
-        raise AnswerIsNo(
+        raise CheckFailed(
             "; ".join(found),
             fix="Drop what brings it, or start from another base.",
             code="variant-over-variant",
@@ -168,21 +168,21 @@ def is_current(lock: Lock, recipe: Recipe, digest: str | None) -> bool:
     return lock.input == input_hash(recipe, digest, lock.exclude_newer)
 
 
-def stale(name: str) -> AnswerIsNo:
+def stale(name: str) -> CheckFailed:
     """What to raise where a lock is not current, and may not be updated."""
-    return AnswerIsNo(
+    return CheckFailed(
         f"the lock of {name} is out of date: its recipe or base changed",
         fix=f"`ctk lock {name}` updates it.",
         code="stale-lock",
     )
 
 
-def missing(name: str, path: Path) -> AnswerIsNo:
+def missing(name: str, path: Path) -> CheckFailed:
     """What to raise where there is no lock, and none may be written."""
-    return AnswerIsNo(f"the recipe {name} has no lock: {path}", fix=f"`ctk lock {name}` writes it.", code="no-lock")
+    return CheckFailed(f"the recipe {name} has no lock: {path}", fix=f"`ctk lock {name}` writes it.", code="no-lock")
 
 
-def contradictions(recorded: Base, target: Target) -> tuple[str, ...]:
+def contradictions(recorded: Base, target: PythonTarget) -> tuple[str, ...]:
     """In what an image is not what `bases.toml` records of it: one sentence each."""
     found = []
     if recorded.python and not (target.python + ".").startswith(recorded.python + "."):
@@ -196,7 +196,7 @@ def contradictions(recorded: Base, target: Target) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _pins(target: Target) -> list[str]:
+def _pins(target: PythonTarget) -> list[str]:
     return [f"{one.name}=={one.version}" for one in target.installed.values()]
 
 
@@ -224,7 +224,7 @@ def _strangers(recipe: Recipe, packages: Iterable[str]) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _refuse_conda(recipe: Recipe, target: Target, protected: ProtectedSet) -> None:
+def _refuse_conda(recipe: Recipe, target: PythonTarget, protected: ProtectedSet) -> None:
     """pip does not know what conda installed, nor conda what pip did: over such a framework nothing is added."""
     ours = sorted(pin.name for pin in protected.pins if pin.name in target.conda)
     if recipe.packages and ours:
@@ -235,7 +235,7 @@ def _refuse_conda(recipe: Recipe, target: Target, protected: ProtectedSet) -> No
         )
 
 
-def _refuse_free_threaded(recipe: Recipe, target: Target) -> None:
+def _refuse_free_threaded(recipe: Recipe, target: PythonTarget) -> None:
     """uv 0.13 resolves for a Python that it is told by its number, and that number means the usual build."""
     if recipe.packages and target.free_threaded:
         raise WrongInput(
@@ -246,13 +246,15 @@ def _refuse_free_threaded(recipe: Recipe, target: Target) -> None:
         )
 
 
-def _refuse_banned(packages: Iterable[str], target: Target, protected: ProtectedSet, served: Collection[str]) -> None:
-    """Raise AnswerIsNo for what would lie over a distribution of the base that cannot stand for it (`served`)."""
+def _refuse_banned(
+    packages: Iterable[str], target: PythonTarget, protected: ProtectedSet, served: Collection[str]
+) -> None:
+    """Raise CheckFailed for what would lie over a distribution of the base that cannot stand for it (`served`)."""
     for line in packages:
         name = canonicalize_name(Requirement(line).name)
         for ban in () if name in target.installed or name in served else protected.forbidden:
             if matches(name, (ban.name,)):
-                raise AnswerIsNo(
+                raise CheckFailed(
                     f"{name} must stay out: {ban.why}",
                     fix=f"Drop {name} from the recipe: what it gives is in the base. Or start from another base.",
                     code="variant-over-variant",
@@ -263,7 +265,7 @@ def _refuse_replaced(added: Mapping[str, str], protected: ProtectedSet) -> None:
     """A version that PEP 440 does not know (2.5.1.fb) cannot be told to a resolver, which then takes another."""
     for pin in protected.pins:
         if pin.name in added:
-            raise AnswerIsNo(
+            raise CheckFailed(
                 f"{pin.name} {pin.version} must stay, it is {pin.why}: these packages would bring {added[pin.name]}",
                 fix="Start from a base whose framework has a version that pip understands (PEP 440).",
                 code="framework-replaced",

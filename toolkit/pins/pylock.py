@@ -14,11 +14,11 @@ from packaging.pylock import Pylock, PylockValidationError, is_valid_pylock_path
 from packaging.utils import canonicalize_name
 
 from toolkit import __version__
-from toolkit.pins.question import Question
-from toolkit.pins.repositories import is_repository
-from toolkit.pins.resolve import file_name, release_entries
-from toolkit.pins.target import Target
-from toolkit.support.errors import AnswerIsNo, WrongInput
+from toolkit.pins.bases.target import PythonTarget
+from toolkit.pins.index.repositories import is_repository
+from toolkit.pins.resolver.question import Question
+from toolkit.pins.resolver.resolve import file_name, release_entries
+from toolkit.support.errors import CheckFailed, WrongInput
 from toolkit.support.files import open_regular, refuse_link, write_atomically
 from toolkit.support.redaction import redact
 
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from pathlib import Path
     from urllib.parse import SplitResult
 
-    from toolkit.pins.model import Lock, Package
-    from toolkit.pins.uv import Uv
+    from toolkit.pins.index.uv import Uv
+    from toolkit.pins.lock.model import Lock, LockedPackage
 
 _MARKER = re.compile(r"^# Written by `ctk lock (?P<recipe>\S+) --export`, ctk \S+, content sha256:(?P<sha256>\w+)\n")
 _NOTE = """\
@@ -60,7 +60,7 @@ def check_export(path: Path, recipe: str, *, force: bool) -> None:
 
 
 def export_lock(lock: Lock, path: Path, uv: Uv, *, force: bool = False) -> None:
-    """Write `lock` to `path`, as `check_export` allows. Raises AnswerIsNo where PEP 751 cannot hold it."""
+    """Write `lock` to `path`, as `check_export` allows. Raises CheckFailed where PEP 751 cannot hold it."""
     text = pylock_text(lock, _ask_index(lock, uv))
     check_export(path, lock.recipe, force=force)
     write_atomically(path, text, keep_mode=True)
@@ -69,7 +69,7 @@ def export_lock(lock: Lock, path: Path, uv: Uv, *, force: bool = False) -> None:
 def pylock_text(lock: Lock, entries: Iterable[Mapping[str, Any]]) -> str:
     """The text of the export. `entries` are what the index tells of the releases, as `[[packages]]` of PEP 751.
 
-    Raises AnswerIsNo where the standard cannot hold the lock.
+    Raises CheckFailed where the standard cannot hold the lock.
     """
     import tomlkit
 
@@ -112,12 +112,12 @@ def _document(lock: Lock, entries: Mapping[str, Mapping[str, Any]]) -> dict[str,
 
 def _ask_index(lock: Lock, uv: Uv) -> list[dict[str, Any]]:
     base = lock.base
-    target = Target(python=base.python, installed={}, architecture=base.architecture)
+    target = PythonTarget(python=base.python, installed={}, architecture=base.architecture)
     question = Question(target, lock.asked, exclude_newer=lock.exclude_newer, indexes=lock.indexes)
     return release_entries(uv, question, {one.name: one.version for one in lock.packages if one.file})
 
 
-def _package(package: Package, entry: Mapping[str, Any], recipe: str) -> dict[str, Any]:
+def _package(package: LockedPackage, entry: Mapping[str, Any], recipe: str) -> dict[str, Any]:
     name = canonicalize_name(package.name)
     if is_repository(package.url):
         return {"name": name, "vcs": _repository(package.url or "")}
@@ -133,7 +133,7 @@ def _package(package: Package, entry: Mapping[str, Any], recipe: str) -> dict[st
     return _known({"name": name, "version": package.version, "index": index, **files})
 
 
-def _file(package: Package, entry: Mapping[str, Any], recipe: str) -> dict[str, Any]:
+def _file(package: LockedPackage, entry: Mapping[str, Any], recipe: str) -> dict[str, Any]:
     """What the index tells of the locked file."""
     if package.url is not None:
         archive = dict(entry.get("archive", {}), url=package.url)
@@ -172,7 +172,7 @@ def _known(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _public(url: str, name: str) -> str:
-    """`url` without user and password. Raises AnswerIsNo where its query holds a credential, without which it fails."""
+    """`url` without user and password. Raises CheckFailed where its query holds a credential."""
     parts = urlsplit(url)
     if redact(f"?{parts.query}") != f"?{parts.query}":
         raise _refused(
@@ -181,8 +181,8 @@ def _public(url: str, name: str) -> str:
     return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
 
 
-def _refused(message: str, fix: str | None = None) -> AnswerIsNo:
-    return AnswerIsNo(message, fix=fix, code="not-exportable")
+def _refused(message: str, fix: str | None = None) -> CheckFailed:
+    return CheckFailed(message, fix=fix, code="not-exportable")
 
 
 def _recipe_of(text: str) -> str | None:

@@ -6,19 +6,19 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from toolkit.pins.bases import LOCAL, content_digest, gather_facts, local_path
-from toolkit.pins.changes import LockChange, compare_locks
-from toolkit.pins.lockfile import load_lock, write_lock
+from toolkit.pins.bases.facts import LOCAL, content_digest, gather_facts, local_path
+from toolkit.pins.bases.steady import NOT_HERE, PresentBase, require_unchanged, state_of
+from toolkit.pins.lock.changes import LockChange, compare_locks
+from toolkit.pins.lock.lockfile import load_lock, write_lock
 from toolkit.pins.locking import contradictions, input_hash, is_current, make_lock, missing, stale
-from toolkit.pins.steady import NOT_HERE, PresentBase, require_unchanged, state_of
-from toolkit.support.errors import AnswerIsNo, CtkError
+from toolkit.support.errors import CheckFailed, CtkError
 from toolkit.support.files import refuse_link
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
     from pathlib import Path
 
-    from toolkit.pins.model import Lock
+    from toolkit.pins.lock.model import Lock
     from toolkit.recipes.catalogue import Catalogue
     from toolkit.recipes.model import Base, Recipe
 
@@ -100,7 +100,7 @@ class Locks:
 
         One that is missing or out of date is treated as the policy says; an update keeps the versions of the earlier
         one. Once the image of the base is here, a lock that was made from recorded facts is regenerated from the truth,
-        and a contradiction between the two is AnswerIsNo. So is a missing or outdated lock (`no-lock`, `stale-lock`)
+        and a contradiction between the two is CheckFailed. So is a missing or outdated lock (`no-lock`, `stale-lock`)
         where only a current one will do.
         """
         path = self.path(recipe)
@@ -126,11 +126,11 @@ class Locks:
         return Found(lock, path, compare_locks(earlier, lock))
 
     def require(self, recipe: Recipe) -> None:
-        """Raise AnswerIsNo (`stale-lock`, `no-lock`) where the policy is LOCKED and packages have no current lock."""
+        """Raise CheckFailed (`stale-lock`, `no-lock`) where the policy is LOCKED and packages have no current lock."""
         if self.policy is Policy.LOCKED and recipe.packages and self.current(recipe) is None:
             raise self._refusal(recipe, self.path(recipe))
 
-    def _refusal(self, recipe: Recipe, path: Path) -> AnswerIsNo:
+    def _refusal(self, recipe: Recipe, path: Path) -> CheckFailed:
         return stale(recipe.name) if path.is_file() else missing(recipe.name, path)
 
     def _is_final(self, lock: Lock) -> bool:
@@ -149,17 +149,17 @@ class Locks:
         """Make a lock; the caller writes it.
 
         `upgrade` names what may become newer than `earlier` has it (None: all). The registry is asked for the base's
-        digest only where neither the caller nor `earlier` knows it, or with an upgrade of all. Raises AnswerIsNo
+        digest only where neither the caller nor `earlier` knows it, or with an upgrade of all. Raises CheckFailed
         (`base-changed`) where a base on this machine changes meanwhile.
         """
-        from toolkit.pins.uv import open_uv
+        from toolkit.pins.index.uv import open_uv
 
         state = base.state or state_of(recipe.base)
         same = earlier is not None and upgrade is not None and earlier.base.reference == recipe.base.reference
         known = earlier.base.digest if earlier is not None and same else None
         facts = gather_facts(recipe.base, self.cache, image=base.image, digest=base.digest or known)
         if base.image is not None and (found := contradictions(recipe.base, facts.target)):
-            raise AnswerIsNo(
+            raise CheckFailed(
                 f"the base {recipe.base.name} is not what is recorded of it: {'; '.join(found)}",
                 fix="Correct its entry in bases.toml, or choose another base.",
                 code="base-contradicts",
@@ -188,7 +188,7 @@ def locked_base(recipe: Recipe, lock: Lock) -> Base:
 
 def moved_tag(recipe: Recipe, lock: Lock) -> str | None:
     """What the registry says of a locked tag now: a sentence where it is not the locked image any more."""
-    from toolkit.pins.registry import fetch_digest
+    from toolkit.pins.bases.registry import fetch_digest
 
     if lock.base.bootstrap != "docker" or lock.base.digest is None or recipe.base.digest is not None:
         return None

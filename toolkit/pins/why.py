@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 from packaging.utils import canonicalize_name
 
-from toolkit.inventory.frameworks import knowledge, matches
-from toolkit.pins.resolve import RECIPE
+from toolkit.inventory.knowledge.frameworks import knowledge, matches
+from toolkit.pins.resolver.resolve import RECIPE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from toolkit.pins.model import Lock
+    from toolkit.pins.lock.model import Lock
 
 
 def why(lock: Lock, package: str) -> tuple[str, ...]:

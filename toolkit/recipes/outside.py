@@ -150,7 +150,7 @@ def judge_base(recipe: Recipe) -> tuple[Finding, ...]:
     return (Finding("base-outside-project", Severity.WARNING, words),)
 
 
-def judge(copied: Iterable[Copied]) -> tuple[Finding, ...]:
+def judge_copies(copied: Iterable[Copied]) -> tuple[Finding, ...]:
     """A line for each."""
     return tuple(map(_finding, copied))
 

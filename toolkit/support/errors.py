@@ -26,7 +26,7 @@ class CtkError(Exception):
             self.code = code
 
 
-class AnswerIsNo(CtkError):  # noqa: N818 - it is an answer, not a fault
+class CheckFailed(CtkError):  # noqa: N818 - it is an answer, not a fault
     """The question was well put and the answer is no (exit status 1)."""
 
     exit_status = 1

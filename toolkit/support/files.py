@@ -248,17 +248,17 @@ def _is_at(path: Path, descriptor: int) -> bool:
         return False
 
 
-def size_in_words(octets: float) -> str:
+def format_size(size_bytes: float) -> str:
     """1536 -> '1.5 KiB'."""
     for unit in ("B", "KiB", "MiB", "GiB"):
-        if abs(octets) < 1024:
-            return f"{octets:.0f} {unit}" if unit == "B" else f"{octets:.1f} {unit}"
-        octets /= 1024
-    return f"{octets:.1f} TiB"
+        if abs(size_bytes) < 1024:
+            return f"{size_bytes:.0f} {unit}" if unit == "B" else f"{size_bytes:.1f} {unit}"
+        size_bytes /= 1024
+    return f"{size_bytes:.1f} TiB"
 
 
 def free_space(path: Path) -> int:
-    """Octets that this user may still write where `path` is, or would be."""
+    """Bytes that this user may still write where `path` is, or would be."""
     return shutil.disk_usage(nearest_existing(path)).free
 
 

@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from toolkit.gpu.audit import Audit, FrameworkAudit
     from toolkit.gpu.host import HostGpu
     from toolkit.gpu.probe import Probe
-    from toolkit.inventory.diff import Difference
-    from toolkit.inventory.model import Inventory
-    from toolkit.pins.changes import LockChange
+    from toolkit.inventory.contents.diff import Difference
+    from toolkit.inventory.contents.model import Inventory
+    from toolkit.pins.lock.changes import LockChange
     from toolkit.runtime.inspection import SelfDescription
 
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from toolkit.pins.document import lock_document
+from toolkit.pins.lock.document import lock_document
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
     from toolkit.builds.trying import Tried
-    from toolkit.pins.changes import LockChange
-    from toolkit.pins.model import Lock
+    from toolkit.pins.lock.changes import LockChange
+    from toolkit.pins.lock.model import Lock
     from toolkit.recipes.model import Base, Recipe
 
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from toolkit.gpu.loader import Loader
-    from toolkit.inventory.model import Distribution
-    from toolkit.inventory.rootfs import Rootfs
+    from toolkit.inventory.contents.model import Distribution
+    from toolkit.inventory.formats.rootfs import Rootfs
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,9 +6,9 @@ import json
 import re
 from typing import TYPE_CHECKING
 
-from toolkit.gpu.facts import Build, Preload, Want
+from toolkit.gpu.facts import FrameworkBuild, Preload, Want
 from toolkit.gpu.literals import read_assignments
-from toolkit.inventory.frameworks import satisfies
+from toolkit.inventory.knowledge.frameworks import satisfies
 
 if TYPE_CHECKING:
     from toolkit.gpu.builds import Installed
@@ -28,7 +28,7 @@ _FOUND = (
 _FOLDERS = ("cupy_backends/cuda/libs", "cupy/cuda")  # until 7.8 its modules lay beside its own
 
 
-def read_build(installed: Installed) -> Build:
+def read_build(installed: Installed) -> FrameworkBuild:
     """What CuPy says: every build of it is for a GPU.
 
     Source: the wheels cupy-cuda92 7.8.0, cupy-cuda12x 13.6.0, cupy-cuda13x 14.2.0.
@@ -44,7 +44,7 @@ def read_build(installed: Installed) -> Build:
     cuda = _cuda(installed)
     nvrtc = nvrtc_soname(cuda)
     wants = (Want(nvrtc, next((one for one in modules if "/nvrtc." in one), "")),) if nvrtc else ()
-    return Build(
+    return FrameworkBuild(
         version=version,
         gpu=True,
         cuda=cuda,

@@ -6,14 +6,14 @@ import re
 from typing import TYPE_CHECKING
 
 from toolkit.gpu.builds.wanted import major_of
-from toolkit.gpu.facts import Build, Preload, Want
+from toolkit.gpu.facts import FrameworkBuild, Preload, Want
 from toolkit.gpu.literals import calls
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from toolkit.gpu.builds import Installed
-    from toolkit.inventory.model import Distribution
+    from toolkit.inventory.contents.model import Distribution
 
 # Compute capabilities that the plugins ask for. Source: JAX's installation page, August 2026.
 _LEAST = {"12": "compute_52", "13": "compute_75"}
@@ -40,18 +40,18 @@ def plugin_major(names: list[str]) -> str | None:
     return max(majors, key=int, default=None)
 
 
-def read_build(installed: Installed) -> Build:
+def read_build(installed: Installed) -> FrameworkBuild:
     """What JAX's parts say. Source: the wheels of jaxlib, jax-cuda12-plugin 0.4.35 and 0.6.2, jax-cuda13-pjrt 0.7.2."""
     jaxlib = installed.visible.get("jaxlib")
     version = installed.distribution.version
     if jaxlib is None:
-        return Build(version, gpu=False, complete=False)
+        return FrameworkBuild(version, gpu=False, complete=False)
     local = re.search(r"\+cuda(\d\d)(\d?)(?:\.cudnn(\d))?", jaxlib.version)
     if local:  # until 0.4.29 the GPU was in jaxlib itself, from an index of Google's
         return _in_jaxlib(installed, jaxlib, *local.groups())
     major = plugin_major(list(installed.visible))
     if major is None:
-        return Build(version, gpu=False)
+        return FrameworkBuild(version, gpu=False)
     pjrt = installed.visible.get(f"jax-cuda{major}-pjrt")
     folder = f"{(pjrt or installed.visible[f'jax-cuda{major}-plugin']).folder}/jax_plugins/xla_cuda{major}"
     plugin = f"{folder}/xla_cuda_plugin.so"
@@ -59,7 +59,7 @@ def read_build(installed: Installed) -> Build:
     told = sonames(text, major)
     names = told or untold_sonames(major, installed.visible[f"jax-cuda{major}-plugin"].requires)
     there = installed.rootfs.is_file(plugin)
-    return Build(
+    return FrameworkBuild(
         version=version,
         gpu=True,
         cuda=major,
@@ -72,11 +72,11 @@ def read_build(installed: Installed) -> Build:
     )
 
 
-def _in_jaxlib(installed: Installed, jaxlib: Distribution, major: str, minor: str, cudnn: str | None) -> Build:
+def _in_jaxlib(installed: Installed, jaxlib: Distribution, major: str, minor: str, cudnn: str | None) -> FrameworkBuild:
     """A jaxlib that holds the GPU code: 0.4.13+cuda11.cudnn86, earlier 0.1.69+cuda111 and 0.1.55+cuda101."""
     library = f"{jaxlib.folder}/jaxlib/xla_extension.so"
     names = [*_UNTOLD.get(major, ()), *([f"libcudnn.so.{cudnn}"] if cudnn else [])]
-    return Build(
+    return FrameworkBuild(
         installed.distribution.version,
         gpu=True,
         cuda=f"{major}.{minor}" if minor else major,

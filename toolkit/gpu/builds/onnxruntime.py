@@ -5,28 +5,28 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from toolkit.gpu.builds.wanted import linked_cuda_libraries, major_of
-from toolkit.gpu.facts import Build
+from toolkit.gpu.facts import FrameworkBuild
 from toolkit.gpu.literals import read_assignments
 
 if TYPE_CHECKING:
     from toolkit.gpu.builds import Installed
 
 
-def read_build(installed: Installed) -> Build:
+def read_build(installed: Installed) -> FrameworkBuild:
     """What ONNX Runtime says. Source: the wheels onnxruntime-gpu 1.22.0 and onnxruntime 1.20.1."""
     rootfs, folder = installed.rootfs, f"{installed.folder}/onnxruntime/capi"
     if not rootfs.is_folder(folder):
-        return Build("", gpu=False, complete=False)
+        return FrameworkBuild("", gpu=False, complete=False)
     info = read_assignments(rootfs, f"{folder}/build_and_package_info.py") or {}
     provider = f"{folder}/libonnxruntime_providers_cuda.so"
     version = str(info.get("__version__") or "")
     if not rootfs.is_file(provider):
-        return Build(version, gpu=False)
+        return FrameworkBuild(version, gpu=False)
     linked = linked_cuda_libraries(installed.loader, [provider])
     cuda = info.get("cuda_version")
     if not isinstance(cuda, str):  # libcudart.so.11.0 is that of every 11.x
         cuda = (major_of(linked, "libcudart") or "").partition(".")[0] or None
-    return Build(
+    return FrameworkBuild(
         version=version,
         gpu=True,
         cuda=cuda,

@@ -9,12 +9,12 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from toolkit.gpu.builds.wanted import linked_cuda_libraries, major_of
-from toolkit.gpu.facts import Build, Want
+from toolkit.gpu.facts import FrameworkBuild, Want
 from toolkit.gpu.literals import read_assignments
 
 if TYPE_CHECKING:
     from toolkit.gpu.builds import Installed
-    from toolkit.inventory.rootfs import Rootfs
+    from toolkit.inventory.formats.rootfs import Rootfs
 
 _HEADERS = (
     "include/third_party/gpus/cuda/cuda_config.h",
@@ -32,7 +32,7 @@ _LOADED = (
 _LIBRARIES = ("CUDART", "CUBLAS", "CUFFT", "CUSOLVER", "CUSPARSE", "CUDNN")
 
 
-def read_build(installed: Installed) -> Build:
+def read_build(installed: Installed) -> FrameworkBuild:
     """What TensorFlow says. Source: the wheels tensorflow-gpu 1.4.1, 1.12.0, 2.0.0; tensorflow 2.1.0 to 2.18.1."""
     rootfs = installed.rootfs
     for package in ("tensorflow", "tensorflow_core"):  # 1.15 to 2.1 keep their code in tensorflow_core
@@ -41,10 +41,10 @@ def read_build(installed: Installed) -> Build:
         if assigned is not None:
             break
     else:
-        return Build("", gpu=False, complete=False)
+        return FrameworkBuild("", gpu=False, complete=False)
     info = _information(assigned)
     if not info.get("is_cuda_build"):
-        return Build("", gpu=False)
+        return FrameworkBuild("", gpu=False)
     defined = _defined(rootfs, folder)
     # Until 2.2 build_info says "10" where the build is for 10.0 or 10.1, whose libraries have different names.
     cuda = str(_version(defined, "CUDA") or info.get("cuda_version") or info.get("cuda_version_number") or "")
@@ -55,8 +55,8 @@ def read_build(installed: Installed) -> Build:
     if not wants:  # until 1.12 nothing names them, and the libraries are linked
         linked = linked_cuda_libraries(installed.loader, opens)
         own = major_of(linked, "libcudart")
-        return Build("", gpu=True, cuda=own, cudnn=major_of(linked, "libcudnn"), opens=opens)
-    return Build(
+        return FrameworkBuild("", gpu=True, cuda=own, cudnn=major_of(linked, "libcudnn"), opens=opens)
+    return FrameworkBuild(
         version="",
         gpu=True,
         cuda=cuda or None,

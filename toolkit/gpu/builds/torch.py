@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 from toolkit.gpu.builds.wanted import linked_cuda_libraries, major_of
 from toolkit.gpu.elf import read_only_data
-from toolkit.gpu.facts import Build, Preload
+from toolkit.gpu.facts import FrameworkBuild, Preload
 from toolkit.gpu.literals import read_assignments
 
 if TYPE_CHECKING:
     from toolkit.gpu.builds import Installed
-    from toolkit.inventory.rootfs import Rootfs
+    from toolkit.inventory.formats.rootfs import Rootfs
 
 # In the order of an import. From 1.9 to 1.13 libtorch_cuda came in two halves; until 1.4 all was in libtorch. The first
 # call of a function of linear algebra opens the last one.
@@ -26,18 +26,18 @@ _ONE = re.compile(rb"sm_\d")
 _ARCHITECTURES = re.compile(rb"\b(?:sm|compute)_\d+a?(?: (?:sm|compute)_\d+a?)+\b|\bsm_\d+a?\0")
 
 
-def read_build(installed: Installed) -> Build:
+def read_build(installed: Installed) -> FrameworkBuild:
     """What torch says. Source: `torch/version.py` of the wheels 1.4.0, 2.5.1 and 2.11.0; torch.cuda.get_arch_list."""
     rootfs, folder = installed.rootfs, f"{installed.folder}/torch"
     version = read_assignments(rootfs, f"{folder}/version.py")
     if version is None:
-        return Build("", gpu=False, complete=False)
+        return FrameworkBuild("", gpu=False, complete=False)
     cuda = version.get("cuda")
     release = str(version.get("__version__") or "")
     if not isinstance(cuda, str):
-        return Build(release, gpu=False)
+        return FrameworkBuild(release, gpu=False)
     opens = tuple(path for name in _LIBRARIES if rootfs.is_file(path := f"{folder}/lib/{name}"))
-    return Build(
+    return FrameworkBuild(
         version=release,
         gpu=True,
         cuda=cuda,

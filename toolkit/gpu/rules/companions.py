@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from packaging.markers import UndefinedComparison, UndefinedEnvironmentName
 from packaging.requirements import InvalidRequirement, Requirement
 
-from toolkit.inventory.frameworks import is_prerelease, knowledge, satisfies
-from toolkit.inventory.markers import marker_environment
+from toolkit.inventory.contents.markers import marker_environment
+from toolkit.inventory.knowledge.frameworks import is_prerelease, knowledge, satisfies
 from toolkit.support.findings import Finding, Severity
 
 if TYPE_CHECKING:

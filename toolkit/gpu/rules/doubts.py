@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from toolkit.gpu.facts import FrameworkFacts, ImageFacts
-    from toolkit.inventory.model import Uncertain
+    from toolkit.inventory.contents.model import Uncertain
 
 # Errors that a directory of LD_LIBRARY_PATH that is not known would cure.
 _LACKING = frozenset(

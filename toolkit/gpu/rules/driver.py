@@ -13,7 +13,7 @@ from toolkit.support.findings import Finding, Severity
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from toolkit.gpu.facts import FrameworkCase, FrameworkFacts, ImageCase, ImageFacts, Target
+    from toolkit.gpu.facts import FrameworkCase, FrameworkFacts, ImageCase, ImageFacts, TargetMachine
 
 # JAX compiles what it runs with a ptxas of its own, so that its driver sees no PTX.
 _COMPILE_THEMSELVES = ("jax",)
@@ -42,7 +42,7 @@ def driver_floor(case: FrameworkCase) -> Iterator[Finding]:
         yield _before_toolkit(framework, target, driver, floor.full)
 
 
-def _before_toolkit(framework: FrameworkFacts, target: Target, driver: str, full: str) -> Finding:
+def _before_toolkit(framework: FrameworkFacts, target: TargetMachine, driver: str, full: str) -> Finding:
     """A driver that serves the build by minor-version compatibility: binary code runs, PTX does not."""
     build = framework.build
     wanted = [("", target.capability)] if target.capability else compatibility().generations
@@ -71,7 +71,7 @@ def _before_toolkit(framework: FrameworkFacts, target: Target, driver: str, full
     )
 
 
-def _target_gpu(target: Target) -> str:
+def _target_gpu(target: TargetMachine) -> str:
     capability = ".".join(map(str, target.capability or ()))
     return target.gpu or (f"compute capability {capability}" if capability else "")
 
@@ -88,7 +88,7 @@ def base_requires_cuda(case: ImageCase) -> Iterator[Finding]:
     )
 
 
-def effective_driver(facts: ImageFacts, target: Target) -> str | None:
+def effective_driver(facts: ImageFacts, target: TargetMachine) -> str | None:
     """The driver version that the framework meets: the image's own libcuda where forward compatibility serves it."""
     first = next((path for path, way in facts.drivers if way == "LD_LIBRARY_PATH"), None)
     version = facts.driver_versions.get(first or "")
@@ -97,14 +97,14 @@ def effective_driver(facts: ImageFacts, target: Target) -> str | None:
     return max(target.driver, version, key=parse_driver)
 
 
-def _serves_forward(target: Target) -> bool | None:
+def _serves_forward(target: TargetMachine) -> bool | None:
     """Whether forward compatibility is for the target's GPU; None where nothing tells."""
     if target.capability in compatibility().integrated.capabilities:
         return True
     return compatibility().forward.get(gpu_name(target.gpu or "") or "")
 
 
-def _compat(path: str, version: str | None, target: Target) -> Finding:
+def _compat(path: str, version: str | None, target: TargetMachine) -> Finding:
     """A libcuda of cuda-compat that comes first: for an older driver of a data-centre GPU, and fatal elsewhere."""
     what = f"{path}{f' (driver {version})' if version else ''} comes before the driver's own libcuda"
     out = "Take the folder out of LD_LIBRARY_PATH in the image, or set LD_LIBRARY_PATH for these nodes without it."

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from toolkit.inventory.frameworks import knowledge
+from toolkit.inventory.knowledge.frameworks import knowledge
 from toolkit.support.findings import Finding, Severity
 
 if TYPE_CHECKING:

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 from toolkit.gpu.compatibility import compatibility
 from toolkit.gpu.rules.libraries import loaded_cudnn
-from toolkit.inventory.frameworks import satisfies
+from toolkit.inventory.knowledge.frameworks import satisfies
 from toolkit.support.findings import Finding, Severity
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from toolkit.gpu.compatibility import Capability
-    from toolkit.gpu.facts import FrameworkCase, FrameworkFacts, ImageFacts, Target
+    from toolkit.gpu.facts import FrameworkCase, FrameworkFacts, ImageFacts, TargetMachine
 
 _ARCHITECTURE = re.compile(r"(sm|compute)_(\d+)(\d)([af]?)")
 
@@ -94,6 +94,6 @@ def _serves(own: Capability, capability: Capability, cuda: str | None) -> bool:
     return capability[0] == own[0] and capability[1] >= own[1]
 
 
-def _name(target: Target) -> str:
+def _name(target: TargetMachine) -> str:
     capability = ".".join(map(str, target.capability or ()))
     return f"{target.gpu} (compute capability {capability})" if target.gpu else f"compute capability {capability}"

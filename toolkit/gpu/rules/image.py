@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 
 from packaging.utils import canonicalize_name
 
-from toolkit.inventory.frameworks import knowledge, matches
+from toolkit.inventory.knowledge.frameworks import knowledge, matches
 from toolkit.support.findings import Finding, Severity
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from toolkit.gpu.facts import ImageCase
-    from toolkit.inventory.model import Distribution
+    from toolkit.inventory.contents.model import Distribution
 
 # CUDA 13's wheels have no suffix, but for those that follow another numbering (nvidia-cudnn-cu13, nvidia-nccl-cu13).
 _SUFFIX = re.compile(r"-cu(\d+)$")

@@ -7,7 +7,7 @@ import re
 from typing import TYPE_CHECKING
 
 from toolkit.gpu.builds.wanted import is_cuda_library
-from toolkit.inventory.frameworks import satisfies
+from toolkit.inventory.knowledge.frameworks import satisfies
 from toolkit.support.findings import Finding, Severity
 from toolkit.support.text import count
 

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from toolkit.gpu.facts import FrameworkCase
-    from toolkit.inventory.model import Interpreter
+    from toolkit.inventory.contents.model import Interpreter
 
 _TAG = re.compile(r"(?P<python>[\w.]+)-(?P<abi>[\w.]+)-[\w.]+")
 _CPYTHON = re.compile(r"cp(\d)(\d+)")

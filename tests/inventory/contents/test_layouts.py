@@ -1,0 +1,131 @@
+"""Where Pythons and what they import lie in images that were not made by one `pip install`."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.inventory.making import distribution, fill, inventory_of, python_files, squash
+from toolkit.inventory.contents.imports import module_folder
+from toolkit.inventory.contents.read import read_inventory
+from toolkit.inventory.formats.images import open_image
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SITE = "usr/local/lib/python3.11/site-packages"
+MAPPING = "MAPPING: dict[str, str] = {'torch': '/work/pytorch/torch', 'functorch': '/work/pytorch/functorch'}\n"
+FINDER = "__editable___torch_2_5_0_finder"
+SOURCES = '{"url": "file:///work/pytorch", "dir_info": {"editable": true}}'
+SCIKIT = "install({'torch._C': 'torch/_C.so'}, {'torch': '/work/pytorch/torch/__init__.py'}, None)\n"
+
+
+def venv(prefix: str, python: str = "3.11") -> dict[str, str | bytes]:
+    return {
+        f"{prefix}/pyvenv.cfg": f"home = /usr/local/bin\nversion = {python}.7\n",
+        f"{prefix}/bin/python": f"-> /usr/local/bin/python{python}",
+        f"{prefix}/lib/python{python}/site-packages/": "",
+    }
+
+
+@pytest.mark.parametrize(
+    "prefix",
+    ["workspace/proj/.venv", "opt/ml/env", "home/me/work/proj/.venv", "usr/local/envs/gpu", "srv/app/env", "data/env"],
+)
+def test_a_venv_off_path_is_found(tmp_path: Path, prefix: str) -> None:
+    fill(tmp_path, {**python_files(), **venv(prefix)})
+    found = inventory_of(tmp_path).interpreters
+    assert [(one.prefix, one.default) for one in found] == [("/usr/local", True), (f"/{prefix}", False)]
+
+
+@pytest.mark.parametrize(
+    "prefix", ["miniconda3/envs/work", "home/me/miniconda3/envs/work", "opt/tools/conda/envs/work"]
+)
+def test_a_conda_environment_off_path_is_found(tmp_path: Path, prefix: str) -> None:
+    base = prefix.partition("/envs")[0]
+    fill(tmp_path, {f"{one}/conda-meta/history": "" for one in (base, prefix)})
+    fill(tmp_path, {**python_files("3.11", base), **python_files("3.10", prefix), f"{base}/pkgs/python-3.10/": ""})
+    fill(tmp_path, python_files("3.9", f"{base}/pkgs/python-3.9"))
+    assert {one.prefix: one.origin for one in inventory_of(tmp_path).interpreters} == {
+        f"/{base}": "conda",
+        f"/{prefix}": "conda",
+    }
+
+
+def test_the_search_stays_out_of_data_and_of_roots_home(tmp_path: Path) -> None:
+    data = {f"data/set/{number}/x": "" for number in range(3000)}
+    fill(tmp_path, {**python_files(), **data, **venv("root/env"), **venv("zoo/env"), **venv("a/b/c/d/e/f/env")})
+    fill(tmp_path, {"loop/again": "-> /loop", "other": "-> /zoo"})
+    (tmp_path / "root").chmod(0o700)
+    assert [one.prefix for one in inventory_of(tmp_path).interpreters] == ["/usr/local", "/zoo/env"]
+
+
+def test_the_search_passes_by_what_this_user_may_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in a sandbox of `apptainer build --fakeroot` with a home of another user, or one that somebody else built."""
+    closed = ("home/builder", "opt/private", "secret")
+    fill(tmp_path, {**python_files(), **venv("srv/app/env"), **{f"{one}/bin/": "" for one in closed}})
+    scandir = os.scandir
+
+    def refusing(path: str) -> object:
+        if path.startswith(tuple(str(tmp_path / one) for one in closed)):
+            raise PermissionError(13, "Permission denied", path)
+        return scandir(path)
+
+    monkeypatch.setattr("toolkit.inventory.formats.sandbox.os.scandir", refusing)
+    assert [one.prefix for one in inventory_of(tmp_path).interpreters] == ["/usr/local", "/srv/app/env"]
+
+
+@pytest.mark.parametrize(("mode", "found"), [(0o755, ["/root/miniconda3", "/root/work/.venv"]), (0o700, [])])
+def test_roots_home_counts_where_it_is_open(tmp_path: Path, mode: int, found: list[str]) -> None:
+    work = {**venv("root/work/.venv"), "root/work/.venv/bin/python": "-> /root/miniconda3/bin/python3.11"}
+    fill(tmp_path, {**python_files("3.11", "root/miniconda3"), **work})
+    fill(tmp_path, {".singularity.d/env/90-environment.sh": "export PATH=/root/miniconda3/bin:/usr/bin\n"})
+    (tmp_path / "root").chmod(mode)
+    assert [one.prefix for one in inventory_of(tmp_path).interpreters] == found
+
+
+def test_the_search_in_a_squashfs_reads_no_more_than_it_may(tmp_path: Path) -> None:
+    deep = {f"data/{a}/{b}/x": "" for a in range(60) for b in range(60)}
+    fill(tmp_path / "root", {**python_files(), **deep, **venv("data/zoo/env")})
+    image = squash(tmp_path / "root", tmp_path / "image.squashfs")
+    with open_image(image) as rootfs:
+        listed: list[str] = []
+        subfolders = rootfs.subfolders
+        rootfs.subfolders = lambda path: (listed.append(path), subfolders(path))[1]  # type: ignore[func-returns-value, method-assign]
+        found = read_inventory(rootfs)
+    assert "/data/zoo/env" in [one.prefix for one in found.interpreters]
+    assert len(listed) <= 1001
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {f"{SITE}/easy-install.pth": "/work/pytorch\n", f"{SITE}/torch.egg-link": "/work/pytorch\n.\n"},
+        {f"{SITE}/__editable__.torch-2.5.0.pth": "/work/pytorch\n"},
+        {f"{SITE}/__editable__.torch-2.5.0.pth": f"import {FINDER}; {FINDER}.install()\n",
+         f"{SITE}/{FINDER}.py": MAPPING},
+        {f"{SITE}/_torch_editable.pth": "import _torch_editable\n", f"{SITE}/_torch_editable.py": SCIKIT},
+        {f"{SITE}/site.pth": "import sys; sys.path.insert(0, '/work/pytorch')\n"},
+        {f"{SITE}/site.pth": 'import site; site.addsitedir("/work/pytorch")\n'},
+        {".singularity.d/env/90-environment.sh": "export PYTHONPATH=/work/pytorch\n"},
+        {f"{SITE}/torch-2.5.0.dist-info/direct_url.json": SOURCES},
+    ],
+    ids=["egg-link", "path", "finder", "scikit-build", "insert", "addsitedir", "PYTHONPATH", "direct_url"],
+)  # fmt: skip
+def test_an_editable_installation_leads_to_its_sources(tmp_path: Path, files: dict[str, str | bytes]) -> None:
+    fill(tmp_path, {**python_files(), **distribution("torch", "2.5.0", SITE), "work/pytorch/torch/__init__.py": ""})
+    fill(tmp_path, files)
+    with open_image(tmp_path) as rootfs:
+        found = read_inventory(rootfs)
+        own = found.interpreters[0]
+        assert module_folder(rootfs, own, "torch", found.copies(own)) == "/work/pytorch"
+        assert module_folder(rootfs, own, "numpy", found.copies(own)) is None
+
+
+def test_a_wheel_beside_an_editable_installation_comes_first(tmp_path: Path) -> None:
+    fill(tmp_path, {**python_files(), f"{SITE}/torch/__init__.py": "", "work/pytorch/torch/__init__.py": ""})
+    fill(tmp_path, {f"{SITE}/__editable___torch_finder.py": MAPPING})
+    with open_image(tmp_path) as rootfs:
+        assert module_folder(rootfs, read_inventory(rootfs).interpreters[0], "torch") == f"/{SITE}"

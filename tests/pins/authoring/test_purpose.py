@@ -1,0 +1,171 @@
+"""What code uses its frameworks for: the one that computes chooses the base, in a version that has the parts."""
+
+from __future__ import annotations
+
+import ast
+import json
+import textwrap
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from toolkit.inventory.knowledge.frameworks import knowledge
+from toolkit.inventory.knowledge.names import names
+from toolkit.pins.authoring.proposal import Proposal, propose_from_list
+from toolkit.pins.authoring.reading import Bases, propose
+from toolkit.pins.authoring.usage import bound_names, used_parts
+from toolkit.recipes.load import load_bases
+from toolkit.support.findings import Severity
+from toolkit.support.paths import shipped
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from toolkit.recipes.model import Base
+
+BASES = load_bases(shipped("defs") / "bases.toml")
+TF1 = replace(BASES["tensorflow-2.1"], name="tensorflow-1.15", framework_version="1.15.5")
+
+
+def proposed(folder: Path, code: str, bases: dict[str, Base] | None = None, said: str | None = None) -> Proposal:
+    script = folder / "train.py"
+    script.write_text(textwrap.dedent(code))
+
+    def no_index() -> None:
+        raise AssertionError
+
+    return propose(script, Bases(bases or BASES, said), no_index)  # type: ignore[arg-type]
+
+
+# The input pipelines of flax/examples/mnist and imagenet, a DataLoader for JAX, a reader of TFRecords for torch.
+@pytest.mark.parametrize(
+    ("code", "base", "packages"),
+    [
+        (
+            """
+            import jax
+            import jax.numpy as jnp
+            import optax
+            from flax import linen as nn
+            import tensorflow as tf
+            import tensorflow_datasets as tfds
+            tf.config.experimental.set_visible_devices([], "GPU")
+            data = tfds.load("mnist").map(lambda one: tf.cast(one["image"], tf.float32)).prefetch(tf.data.AUTOTUNE)
+            """,
+            "jax-24.10",
+            {"flax", "optax", "tensorflow-cpu", "tensorflow-datasets"},
+        ),
+        ("import haiku as hk\nimport tensorflow_datasets as tfds", "jax-24.10", {"dm-haiku", "tensorflow-datasets"}),
+        (
+            "import jax\nimport torch\nloader = torch.utils.data.DataLoader([])\nfrom torch.utils.data import Dataset",
+            "jax-24.10",
+            set(),
+        ),
+        (
+            "import torch\nimport tensorflow as tf\nrows = tf.data.TFRecordDataset([])\nclass A(torch.nn.Module): pass",
+            "pytorch-2.6",
+            {"tensorflow-cpu"},
+        ),
+        ("import tensorflow as tf\nimport jax\ntf.keras.Model()", "tensorflow-2.15", set()),
+        ("import tensorflow as tf\nrows = tf.data.Dataset.range(3)", "tensorflow-2.15", set()),
+    ],
+)
+def test_the_framework_that_computes_chooses_the_base(tmp_path: Path, code: str, base: str, packages: set[str]) -> None:
+    proposal = proposed(tmp_path, code)
+    assert (proposal.base, set(proposal.packages)) == (base, packages)
+
+
+def test_what_feeds_another_framework_is_installed_without_its_gpu_part(tmp_path: Path) -> None:
+    code = "import jax\nimport tensorflow as tf\nx = jax.grad(lambda y: y)\nrows = tf.data.Dataset.range(3)"
+    proposal = proposed(tmp_path, code)
+    (finding,) = proposal.findings
+    assert (finding.code, finding.severity) == ("framework-for-data", Severity.INFO)
+    assert finding.message == (
+        "the code uses TensorFlow for its data only and computes with JAX: tensorflow-cpu is installed beside it, "
+        "which uses no GPU"
+    )
+
+
+@pytest.mark.parametrize(
+    ("lines", "base"),
+    [
+        ("tensorflow jax flax optax", "jax-24.10"),
+        ("tensorflow-cpu jax", "jax-24.10"),
+        ("tensorflow-datasets optax", "jax-24.10"),
+        ("tensorflow-datasets", "tensorflow-2.15"),
+        ("tensorflow jax", "tensorflow-2.15"),
+    ],
+)
+def test_of_a_list_the_companions_tell_which_framework_computes(lines: str, base: str) -> None:
+    assert propose_from_list(lines.split(), names(), knowledge(), BASES).base == base
+
+
+def test_a_cell_knows_what_an_earlier_one_imported(tmp_path: Path) -> None:
+    cells = ["import jax, tensorflow as tf", "x = jax.jit(len)", "rows = tf.data.Dataset.range(3)"]
+    notebook = tmp_path / "x.ipynb"
+    notebook.write_text(json.dumps({"cells": [{"cell_type": "code", "source": cell} for cell in cells]}))
+    assert propose(notebook, Bases(BASES), lambda: None).base == "jax-24.10"  # type: ignore[arg-type, return-value]
+
+
+OLD = [
+    "import tensorflow as tf\nx = tf.placeholder(tf.float32)",
+    "import tensorflow as tf\nwith tf.Session() as session: pass",
+    "import tensorflow.contrib.slim as slim",
+    "from tensorflow.contrib import slim",
+    "from tensorflow.examples.tutorials.mnist import input_data",
+    "from tensorflow import placeholder",
+]
+
+
+@pytest.mark.parametrize("code", OLD)
+def test_code_of_tensorflow_1_gets_a_base_that_has_it_or_none(tmp_path: Path, code: str) -> None:
+    assert proposed(tmp_path, code, {**BASES, TF1.name: TF1}).base == TF1.name
+    refused = proposed(tmp_path, code)
+    assert refused.base is None
+    (error,) = [one for one in refused.findings if one.severity is Severity.ERROR]
+    assert error.code == "tensorflow-1"
+    assert "is of TensorFlow 1" in error.message
+    taken = proposed(tmp_path, code, said="tensorflow-2.15")
+    assert taken.base == "tensorflow-2.15"
+    assert [one.severity for one in taken.findings if one.code == "tensorflow-1"] == [Severity.WARNING]
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import tensorflow as tf\ntf.keras.Model()",
+        "import tensorflow.compat.v1 as tf\ntf.disable_v2_behavior()\ntf.placeholder(tf.float32)",
+        "from tensorflow.compat import v1 as tf\ntf.Session()",
+        "import tensorflow as tf\nif not hasattr(tf, 'Session'): tf = tf.compat.v1\ntf.Session()",
+        "import requests\nimport tensorflow\nrequests.Session()",
+    ],
+)
+def test_code_that_runs_with_tensorflow_2_is_not_taken_for_old(tmp_path: Path, code: str) -> None:
+    proposal = proposed(tmp_path, code)
+    assert proposal.base == "tensorflow-2.15"
+    assert not [one for one in proposal.findings if one.code == "tensorflow-1"]
+
+
+def test_a_part_is_named_by_whatever_the_import_bound() -> None:
+    tree = ast.parse(
+        "import torch.nn as nn\nfrom tensorflow import data as d\nimport jax.numpy\nnn.A.x; d.B; jax.numpy.c"
+    )
+    bound = bound_names(tree, ["torch", "tensorflow", "jax"])
+    assert {name for name, _ in used_parts(tree, bound)} == {"torch.nn.A.x", "tensorflow.data.B", "jax.numpy.c"}
+
+
+CHAINS = st.recursive(
+    st.sampled_from(["tf", "x"]),
+    lambda inner: inner.map(lambda text: f"{text}.a") | inner.map(lambda text: f"f({text}).b"),
+)
+
+
+@given(CHAINS)
+def test_every_chain_that_begins_with_the_module_is_found_once(text: str) -> None:
+    tree = ast.parse(f"import tensorflow as tf\n{text}")
+    found = [name for name, _ in used_parts(tree, bound_names(tree, ["tensorflow"]))]
+    assert len(found) == ("tf" in text)
+    assert all(name.startswith("tensorflow") for name in found)

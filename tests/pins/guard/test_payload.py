@@ -1,0 +1,249 @@
+"""The guard's own rules, on site folders made for it, under the Pythons that are on this machine."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+import subprocess
+import sys
+from base64 import urlsafe_b64encode
+from pathlib import Path
+
+import pytest
+
+from toolkit.pins.guard import script as guard
+
+PAYLOAD = Path(guard.__file__).with_name("payload")
+# Runs the guard over the folders it is given, as if they were all that the image has.
+DRIVER = """
+import json, sys
+sys.path.insert(0, {payload!r})
+import state
+state.find_sites = lambda: {sites!r}
+import compare
+import guard
+sys.exit(guard.main(sys.argv[1], sys.argv[2]))
+"""
+
+
+def python_versions() -> list[str]:
+    """This Python, and old ones where the machine has them: the guard must run in old images."""
+    found = [sys.executable]
+    for minor in ("3.6", "3.8"):
+        for path in sorted(Path.home().glob(f".pyenv/versions/{minor}.*/bin/python")):
+            found.append(str(path))
+    return found
+
+
+class Image:
+    """Site folders with distributions in them."""
+
+    def __init__(self, folder: Path, python: str) -> None:
+        self.folder = folder
+        self.python = python
+        self.sites = [folder / "usr/local/lib/python3.11/dist-packages", folder / "usr/lib/python3/dist-packages"]
+        for site in self.sites:
+            site.mkdir(parents=True)
+        (folder / "guard").mkdir()
+
+    def put(
+        self, name: str, version: str, *, site: int = 0, code: str = "", requires: str = "", asked: bool = False
+    ) -> Path:
+        where = self.sites[site]
+        module = where / name.replace("-", "_")
+        module.mkdir(exist_ok=True)
+        (module / "__init__.py").write_text(f"__version__ = {version!r}\n{code}")
+        information = where / f"{name.replace('-', '_')}-{version}.dist-info"
+        information.mkdir()
+        needed = f"Requires-Dist: {requires}\n" if requires else ""
+        (information / "METADATA").write_text(
+            f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n{needed}\nText\n"
+        )
+        if asked:
+            (information / "REQUESTED").touch()
+        rows = []
+        for path in [*sorted(module.rglob("*.py")), information / "METADATA"]:
+            digest = urlsafe_b64encode(hashlib.sha256(path.read_bytes()).digest()).rstrip(b"=").decode()
+            rows.append(f"{path.relative_to(where)},sha256={digest},{path.stat().st_size}")
+        rows.append(f"{information.name}/RECORD,,")
+        (information / "RECORD").write_text("\n".join(rows) + "\n")
+        return information
+
+    def drop(self, name: str, version: str, *, site: int = 0) -> None:
+        shutil.rmtree(self.sites[site] / f"{name}-{version}.dist-info")
+        shutil.rmtree(self.sites[site] / name)
+
+    def guard(self, action: str, lock: dict[str, object]) -> tuple[int, str]:
+        (self.folder / "guard/lock.json").write_text(json.dumps(lock))
+        driver = self.folder / "guard/driver.py"
+        driver.write_text(DRIVER.format(payload=str(PAYLOAD), sites=[str(site) for site in self.sites]))
+        done = subprocess.run(
+            [self.python, "-E", "-s", "-B", driver, action, self.folder / "guard"],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        # What an import of the guard prints is indented.
+        assert "\nTraceback" not in f"\n{done.stderr}", done.stderr
+        return done.returncode, done.stderr
+
+    def differences(self, lock: dict[str, object]) -> tuple[str, ...]:
+        status, text = self.guard("after", lock)
+        found = guard.differences(text.splitlines())
+        assert status == (1 if found else 0), text
+        return found
+
+
+def a_lock(**changes: object) -> dict[str, object]:
+    return {
+        "protected": [{"name": "torch", "version": "2.5.1+cu124", "why": "the base's PyTorch"}],
+        "bounds": [{"name": "numpy", "specifier": ">=1,<2", "why": "PyTorch was compiled for it"}],
+        "forbidden": [{"name": "tensorflow-*", "why": "it would lie over it"}],
+        "packages": [],
+        "builds": [],
+        "installer": None,
+        "imports": {"packages": [], "skip": [], "environment": {}, "seconds": 300},
+        **changes,
+    }
+
+
+@pytest.fixture(params=python_versions())
+def image(tmp_path: Path, request: pytest.FixtureRequest) -> Image:
+    made = Image(tmp_path, request.param)
+    made.put("torch", "2.5.1+cu124")
+    made.put("numpy", "1.26.4")
+    status, text = made.guard("before", a_lock())
+    assert status == 0, text
+    return made
+
+
+def test_nothing_happened(image: Image) -> None:
+    status, text = image.guard("after", a_lock())
+    assert status == 0
+    assert "as it was: torch 2.5.1+cu124" in text
+
+
+def test_what_is_neither_protected_nor_locked_may_change_and_is_told(image: Image) -> None:
+    image.put("timm", "1.0")
+    status, text = image.guard("after", a_lock())
+    assert status == 0
+    assert "note: timm (not there) became 1.0" in text
+
+
+def test_another_version_asked_for_by_name(image: Image) -> None:
+    image.drop("torch", "2.5.1+cu124")
+    image.put("torch", "2.6.0", asked=True)
+    assert image.differences(a_lock()) == ("torch: 2.5.1+cu124 -> 2.6.0 (asked for by name)",)
+
+
+def test_another_version_pulled_by_a_newcomer(image: Image) -> None:
+    image.drop("torch", "2.5.1+cu124")
+    image.put("torch", "2.6.0")
+    image.put("torchvision", "0.21", requires="torch (==2.6.0)")
+    found = image.differences(a_lock())
+    assert found == ("torch: 2.5.1+cu124 -> 2.6.0 (pulled by torchvision 0.21 (it requires torch (==2.6.0)))",)
+
+
+def test_the_same_version_built_otherwise(image: Image) -> None:
+    image.drop("torch", "2.5.1+cu124")
+    image.put("torch", "2.5.1+cu124", code="cuda = None\n")
+    (found,) = image.differences(a_lock())
+    assert "another build of 2.5.1+cu124" in found
+
+
+def test_the_same_files_installed_again_are_no_difference(image: Image) -> None:
+    image.drop("torch", "2.5.1+cu124")
+    image.put("torch", "2.5.1+cu124", asked=True)
+    assert image.differences(a_lock()) == ()
+
+
+def test_a_file_was_altered_behind_the_record(image: Image) -> None:
+    path = image.sites[0] / "torch/__init__.py"
+    path.write_text(path.read_text().replace("2", "3"))
+    (found,) = image.differences(a_lock())
+    assert found.startswith("torch: 2.5.1+cu124 -> altered files")
+
+
+def test_a_file_is_gone(image: Image) -> None:
+    (image.sites[0] / "torch/__init__.py").unlink()
+    assert len(image.differences(a_lock())) == 1
+
+
+def test_bytecode_is_no_difference(image: Image) -> None:
+    (image.sites[0] / "torch/__pycache__").mkdir()
+    (image.sites[0] / "torch/__pycache__/__init__.cpython-311.pyc").write_bytes(b"x")
+    assert image.differences(a_lock()) == ()
+
+
+def test_it_was_removed(image: Image) -> None:
+    image.drop("torch", "2.5.1+cu124")
+    assert image.differences(a_lock()) == ("torch: 2.5.1+cu124 -> nothing (a command removed it)",)
+
+
+def test_a_second_copy_in_another_folder(image: Image) -> None:
+    image.put("torch", "2.5.1+cu124", site=1)
+    (found,) = image.differences(a_lock())
+    assert "a second copy in" in found
+
+
+def test_a_variant_that_lies_over_it(image: Image) -> None:
+    image.put("tensorflow-cpu", "2.15")
+    (found,) = image.differences(a_lock())
+    assert found.startswith("tensorflow-cpu: nothing -> 2.15")
+    assert "it would lie over it" in found
+
+
+def test_a_module_without_metadata_that_would_be_imported_first(image: Image) -> None:
+    (image.sites[1] / "torch.py").write_text("print('not me')\n")
+    (found,) = image.differences(a_lock())
+    assert "in place of the base's own" in found
+
+
+def test_a_namespace_that_others_share_is_no_shadow(image: Image) -> None:
+    (image.sites[1] / "torch").mkdir()
+    assert image.differences(a_lock()) == ()
+
+
+def test_a_major_version_that_the_framework_was_not_compiled_for(image: Image) -> None:
+    if subprocess.run([image.python, "-c", "import pip"], check=False).returncode != 0:
+        subprocess.run([image.python, "-m", "ensurepip"], check=True)
+    image.drop("numpy", "1.26.4")
+    image.put("numpy", "2.1.0")
+    (found,) = image.differences(a_lock())
+    assert found.startswith("numpy: 1.26.4 -> 2.1.0")
+    image.drop("numpy", "2.1.0")
+    image.put("numpy", "1.26.9")
+    assert image.differences(a_lock()) == ()
+
+
+def test_a_base_that_is_not_the_locked_one_is_refused_before_anything_is_installed(tmp_path: Path) -> None:
+    other = Image(tmp_path, sys.executable)
+    other.put("torch", "2.4.0")
+    status, text = other.guard("before", a_lock())
+    assert status == 1
+    assert guard.differences(text.splitlines()) == ("torch: the lock was made for 2.5.1+cu124, the base holds 2.4.0",)
+
+
+def test_a_command_that_failed_is_told_what_is_held(image: Image) -> None:
+    status, text = image.guard("failed", a_lock())
+    assert status == 1
+    assert "held by the constraint file: torch 2.5.1+cu124" in text
+
+
+def test_the_constraint_file_says_what_the_lock_says(image: Image) -> None:
+    lines = (image.folder / "guard/constraint.txt").read_text().splitlines()
+    assert lines == ["numpy>=1,<2", "torch==2.5.1+cu124"]
+
+
+def test_an_egg_info_without_a_record_is_guarded_too(tmp_path: Path) -> None:
+    old = Image(tmp_path, sys.executable)
+    module = old.sites[1] / "torch"
+    module.mkdir()
+    (module / "__init__.py").write_text("cuda = True\n")
+    (old.sites[1] / "torch-1.0.egg-info").write_text("Metadata-Version: 1.1\nName: torch\nVersion: 1.0\n")
+    lock = a_lock(protected=[{"name": "torch", "version": "1.0", "why": "the base's PyTorch"}])
+    assert old.guard("before", lock)[0] == 0
+    assert old.differences(lock) == ()
+    (module / "__init__.py").write_text("cuda = False\n")
+    assert len(old.differences(lock)) == 1

@@ -1,0 +1,41 @@
+"""What an update of a lock is said to change."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.pins.locks import SMALL, WHEEL, names, versions
+from toolkit.pins.lock.changes import compare_locks
+
+if TYPE_CHECKING:
+    from toolkit.pins.lock.model import Lock
+
+
+def test_added_removed_and_changed_packages_are_named() -> None:
+    packages = (replace(WHEEL, version="1.1"), replace(WHEEL, name="einops", version="0.8.0"))
+    now = replace(SMALL, packages=packages, notes=("an old note", "a new note"))
+    change = compare_locks(replace(SMALL, notes=("an old note",)), now)
+    assert change.lines == ("+ einops==0.8.0", "- keras-bert==0.89.0", "~ timm 1.0.3 -> 1.1")
+    assert change.notes == ("a new note",)
+    assert not change.made
+    assert compare_locks(None, now).made
+
+
+@given(st.dictionaries(names, versions, max_size=4), st.dictionaries(names, versions, max_size=4))
+def test_a_change_leads_from_one_lock_to_the_other(before: dict[str, str], after: dict[str, str]) -> None:
+    change = compare_locks(with_packages(before), with_packages(after))
+    found = dict(before)
+    for line in change.removed:
+        del found[line.partition("==")[0]]
+    found.update(tuple(line.split("==")) for line in change.added)
+    found.update((name, new) for name, _, new in change.changed)
+    assert found == after
+    assert compare_locks(with_packages(after), with_packages(after)).lines == ()
+
+
+def with_packages(versions: dict[str, str]) -> Lock:
+    return replace(SMALL, packages=tuple(replace(WHEEL, name=name, version=one) for name, one in versions.items()))

@@ -1,0 +1,128 @@
+"""The protected set, from plain inventories and the real `frameworks.toml`."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tests.pins.python_targets import OLD, TENSORFLOW, TORCH, distribution, target
+from toolkit.inventory.knowledge.frameworks import knowledge
+from toolkit.pins.bases.target import recorded_target
+from toolkit.pins.lock.protected import other_builds, protect, second_frameworks, violations
+from toolkit.pins.resolver.constraints import broken_by, hard_constraints, soft_constraints
+from toolkit.recipes.model import Base
+
+
+def pins(base: object) -> dict[str, str]:
+    return {pin.name: pin.version for pin in protect(base, knowledge()).pins}  # type: ignore[arg-type]
+
+
+def lines(base: object) -> set[str]:
+    return {one.line for one in hard_constraints(base, protect(base, knowledge()))}  # type: ignore[arg-type]
+
+
+def test_a_framework_its_gpu_libraries_and_what_is_welded_to_it_are_pinned() -> None:
+    assert pins(TENSORFLOW) == {"keras": "2.15.0", "tensorboard": "2.15.2", "tensorflow": "2.15.1"}
+    assert pins(TORCH) == {"torch": "2.5.1+cu124", "triton": "3.1.0", "nvidia-cudnn-cu12": "9.1.0.70"}
+
+
+def test_a_base_without_a_framework_protects_nothing() -> None:
+    plain = target(distribution("numpy", "2.1.2"), distribution("keras", "3.0"))
+    assert protect(plain, knowledge()).pins == ()
+    assert hard_constraints(plain, protect(plain, knowledge())) == ()
+
+
+def test_numpy_may_move_within_the_major_version_that_the_framework_was_compiled_for() -> None:
+    assert "numpy>=1,<2" in lines(TENSORFLOW)
+    assert "numpy==1.26.4" not in lines(TENSORFLOW)
+
+
+def test_companions_that_are_not_there_yet_must_fit_the_framework() -> None:
+    assert {"torchvision==0.20.*", "torchaudio==2.5.*"} <= lines(TORCH)
+    assert "keras<2.4" in lines(OLD)
+    reason = next(bound.why for bound in protect(OLD, knowledge()).bounds if bound.name == "keras")
+    assert "refuses TensorFlow older than 2.2" in reason
+
+
+def test_other_variants_must_stay_out_but_not_the_one_that_is_there() -> None:
+    assert {"tensorflow<0", "tensorflow-cpu<0", "tf-nightly<0"} <= lines(OLD)
+    assert "tensorflow-gpu<0" not in lines(OLD)
+
+
+def test_what_a_protected_distribution_asks_of_its_dependencies_holds_and_what_others_ask_would_be_nice() -> None:
+    protected = protect(TENSORFLOW, knowledge())
+    hard = {one.line for one in hard_constraints(TENSORFLOW, protected)}
+    soft = {one.line for one in soft_constraints(TENSORFLOW, protected)}
+    assert "protobuf!=4.21.0,<5.0.0dev,>=3.20.3" in hard
+    assert "urllib3<1.27" in soft - hard
+    broken = broken_by(TENSORFLOW, {"urllib3": "2.2.0"})
+    assert [(one.line, one.by) for one in broken] == [("urllib3<1.27", "requests 2.28.0 in the base")]
+
+
+def test_a_bound_that_the_base_itself_breaks_binds_nobody() -> None:
+    odd = target(distribution("torch", "2.5.1", "sympy==1.13.1"), distribution("sympy", "1.12"))
+    assert "sympy==1.13.1" not in lines(odd)
+
+
+def test_variants_that_no_resolver_knows_of_are_found_in_a_plan() -> None:
+    cupy = target(distribution("cupy-cuda12x", "13.3.0"))
+    found = violations(cupy, protect(cupy, knowledge()), knowledge(), {"cupy-cuda11x": "13.3.0"})
+    assert len(found) == 1
+    assert "cupy-cuda12x 13.3.0" in found[0]
+    cudnn = violations(TORCH, protect(TORCH, knowledge()), knowledge(), {"nvidia-cudnn-cu13": "9.28.0.42"})
+    assert "the base has cuDNN as nvidia-cudnn-cu12" in cudnn[0]
+    assert violations(TORCH, protect(TORCH, knowledge()), knowledge(), {"nvidia-cublas-cu13": "13.0"}) == []
+    both = {"opencv-python": "4.9", "opencv-python-headless": "4.9"}
+    assert "install cv2" in violations(TORCH, protect(TORCH, knowledge()), knowledge(), both)[0]
+    assert violations(TORCH, protect(TORCH, knowledge()), knowledge(), {"timm": "1.0"}) == []
+
+
+def test_a_variant_that_another_stands_for_is_not_in_a_plan() -> None:
+    alias = replace(TORCH, aliases=frozenset({"opencv-python"}))
+    alias = replace(alias, installed={**TORCH.installed, "opencv-python": distribution("opencv-python", "4.9")})
+    assert violations(alias, protect(TORCH, knowledge()), knowledge(), {"opencv-python-headless": "4.9"}) == []
+
+
+def test_an_import_that_metadata_allows_and_the_framework_refuses_is_found_in_a_plan() -> None:
+    found = violations(OLD, protect(OLD, knowledge()), knowledge(), {"keras": "2.4.3"})
+    assert any("refuses TensorFlow older than 2.2" in one for one in found)
+
+
+def test_what_cannot_be_imported_beside_a_version_that_stays_is_kept_out() -> None:
+    assert {"keras-hub>=0.19", "keras-nlp<0.14"} <= lines(TENSORFLOW)
+    assert not any(line.startswith("keras-hub") for line in lines(TORCH))
+    bare = target(distribution("tensorflow-cpu", "2.14.0"))
+    assert "numpy<2" in lines(bare)
+    base = Base("x", "docker", "a/b:1", python="3.11", framework="tensorflow", framework_version="2.15.0")
+    assert {"keras==2.15.*", "keras-hub>=0.19"} <= lines(recorded_target(base))
+
+
+def test_a_recorded_base_protects_what_is_recorded_and_says_nothing_of_its_python_if_that_is_not() -> None:
+    base = Base("x", "docker", "a/b:1", python="3.11", framework="tensorflow", framework_version="2.15.0")
+    recorded = recorded_target(base)
+    assert recorded is not None
+    assert recorded.recorded
+    assert pins(recorded) == {"tensorflow": "2.15.0"}
+    assert recorded_target(Base("x", "docker", "a/b:1")) is None
+
+
+def test_a_companion_that_the_index_may_not_have_for_the_bases_build_is_told() -> None:
+    protected = protect(TORCH, knowledge())
+    (note,) = other_builds(protected, knowledge(), {"torchvision": "0.20.1", "timm": "1.0"})
+    assert "torchvision 0.20.1" in note
+    assert "torch 2.5.1+cu124" in note
+    assert other_builds(protected, knowledge(), {"torchvision": "0.20.1+cu124"}) == []
+    assert other_builds(protect(TENSORFLOW, knowledge()), knowledge(), {"tf-keras": "2.15.0"}) == []
+
+
+def test_a_second_framework_is_told_with_who_brings_it() -> None:
+    by = {"tensorflow": ("gpflow",), "jax": ("recipe",)}
+    found = second_frameworks(TORCH, knowledge(), {"tensorflow": "2.21.0", "numpy": "2.1.2", "onnxruntime": "1"}, by)
+    assert found == ["tensorflow 2.21.0 (for gpflow) is a second GPU framework beside PyTorch of the base"]
+    assert second_frameworks(TORCH, knowledge(), {"tensorflow-cpu": "2.21.0"}, by) == []
+    assert second_frameworks(target(distribution("pip", "24")), knowledge(), {"jax": "0.4.35"}, by) == []
+
+
+def test_what_lies_over_one_another_is_named_with_who_asks_for_it() -> None:
+    added = {"cupy-cuda11x": "13.3.0", "cupy-cuda12x": "13.3.0"}
+    (found,) = violations(TORCH, protect(TORCH, knowledge()), knowledge(), added, {"cupy-cuda12x": ("spacy",)})
+    assert found.startswith("cupy-cuda11x and cupy-cuda12x (for spacy) both install cupy")

@@ -1,0 +1,48 @@
+"""What a runtime's words mean: the lines are those that real runs printed, or that issues quote."""
+
+from __future__ import annotations
+
+import pytest
+
+from toolkit.runtime.known_errors import explain
+
+
+@pytest.mark.parametrize(
+    ("line", "meaning"),
+    [
+        ("FATAL:   could not use fakeroot: no mapping entry found in /etc/subuid for ann", "subordinate ids"),
+        ("ERROR  : Requesting capability set 0x1 while permitted set is 0x0", "root lacks capabilities"),
+        ("INFO: squashfuse_ll: failed to open /dev/fuse: Permission denied", "FUSE"),
+        ("x509: certificate signed by unknown authority", "authority that is not trusted"),
+        ("ssl.SSLCertVerificationError: [SSL: CERTIFICATE_VERIFY_FAILED]", "authority that is not trusted"),
+        ("FATAL: destination /etc/x doesn't exist in container", "bound onto a path"),
+        ("toomanyrequests: You have reached your pull rate limit", "no more anonymous downloads"),
+        ("MANIFEST_UNKNOWN: manifest unknown; unknown tag=1", "no such image, tag or digest"),
+        ("http: server gave HTTP response to HTTPS client", "plain HTTP"),
+        ("dial tcp: lookup registry-1.docker.io: no such host", "could not be reached"),
+        ("W: Failed to fetch Temporary failure in name resolution", "could not be reached"),
+    ],
+)
+def test_a_complaint_is_understood_and_has_a_way_out(line: str, meaning: str) -> None:
+    found = explain(["INFO: Starting build...", line, "FATAL: While performing build: exit status 255"])
+    assert found is not None
+    assert meaning in found.meaning
+    assert found.fix
+
+
+def test_a_full_disk_is_told_from_a_host_without_namespaces() -> None:
+    """clone(2) answers ENOSPC at the limit of user namespaces (apptainer #2455)."""
+    lines = ["ERROR: Failed to create user namespace: No space left on device"]
+    full, forbidden = explain(lines, namespaces_left=True), explain(lines, namespaces_left=False)
+    assert full is not None
+    assert forbidden is not None
+    assert "disk" in full.meaning
+    assert "user.max_user_namespaces" in forbidden.fix
+
+
+def test_the_last_complaint_counts_and_an_unknown_one_is_none() -> None:
+    found = explain(["no such host", "certificate signed by unknown authority"])
+    assert found is not None
+    assert "certificate" in found.meaning
+    assert explain(["FATAL: something new"]) is None
+    assert explain([]) is None

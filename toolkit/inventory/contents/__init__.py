@@ -1,0 +1,1 @@
+"""What an image holds: interpreters, distributions, environment, system packages."""

@@ -1,0 +1,156 @@
+"""In what two images differ: distributions, versions, the hashes of their files, and packages of dpkg and conda."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from toolkit.inventory.contents.read import read_inventory
+from toolkit.inventory.contents.record import hash_of, read_record
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from toolkit.inventory.contents.model import Distribution, Inventory, SystemPackage
+    from toolkit.inventory.formats.rootfs import Rootfs
+
+# Who installed a distribution, and from where, differs between pip and uv; what was installed does not.
+_OF_THE_INSTALLER = ("/INSTALLER", "/RECORD", "/REQUESTED", "/direct_url.json", "/uv_build.json", "/uv_cache.json")
+_BYTECODE = re.compile(r"\.py[co]$|/__pycache__/")
+_LONGEST_PATH = 4096
+_CONSOLE_SCRIPT = re.compile(r"^([^#\[=\s][^=]*?)\s*=", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One difference. `kind` is "interpreter", "distribution", "file", "apt" or "conda"; None: it is not there."""
+
+    kind: str
+    name: str
+    where: str
+    first: str | None
+    second: str | None
+
+
+def compare(first: Rootfs, second: Rootfs, *, hash_files: bool = False) -> tuple[Difference, ...]:
+    """All differences between two images; none where they hold the same.
+
+    The files of a distribution are compared by what its RECORD says; with `hash_files` by their content as well, and
+    so is all in the site folders that no RECORD lists: every one of them is read. Left out are bytecode, what only the
+    installer wrote of itself, and console scripts, whose text pip and uv write differently. Raises WrongInput where an
+    image is damaged.
+    """
+    one, other = read_inventory(first), read_inventory(second)
+    found = [*_interpreters(one, other), *_distributions(one, other)]
+    for ours, theirs in _pairs(one, other):
+        if ours.version == theirs.version:
+            found += _files(first, ours, second, theirs, hash_files=hash_files)
+    if hash_files:
+        found += _unrecorded(first, one, second, other)
+    found += _packages("apt", one.system_packages, other.system_packages)
+    found += _packages("conda", one.conda_packages, other.conda_packages)
+    return tuple(found)
+
+
+def _interpreters(one: Inventory, other: Inventory) -> Iterator[Difference]:
+    first = {interpreter.path: interpreter.version for interpreter in one.interpreters}
+    second = {interpreter.path: interpreter.version for interpreter in other.interpreters}
+    yield from _values("interpreter", first, second, "")
+
+
+def _by_place(inventory: Inventory) -> dict[tuple[str, str], list[Distribution]]:
+    found: dict[tuple[str, str], list[Distribution]] = {}
+    for distribution in inventory.distributions:
+        found.setdefault((distribution.folder, distribution.name), []).append(distribution)
+    return found
+
+
+def _distributions(one: Inventory, other: Inventory) -> Iterator[Difference]:
+    first, second = _by_place(one), _by_place(other)
+    for folder, name in sorted(first.keys() | second.keys()):
+        versions = [
+            " and ".join(sorted(found.version for found in place.get((folder, name), []))) or None
+            for place in (first, second)
+        ]
+        if versions[0] != versions[1]:
+            yield Difference("distribution", name, folder, versions[0], versions[1])
+
+
+def _pairs(one: Inventory, other: Inventory) -> Iterator[tuple[Distribution, Distribution]]:
+    second = _by_place(other)
+    for place, ours in sorted(_by_place(one).items()):
+        yield from zip(ours, second.get(place, []), strict=False)
+
+
+def _files(
+    first: Rootfs, ours: Distribution, second: Rootfs, theirs: Distribution, *, hash_files: bool
+) -> Iterator[Difference]:
+    yield from _values("file", _own_files(first, ours), _own_files(second, theirs), ours.name)
+    if not hash_files:
+        return
+    for path in sorted(_own_files(first, ours).keys() & _own_files(second, theirs).keys()):
+        hashes = hash_of(first, path), hash_of(second, path)
+        if hashes[0] != hashes[1]:
+            yield Difference("file", path, ours.name, hashes[0], hashes[1])
+
+
+def _unrecorded(first: Rootfs, one: Inventory, second: Rootfs, other: Inventory) -> Iterator[Difference]:
+    """A distribution without a RECORD, or a module that was put beside the others: an import gets it all the same."""
+    recorded: set[str] = set()
+    for rootfs, inventory in ((first, one), (second, other)):
+        recorded.update(*(read_record(rootfs, distribution) for distribution in inventory.distributions))
+
+    def contents(rootfs: Rootfs, inventory: Inventory) -> dict[str, str]:
+        return {path: _content(rootfs, path) for path in _site_files(rootfs, inventory) if path not in recorded}
+
+    yield from _values("file", contents(first, one), contents(second, other), "")
+
+
+def _site_files(rootfs: Rootfs, inventory: Inventory) -> Iterator[str]:
+    """Every file below the site folders; symlinks are not followed, so that each is met once."""
+    ahead = [folder for interpreter in inventory.interpreters for folder in interpreter.site_folders]
+    seen = set()
+    while ahead:
+        folder = ahead.pop()
+        if folder in seen or len(folder) > _LONGEST_PATH:
+            continue
+        seen.add(folder)
+        for path in (f"{folder}/{name}" for name in rootfs.names(folder)):
+            if rootfs.readlink(path) is None and rootfs.is_folder(path):
+                ahead.append(path)
+            elif not _BYTECODE.search(path) and not (
+                folder.endswith(".dist-info") and path.endswith(_OF_THE_INSTALLER)
+            ):
+                yield path
+
+
+def _content(rootfs: Rootfs, path: str) -> str:
+    link = rootfs.readlink(path)
+    return f"-> {link}" if link is not None else hash_of(rootfs, path) or "no file"
+
+
+def _own_files(rootfs: Rootfs, distribution: Distribution) -> dict[str, str]:
+    scripts = set(_CONSOLE_SCRIPT.findall(rootfs.read_text(f"{distribution.metadata}/entry_points.txt", 1 << 20) or ""))
+
+    def counts(path: str) -> bool:
+        if path.startswith(distribution.metadata + "/"):
+            return not path.endswith(_OF_THE_INSTALLER)
+        generated = posixpath.basename(posixpath.dirname(path)) == "bin" and posixpath.basename(path) in scripts
+        return not generated and not _BYTECODE.search(path)
+
+    return {path: value for path, value in read_record(rootfs, distribution).items() if counts(path)}
+
+
+def _packages(kind: str, one: Iterable[SystemPackage], other: Iterable[SystemPackage]) -> Iterator[Difference]:
+    def versions(packages: Iterable[SystemPackage]) -> dict[str, str]:
+        return {package.name: " ".join(filter(None, (package.version, package.build))) for package in packages}
+
+    yield from _values(kind, versions(one), versions(other), "")
+
+
+def _values(kind: str, first: Mapping[str, str], second: Mapping[str, str], where: str) -> Iterator[Difference]:
+    for name in sorted(first.keys() | second.keys()):
+        if first.get(name) != second.get(name):
+            yield Difference(kind, name, where, first.get(name), second.get(name))

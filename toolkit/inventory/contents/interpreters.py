@@ -1,0 +1,231 @@
+"""Every Python in an image, and the site folders of each in the order of its sys.path."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from typing import TYPE_CHECKING
+
+from toolkit.inventory.contents.environments import environment_prefixes
+from toolkit.inventory.contents.model import Interpreter
+from toolkit.inventory.formats.tree import EntryKind, Unreadable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from toolkit.inventory.formats.rootfs import Rootfs
+
+_PROGRAM = re.compile(r"^python(\d+(\.\d+t?)?)?$")
+_MINOR = re.compile(r"^python(\d+\.\d+)(t?)$")
+_ROOTS_HOME = re.compile(r"/(root|lost\+found)(/|$)")
+# Where uv and poetry make a project's environment, and where pyenv keeps its Pythons.
+_VENVS = ("/.venv", "/venv")
+_PYENV = ("/opt/pyenv", "/opt/.pyenv", "/usr/local/pyenv", "/usr/local/.pyenv", "/pyenv", "/.pyenv")
+# What a line of code in a `.pth` file adds to sys.path, where it names the folder.
+_ADDED_BY_CODE = re.compile(r"(?:addsitedir\(|sys\.path\.(?:append\(|insert\(\s*\d+\s*,))\s*[rb]?['\"](/[^'\"]+)['\"]")
+_MOST_FOLDERS = 400
+_SMALL = 1 << 20
+
+
+def find_interpreters(rootfs: Rootfs, environment: Mapping[str, str], packages: Mapping[str, str]) -> list[Interpreter]:
+    """All interpreters, the default one first.
+
+    `environment` is what the image sets, `packages` its dpkg packages by name (they know Debian's micro version).
+    """
+    default = _default_program(rootfs, environment.get("PATH", ""))
+    found: dict[tuple[str, str], Interpreter] = {}
+    default_key = None
+    for folder in _program_folders(rootfs, environment.get("PATH", "")):
+        for name in rootfs.names(folder):
+            if not _PROGRAM.match(name):
+                continue
+            program = f"{folder}/{name}"
+            key = _identity(rootfs, program)
+            if key is None:
+                continue
+            if program == default:
+                default_key = key
+            if key not in found:
+                found[key] = _interpreter(rootfs, program, *key, environment, packages)
+    interpreters = [
+        Interpreter(
+            one.path, one.version, one.prefix, one.origin, one.site_folders, key == default_key, one.free_threaded
+        )
+        for key, one in found.items()
+    ]
+    return sorted(interpreters, key=lambda one: (not one.default, one.path))
+
+
+def _program_folders(rootfs: Rootfs, path: str) -> Iterator[str]:
+    """Folders that may hold a Python: those of PATH, the usual ones, and those of environments anywhere else."""
+    candidates = [*path.split(":"), "/usr/local/bin", "/usr/bin", "/bin"]
+    candidates += [f"/{name}{venv}/bin" for name in _names(rootfs, "/") for venv in ("", *_VENVS)]
+    for parent in _PYENV:
+        candidates += [f"{parent}/versions/{name}/bin" for name in _names(rootfs, f"{parent}/versions")]
+    for parent in ("/opt", "/opt/conda/envs", "/venv", "/venvs", "/usr/local"):
+        candidates += [f"{parent}/{name}/bin" for name in _names(rootfs, parent)]
+    for name in _names(rootfs, "/opt"):
+        candidates += [f"/opt/{name}/envs/{one}/bin" for one in _names(rootfs, f"/opt/{name}/envs")]
+    candidates += [f"{prefix}/bin" for prefix in environment_prefixes(rootfs)]
+    seen = set()
+    for candidate in candidates:
+        if is_open_to_all(rootfs, candidate) and _names(rootfs, candidate):
+            folder = rootfs.resolve(candidate) or candidate
+            if folder not in seen:
+                seen.add(folder)
+                yield folder
+
+
+def _names(rootfs: Rootfs, folder: str) -> tuple[str, ...]:
+    """The names in a folder, no more than may be looked at; none in that of somebody else's in a sandbox."""
+    try:
+        return rootfs.names(folder)[:_MOST_FOLDERS]
+    except Unreadable:
+        return ()
+
+
+def is_open_to_all(rootfs: Rootfs, folder: str) -> bool:
+    """Whether users may look there: not in root's home, unless that is open. Whoever runs the image is not root.
+
+    In somebody else's sandbox this user may not look there either.
+    """
+    return folder.startswith("/") and not (_ROOTS_HOME.match(folder) and rootfs.closed_directory(folder))
+
+
+def _default_program(rootfs: Rootfs, path: str) -> str | None:
+    for name in ("python", "python3"):
+        for folder in path.split(":"):
+            if is_open_to_all(rootfs, folder) and rootfs.is_file(f"{folder}/{name}"):
+                return posixpath.join(rootfs.resolve(folder) or folder, name)
+    return None
+
+
+def _identity(rootfs: Rootfs, program: str) -> tuple[str, str] | None:
+    """(prefix, "3.11" or "3.13t") of a program; None where it is no interpreter with a library beside it."""
+    real = rootfs.resolve(program)
+    if real is None or rootfs.kind(real) is not EntryKind.FILE:
+        return None
+    prefix = posixpath.dirname(posixpath.dirname(program))
+    if not rootfs.is_file(f"{prefix}/pyvenv.cfg"):
+        prefix = posixpath.dirname(posixpath.dirname(real))
+    for name in (posixpath.basename(real), *_library_names(rootfs, prefix)):
+        if _MINOR.match(name) and _library_folders(rootfs, prefix, name):
+            return prefix, name.removeprefix("python")
+    return None
+
+
+def _library_names(rootfs: Rootfs, prefix: str) -> Iterable[str]:
+    return [name for lib in ("lib", "lib64") for name in rootfs.names(f"{prefix}/{lib}") if _MINOR.match(name)][::-1]
+
+
+def _library_folders(rootfs: Rootfs, prefix: str, name: str) -> list[str]:
+    return [f"{prefix}/{lib}/{name}" for lib in ("lib64", "lib") if rootfs.is_folder(f"{prefix}/{lib}/{name}")]
+
+
+def _interpreter(
+    rootfs: Rootfs, program: str, prefix: str, minor: str, environment: Mapping[str, str], packages: Mapping[str, str]
+) -> Interpreter:
+    settings = _venv_settings(rootfs, prefix)
+    conda = rootfs.is_folder(f"{prefix}/conda-meta")
+    origin = "venv" if settings is not None else "conda" if conda else "system" if prefix == "/usr" else "local"
+    number = minor.rstrip("t")
+    folders = _site_folders(rootfs, prefix, f"python{minor}")
+    if settings and settings.get("include-system-site-packages", "").lower() == "true":
+        base = posixpath.dirname(rootfs.resolve(settings.get("home", "/usr/bin")) or "/usr/bin")
+        folders += _site_folders(rootfs, base, f"python{minor}")
+    path = f"{prefix}/bin/python{minor}"
+    return Interpreter(
+        path=path if rootfs.is_file(path) else program,
+        version=_version(rootfs, prefix, number, settings, packages),
+        prefix=prefix,
+        origin=origin,
+        site_folders=tuple(_existing(rootfs, environment.get("PYTHONPATH", "").split(":"), folders)),
+        free_threaded=minor.endswith("t"),
+    )
+
+
+def _venv_settings(rootfs: Rootfs, prefix: str) -> dict[str, str] | None:
+    text = rootfs.read_text(f"{prefix}/pyvenv.cfg", _SMALL)
+    if text is None:
+        return None
+    pairs = (line.partition("=") for line in text.splitlines())
+    return {key.strip().lower(): value.strip() for key, _, value in pairs}
+
+
+def _site_folders(rootfs: Rootfs, prefix: str, name: str) -> list[str]:
+    """The site folders in the order of sys.path. Sources: CPython's site.py, Debian's and Fedora's patches."""
+    if prefix == "/usr" and rootfs.is_folder("/usr/lib/python3/dist-packages"):
+        return [
+            f"/usr/local/lib/{name}/dist-packages",
+            "/usr/lib/python3/dist-packages",
+            f"/usr/lib/{name}/dist-packages",
+        ]
+    prefixes = ["/usr/local", prefix] if prefix == "/usr" else [prefix]
+    return [f"{one}/{lib}/{name}/site-packages" for one in prefixes for lib in ("lib64", "lib")]
+
+
+def _existing(rootfs: Rootfs, first: Iterable[str], site: Iterable[str]) -> list[str]:
+    """The folders that exist, each once: those of PYTHONPATH, then site folders with what their `.pth` files add."""
+    found: list[str] = []
+    added = (one for place in site for one in (place, *_added_by_pth(rootfs, place)))
+    for folder in (*first, *added):
+        real = rootfs.resolve(folder) if folder.startswith("/") else None
+        if real is not None and real not in found and rootfs.is_folder(real):
+            found.append(real)
+    return found
+
+
+def _added_by_pth(rootfs: Rootfs, folder: str) -> Iterator[str]:
+    for name in rootfs.names(folder):
+        # A larger one is no list of folders: PyTorch's users call their weights .pth as well.
+        if not name.endswith(".pth") or (rootfs.size(f"{folder}/{name}") or 0) > _SMALL:
+            continue
+        for line in (rootfs.read_text(f"{folder}/{name}", _SMALL) or "").splitlines()[:1000]:
+            if line.startswith(("import ", "import\t")):
+                yield from _ADDED_BY_CODE.findall(line)
+            elif line.strip() and not line.startswith("#"):
+                yield posixpath.join(folder, line.strip())
+
+
+def _version(
+    rootfs: Rootfs, prefix: str, minor: str, settings: Mapping[str, str] | None, packages: Mapping[str, str]
+) -> str:
+    """The full version, from whatever in the image says it without being run."""
+    candidates = [(settings or {}).get("version", ""), (settings or {}).get("version_info", "")]
+    if prefix == "/usr":
+        candidates += [packages.get(f"python{minor}-minimal", ""), packages.get(f"python{minor}", "")]
+    candidates += [
+        name.removeprefix("python-") for name in rootfs.names(f"{prefix}/conda-meta") if name.startswith("python-")
+    ]
+    for header in (f"{prefix}/include/python{minor}/patchlevel.h", f"{prefix}/include/python{minor}m/patchlevel.h"):
+        text = rootfs.read_text(header, _SMALL) or ""
+        candidates += re.findall(r'#define\s+PY_VERSION\s+"([^"]+)"', text)
+    for candidate in candidates:
+        match = re.match(rf"{re.escape(minor)}\.\d+", candidate)
+        if match:
+            return match.group()
+    return _version_in_program(rootfs, prefix, minor) or minor
+
+
+def _version_in_program(rootfs: Rootfs, prefix: str, minor: str) -> str | None:
+    """PY_VERSION as the compiled interpreter holds it: a text of its own between two NULs."""
+    pattern = re.compile(rb"\0(" + re.escape(minor).encode() + rb"\.\d{1,3})\+?\0")
+    for path in (
+        f"{prefix}/lib/libpython{minor}.so.1.0",
+        f"{prefix}/lib64/libpython{minor}.so.1.0",
+        f"{prefix}/bin/python{minor}",
+    ):
+        file = rootfs.open(path)
+        if file is None:
+            continue
+        with file:
+            tail = b""
+            for _ in range(64):  # 64 MiB: no interpreter is larger
+                chunk = file.read(1 << 20)
+                match = pattern.search(tail + chunk)
+                if match:
+                    return match.group(1).decode()
+                if not chunk:
+                    break
+                tail = chunk[-32:]
+    return None

@@ -1,0 +1,59 @@
+"""Whether an image holds the program that a command starts with: looked up on the image's own PATH, nothing is run."""
+
+from __future__ import annotations
+
+import posixpath
+from typing import TYPE_CHECKING
+
+from toolkit.inventory.contents.environment import read_environment
+from toolkit.inventory.formats.images import open_image
+from toolkit.support.findings import Finding, Severity
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from toolkit.inventory.formats.rootfs import Rootfs
+
+COMMAND_NOT_IN_IMAGE = "command-not-in-image"
+# An absolute path elsewhere may lie in a directory of the host that a job mounts.
+_OF_THE_IMAGE = ("/bin/", "/sbin/", "/usr/")
+
+
+def missing_program(image: Path, command: Sequence[str], binds: Sequence[str] = ()) -> Finding | None:
+    """An error where `image` does not hold the program of `command`; None where it does, or may get it at run time.
+
+    `binds` are the job's (`SRC[:DST[:ro]]`). Raises WrongInput where the image cannot be read.
+    """
+    if not command:
+        return None
+    with open_image(image) as rootfs:
+        variables, uncertain = read_environment(rootfs)
+        path = variables["PATH"]
+        if "/" not in command[0] and any(one.name == "PATH" and one.open for one in uncertain):
+            return None  # a script makes PATH when the image runs
+        if _may_run(rootfs, command[0], path, [(*bind.split(":"), "")[1] or bind.split(":")[0] for bind in binds]):
+            return None
+    program = posixpath.basename(command[0])
+    if program.startswith("python"):
+        fix = 'Add Python to the recipe: apt = ["python3"]. An image with python3 gets `python` as well.'
+    else:
+        fix = "Correct the command (`[job] command` of a recipe), or add what brings the program (`apt`, `packages`)."
+    message = f"the image has no program {command[0]}, which the command starts (searched: {path})"
+    return Finding(COMMAND_NOT_IN_IMAGE, Severity.ERROR, message, fix)
+
+
+def _may_run(rootfs: Rootfs, program: str, path: str, mounted: Sequence[str]) -> bool:
+    if "/" in program:
+        places = [program] if program.startswith(_OF_THE_IMAGE) else [""]
+    else:
+        places = [posixpath.join(directory, program) for directory in path.split(":")]
+    # What is relative depends on the job's working directory, and what is mounted on the host.
+    return any(
+        not place.startswith("/") or rootfs.is_file(place) or any(_is_below(place, target) for target in mounted)
+        for place in places
+    )
+
+
+def _is_below(place: str, directory: str) -> bool:
+    return posixpath.normpath(place).startswith(posixpath.normpath(directory).rstrip("/") + "/")

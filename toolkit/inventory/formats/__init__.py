@@ -1,0 +1,1 @@
+"""How an image is read: SIF, squashfs, overlay and sandbox as one tree."""

@@ -1,0 +1,121 @@
+"""What kind of thing a path is, by what it holds and never by its name: the one place that decides it."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from toolkit.inventory.formats.sif import DataType, is_sif, read_sif
+from toolkit.inventory.formats.squashfs import MAGIC
+from toolkit.support.errors import WrongInput
+from toolkit.support.processes import command_line
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SANDBOX_MARK = ".singularity.d"
+ROOT_SIGNS = ("usr", "bin", "etc", "lib", SANDBOX_MARK)
+_EXT_MAGIC_AT = 0x438
+_START = 2048  # bytes
+
+
+class PathKind(Enum):
+    """What a path can be. For what is no image the value says it in words."""
+
+    SIF = "a SIF"
+    OCI_SIF = "an OCI-SIF"
+    SQUASHFS = "a squashfs file"
+    SANDBOX = "a sandbox"
+    ROOT = "a folder with a Linux system, and no sandbox"
+    DIRECTORY = "a folder, but no sandbox"
+    TAR = "a tar archive"
+    GZIP = "compressed with gzip"
+    EXT = "an ext file system"
+    PROGRAM = "a program"
+    DISK = "a virtual machine's disk"
+    LFS_POINTER = "a Git LFS pointer, not the file itself"
+    PAGE = "a web page"
+    DEFINITION = "a definition file"
+    EMPTY = "empty"
+    OTHER_FILE = "no SIF and no squashfs"
+    SPECIAL = "neither a file nor a folder"
+    ABSENT = "not there"
+
+
+# The runtime runs each of these.
+IMAGES = (PathKind.SIF, PathKind.OCI_SIF, PathKind.SQUASHFS, PathKind.SANDBOX)
+_DIRECTORIES = (PathKind.ROOT, PathKind.DIRECTORY)
+
+
+def kind_of(path: Path) -> PathKind:
+    """What `path` is. Raises WrongInput where it is there and cannot be read."""
+    try:
+        if path.is_dir():
+            return _kind_of_directory({entry.name for entry in path.iterdir()})
+        if not path.is_file():
+            return PathKind.SPECIAL if path.exists() else PathKind.ABSENT
+        with path.open("rb") as file:
+            start = file.read(_START)
+    except OSError as error:
+        raise WrongInput(f"cannot read {path}: {error.strerror}") from error
+    if is_sif(start):
+        return _kind_of_sif(path)
+    return PathKind.SQUASHFS if start.startswith(MAGIC) else _kind_of_other(start)
+
+
+def existing_image(path: Path) -> Path:
+    """Return `path`; raise WrongInput where it is nothing that the runtime runs."""
+    kind = kind_of(path)
+    if kind in IMAGES:
+        return path
+    if kind is PathKind.ABSENT:
+        raise WrongInput(f"there is no image {path}", fix="`ctk build RECIPE` makes one.")
+    if kind in _DIRECTORIES:
+        raise WrongInput(f"{path} is a folder, but not a sandbox: it has no {SANDBOX_MARK}")
+    if kind is PathKind.OTHER_FILE:
+        raise WrongInput(f"{path} is not an image: neither SIF nor squashfs")
+    raise WrongInput(f"{path} is not an image: it is {kind.value}", fix=fix_for(path, kind))
+
+
+def fix_for(path: Path, kind: PathKind) -> str | None:
+    """What helps where an image is wanted, and `path` is of another kind; None where that is not known."""
+    archive = f"If docker save made it: {command_line(['ctk', 'build', f'docker-archive:{path}'])}"
+    return {
+        PathKind.TAR: archive,
+        PathKind.GZIP: archive,
+        PathKind.EMPTY: "Build or fetch it again.",
+        PathKind.LFS_POINTER: "git lfs pull",
+        PathKind.PAGE: "Fetch the image again; perhaps log in first.",
+        PathKind.DEFINITION: "Build it first: ctk build FILE.def",
+    }.get(kind)
+
+
+def _kind_of_directory(names: set[str]) -> PathKind:
+    if SANDBOX_MARK in names:
+        return PathKind.SANDBOX
+    return PathKind.ROOT if names.intersection(ROOT_SIGNS) else PathKind.DIRECTORY
+
+
+def _kind_of_sif(path: Path) -> PathKind:
+    try:
+        return PathKind.OCI_SIF if read_sif(path).of_type(DataType.OCI_ROOT_INDEX) else PathKind.SIF
+    except WrongInput:
+        return PathKind.SIF  # a damaged one: who reads it says where
+
+
+def _kind_of_other(start: bytes) -> PathKind:
+    """What a file is, as far as its first bytes tell."""
+    if not start:
+        return PathKind.EMPTY
+    words = start.lstrip().lower()
+    known = {
+        PathKind.TAR: start[257:262] == b"ustar",
+        PathKind.GZIP: start.startswith(b"\x1f\x8b"),
+        PathKind.EXT: start[_EXT_MAGIC_AT : _EXT_MAGIC_AT + 2] == b"\x53\xef",
+        PathKind.PROGRAM: start.startswith(b"\x7fELF"),
+        PathKind.DISK: start.startswith(b"QFI\xfb"),
+        PathKind.LFS_POINTER: start.startswith(b"version https://git-lfs"),
+        PathKind.PAGE: words.startswith((b"<!doctype", b"<html")),
+        PathKind.DEFINITION: words.startswith(b"bootstrap:"),
+    }
+    return next((kind for kind, matches in known.items() if matches), PathKind.OTHER_FILE)

@@ -1,0 +1,185 @@
+"""The file system of an image by path: symlinks are resolved inside it, absolute ones too, and loops end."""
+
+from __future__ import annotations
+
+import posixpath
+from typing import IO, TYPE_CHECKING, Any
+
+from toolkit.inventory.formats.tree import EntryKind, Tree, corrupt
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from toolkit.inventory.formats.sif import Sif
+
+_MOST_SYMLINKS = 40  # as the kernel's MAXSYMLINKS
+_LONGEST_PATH = 4096
+_READ_LIMIT = 16 << 20
+
+
+class Rootfs:
+    """An image's files. Paths are absolute inside the image ("/usr/lib"), whatever leads to them.
+
+    `label` is the image's path, `form` what it is ("flat SIF", "layered SIF", "squashfs", "sandbox"), and `sif` the
+    header where it has one. `disputed` grows with what is looked at: paths of a lower layer that an upper one hides by
+    a mark which the kernel's overlayfs may ignore.
+
+    Every method raises WrongInput (code `corrupt-image`) where the image is damaged.
+    """
+
+    def __init__(
+        self, tree: Tree, label: str, form: str, sif: Sif | None = None, disputed: set[str] | None = None
+    ) -> None:
+        self.label = label
+        self.form = form
+        self.sif = sif
+        self.disputed = set() if disputed is None else disputed
+        self._tree = tree
+        self._found: dict[str, tuple[str, Any] | None] = {"/": ("/", tree.root)}
+
+    def __enter__(self) -> Rootfs:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._tree.close()
+
+    def resolve(self, path: str) -> str | None:
+        """The path without any symlink in it, or None where it leads nowhere."""
+        found = self._find(path)
+        return found[0] if found else None
+
+    def kind(self, path: str) -> EntryKind | None:
+        """What is there in the end; None where it leads nowhere."""
+        found = self._find(path)
+        return found[1].kind if found else None
+
+    def exists(self, path: str) -> bool:
+        """Whether the path leads to anything."""
+        return self._find(path) is not None
+
+    def is_file(self, path: str) -> bool:
+        """Whether the path leads to a regular file."""
+        return self.kind(path) is EntryKind.FILE
+
+    def is_folder(self, path: str) -> bool:
+        """Whether the path leads to a folder."""
+        return self.kind(path) is EntryKind.FOLDER
+
+    def closed_directory(self, path: str) -> str | None:
+        """The first directory on the way to `path`, symlinks followed, that only its owner and group may enter.
+
+        Nothing in that directory is looked at: in a sandbox, this user may not be allowed to.
+        """
+        way = "/"
+        for name in filter(None, _normal(path).split("/")):
+            way = posixpath.join(way, name)
+            found = self._find(way)
+            if found is None:
+                return None
+            real, entry = found
+            if real != way:
+                closed = self.closed_directory(real)
+                if closed is not None:
+                    return closed
+                way = real
+            elif entry.kind is EntryKind.FOLDER and not self._tree.mode(entry) & 0o001:
+                return way
+        return None
+
+    def names(self, path: str) -> tuple[str, ...]:
+        """The names in a folder, sorted; none where the path leads to no folder."""
+        found = self._find(path)
+        if found is None or found[1].kind is not EntryKind.FOLDER:
+            return ()
+        return tuple(sorted(self._tree.children(found[1])))
+
+    def subfolders(self, path: str) -> tuple[str, ...]:
+        """The names of the folders in a folder, sorted; symlinks to folders are not among them."""
+        found = self._find(path)
+        if found is None or found[1].kind is not EntryKind.FOLDER:
+            return ()
+        return tuple(
+            sorted(name for name, one in self._tree.children(found[1]).items() if one.kind is EntryKind.FOLDER)
+        )
+
+    def readlink(self, path: str) -> str | None:
+        """What the symlink at `path` says; None where there is no symlink."""
+        folder, name = posixpath.split(_normal(path))
+        parent = self._find(folder)
+        if parent is None or parent[1].kind is not EntryKind.FOLDER:
+            return None
+        entry = self._tree.children(parent[1]).get(name)
+        return self._tree.target(entry) if entry is not None and entry.kind is EntryKind.SYMLINK else None
+
+    def size(self, path: str) -> int | None:
+        """Octets of a file; None where there is none."""
+        found = self._file(path)
+        return None if found is None else self._tree.size(found)
+
+    def open(self, path: str) -> IO[bytes] | None:
+        """A file to read and seek in, of which only what is read is fetched; None where there is none."""
+        found = self._file(path)
+        return None if found is None else self._tree.open(found)
+
+    def read(self, path: str, limit: int = _READ_LIMIT) -> bytes | None:
+        """The content of a file, None where there is none. Raises WrongInput where it has more than `limit` octets."""
+        found = self._file(path)
+        if found is None:
+            return None
+        size = self._tree.size(found)
+        if size > limit:
+            raise corrupt(self.label, f"{path} in it has {size} octets, where no more than {limit} are expected")
+        with self._tree.open(found) as file:
+            return file.read(size)
+
+    def read_text(self, path: str, limit: int = _READ_LIMIT) -> str | None:
+        """The content of a file as text; what is not UTF-8 in it is replaced."""
+        content = self.read(path, limit)
+        return None if content is None else content.decode(errors="replace")
+
+    def _file(self, path: str) -> Any | None:
+        found = self._find(path)
+        return found[1] if found is not None and found[1].kind is EntryKind.FILE else None
+
+    def _find(self, path: str) -> tuple[str, Any] | None:
+        normal = _normal(path)
+        if normal not in self._found:
+            self._found[normal] = self._walk(normal)
+        return self._found[normal]
+
+    def _walk(self, path: str) -> tuple[str, Any] | None:
+        """Follow `path` from the root, name by name, as the kernel does after a chroot."""
+        trail: list[tuple[str, Any]] = [("/", self._tree.root)]
+        ahead = path.split("/")[::-1]
+        symlinks = 0
+        while ahead:
+            name = ahead.pop()
+            if name in ("", "."):
+                continue
+            if name == "..":
+                trail = trail[:-1] or trail
+                continue
+            where, folder = trail[-1]
+            if folder.kind is not EntryKind.FOLDER:
+                return None
+            entry = self._tree.children(folder).get(name)
+            if entry is None or entry.kind is EntryKind.WHITEOUT:
+                return None
+            if entry.kind is not EntryKind.SYMLINK:
+                trail.append((posixpath.join(where, name), entry))
+                continue
+            symlinks += 1
+            target = self._tree.target(entry)
+            if symlinks > _MOST_SYMLINKS or len(target) > _LONGEST_PATH:
+                return None
+            if target.startswith("/"):
+                trail = trail[:1]
+            ahead.extend(target.split("/")[::-1])
+        return trail[-1]
+
+
+def _normal(path: str) -> str:
+    """Without doubled slashes; `..` stays, since what it means depends on symlinks."""
+    return "/" + "/".join(part for part in path.split("/") if part not in ("", "."))

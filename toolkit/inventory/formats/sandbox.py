@@ -1,0 +1,81 @@
+"""A sandbox folder as a tree; its symlinks are never followed by the kernel, which would lead out of the image."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, NamedTuple
+
+from toolkit.inventory.formats.tree import EntryKind, Unreadable
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+class SandboxEntry(NamedTuple):
+    """A name in a folder, and its path on this machine."""
+
+    kind: EntryKind
+    path: str
+
+
+class Sandbox:
+    """The folder `path` as the root of an image."""
+
+    def __init__(self, path: Path) -> None:
+        self.root = SandboxEntry(EntryKind.FOLDER, os.fspath(path))
+        self._folders: dict[str, dict[str, SandboxEntry]] = {}
+
+    def children(self, folder: SandboxEntry) -> Mapping[str, SandboxEntry]:
+        """The entries of a folder by name. Raises WrongInput where this user may not look into it."""
+        if folder.path not in self._folders:
+            try:
+                with os.scandir(folder.path) as entries:
+                    self._folders[folder.path] = {
+                        entry.name: SandboxEntry(_kind(entry), entry.path) for entry in entries
+                    }
+            except OSError as error:
+                raise _unreadable(folder.path, error) from error
+        return self._folders[folder.path]
+
+    def target(self, symlink: SandboxEntry) -> str:
+        """What a symlink says."""
+        return str(Path(symlink.path).readlink())
+
+    def size(self, file: SandboxEntry) -> int:
+        """Octets of a file."""
+        return os.lstat(file.path).st_size
+
+    def mode(self, folder: SandboxEntry) -> int:
+        """The permission bits of a directory."""
+        return stat.S_IMODE(os.lstat(folder.path).st_mode)
+
+    def open(self, file: SandboxEntry) -> IO[bytes]:
+        """A file to read and seek in. Raises WrongInput where this user may not read it."""
+        try:
+            return os.fdopen(os.open(file.path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC), "rb")
+        except OSError as error:
+            raise _unreadable(file.path, error) from error
+
+    def is_opaque(self, _folder: SandboxEntry) -> bool:
+        """A sandbox is no layer."""
+        return False
+
+    def close(self) -> None:
+        """Nothing is held open."""
+
+
+def _kind(entry: os.DirEntry[str]) -> EntryKind:
+    if entry.is_symlink():
+        return EntryKind.SYMLINK
+    if entry.is_dir(follow_symlinks=False):
+        return EntryKind.FOLDER
+    return EntryKind.FILE if entry.is_file(follow_symlinks=False) else EntryKind.OTHER
+
+
+def _unreadable(path: str, error: OSError) -> Unreadable:
+    return Unreadable(
+        f"cannot read {path}: {error.strerror}",
+        fix="Read the sandbox as the user who built it, or build an image of it: ctk build IMAGE.sif SANDBOX/",
+    )

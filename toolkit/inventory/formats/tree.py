@@ -1,0 +1,73 @@
+"""What every reader of an image gives: a tree of entries, none of whose symlinks are followed."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import IO, TYPE_CHECKING, Any, Protocol
+
+from toolkit.support.errors import WrongInput
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+class EntryKind(Enum):
+    """What an entry of a folder is. A whiteout (character device 0,0) hides what a lower layer has under its name."""
+
+    FILE = "file"
+    FOLDER = "folder"
+    SYMLINK = "symlink"
+    WHITEOUT = "whiteout"
+    OTHER = "other"
+
+
+class Entry(Protocol):
+    """One name in a folder. What else it holds is the reader's own affair."""
+
+    @property
+    def kind(self) -> EntryKind: ...
+
+
+class Tree(Protocol):
+    """One file system. Entries come from this tree and go back into it; nothing is read before it is asked for.
+
+    Every method raises WrongInput (code `corrupt-image`) where the image is damaged.
+    """
+
+    @property
+    def root(self) -> Any:
+        """The entry of the topmost folder."""
+
+    def children(self, folder: Any) -> Mapping[str, Any]:
+        """The entries of a folder by name."""
+
+    def target(self, symlink: Any) -> str:
+        """What a symlink says, as it stands there."""
+
+    def size(self, file: Any) -> int:
+        """Octets of a file."""
+
+    def mode(self, folder: Any) -> int:
+        """The permission bits of a directory."""
+
+    def open(self, file: Any) -> IO[bytes]:
+        """A file to read and seek in; only the parts that are read are fetched."""
+
+    def is_opaque(self, folder: Any) -> bool:
+        """Whether, in an overlay, this folder hides the lower layer's folder whole."""
+
+    def close(self) -> None:
+        """Give back the file descriptor."""
+
+
+class Unreadable(WrongInput):
+    """A directory or file of a sandbox that this user may not look into."""
+
+
+def corrupt(label: str, reason: str) -> WrongInput:
+    """The one error for an image that cannot be as it is; `label` is its path."""
+    return WrongInput(
+        f"{label} is damaged: {reason}",
+        fix="Fetch or build it again, and compare its size with the original's.",
+        code="corrupt-image",
+    )

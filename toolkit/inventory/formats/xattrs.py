@@ -1,0 +1,43 @@
+"""The extended attributes of a squashfs that an overlay puts on a folder which hides the one below it.
+
+Source of the format: squashfs-tools-ng, doc/format.adoc, section 10. Sources of the marks: Linux,
+Documentation/filesystems/overlayfs.rst; fuse-overlayfs, main.c.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING
+
+from toolkit.inventory.formats.metadata_blocks import METADATA_SIZE
+from toolkit.inventory.formats.tree import corrupt
+
+if TYPE_CHECKING:
+    from toolkit.inventory.formats.metadata_blocks import ImageFile, MetadataBlocks
+
+_OUT_OF_LINE = 0x100
+_PREFIXES = {0: "user.", 1: "trusted.", 2: "security."}
+OPAQUE = {"trusted.overlay.opaque", "user.overlay.opaque", "user.fuseoverlayfs.opaque"}
+_ENTRY = struct.Struct("<QII")
+_ENTRIES_A_BLOCK = METADATA_SIZE // _ENTRY.size
+
+
+def says_opaque(file: ImageFile, metadata: MetadataBlocks, table: int, number: int) -> bool:
+    """Whether the attributes with index `number` in the table at `table` mark a folder as opaque."""
+    start, count, _ = struct.unpack("<QII", file.read(table, 16))
+    if number >= count:
+        raise corrupt(file.label, f"it refers to attributes {number} of {count}")
+    index, rest = divmod(number, _ENTRIES_A_BLOCK)
+    position = int.from_bytes(file.read(table + 16 + 8 * index, 8), "little")
+    reference, pairs, _ = _ENTRY.unpack(metadata.cursor(position, rest * _ENTRY.size).read(_ENTRY.size))
+    cursor = metadata.cursor(start + (reference >> 16), reference & 0xFFFF)
+    for _ in range(min(pairs, 256)):
+        kind, length = struct.unpack("<HH", cursor.read(4))
+        name = _PREFIXES.get(kind & 0xFF, "") + cursor.read(length).decode(errors="replace")
+        (size,) = struct.unpack("<I", cursor.read(4))
+        if size > 1 << 16:
+            raise corrupt(file.label, f"an attribute is {size} octets long")
+        value = cursor.read(size)
+        if name in OPAQUE and not kind & _OUT_OF_LINE and value == b"y":
+            return True
+    return False

@@ -1,0 +1,172 @@
+"""From what code imports to what pip installs: the typed form of `names.toml`."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from packaging.utils import canonicalize_name
+
+from toolkit.inventory.knowledge.frameworks import knowledge, matches
+from toolkit.support.findings import Finding, Severity
+from toolkit.support.tomlfile import read_toml
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+_FILE = Path(__file__).with_name("names.toml")
+
+
+@dataclass(frozen=True, slots=True)
+class DataParts:
+    """The `parts` of a framework's module that only feed another one; the comments in `names.toml` say the rest."""
+
+    parts: tuple[str, ...]
+    distributions: tuple[str, ...]
+    instead: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class OldParts:
+    """The `parts` of a framework's module that it has only `before` a version, unless code names a `ported` one."""
+
+    framework: str
+    before: str
+    parts: tuple[str, ...]
+    ported: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Stranger:
+    """A name that is something else on PyPI than people mean by it: `what`, "" where it is not there.
+
+    `means` is the name that they mean, `way` how to get it where there is no such name. `works`: it can be installed.
+    """
+
+    name: str
+    means: str | None
+    what: str
+    way: str | None
+    works: bool
+
+    @property
+    def message(self) -> str:
+        what = f"{self.name} on PyPI is {self.what}" if self.what else f"{self.name} is not on PyPI"
+        return f"{what}: {self.means} is meant" if self.means else what
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """Distributions by dotted import name, and PyPI's names by conda's; "" is what is not to be had there.
+
+    `companions` are patterns of distributions by the framework that they compute with.
+    """
+
+    imports: dict[str, str]
+    conda: dict[str, str]
+    companions: dict[str, tuple[str, ...]]
+    data: dict[str, DataParts]
+    old: OldParts
+    strangers: dict[str, Stranger]
+
+    def distribution(self, module: str) -> str | None:
+        """The distribution that gives `module` (dotted; the longest known part of it counts); None: not known."""
+        parts = module.split(".")
+        for length in range(len(parts), 0, -1):
+            found = self.imports.get(".".join(parts[:length]))
+            if found is not None:
+                return found
+        return None
+
+    def by_import(self, requirement: str) -> str | None:
+        """`requirement` with the name of the distribution, where its name is that of an import: `cv2`, `PIL>=10`.
+
+        None where the name is a distribution's own; "" where no distribution of PyPI gives that import.
+        """
+        name = _given_name(requirement)
+        found = self.imports.get(name)
+        if found is None or found == canonicalize_name(name) or "@" in requirement:
+            return None
+        return found and requirement.strip().replace(name, found, 1)
+
+    def given_by(self, name: str, distributions: Iterable[str]) -> str | None:
+        """The one of `distributions` that `name` means: itself, the one that gives this import, or a variant of that.
+
+        `cv2` means opencv-python as well as opencv-python-headless.
+        """
+        there = {canonicalize_name(one) for one in distributions}
+        own, found = canonicalize_name(name), self.imports.get(name) or ""
+        if own in there or found in there:
+            return own if own in there else found
+        variants = knowledge().variants_of(found)
+        return next((one for one in sorted(there) if variants is not None and variants.includes(one)), None)
+
+    def own_name(self, module: str) -> str:
+        """The part of `module` that one distribution gives: `numpy` of `numpy.linalg`, but `google.cloud.bigquery`."""
+        parts = module.split(".")
+        prefixes = [".".join(parts[:length]) for length in range(1, len(parts) + 1)]
+        shared = [one for one in prefixes if any(known.startswith(f"{one}.") for known in self.imports)]
+        return prefixes[min(len(shared), len(prefixes) - 1)]
+
+    def frameworks_behind(self, distribution: str) -> tuple[str, ...]:
+        """The frameworks that a distribution computes with, where it is the companion of one, or of either."""
+        return tuple(name for name, patterns in self.companions.items() if matches(distribution, patterns))
+
+    def feeds(self, distribution: str) -> bool:
+        """Whether a distribution only brings data to a framework, whichever it is."""
+        return any(matches(distribution, one.distributions) for one in self.data.values())
+
+    def stranger(self, requirement: str) -> Stranger | None:
+        """What a requirement's name is on PyPI, where that is not what people mean; None for one with an address."""
+        return None if "@" in requirement else self.strangers.get(canonicalize_name(_given_name(requirement)))
+
+    def as_meant(self, requirements: Iterable[str]) -> tuple[list[str], list[Finding]]:
+        """`requirements` with the names that people mean, and a warning for each that means something else on PyPI."""
+        lines, findings = [], []
+        for line in requirements:
+            stranger = self.stranger(line)
+            if stranger is not None:
+                findings.append(Finding("another-package", Severity.WARNING, stranger.message, stranger.way))
+            means = stranger.means if stranger is not None else None
+            lines.append(line.strip().replace(_given_name(line), means, 1) if means else line)
+        return lines, findings
+
+    def from_conda(self, package: str) -> str:
+        """PyPI's name of a package of conda; "" where it has none. Most have the same, libraries of C have none."""
+        known = self.conda.get(package.lower())
+        if known is None and package.startswith(("_", "lib")):
+            return ""
+        return canonicalize_name(package) if known is None else known
+
+
+def _given_name(requirement: str) -> str:
+    """The name in a requirement as it was typed: imports are told from distributions by their capitals."""
+    match = re.match(r"[A-Za-z0-9._-]+", requirement.strip())
+    return match[0] if match else ""
+
+
+@cache
+def names() -> Names:
+    """Read `names.toml` once."""
+    content = read_toml(_FILE).content
+    same = {name.replace("-", "_"): name for name in content["same"]}
+    companions = {framework: tuple(patterns) for framework, patterns in content["companions"].items()}
+    data = {
+        one["framework"]: DataParts(tuple(one["parts"]), tuple(one["distributions"]), one.get("instead"))
+        for one in content["data"]
+    }
+    old = content["old"]
+    return Names(
+        {**same, **content["other"]},
+        content["conda"],
+        companions,
+        data,
+        OldParts(old["framework"], old["before"], tuple(old["parts"]), tuple(old["ported"])),
+        {
+            name: Stranger(name, one.get("means"), one.get("is", ""), one.get("way"), one.get("works", True))
+            for name, one in content["strangers"].items()
+        },
+    )

@@ -1,0 +1,1 @@
+"""From code and lists that users have to a recipe."""

@@ -1,0 +1,70 @@
+"""conda's `environment.yml` as requirements of pip."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from toolkit.inventory.knowledge.names import names
+from toolkit.pins.authoring.wishlists import Lines, WishList, read_text
+from toolkit.support.errors import WrongInput
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_DUMP_BUILDS = 12  # so many builds are named by no hand
+_CONDA = re.compile(r"(?:[A-Za-z0-9_.-]+::)?([A-Za-z0-9_.-]+)\s*(.*)")
+# A build stands after a version, behind `=` or a space: `=1.21.2=py39h20f2e39_0`, `* *cuda*`, `>=2.0=*cuda*`.
+_CONDA_BUILD = re.compile(r"(.*[\w*])(?:=|\s+)([^\s=<>!~,|]+)")
+
+
+def read_conda_environment(path: Path) -> WishList:
+    """Read an `environment.yml`, conda's names turned into PyPI's. Raises WrongInput where it is none."""
+    import yaml
+
+    try:
+        content = yaml.safe_load(read_text(path))
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        raise WrongInput(f"{path} is not YAML: {str(error).splitlines()[0]}") from error
+    if not isinstance(content, dict) or not isinstance(content.get("dependencies"), list):
+        raise WrongInput(f"{path} has no list of `dependencies`: it is no environment of conda")
+    lines = Lines()
+    builds = 0
+    for entry in content["dependencies"]:
+        if isinstance(entry, dict):
+            lines.read(_pip_lines(entry), path.parent)
+            continue
+        requirement, has_build = _from_conda(str(entry))
+        builds += has_build
+        if requirement is None:
+            lines.left_out.append((str(entry), "the base brings it, or it is no Python package: `apt` is for those"))
+        else:
+            lines.add(requirement)
+    lines.is_dump |= builds >= _DUMP_BUILDS
+    return lines.wish_list()
+
+
+def _pip_lines(entry: dict[Any, Any]) -> list[str]:
+    lines = entry.get("pip")
+    return [str(line) for line in lines] if isinstance(lines, list) else []
+
+
+def _from_conda(text: str) -> tuple[str | None, bool]:
+    """A match specification of conda as a requirement, and whether it names a build (`numpy=1.21.2=py39h20f2e39_0`)."""
+    match = _CONDA.fullmatch(text.strip())
+    name = names().from_conda(match[1]) if match else ""
+    if match is None or not name:
+        return None, False
+    built = _CONDA_BUILD.fullmatch(match[2].strip())
+    return f"{name}{_specifier(built[1] if built else match[2].strip(), exact=bool(built))}", bool(built)
+
+
+def _specifier(version: str, *, exact: bool) -> str:
+    """conda's version as pip writes it: `=1.21` means any 1.21, `==1.21` and, with a build, `=1.21` mean this one."""
+    if version.lstrip("= ") in ("", "*"):
+        return ""
+    version = re.sub(r"\.?\*$", ".*", version)
+    if version.startswith("=") and not version.startswith("=="):
+        any_patch = "" if exact or version.endswith("*") else ".*"
+        return f"={version}{any_patch}"
+    return f"=={version}" if version[0].isdigit() else version

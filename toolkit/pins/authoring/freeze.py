@@ -1,0 +1,67 @@
+"""From a dump of a whole environment (`pip freeze`) to the few packages that somebody asked for."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+from toolkit.inventory.knowledge.frameworks import knowledge
+from toolkit.pins.bases.target import PythonTarget
+from toolkit.pins.resolver.question import Question
+from toolkit.pins.resolver.resolve import RECIPE, who_requires_whom
+from toolkit.support.errors import ProgramFailed
+from toolkit.support.findings import Finding, Severity
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from toolkit.pins.index.uv import Uv
+    from toolkit.recipes.model import Index
+
+_PYTHON = "3.11"  # only to ask who requires whom; the recipe's base decides which Python there will be
+_NOT_FOUND = re.compile(r"Because ([a-z0-9._-]+) was not found in the package registry")
+_MOST_UNKNOWN = 5
+# pip freeze leaves these out, conda does not; nobody asks for them in a recipe.
+_TOOLS = frozenset({"pip", "setuptools", "wheel", "certifi", "distribute", "pkg-resources"})
+
+
+def direct_requirements(
+    uv: Uv, requirements: Sequence[str], indexes: tuple[Index, ...] = ()
+) -> tuple[tuple[str, ...], list[Finding]]:
+    """Of a frozen list those that no other of it requires, and what to tell the person.
+
+    Who requires whom is asked of the newest releases: it rarely changes, and old ones may be gone.
+    """
+    by_name: dict[str, str] = {canonicalize_name(Requirement(line).name): line for line in requirements}
+    names: list[str] = [name for name in by_name if name not in _TOOLS]
+    findings = []
+    for _ in range(_MOST_UNKNOWN):
+        try:
+            edges = who_requires_whom(
+                uv, Question(PythonTarget(_PYTHON, {}), tuple(sorted(names)), indexes=indexes), dict.fromkeys(names, "")
+            )
+        except ProgramFailed as error:
+            missing = _NOT_FOUND.search(" ".join(error.last_lines))
+            if missing is None or missing[1] not in names:
+                break
+            names.remove(missing[1])
+            findings.append(Finding("not-on-index", Severity.WARNING, f"{missing[1]} is not on the index: left out"))
+            continue
+        direct = [by_name[name] for name in names if edges.get(name, set()) <= {RECIPE} or _chooses_base(name)]
+        message = (
+            f"the list is a dump of an environment: {len(by_name) - len(direct)} of its {len(by_name)} packages are "
+            "dependencies of the others, and are left to the lock"
+        )
+        return tuple(direct), [Finding("freeze", Severity.INFO, message), *findings]
+    message = "the list is a dump of an environment, and its direct packages could not be told from the others"
+    fix = "List what your code imports, once: `ctk new NAME --from train.py` does."
+    return tuple(by_name[name] for name in names), [Finding("freeze", Severity.WARNING, message, fix), *findings]
+
+
+def _chooses_base(name: str) -> bool:
+    """A framework chooses the base by its version, even where torchvision requires it too."""
+    framework = knowledge().framework_of(name)
+    return framework is not None and framework.name != "onnxruntime"

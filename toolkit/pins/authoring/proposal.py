@@ -1,0 +1,344 @@
+"""From imports or a list of packages to a recipe: which base, which direct packages, and what a person must decide."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
+from packaging.utils import canonicalize_name
+from packaging.version import InvalidVersion, Version
+
+from toolkit.inventory.knowledge.frameworks import matches, satisfies
+from toolkit.pins.authoring.purpose import first_old_part, used_for_data
+from toolkit.support.findings import Finding, Severity
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from toolkit.inventory.knowledge.frameworks import Framework, Knowledge
+    from toolkit.inventory.knowledge.names import Names, OldParts
+    from toolkit.pins.authoring.imports import Imports
+    from toolkit.pins.authoring.projects import Project
+    from toolkit.recipes.model import Base, Index
+
+# Without a GPU framework any base with a Python will do; this one needs no registry.
+_PLAIN = "debian-12"
+_LOCAL = re.compile(r"(===?\s*[^\s,;+]+)\+[A-Za-z0-9._-]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """A recipe as it could be: `base` is None where the catalogue has none that fits.
+
+    `uses_gpu`: the base or a package is a GPU framework. `indexes` are those that the list names, `project` is what
+    is installed from the user's own sources, `command` what a job runs, as far as the source says.
+    """
+
+    base: str | None
+    packages: tuple[str, ...]
+    findings: tuple[Finding, ...]
+    uses_gpu: bool = False
+    indexes: tuple[Index, ...] = ()
+    project: Project | None = None
+    command: tuple[str, ...] | None = None
+
+
+def propose_from_imports(
+    found: Imports,
+    known: Names,
+    frameworks: Knowledge,
+    bases: Mapping[str, Base],
+    base: str | None = None,
+    installed: Sequence[str] = (),
+) -> Proposal:
+    """The direct packages of code, without versions: nothing says which, so none is invented.
+
+    `base` is the one that the person chose; only what it brings is left out. `installed` are requirements that the
+    code itself installs (a notebook's `%pip install`): they stay as they are.
+    """
+    findings = [
+        Finding("unread-file", Severity.WARNING, f"{file} is not read: {reason}")
+        for file, reason in found.unread.items()
+    ]
+    wanted: dict[str, str] = {}
+    for module, where in found.required.items():
+        distribution = known.distribution(module)
+        if distribution:
+            wanted.setdefault(distribution, where)
+            continue
+        said = "is not on PyPI under that name" if distribution == "" else "is not a module that ctk knows"
+        findings.append(
+            Finding(
+                "unknown-import",
+                Severity.WARNING,
+                f"{where}: {known.own_name(module)} {said}",
+                "If it is a package, `ctk add` it by the name that pip takes.",
+            )
+        )
+    own = {_name(line): _without_local(line) for line in installed}
+    optional = {known.distribution(module) for module in found.optional} - wanted.keys() - own.keys() - {None, ""}
+    lines = [*own.values(), *(name for name in wanted if name not in own)]
+    old = first_old_part(found, known.old)
+    fitting = {name: one for name, one in bases.items() if not old or name == base or _is_older(one, known, frameworks)}
+    if old and base is None and not any(_is_older(one, known, frameworks) for one in bases.values()):
+        return Proposal(None, tuple(sorted(lines)), (*_once(findings), _old_code(old, known.old, Severity.ERROR)))
+    if old and base is not None and not _is_older(bases[base], known, frameworks):
+        findings.append(_old_code(old, known.old, Severity.WARNING))
+    chooser = _Chooser(known, frameworks, fitting, used_for_data(found, known, frameworks))
+    return chooser.propose(sorted(lines), _once(findings), base, sorted(map(str, optional)))
+
+
+def propose_from_list(
+    requirements: Sequence[str],
+    known: Names,
+    frameworks: Knowledge,
+    bases: Mapping[str, Base],
+    findings: Iterable[Finding] = (),
+    base: str | None = None,
+) -> Proposal:
+    """The recipe of a list of requirements; their versions are the person's own and stay. `base` as for imports."""
+    lines, renamed = known.as_meant(map(_without_local, requirements))
+    return _Chooser(known, frameworks, bases).propose(lines, [*findings, *renamed], base)
+
+
+def other_frameworks(
+    lines: Iterable[str], base: Base, known: Names, frameworks: Knowledge, bases: Mapping[str, Base]
+) -> tuple[Finding, ...]:
+    """What `ctk new` would say of GPU frameworks among `lines` that `base` does not have; all of them are kept.
+
+    Nothing of an image of the user's own, of which nobody recorded what it has.
+    """
+    if base.framework is None and base.bootstrap != "debootstrap":
+        return ()
+    proposal = propose_from_list(tuple(lines), known, frameworks, {**bases, base.name: base}, base=base.name)
+    return tuple(one for one in proposal.findings if one.code in ("second-framework", "framework-added"))
+
+
+def gpu_framework(lines: Iterable[str], frameworks: Knowledge) -> str | None:
+    """The first distribution among `lines` that is a GPU framework, and no variant without GPU code; None: none is."""
+    for line in lines:
+        framework = frameworks.framework_of(_name(line))
+        if framework is not None and not framework.is_cpu_only(_name(line)):
+            return _name(line)
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class _Wish:
+    """A framework that is wanted. `line` names it, "" where only companions do; `sole`: some compute with no other."""
+
+    framework: Framework
+    line: str
+    sole: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class _Chooser:
+    """What a choice is made from: the tables, the bases, and the frameworks that are used for data only."""
+
+    known: Names
+    frameworks: Knowledge
+    bases: Mapping[str, Base]
+    for_data: frozenset[str] = frozenset()
+
+    def propose(
+        self, lines: list[str], findings: list[Finding], said: str | None, optional: Sequence[str] = ()
+    ) -> Proposal:
+        """The base that was said, else the one that fits best, and what is to be installed into it."""
+        # What is used only if it is there chooses the base where nothing else does.
+        wishes = self._wishes(lines) or [wish for wish in self._wishes(optional) if wish.line]
+        base = self.bases.get(said or self._best_base(wishes))
+        if base is None:
+            return Proposal(None, tuple(lines), tuple(findings))
+        ours = self._framework_in(base)
+        packages = [line for line in lines if not self._brings(base, ours, line)]
+        brought = [line for line in lines if line not in packages]
+        replaced = [found for line in brought if (found := _other_version(base, line, self.frameworks, said))]
+        findings += replaced
+        if ours is not None and replaced:
+            packages = [self._freed(ours, line, findings) for line in packages]
+        if more := [one for one in optional if not self._brings(base, ours, one)]:
+            message = f"used only if it is there: {', '.join(more)}"
+            findings.append(Finding("optional-import", Severity.INFO, message, "`ctk add` it."))
+        packages = [self._fed(ours, line, findings) for line in packages]
+        for line in list(packages):
+            framework = self.frameworks.framework_of(_name(line))
+            if ours is not None and framework is not None and framework.is_cpu_only(_name(line)):
+                continue
+            if framework is None or (ours is not None and framework.name == "onnxruntime"):
+                continue
+            findings.append(_not_brought(line, framework, base, ours, kept=ours is None or said is not None))
+            if ours is not None and said is None:
+                packages.remove(line)
+        uses_gpu = ours is not None or gpu_framework(packages, self.frameworks) is not None
+        return Proposal(base.name, tuple(packages), tuple(findings), uses_gpu)
+
+    def _fed(self, ours: Framework | None, line: str, findings: list[Finding]) -> str:
+        """A framework that only feeds the base's, without its GPU part."""
+        framework = self.frameworks.framework_of(_name(line))
+        if framework is None or ours is None or framework.name not in self.for_data:
+            return line
+        data = self.known.data[framework.name]
+        requirement = Requirement(line)
+        if data.instead is None or requirement.url:
+            return line
+        requirement.name = data.instead
+        message = (
+            f"the code uses {framework.title} for its data only and computes with {ours.title}: {requirement} is "
+            f"installed beside it, which uses no GPU"
+        )
+        findings.append(Finding("framework-for-data", Severity.INFO, message))
+        return str(requirement)
+
+    def _freed(self, ours: Framework, line: str, findings: list[Finding]) -> str:
+        """A companion whose exact version belongs to the version of the framework that was replaced, without it."""
+        requirement = Requirement(line)
+        exact = any(one.operator in ("==", "===") for one in requirement.specifier)
+        if not exact or requirement.url or self.known.frameworks_behind(_name(line)) != (ours.name,):
+            return line
+        requirement.specifier = SpecifierSet()
+        message = f"{line} belongs to the version of {ours.title} that is replaced: its version is left to the lock"
+        findings.append(Finding("version-left-open", Severity.WARNING, message))
+        return str(requirement)
+
+    def _wishes(self, lines: Iterable[str]) -> list[_Wish]:
+        """Each framework that is wanted, weightiest first."""
+        found: dict[str, _Wish] = {}
+        by_name = {one.name: one for one in self.frameworks.frameworks}
+        alone: Counter[str] = Counter()
+        for line in lines:
+            framework = self.frameworks.framework_of(_name(line))
+            if framework is not None:
+                found[framework.name] = _Wish(framework, line)
+                continue
+            behind = self.known.frameworks_behind(_name(line))
+            alone.update(behind if len(behind) == 1 and not self.known.feeds(_name(line)) else ())
+            for name in behind:
+                if name not in found or not found[name].sole:
+                    found[name] = _Wish(by_name[name], "", sole=len(behind) == 1)
+        # What is named itself counts for more than what a companion implies, and what computes for more than what is
+        # used for data; of several the one with the most companions of its own. ONNX Runtime lives beside any of them.
+        order = list(by_name)
+        return sorted(
+            found.values(),
+            key=lambda one: (
+                one.framework.name == "onnxruntime",
+                self._feeds(one, alone),
+                not one.line,
+                not one.sole,
+                -alone[one.framework.name],
+                order.index(one.framework.name),
+            ),
+        )
+
+    def _feeds(self, wish: _Wish, alone: Mapping[str, int]) -> bool:
+        """Whether a framework is there for data: by how code uses it, by its variant, or by its only companions."""
+        if wish.line:
+            return wish.framework.name in self.for_data or wish.framework.is_cpu_only(_name(wish.line))
+        return wish.sole and not alone[wish.framework.name]
+
+    def _best_base(self, wishes: Sequence[_Wish]) -> str:
+        """The newest base of the weightiest framework, of those that fit the version asked for; else the plain one."""
+        if not wishes:
+            return _PLAIN
+        first = wishes[0]
+        having = [base for base in self.bases.values() if _has(base, first.framework)]
+        having.sort(key=lambda base: _version(base.framework_version), reverse=True)
+        specifier = str(Requirement(first.line).specifier) if first.line else ""
+        fitting = [one for one in having if one.framework_version and satisfies(one.framework_version, specifier)]
+        return next((one.name for one in (*fitting, *having)), _PLAIN)
+
+    def _framework_in(self, base: Base) -> Framework | None:
+        return next((one for one in self.frameworks.frameworks if _has(base, one)), None)
+
+    def _brings(self, base: Base, ours: Framework | None, line: str) -> bool:
+        """Whether a base brings a package itself: its framework, and the GPU libraries of that."""
+        name = _name(line)
+        if ours is None:
+            return False
+        if (framework := self.frameworks.framework_of(name)) is not None:
+            return framework.name == ours.name
+        is_library = matches(name, self.frameworks.nvidia) or matches(name, ours.libraries)
+        return is_library or name == canonicalize_name(base.framework or "")
+
+
+def _is_older(base: Base, known: Names, frameworks: Knowledge) -> bool:
+    """Whether a base has the framework that old code needs, in a version that still has these parts."""
+    framework = frameworks.framework_of(canonicalize_name(base.framework or ""))
+    version = base.framework_version
+    return (
+        framework is not None
+        and framework.name == known.old.framework
+        and bool(version)
+        and (_version(version) < _version(known.old.before))
+    )
+
+
+def _old_code(old: tuple[str, str], known: OldParts, severity: Severity) -> Finding:
+    part, where = old
+    message = f"{where}: {part} is of TensorFlow 1, and TensorFlow {known.before} does not have it"
+    fix = (
+        "Port it with `tf_upgrade_v2`, which TensorFlow brings, or by `import tensorflow.compat.v1 as tf`. To run it "
+        "unchanged, write a base with TensorFlow 1 into ./defs/bases.toml, such as "
+        "docker://tensorflow/tensorflow:1.15.5-gpu-py3, and run `ctk new` again."
+    )
+    return Finding("tensorflow-1", severity, message, fix)
+
+
+def _has(base: Base, framework: Framework) -> bool:
+    name = canonicalize_name(base.framework or "")
+    # Chainer computes with CuPy: its images are the ones for both.
+    return framework.is_variant(name) or (framework.name == "cupy" and name == "chainer")
+
+
+def _other_version(base: Base, line: str, frameworks: Knowledge, said: str | None) -> Finding | None:
+    """What replaces a version that the base does not have, and why."""
+    specifier = str(Requirement(line).specifier)
+    if frameworks.framework_of(_name(line)) is None or base.framework_version is None:
+        return None
+    if satisfies(base.framework_version, specifier):
+        return None
+    why = f"the base {base.name} was asked for" if said else "no base of `ctk bases` has that version"
+    message = f"{line} is replaced by the {base.framework_version} of the base {base.name}: {why}"
+    fix = "To keep the version, write a base that has it into ./defs/bases.toml, then `ctk new` again with --base."
+    return Finding("other-version", Severity.WARNING, message, fix)
+
+
+def _not_brought(line: str, framework: Framework, base: Base, ours: Framework | None, *, kept: bool) -> Finding:
+    """A framework that is wanted and that the base does not have."""
+    if ours is None:
+        message = f"the base {base.name} does not bring {framework.title}: {line} is installed into it"
+        return Finding("framework-added", Severity.WARNING, message, "`ctk bases` lists those that bring a framework.")
+    message = (
+        f"{line} is another GPU framework: one image holds one, and {base.name} is for {ours.title}; "
+        f"it is {'kept all the same' if kept else 'left out'}"
+    )
+    return Finding("second-framework", Severity.WARNING, message, "Make a recipe for each of them.")
+
+
+def _without_local(line: str) -> str:
+    """`torch==2.6.0+cu124` without `+cu124`: no index has it, and the base decides about CUDA."""
+    return line if Requirement(line).url else _LOCAL.sub(r"\1", line)
+
+
+def _name(line: str) -> str:
+    return canonicalize_name(Requirement(line).name)
+
+
+def _version(text: str | None) -> Version:
+    try:
+        return Version(text or "0")
+    except InvalidVersion:
+        return Version("0")
+
+
+def _once(findings: Iterable[Finding]) -> list[Finding]:
+    """One finding for each module, however many of its parts are imported."""
+    found: dict[tuple[str, str], Finding] = {}
+    for one in findings:
+        found.setdefault((one.code, one.message.partition(": ")[2] or one.message), one)
+    return list(found.values())

@@ -1,0 +1,1 @@
+"""What a lock is made for: a base's Python, its packages and its digest."""

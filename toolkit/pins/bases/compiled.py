@@ -1,0 +1,190 @@
+"""What compiles a source distribution, as its files tell: which compilers, and which modules its `setup.py` imports."""
+
+from __future__ import annotations
+
+import ast
+import posixpath
+import re
+import sys
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from toolkit.inventory.contents.environment import read_environment
+from toolkit.inventory.knowledge.names import names
+from toolkit.support.tomlfile import parse_toml, read_toml
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Sequence
+
+    from toolkit.inventory.formats.rootfs import Rootfs
+    from toolkit.pins.bases.target import PythonTarget
+
+_FILE = Path(__file__).with_name("compiled.toml")
+_C, _CPP, _FORTRAN = (".c", ".pyx"), (".cc", ".cpp", ".cxx", ".cu"), (".f", ".f90")
+# A `setup.py` that compiles nothing may still have C files beside it, as documentation or tests.
+_COMPILES = re.compile(r"ext_modules|\w*Extension\(|cythonize|cffi_modules|rust_extensions|cmake", re.IGNORECASE)
+_COMPILING_BACKENDS = ("mesonpy", "scikit_build_core", "skbuild", "maturin", "setuptools_rust", "py_build_cmake")
+_CUDA = re.compile(r"CUDAExtension|CUDA_HOME|\bnvcc\b")
+_RUST = re.compile(r"maturin|setuptools[-_]rust")
+_NOT_INSTALLED_FOR = {"setuptools", "distutils", "pkg_resources", "__future__"}
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """A compiler or the like; the comments in `compiled.toml` say what each field means."""
+
+    name: str
+    title: str
+    programs: tuple[str, ...]
+    places: tuple[str, ...]
+    apt: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Needs:
+    """What building one source distribution needs. `tools` are names of `compiled.toml`.
+
+    `imports` are the modules of others that its `setup.py` imports in any case. `asks_for_gpu`: it compiles its CUDA
+    code only where it sees a GPU, or where FORCE_CUDA is set.
+    """
+
+    tools: tuple[str, ...] = ()
+    imports: tuple[str, ...] = ()
+    asks_for_gpu: bool = False
+
+
+def needs_of(files: Collection[str], setup: str | None, pyproject: str | None) -> Needs:
+    """What a source distribution needs, of whose `files` the paths below its top directory are given."""
+    text = setup or ""
+    backend, requires = _build_system(pyproject)
+    imports = tuple(sorted(_own_imports(text, files)))
+    if not (_COMPILES.search(text) or backend.startswith(_COMPILING_BACKENDS)):
+        return Needs(imports=imports)
+    has_cuda = (_has(files, (".cu",)) or not files) and _CUDA.search(text) is not None
+    cpp = _has(files, _CPP) or re.search(r"CppExtension|CUDAExtension|c\+\+", text) is not None
+    fortran = _has(files, _FORTRAN) and (backend == "mesonpy" or "numpy.distutils" in text)
+    cmake = "CMakeLists.txt" in files and "cmake" not in requires.lower()
+    rust = any(posixpath.basename(one) == "Cargo.toml" for one in files) and _RUST.search(
+        f"{text} {requires} {backend}"
+    )
+    wanted = {
+        "gcc": _has(files, _C) and not cpp,
+        "g++": cpp,
+        "gfortran": fortran,
+        "nvcc": has_cuda,
+        "cmake": cmake and "cmake" in f"{text} {backend}".lower(),
+        "cargo": rust and any(posixpath.basename(one) == "Cargo.toml" for one in files),
+    }
+    tools = tuple(name for name, needed in wanted.items() if needed)
+    return Needs(tools, imports, asks_for_gpu=has_cuda and "FORCE_CUDA" in text)
+
+
+def imported_distributions(needs: Needs) -> list[str]:
+    """The distributions that give what a `setup.py` imports, as far as ctk knows them."""
+    return sorted({found for module in needs.imports if (found := names().distribution(module))})
+
+
+def compile_note(what: str, needs: Needs, target: PythonTarget, apt: Sequence[str], recipe: str) -> str | None:
+    """What the build of `what` needs and the base does not have, in a sentence; None where nothing is missing.
+
+    `apt` are the packages that the recipe installs before.
+    """
+    lacking = [one for one in map(tools().__getitem__, needs.tools) if not _provided(one, target, apt)]
+    if not lacking:
+        return None
+    titles = " and ".join(f"for its CUDA code {one.title}" if one.name == "nvcc" else one.title for one in lacking)
+    there = (
+        f"the base does not have {'it' if len(lacking) == 1 else 'them'}"
+        if target.programs is not None
+        else "the programs of the base are not known until it is on this machine"
+    )
+    ways = []
+    if packages := list(dict.fromkeys(package for one in lacking for package in one.apt if package not in apt)):
+        ways.append(f"`ctk add --apt {recipe} {' '.join(packages)}` installs {'these' if len(packages) > 1 else 'it'}")
+    if any(not one.apt for one in lacking):
+        ways.append("images with `devel` in their tag have nvcc")
+    gpu = ". No GPU is visible in a build: without FORCE_CUDA=1 no CUDA code is compiled" if needs.asks_for_gpu else ""
+    return (
+        f"{what} has no wheel for this base and is compiled in the build, which needs {titles}: {there}. "
+        f"{'; '.join(ways)}{gpu}"
+    )
+
+
+def import_note(what: str, needs: Needs, target: PythonTarget) -> str | None:
+    """Which framework a `setup.py` imports that the base does not have; None where there is none."""
+    from toolkit.inventory.knowledge.frameworks import knowledge
+
+    for module in needs.imports:
+        framework = next((one for one in knowledge().frameworks if one.module == module.partition(".")[0]), None)
+        if framework is not None and not any(map(framework.is_variant, target.installed)):
+            return (
+                f"{what} is compiled against {framework.title}, which its setup.py imports, and the base does not have "
+                f"it: the build fails. Start from a base with {framework.title} (`ctk bases`)"
+            )
+    return None
+
+
+def find_tools(rootfs: Rootfs) -> frozenset[str]:
+    """The names of the tools that an image has."""
+    path = read_environment(rootfs)[0]["PATH"].split(":")
+    return frozenset(
+        tool.name
+        for tool in tools().values()
+        if any(rootfs.is_file(posixpath.join(place, one)) for place in (*path, *tool.places) for one in tool.programs)
+    )
+
+
+@cache
+def tools() -> dict[str, Tool]:
+    """Read `compiled.toml` once."""
+    found = read_toml(_FILE).content["tool"]
+    return {
+        one["name"]: Tool(
+            one["name"], one["title"], tuple(one["programs"]), tuple(one.get("places", ())), tuple(one["apt"])
+        )
+        for one in found
+    }
+
+
+def _provided(tool: Tool, target: PythonTarget, apt: Sequence[str]) -> bool:
+    if tool.name in (target.programs or ()):
+        return True
+    given = {line.partition("=")[0] for line in apt}
+    return bool(given & {tool.name, *tool.apt[:1]}) or ("build-essential" in given and tool.name in ("gcc", "g++"))
+
+
+def _has(files: Iterable[str], suffixes: tuple[str, ...]) -> bool:
+    return any(one.endswith(suffixes) for one in files)
+
+
+def _build_system(pyproject: str | None) -> tuple[str, str]:
+    """The backend and the requirements, as text to search in."""
+    try:
+        system = parse_toml(pyproject or "").get("build-system", {})
+    except ValueError:
+        return "", ""
+    if not isinstance(system, dict):
+        return "", ""
+    return str(system.get("build-backend", "")), str(system.get("requires", ""))
+
+
+def _own_imports(setup: str, files: Collection[str]) -> set[str]:
+    """The modules that a `setup.py` imports whatever happens, but for the standard library's and its own."""
+    try:
+        body = ast.parse(setup).body
+    except (SyntaxError, ValueError, RecursionError):
+        return set()
+    found: set[str] = set()
+    for node in body:
+        if isinstance(node, ast.Import):
+            found.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            found.add(node.module)
+    own = {one.partition("/")[0].removesuffix(".py") for one in files}
+    return {
+        one
+        for one in found
+        if (top := one.partition(".")[0]) not in sys.stdlib_module_names and top not in own | _NOT_INSTALLED_FOR
+    }

@@ -1,0 +1,193 @@
+"""What a lock is made for: the facts of a base, read from the image where it is here, else as `bases.toml` has them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import stat
+import time
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO
+
+from packaging.requirements import InvalidRequirement, Requirement
+
+from toolkit.support.errors import CheckFailed, MissingOnHost, ProgramFailed, WrongInput
+from toolkit.support.files import write_atomically
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from toolkit.inventory.formats.rootfs import Rootfs
+    from toolkit.pins.bases.target import PythonTarget
+    from toolkit.recipes.model import Base
+
+LOCAL = ("localimage", "docker-archive", "oci")
+_CHUNK = 1 << 20
+# A file that was written just now can be written again within one tick of the file system's clock, and look the same.
+_SETTLED = 2_000_000_000  # ns
+_CONSTRAINT_FILES = ("/etc/pip/constraint.txt",)  # NVIDIA's images since 25.03
+_LARGEST_CONSTRAINTS = 4 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class BaseFacts:
+    """A base and its Python. `digest` is the registry's or the content's; `trouble` says why it could not be had."""
+
+    base: Base
+    target: PythonTarget
+    digest: str | None
+    trouble: str | None = None
+
+
+def gather_facts(base: Base, cache: Path, *, image: Path | None = None, digest: str | None = None) -> BaseFacts:
+    """The facts of `base`. `image` is where the base lies, once the builder has brought it here.
+
+    `digest` is one that an earlier lock knows: then the registry is not asked. Raises WrongInput for a base without
+    Python, MissingOnHost where neither the image is here nor `bases.toml` says which Python it has.
+    """
+    from toolkit.pins.bases.registry import fetch_digest
+    from toolkit.pins.bases.target import recorded_target
+
+    if image is None and base.bootstrap == "localimage":
+        image = Path(base.reference)
+    target = read_image(image) if image is not None else recorded_target(base)
+    if target is None and image is not None:
+        raise WrongInput(
+            f"the base {base.name} has no Python",
+            fix="Choose another one (`ctk bases`), or add python3 and python3-pip to it.",
+            code="no-python",
+        )
+    if target is None:
+        raise MissingOnHost(
+            f"the base {base.name} is not on this machine, and bases.toml does not say which Python it has",
+            fix="`ctk build` brings the base here first and makes the lock then.",
+            code="base-not-here",
+        )
+    if base.bootstrap in LOCAL:
+        return BaseFacts(base, target, content_digest(local_path(base), cache))
+    if base.bootstrap != "docker":
+        return BaseFacts(base, target, None)
+    try:
+        return BaseFacts(base, target, digest or base.digest or fetch_digest(base.reference))
+    except ProgramFailed as error:
+        return BaseFacts(base, target, None, error.message)
+
+
+def local_path(base: Base) -> Path:
+    """Where a base of this machine lies; `oci:DIR:TAG` names a folder and a tag."""
+    return Path(base.reference if base.bootstrap == "localimage" else base.reference.partition(":")[0])
+
+
+def read_image(image: Path) -> PythonTarget | None:
+    """The Python of an image on this machine; None where it has none.
+
+    Raises WrongInput where the image cannot be read, or has musl for its C library.
+    """
+    from toolkit.inventory.contents.read import read_inventory
+    from toolkit.inventory.formats.images import open_image
+    from toolkit.inventory.knowledge.frameworks import knowledge
+    from toolkit.pins.bases.compiled import find_tools
+    from toolkit.pins.bases.target import read_target
+
+    known = knowledge()
+    with open_image(image) as rootfs:
+        inventory = read_inventory(rootfs)
+        lines = _own_constraints(rootfs)
+        programs = find_tools(rootfs)
+        has_musl = any(name.startswith("ld-musl-") for name in rootfs.names("/lib"))
+    if has_musl and inventory.glibc is None:
+        raise WrongInput(
+            f"{image} has musl instead of glibc, as Alpine Linux does: neither wheels of the frameworks nor libraries "
+            "of the NVIDIA driver run there",
+            fix="Start from an image of Debian, Ubuntu or another Linux with glibc.",
+            code="no-glibc",
+        )
+    target = read_target(inventory, lambda name: known.framework_of(name) is not None, lines)
+    return replace(target, programs=programs) if target is not None else None
+
+
+def _own_constraints(rootfs: Rootfs) -> tuple[str, ...]:
+    found = []
+    for path in _CONSTRAINT_FILES:
+        for line in (rootfs.read_text(path, _LARGEST_CONSTRAINTS) or "").splitlines():
+            text = line.partition("#")[0].strip()
+            try:
+                requirement = Requirement(text)
+            except InvalidRequirement:
+                continue
+            if requirement.url is None and requirement.marker is None:
+                found.append(text)
+    return tuple(found)
+
+
+def content_digest(path: Path, cache: Path) -> str:
+    """`sha256:…` of a file's content, or of all names, modes and contents in a folder.
+
+    Kept as long as the sizes, inodes and times of all of it stay. Raises WrongInput where something cannot be read, and
+    CheckFailed (`base-changed`) where something is written to meanwhile.
+    """
+    try:
+        stamps = _stamps(path)
+        kept = cache / "digests" / hashlib.sha256(json.dumps(stamps).encode()).hexdigest()
+        if kept.is_file():
+            return kept.read_text()
+        digest = f"sha256:{_folder_digest(path) if path.is_dir() else _file_digest(path)}"
+        if _stamps(path) != stamps:
+            raise CheckFailed(
+                f"{path} changed while ctk read it",
+                fix="Run the command again when nothing writes to it any more.",
+                code="base-changed",
+            )
+    except OSError as error:
+        raise WrongInput(f"cannot read {error.filename or path}: {error.strerror}") from error
+    if time.time_ns() - max(changed for *_, changed in stamps) > _SETTLED:
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(kept, digest)
+    return digest
+
+
+def _stamps(path: Path) -> list[tuple[str, int, int, int, int, int]]:
+    """Name, inode, size and times of `path` and of all that is in it; the last one is the change time."""
+    found = [(str(path), path.stat()), *((name, entry.lstat()) for name, entry in sorted(_inside(path)))]
+    return [
+        (name, status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
+        for name, status in found
+    ]
+
+
+def _inside(path: Path) -> Iterable[tuple[str, Path]]:
+    return entries(path) if path.is_dir() else ()
+
+
+def _digest_of(file: BinaryIO) -> str:
+    digest = hashlib.sha256()
+    while chunk := file.read(_CHUNK):
+        digest.update(chunk)
+    return digest.hexdigest()
+
+
+def _file_digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return _digest_of(file)
+
+
+def _folder_digest(folder: Path) -> str:
+    digest = hashlib.sha256()
+    for name, path in sorted(entries(folder)):
+        status = path.lstat()
+        digest.update(f"{name}\0{status.st_mode:o}\0".encode(errors="surrogateescape"))
+        if stat.S_ISLNK(status.st_mode):
+            digest.update(str(path.readlink()).encode(errors="surrogateescape"))
+        elif stat.S_ISREG(status.st_mode):
+            digest.update(_file_digest(path).encode())
+    return digest.hexdigest()
+
+
+def entries(folder: Path) -> Iterable[tuple[str, Path]]:
+    """Everything in a folder, at any depth: its path within the folder, and its whole path."""
+    for parent, folders, files in os.walk(folder):
+        for name in [*folders, *files]:
+            path = Path(parent, name)
+            yield str(path.relative_to(folder)), path

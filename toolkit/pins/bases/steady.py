@@ -1,0 +1,90 @@
+"""A base on this machine must stay what it is while it is locked and built from.
+
+Else a lock has the digest of one image and the packages of another, or an image is made from what was never locked.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from toolkit.pins.bases.facts import LOCAL, entries, local_path
+from toolkit.support.errors import CheckFailed, CtkError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from toolkit.recipes.model import Base
+
+
+@dataclass(frozen=True, slots=True)
+class BaseState:
+    """What `path` led to at one moment: the base with its inodes, sizes and times, the links and directories before it.
+
+    Who replaces a file, or writes to it, changes its inode or its change time (`st_ctime`), which nobody can set.
+    """
+
+    path: Path
+    stamps: tuple[tuple[str, int, int, int, int, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PresentBase:
+    """A base as far as a command has it: its image on this machine, and the digest by which that was pulled.
+
+    `state` is what a base on this machine was when the command began. All None: nothing of it is here.
+    """
+
+    image: Path | None = None
+    digest: str | None = None
+    state: BaseState | None = None
+
+
+NOT_HERE = PresentBase()
+
+
+def state_of(base: Base | None) -> BaseState | None:
+    """The state of a base on this machine; None for one that a registry or an archive of packages holds."""
+    return _look(local_path(base)) if base is not None and base.bootstrap in LOCAL else None
+
+
+def require_unchanged(before: BaseState | None) -> None:
+    """Raise CheckFailed (`base-changed`) where a base is not what it was."""
+    if before is not None and _look(before.path) != before:
+        raise CheckFailed(
+            f"the base {before.path} changed while ctk read it",
+            fix="Run the command again when nothing writes to it any more, or start from a copy of your own.",
+            code="base-changed",
+        )
+
+
+@contextlib.contextmanager
+def unchanged(before: BaseState | None) -> Iterator[None]:
+    """Require a base to stay as it is while the block runs. That it changed explains an error of the block, too."""
+    try:
+        yield
+    except CtkError:
+        require_unchanged(before)
+        raise
+    require_unchanged(before)
+
+
+def _look(path: Path) -> BaseState:
+    real = Path(os.path.realpath(path))
+    links = [parent for parent in (path.absolute(), *path.absolute().parents) if parent.is_symlink()]
+    inside = sorted(entry for _, entry in entries(real)) if real.is_dir() else []
+    whole = [stamp for entry in (real, *links, *inside) if (stamp := _stamp(entry)) is not None]
+    # A directory before the base changes with every file beside it: only that it is the same one counts.
+    before = [(*stamp[:3], 0, 0, 0) for parent in real.parents if (stamp := _stamp(parent)) is not None]
+    return BaseState(path, (*whole, *before))
+
+
+def _stamp(path: Path) -> tuple[str, int, int, int, int, int] | None:
+    try:
+        status = path.lstat()
+    except OSError:
+        return None
+    return str(path), status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns

@@ -1,0 +1,157 @@
+"""Lock and guard as shell text for `%post`: they travel in the definition, and need no ctk to work."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from functools import cache
+from itertools import takewhile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from toolkit.pins.guard.trials import import_step
+from toolkit.pins.lock.document import lock_document
+from toolkit.support.text import part_braces
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from toolkit.pins.guard.trials import ImportStep
+    from toolkit.pins.lock.model import Lock
+
+# Where ctk binds a folder with uv's program; /mnt is in every image, and a bind onto what is not there ends a build.
+UV_MOUNT = "/mnt"
+# In an image the system's Python is the user's Python: PEP 668 protects nobody there, and root is nobody else.
+PIP_SETTINGS = {
+    "PIP_BREAK_SYSTEM_PACKAGES": "1",
+    "PIP_ROOT_USER_ACTION": "ignore",
+    "PIP_DISABLE_PIP_VERSION_CHECK": "1",
+}
+_PAYLOAD = Path(__file__).with_name("payload")
+_FILES = ("state.py", "compare.py", "install.py", "traps.py", "attempt.py", "imports.py", "guard.py")
+_SAYS = "ctk guard: "
+_CONFLICT = "The conflict is caused by:"
+_ASKED, _HELD = "The user requested ", "The user requested (constraint) "
+_LEGACY = "Could not satisfy constraints for "
+_DIFFERENCE, _CONTRADICTION = _SAYS + "DIFFERENCE ", _SAYS + "CONTRADICTION "
+
+
+def guard_before(lock: Lock, wanted: ImportStep | None = None) -> str:
+    """Takes the base's state before anything is installed, and sees to it that the end of `%post` is never missed.
+
+    Fails the build where the base is not the one that was locked. From here on pip and uv are under a constraint file,
+    in addition to one that the base ships.
+    """
+    parts = [
+        "# The guard of ctk: nothing that is installed below may touch the GPU framework of the base.",
+        'ctk_guard=$(mktemp -d "${TMPDIR:-/tmp}/ctk-guard.XXXXXX" 2>/dev/null || mktemp -d /tmp/ctk-guard.XXXXXX)',
+        *_here_document("lock.json", lock_for_guard(lock, wanted)),
+        *(line for name in _FILES for line in _here_document(name, payload(name))),
+        *_choose_python(lock.base.executable),
+        "ctk_guard_run() {",
+        '    PYTHONNOUSERSITE=1 "$ctk_python" -E -s -B "$ctk_guard/guard.py" "$1" "$ctk_guard"',
+        "}",
+        "ctk_guard_end() {",
+        "    ctk_status=$1",
+        "    trap - EXIT",
+        '    if [ "$ctk_status" -eq 0 ]; then',
+        "        ctk_guard_run after || ctk_status=$?",
+        "    else",
+        "        ctk_guard_run failed || true",
+        "    fi",
+        '    rm -rf "$ctk_guard"',
+        '    exit "$ctk_status"',
+        "}",
+        'ctk_guard_run before || { ctk_status=$?; rm -rf "$ctk_guard"; exit "$ctk_status"; }',
+        "# An `exit 0` in the middle of a script does not go around the guard.",
+        "trap 'ctk_guard_end $?' EXIT",
+        'export PIP_CONSTRAINT="${PIP_CONSTRAINT:+$PIP_CONSTRAINT }$ctk_guard/constraint.txt"',
+        'export UV_CONSTRAINT="${UV_CONSTRAINT:+$UV_CONSTRAINT }$ctk_guard/constraint.txt"',
+        "export " + " ".join(f"{name}={value}" for name, value in PIP_SETTINGS.items()),
+    ]
+    return "\n".join(parts)
+
+
+def install(lock: Lock) -> str:
+    """Installs exactly the files of the lock; nothing where it adds nothing."""
+    return "ctk_guard_run install" if lock.packages else ":"
+
+
+# Compares, and ends `%post`: nothing may stand behind it.
+GUARD_AFTER = "ctk_guard_end 0"
+
+
+def guarded(lock: Lock, post: str, wanted: ImportStep | None = None) -> str:
+    """The whole of it: guard, installation, the person's script, guard with the import step.
+
+    The script runs in a shell of its own, so that an `exit` or a `trap` in it ends nothing but itself.
+    """
+    script = ["(", "set -e", post, ")"] if post.strip() else []
+    return "\n".join([guard_before(lock, wanted), install(lock), *script, GUARD_AFTER])
+
+
+def differences(log: Sequence[str]) -> tuple[str, ...]:
+    """What a build would have changed of the base, out of its log: what the guard found, else what made pip stop.
+
+    Where there is anything, the build's answer is "no" (exit status 1), and not the failure of a program.
+    """
+    marks = (_DIFFERENCE, _CONTRADICTION)
+    found = [line.partition(mark)[2].strip() for line in log for mark in marks if mark in line]
+    return tuple(found) or _stopped_by_constraint(log)
+
+
+def _stopped_by_constraint(log: Sequence[str]) -> tuple[str, ...]:
+    """What the last command asked of pip against the guard's constraint file, in the words of pip 9 to 26."""
+    # After a failure the guard has its say; what failed stands before it.
+    own = list(takewhile(lambda line: not line.startswith("+ ctk_guard_end "), log))
+    begins = max((number for number, line in enumerate(own) if line.startswith("+ ")), default=0)
+    said = [line.strip() for line in own[begins:]]
+    if _CONFLICT in said:
+        listed = list(takewhile(bool, said[said.index(_CONFLICT) + 1 :]))
+        held = [line.removeprefix(_HELD) for line in listed if line.startswith(_HELD)]
+        asked = [line.removeprefix(_ASKED) for line in listed if not line.startswith(_HELD)]
+        return (f"{' and '.join(held)} must stay, against: {', '.join(asked)}",) if held else ()
+    return tuple(line.removeprefix("ERROR: ") for line in said if _LEGACY in line)
+
+
+def lock_for_guard(lock: Lock, wanted: ImportStep | None = None) -> str:
+    """What the guard must know of a lock, as JSON that can stand in a definition."""
+    document = guard_document(lock, wanted or import_step(lock))
+    # The definition's reader takes two braces together for a build argument. In this JSON they can only stand in texts.
+    return json.dumps(document, indent=1).replace("{{", "{\\u007b").replace("}}", "}\\u007d")
+
+
+@cache
+def payload(name: str) -> str:
+    """The text of one of the guard's files."""
+    return (_PAYLOAD / name).read_text(encoding="utf-8")
+
+
+def _here_document(name: str, text: str) -> list[str]:
+    return [f"cat > \"$ctk_guard/{name}\" <<'CTK_END_OF_FILE'", text.rstrip("\n"), "CTK_END_OF_FILE"]
+
+
+def _choose_python(executable: str | None) -> list[str]:
+    find = "ctk_python=$(command -v python3 || command -v python)"
+    if executable is None or not executable.isprintable():
+        return [find]
+    return [f"ctk_python={part_braces(shlex.quote(executable))}", f'[ -x "$ctk_python" ] || {find}']
+
+
+def guard_document(lock: Lock, wanted: ImportStep) -> dict[str, Any]:
+    """What the guard in a build must know: part of the lock, and what is imported at the end."""
+    whole = lock_document(lock)
+    parts = ("protected", "bounds", "forbidden", "packages", "builds", "installer", "indexes")
+    return {"schema": "ctk.guard/1", **{key: whole[key] for key in parts}, "imports": _imports(wanted)}
+
+
+def _imports(step: ImportStep) -> dict[str, Any]:
+    return {
+        "packages": [
+            {"name": package.name, "modules": list(package.modules), "framework": package.framework}
+            for package in step.packages
+        ],
+        "skip": list(step.skip),
+        "environment": dict(step.environment),
+        "seconds": step.seconds,
+    }

@@ -1,0 +1,117 @@
+"""The import step of a build: what it imports, and what its log says of it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+from toolkit.inventory.knowledge.frameworks import knowledge
+from toolkit.inventory.knowledge.names import names
+from toolkit.pins.resolver.resolve import RECIPE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from toolkit.pins.lock.model import Lock
+
+_TIME_LIMIT = 300  # seconds for one package; TensorFlow takes 10 on a slow disk
+_FAILED = re.compile(r"ctk guard: IMPORT-FAILED (\S+) (\S+): ((?:import|trap) [^:]+): (.*)")
+_IMPORTED = re.compile(r"ctk guard: imported (\S+) (\S+) in ([\d.]+) s: (.*)")
+_TOOK = re.compile(r"ctk guard: the import step took ([\d.]+) s")
+
+
+@dataclass(frozen=True, slots=True)
+class ImportedPackage:
+    """A distribution to import. `modules` are its import names where they are known; else the image itself tells."""
+
+    name: str
+    modules: tuple[str, ...]
+    framework: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ImportStep:
+    """What a build imports at its end. `skip` are distributions left out; `environment` is the recipe's own.
+
+    `seconds` is the time limit of each package.
+    """
+
+    packages: tuple[ImportedPackage, ...]
+    skip: tuple[str, ...] = ()
+    environment: dict[str, str] = field(default_factory=dict)
+    seconds: int = _TIME_LIMIT
+
+
+@dataclass(frozen=True, slots=True)
+class ImportFailure:
+    """A package of an image that cannot be imported. `step` is `import MODULE`, or `trap NAME` for a known trap.
+
+    `error` is one line: the exception, the signal, or what the trap found.
+    """
+
+    package: str
+    version: str
+    step: str
+    error: str
+
+    @property
+    def message(self) -> str:
+        if self.step.startswith("trap "):
+            return f"{self.package} {self.version} does not work: {self.error}"
+        module = self.step.partition(" ")[2]
+        what = f" ({self.step})" if module != self.package else ""
+        return f"{self.package} {self.version} cannot be imported{what}: {self.error}"
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """A package that was imported, in so many seconds; `steps` are the modules and the traps."""
+
+    package: str
+    version: str
+    seconds: float
+    steps: tuple[str, ...]
+
+
+def import_step(
+    lock: Lock, skip: Sequence[str] = (), environment: Iterable[tuple[str, str]] = (), *, seconds: int = _TIME_LIMIT
+) -> ImportStep:
+    """The import step of a lock: the direct packages, the frameworks of the base, and those that come."""
+    known = knowledge()
+    direct: list[str] = [canonicalize_name(Requirement(line).name) for line in lock.asked]
+    # What stands for a package that was asked for has its module.
+    direct += [package.name for package in lock.packages if RECIPE in package.required_by]
+    there = [*(pin.name for pin in lock.protected.pins), *(package.name for package in lock.packages)]
+    frameworks = [name for name in there if known.framework_of(name) is not None]
+    packages = tuple(
+        ImportedPackage(name, _modules(name), name in frameworks) for name in dict.fromkeys([*frameworks, *direct])
+    )
+    return ImportStep(packages, tuple(skip), dict(environment), seconds)
+
+
+def _modules(name: str) -> tuple[str, ...]:
+    framework = knowledge().framework_of(name)
+    if framework is not None:
+        return (framework.module,)
+    return tuple(sorted(module for module, distribution in names().imports.items() if distribution == name))
+
+
+def failures(log: Iterable[str]) -> tuple[ImportFailure, ...]:
+    """The imports that failed, out of a build's log."""
+    return tuple(ImportFailure(*match.groups()) for line in log if (match := _FAILED.fullmatch(line.strip())))
+
+
+def successes(log: Iterable[str]) -> tuple[Imported, ...]:
+    """The imports that succeeded, out of a build's log."""
+    matches = (match for line in log if (match := _IMPORTED.fullmatch(line.strip())))
+    return tuple(Imported(match[1], match[2], float(match[3]), tuple(match[4].split(", "))) for match in matches)
+
+
+def seconds_of_imports(log: Iterable[str]) -> float | None:
+    """How long the import step took; None where there was none."""
+    found = (match for line in log if (match := _TOOK.match(line.strip())))
+    return next((float(match[1]) for match in found), None)

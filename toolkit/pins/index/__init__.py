@@ -1,0 +1,1 @@
+"""The package index: uv, files read in part, wheels and repositories."""

@@ -1,0 +1,74 @@
+"""What a wheel on the index requires, read without the wheel and kept by its hash.
+
+Sources: PEP 658 (`FILE.metadata`). A mirror may not have it: then METADATA is read out of the wheel (HTTP ranges).
+"""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from http.client import HTTPException
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import unquote, urlsplit
+
+from toolkit.inventory.contents.distributions import parse_headers
+from toolkit.pins.index.remote import RemoteFile, read_url
+from toolkit.support.files import write_atomically
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from toolkit.pins.index.wheels import File
+    from toolkit.recipes.model import Index
+
+_UNANSWERED = (OSError, HTTPException)
+_UNREADABLE = (*_UNANSWERED, zipfile.BadZipFile, ValueError, KeyError)
+
+
+def read_requirements(file: File, directory: Path, indexes: Iterable[Index] = ()) -> tuple[str, ...] | None:
+    """Requires-Dist of a wheel; None where it cannot be read: the server serves neither metadata nor parts of files.
+
+    None for a source distribution too: what it requires is known only once it is built.
+    """
+    if not file.is_wheel:
+        return None
+    kept = directory / f"{file.sha256}.json" if file.sha256 else None
+    if kept is not None and (known := _read_kept(kept)) is not None:
+        return known
+    try:
+        text = _fetch_metadata(file, indexes)
+    except _UNREADABLE:
+        return None
+    requires = tuple(parse_headers(text).get("requires-dist", ()))
+    if kept is not None:
+        directory.mkdir(parents=True, exist_ok=True)
+        write_atomically(kept, json.dumps(requires))
+    return requires
+
+
+def _read_kept(path: Path) -> tuple[str, ...] | None:
+    try:
+        return tuple(json.loads(path.read_text()))
+    except (FileNotFoundError, ValueError):
+        return None
+
+
+def _fetch_metadata(file: File, indexes: Iterable[Index]) -> str:
+    parts = urlsplit(file.url)
+    if parts.scheme == "file":
+        return _read_from_wheel(zipfile.ZipFile(Path(unquote(parts.path))))
+    try:
+        text = read_url(f"{file.url}.metadata", indexes)[0].decode(errors="replace")
+    except _UNANSWERED:
+        text = ""
+    # A server may answer an unknown address with a page of its own.
+    if text.lstrip().lower().startswith("metadata-version:"):
+        return text
+    return _read_from_wheel(zipfile.ZipFile(RemoteFile(file.url, indexes)))
+
+
+def _read_from_wheel(wheel: zipfile.ZipFile) -> str:
+    with wheel:
+        name = next((one for one in wheel.namelist() if one.endswith(".dist-info/METADATA")), "METADATA")
+        return wheel.read(name).decode(errors="replace")

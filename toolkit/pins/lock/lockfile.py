@@ -1,0 +1,204 @@
+"""The lock as text: the same lock is the same text, byte for byte, and a text that was edited is noticed."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from typing import TYPE_CHECKING, Any
+
+from toolkit.pins.index.repositories import is_repository, why_unlockable
+from toolkit.pins.lock.document import lock_document
+from toolkit.pins.lock.model import Held, Lock, LockedBase, LockedPackage, SourceBuild
+from toolkit.pins.lock.protected import Ban, Bound, Pin, ProtectedSet
+from toolkit.recipes.indexes import NAME as INDEX_NAME
+from toolkit.recipes.model import INDEX_KINDS, Index
+from toolkit.support.errors import WrongInput
+from toolkit.support.files import write_atomically
+from toolkit.support.tomlfile import read_toml
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+    from toolkit.support.tomlfile import TomlFile
+
+SCHEMA = "ctk.lock/1"
+_CONTENT = re.compile(r'^content = "sha256:([0-9a-f]{64})"\n', re.MULTILINE)
+_NAME = re.compile(r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?")
+_ONE_WORD = re.compile(r"[^\s\x00-\x1f\x7f\"'`$\\]+")
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+
+
+def dump_lock(lock: Lock) -> str:
+    """The text of a lock."""
+    body = "".join(f"{line}\n" for line in _lines(lock))
+    head = f"# What `ctk lock {lock.recipe}` decided. Not to be edited: change the recipe, then lock again.\n"
+    content = hashlib.sha256(body.encode()).hexdigest()
+    return f'{head}schema = "{SCHEMA}"\ncontent = "sha256:{content}"\n{body}'
+
+
+def write_lock(lock: Lock, path: Path) -> bool:
+    """Write a lock unless that very text is there; whether it was written."""
+    text = dump_lock(lock)
+    if path.is_file() and path.read_text(encoding="utf-8", errors="replace") == text:
+        return False
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(path, text, keep_mode=True)
+    return True
+
+
+def load_lock(path: Path) -> Lock:
+    """Read a lock. Raises WrongInput where it is damaged, from another ctk, or was edited by hand."""
+    file = read_toml(path)
+    again = f"`ctk lock {path.name.removesuffix('.lock.toml')}` regenerates it."
+    if file.content.get("schema") != SCHEMA:
+        raise WrongInput(f"{path} is not a lock that this ctk can read", fix=again, code="wrong-lock")
+    said = _CONTENT.search(file.text)
+    if said is None or hashlib.sha256(file.text[said.end() :].encode()).hexdigest() != said[1]:
+        raise WrongInput(f"{path} was edited by hand, or is damaged", fix=again, code="edited-lock")
+    try:
+        return _lock(file)
+    except WrongInput as error:  # its hash is right: not a person wrote this, but another ctk
+        raise WrongInput(error.message, fix=again, code="wrong-lock") from error
+
+
+# ---- Writing
+
+
+def _lines(lock: Lock) -> Iterator[str]:
+    document = lock_document(lock)
+    yield from _keys(document, "recipe", "input", "exclude_newer", "asked", "notes")
+    yield ""
+    yield "# Nothing may change these."
+    yield from _keys(document, "protected", "bounds", "forbidden")
+    yield ""
+    yield "# What is added, exactly these files."
+    yield from _keys(document, "packages", "held_back")
+    yield ""
+    yield "# What the base brings itself."
+    yield from _keys(document, "present")
+    yield ""
+    yield "[base]"
+    yield from _keys(document["base"])
+    if document["installer"]:
+        yield ""
+        yield "[installer]  # the image's own pip cannot take all of the files"
+        yield from _keys(document["installer"])
+    for key in ("indexes", "builds"):
+        for table in document[key]:
+            yield ""
+            yield f"[[{key}]]"
+            yield from _keys(table)
+
+
+def _keys(table: Mapping[str, Any], *chosen: str) -> Iterator[str]:
+    """The chosen keys of a table, else all: a list with one value a line, and nothing for what is not known."""
+    for key in chosen or table:
+        value = table[key]
+        if isinstance(value, list) and value:
+            yield f"{key} = ["
+            yield from (f"  {_value(one)}," for one in value)
+            yield "]"
+        elif value is not None:
+            yield f"{key} = {_value(value)}"
+
+
+def _value(value: Any) -> str:
+    """A value in one line. A table leaves out what is not known: TOML has no null."""
+    if isinstance(value, dict):
+        return "{ " + ", ".join(f"{key} = {_value(known)}" for key, known in value.items() if known is not None) + " }"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(_value, value)) + "]"
+    # JSON's texts are TOML's, but for DEL, which TOML wants escaped as well.
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+# ---- Reading
+
+
+def _lock(file: TomlFile) -> Lock:
+    table = file.content
+    file.check_keys(
+        table,
+        (
+            "schema", "content", "recipe", "input", "exclude_newer", "asked", "notes", "protected", "bounds",
+            "forbidden", "packages", "held_back", "present", "base", "installer", "builds", "indexes",
+        ),
+    )  # fmt: skip
+    installer = file.get(table, "installer", dict)
+    return Lock(
+        recipe=_text(file, table, "recipe"),
+        input=_text(file, table, "input"),
+        base=_base(file, file.get(table, "base", dict) or {}),
+        asked=file.get_texts(table, "asked"),
+        notes=file.get_texts(table, "notes"),
+        protected=ProtectedSet(
+            tuple(Pin(*_texts(file, one, "name", "version", "why")) for one in _tables(file, table, "protected")),
+            tuple(Bound(*_texts(file, one, "name", "specifier", "why")) for one in _tables(file, table, "bounds")),
+            tuple(Ban(*_texts(file, one, "name", "why")) for one in _tables(file, table, "forbidden")),
+        ),
+        packages=_read_packages(file, table),
+        builds=tuple(
+            SourceBuild(file.get_texts(one, "sources"), file.get_texts(one, "requires"), _read_packages(file, one))
+            for one in _tables(file, table, "builds")
+        ),
+        installer=_read_package(file, installer) if installer else None,
+        held=tuple(
+            Held(*_texts(file, one, "name", "version", "newest", "why")) for one in _tables(file, table, "held_back")
+        ),
+        present=file.get_texts(table, "present"),
+        exclude_newer=file.get(table, "exclude_newer", str),
+        indexes=tuple(_index(file, one) for one in _tables(file, table, "indexes")),
+    )
+
+
+def _base(file: TomlFile, table: Mapping[str, Any]) -> LockedBase:
+    file.check_keys(table, tuple(LockedBase.__dataclass_fields__), "base.")
+    required = {key: _text(file, table, key) for key in ("name", "bootstrap", "inventory", "python", "architecture")}
+    optional = {key: file.get(table, key, str, "base.") for key in ("reference", "digest", "glibc", "executable")}
+    return LockedBase(**required, **optional)
+
+
+def _read_packages(file: TomlFile, table: Mapping[str, Any]) -> tuple[LockedPackage, ...]:
+    return tuple(_read_package(file, one) for one in _tables(file, table, "packages"))
+
+
+def _read_package(file: TomlFile, table: Mapping[str, Any]) -> LockedPackage:
+    """What stands here ends in requirement files and command lines: nothing but names, versions and hashes may."""
+    name, version = _texts(file, table, "name", "version")
+    path, sha256, url, replaces = (file.get(table, key, str) for key in ("file", "sha256", "url", "replaces"))
+    words = _NAME.fullmatch(name) and _ONE_WORD.fullmatch(version) and (url is None or _ONE_WORD.fullmatch(url))
+    if path is None:
+        source = is_repository(url) and why_unlockable(url or "") is None and sha256 is None
+    else:
+        good_hash = sha256 is None or _SHA256.fullmatch(sha256) is not None
+        source = _ONE_WORD.fullmatch(path) is not None and "/" not in path and good_hash
+    if not (words and source):
+        file.fail("packages", f"{name!r} is not described as a lock describes packages")
+    return LockedPackage(name, version, path, sha256, url, replaces, file.get_texts(table, "required_by"))
+
+
+def _index(file: TomlFile, table: Mapping[str, Any]) -> Index:
+    name, url, kind = _texts(file, table, "name", "url", "kind")
+    if not INDEX_NAME.fullmatch(name) or not _ONE_WORD.fullmatch(url) or kind not in INDEX_KINDS:
+        file.fail("indexes", f"{name!r} is not described as a lock describes indexes")
+    return Index(name, url, file.get_texts(table, "packages"), kind)
+
+
+def _tables(file: TomlFile, table: Mapping[str, Any], key: str) -> list[dict[str, Any]]:
+    found = file.get(table, key, list) or []
+    if not all(isinstance(one, dict) for one in found):
+        file.fail(key, "should be a list of tables")
+    return found
+
+
+def _text(file: TomlFile, table: Mapping[str, Any], key: str) -> str:
+    value: str | None = file.get(table, key, str)
+    if value is None:
+        file.fail(key, "is missing")
+    return value
+
+
+def _texts(file: TomlFile, table: Mapping[str, Any], *keys: str) -> list[str]:
+    return [_text(file, table, key) for key in keys]

@@ -1,0 +1,97 @@
+"""The lock as plain values: what an image starts from, what nothing may touch, and what is added to it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from toolkit.pins.lock.protected import ProtectedSet
+    from toolkit.recipes.model import Index
+
+
+@dataclass(frozen=True, slots=True)
+class LockedPackage:
+    """One distribution to install: exactly this file. `file` is a name, no path and no address.
+
+    `file` is None for the commit of a repository, which `url` names. `sha256` is None where the index names no hash;
+    `url` only where the recipe itself gives an address.
+    `replaces` is the version that the base has of it. `required_by` names who wants it, `recipe` for the recipe.
+    """
+
+    name: str
+    version: str
+    file: str | None
+    sha256: str | None = None
+    url: str | None = None
+    replaces: str | None = None
+    required_by: tuple[str, ...] = ()
+
+    @property
+    def is_wheel(self) -> bool:
+        return self.file is not None and self.file.endswith(".whl")
+
+
+@dataclass(frozen=True, slots=True)
+class SourceBuild:
+    """What some source distributions need to become wheels: `sources` are their names, `packages` wheels."""
+
+    sources: tuple[str, ...]
+    requires: tuple[str, ...]
+    packages: tuple[LockedPackage, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A package that is not at its newest version, and why: one sentence."""
+
+    name: str
+    version: str
+    newest: str
+    because: str
+
+
+@dataclass(frozen=True, slots=True)
+class LockedBase:
+    """What the lock was made for.
+
+    `digest` is the registry's for an image from a registry, the content's for a local one, and None where the registry
+    could not be asked. `inventory` is `read` (from the image) or `recorded` (what `bases.toml` says of it).
+    """
+
+    name: str
+    bootstrap: str
+    reference: str | None
+    digest: str | None
+    inventory: str
+    python: str
+    architecture: str
+    glibc: str | None = None
+    executable: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Lock:
+    """All that decides which Python packages an image will hold.
+
+    `input` is the hash of what was asked for. `installer` is a newer pip where the image's own cannot take one of the
+    files. `present` are the base's own distributions (`name==version`). `indexes` are asked
+    beside PyPI.
+    """
+
+    recipe: str
+    input: str
+    base: LockedBase
+    asked: tuple[str, ...]
+    protected: ProtectedSet
+    packages: tuple[LockedPackage, ...] = ()
+    builds: tuple[SourceBuild, ...] = ()
+    installer: LockedPackage | None = None
+    held: tuple[Held, ...] = ()
+    present: tuple[str, ...] = ()
+    exclude_newer: str | None = None
+    notes: tuple[str, ...] = ()
+    indexes: tuple[Index, ...] = ()
+
+    def package(self, name: str) -> LockedPackage | None:
+        return next((one for one in self.packages if one.name == name), None)

@@ -1,0 +1,221 @@
+"""The distributions of a base that nothing may change, derived from what it holds and from `frameworks.toml`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from toolkit.inventory.knowledge.frameworks import matches, satisfies
+from toolkit.pins.bases.target import valid_version
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from toolkit.inventory.knowledge.frameworks import Framework, Incompatibility, Knowledge
+    from toolkit.pins.bases.target import PythonTarget
+
+_OPPOSITE = {"<=": ">", ">=": "<", "<": ">=", ">": "<="}
+
+
+@dataclass(frozen=True, slots=True)
+class Pin:
+    """A distribution that stays at this very version and build. `why` says what it is to the base."""
+
+    name: str
+    version: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """Versions that alone go with the base: `specifier` as in PEP 440. `why` is a sentence without its full stop."""
+
+    name: str
+    specifier: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Ban:
+    """A distribution that must stay out, since it would lie over one that is there.
+
+    `*` in `name` stands for any characters, but never means one that the base has itself.
+    """
+
+    name: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class ProtectedSet:
+    """What nothing may change: exact versions, bounds on what may still come, and what must stay out."""
+
+    pins: tuple[Pin, ...] = ()
+    bounds: tuple[Bound, ...] = ()
+    forbidden: tuple[Ban, ...] = ()
+
+    def pin(self, name: str) -> Pin | None:
+        return next((one for one in self.pins if one.name == name), None)
+
+
+def protect(target: PythonTarget, known: Knowledge) -> ProtectedSet:
+    """The protected set of a base: its frameworks, their GPU libraries, and what is welded to them."""
+    present = _frameworks(target, known)
+    pins: dict[str, Pin] = {}
+    bounds: list[Bound] = []
+    for name, distribution in sorted(target.installed.items()):
+        why, keep = _reason(name, present, known)
+        version = valid_version(distribution.version)
+        if keep == "exact":
+            pins[name] = Pin(name, distribution.version, why)
+        elif keep == "major" and version is not None:
+            bounds.append(Bound(name, f">={version.major},<{version.major + 1}", why))
+    bounds += (bound for bound in _companions(present, known) if bound.name not in pins)
+    told = {*pins, *(bound.name for bound in bounds)}
+    bounds += [bound for bound in _refusals(pins, bounds, known) if bound.name not in told]
+    return ProtectedSet(tuple(pins.values()), tuple(sorted(bounds, key=str)), tuple(_bans(target, known)))
+
+
+def _frameworks(target: PythonTarget, known: Knowledge) -> dict[str, tuple[Framework, str]]:
+    """Each framework of the base by the name of the distribution that is there, with its version."""
+    return {
+        name: (framework, distribution.version)
+        for name, distribution in sorted(target.installed.items())
+        if (framework := known.framework_of(name)) is not None
+    }
+
+
+def _reason(name: str, present: Mapping[str, tuple[Framework, str]], known: Knowledge) -> tuple[str, str | None]:
+    """Why a distribution of the base is protected, and how much of its version; (…, None) where it is not."""
+    if name in present:
+        return f"the base's {present[name][0].title}", "exact"
+    if known.is_gpu_library(name):
+        return "a GPU library of the base", "exact"
+    kept = [(framework.title, keep) for framework, _ in present.values() if (keep := framework.welded_as(name))]
+    if not kept:
+        return "", None
+    title, keep = min(kept, key=lambda pair: pair[1])  # "exact" stands before "major"
+    return (
+        f"welded to the base's {title}" if keep == "exact" else f"{title} was compiled for this major version"
+    ), keep
+
+
+def _companions(present: Mapping[str, tuple[Framework, str]], known: Knowledge) -> Iterator[Bound]:
+    for framework, version in present.values():
+        for pairing in known.pairings:
+            wanted = pairing.wanted(version) if pairing.framework == framework.name else None
+            if wanted is None:
+                continue
+            refused = (
+                one.reason
+                for one in known.incompatibilities
+                if (one.name, one.other) == (pairing.companion, framework.name)
+                and satisfies(version, one.other_versions)
+            )
+            why = next(refused, f"{framework.title} {version} goes with {pairing.companion} {wanted}")
+            yield Bound(pairing.companion, wanted, why)
+
+
+def _refusals(pins: Mapping[str, Pin], bounds: Iterable[Bound], known: Knowledge) -> Iterator[Bound]:
+    """What cannot be imported beside a version that stays, where one bound keeps it out; `violations` sees the rest."""
+    stays = {pin.name: pin.version for pin in pins.values()}
+    # Of what is not recorded of a base, the series is known all the same: keras ==2.15.* goes with TensorFlow 2.15.
+    stays |= {one.name: one.specifier[2:].removesuffix(".*") for one in bounds if one.specifier.startswith("==")}
+    for one in known.incompatibilities:
+        operator = next((ours for ours in _OPPOSITE if one.versions.startswith(ours)), None)
+        refused = any(_is_other(name, version, one, known) for name, version in stays.items())
+        if refused and operator and "," not in one.versions:
+            yield Bound(one.name, one.versions.replace(operator, _OPPOSITE[operator]), one.reason)
+
+
+def _is_other(name: str, version: str, one: Incompatibility, known: Knowledge) -> bool:
+    """Whether this distribution is what `one.name` cannot be imported with."""
+    framework = known.framework_of(name)
+    return one.other in (name, framework and framework.name) and satisfies(version, one.other_versions)
+
+
+def _bans(target: PythonTarget, known: Knowledge) -> Iterator[Ban]:
+    """The other variants of what the base has; one that is there already is not this lock's fault."""
+    groups = [(one.title, one.distributions) for one in known.variants]
+    for title, names in groups:
+        there = sorted(name for name in target.installed if matches(name, names))
+        for name in names if there else ():
+            if name not in there:
+                version = target.installed[there[0]].version
+                yield Ban(name, f"the base has {title} as {there[0]} {version}, and {name} would lie over it")
+
+
+def violations(
+    target: PythonTarget,
+    protected: ProtectedSet,
+    known: Knowledge,
+    added: Mapping[str, str],
+    brought_by: Mapping[str, Sequence[str]] | None = None,
+) -> list[str]:
+    """What a resolver cannot see in a plan (versions by name): variants that lie over one another, refused imports.
+
+    `brought_by` names who asks for each.
+    """
+    found = []
+
+    def listed(name: str) -> str:
+        who = ", ".join((brought_by or {}).get(name, ()))
+        return f"{name} (for {who})" if who else name
+
+    for name, version in sorted(added.items()):
+        bans = () if name in target.installed else protected.forbidden
+        found += [f"{name} {version}: {ban.why}" for ban in bans if matches(name, (ban.name,))]
+    there = {name: one.version for name, one in target.installed.items() if name not in target.aliases}
+    together = {**there, **added}
+    for group in known.variants:
+        members = sorted(name for name in together if group.includes(name))
+        if len(members) > 1 and any(name in added and name not in target.installed for name in members):
+            said = any(matches(name, (ban.name,)) for name in members for ban in protected.forbidden)
+            names = " and ".join(map(listed, members))
+            found += [] if said else [f"{names} both install {group.module}: the one written last would win"]
+    for one in known.incompatibilities:
+        if one.name in added and satisfies(added[one.name], one.versions):
+            refused = any(_is_other(name, version, one, known) for name, version in together.items())
+            found += [one.reason] if refused else []
+    return found
+
+
+def second_frameworks(
+    target: PythonTarget, known: Knowledge, added: Mapping[str, str], brought_by: Mapping[str, Sequence[str]]
+) -> list[str]:
+    """The GPU frameworks in a plan beside that of the base: each loads GPU libraries of its own, and takes GPU memory.
+
+    Not those that never hold GPU code, nor ONNX Runtime, which lies beside any other.
+    """
+    there = [one for one in known.frameworks if any(map(one.is_variant, target.installed))]
+    found = []
+    for name, version in sorted(added.items()):
+        framework = known.framework_of(name)
+        if framework is None or framework.name == "onnxruntime" or framework in there or framework.is_cpu_only(name):
+            continue
+        titles = [one.title for one in there if one.name != "onnxruntime"]
+        if titles:
+            who = ", ".join(brought_by.get(name, ()))
+            found.append(
+                f"{name} {version} (for {who}) is a second GPU framework beside {' and '.join(titles)} of the base"
+            )
+    return found
+
+
+def other_builds(protected: ProtectedSet, known: Knowledge, added: Mapping[str, str]) -> list[str]:
+    """The companions in a plan whose compiled parts were made for another build of the framework than the base's.
+
+    The index holds them for its own builds only. Seen: torchvision 0.28.0 over torch 2.13.0+cpu, `import torchvision`
+    fails with "operator torchvision::nms does not exist".
+    """
+    found = []
+    for pairing in known.pairings:
+        pin = protected.pin(pairing.framework)
+        version = added.get(pairing.companion)
+        build = pin.version.partition("+")[2] if pin else ""
+        if pin is not None and build and version is not None and version.partition("+")[2] != build:
+            found.append(
+                f"{pairing.companion} {version} comes from an index that may not have it for {pin.name} {pin.version}: "
+                f"try whether it can be imported; if not, take it from where the base's {pin.name} came from"
+            )
+    return found

@@ -1,0 +1,160 @@
+"""Several distributions that install one module (OpenCV has four): which of them stands for the others in an image.
+
+To the resolver the others are installed already, in the version of the one that stands for them. So whatever bound a
+package puts on any of them holds for the one that is there, and a bound that does not hold is found as a conflict.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from packaging.version import Version
+
+from toolkit.inventory.contents.model import Distribution
+from toolkit.inventory.knowledge.frameworks import matches
+from toolkit.pins.bases.target import valid_version
+from toolkit.pins.lock.protected import Pin
+from toolkit.pins.resolver.explain import newest_versions
+from toolkit.pins.resolver.resolve import RECIPE, Conflict, Request, Resolution, first_question, resolve
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from toolkit.inventory.knowledge.frameworks import Knowledge, Variants
+    from toolkit.pins.bases.target import PythonTarget
+    from toolkit.pins.index.uv import Uv
+    from toolkit.pins.lock.model import LockedPackage
+
+_MAX_ROUNDS = 8  # one for each group of variants that a list of packages can bring twice
+
+
+@dataclass(frozen=True, slots=True)
+class Alias:
+    """`name` is not installed: `by` in `version` stands for it, which lacks `lacks` of it."""
+
+    name: str
+    by: str
+    version: str
+    lacks: str | None = None
+
+
+def base_aliases(target: PythonTarget, known: Knowledge) -> tuple[Alias, ...]:
+    """The distributions that those of a base stand for."""
+    found: dict[str, Alias] = {}
+    for group in known.variants:
+        for there in sorted(name for name in target.installed if group.includes(name)):
+            version = valid_version(target.installed[there].version)
+            for name in group.distributions:
+                stand = group.served_by(there, name) if "*" not in name and name not in target.installed else None
+                if stand is not None and version is not None:
+                    found.setdefault(name, Alias(name, there, version.public, stand.lacks))
+    return tuple(found.values())
+
+
+def with_aliases(wish: Request, aliases: Iterable[Alias]) -> Request:
+    """`wish` over a target in which the aliases are installed, and stay."""
+    by_name = {one.name: one for one in aliases}
+    if not by_name:
+        return wish
+    installed = {name: Distribution(name, one.version, "", "") for name, one in by_name.items()}
+    pins = tuple(Pin(name, one.version, f"{one.by} {one.version} stands for it") for name, one in by_name.items())
+    protected = replace(
+        wish.protected,
+        pins=(*wish.protected.pins, *pins),
+        forbidden=tuple(ban for ban in wish.protected.forbidden if ban.name not in by_name),
+    )
+    target = replace(
+        wish.target,
+        installed={**wish.target.installed, **installed},
+        aliases=wish.target.aliases | installed.keys(),
+    )
+    return replace(wish, target=target, protected=protected)
+
+
+def resolve_variants(
+    uv: Uv, wish: Request, there: Iterable[Alias], known: Knowledge, *, fresh: bool = False
+) -> tuple[Request, Resolution]:
+    """Resolve `wish` so that one variant of each module is added, where one can stand for all that are asked for.
+
+    `there` are the aliases that `wish` has already. Returns what was resolved in the end as well. Raises as `resolve`.
+    """
+    resolution = resolve(uv, wish, fresh=fresh)
+    aliases, asked = list(there), dict(resolution.aliases)
+    for _ in range(_MAX_ROUNDS):
+        before = {one.name: one.required_by for one in resolution.packages}
+        merged = _merged(uv, wish, resolution, known)
+        if merged is None:
+            break
+        wish, resolution, more = merged
+        aliases += more
+        asked |= {one.name: before[one.name] for one in more}
+        who = {one for alias in more for one in before[alias.name]} | {*before.get(more[0].by, ())}
+        resolution = _with_requirers(resolution, more[0].by, who, asked=RECIPE in who)
+    return wish, replace(resolution, notes=(*resolution.notes, *alias_notes(aliases, asked, known)))
+
+
+def _merged(
+    uv: Uv, wish: Request, resolution: Resolution, known: Knowledge
+) -> tuple[Request, Resolution, list[Alias]] | None:
+    """The first group of which several are added, resolved again with one that stands for all; None: there is none."""
+    added = {one.name: one.version for one in resolution.packages}
+    for group in known.variants:
+        members = sorted(name for name in added if group.includes(name) and name not in wish.target.installed)
+        for name in standing(group, members) if len(members) > 1 else ():
+            others = [one for one in members if one != name]
+            lacks = next((stand.lacks for one in others if (stand := group.served_by(name, one))), None)
+            newest = added.get(name) or newest_versions(uv, first_question(wish), [name]).get(name)
+            # The newest that the one asks for may be too new for the other.
+            for version in dict.fromkeys(filter(None, (newest, *sorted((added[one] for one in others), key=Version)))):
+                aliases = [Alias(one, name, version, lacks) for one in others]
+                again = with_aliases(_requiring(wish, name, version), aliases)
+                try:
+                    return again, resolve(uv, again), aliases
+                except Conflict:
+                    continue
+    return None
+
+
+def standing(group: Variants, members: Sequence[str]) -> list[str]:
+    """The distributions of a group that can stand for all of `members`, most preferred first."""
+    concrete = dict.fromkeys((*members, *(name for name in group.distributions if "*" not in name)))
+    return [
+        name
+        for stand in group.stands
+        for name in concrete
+        if matches(name, (stand.name,)) and all(name == one or group.served_by(name, one) for one in members)
+    ]
+
+
+def _requiring(wish: Request, name: str, version: str) -> Request:
+    """`wish` with exactly this release of `name`."""
+    pin = Pin(name, version, f"{name} stands for another distribution of the same module")
+    protected = replace(wish.protected, pins=(*wish.protected.pins, pin))
+    return replace(wish, packages=(*wish.packages, name), protected=protected)
+
+
+def _with_requirers(resolution: Resolution, by: str, who: Iterable[str], *, asked: bool) -> Resolution:
+    """The one that stands for others is in the image for those that ask for these; `asked`: for the recipe, too."""
+
+    def changed(package: LockedPackage) -> LockedPackage:
+        required_by = {*package.required_by, *who} - (set() if asked else {RECIPE})
+        return replace(package, required_by=tuple(sorted(required_by))) if package.name == by else package
+
+    return replace(resolution, packages=tuple(map(changed, resolution.packages)))
+
+
+def alias_notes(aliases: Iterable[Alias], asked: Mapping[str, Sequence[str]], known: Knowledge) -> Iterator[str]:
+    """A sentence for each alias that someone asks for. `asked` names who: packages, or RECIPE."""
+    for alias in (one for one in aliases if asked.get(one.name)):
+        packages = sorted(set(asked[alias.name]) - {RECIPE})
+        who = " and ".join([*(["the recipe"] if RECIPE in asked[alias.name] else []), *packages])
+        group = known.variants_of(alias.by)
+        yield "".join(
+            (
+                f"{alias.by} {alias.version} stands for {alias.name}, required by {who}",
+                f": both install the module {group.module}" if group else "",
+                f". It lacks {alias.lacks}" if alias.lacks else "",
+                f". `pip check` reports {alias.name} as missing, which is harmless" if packages else "",
+            )
+        )

@@ -1,0 +1,185 @@
+"""Why a version is not newer: in a person's words, not a resolver's."""
+
+from __future__ import annotations
+
+import re
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+from packaging.version import Version
+
+from toolkit.inventory.knowledge.frameworks import satisfies
+from toolkit.pins.lock.model import Held
+from toolkit.pins.resolver.constraints import Constraint, active_requirements
+from toolkit.pins.resolver.question import Question, ask, compile_lines
+from toolkit.pins.resolver.resolve import Request, first_question
+from toolkit.pins.resolver.working import why_refused
+from toolkit.support.errors import ProgramFailed
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from toolkit.pins.bases.target import PythonTarget
+    from toolkit.pins.index.uv import Uv
+    from toolkit.pins.resolver.resolve import Resolution
+
+SPECIFIER = r"(?:[<>=!~]=?=?[^\s,<>=!~]+,?)*"
+_DEPENDS = re.compile(
+    rf"([a-z0-9][a-z0-9._-]*)(?:\[[^\]]*\])?({SPECIFIER}) depends on (?:one of: )?([a-z0-9][a-z0-9._-]*)({SPECIFIER})"
+)
+_LONGEST_PROOF = 300
+_AT_ONCE = 4
+_PATIENCE_SECONDS = 60.0  # for a reason, which nobody needs to build an image
+
+
+def find_held(uv: Uv, wish: Request, resolution: Resolution) -> tuple[Held, ...]:
+    """The packages that are added in a version that is not the newest, each with the reason."""
+    ours = {one.name: one.version for one in resolution.packages if not one.url}
+    latest = newest_versions(uv, first_question(wish), ours)
+    behind = [name for name, version in sorted(ours.items()) if _is_newer(latest.get(name), version)]
+    patient = replace(uv, patience=_PATIENCE_SECONDS)
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        reasons = pool.map(lambda name: _why_not_newer(patient, wish, resolution, name, latest[name]), behind)
+        return tuple(
+            Held(name, ours[name], latest[name], because) for name, because in zip(behind, reasons, strict=True)
+        )
+
+
+def _is_asked_for(name: str, wish: Request) -> bool:
+    return any(canonicalize_name(Requirement(line).name) == name for line in wish.packages)
+
+
+def _is_newer(candidate: str | None, version: str | None) -> bool:
+    return candidate is not None and version is not None and Version(candidate) > Version(version)
+
+
+def newest_versions(uv: Uv, question: Question, names: Iterable[str]) -> dict[str, str]:
+    """The newest release of each package for the question's Python and platform."""
+    asked = replace(question, packages=tuple(sorted(names)), constraints=(), only_binary=())
+    if not asked.packages:
+        return {}
+    done = compile_lines(uv, asked, "--no-deps", "--no-annotate")
+    found: dict[str, str] = {}
+    for line in done.stdout.splitlines() if done.ok else []:
+        name, equals, version = line.partition("==")
+        if equals:
+            found[canonicalize_name(name)] = version.split()[0]
+    return found
+
+
+def _why_not_newer(uv: Uv, wish: Request, resolution: Resolution, name: str, newest: str) -> str:
+    for line in wish.packages:
+        requirement = Requirement(line)
+        if canonicalize_name(requirement.name) == name and not satisfies(newest, str(requirement.specifier)):
+            return f"the recipe asks for {requirement.name}{requirement.specifier}"
+    question = first_question(wish)
+    hard = wish.constraints()
+    # What is said of the package itself comes later: what the newer one needs explains more.
+    others = question.under(one.line for one in hard if one.name != name)
+    framework = question.packages[len(wish.packages) :]
+    try:
+        alone = ask(uv, others.asking((f"{name}=={newest}", *framework)), again=True)
+        if alone.proof is not None:
+            return _sentence(alone.proof, name, wish)
+        if own := [one for one in hard if one.name == name and not satisfies(newest, one.specifier)]:
+            return _asks(own[0])
+        if barred := _who_bars(uv, wish, others, resolution, name, newest):
+            return barred
+        # All together may lead the resolver far back: only what the person asked for themselves is worth that.
+        together = question.asking((*question.packages, f"{name}=={newest}"))
+        answer = ask(uv, together, again=True) if _is_asked_for(name, wish) else alone
+    except ProgramFailed:
+        # On its way back through old releases the resolver met one that cannot be read. The lock does not need it.
+        return "newer ones do not go with the other packages"
+    if answer.proof is not None:
+        return _sentence(answer.proof, name, wish)
+    if any(line.startswith(f"{name}==") for line in wish.prefer):
+        if refused := why_refused(uv, wish, name, newest):
+            return refused
+        return "the earlier lock had this version; `ctk lock --upgrade` looks for newer ones"
+    older = [
+        f"{one.name} back to {answer.installed[one.name]}"
+        for one in resolution.packages
+        if not one.url and _is_newer(one.version, answer.installed.get(one.name))
+    ]
+    if older:
+        return f"newer ones would take {' and '.join(older)}"
+    replaced = {one.name for one in resolution.packages if one.replaces}
+    moved = [f"{one} {version}" for one, version in sorted(answer.removed.items()) if one not in replaced]
+    if moved:
+        return f"newer ones would replace the base's {' and '.join(moved)}"
+    return "newer ones do not go with the other packages, or have no file for this image"
+
+
+def _who_bars(uv: Uv, wish: Request, question: Question, resolution: Resolution, name: str, newest: str) -> str | None:
+    """Which of those that need a package does not take its newest release. All that this asks, uv has read already."""
+    needed_by = next(one.required_by for one in resolution.packages if one.name == name)
+    target = question.target
+    for there in (target.installed[one] for one in needed_by if one in target.installed):
+        for requirement in active_requirements(there.requires, target.environment(), there.extras):
+            if canonicalize_name(requirement.name) == name and not satisfies(newest, str(requirement.specifier)):
+                return f"{there.name} {there.version} in the base asks for {name}{requirement.specifier}"
+    pins = {one.name: f"{one.name}=={one.version}" for one in resolution.packages if one.name in needed_by}
+    proof = ask(uv, question.asking((f"{name}=={newest}", *pins.values())), again=True).proof if pins else None
+    if barred := named_bar(proof or "", pins, name, newest):
+        return barred
+    need = clashing_need(proof or "", wish)
+    return f"with newer ones {need[0]} needs {need[1]}; {stands(need[2], wish.target)}" if need else None
+
+
+def named_bar(proof: str, pins: Mapping[str, str], name: str, newest: str) -> str | None:
+    """Who of `pins` (lines by name) asks in a proof for versions of `name` that the newest is none of."""
+    for found in _DEPENDS.finditer(proof):
+        who, _, what, said = found.groups()
+        specifier = said.rstrip(".,")
+        # Of several that would do, the one that is listed first asks for nothing.
+        is_choice = proof[: found.start(3)].endswith("one of: ")
+        if who in pins and what == name and not is_choice and not satisfies(newest, specifier):
+            return f"{pins[who].replace('==', ' ')} asks for {name}{specifier}"
+    return None
+
+
+def _asks(constraint: Constraint) -> str:
+    return f"{constraint.by} asks for {constraint.line}" if constraint.by.endswith("in the base") else constraint.by
+
+
+def _sentence(proof: str, name: str, wish: Request) -> str:
+    """A resolver's proof as one sentence: what the newer one needs, and what stands against it."""
+    found = clashing_need(proof, wish)
+    if found is None:
+        return f"the resolver says: {shortened(proof)}"
+    who, need, against = found
+    through = "newer ones need" if who == name else f"newer ones bring {who}, which needs"
+    return f"{through} {need}; {stands(against, wish.target)}"
+
+
+def shortened(proof: str) -> str:
+    """The beginning of a resolver's proof."""
+    return f"{proof[:_LONGEST_PROOF]}…" if len(proof) > _LONGEST_PROOF else proof.rstrip(".")
+
+
+def clashing_need(proof: str, wish: Request) -> tuple[str, str, Constraint] | None:
+    """(who, what it needs, what stands against that) of the last dependency in a proof that a constraint refuses."""
+    by_name: dict[str, list[Constraint]] = {}
+    for constraint in wish.constraints():
+        by_name.setdefault(constraint.name, []).append(constraint)
+    lines = {constraint.line for found in by_name.values() for constraint in found}
+    for who, _, what, said in reversed(_DEPENDS.findall(proof)):
+        specifier = said.rstrip(".,")
+        there = wish.target.installed.get(what)
+        fulfilled = there is not None and satisfies(there.version, specifier)
+        if specifier and what in by_name and f"{what}{specifier}" not in lines and not fulfilled:
+            exact = (one for one in by_name[what] if there is not None and one.specifier == f"=={there.version}")
+            return who, f"{what}{specifier}", next(exact, by_name[what][0])
+    return None
+
+
+def stands(constraint: Constraint, target: PythonTarget) -> str:
+    """What a constraint is, as the second half of a sentence."""
+    there = target.installed.get(constraint.name)
+    if there is not None and constraint.specifier == f"=={there.version}":
+        return f"the base has {there.version} (protected: {constraint.by})"
+    return f"the base has {there.version}: {_asks(constraint)}" if there is not None else _asks(constraint)

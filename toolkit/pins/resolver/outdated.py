@@ -1,0 +1,127 @@
+"""Releases that were compiled before the base's framework was there: they install over it, and are not made for it.
+
+A package that is compiled against a framework fits one minor release of it: neither PyTorch nor TensorFlow keeps its
+C++ interface stable. Later releases of such a package say so (`torch==2.5.1`), but one from before they did asks for
+`torch>=2.1`, and a resolver ends there when it finds nothing newer. Sources: PyTorch's notes on the LibTorch stable
+ABI, which covers a part of its headers since 2.10; TensorFlow's version compatibility guide, "What is not covered".
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
+from packaging.version import Version
+
+from toolkit.inventory.knowledge.frameworks import knowledge
+from toolkit.pins.bases.target import valid_version
+from toolkit.pins.resolver.constraints import active_requirements
+from toolkit.pins.resolver.extra_bounds import wants_newer
+from toolkit.pins.resolver.releases import list_releases
+from toolkit.pins.resolver.resolve import first_question
+from toolkit.pins.resolver.working import nearest_fitting, pages, requirements_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from datetime import datetime
+
+    from packaging.requirements import Requirement
+
+    from toolkit.pins.index.uv import Uv
+    from toolkit.pins.index.wheels import File
+    from toolkit.pins.lock.protected import Pin
+    from toolkit.pins.resolver.releases import Release
+    from toolkit.pins.resolver.resolve import Request, Resolution
+
+_TOGETHER = timedelta(days=30)  # what is made for a release of a framework may appear shortly before it
+
+
+@dataclass(frozen=True, slots=True)
+class OldBuild:
+    """`name` in `version` was compiled in `year`, before there was the minor version of the framework in the base.
+
+    `framework` is its pin, `title` what it is called.
+    """
+
+    name: str
+    version: str
+    year: int
+    title: str
+    framework: Pin
+
+    @property
+    def message(self) -> str:
+        return (
+            f"{self.name} {self.version} was compiled in {self.year}, before the base's {self.title} "
+            f"{self.framework.version} was released"
+        )
+
+
+def find_old_builds(uv: Uv, wish: Request, resolution: Resolution) -> tuple[OldBuild, ...]:
+    """Which of what was chosen was compiled before the framework. What the recipe does not import is left out."""
+    pins = {pin: framework.title for pin in wish.protected.pins if (framework := knowledge().framework_of(pin.name))}
+    found = []
+    for name, file in sorted(resolution.files.items()) if pins else ():
+        if not is_compiled(file) or file.uploaded is None or name in wish.unbound or wish.protected.pin(name):
+            continue
+        requires = active_requirements(requirements_of(uv, wish, file) or (), wish.target.environment())
+        for pin in required_frameworks(requires, pins):
+            day = _first_of_series(uv, wish, pin)
+            if day is not None and file.uploaded < day - _TOGETHER:
+                version = next(one.version for one in resolution.packages if one.name == name)
+                found.append(OldBuild(name, version, file.uploaded.year, pins[pin], pin))
+                break
+    return tuple(found)
+
+
+def is_compiled(file: File) -> bool:
+    """Whether it is a wheel with extension modules of Python: its ABI tag is not `none`."""
+    try:
+        tags = parse_wheel_filename(file.name)[3] if file.is_wheel else ()
+    except InvalidWheelFilename:
+        return False
+    return any(tag.abi != "none" for tag in tags)
+
+
+def required_frameworks(requires: Iterable[Requirement], pins: Mapping[Pin, str]) -> list[Pin]:
+    """The frameworks of a base that requirements name, by whichever of their names."""
+    found = {knowledge().framework_of(canonicalize_name(one.name)) for one in requires} - {None}
+    return [pin for pin in pins if knowledge().framework_of(pin.name) in found]
+
+
+def bound_release(uv: Uv, wish: Request, build: OldBuild) -> tuple[Release, bool] | None:
+    """The newest release that wants no newer framework (True), else the newest of all (False).
+
+    None where that does not require one exact version of the framework, or none is newer than `build`: then nothing
+    says that a build fits one version only.
+    """
+    there = valid_version(build.framework.version)
+    found = list_releases(build.name, first_question(wish), pages(uv))
+    releases = [one for one in found if one.version > Version(build.version)]
+
+    def bounds(release: Release) -> list[Requirement]:
+        requires = active_requirements(requirements_of(uv, wish, release.file) or (), wish.target.environment())
+        return [one for one in requires if required_frameworks([one], {build.framework: build.title})]
+
+    def refused(release: Release) -> bool:
+        ours = bounds(release)
+        return there is None or not ours or any(wants_newer(one, there) for one in ours)
+
+    fitting = nearest_fitting(releases, refused)
+    chosen = releases[fitting or 0] if releases else None
+    if chosen is None or not any(one.operator == "==" for line in bounds(chosen) for one in line.specifier):
+        return None
+    return chosen, fitting is not None
+
+
+def _first_of_series(uv: Uv, wish: Request, pin: Pin) -> datetime | None:
+    """The day on which the first release with the framework's minor version was there."""
+    there = valid_version(pin.version)
+    days = [
+        one.file.uploaded
+        for one in list_releases(pin.name, first_question(wish), pages(uv))
+        if there is not None and one.version.release[:2] == there.release[:2] and one.file.uploaded
+    ]
+    return min(days, default=None)

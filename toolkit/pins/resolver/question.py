@@ -1,0 +1,313 @@
+"""A question to the resolver as files and arguments, and its answer as values."""
+
+from __future__ import annotations
+
+import json
+import re
+import tempfile
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.utils import canonicalize_name
+
+from toolkit.pins.bases.target import valid_version
+from toolkit.pins.index.repositories import unreachable
+from toolkit.pins.index.uv import own_words, python_for
+from toolkit.pins.index.wheels import uv_platform
+from toolkit.support.errors import CtkError, MissingOnHost, ProgramFailed, WrongInput
+from toolkit.support.redaction import redact
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from toolkit.inventory.contents.model import Distribution
+    from toolkit.pins.bases.target import PythonTarget
+    from toolkit.pins.index.uv import Uv
+    from toolkit.recipes.model import Index
+    from toolkit.support.processes import Completed
+
+# pkg_resources was deprecated for years and left setuptools with version 82; the setup.py of old work still imports it.
+WITH_PKG_RESOURCES = "setuptools<81"
+_NO_PKG_RESOURCES = "No module named 'pkg_resources'"
+_UNREADABLE = re.compile(r"(?:Failed to (?:build|download and build) `|hint: `)([A-Za-z0-9._-]+)(?:==|` \(v)([^`)]+)")
+_NO_MODULE = re.compile(r"ModuleNotFoundError: No module named '([\w.]+)'")
+_NO_GIT, _GIT_FAILED = "Git executable not found", "Git operation failed"
+_GIT_FIX = "Load the module that has it (`module load git`), or ask the administrator."
+_REPOSITORY = re.compile(r"Failed to (?:build|download and build) `\S+ @ (git\+[^`]+)`")
+# What uv says of an address in the user's own list. Source: uv 0.13.
+_MISTAKE = re.compile(
+    r"cause: ((?:The source distribution `\S+` has no subdirectory `[^`]+`"
+    r"|Package metadata name `[^`]+` does not match given name `[^`]+`))"
+)
+_MISSING_EXTRA = re.compile(r"The package `([^`=\[]+)(?:==([^`]+))?` does not have an extra named `([^`]+)`")
+_PROJECT = "ctk-question"
+_CONFUSED = re.compile(r"hint: `([^`]+)` is often confused for `([^`]+)`")
+_YANKED = re.compile(r'`([^`=]+)==([^`]+)` is yanked(?: \(reason: "(.*)"\))?')
+
+
+class UnreadableSource(ProgramFailed):
+    """uv could not run what tells the requirements of `name` in `version`, most often a `setup.py`."""
+
+    code = "resolver-failed"
+
+    def __init__(self, name: str, version: str, lines: tuple[str, ...]) -> None:
+        super().__init__(
+            f"the requirements of {name} {version} cannot be read on this host",
+            fix="A source distribution may need a Python of the image's version here. Or ask for another version.",
+            last_lines=lines[-12:],
+        )
+        self.name = canonicalize_name(name)
+        self.version = version
+        missing = next(filter(None, map(_NO_MODULE.search, lines)), None)
+        self.missing_module = missing[1] if missing else None
+
+
+@dataclass(frozen=True, slots=True)
+class Metadata:
+    """The requirements of a release as its source distribution holds them: what uv need not run `setup.py` for."""
+
+    name: str
+    version: str
+    requires: tuple[str, ...] = ()
+    extras: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What to install over a target. `constraints` are lines that hold for whatever is chosen.
+
+    `only_binary` names packages that must not come as source distributions; `exclude_newer` is a date (RFC 3339 or
+    `2021-03-07`, that day included). `build_constraints` hold for what reads source distributions on this host.
+    `indexes` are asked beside PyPI; `metadata` is believed instead of building a source distribution.
+    """
+
+    target: PythonTarget
+    packages: tuple[str, ...]
+    constraints: tuple[str, ...] = ()
+    only_binary: tuple[str, ...] = ()
+    exclude_newer: str | None = None
+    build_constraints: tuple[str, ...] = ()
+    indexes: tuple[Index, ...] = ()
+    metadata: tuple[Metadata, ...] = ()
+
+    def asking(self, packages: Iterable[str]) -> Question:
+        return replace(self, packages=tuple(packages))
+
+    def under(self, constraints: Iterable[str]) -> Question:
+        return replace(self, constraints=tuple(constraints))
+
+    @property
+    def options(self) -> list[str]:
+        """What every call of uv for this target says."""
+        options = ["--python", python_for(self.target.minor), "--python-version", self.target.python]
+        options += ["--python-platform", uv_platform(self.target)]
+        # Of a file without a line uv warns.
+        options += ["--build-constraints", "build-constraints.txt"] if self.build_constraints else []
+        for index in self.indexes:
+            if not index.packages:
+                is_page = index.kind == "find-links"
+                options += ["--find-links", index.url] if is_page else ["--index", f"{index.name}={index.url}"]
+        return options + (["--exclude-newer", self.exclude_newer] if self.exclude_newer else [])
+
+    @property
+    def bound(self) -> tuple[str, ...]:
+        """The packages that may come from one index only."""
+        return tuple(sorted({package for index in self.indexes for package in index.packages}))
+
+    @property
+    def inputs(self) -> list[str]:
+        """The files of requirements."""
+        return ["packages.txt", *(["pyproject.toml"] if self.bound else [])]
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What would change. `installed` and `removed` are versions by name; where there is no solution, `proof` says why.
+
+    uv tells no version of what is given by the address of an archive or a repository: there it is "".
+    `missing_extras` are (name, version, extra), `yanked` (name, version, reason).
+    """
+
+    installed: dict[str, str]
+    removed: dict[str, str]
+    proof: str | None = None
+    missing_extras: tuple[tuple[str, str, str], ...] = ()
+    yanked: tuple[tuple[str, str, str], ...] = ()
+
+    @property
+    def possible(self) -> bool:
+        return self.proof is None
+
+
+def ask(uv: Uv, question: Question, *, fresh: bool = False, again: bool = False) -> Answer:
+    """What uv would install. `again` is for a question close to one just asked, `fresh` for news from the index.
+
+    Raises ProgramFailed where uv fails for another reason than that there is no solution.
+    """
+    with _folder(uv, question) as folder:
+        write_stub(folder / "site", question.target.installed.values())
+        arguments = ["pip", "install", "--dry-run", "--target", "site", *question.options, "--output-format", "json"]
+        for name in question.only_binary:
+            arguments += ["--only-binary", name]
+        arguments += [*(word for name in question.inputs for word in ("-r", name)), *_under_constraints(question)]
+        done = uv.ask_again(arguments, folder) if again else uv.call(arguments, folder, fresh=fresh)
+    if not done.ok and _NO_PKG_RESOURCES in done.stderr and not question.build_constraints:
+        return ask(uv, replace(question, build_constraints=(WITH_PKG_RESOURCES,)), fresh=fresh, again=again)
+    return _answer(done, question.packages)
+
+
+def compile_lines(uv: Uv, question: Question, *options: str, excludes: Iterable[str] = ()) -> Completed:
+    """`uv pip compile` of the question's packages, as if nothing were installed and `excludes` did not exist."""
+    with _folder(uv, question) as folder:
+        (folder / "excludes.txt").write_text(excluded := _lines(excludes))
+        arguments = ["pip", "compile", "--no-header", *_without_platform(question.options, options), *options]
+        arguments += [*_under_constraints(question), *(["--excludes", "excludes.txt"] if excluded else [])]
+        done = uv.ask_again([*arguments, *question.inputs], folder)
+    return replace(done, stderr="\n".join(own_words(done.stderr)))
+
+
+def _under_constraints(question: Question) -> list[str]:
+    return ["-c", "constraints.txt"] if question.constraints else []
+
+
+def write_stub(site: Path, distributions: Iterable[Distribution]) -> None:
+    """A site folder that holds no more than each distribution's metadata: to uv it is the installed environment."""
+    site.mkdir()
+    for one in distributions:
+        if valid_version(one.version) is None:
+            continue
+        information = site / f"{one.name.replace('-', '_')}-{one.version}.dist-info"
+        information.mkdir()
+        lines = ["Metadata-Version: 2.1", f"Name: {one.name}", f"Version: {one.version}"]
+        lines += [f"Requires-Dist: {line}" for line in one.requires if _is_requirement(line)]
+        lines += [f"Provides-Extra: {extra}" for extra in one.extras]
+        (information / "METADATA").write_text("\n".join(lines) + "\n")
+        (information / "RECORD").touch()
+        (information / "INSTALLER").write_text("pip\n")
+
+
+def _answer(done: Completed, asked: Iterable[str]) -> Answer:
+    if not done.ok:
+        if "No solution found" not in done.stderr:
+            raise _confusion(done, asked) or _failure(done)
+        return Answer({}, {}, proof=_proof(done.stderr))
+    document = json.loads(done.stdout)
+    if document.get("schema", {}).get("version") != "preview" or "changes" not in document:
+        raise ProgramFailed("uv answers in a form that this ctk does not know", fix="Install ctk again: it brings uv.")
+    versions: dict[str, dict[str, str]] = {}
+    for change in document["changes"]:
+        versions.setdefault(change["action"], {})[canonicalize_name(change["name"])] = change.get("version", "")
+    return Answer(
+        installed=versions.get("installed", {}),
+        removed=versions.get("uninstalled", {}),
+        missing_extras=tuple(
+            (canonicalize_name(name), version, extra) for name, version, extra in _MISSING_EXTRA.findall(done.stderr)
+        ),
+        yanked=tuple((canonicalize_name(name), version, why) for name, version, why in _YANKED.findall(done.stderr)),
+    )
+
+
+def _confusion(done: Completed, asked: Iterable[str]) -> WrongInput | None:
+    """uv knows some names that mean another package (sklearn). One that only a package asks for is no slip of ours."""
+    found = _CONFUSED.search(done.stderr)
+    names = {canonicalize_name(Requirement(line).name) for line in asked}
+    if found is None or canonicalize_name(found[1]) not in names:
+        return None
+    return WrongInput(
+        f"{found[1]} cannot be installed: it is often confused for {found[2]}",
+        fix=f"Ask for {found[2]} instead of {found[1]}.",
+        code="no-such-package",
+    )
+
+
+def _failure(done: Completed) -> CtkError:
+    """uv's own words: it could not read a package, most often a source distribution that this host cannot build."""
+    if _NO_GIT in done.stderr:
+        return MissingOnHost("there is no git on this host, and a package comes from a git repository", fix=_GIT_FIX)
+    if _GIT_FAILED in done.stderr and (repository := _REPOSITORY.search(done.stderr)):
+        return unreachable(repository[1], "\n".join(own_words(done.stderr)))
+    if mistake := _MISTAKE.search(" ".join(done.stderr.split())):
+        return WrongInput(
+            f"an address in `packages` is wrong: {redact(mistake[1])}",
+            fix="Correct it in the recipe: NAME is the name that the project gives itself.",
+            code="wrong-address",
+        )
+    lines = own_words(done.stderr)
+    culprit = _UNREADABLE.search(done.stderr)
+    if culprit:
+        return UnreadableSource(culprit[1], culprit[2], lines)
+    return ProgramFailed(
+        "the requirements of a package cannot be read on this host",
+        fix="A source distribution may need a Python of the image's version here. Or ask for another version.",
+        code="resolver-failed",
+        last_lines=lines[-12:],
+    )
+
+
+def _proof(stderr: str) -> str:
+    text = re.sub(
+        r"\{[^{}]*\}", "", stderr.partition("No solution found")[2]
+    )  # markers: numpy{python_version < '3.14'}
+    return re.sub(r"\s+", " ", text.partition("cause:")[2].partition("\nhint:")[0]).strip()
+
+
+def _without_platform(options: list[str], more: Iterable[str]) -> list[str]:
+    """uv refuses a platform where the answer is for all of them."""
+    if "--universal" not in more:
+        return options
+    at = options.index("--python-platform")
+    return options[:at] + options[at + 2 :]
+
+
+@contextmanager
+def _folder(uv: Uv, question: Question) -> Iterator[Path]:
+    # Not in the current folder: uv looks for settings there and above, and those of a project are not ours.
+    uv.scratch.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="ctk-question-", dir=uv.scratch) as name:
+        folder = Path(name)
+        (folder / "packages.txt").write_text(_lines(question.packages))
+        (folder / "constraints.txt").write_text(_lines(question.constraints))
+        (folder / "build-constraints.txt").write_text(_lines(question.build_constraints))
+        if question.bound:
+            (folder / "pyproject.toml").write_text(_bindings(question) + _known_metadata(question, "tool.uv."))
+        elif question.metadata:
+            (folder / "uv.toml").write_text(_known_metadata(question))
+        yield folder
+
+
+def _known_metadata(question: Question, table: str = "") -> str:
+    lines = []
+    for known in question.metadata:
+        lines += [f"[[{table}dependency-metadata]]", f'name = "{known.name}"', f'version = "{known.version}"']
+        lines += [f"requires-dist = {json.dumps(known.requires)}", f"provides-extra = {json.dumps(known.extras)}"]
+    return _lines(lines)
+
+
+def _bindings(question: Question) -> str:
+    """A project that requires each package bound to an index: uv heeds the binding only of direct requirements.
+
+    So a package that nobody asked for is chosen as well; `resolve.needed` tells which are asked for.
+    """
+    bound = [index for index in question.indexes if index.packages]
+    lines = ["[project]", f'name = "{_PROJECT}"', 'version = "0"', f"dependencies = {json.dumps(question.bound)}"]
+    lines += ["[tool.uv.sources]"]
+    lines += [f'{package} = {{ index = "{index.name}" }}' for index in bound for package in index.packages]
+    for index in bound:
+        lines += ["[[tool.uv.index]]", f'name = "{index.name}"', f"url = {json.dumps(index.url)}", "explicit = true"]
+        lines += ['format = "flat"'] if index.kind == "find-links" else []
+    return _lines(lines)
+
+
+def _is_requirement(line: str) -> bool:
+    try:
+        Requirement(line)
+    except InvalidRequirement:
+        return False
+    return True
+
+
+def _lines(lines: Iterable[str]) -> str:
+    return "".join(f"{line}\n" for line in lines)

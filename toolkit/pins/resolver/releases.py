@@ -1,0 +1,170 @@
+"""All releases of a package on the index, newest first.
+
+Sources: PEP 503 (the page of a package), PEP 691 and 700 (the same as JSON, with the time of each upload), PEP 592.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from dataclasses import dataclass
+from datetime import datetime
+from html.parser import HTMLParser
+from http.client import HTTPException
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote, urljoin, urlsplit, urlunsplit
+
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
+from packaging.utils import (
+    InvalidSdistFilename,
+    InvalidWheelFilename,
+    canonicalize_name,
+    parse_sdist_filename,
+    parse_wheel_filename,
+)
+
+from toolkit.pins.index.remote import read_url
+from toolkit.pins.index.uv import FRESH_SECONDS, index_address
+from toolkit.pins.index.wheels import File, choose_file, supported_tags
+from toolkit.support.files import write_atomically
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from pathlib import Path
+
+    from packaging.version import Version
+
+    from toolkit.pins.resolver.question import Question
+
+_ACCEPT = "application/vnd.pypi.simple.v1+json, text/html;q=0.1"
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """A release that has a file for the question's Python and platform: the one that would be installed."""
+
+    version: Version
+    file: File
+
+
+def list_releases(name: str, question: Question, directory: Path) -> tuple[Release, ...]:
+    """The releases of a package that an image can take, newest first; pages are kept in `directory` for ten minutes.
+
+    Left out are pre-releases, yanked files and what is newer than the question's day. Nothing where the index does
+    not tell: a page of links without versions, or no answer.
+    """
+    for address in _addresses(name, question):
+        if rows := _rows(address, question, directory):
+            return _releases(name, rows, question)
+    return ()
+
+
+def _addresses(name: str, question: Question) -> Iterator[str]:
+    """The pages to look at, in uv's order: an index for this package alone, else the others before the default."""
+    bound = [index for index in question.indexes if name in index.packages]
+    others = [index for index in question.indexes if not index.packages]
+    for index in bound or others:
+        if index.kind == "index":
+            yield f"{index.url.rstrip('/')}/{name}/"
+    if not bound:
+        # `request_file` adds the credentials that the address may hold.
+        parts = urlsplit(index_address())
+        yield f"{urlunsplit(parts._replace(netloc=parts.netloc.rpartition('@')[2])).rstrip('/')}/{name}/"
+
+
+def _rows(address: str, question: Question, directory: Path) -> list[dict[str, Any]]:
+    """The files of a page, each as PEP 691 has it."""
+    kept = directory / f"{hashlib.sha256(address.encode()).hexdigest()}.json"
+    try:
+        if time.time() - kept.stat().st_mtime <= FRESH_SECONDS:
+            rows: list[dict[str, Any]] = json.loads(kept.read_text())
+            return rows
+    except (FileNotFoundError, ValueError):
+        pass
+    try:
+        text = read_url(address, question.indexes, Accept=_ACCEPT)[0].decode(errors="replace")
+        rows = read_page(text, address)
+    except (OSError, HTTPException, ValueError):
+        return []
+    directory.mkdir(parents=True, exist_ok=True)
+    write_atomically(kept, json.dumps(rows))
+    return rows
+
+
+def read_page(text: str, address: str) -> list[dict[str, Any]]:
+    """The files of a page of an index, JSON or HTML, each as PEP 691 has it. Raises ValueError for other JSON."""
+    if not text.lstrip().startswith("{"):
+        page = _Links()
+        page.feed(text)
+        rows = page.rows
+    else:
+        found = json.loads(text).get("files")
+        if not isinstance(found, list):
+            raise ValueError("no list of files")
+        rows = [one for one in found if isinstance(one, dict) and isinstance(one.get("url"), str)]
+    return [{**one, "url": urljoin(address, one["url"])} for one in rows]
+
+
+class _Links(HTMLParser):
+    """The links of a PEP 503 page."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.rows: list[dict[str, Any]] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        said = dict(attrs)
+        if tag != "a" or not said.get("href"):
+            return
+        url, _, fragment = (said["href"] or "").partition("#")
+        hashes = {"sha256": fragment.removeprefix("sha256=")} if fragment.startswith("sha256=") else {}
+        self.rows.append(
+            {
+                "url": url,
+                "filename": unquote(urlsplit(url).path.rsplit("/", 1)[-1]),
+                "hashes": hashes,
+                "requires-python": said.get("data-requires-python"),
+                "yanked": "data-yanked" in said,
+            }
+        )
+
+
+def _releases(name: str, rows: Iterable[dict[str, Any]], question: Question) -> tuple[Release, ...]:
+    tags = supported_tags(question.target)
+    python = question.target.environment()["python_full_version"]
+    by_version: dict[Version, list[File]] = {}
+    for row in rows:
+        version = _version_of(name, str(row.get("filename")))
+        uploaded = _time(row.get("upload-time"))
+        if version is None or version.is_prerelease or row.get("yanked") or not _takes(row, python):
+            continue
+        if question.exclude_newer and uploaded and uploaded.isoformat()[:10] > question.exclude_newer[:10]:
+            continue
+        sha256 = (row.get("hashes") or {}).get("sha256")
+        by_version.setdefault(version, []).append(File(str(row["filename"]), row["url"], sha256, uploaded))
+    chosen = ((version, choose_file(files, tags)) for version, files in by_version.items())
+    found = [Release(version, file) for version, file in chosen if file is not None]
+    return tuple(sorted(found, key=lambda one: one.version, reverse=True))
+
+
+def _version_of(name: str, filename: str) -> Version | None:
+    try:
+        found = parse_wheel_filename(filename)[:2] if filename.endswith(".whl") else parse_sdist_filename(filename)
+    except (InvalidWheelFilename, InvalidSdistFilename):
+        return None
+    return found[1] if canonicalize_name(found[0]) == name else None
+
+
+def _takes(row: dict[str, Any], python: str) -> bool:
+    try:
+        return SpecifierSet(row.get("requires-python") or "").contains(python, prereleases=True)
+    except InvalidSpecifier:
+        return True
+
+
+def _time(text: Any) -> datetime | None:
+    try:
+        return datetime.fromisoformat(str(text).replace("Z", "+00:00"))
+    except ValueError:
+        return None

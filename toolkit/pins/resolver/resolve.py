@@ -1,0 +1,365 @@
+"""From a recipe's packages and a target to exactly the files to install: uv chooses versions, ctk chooses files."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote, urlsplit
+
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+from packaging.version import Version
+
+from toolkit.inventory.knowledge.frameworks import satisfies
+from toolkit.pins.index.repositories import is_repository
+from toolkit.pins.index.wheels import HASHES_CHOOSE_SINCE, File, choose_file, supported_tags
+from toolkit.pins.lock.model import LockedPackage
+from toolkit.pins.resolver.constraints import active_requirements, broken_by, hard_constraints, soft_constraints
+from toolkit.pins.resolver.extras import require_extras
+from toolkit.pins.resolver.question import Answer, Question, ask, compile_lines
+from toolkit.support.errors import CheckFailed, ProgramFailed
+from toolkit.support.tomlfile import parse_toml
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from toolkit.pins.bases.target import PythonTarget
+    from toolkit.pins.index.uv import Uv
+    from toolkit.pins.lock.protected import ProtectedSet
+    from toolkit.pins.resolver.constraints import Constraint
+    from toolkit.pins.resolver.question import Metadata
+    from toolkit.recipes.model import Index
+
+RECIPE = "recipe"
+
+
+class Conflict(CheckFailed):
+    """The packages cannot be had together over this base. `proof` is the resolver's own derivation."""
+
+    code = "requirements-clash"
+
+    def __init__(self, wish: Request, question: Question, proof: str) -> None:
+        super().__init__("these packages cannot be had together over this base")
+        self.wish = wish
+        self.question = question
+        self.proof = proof
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What is asked: direct requirements over a target. `prefer` are pins (`name==version`) of an earlier lock.
+
+    `learned` is known of releases that install over this base and do not work there. `aims` are pins of the newest
+    releases that fit, tried before the resolver's own choice. Of the names in `unbound` nothing is learned.
+    `metadata` is that of source distributions which uv cannot read.
+    """
+
+    target: PythonTarget
+    packages: tuple[str, ...]
+    protected: ProtectedSet
+    exclude_newer: str | None = None
+    prefer: tuple[str, ...] = ()
+    indexes: tuple[Index, ...] = ()
+    learned: tuple[Constraint, ...] = ()
+    aims: tuple[str, ...] = ()
+    unbound: frozenset[str] = frozenset()
+    metadata: tuple[Metadata, ...] = ()
+
+    def constraints(self) -> tuple[Constraint, ...]:
+        """All that must hold, whatever the price."""
+        return (*hard_constraints(self.target, self.protected), *self.learned)
+
+
+@dataclass(frozen=True, slots=True)
+class Resolution:
+    """What will be added, each with its file (by name), and what to tell the person.
+
+    `aliases` are those of the target's that are asked for, and by whom.
+    """
+
+    packages: tuple[LockedPackage, ...]
+    files: Mapping[str, File]
+    installer: LockedPackage | None = None
+    assumed: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    aliases: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    @property
+    def addresses(self) -> dict[str, str]:
+        """Where each file is, by the name of its package."""
+        return {name: file.url for name, file in self.files.items()}
+
+
+def resolve(uv: Uv, wish: Request, *, fresh: bool = False) -> Resolution:
+    """Choose versions and files. Raises Conflict where there is no solution, CheckFailed for an unknown extra."""
+    question, answer = _choose_versions(uv, wish, fresh=fresh)
+    question, answer, releases = _prefer_wheels(uv, question, *find_releases(uv, question, answer))
+    require_extras(wish.packages, question.target, answer)
+    edges = who_requires_whom(uv, question, answer.installed)
+    unasked = answer.installed.keys() - needed(edges) if question.bound else frozenset[str]()
+    assumed = _closure(edges, _framework_requirements(wish.target)) if wish.target.recorded else frozenset[str]()
+    tags = supported_tags(wish.target)
+    packages, chosen = [], {}
+    for name, version in sorted(answer.installed.items()):
+        if name in assumed or name in unasked:
+            continue
+        url = _given_address(wish.packages, name)
+        file = choose_file(releases.get(name, ()), tags)
+        if file is None and not is_repository(url):
+            raise CheckFailed(
+                f"{name} {version} has no file for Python {wish.target.minor} on {wish.target.architecture}",
+                fix=f"Ask for another version of {name}, or drop it from the recipe.",
+            )
+        if file is not None:
+            chosen[name] = file
+        packages.append(
+            LockedPackage(
+                name=name,
+                version=version,
+                file=file.name if file else None,
+                sha256=file.sha256 if file else None,
+                url=url,
+                replaces=answer.removed.get(name),
+                required_by=tuple(sorted(edges.get(name, ()))),
+            )
+        )
+    return Resolution(
+        packages=tuple(packages),
+        files=chosen,
+        installer=_newer_pip(uv, wish, packages),
+        assumed=tuple(f"{name}=={answer.installed[name]}" for name in sorted(assumed & answer.installed.keys())),
+        notes=_notes(wish, answer),
+        aliases=_asked_aliases(uv, question, answer.installed),
+    )
+
+
+def first_question(wish: Request) -> Question:
+    """The question that the person asked, under what must hold."""
+    packages = (*wish.packages, *_framework_requirements(wish.target)) if wish.target.recorded else wish.packages
+    aliases = {name: wish.target.installed[name] for name in wish.target.aliases}
+    target = replace(wish.target, installed=aliases) if wish.target.recorded else wish.target
+    lines = (constraint.line for constraint in wish.constraints())
+    question = Question(
+        target, packages, exclude_newer=wish.exclude_newer, indexes=wish.indexes, metadata=wish.metadata
+    )
+    return question.under(lines)
+
+
+def _choose_versions(uv: Uv, wish: Request, *, fresh: bool) -> tuple[Question, Answer]:
+    """First with all that would be nice (the earlier lock, a base in harmony), then with what must be."""
+    hard = first_question(wish)
+    soft = hard.under(one.line for one in (*soft_constraints(wish.target, wish.protected), *wish.learned))
+    kept = [line for line in wish.prefer if not _is_refused(line, wish.learned)]
+    preferred = soft.under([*soft.constraints, *kept, *wish.aims])
+    answer = ask(uv, preferred, fresh=fresh)
+    if answer.possible:
+        return preferred, answer
+    aimed = (one.under([*one.constraints, *wish.aims]) for one in ((soft, hard) if wish.aims else ()))
+    for question in (*aimed, soft, hard):
+        answer = ask(uv, question, again=True)
+        if answer.possible:
+            return question, answer
+    raise Conflict(wish, hard, answer.proof or "")
+
+
+def _is_refused(pin: str, constraints: Iterable[Constraint]) -> bool:
+    """Whether one of `constraints` refuses `name==version`."""
+    name, _, version = pin.partition("==")
+    return any(one.name == name and not satisfies(version, one.specifier) for one in constraints)
+
+
+def _framework_requirements(target: PythonTarget) -> tuple[str, ...]:
+    """A recorded base says only which framework it has; what that brings along, the resolver finds out."""
+    return tuple(f"{one.name}=={one.version}" for one in target.installed.values() if one.name not in target.aliases)
+
+
+def release_entries(uv: Uv, question: Question, versions: Mapping[str, str]) -> list[dict[str, Any]]:
+    """What the index tells of each release, as `[[packages]]` of PEP 751: every file, whatever it is for."""
+    pins = [_given_requirement(question.packages, name) or f"{name}=={version}" for name, version in versions.items()]
+    if not pins:
+        return []
+    options = ["--no-deps", "--universal", "--format", "pylock.toml"]
+    done = compile_lines(uv, replace(question, packages=tuple(sorted(pins)), constraints=()), *options)
+    done.require("asking the index for the files of the packages")
+    entries: list[dict[str, Any]] = parse_toml(done.stdout).get("packages", [])
+    return entries
+
+
+def find_releases(uv: Uv, question: Question, answer: Answer) -> tuple[Answer, dict[str, list[File]]]:
+    """Every file of each release, whatever it is for; none for a repository.
+
+    The answer comes back with the versions of what the recipe gives by an address: uv tells them here only.
+    """
+    found: dict[str, list[File]] = {}
+    versions = dict(answer.installed)
+    for entry in release_entries(uv, question, versions):
+        name = canonicalize_name(entry["name"])
+        versions[name] = versions.get(name) or entry.get("version", "")
+        files = [*entry.get("wheels", []), *([entry["sdist"]] if "sdist" in entry else [])]
+        files += [entry["archive"]] if "archive" in entry else []
+        found.setdefault(name, []).extend(
+            File(file_name(one["url"]), one["url"], one.get("hashes", {}).get("sha256"), one.get("upload-time"))
+            for one in files
+        )
+    return replace(answer, installed=versions), found
+
+
+def file_name(url: str) -> str:
+    """The name of the file at `url`."""
+    return unquote(urlsplit(url).path.rsplit("/", 1)[-1])
+
+
+def _prefer_wheels(
+    uv: Uv, question: Question, answer: Answer, releases: dict[str, list[File]]
+) -> tuple[Question, Answer, dict[str, list[File]]]:
+    """Where the chosen release is compiled, but not for this image, take an older one that is.
+
+    Compiling, say, numpy inside an image needs compilers that are not there. Releases without any wheel are left alone.
+    """
+    tags = supported_tags(question.target)
+    compiled = []
+    for name in sorted(answer.installed):
+        files = releases.get(name, [])
+        chosen = choose_file(files, tags)
+        if (chosen is None or not chosen.is_wheel) and any(file.is_wheel for file in files):
+            compiled.append(name)
+    if not compiled:
+        return question, answer, releases
+    better = replace(question, only_binary=tuple(compiled))
+    second = ask(uv, better, again=True)
+    if not second.possible:
+        return question, answer, releases
+    return better, *find_releases(uv, better, second)
+
+
+def _asked_aliases(uv: Uv, question: Question, versions: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
+    """Who of what is installed asks for which alias; nothing where uv cannot read one (psycopg2 has no wheel)."""
+    aliases = question.target.aliases
+    if not aliases:
+        return {}
+    try:
+        edges = who_requires_whom(uv, question, {**versions, **dict.fromkeys(aliases, "")})
+    except ProgramFailed:
+        return {}
+    return {name: tuple(sorted(edges[name])) for name in sorted(aliases & edges.keys())}
+
+
+def who_requires_whom(uv: Uv, question: Question, versions: Mapping[str, str]) -> dict[str, set[str]]:
+    """For each name in `versions` the names that require it, RECIPE for the recipe's own wish.
+
+    A version "" leaves it open. Raises ProgramFailed where uv finds no answer.
+    """
+    pins = [f"{name}=={version}" for name, version in versions.items() if version]
+    staying = sorted(question.target.installed.keys() - versions.keys())
+    wanted = sorted({root for line in question.packages for root in _roots(line, question.target, versions)})
+    if not wanted:
+        return {}
+    asked = replace(question, packages=tuple(wanted), constraints=tuple(sorted(pins)))
+    done = compile_lines(uv, asked, "--annotation-style", "line", excludes=staying)
+    done.require("asking who requires whom")
+    found: dict[str, set[str]] = {}
+    for line in done.stdout.splitlines():
+        requirement, _, origin = line.partition("# via ")
+        if not origin:
+            continue
+        name = canonicalize_name(Requirement(requirement.strip()).name)
+        by = [word.strip() for word in origin.split(",")]
+        # The project that binds packages to an index asks for nothing itself.
+        found[name] = {canonicalize_name(word) for word in by if not word.startswith("-") and "(" not in word}
+        if any(word.startswith("-r") for word in by):
+            found[name].add(RECIPE)
+    return found
+
+
+def _roots(line: str, target: PythonTarget, versions: Mapping[str, str]) -> Iterator[str]:
+    """The recipe's line itself; of one whose package is in the base, what its extras add: `jax[cuda12]` over a JAX."""
+    requirement = Requirement(line)
+    name = canonicalize_name(requirement.name)
+    if name in versions:
+        yield line
+    elif name in target.installed:
+        for one in active_requirements(target.installed[name].requires, target.environment(), requirement.extras):
+            if canonicalize_name(one.name) in versions:
+                one.marker = None
+                yield str(one)
+
+
+def _closure(edges: Mapping[str, set[str]], roots: Iterable[str]) -> frozenset[str]:
+    """All that `roots` bring along, themselves included."""
+    reached: set[str] = {canonicalize_name(Requirement(root).name) for root in roots}
+    while True:
+        more = {name for name, by in edges.items() if by & reached} - reached
+        if not more:
+            return frozenset(reached)
+        reached |= more
+
+
+def needed(edges: Mapping[str, set[str]]) -> frozenset[str]:
+    """The packages that the recipe asks for, with all that they bring along."""
+    return _closure(edges, [name for name, by in edges.items() if RECIPE in by])
+
+
+def _newer_pip(uv: Uv, wish: Request, packages: Sequence[LockedPackage]) -> LockedPackage | None:
+    """A pip that can take every chosen file, where the image's own cannot; None where it can."""
+    if wish.target.recorded or not packages:
+        return None
+    own = wish.target.installed.get("pip")
+    if own is None:
+        raise CheckFailed(
+            f"the Python {wish.target.minor} of this base has no pip",
+            fix="Add it to the base first: python3-pip from its distribution.",
+            code="no-pip",
+        )
+    known = supported_tags(wish.target, own.version)
+    wheels = [File(package.file, "", package.sha256) for package in packages if package.file and package.is_wheel]
+    takes_all = all(choose_file([file], known) for file in wheels)
+    if takes_all and Version(own.version) >= Version(HASHES_CHOOSE_SINCE):
+        return None
+    question = Question(wish.target, ("pip",), exclude_newer=wish.exclude_newer)
+    return wheels_only(uv, question)[0]
+
+
+def wheels_only(uv: Uv, question: Question) -> tuple[LockedPackage, ...]:
+    """The question's packages with all that they need, as wheels, into an empty folder.
+
+    Raises ProgramFailed where some have no wheel, or cannot be had together.
+    """
+    empty = replace(question, target=replace(question.target, installed={}), only_binary=(":all:",))
+    answer = ask(uv, empty, again=True)
+    if not answer.possible:
+        raise ProgramFailed(
+            f"the tools that build a source distribution cannot be had: {', '.join(question.packages)}",
+            last_lines=(answer.proof or "",),
+            code="no-build-tools",
+        )
+    answer, releases = find_releases(uv, empty, answer)
+    tags = supported_tags(question.target)
+    chosen = {name: choose_file(releases.get(name, ()), tags) for name in sorted(answer.installed)}
+    return tuple(
+        LockedPackage(name, answer.installed[name], file.name, file.sha256) for name, file in chosen.items() if file
+    )
+
+
+def _given_requirement(packages: Iterable[str], name: str) -> str | None:
+    """The recipe's own line where it gives an address instead of a version."""
+    for line in packages:
+        requirement = Requirement(line)
+        if requirement.url and canonicalize_name(requirement.name) == name:
+            return line
+    return None
+
+
+def _given_address(packages: Iterable[str], name: str) -> str | None:
+    line = _given_requirement(packages, name)
+    return Requirement(line).url if line else None
+
+
+def _notes(wish: Request, answer: Answer) -> tuple[str, ...]:
+    notes = [
+        f"{name} {version} was withdrawn by its authors{': ' + why if why else ''}"
+        for name, version, why in answer.yanked
+    ]
+    notes += [
+        f"{bound.by} asks for {bound.line}, and will not get it" for bound in broken_by(wish.target, answer.installed)
+    ]
+    return tuple(sorted(notes))

@@ -1,0 +1,218 @@
+"""What source distributions need to become wheels: read out of each, and locked like everything else.
+
+Sources: PEP 518 (`[build-system] requires`, and setuptools and wheel where a project says nothing); setuptools, which
+adds `setup_requires` to them (`get_requires_for_build_wheel`, PEP 517).
+"""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import io
+import tarfile
+import zipfile
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.utils import canonicalize_name
+
+from toolkit.inventory.contents.distributions import parse_requires_txt
+from toolkit.inventory.knowledge.frameworks import knowledge
+from toolkit.pins.bases.compiled import Needs, compile_note, import_note, imported_distributions, needs_of
+from toolkit.pins.index.download import fetch_file
+from toolkit.pins.index.repositories import read_repository
+from toolkit.pins.lock.model import SourceBuild
+from toolkit.pins.resolver.question import WITH_PKG_RESOURCES, Answer, Metadata, Question
+from toolkit.pins.resolver.resolve import find_releases, first_question, wheels_only
+from toolkit.support.errors import CheckFailed
+from toolkit.support.tomlfile import parse_toml
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from toolkit.pins.bases.target import PythonTarget
+    from toolkit.pins.index.uv import Uv
+    from toolkit.pins.lock.model import LockedPackage
+    from toolkit.pins.resolver.resolve import Request, Resolution
+
+_FILES = ("pyproject.toml", "setup.py")
+_REQUIRES_TXT = ".egg-info/requires.txt"
+_BY_DEFAULT = ("setuptools", "wheel")
+_SMALL = 4 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class SourceFiles:
+    """The files of a source distribution: the text of some (None: not there), the paths of all where they are known."""
+
+    texts: Mapping[str, str | None]
+    names: frozenset[str] = frozenset()
+
+    @property
+    def requires_txt(self) -> str | None:
+        """The requirements as setuptools wrote them."""
+        return next((text for path, text in self.texts.items() if path.endswith(_REQUIRES_TXT)), None)
+
+    @property
+    def has_egg_info(self) -> bool:
+        return any(".egg-info/" in path for path in self.names)
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """What the source distributions of a lock need: what is installed to build them, and what a user should know."""
+
+    builds: tuple[SourceBuild, ...] = ()
+    needs: tuple[tuple[str, Needs], ...] = ()
+
+    def notes(self, target: PythonTarget, apt: Sequence[str], recipe: str) -> tuple[str, ...]:
+        """What the base lacks for a build, with `apt` of the recipe installed."""
+        found = []
+        for what, needs in self.needs:
+            found += [import_note(what, needs, target), compile_note(what, needs, target, apt, recipe)]
+        return tuple(filter(None, found))
+
+
+def lock_sources(uv: Uv, wish: Request, resolution: Resolution, downloads: Path) -> Sources:
+    """The build requirements of every source distribution in `resolution`; those that need the same share one entry.
+
+    Raises CheckFailed where a source distribution cannot be read, ProgramFailed where its tools cannot be had.
+    """
+    groups: dict[tuple[str, ...], list[str]] = {}
+    needs: list[tuple[str, Needs]] = []
+    for package in resolution.packages:
+        if package.is_wheel:
+            continue
+        if package.file is None:
+            content = SourceFiles(read_repository(package.url or "", _FILES, uv.scratch))
+            what = f"the project of {package.url}"
+        else:
+            archive = fetch_file(resolution.addresses[package.name], package.sha256, downloads, wish.indexes)
+            content, what = read_archive(package.file, archive), f"the source distribution {package.file}"
+        found = needs_of(content.names, content.texts.get("setup.py"), content.texts.get("pyproject.toml"))
+        groups.setdefault(build_requirements(what, content, found), []).append(package.name)
+        needs.append((f"{package.name} {package.version}", found))
+    builds = tuple(
+        SourceBuild(tuple(names), requires, _tools(uv, wish, requires))
+        for requires, names in sorted(groups.items(), key=lambda group: group[1])
+    )
+    return Sources(builds, tuple(needs))
+
+
+def source_metadata(uv: Uv, wish: Request, name: str, version: str, downloads: Path) -> Metadata | None:
+    """The requirements that a release's source distribution holds as text; None where it does not, or has no file."""
+    known = Metadata(name, version)
+    question = replace(first_question(wish), metadata=(*wish.metadata, known))
+    _, releases = find_releases(uv, question, Answer({name: version}, {}))
+    source = next((file for file in releases.get(name, ()) if not file.is_wheel), None)
+    if source is None:
+        return None
+    content = read_archive(source.name, fetch_file(source.url, source.sha256, downloads, wish.indexes))
+    if content.requires_txt is not None:
+        requires, extras = parse_requires_txt(content.requires_txt)
+        return replace(known, requires=tuple(requires), extras=tuple(extras))
+    # Without requires.txt an egg-info, which setuptools always writes, says that there are no requirements.
+    return known if content.has_egg_info else None
+
+
+def _tools(uv: Uv, wish: Request, requires: tuple[str, ...]) -> tuple[LockedPackage, ...]:
+    # Extensions are compiled against the numpy that the base has: with another one's headers they would not load.
+    there = {"numpy", "oldest-supported-numpy"} if "numpy" in wish.target.installed else set()
+    # The same holds for its framework, and no tool is worth the gigabytes of another one.
+    wanted = tuple(
+        line
+        for line in requires
+        if (name := canonicalize_name(Requirement(line).name)) not in there and knowledge().framework_of(name) is None
+    )
+    return wheels_only(uv, Question(wish.target, wanted, exclude_newer=wish.exclude_newer)) if wanted else ()
+
+
+def build_requirements(what: str, content: SourceFiles, needs: Needs) -> tuple[str, ...]:
+    """What a source distribution says that it needs to be built, and what its `setup.py` imports or requires."""
+    pyproject, setup = content.texts.get("pyproject.toml"), content.texts.get("setup.py")
+    try:
+        table = parse_toml(pyproject) if pyproject is not None else {}
+        said = table.get("build-system", {}).get("requires")
+        requires = _BY_DEFAULT if said is None else tuple(str(Requirement(line)) for line in said)
+    except (ValueError, AttributeError, TypeError, InvalidRequirement) as error:
+        raise _unreadable(what, error) from error
+    needs_wheel = any(Requirement(line).name == "setuptools" for line in requires)
+    names = {canonicalize_name(Requirement(line).name) for line in requires}
+    found = [*requires, *(["wheel"] if needs_wheel and "wheel" not in names else [])]
+    if needs_wheel:
+        found += [one for one in _setup_requires(setup or "") if canonicalize_name(Requirement(one).name) not in names]
+        names |= {canonicalize_name(Requirement(one).name) for one in found}
+    found += [one for one in imported_distributions(needs) if one not in names and one != "wheel"]
+    if setup is not None and "pkg_resources" in _imports(setup):
+        found.append(WITH_PKG_RESOURCES)
+    return tuple(sorted(set(found)))
+
+
+def _unreadable(what: str, error: Exception) -> CheckFailed:
+    return CheckFailed(
+        f"{what} cannot be read: {error}", fix="Ask for a version that has a wheel.", code="unreadable-source"
+    )
+
+
+def read_archive(name: str, content: bytes) -> SourceFiles:
+    """What ctk reads of the source distribution called `name`. Raises CheckFailed where it cannot be read."""
+    texts: dict[str, str | None] = {}
+    paths: list[str] = []
+
+    def wanted(path: str, size: int) -> bool:
+        paths.append(path)
+        return size <= _SMALL and (path in _FILES or path.endswith(_REQUIRES_TXT))
+
+    try:
+        if name.endswith(".zip"):
+            with zipfile.ZipFile(io.BytesIO(content)) as zipped:
+                for entry in zipped.infolist():
+                    if not entry.is_dir() and wanted(path := _below_top(entry.filename), entry.file_size):
+                        texts[path] = zipped.read(entry).decode(errors="replace")
+        else:
+            with tarfile.open(fileobj=io.BytesIO(content)) as archive:
+                for member in archive:
+                    if member.isfile() and wanted(path := _below_top(member.name), member.size):
+                        file = archive.extractfile(member)
+                        texts[path] = file.read().decode(errors="replace") if file is not None else None
+    except (ValueError, tarfile.TarError, zipfile.BadZipFile) as error:
+        raise _unreadable(f"the source distribution {name}", error) from error
+    return SourceFiles(texts, frozenset(paths))
+
+
+def _below_top(path: str) -> str:
+    """`setup.py` of `thing-1.0/setup.py`."""
+    return path.removeprefix("./").partition("/")[2]
+
+
+def _setup_requires(setup: str) -> list[str]:
+    """What `setup(setup_requires=[…])` lists, as far as it is plain text: flash-attn's psutil, for one."""
+    try:
+        nodes = list(ast.walk(ast.parse(setup)))
+    except (SyntaxError, ValueError, RecursionError):
+        return []
+    keywords = [one for node in nodes if isinstance(node, ast.Call) for one in node.keywords]
+    lists = [one.value for one in keywords if one.arg == "setup_requires"]
+    found = []
+    for node in (item for one in lists if isinstance(one, (ast.List, ast.Tuple)) for item in one.elts):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            with contextlib.suppress(InvalidRequirement):
+                found.append(str(Requirement(node.value)))
+    return found
+
+
+def _imports(setup: str) -> set[str]:
+    """The names that a `setup.py` imports; a script for Python 2 is searched as text."""
+    try:
+        tree = ast.parse(setup)
+    except SyntaxError:
+        return {"pkg_resources"} if "pkg_resources" in setup else set()
+    found: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            found.update(alias.name.partition(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            found.add(node.module.partition(".")[0])
+    return found

@@ -1,0 +1,170 @@
+"""Releases that install over a base and do not work there: found in what was chosen, held back, and chosen again.
+
+What a resolver cannot see is in an extra's bound on the base's framework (`extra_bounds`) or in no metadata at all
+(`undeclared`). Each becomes a constraint like those of the base, so that a clash and a lock can say it.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from packaging.version import Version
+
+from toolkit.inventory.knowledge.frameworks import knowledge, satisfies
+from toolkit.pins.index.metadata import read_requirements
+from toolkit.pins.resolver.constraints import Constraint
+from toolkit.pins.resolver.extra_bounds import find_extra_bound
+from toolkit.pins.resolver.releases import list_releases
+from toolkit.pins.resolver.resolve import first_question, resolve
+from toolkit.pins.resolver.undeclared import constraints_over, undeclared_bounds
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+    from pathlib import Path
+    from typing import TypeVar
+
+    from toolkit.pins.index.uv import Uv
+    from toolkit.pins.index.wheels import File
+    from toolkit.pins.resolver.extra_bounds import ExtraBound
+    from toolkit.pins.resolver.releases import Release
+    from toolkit.pins.resolver.resolve import Request, Resolution
+
+    T = TypeVar("T")
+    Resolver = Callable[
+        [Request, bool], tuple[Request, Resolution]
+    ]  # the wish, and whether the index must be asked afresh
+
+_MAX_ROUNDS = 6
+_AT_ONCE = 4
+
+
+def resolve_working(
+    uv: Uv, wish: Request, *, fresh: bool = False, resolver: Resolver | None = None
+) -> tuple[Request, Resolution]:
+    """Choose versions of which none is known not to work; the wish comes back with what was learned on the way.
+
+    `resolver` stands for `resolve`. Raises Conflict, whose request has learned that too, where there is no solution.
+    """
+    choose = resolver or (lambda asked, fresh: (asked, resolve(uv, asked, fresh=fresh)))
+    asked = _learning(wish, constraints_over(undeclared_bounds(), _installed(wish)))
+    last, resolution = choose(asked, fresh)
+    notes: set[str] = set()
+    for _ in range(_MAX_ROUNDS):
+        learned, notes = _lessons(uv, asked, resolution)
+        wiser = _learning(asked, learned)
+        if len(wiser.learned) == len(asked.learned):
+            break
+        asked = wiser
+        last, resolution = choose(asked, False)
+    else:
+        learned, notes = _lessons(uv, asked, resolution)
+        notes |= {f"{one.name} is still one that may not work: {one.by}" for one in learned}
+    return last, replace(resolution, notes=tuple(sorted({*resolution.notes, *notes})))
+
+
+def _lessons(uv: Uv, wish: Request, resolution: Resolution) -> tuple[list[Constraint], set[str]]:
+    """What keeps out the chosen releases that do not work, and a note for each that nothing older could replace."""
+    chosen = {one.name: one.version for one in resolution.packages}
+    undeclared = constraints_over(undeclared_bounds(), _installed(wish), chosen)
+    learned = [one for one in undeclared if one.name in chosen and not satisfies(chosen[one.name], one.specifier)]
+    bounds, unread = _extra_bounds(uv, wish, resolution)
+    notes = {
+        f"the metadata of {name} cannot be read: whether it fits the base's framework is not known" for name in unread
+    }
+    for name, bound in bounds.items():
+        oldest = _oldest_refused(uv, wish, name, chosen[name])
+        if oldest is None:
+            notes.add(f"{name} {chosen[name]} needs {bound.need}, and no older release is known to need less")
+        else:
+            learned.append(Constraint(name, f"<{oldest}", bound.why(name)))
+    return learned, notes
+
+
+def why_refused(uv: Uv, wish: Request, name: str, version: str) -> str | None:
+    """Why a release does not work over the wish's base, as its extras say it; None where they refuse nothing."""
+    releases = list_releases(name, first_question(wish), pages(uv))
+    file = next((one.file for one in releases if one.version == Version(version)), None)
+    bound = _bound_in(wish, requirements_of(uv, wish, file) or ()) if file and name not in wish.unbound else None
+    return bound.why(name) if bound else None
+
+
+def nearest_fitting(releases: Sequence[T], refused: Callable[[T], bool]) -> int | None:
+    """The place of the first of `releases`, newest first, that is not refused; None where there is none.
+
+    What is refused is taken to stand before what is not. Of n releases about 2 log n are looked at, the near ones
+    first: far ones may be of another age, from before the extra that says so.
+    """
+    refused_at, step = -1, 1
+    while True:
+        fits_at = min(refused_at + step, len(releases) - 1)
+        if fits_at <= refused_at:
+            return None
+        if not refused(releases[fits_at]):
+            break
+        refused_at, step = fits_at, step * 2
+    while fits_at - refused_at > 1:
+        middle = (refused_at + fits_at) // 2
+        if refused(releases[middle]):
+            refused_at = middle
+        else:
+            fits_at = middle
+    return fits_at
+
+
+def _oldest_refused(uv: Uv, wish: Request, name: str, version: str) -> Version | None:
+    """From which release on a package wants a newer framework; None where no older one is known to want less."""
+    found = list_releases(name, first_question(wish), pages(uv))
+    if not found:
+        return Version(version)  # the index does not list its releases: the resolver finds the next older one
+    older = [one for one in found if one.version < Version(version)]
+    fitting = nearest_fitting(older, lambda release: _refuses(uv, wish, release))
+    if fitting is None:
+        return None
+    return older[fitting - 1].version if fitting else Version(version)
+
+
+def _refuses(uv: Uv, wish: Request, release: Release) -> bool:
+    """Whether a release wants a newer framework. One whose metadata cannot be read is not taken instead of another."""
+    requires = requirements_of(uv, wish, release.file)
+    return requires is None or _bound_in(wish, requires) is not None
+
+
+def _extra_bounds(uv: Uv, wish: Request, resolution: Resolution) -> tuple[dict[str, ExtraBound], list[str]]:
+    """Which of the chosen releases want a newer framework than the base's, and which wheels could not be read.
+
+    Nothing is read for a base without a framework, nor of what the recipe gives by an address.
+    """
+    if not any(knowledge().framework_of(pin.name) for pin in wish.protected.pins):
+        return {}, []
+    names = [one.name for one in resolution.packages if one.is_wheel and not one.url and one.name not in wish.unbound]
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        read = dict(
+            zip(names, pool.map(lambda name: requirements_of(uv, wish, resolution.files[name]), names), strict=True)
+        )
+    bounds = {name: bound for name, requires in read.items() if (bound := _bound_in(wish, requires or ()))}
+    return bounds, [name for name, requires in read.items() if requires is None]
+
+
+def _bound_in(wish: Request, requires: Iterable[str]) -> ExtraBound | None:
+    return find_extra_bound(requires, wish.protected.pins, knowledge(), wish.target.environment())
+
+
+def requirements_of(uv: Uv, wish: Request, file: File) -> tuple[str, ...] | None:
+    """As `read_requirements`; what was read is kept in uv's cache."""
+    return read_requirements(file, uv.cache / "ctk-metadata", wish.indexes)
+
+
+def _learning(wish: Request, learned: Sequence[Constraint]) -> Request:
+    new = [one for one in learned if one.name not in wish.unbound and one not in wish.learned]
+    return replace(wish, learned=(*wish.learned, *new))
+
+
+def _installed(wish: Request) -> dict[str, str]:
+    return {name: one.version for name, one in wish.target.installed.items()}
+
+
+def pages(uv: Uv) -> Path:
+    """Where the lists of releases are kept."""
+    return uv.cache / "ctk-releases"
