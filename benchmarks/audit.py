@@ -1,4 +1,4 @@
-"""How long a person waits to hear whether an image can use the GPU: `ctk audit` beside `import torch`."""
+"""How long a user waits to hear whether an image can use the GPU: `ctk audit` beside `import torch`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _SITE = "usr/local/lib/python3.11/dist-packages"
 _GIGABYTE = 10**9
 _WORDS = f"""\
 `{_TORCH}` with its nvidia wheels, over Debian 12, as a SIF packed with zstd. `ctk audit` reads the file: it needs no
-container program. `import torch` starts the container with `apptainer exec` and does what people do to see whether a
+container program. `import torch` starts the container with `apptainer exec` and does what users do to see whether a
 framework works. Whole commands, in turn, 7 rounds after one that warms up; the images are in the page cache.
 
 The second table holds the same wheels without their large libraries, plus as much random data as makes the size, and,
@@ -120,7 +120,7 @@ def _install_whole(root: Path) -> None:
 
 
 def _reduced(filler: int, *, more: int = 0) -> Callable[[Path], None]:
-    """Installs the reduced wheels, `filler` octets that no compressor shrinks, and `more` small distributions."""
+    """Installs the reduced wheels, `filler` bytes that no compressor shrinks, and `more` small distributions."""
 
     def install(root: Path) -> None:
         wheels = root.parent / "wheels"
@@ -140,7 +140,7 @@ def _quietly(*argv: str | Path) -> None:
 
 
 def _peak_memory(argv: Sequence[str | Path]) -> int:
-    """The most memory that a command held at once, in octets."""
+    """The most memory that a command held at once, in bytes."""
     child = subprocess.Popen([str(word) for word in argv], stdout=subprocess.DEVNULL)
     _, status, usage = os.wait4(child.pid, 0)
     assert os.waitstatus_to_exitcode(status) == 0

@@ -1,4 +1,4 @@
-"""Adding packages to a base: `ctk build` beside plain `apptainer build` of a definition as people write it."""
+"""Adding packages to a base: `ctk build` beside plain `apptainer build` of a definition as users write it."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ def run() -> Section:
         os.environ["APPTAINER_BIND"] = str(_CA_BUNDLE)
     base = debian_12(ctk / "ctk")
     with TemporaryDirectory() as name:
-        folder = Path(name)
-        (folder / "defs").mkdir()
+        directory = Path(name)
+        (directory / "defs").mkdir()
         listed = ", ".join(f'"{package}"' for package in _PACKAGES)
-        (folder / "defs/companions.toml").write_text(f'base = "debian-12"\npackages = [{listed}]\n')
-        (folder / "hand.def").write_text(_BY_HAND.format(base=base, packages=" ".join(_PACKAGES)))
+        (directory / "defs/companions.toml").write_text(f'base = "debian-12"\npackages = [{listed}]\n')
+        (directory / "hand.def").write_text(_BY_HAND.format(base=base, packages=" ".join(_PACKAGES)))
         commands: dict[str, list[str | Path]] = {
             "ctk build": [ctk / "ctk", "build", "companions", "--base", base, "--force"],
             "ctk build --compression gzip": [
@@ -56,11 +56,12 @@ def run() -> Section:
             ],
             "apptainer build": ["apptainer", "build", "--force", "--fakeroot", "hand.sif", "hand.def"],
         }
-        subprocess.run(commands["ctk build"], cwd=folder, check=True, capture_output=True)  # chooses the versions
-        times = interleaved(commands, rounds=_ROUNDS, folder=folder)
-        sizes = {name: (folder / file).stat().st_size for name, file in zip(commands, _OUTPUTS, strict=True)}
+        subprocess.run(commands["ctk build"], cwd=directory, check=True, capture_output=True)  # chooses the versions
+        times = interleaved(commands, rounds=_ROUNDS, directory=directory)
+        sizes = {name: (directory / file).stat().st_size for name, file in zip(commands, _OUTPUTS, strict=True)}
         imports = {
-            name: _import_seconds(folder / f"{file}.build.log") for name, file in zip(commands, _OUTPUTS, strict=True)
+            name: _import_seconds(directory / f"{file}.build.log")
+            for name, file in zip(commands, _OUTPUTS, strict=True)
         }
     names = ", ".join(_PACKAGES)
     return Section(

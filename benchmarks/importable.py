@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from benchmarks.installed_bases import BASES
-from benchmarks.measure import cache_folder
+from benchmarks.measure import cache_directory
 from benchmarks.run import replace_section
 from benchmarks.section import Section, Table, Target
 from benchmarks.trial import Bench, Row, changes_at, kept_at, packages_over, read_changes, read_row
@@ -32,7 +32,7 @@ built with the compiler of the host; ctk says at lock time which ones need it.""
 
 def run() -> Section:
     """All packages over all bases. Rows of an earlier run are kept: delete `importable/rows` in the cache."""
-    return section(cache_folder() / "importable", tuple(BASES))
+    return section(cache_directory() / "importable", tuple(BASES))
 
 
 def section(cache: Path, bases: tuple[str, ...], again: tuple[str, ...] = (), jobs: int = 1) -> Section:
@@ -107,7 +107,7 @@ def main(arguments: list[str]) -> int:
     """The exit status is 1 where the target was missed."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.importable", description=__doc__)
     parser.add_argument(
-        "--cache", type=Path, default=cache_folder() / "importable", help="where bases and rows are kept"
+        "--cache", type=Path, default=cache_directory() / "importable", help="where bases and rows are kept"
     )
     parser.add_argument("--base", action="append", choices=tuple(BASES), help="a base (default: all); prints only")
     parser.add_argument("--package", action="append", help="a package to bisect (default: all)")

@@ -59,7 +59,12 @@ def import_package(environment: Environment, package: str, statements: Sequence[
 def run_imports(environment: Environment, modules: Sequence[str], statements: Sequence[str] = ()) -> Failure | None:
     """Import modules and run statements in a fresh process."""
     argv = [str(environment.python), "-W", "ignore", str(_PAYLOAD)]
-    settings = {**clean_environment(), "HOME": str(environment.folder), "PYTHONNOUSERSITE": "1", "HF_HUB_OFFLINE": "1"}
+    settings = {
+        **clean_environment(),
+        "HOME": str(environment.directory),
+        "PYTHONNOUSERSITE": "1",
+        "HF_HUB_OFFLINE": "1",
+    }
     request = json.dumps({"modules": list(modules), "statements": list(statements)})
     try:
         done = subprocess.run(
@@ -69,7 +74,7 @@ def run_imports(environment: Environment, modules: Sequence[str], statements: Se
             text=True,
             errors="replace",
             env=settings,
-            cwd=environment.folder,
+            cwd=environment.directory,
             timeout=_TIMEOUT_SECONDS,
             check=False,
         )
@@ -128,9 +133,9 @@ def _answer(text: str) -> dict[str, Any] | None:
 
 
 def _record(environment: Environment, package: str) -> list[str]:
-    for folder in environment.site.glob("*.dist-info"):
-        if _name_of(folder) == canonicalize_name(package):
-            return _files(folder / "RECORD")
+    for directory in environment.site.glob("*.dist-info"):
+        if _name_of(directory) == canonicalize_name(package):
+            return _files(directory / "RECORD")
     return []
 
 
@@ -146,8 +151,8 @@ def _files(record: Path) -> list[str]:
 def _owners(environment: Environment) -> dict[str, str]:
     """Which distribution each file of the site directory belongs to."""
     found = {}
-    for folder in environment.site.glob("*.dist-info"):
-        found.update(dict.fromkeys(_files(folder / "RECORD"), _name_of(folder)))
+    for directory in environment.site.glob("*.dist-info"):
+        found.update(dict.fromkeys(_files(directory / "RECORD"), _name_of(directory)))
     return found
 
 

@@ -84,21 +84,21 @@ BASES = {
 class Environment:
     """A virtual environment on this machine."""
 
-    folder: Path
+    directory: Path
 
     @property
     def python(self) -> Path:
-        return self.folder / "bin/python"
+        return self.directory / "bin/python"
 
     @property
     def site(self) -> Path:
-        (found,) = self.folder.glob("lib/python3*/site-packages")
+        (found,) = self.directory.glob("lib/python3*/site-packages")
         return found
 
     def target(self) -> PythonTarget:
         """What the resolver must know of it, as if it were an image."""
-        with open_image(self.folder) as rootfs:
-            site = f"/{self.site.relative_to(self.folder)}"
+        with open_image(self.directory) as rootfs:
+            site = f"/{self.site.relative_to(self.directory)}"
             found = {one.name: one for one in read_distributions(rootfs, site)}
         libc = os.confstr("CS_GNU_LIBC_VERSION") or "glibc 2.17"
         major, minor = libc.split()[1].split(".")[:2]
@@ -108,23 +108,23 @@ class Environment:
     @contextlib.contextmanager
     def copied(self, scratch: Path, name: str) -> Iterator[Environment]:
         """A copy by hard links, removed afterwards. Installers unlink a file before they write it: this one stays."""
-        folder = scratch / name
-        shutil.rmtree(folder, ignore_errors=True)
+        directory = scratch / name
+        shutil.rmtree(directory, ignore_errors=True)
         scratch.mkdir(parents=True, exist_ok=True)
-        subprocess.run(["cp", "-al", self.folder, folder], check=True)
+        subprocess.run(["cp", "-al", self.directory, directory], check=True)
         try:
-            yield Environment(folder)
+            yield Environment(directory)
         finally:
-            shutil.rmtree(folder, ignore_errors=True)
+            shutil.rmtree(directory, ignore_errors=True)
 
 
 def install_base(uv: Uv, base: Installed, cache: Path) -> Environment:
     """The base, installed below `cache` unless it is there."""
     environment = Environment(cache / "bases" / base.name)
-    done = environment.folder / "complete"
+    done = environment.directory / "complete"
     if not done.exists() or done.read_text() != repr(base):
-        shutil.rmtree(environment.folder, ignore_errors=True)
-        subprocess.run([uv.program, "venv", "--quiet", "--python", base.python, environment.folder], check=True)
+        shutil.rmtree(environment.directory, ignore_errors=True)
+        subprocess.run([uv.program, "venv", "--quiet", "--python", base.python, environment.directory], check=True)
         uv_pip(uv, environment, "--exclude-newer", base.date, *base.roots, timeout=_INSTALL_TIMEOUT).check_returncode()
         subprocess.run([environment.python, "-m", "compileall", "-q", environment.site], check=False)
         done.write_text(repr(base))
@@ -142,7 +142,7 @@ def install_lock(uv: Uv, environment: Environment, lock: Lock, timeout: float) -
         ([one for one in lock.packages if one.name not in sources], [], None)
     ]
     for number, build in enumerate(lock.builds):
-        tools = environment.folder / f"tools-{number}"
+        tools = environment.directory / f"tools-{number}"
         steps.append((list(build.packages), ["--target", str(tools)], None))
         steps.append(([one for one in lock.packages if one.name in build.sources], ["--no-build-isolation"], tools))
     try:
@@ -165,7 +165,7 @@ def _install(
     timeout: float,
 ) -> str | None:
     """Install packages that all have a hash, or none."""
-    requirements = environment.folder / "requirements.txt"
+    requirements = environment.directory / "requirements.txt"
     lines = (
         (f"{one.name} @ {one.url}" if one.url else f"{one.name}=={one.version}")
         + (f" --hash=sha256:{one.sha256}" if one.sha256 else "")

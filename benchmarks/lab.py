@@ -1,4 +1,4 @@
-"""How long a person waits for a cluster: from `ctk lab up` to the end of the first job."""
+"""How long a user waits for a cluster: from `ctk lab up` to the end of the first job."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ def _once(ctk: str, nodes: int) -> tuple[float, float, float]:
     times.append(time.perf_counter())
     try:
         environment = {**os.environ, **json.loads(done.stdout)["environment"]}
-        with TemporaryDirectory() as folder:
-            subprocess.run(["sbatch", "--gpus", "1", "--wrap", "true"], cwd=folder, env=environment, **_QUIETLY)
+        with TemporaryDirectory() as directory:
+            subprocess.run(["sbatch", "--gpus", "1", "--wrap", "true"], cwd=directory, env=environment, **_QUIETLY)
             # Not `sbatch --wait`, which looks again after ten seconds.
             while subprocess.run(["squeue", "--noheader"], env=environment, **_QUIETLY).stdout:
                 time.sleep(0.1)

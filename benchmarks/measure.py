@@ -33,16 +33,16 @@ class Times:
         return min(self.seconds)
 
 
-def cache_folder() -> Path:
+def cache_directory() -> Path:
     """Where benchmarks keep what is slow to make; may be deleted at any time."""
-    folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "ctk-bench"
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder
+    directory = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "ctk-bench"
+    directory.mkdir(parents=True, exist_ok=True)
+    return directory
 
 
 def kept(name: str, make: Callable[[Path], None]) -> Path:
     """The file of that name among what benchmarks keep, made there if it is not."""
-    path = cache_folder() / name
+    path = cache_directory() / name
     path.parent.mkdir(parents=True, exist_ok=True)
     if not path.exists():
         part = path.with_name(f"part-{path.name}")
@@ -56,40 +56,40 @@ def debian_12(ctk: Path) -> Path:
     """An image of Debian 12 with Python, which every benchmark that needs a base starts from."""
 
     def build(image: Path) -> None:
-        with TemporaryDirectory() as folder:
-            (Path(folder) / "defs").mkdir()
-            (Path(folder) / "defs/base.toml").write_text('base = "debian-12"\n')
-            subprocess.run([ctk, "build", "base", "-o", image], cwd=folder, check=True, stdout=subprocess.DEVNULL)
+        with TemporaryDirectory() as directory:
+            (Path(directory) / "defs").mkdir()
+            (Path(directory) / "defs/base.toml").write_text('base = "debian-12"\n')
+            subprocess.run([ctk, "build", "base", "-o", image], cwd=directory, check=True, stdout=subprocess.DEVNULL)
 
     return kept("debian-12.sif", build)
 
 
 def environment_of(*requirements: str) -> Path:
-    """The `bin` folder of a virtual environment that holds these and nothing else; made once, then found again."""
-    folder = cache_folder() / "+".join(requirements)
-    done = folder / "complete"
+    """The `bin` directory of a virtual environment that holds these and nothing else; made once, then found again."""
+    directory = cache_directory() / "+".join(requirements)
+    done = directory / "complete"
     if not done.exists():
-        _pip_install(folder, *requirements)
+        _pip_install(directory, *requirements)
         done.touch()
-    return folder / "bin"
+    return directory / "bin"
 
 
 def environment_of_ctk() -> Path:
-    """The `bin` folder of a virtual environment with this checkout, installed as a wheel: as users have it."""
-    folder = cache_folder() / "ctk"
-    _pip_install(folder, str(CHECKOUT))
-    return folder / "bin"
+    """The `bin` directory of a virtual environment with this checkout, installed as a wheel: as users have it."""
+    directory = cache_directory() / "ctk"
+    _pip_install(directory, str(CHECKOUT))
+    return directory / "bin"
 
 
-def _pip_install(folder: Path, *requirements: str) -> None:
-    if not (folder / "bin" / "pip").exists():
-        subprocess.run([sys.executable, "-m", "venv", folder], check=True)
-    pip = [folder / "bin" / "pip", "--disable-pip-version-check", "--quiet", "install"]
+def _pip_install(directory: Path, *requirements: str) -> None:
+    if not (directory / "bin" / "pip").exists():
+        subprocess.run([sys.executable, "-m", "venv", directory], check=True)
+    pip = [directory / "bin" / "pip", "--disable-pip-version-check", "--quiet", "install"]
     subprocess.run([*pip, *requirements], check=True)
 
 
 def interleaved(
-    commands: Mapping[str, Sequence[str | Path]], *, rounds: int = 31, folder: Path | None = None
+    commands: Mapping[str, Sequence[str | Path]], *, rounds: int = 31, directory: Path | None = None
 ) -> dict[str, Times]:
     """Run all commands in turn, `rounds` times, each round beginning with another one, after a round that warms up.
 
@@ -101,7 +101,7 @@ def interleaved(
         first = number % len(names)
         for name in names[first:] + names[:first]:
             started = time.perf_counter()
-            subprocess.run(commands[name], check=True, cwd=folder, stdin=subprocess.DEVNULL, capture_output=True)
+            subprocess.run(commands[name], check=True, cwd=directory, stdin=subprocess.DEVNULL, capture_output=True)
             if number >= 0:
                 seconds[name].append(time.perf_counter() - started)
     return {name: Times(tuple(values)) for name, values in seconds.items()}

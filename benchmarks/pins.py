@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from toolkit.pins.index.uv import Uv
     from toolkit.pins.lock.protected import ProtectedSet
 
-_PATIENCE_SECONDS = 240.0
+_TIMEOUT_SECONDS = 240.0
 _POPULAR = read_toml(Path(__file__).with_name("popular.toml")).content
 PACKAGES: dict[str, list[str]] = {shape: names.split() for shape, names in _POPULAR.items()}
 
@@ -57,7 +57,7 @@ class Outcome:
 def run(shapes: tuple[str, ...] = ("tensorflow", "torch", "nvidia", "jax")) -> Section:
     """All packages over all bases; takes a quarter of an hour on two cores, most of it pip's."""
     with tempfile.TemporaryDirectory(prefix="ctk-bench-pins-") as name:
-        uv = replace(open_uv(Path(name)), patience=_PATIENCE_SECONDS)
+        uv = replace(open_uv(Path(name)), patience=_TIMEOUT_SECONDS)
         outcomes = {shape: over(uv, shape, Path(name)) for shape in shapes}
         warm, by_pip = _warm_lock(uv, Path(name))
     rows = [_row(SHAPES[shape].title, found) for shape, found in outcomes.items()]
@@ -71,7 +71,7 @@ def run(shapes: tuple[str, ...] = ("tensorflow", "torch", "nvidia", "jax")) -> S
     counts = ("base", "packages", "replaced by pip", "replaced by ctk", "locked", "refused")
     return Section(
         "GPU-safe pins",
-        _WORDS.format(pip=_pip_version(), patience=_PATIENCE_SECONDS),
+        _WORDS.format(pip=_pip_version(), patience=_TIMEOUT_SECONDS),
         (
             Table("Packages that change the framework", counts, tuple(rows)),
             Table("What pip would change", ("base", "package", "changes", "ctk"), tuple(replaced)),
@@ -86,11 +86,11 @@ def run(shapes: tuple[str, ...] = ("tensorflow", "torch", "nvidia", "jax")) -> S
     )
 
 
-def over(uv: Uv, shape: str, folder: Path) -> list[Outcome]:
+def over(uv: Uv, shape: str, directory: Path) -> list[Outcome]:
     """Every package of a list over one base."""
-    target = real_base(uv, SHAPES[shape], folder / "bases")
+    target = real_base(uv, SHAPES[shape], directory / "bases")
     protected = protect(target, knowledge())
-    environment = _environment(target, folder / f"environment-{shape}")
+    environment = _environment(target, directory / f"environment-{shape}")
 
     def one(package: str) -> Outcome:
         changed, refused = by_pip(environment, target, protected, package)
@@ -114,14 +114,14 @@ def _row(title: str, found: list[Outcome]) -> tuple[str, ...]:
     return (title, *map(str, counts))
 
 
-def _environment(target: Python, folder: Path) -> Path:
+def _environment(target: Python, directory: Path) -> Path:
     """A virtual environment in which pip finds the base's distributions, though only their metadata is there."""
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
-    (site,) = folder.glob("lib/python3*/site-packages")
-    write_stub(folder / "stub", target.installed.values())
-    for information in (folder / "stub").iterdir():
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(directory)], check=True)
+    (site,) = directory.glob("lib/python3*/site-packages")
+    write_stub(directory / "stub", target.installed.values())
+    for information in (directory / "stub").iterdir():
         information.rename(site / information.name)
-    return folder
+    return directory
 
 
 def by_pip(environment: Path, target: Python, protected: ProtectedSet, package: str) -> tuple[tuple[str, ...], bool]:
@@ -145,7 +145,7 @@ def _pip_dry_run(environment: Path, *arguments: str) -> subprocess.CompletedProc
     python = environment / "bin/python"
     argv = [sys.executable, "-m", "pip", "--python", str(python), "install", "--dry-run", "-q", *arguments]
     settings = {**os.environ, "PIP_CONFIG_FILE": os.devnull, "PIP_FIND_LINKS": ""}
-    return subprocess.run(argv, capture_output=True, env=settings, timeout=_PATIENCE_SECONDS, check=False)
+    return subprocess.run(argv, capture_output=True, env=settings, timeout=_TIMEOUT_SECONDS, check=False)
 
 
 def changes(target: Python, protected: ProtectedSet, chosen: dict[str, str]) -> list[str]:
@@ -176,10 +176,10 @@ def _by_ctk(uv: Uv, target: Python, protected: ProtectedSet, package: str) -> tu
     return "locked", tuple(changes(target, protected, {one.name: one.version for one in lock.packages}))
 
 
-def _warm_lock(uv: Uv, folder: Path) -> tuple[float, float]:
+def _warm_lock(uv: Uv, directory: Path) -> tuple[float, float]:
     """Seconds for the whole recipe, each once more after a first time: by ctk, and pip's own dry run."""
     packages = ("keras-bert", "sentencepiece", "scikit-learn", "transformers", "matplotlib", "pydot")
-    target = real_base(uv, SHAPES["tensorflow"], folder / "bases")
+    target = real_base(uv, SHAPES["tensorflow"], directory / "bases")
     base = Base("base", "localimage", "/base.sif")
     recipe = Recipe("bench", Path("bench.toml"), base, packages=packages)
     facts = BaseFacts(base, target, "sha256:0")
@@ -187,7 +187,7 @@ def _warm_lock(uv: Uv, folder: Path) -> tuple[float, float]:
     begun = time.monotonic()
     make_lock(uv, recipe, facts)
     ours = time.monotonic() - begun
-    environment = _environment(target, folder / "environment-warm")
+    environment = _environment(target, directory / "environment-warm")
     for _ in range(2):
         begun = time.monotonic()
         _pip_dry_run(environment, *packages).check_returncode()

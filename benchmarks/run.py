@@ -42,7 +42,7 @@ def main(wanted: list[str]) -> int:
 
 
 def find() -> list[str]:
-    """The modules of this folder that have a function `run() -> Section`, by name."""
+    """The modules of this directory that have a function `run() -> Section`, by name."""
     names = [module.name for module in pkgutil.iter_modules(benchmarks.__path__) if module.name != "run"]
     return [name for name in names if hasattr(importlib.import_module(f"benchmarks.{name}"), "run")]
 

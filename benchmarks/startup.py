@@ -1,4 +1,4 @@
-"""How long a person waits for the help, a definition and a job script: ctk beside its peers."""
+"""How long a user waits for the help, a definition and a job script: ctk beside its peers."""
 
 from __future__ import annotations
 
@@ -69,10 +69,10 @@ def run() -> Section:
     ctk = environment_of_ctk()
     peers = {name: environment_of(requirement) for name, requirement in _PEERS.items()}
     with tempfile.TemporaryDirectory() as scratch:
-        folder = Path(scratch)
+        directory = Path(scratch)
         helps = interleaved(_help_commands(ctk, peers))
-        definitions = interleaved(_definition_commands(ctk, peers, folder), folder=folder)
-        scripts = interleaved(_script_commands(ctk, peers, folder), folder=folder)
+        definitions = interleaved(_definition_commands(ctk, peers, directory), directory=directory)
+        scripts = interleaved(_script_commands(ctk, peers, directory), directory=directory)
     to_hpccm = helps["ctk --help"].median / helps["hpccm --help"].median
     to_neurodocker = definitions[f"ctk def {_RECIPE}"].median / definitions["neurodocker generate singularity …"].median
     return Section(
@@ -101,9 +101,9 @@ def _help_commands(ctk: Path, peers: dict[str, Path]) -> dict[str, list[str | Pa
     }
 
 
-def _definition_commands(ctk: Path, peers: dict[str, Path], folder: Path) -> dict[str, list[str | Path]]:
+def _definition_commands(ctk: Path, peers: dict[str, Path], directory: Path) -> dict[str, list[str | Path]]:
     recipe = Catalogue.here().recipe(_RECIPE)
-    hpccm_recipe, dockerfile = folder / "recipe.py", folder / "Dockerfile"
+    hpccm_recipe, dockerfile = directory / "recipe.py", directory / "Dockerfile"
     hpccm_recipe.write_text(
         _HPCCM_RECIPE.format(image=recipe.base.reference, apt=list(recipe.apt), packages=list(recipe.packages))
     )
@@ -118,17 +118,17 @@ def _definition_commands(ctk: Path, peers: dict[str, Path], folder: Path) -> dic
     }
 
 
-def _neurodocker(folder: Path, recipe: Recipe) -> list[str | Path]:
+def _neurodocker(directory: Path, recipe: Recipe) -> list[str | Path]:
     return [
-        folder / "neurodocker",
+        directory / "neurodocker",
         *("generate", "singularity", "--pkg-manager", "apt", "--base-image", recipe.base.reference),
         *("--env", "PYTHONNOUSERSITE=1", "LC_ALL=C.UTF-8", "--install", *recipe.apt),
         *("--run", f"pip3 install {shlex.join(recipe.packages)}", "--label", f"recipe={recipe.name}"),
     ]
 
 
-def _script_commands(ctk: Path, peers: dict[str, Path], folder: Path) -> dict[str, list[str | Path]]:
-    image = folder / "keras-bert.sif"
+def _script_commands(ctk: Path, peers: dict[str, Path], directory: Path) -> dict[str, list[str | Path]]:
+    image = directory / "keras-bert.sif"
     image.write_bytes(b"\0" * 32 + b"SIF_MAGIC\0" + b"\0" * 100)  # enough for a command that only names the image
     options = ["-J", "train", "--image", str(image), "--gpus", "1", "--time", "4:00:00"]
     return {

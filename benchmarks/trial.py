@@ -131,7 +131,7 @@ class Bench:
         known = read_changes(path)
         if known is not None:
             return known
-        found, _ = by_pip(self.environment.folder, self.target, self.protected, package)
+        found, _ = by_pip(self.environment.directory, self.target, self.protected, package)
         path.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(path, json.dumps(found))
         say(f"{self.base.name}: pip install {package} replaces {', '.join(found) or 'nothing'}")

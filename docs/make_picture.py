@@ -36,13 +36,13 @@ def main(image: Path) -> None:
     """Run the commands beside a script and a copy of `image` called trial.sif, and draw them with their output."""
     screen = Console(record=True, width=_COLUMNS, file=Path(os.devnull).open("w"))  # noqa: SIM115 - ends with us
     # Not in /tmp: ctk would rightly warn that compute nodes do not see it.
-    with tempfile.TemporaryDirectory(dir=Path.home()) as folder:
-        (Path(folder) / "train.py").write_text(_SCRIPT)
-        shutil.copy(image, Path(folder) / "trial.sif")
+    with tempfile.TemporaryDirectory(dir=Path.home()) as directory:
+        (Path(directory) / "train.py").write_text(_SCRIPT)
+        shutil.copy(image, Path(directory) / "trial.sif")
         for command in _COMMANDS:
             screen.print(Text.assemble(("$ ", "dim"), (command, "bold")))
-            # Where the temporary folder lies is of no interest to a reader.
-            output = output_of(command, Path(folder)).replace(f"{folder}/", "")
+            # Where the temporary directory lies is of no interest to a reader.
+            output = output_of(command, Path(directory)).replace(f"{directory}/", "")
             screen.print(Text.from_ansi(output), soft_wrap=True)
             screen.print()
     svg = screen.export_svg(title="ctk", theme=MONOKAI, unique_id="ctk")
@@ -50,14 +50,14 @@ def main(image: Path) -> None:
     _PICTURE.write_text(re.sub(r"@font-face \{.*?\}\s*", "", svg, flags=re.DOTALL), encoding="utf-8")
 
 
-def output_of(command: str, folder: Path) -> str:
+def output_of(command: str, directory: Path) -> str:
     """All that `command` prints on a terminal of `_COLUMNS` columns; its exit status does not matter."""
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 50, _COLUMNS, 0, 0))
     search = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     environment = {**os.environ, "TERM": "xterm-256color", "COLORTERM": "truecolor", "PATH": search}
     process = subprocess.Popen(
-        shlex.split(command), cwd=folder, env=environment, stdin=theirs, stdout=theirs, stderr=theirs
+        shlex.split(command), cwd=directory, env=environment, stdin=theirs, stdout=theirs, stderr=theirs
     )
     os.close(theirs)
     printed = b""

@@ -52,6 +52,6 @@ def inline_code(page: str) -> list[str]:
 
 
 def for_this_place(place: Path, text: str) -> str:
-    """`text` with the paths that a page gives for example led into the folder `place`, or to what this machine has."""
+    """`text` with the paths that a page gives for example led into `place`, or to what this machine has."""
     text = text.replace("/path/to/ca-bundle.pem", "/etc/ssl/certs/ca-certificates.crt")
     return text.replace("/opt/ctk", str(place / "opt")).replace("/path/on/scratch", str(place / "scratch"))

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 CHECKOUT = Path(__file__).resolve().parents[1]
-FOLDER = CHECKOUT / "docs/schemas"
+DIRECTORY = CHECKOUT / "docs/schemas"
 MANUAL = CHECKOUT / "docs/manual.md"
 COMMON = "common.json"
 _HEAD = "| command | schema | document | keys besides `schema` and `findings` |\n| --- | --- | --- | --- |\n"
@@ -29,7 +29,7 @@ _BEGIN = re.compile(r'^\{\s*"schema": "ctk\.', re.MULTILINE)
 @cache
 def schemas() -> dict[str, dict[str, Any]]:
     """Every file of docs/schemas by its name."""
-    return {path.name: json.loads(path.read_text(encoding="utf-8")) for path in sorted(FOLDER.iterdir())}
+    return {path.name: json.loads(path.read_text(encoding="utf-8")) for path in sorted(DIRECTORY.iterdir())}
 
 
 def schema_value(schema: Mapping[str, Any]) -> str:

@@ -23,7 +23,7 @@ from toolkit.recipes.model import JobDefaults, Recipe
 from toolkit.support.errors import CtkError
 from toolkit.support.site import Site, load_site
 
-# Whose options are not looked at: other people's tools.
+# Whose options are not looked at: other users's tools.
 _NOT_OURS = ("curl", "sh", "podman")
 
 

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 def environment(tmp_path: Path) -> Environment:
     """A virtual environment without pip; its Python is the one of the tests."""
     found = Environment(tmp_path / "environment")
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(found.folder)], check=True)
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(found.directory)], check=True)
     return found
 
 
@@ -118,7 +118,7 @@ def test_a_copy_of_a_base_leaves_the_base_as_it_is(environment: Environment, tmp
     with environment.copied(tmp_path, "copy") as copy:
         assert modules_of(copy, "outer") == ["outer"]
         (copy.site / "outer.py").unlink()
-    assert not copy.folder.exists()
+    assert not copy.directory.exists()
     assert (environment.site / "outer.py").read_text() == "value = 1\n"
 
 

@@ -63,10 +63,10 @@ def without_own_codes(text: str) -> str:
     return text
 
 
-def shown_on_a_terminal(argv: Sequence[str | Path], folder: Path, environment: Mapping[str, str]) -> str:
+def shown_on_a_terminal(argv: Sequence[str | Path], directory: Path, environment: Mapping[str, str]) -> str:
     """What a program prints whose standard input, output and error are a terminal."""
     master, slave = pty.openpty()
-    with subprocess.Popen(argv, cwd=folder, env=environment, stdin=slave, stdout=slave, stderr=slave):
+    with subprocess.Popen(argv, cwd=directory, env=environment, stdin=slave, stdout=slave, stderr=slave):
         os.close(slave)
         shown = b""
         while True:

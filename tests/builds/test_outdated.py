@@ -36,17 +36,17 @@ gpus = 1
 """
 
 
-def recipe(folder: Path, old: str = "", new: str = "") -> Recipe:
+def recipe(directory: Path, old: str = "", new: str = "") -> Recipe:
     assert old in RECIPE
-    (folder / "mine.toml").write_text(RECIPE.replace(old, new))
-    return load_recipe(folder / "mine.toml", BASES)
+    (directory / "mine.toml").write_text(RECIPE.replace(old, new))
+    return load_recipe(directory / "mine.toml", BASES)
 
 
-def image(folder: Path, *, other_base: bool = False) -> Path:
-    write_lock(SMALL, folder / "mine.lock.toml")
-    sandbox = folder / "sb"
+def image(directory: Path, *, other_base: bool = False) -> Path:
+    write_lock(SMALL, directory / "mine.lock.toml")
+    sandbox = directory / "sb"
     sandbox.mkdir()
-    made = made_from(recipe(folder), SMALL, other_base=other_base)
+    made = made_from(recipe(directory), SMALL, other_base=other_base)
     write_beside(sandbox, Record("recipe:mine", "a", made_from=made))
     return sandbox
 

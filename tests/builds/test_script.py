@@ -195,9 +195,9 @@ def test_a_script_that_is_cut_off_does_nothing(here: Path) -> None:
 @example("E\u0080")
 @example("a\nENé\n")
 def test_a_here_document_writes_the_text_as_it_is(tmp_path_factory: pytest.TempPathFactory, text: str) -> None:
-    folder = tmp_path_factory.mktemp("texts")
+    directory = tmp_path_factory.mktemp("texts")
     for written in (text, f"{text}\n"):
-        by_ctk, by_hand = TextFile(folder / "a", written), TextFile(folder / "it's b", written)
+        by_ctk, by_hand = TextFile(directory / "a", written), TextFile(directory / "it's b", written)
         by_ctk.run()
         subprocess.run(["sh"], input=by_hand.shell().encode(), check=True)
         assert by_hand.path.read_bytes() == by_ctk.path.read_bytes()

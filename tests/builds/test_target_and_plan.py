@@ -32,7 +32,7 @@ RUNTIME = Runtime(Path("/usr/bin/apptainer"), "apptainer", (1, 4, 5))
 
 @pytest.fixture
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A working folder with one of everything."""
+    """A working directory with one of everything."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "defs").mkdir()
     (tmp_path / "defs/mine.toml").write_text('base = "debian-12"\n')
@@ -42,8 +42,8 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "empty.def").write_text("\n")
     (tmp_path / "text.def").write_text("%post\n    echo Bootstrap: x\n")
     (tmp_path / "sb/.singularity.d").mkdir(parents=True)
-    (tmp_path / "folder").mkdir()
-    (tmp_path / "folder/thesis.txt").touch()
+    (tmp_path / "directory").mkdir()
+    (tmp_path / "directory/thesis.txt").touch()
     (tmp_path / "empty").mkdir()
     (tmp_path / "base.sif").write_bytes(b"x" * 1000)
     return tmp_path
@@ -96,13 +96,13 @@ def test_what_a_target_means_is_read_off_its_text(text: str, kind: TargetKind, n
         ("none.def", "there is no definition none.def", ""),
         ("empty.def", "the definition empty.def is empty", "ctk def RECIPE"),
         ("./text.def", "text.def has no `Bootstrap:` line", "ctk new NAME --from train.py"),
-        ("none/", "there is no sandbox folder none/", ""),
-        ("folder/", "is a folder, but not a sandbox", ""),
+        ("none/", "there is no sandbox directory none/", ""),
+        ("directory/", "is a directory, but not a sandbox", ""),
         ("library://a/b", "ctk builds from docker://, docker-archive: and oci:", ""),
         ("Dockerfile", "ctk does not convert Dockerfiles", "podman build"),
         ("x/gpu.Dockerfile", "ctk does not convert Dockerfiles", "buildah"),
         ("./Containerfile", "ctk does not convert Dockerfiles", "ctk build docker-archive:image.tar"),
-        ("defs/mine.toml", "a recipe is named without its folder and ending", "ctk build mine"),
+        ("defs/mine.toml", "a recipe is named without its directory and ending", "ctk build mine"),
     ],
 )
 @pytest.mark.usefixtures("here")
@@ -182,13 +182,17 @@ def test_a_plan_is_complete_whatever_is_built(here: Path, preview: bool) -> None
         ("sb/", {"base": "base.sif"}, "--base changes the base of a recipe"),
         ("none", {}, 'there is no recipe "none"'),
         ("mine", {"base": "none.sif"}, "there is no image none.sif"),
-        ("mine", {"output": Path("missing/x.sif")}, "there is no folder"),
-        ("mine", {"output": Path("folder")}, "is a folder"),
+        ("mine", {"output": Path("missing/x.sif")}, "there is no directory"),
+        ("mine", {"output": Path("directory")}, "is a directory"),
         ("mine", {"output": Path("a\nb.sif")}, "control character"),
         ("mine", {"output": Path("base.sif")}, "exists and was not built by ctk"),
-        ("mine", {"output": Path("folder"), "sandbox": True}, "is a folder with other things in it"),
-        ("mine", {"output": Path("folder"), "sandbox": True, "force": True}, "is a folder with other things in it"),
-        ("mine", {"output": Path(), "sandbox": True, "force": True}, "is a folder with other things in it"),
+        ("mine", {"output": Path("directory"), "sandbox": True}, "is a directory with other things in it"),
+        (
+            "mine",
+            {"output": Path("directory"), "sandbox": True, "force": True},
+            "is a directory with other things in it",
+        ),
+        ("mine", {"output": Path(), "sandbox": True, "force": True}, "is a directory with other things in it"),
         ("mine", {"output": Path("sb"), "sandbox": True}, "exists and was not built by ctk"),
         ("mine", {"output": Path("/"), "sandbox": True, "force": True}, "/ cannot be replaced"),
         ("sb/", {"output": Path("sb"), "sandbox": True, "force": True}, "is in the sandbox itself"),
@@ -204,10 +208,10 @@ def test_what_is_refused_before_work_starts(here: Path, target: str, more: dict[
 
 
 def sandbox_of(here: Path, target: str) -> Path:
-    folder = here / "made"
-    (folder / ".singularity.d").mkdir(parents=True)
-    record_beside(folder).write_text(Record(target).as_text())
-    return folder
+    directory = here / "made"
+    (directory / ".singularity.d").mkdir(parents=True)
+    record_beside(directory).write_text(Record(target).as_text())
+    return directory
 
 
 def test_what_ctk_made_for_the_same_target_may_be_replaced(here: Path) -> None:
@@ -228,7 +232,7 @@ def test_what_was_changed_in_a_sandbox_is_not_replaced_unasked(here: Path) -> No
     assert not record_beside(here / "sb").exists(), "a sandbox of somebody else's gets no record"
 
 
-def test_a_record_speaks_of_its_own_folder_only(here: Path) -> None:
+def test_a_record_speaks_of_its_own_directory_only(here: Path) -> None:
     made = sandbox_of(here, "recipe:mine")
     write_beside(made, Record("recipe:mine"))
     assert read_record(made) == Record("recipe:mine")
@@ -247,7 +251,7 @@ def test_a_pipe_in_the_place_of_a_record_holds_nobody_up(here: Path) -> None:
 @pytest.mark.parametrize("name", ["mine.sif", "mine.sif.build.log"])
 def test_a_pipe_is_never_written(here: Path, name: str) -> None:
     os.mkfifo(here / name)
-    with pytest.raises(WrongInput, match="is neither a file nor a folder"):
+    with pytest.raises(WrongInput, match="is neither a file nor a directory"):
         request("mine", force=True)
 
 
@@ -304,8 +308,8 @@ def test_a_log_is_never_a_link(here: Path, output: str) -> None:
 @pytest.mark.parametrize(
     ("place", "purpose", "fix"),
     [
-        ("area/tmp", "the build", "Set CTK_HOME to a folder with more room"),
-        ("empty", "the build", "Unset TMPDIR, or set it to a folder with more room"),
+        ("area/tmp", "the build", "Set CTK_HOME to a directory with more room"),
+        ("empty", "the build", "Unset TMPDIR, or set it to a directory with more room"),
         (".", "the image", "Write the image elsewhere"),
     ],
 )

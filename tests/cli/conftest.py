@@ -1,4 +1,4 @@
-"""`ctk` as a person runs it: in an empty folder, with nobody's settings."""
+"""`ctk` as a user runs it: in an empty directory, with nobody's settings."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ class Done:
 
 @dataclass(frozen=True)
 class Ctk(ABC):
-    """Runs `ctk` in `folder`; `environment` is all that it sees."""
+    """Runs `ctk` in `directory`; `environment` is all that it sees."""
 
-    folder: Path
+    directory: Path
     environment: dict[str, str]
 
     def __call__(self, *arguments: str | bytes, status: int | None = 0, **env: str) -> Done:
@@ -56,7 +56,7 @@ class Program(Ctk):
     def run(self, arguments: list[str], environment: dict[str, str]) -> Done:
         done = subprocess.run(
             [PROGRAM, *arguments],
-            cwd=self.folder,
+            cwd=self.directory,
             env=environment,
             stdin=subprocess.DEVNULL,
             capture_output=True,
@@ -76,7 +76,7 @@ class Function(Ctk):
 
     def run(self, arguments: list[str], environment: dict[str, str]) -> Done:
         with self.patch.context() as patch:
-            patch.chdir(self.folder)
+            patch.chdir(self.directory)
             for name in os.environ:
                 patch.delenv(name)
             for name, value in environment.items():
@@ -90,10 +90,10 @@ class Function(Ctk):
 
 @pytest.fixture
 def place(tmp_path: Path) -> tuple[Path, dict[str, str]]:
-    folder = tmp_path / "work"
-    folder.mkdir()
+    directory = tmp_path / "work"
+    directory.mkdir()
     areas = {"HOME": str(tmp_path / "home"), "CTK_HOME": str(tmp_path / "area")}
-    return folder, {"PATH": os.environ["PATH"], "LANG": "C.UTF-8", **areas}
+    return directory, {"PATH": os.environ["PATH"], "LANG": "C.UTF-8", **areas}
 
 
 @pytest.fixture

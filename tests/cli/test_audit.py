@@ -1,4 +1,4 @@
-"""`ctk audit`, `ctk explain` and `ctk diff` as a person meets them: words, exit statuses, JSON."""
+"""`ctk audit`, `ctk explain` and `ctk diff` as a user meets them: words, exit statuses, JSON."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a person can get wrong: each gives one message and exit status 2, no traceback, and nothing is written."""
+"""What a user can get wrong: each gives one message and exit status 2, no traceback, and nothing is written."""
 
 from __future__ import annotations
 
@@ -36,18 +36,18 @@ BAD = [
     wrong("build keras-brt", 'there is no recipe "keras-brt". Did you mean "keras-bert"?'),
     wrong("def keras-brt", 'Did you mean "keras-bert"?'),
     wrong("build Keras-BERT", "'Keras-BERT' is not a recipe's name"),
-    wrong("build folder", 'there is no recipe "folder"'),
+    wrong("build directory", 'there is no recipe "directory"'),
     wrong("build demo.toml", "its name has no ending: demo"),
-    wrong("build defs/mine.toml", "a recipe is named without its folder and ending", BASED),
+    wrong("build defs/mine.toml", "a recipe is named without its directory and ending", BASED),
     wrong("build Dockerfile", "ctk does not convert Dockerfiles"),
-    wrong("build folder/", "is a folder, but not a sandbox"),
-    wrong("build none/", "there is no sandbox folder none/"),
+    wrong("build directory/", "is a directory, but not a sandbox"),
+    wrong("build none/", "there is no sandbox directory none/"),
     wrong("build none.def", "there is no definition none.def"),
     wrong("build library://x/y", "not from this scheme"),
     wrong("build docker://", '"docker://" names no image'),
     wrong("build docker://ann:S3CRET@127.0.0.1:9/x:1", "a reference cannot hold a user or a password"),
     wrong("build docker-archive:none.tar", "there is no none.tar"),
-    wrong("build oci:folder", "is not an OCI layout"),
+    wrong("build oci:directory", "is not an OCI layout"),
     Wrong(("build", ""), "the target is empty"),
     Wrong(("build", "a\nb"), "the target holds the control character"),
     Wrong(("build", b"\xff"), "the target holds the control character"),
@@ -77,12 +77,12 @@ BAD = [
     wrong("add demo https://x.org/a-1-py3-none-any.whl", "is not a package requirement"),
     wrong("build demo --base none.sif", "there is no image none.sif"),
     wrong("build demo --base debian-1", 'there is no base "debian-1"'),
-    wrong("build k.def --base folder/", "--base changes the base of a recipe"),
-    wrong("build demo -o none/x.sif", "there is no folder"),
-    wrong("build demo -o folder", "is a folder"),
+    wrong("build k.def --base directory/", "--base changes the base of a recipe"),
+    wrong("build demo -o none/x.sif", "there is no directory"),
+    wrong("build demo -o directory", "is a directory"),
     wrong("build demo -o notes.txt", "exists and was not built by ctk"),
-    wrong("build demo --sandbox --force -o folder", "is a folder with other things in it"),
-    wrong("build demo --sandbox --force -o .", "is a folder with other things in it"),
+    wrong("build demo --sandbox --force -o directory", "is a directory with other things in it"),
+    wrong("build demo --sandbox --force -o .", "is a directory with other things in it"),
     wrong("build demo --compression banana", "--compression is zstd or gzip, not 'banana'"),
     Wrong(("build", "demo", "-o", "a\nb"), "the output holds the control character"),
     wrong("build demo -o " + "x" * 300, "File name too long"),
@@ -90,7 +90,7 @@ BAD = [
     wrong("check-gpu notes.txt", "is not an image: neither SIF nor squashfs"),
     wrong("check-gpu none.sif", "there is no image none.sif"),
     wrong("run none.sif -- true", "there is no image none.sif"),
-    wrong("run folder -- true", "is a folder, but not a sandbox"),
+    wrong("run directory -- true", "is a directory, but not a sandbox"),
     wrong("run sb/", "there is no command to run"),
     wrong("shell notes.txt", "is not an image"),
     wrong("inspect none.sif", "there is no image"),
@@ -111,21 +111,21 @@ BAD = [
 ]
 
 
-def contents(folder: Path) -> dict[str, bytes | None]:
-    return {str(path): path.read_bytes() if path.is_file() else None for path in folder.parent.rglob("*")}
+def contents(directory: Path) -> dict[str, bytes | None]:
+    return {str(path): path.read_bytes() if path.is_file() else None for path in directory.parent.rglob("*")}
 
 
 @pytest.fixture
 def prepared(ctk: Ctk) -> Ctk:
-    """A folder with a few things in it that are not what they are taken for."""
-    (ctk.folder / "defs").mkdir()
-    (ctk.folder / "folder").mkdir()
-    (ctk.folder / "folder/thesis.txt").write_text("all my work\n")
-    (ctk.folder / "sb/.singularity.d").mkdir(parents=True)
-    (ctk.folder / "notes.txt").write_text("my notes\n")
-    (ctk.folder / "k.def").write_text("Bootstrap: docker\nFrom: x\n")
-    (ctk.folder / "$(id)").touch()
-    (ctk.folder / os.fsdecode(b"caf\xe9.py")).touch()
+    """A directory with a few things in it that are not what they are taken for."""
+    (ctk.directory / "defs").mkdir()
+    (ctk.directory / "directory").mkdir()
+    (ctk.directory / "directory/thesis.txt").write_text("all my work\n")
+    (ctk.directory / "sb/.singularity.d").mkdir(parents=True)
+    (ctk.directory / "notes.txt").write_text("my notes\n")
+    (ctk.directory / "k.def").write_text("Bootstrap: docker\nFrom: x\n")
+    (ctk.directory / "$(id)").touch()
+    (ctk.directory / os.fsdecode(b"caf\xe9.py")).touch()
     return ctk
 
 
@@ -133,8 +133,8 @@ def prepared(ctk: Ctk) -> Ctk:
 def test_one_message_status_2_and_nothing_written(prepared: Ctk, case: Wrong) -> None:
     if case.recipe is not None:
         text = case.recipe if isinstance(case.recipe, bytes) else case.recipe.encode()
-        (prepared.folder / "defs/mine.toml").write_bytes(text)
-    before = contents(prepared.folder)
+        (prepared.directory / "defs/mine.toml").write_bytes(text)
+    before = contents(prepared.directory)
     done = prepared(*case.arguments, status=2, **case.environment)
     assert done.stdout == ""
     lines = done.stderr.splitlines()
@@ -142,7 +142,7 @@ def test_one_message_status_2_and_nothing_written(prepared: Ctk, case: Wrong) ->
     assert case.says in lines[0]
     assert "S3CRET" not in done.stderr
     assert sum(line.startswith("Error:") for line in lines) == 1
-    assert contents(prepared.folder) == before
+    assert contents(prepared.directory) == before
 
 
 JSON_TOO = [case for case in BAD if case.arguments[0] in ("build", "def", "list", "doctor", "check-gpu", "inspect")]
@@ -152,7 +152,7 @@ JSON_TOO = [case for case in BAD if case.arguments[0] in ("build", "def", "list"
 def test_with_json_the_error_is_a_document_too(prepared: Ctk, case: Wrong) -> None:
     if case.recipe is not None:
         text = case.recipe if isinstance(case.recipe, bytes) else case.recipe.encode()
-        (prepared.folder / "defs/mine.toml").write_bytes(text)
+        (prepared.directory / "defs/mine.toml").write_bytes(text)
     done = prepared(*case.arguments, "--json", status=2, **case.environment)
     document = json.loads(done.stdout)
     assert (document["schema"], document["exit_status"]) == ("ctk.error/1", 2)

@@ -92,7 +92,7 @@ def test_trace_is_looked_for_among_the_own_options_only(words: list[str], traced
 
 
 def image_in(ctk: Ctk) -> None:
-    (ctk.folder / "trial.sif/.singularity.d").mkdir(parents=True)
+    (ctk.directory / "trial.sif/.singularity.d").mkdir(parents=True)
 
 
 def test_json_of_the_program_is_not_ctk_s(ctk: Ctk) -> None:

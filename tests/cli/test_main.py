@@ -80,12 +80,12 @@ def test_version(ctk: Ctk) -> None:
 
 
 def test_json_is_one_document_and_nothing_else(ctk: Ctk) -> None:
-    (ctk.folder / "defs").mkdir()
-    (ctk.folder / "defs/own.toml").write_text('base = "debian-12"\ndescription = "日本"\n', encoding="utf-8")
-    for folder in ("one", "two"):
-        (ctk.folder / folder / "etc").mkdir(parents=True)
-        (ctk.folder / folder / "usr").mkdir()
-        (ctk.folder / folder / ".singularity.d").mkdir()
+    (ctk.directory / "defs").mkdir()
+    (ctk.directory / "defs/own.toml").write_text('base = "debian-12"\ndescription = "日本"\n', encoding="utf-8")
+    for directory in ("one", "two"):
+        (ctk.directory / directory / "etc").mkdir(parents=True)
+        (ctk.directory / directory / "usr").mkdir()
+        (ctk.directory / directory / ".singularity.d").mkdir()
     schemas = {
         ("list",): "ctk.recipes/1",
         ("bases",): "ctk.bases/1",
@@ -108,21 +108,21 @@ def test_json_is_one_document_and_nothing_else(ctk: Ctk) -> None:
 
 
 def test_a_definition_is_utf8_in_every_locale(program: Ctk) -> None:
-    (program.folder / "defs").mkdir()
-    (program.folder / "defs/own.toml").write_text(
+    (program.directory / "defs").mkdir()
+    (program.directory / "defs/own.toml").write_text(
         'base = "pytorch-2.6"\n[environment]\nGREETING = "今日は"\n', encoding="utf-8"
     )
     assert "GREETING='今日は'\n" in program("def", "own", PYTHONIOENCODING="latin-1").stdout
 
 
 def test_no_encoding_of_a_terminal_is_worth_a_traceback(program: Ctk) -> None:
-    (program.folder / "defs").mkdir()
-    (program.folder / "defs/own.toml").write_text('base = "pytorch-2.6"\ndescription = "日本"\n', encoding="utf-8")
+    (program.directory / "defs").mkdir()
+    (program.directory / "defs/own.toml").write_text('base = "pytorch-2.6"\ndescription = "日本"\n', encoding="utf-8")
     assert "own\tpytorch-2.6\town\t\\u65e5\\u672c\n" in program("list", PYTHONIOENCODING="ascii").stdout
     assert "Error: " in program("def", "日本", status=2, PYTHONIOENCODING="ascii").stderr
 
 
-def test_a_file_s_name_that_is_no_utf8_keeps_its_octets(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+def test_a_file_s_name_that_is_no_utf8_keeps_its_bytes(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
     print_text("caf\udce9 日本")
     assert capfdbinary.readouterr().out == b"caf\xe9 " + "日本\n".encode()
 
@@ -136,15 +136,15 @@ def test_through_a_pipe_a_table_is_one_row_a_line(ctk: Ctk) -> None:
 def test_in_a_checkout_the_recipes_are_shipped_ones(ctk: Ctk) -> None:
     from toolkit.support.paths import shipped
 
-    (ctk.folder / "defs").symlink_to(shipped("defs"))
+    (ctk.directory / "defs").symlink_to(shipped("defs"))
     assert {line.split("\t")[2] for line in ctk("list").stdout.splitlines()[1:]} == {"shipped"}
 
 
 def test_doctor_writes_a_report_once(ctk: Ctk) -> None:
     assert "Written: ticket.txt" in ctk("doctor", "--report", "ticket.txt", status=None).stdout
-    text = (ctk.folder / "ticket.txt").read_text()
+    text = (ctk.directory / "ticket.txt").read_text()
     assert text.startswith("ctk ")
-    assert str(ctk.folder.parent / "home") not in text
+    assert str(ctk.directory.parent / "home") not in text
     assert "ticket.txt exists" in ctk("doctor", "--report", "ticket.txt", status=2).stderr
     ctk("doctor", "--report", "ticket.txt", "--force", status=None)
 
@@ -152,17 +152,17 @@ def test_doctor_writes_a_report_once(ctk: Ctk) -> None:
 def test_bare_ctk_says_what_is_here_and_what_comes_next(ctk: Ctk) -> None:
     assert "Images here: none" in ctk().stdout
     assert "Next: ctk build keras-bert" in ctk().stdout
-    (ctk.folder / "x.sif").touch()
+    (ctk.directory / "x.sif").touch()
     assert "Next: ctk check-gpu x.sif" in ctk().stdout
-    (ctk.folder / "x.sbatch").touch()
+    (ctk.directory / "x.sbatch").touch()
     assert "Next: sbatch x.sbatch" in ctk().stdout
 
 
 def test_list_shows_the_recipes_that_can_be_read_and_names_the_others(ctk: Ctk) -> None:
-    (ctk.folder / "defs").mkdir()
-    (ctk.folder / "defs/good.toml").write_text('base = "debian-12"\n')
-    (ctk.folder / "defs/bad.toml").write_text("broken")
-    (ctk.folder / "defs/worse.toml").mkdir()
+    (ctk.directory / "defs").mkdir()
+    (ctk.directory / "defs/good.toml").write_text('base = "debian-12"\n')
+    (ctk.directory / "defs/bad.toml").write_text("broken")
+    (ctk.directory / "defs/worse.toml").mkdir()
     listed = ctk("list", status=2)
     assert "good\tdebian-12\town\t" in listed.stdout
     assert "keras-bert\t" in listed.stdout
@@ -194,9 +194,9 @@ def test_a_variable_asks_for_the_trace_too_and_json_stays_whole(ctk: Ctk) -> Non
 
 
 def on_a_terminal(ctk: Ctk, *arguments: str, **env: str) -> str:
-    """What a person sees: standard output and error are a terminal of 80 columns."""
+    """What a user sees: standard output and error are a terminal of 80 columns."""
     environment = {**ctk.environment, "TERM": "xterm-256color", "COLUMNS": "80", **env}
-    return shown_on_a_terminal([PROGRAM, *arguments], ctk.folder, environment)
+    return shown_on_a_terminal([PROGRAM, *arguments], ctk.directory, environment)
 
 
 def test_colour_on_a_terminal_and_none_where_it_is_not_wanted(ctk: Ctk) -> None:
@@ -211,9 +211,9 @@ def test_a_terminal_gets_a_next_step_and_a_pipe_does_not(ctk: Ctk) -> None:
 
 
 def test_the_next_step_can_be_typed_as_it_stands(ctk: Ctk) -> None:
-    (ctk.folder / "-x.sif").touch()
+    (ctk.directory / "-x.sif").touch()
     assert "Next: ctk check-gpu ./-x.sif\n" in ctk().stdout
-    (ctk.folder / "my image.sif/.singularity.d").mkdir(parents=True)
+    (ctk.directory / "my image.sif/.singularity.d").mkdir(parents=True)
     words = ("sbatch", "--image", "my image.sif", "--gpus", "0")
     assert "Next: sbatch my-image.sbatch\n" in on_a_terminal(ctk, *words, "--", "true", NO_COLOR="1")
     assert "Next: sbatch 'a b.sbatch'\n" in on_a_terminal(ctk, *words, "-o", "a b.sbatch", "--", "true", NO_COLOR="1")
@@ -222,9 +222,9 @@ def test_the_next_step_can_be_typed_as_it_stands(ctk: Ctk) -> None:
 
 
 def test_on_a_terminal_a_definition_is_not_wrapped(ctk: Ctk) -> None:
-    (ctk.folder / "defs").mkdir()
+    (ctk.directory / "defs").mkdir()
     words = " ".join(f"word{number}" for number in range(40)) + " :smile: [red]"
-    (ctk.folder / "defs/long.toml").write_text(f'base = "pytorch-2.6"\n[environment]\nLONG = "{words}"\n')
+    (ctk.directory / "defs/long.toml").write_text(f'base = "pytorch-2.6"\n[environment]\nLONG = "{words}"\n')
     assert f"    export LONG='{words}'\n" in on_a_terminal(ctk, "def", "long")
 
 
@@ -250,8 +250,8 @@ def test_an_error_on_a_terminal_is_red_and_cannot_repaint_it(ctk: Ctk) -> None:
     ],
 )
 def test_the_shell_completes_commands_options_recipes_bases_and_codes(program: Ctk, line: str, offered: str) -> None:
-    (program.folder / "defs").mkdir()
-    (program.folder / "defs/own.toml").write_text("broken")
+    (program.directory / "defs").mkdir()
+    (program.directory / "defs/own.toml").write_text("broken")
     words = {"COMP_WORDS": line, "COMP_CWORD": str(len(line.split()) - 1)}
     done = program(_CTK_COMPLETE="complete_bash", **words)
     assert done.stdout.split() == [offered]
@@ -259,8 +259,8 @@ def test_the_shell_completes_commands_options_recipes_bases_and_codes(program: C
 
 
 def test_a_broken_catalogue_does_not_disturb_the_tab_key(program: Ctk) -> None:
-    (program.folder / "defs").mkdir()
-    (program.folder / "defs/bases.toml").write_text("broken")
+    (program.directory / "defs").mkdir()
+    (program.directory / "defs/bases.toml").write_text("broken")
     done = program(_CTK_COMPLETE="complete_bash", COMP_WORDS="ctk build x --base d", COMP_CWORD="4")
     assert (done.stdout.strip(), done.stderr) == ("", "")
 
@@ -271,7 +271,7 @@ def test_a_broken_catalogue_does_not_disturb_the_tab_key(program: Ctk) -> None:
 def written_to(ctk: Ctk, output: int, *arguments: str) -> tuple[int, str]:
     """The exit status and the errors of a `ctk` that writes where it cannot."""
     argv, environment = [PROGRAM, *arguments], ctk.environment
-    done = subprocess.run(argv, cwd=ctk.folder, env=environment, stdout=output, stderr=subprocess.PIPE, check=False)
+    done = subprocess.run(argv, cwd=ctk.directory, env=environment, stdout=output, stderr=subprocess.PIPE, check=False)
     errors = done.stderr.decode()
     assert "Traceback" not in errors
     assert "Exception ignored" not in errors
@@ -302,7 +302,7 @@ def test_a_full_disk_is_the_hosts_trouble(ctk: Ctk, line: str) -> None:
 def test_a_closed_stream_is_as_dev_null(ctk: Ctk, closing: str, line: str, status: int) -> None:
     script = f'exec "$@" {closing}'
     argv = ["sh", "-c", script, "sh", PROGRAM, *line.split()]
-    done = subprocess.run(argv, cwd=ctk.folder, env=ctk.environment, capture_output=True, text=True, check=False)
+    done = subprocess.run(argv, cwd=ctk.directory, env=ctk.environment, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (status, "")
     assert (done.stdout == "") == (">&-" in closing.split())
 
@@ -315,20 +315,20 @@ def test_a_closed_stream_is_one_for_the_programs_that_ctk_runs_too(ctk: Ctk) -> 
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "said\n")
 
 
-def slow_runtime(folder: Path) -> dict[str, str]:
+def slow_runtime(directory: Path) -> dict[str, str]:
     """A runtime that takes a minute to say its version."""
-    (folder / "bin").mkdir()
-    (folder / "bin/apptainer").write_text("#!/bin/sh\necho started > started\nexec sleep 60\n")
-    (folder / "bin/apptainer").chmod(0o755)
-    return {"PATH": f"{folder}/bin:{os.environ['PATH']}"}
+    (directory / "bin").mkdir()
+    (directory / "bin/apptainer").write_text("#!/bin/sh\necho started > started\nexec sleep 60\n")
+    (directory / "bin/apptainer").chmod(0o755)
+    return {"PATH": f"{directory}/bin:{os.environ['PATH']}"}
 
 
 def interrupted(ctk: Ctk, number: signal.Signals, *under: str) -> subprocess.Popen[str]:
     """A `ctk doctor` that got a signal while it waited for another program."""
-    environment = {**ctk.environment, **slow_runtime(ctk.folder)}
+    environment = {**ctk.environment, **slow_runtime(ctk.directory)}
     child = subprocess.Popen(
         [*under, PROGRAM, "doctor"],
-        cwd=ctk.folder,
+        cwd=ctk.directory,
         env=environment,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
@@ -336,7 +336,7 @@ def interrupted(ctk: Ctk, number: signal.Signals, *under: str) -> subprocess.Pop
         text=True,
     )
     deadline = time.monotonic() + 10
-    while not (ctk.folder / "started").exists() and time.monotonic() < deadline:
+    while not (ctk.directory / "started").exists() and time.monotonic() < deadline:
         time.sleep(0.02)
     child.send_signal(number)
     return child

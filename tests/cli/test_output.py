@@ -170,9 +170,9 @@ def hostile(ctk: Ctk) -> Ctk:
     """A sandbox, recipes and bases whose every name and value attacks the terminal."""
     site = "usr/local/lib/python3.11/site-packages"
     record = f"Metadata-Version: 2.1\nName: bad{EVERYTHING.replace(chr(10), '')}\nVersion: 1{EVERYTHING}\n"
-    for folder in ("one", "two\x1b[2J[/]\u202e"):
+    for directory in ("one", "two\x1b[2J[/]\u202e"):
         fill(
-            ctk.folder / folder,
+            ctk.directory / directory,
             {
                 **python_files(),
                 **distribution("tensorflow", "2.15.0", site),
@@ -180,13 +180,15 @@ def hostile(ctk: Ctk) -> Ctk:
                 f"{site}/bad-1.dist-info/RECORD": b"",
                 "etc/os-release": 'ID="evil\x1b[2J"\nVERSION_ID="\x9b7m"\n',
                 ".singularity.d/env/10-x.sh": "export LD_LIBRARY_PATH='/x\x1b[2J'\nexport PYTHONPATH='/\x9b2J'\n",
-                f"{site}/\x1b[2J-{len(folder)}.dist-info/METADATA": "Name: e\x1b[2J\nVersion: 1\n",
+                f"{site}/\x1b[2J-{len(directory)}.dist-info/METADATA": "Name: e\x1b[2J\nVersion: 1\n",
             },
         )
-    (ctk.folder / "defs").mkdir()
-    (ctk.folder / "defs/bases.toml").write_text('["evil\\u001b[2J"]\nbootstrap = "localimage"\nreference = "x.sif"\n')
-    (ctk.folder / "defs/mine.toml").write_text('base = "debian-12"\ndescription = "\\u202e\\u2066 [/] 日本　語"\n')
-    (ctk.folder / "x\x1b[2J.sif").touch()
+    (ctk.directory / "defs").mkdir()
+    (ctk.directory / "defs/bases.toml").write_text(
+        '["evil\\u001b[2J"]\nbootstrap = "localimage"\nreference = "x.sif"\n'
+    )
+    (ctk.directory / "defs/mine.toml").write_text('base = "debian-12"\ndescription = "\\u202e\\u2066 [/] 日本　語"\n')
+    (ctk.directory / "x\x1b[2J.sif").touch()
     return ctk
 
 
@@ -242,5 +244,5 @@ def test_the_tab_key_types_no_escape(hostile: Ctk, program: Ctk) -> None:
 
 def test_a_warning_about_code_that_is_read_does_not_quote_it(hostile: Ctk, program: Ctk) -> None:
     """Python 3.12 and newer warn of `\\x` with the very character that follows the backslash."""
-    (hostile.folder / "train.py").write_text("import torch\nx = '\\\x1b[2J'\n")
+    (hostile.directory / "train.py").write_text("import torch\nx = '\\\x1b[2J'\n")
     assert program("new", "fresh", "--from", "train.py").stderr == ""

@@ -1,4 +1,4 @@
-"""`ctk new`, `add`, `remove`, `lock` and `why` as a person types them: right, or one message and nothing written."""
+"""`ctk new`, `add`, `remove`, `lock` and `why` as a user types them: right, or one message and nothing written."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from toolkit.support.paths import shipped
 CTK = Path(sys.executable).with_name("ctk")
 
 
-def ctk(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "CTK_HOME": str(folder / "work")}
+def ctk(directory: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "CTK_HOME": str(directory / "work")}
     done = subprocess.run(
-        [CTK, *arguments], cwd=folder, env=environment, capture_output=True, text=True, timeout=60, check=False
+        [CTK, *arguments], cwd=directory, env=environment, capture_output=True, text=True, timeout=60, check=False
     )
     assert "Traceback" not in done.stderr, done.stderr
     return done
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def directory(tmp_path: Path) -> Path:
     (tmp_path / "defs").mkdir()
     (tmp_path / "defs/mine.toml").write_text('base = "debian-12"\npackages = ["numpy"]  # just this\n')
     (tmp_path / "train.py").write_text("import torch, timm\n")
@@ -39,53 +39,53 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_a_recipe_from_a_script_can_be_read_and_changed(folder: Path) -> None:
-    made = json.loads(ctk(folder, "new", "other", "--from", "train.py", "--json").stdout)
+def test_a_recipe_from_a_script_can_be_read_and_changed(directory: Path) -> None:
+    made = json.loads(ctk(directory, "new", "other", "--from", "train.py", "--json").stdout)
     assert (made["schema"], made["base"], made["packages"]) == ("ctk.new/1", "pytorch-2.6", ["timm"])
-    assert ctk(folder, "add", "other", "einops", "timm>=1", "--no-lock").returncode == 0
-    assert ctk(folder, "remove", "other", "einops", "--no-lock").stdout == "Removed: einops.\n"
-    text = (folder / "defs/other.toml").read_text()
+    assert ctk(directory, "add", "other", "einops", "timm>=1", "--no-lock").returncode == 0
+    assert ctk(directory, "remove", "other", "einops", "--no-lock").stdout == "Removed: einops.\n"
+    text = (directory / "defs/other.toml").read_text()
     assert 'packages = ["timm>=1"]' in text
-    assert "other" in ctk(folder, "list").stdout
+    assert "other" in ctk(directory, "list").stdout
 
 
-def test_a_script_is_run_as_it_was_named(folder: Path) -> None:
-    (folder / "sub").mkdir()
-    (folder / "sub/my train ü.py").write_text("import jax, flax\n")
-    done = ctk(folder, "new", "other", "--from", "sub/my train ü.py", "--base", "pytorch-2.6", "--json")
+def test_a_script_is_run_as_it_was_named(directory: Path) -> None:
+    (directory / "sub").mkdir()
+    (directory / "sub/my train ü.py").write_text("import jax, flax\n")
+    done = ctk(directory, "new", "other", "--from", "sub/my train ü.py", "--base", "pytorch-2.6", "--json")
     made = json.loads(done.stdout)
     assert (made["base"], made["packages"]) == ("pytorch-2.6", ["flax", "jax"])
     assert [one["code"] for one in made["findings"]] == ["second-framework"]
-    assert 'command = ["python", "sub/my train ü.py"]' in (folder / "defs/other.toml").read_text()
+    assert 'command = ["python", "sub/my train ü.py"]' in (directory / "defs/other.toml").read_text()
 
 
-def test_a_shipped_recipe_is_copied_before_it_is_changed(folder: Path) -> None:
-    assert ctk(folder, "add", "keras-bert", "pandas", "--no-lock").returncode == 0
-    assert '"pydot", "pandas"' in (folder / "defs/keras-bert.toml").read_text()
+def test_a_shipped_recipe_is_copied_before_it_is_changed(directory: Path) -> None:
+    assert ctk(directory, "add", "keras-bert", "pandas", "--no-lock").returncode == 0
+    assert '"pydot", "pandas"' in (directory / "defs/keras-bert.toml").read_text()
 
 
-def test_why_reads_the_only_lock(folder: Path) -> None:
-    assert "torch 2.5.1+cu124 is protected" in ctk(folder, "why", "torch").stdout
-    found = json.loads(ctk(folder, "why", "timm", "small", "--json").stdout)
+def test_why_reads_the_only_lock(directory: Path) -> None:
+    assert "torch 2.5.1+cu124 is protected" in ctk(directory, "why", "torch").stdout
+    found = json.loads(ctk(directory, "why", "timm", "small", "--json").stdout)
     assert found["schema"] == "ctk.why/1"
-    assert ctk(folder, "why", "flask").stderr.endswith("ctk add small flask\n")
-    (folder / "defs/small.toml").write_text('base = "debian-12"\npackages = ["flask"]\n')
-    done = ctk(folder, "why", "flask")
+    assert ctk(directory, "why", "flask").stderr.endswith("ctk add small flask\n")
+    (directory / "defs/small.toml").write_text('base = "debian-12"\npackages = ["flask"]\n')
+    done = ctk(directory, "why", "flask")
     assert done.returncode == 1
     assert "`ctk lock small` updates it" in done.stderr, "it was added after the lock was made"
 
 
-def test_why_reads_the_lock_on_another_base(folder: Path) -> None:
+def test_why_reads_the_lock_on_another_base(directory: Path) -> None:
     arguments = ("why", "timm", "mine", "--base", "pytorch-2.6")
-    done = ctk(folder, *arguments)
+    done = ctk(directory, *arguments)
     assert (done.returncode, done.stderr.splitlines()[-1]) == (2, "ctk lock mine --base pytorch-2.6")
-    catalogue = Catalogue(folder / "defs", shipped("defs"))
+    catalogue = Catalogue(directory / "defs", shipped("defs"))
     recipe = catalogue.recipe("mine", base=catalogue.bases()["pytorch-2.6"])
-    path = Locks.of(catalogue, folder / "work").path(recipe)
+    path = Locks.of(catalogue, directory / "work").path(recipe)
     path.parent.mkdir(parents=True)
     write_lock(SMALL, path)
-    assert "timm 1.0.3 is added: timm ← the recipe." in ctk(folder, *arguments).stdout
-    assert not (folder / "defs/mine.lock.toml").exists()
+    assert "timm 1.0.3 is added: timm ← the recipe." in ctk(directory, *arguments).stdout
+    assert not (directory / "defs/mine.lock.toml").exists()
 
 
 @pytest.mark.parametrize(
@@ -133,24 +133,24 @@ def test_why_reads_the_lock_on_another_base(folder: Path) -> None:
     ],
 )
 def test_what_is_wrong_is_said_once_and_nothing_is_written(
-    folder: Path, arguments: tuple[str, ...], status: int, words: str
+    directory: Path, arguments: tuple[str, ...], status: int, words: str
 ) -> None:
-    (folder / "empty.txt").write_text("# nothing yet\n")
-    (folder / "useless.txt").write_text("--pre\npandas>=2<3\n")
-    (folder / "environment.yml").write_text("name: x\ndependencies: [python=3.11]\n")
-    (folder / "pyproject.toml").write_text('[project]\nname = "x"\nversion = "1"\n')
-    before = {path: path.read_bytes() for path in folder.rglob("*.toml")}
-    done = ctk(folder, *arguments)
+    (directory / "empty.txt").write_text("# nothing yet\n")
+    (directory / "useless.txt").write_text("--pre\npandas>=2<3\n")
+    (directory / "environment.yml").write_text("name: x\ndependencies: [python=3.11]\n")
+    (directory / "pyproject.toml").write_text('[project]\nname = "x"\nversion = "1"\n')
+    before = {path: path.read_bytes() for path in directory.rglob("*.toml")}
+    done = ctk(directory, *arguments)
     assert done.returncode == status, done.stderr
     assert words in done.stderr
     assert done.stderr.count("Error:") == 1
-    assert {path: path.read_bytes() for path in folder.rglob("*.toml")} == before
+    assert {path: path.read_bytes() for path in directory.rglob("*.toml")} == before
 
 
-def test_a_pipe_in_the_place_of_a_recipe_holds_nobody_up(folder: Path) -> None:
-    os.mkfifo(folder / "defs/pipe.toml")
+def test_a_pipe_in_the_place_of_a_recipe_holds_nobody_up(directory: Path) -> None:
+    os.mkfifo(directory / "defs/pipe.toml")
     for arguments in (("list",), ("lock", "pipe"), ("add", "pipe", "six"), ("add", "--apt", "pipe", "gcc")):
-        done = ctk(folder, *arguments)
+        done = ctk(directory, *arguments)
         assert (done.returncode, "pipe.toml is a pipe" in done.stderr) == (2, True), done.stderr
 
 
@@ -160,87 +160,87 @@ def test_only_what_the_lock_adds_can_be_upgraded() -> None:
         _upgraded(SMALL, ["tim"])
 
 
-def test_a_lock_that_was_edited_is_not_taken_for_good(folder: Path) -> None:
-    path = folder / "defs/small.lock.toml"
+def test_a_lock_that_was_edited_is_not_taken_for_good(directory: Path) -> None:
+    path = directory / "defs/small.lock.toml"
     path.write_text(path.read_text().replace("1.0.3", "1.0.4"))
-    done = ctk(folder, "why", "timm")
+    done = ctk(directory, "why", "timm")
     assert done.returncode == 2
     assert "edited by hand" in done.stderr
 
 
-def test_names_of_imports_are_translated(folder: Path) -> None:
-    done = ctk(folder, "add", "mine", "cv2", "PIL>=10", "sklearn[alldeps]", "numpy", "--no-lock")
+def test_names_of_imports_are_translated(directory: Path) -> None:
+    done = ctk(directory, "add", "mine", "cv2", "PIL>=10", "sklearn[alldeps]", "numpy", "--no-lock")
     assert done.stdout.splitlines() == [
         "· cv2 is imported from the package opencv-python-headless",
         "· PIL is imported from the package pillow",
         "· sklearn is imported from the package scikit-learn",
         "Added: opencv-python-headless, pillow>=10, scikit-learn[alldeps].",
     ]
-    assert "Removed: pillow>=10." in ctk(folder, "remove", "mine", "PIL", "--no-lock").stdout
-    assert ctk(folder, "add", "mine", "cv2", "--no-lock").stdout.endswith("Nothing to do: mine has them already.\n")
-    ctk(folder, "remove", "mine", "cv2", "--no-lock")
-    ctk(folder, "add", "mine", "opencv-python", "--no-lock")
-    assert "Removed: opencv-python." in ctk(folder, "remove", "mine", "cv2", "--no-lock").stdout
-    assert "imported from the package pillow" in ctk(folder, "why", "PIL", "small").stderr
+    assert "Removed: pillow>=10." in ctk(directory, "remove", "mine", "PIL", "--no-lock").stdout
+    assert ctk(directory, "add", "mine", "cv2", "--no-lock").stdout.endswith("Nothing to do: mine has them already.\n")
+    ctk(directory, "remove", "mine", "cv2", "--no-lock")
+    ctk(directory, "add", "mine", "opencv-python", "--no-lock")
+    assert "Removed: opencv-python." in ctk(directory, "remove", "mine", "cv2", "--no-lock").stdout
+    assert "imported from the package pillow" in ctk(directory, "why", "PIL", "small").stderr
 
 
-def test_a_name_that_is_something_else_on_the_index_is_said(folder: Path) -> None:
-    done = ctk(folder, "add", "mine", "pytorch>=2", "--no-lock")
+def test_a_name_that_is_something_else_on_the_index_is_said(directory: Path) -> None:
+    done = ctk(directory, "add", "mine", "pytorch>=2", "--no-lock")
     assert "pytorch on PyPI is a placeholder" in done.stdout
     assert "torch is meant" in done.stdout
     assert "Added: torch>=2." in done.stdout
-    (folder / "list.txt").write_text("pytorch>=2\napex\n")
-    made = json.loads(ctk(folder, "new", "listed", "--from", "list.txt", "--json").stdout)
+    (directory / "list.txt").write_text("pytorch>=2\napex\n")
+    made = json.loads(ctk(directory, "new", "listed", "--from", "list.txt", "--json").stdout)
     assert (made["base"], made["packages"]) == ("pytorch-2.6", ["apex"])
     assert [one["code"] for one in made["findings"]] == ["another-package", "another-package"]
 
 
-def test_first_gpu_framework_brings_a_gpu_for_jobs(folder: Path) -> None:
-    path = folder / "defs/plain.toml"
-    ctk(folder, "new", "plain", "--base", "debian-12")
+def test_first_gpu_framework_brings_a_gpu_for_jobs(directory: Path) -> None:
+    path = directory / "defs/plain.toml"
+    ctk(directory, "new", "plain", "--base", "debian-12")
     assert "gpus = 0" in path.read_text()
-    assert "gpus" not in ctk(folder, "add", "plain", "numpy", "onnxruntime", "tensorflow-cpu", "--no-lock").stdout
+    assert "gpus" not in ctk(directory, "add", "plain", "numpy", "onnxruntime", "tensorflow-cpu", "--no-lock").stdout
     assert "gpus = 0" in path.read_text()
-    done = ctk(folder, "add", "plain", "pytorch", "--no-lock")
+    done = ctk(directory, "add", "plain", "pytorch", "--no-lock")
     assert "torch uses a GPU: [job] gpus is 1 now, and was 0" in done.stdout
     assert "gpus = 1" in path.read_text()
     # What a user sets afterwards stays.
     path.write_text(path.read_text().replace("gpus = 1", "gpus = 0  # on purpose"))
-    ctk(folder, "add", "plain", "jax", "--no-lock")
+    ctk(directory, "add", "plain", "jax", "--no-lock")
     assert "gpus = 0  # on purpose" in path.read_text()
-    (folder / "list.txt").write_text("tensorflow-cpu\n")
-    ctk(folder, "new", "listed", "--from", "list.txt", "--base", "debian-12")
-    assert "gpus = 0" in (folder / "defs/listed.toml").read_text()
+    (directory / "list.txt").write_text("tensorflow-cpu\n")
+    ctk(directory, "new", "listed", "--from", "list.txt", "--base", "debian-12")
+    assert "gpus = 0" in (directory / "defs/listed.toml").read_text()
 
 
-def test_a_second_framework_is_said_when_it_is_added(folder: Path) -> None:
-    ctk(folder, "new", "ours", "--base", "pytorch-2.6")
-    done = json.loads(ctk(folder, "add", "ours", "jax", "timm", "--no-lock", "--json").stdout)
+def test_a_second_framework_is_said_when_it_is_added(directory: Path) -> None:
+    ctk(directory, "new", "ours", "--base", "pytorch-2.6")
+    done = json.loads(ctk(directory, "add", "ours", "jax", "timm", "--no-lock", "--json").stdout)
     assert done["added"] == ["jax", "timm"]
     assert [one["code"] for one in done["findings"]] == ["second-framework"]
-    alone = json.loads(ctk(folder, "add", "ours", "onnxruntime-gpu", "--no-lock", "--json").stdout)
+    alone = json.loads(ctk(directory, "add", "ours", "onnxruntime-gpu", "--no-lock", "--json").stdout)
     assert alone["findings"] == []
 
 
-def test_code_of_tensorflow_1_gets_no_recipe_with_tensorflow_2(folder: Path) -> None:
-    (folder / "old.py").write_text("import tensorflow as tf\n\nsession = tf.Session()\n")
-    done = ctk(folder, "new", "old", "--from", "old.py")
+def test_code_of_tensorflow_1_gets_no_recipe_with_tensorflow_2(directory: Path) -> None:
+    (directory / "old.py").write_text("import tensorflow as tf\n\nsession = tf.Session()\n")
+    done = ctk(directory, "new", "old", "--from", "old.py")
     assert done.returncode == 1
     assert "old.py:3: tensorflow.Session is of TensorFlow 1" in done.stderr
     assert "1.15.5-gpu-py3" in done.stderr
-    assert not (folder / "defs/old.toml").exists()
+    assert not (directory / "defs/old.toml").exists()
 
 
-def test_a_list_is_added_without_what_the_base_brings(folder: Path) -> None:
-    (folder / "list.txt").write_text("torch==2.6.0\nsklearn\nnumpy<2\n-e .\n")
-    ctk(folder, "new", "ours", "--base", "pytorch-2.6")
-    done = json.loads(ctk(folder, "add", "ours", "-r", "list.txt", "einops", "--no-lock", "--json").stdout)
+def test_a_list_is_added_without_what_the_base_brings(directory: Path) -> None:
+    (directory / "list.txt").write_text("torch==2.6.0\nsklearn\nnumpy<2\n-e .\n")
+    ctk(directory, "new", "ours", "--base", "pytorch-2.6")
+    done = json.loads(ctk(directory, "add", "ours", "-r", "list.txt", "einops", "--no-lock", "--json").stdout)
     assert done["added"] == ["einops", "scikit-learn", "numpy<2"]
     assert {one["code"] for one in done["findings"]} >= {"left-out", "import-name"}
     assert done["lock_change"] is None
 
 
-def test_debian_packages_are_added_and_no_lock_is_made(folder: Path) -> None:
-    assert ctk(folder, "add", "--apt", "mine", "gcc", "python3-dev").stdout == "Added: gcc, python3-dev.\n"
-    assert 'apt = ["gcc", "python3-dev"]' in (folder / "defs/mine.toml").read_text()
-    assert not (folder / "defs/mine.lock.toml").exists()
+def test_debian_packages_are_added_and_no_lock_is_made(directory: Path) -> None:
+    assert ctk(directory, "add", "--apt", "mine", "gcc", "python3-dev").stdout == "Added: gcc, python3-dev.\n"
+    assert 'apt = ["gcc", "python3-dev"]' in (directory / "defs/mine.toml").read_text()
+    assert not (directory / "defs/mine.lock.toml").exists()

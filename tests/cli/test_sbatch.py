@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with a training script and a sandbox-like image, which is where ctk runs."""
+def directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A directory with a training script and a sandbox-like image, which is where ctk runs."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("CTK_HOME", str(tmp_path / "ctk"))
     (tmp_path / "train.py").touch()
@@ -37,16 +37,16 @@ def ctk(*words: str, monkeypatch: pytest.MonkeyPatch) -> int:
     return end.value.code
 
 
-def test_a_job_name_is_enough(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_job_name_is_enough(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert ctk("sbatch", "--job-name", "x", monkeypatch=monkeypatch) == 0
-    text = (folder / "x.sbatch").read_text()
+    text = (directory / "x.sbatch").read_text()
     assert '"$runtime" --quiet exec' in text
     assert '"$image" python train.py\n' in text
     assert "image=./trial.sif" in text
 
 
 def test_a_recipe_of_that_name_gives_gpus_time_and_command(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    directory: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     command = ("sbatch", "-J", "keras-bert", "--image", "trial.sif", "--json")
     assert ctk(*command, monkeypatch=monkeypatch) == 0
@@ -54,31 +54,31 @@ def test_a_recipe_of_that_name_gives_gpus_time_and_command(
     check_document(document)
     assert (document["schema"], document["gpus"], document["job_id"]) == ("ctk.script/1", "1", None)
     assert document["command"] == ["python", "train.py"]
-    assert (folder / document["script"]).read_text() == document["text"]
+    assert (directory / document["script"]).read_text() == document["text"]
     assert "#SBATCH --time=04:00:00" in document["text"]
 
 
 def test_dry_run_prints_the_script_alone(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    directory: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert ctk("sbatch", "-J", "x", "--dry-run", monkeypatch=monkeypatch) == 0
     shown = capsys.readouterr()
     assert shown.out.startswith("#!/bin/bash\n# Job x for Slurm")
     assert shown.out.endswith('exit "$status"\n')
     assert "no GPU" in shown.err
-    assert not (folder / "x.sbatch").exists()
+    assert not (directory / "x.sbatch").exists()
 
 
-def test_options_after_the_dashes_are_the_command_s(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_options_after_the_dashes_are_the_command_s(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     words = ("sbatch", "-J", "x", "--gpus", "0", "--", "python", "train.py", "--gpus", "7", "--json")
     assert ctk(*words, monkeypatch=monkeypatch) == 0
-    assert "python train.py --gpus 7 --json\n" in (folder / "x.sbatch").read_text()
+    assert "python train.py --gpus 7 --json\n" in (directory / "x.sbatch").read_text()
 
 
 def test_submit_without_a_scheduler_names_the_practice_cluster(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    directory: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setenv("PATH", str(folder))
+    monkeypatch.setenv("PATH", str(directory))
     assert ctk("sbatch", "-J", "x", "--submit", monkeypatch=monkeypatch) == 3
     assert "ctk lab up" in capsys.readouterr().err
 
@@ -111,16 +111,16 @@ def test_submit_without_a_scheduler_names_the_practice_cluster(
     ],
 )
 def test_bad_input_is_one_message_and_nothing_written(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], words: tuple[str, ...]
+    directory: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], words: tuple[str, ...]
 ) -> None:
-    before = sorted(path.name for path in folder.iterdir())
+    before = sorted(path.name for path in directory.iterdir())
     name = () if "--job-name" in words else ("--job-name", "x")
     assert ctk("sbatch", *name, *words, monkeypatch=monkeypatch) == 2
     shown = capsys.readouterr()
     assert shown.out == ""
     assert shown.err.count("Error") == 1
     assert "Traceback" not in shown.err
-    assert sorted(path.name for path in folder.iterdir()) == before
+    assert sorted(path.name for path in directory.iterdir()) == before
 
 
 @pytest.mark.parametrize(
@@ -131,15 +131,15 @@ def test_bad_input_is_one_message_and_nothing_written(
     ],
 )
 def test_job_that_would_stop_at_once_is_not_submitted(
-    folder: Path,
+    directory: Path,
     words: tuple[str, ...],
     reason: str,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.delenv("API_TOKEN", raising=False)
-    (folder / "trial.sif" / "bin").mkdir()
-    (folder / "trial.sif" / "bin" / "sh").touch()
+    (directory / "trial.sif" / "bin").mkdir()
+    (directory / "trial.sif" / "bin" / "sh").touch()
     assert ctk("sbatch", "-J", "x", "--gpus", "0", "--submit", *words, monkeypatch=monkeypatch) == 2
     assert f"it would stop at once: {reason}" in capsys.readouterr().err
     assert ctk("sbatch", "-J", "x", "--gpus", "0", *words, monkeypatch=monkeypatch) == 0
@@ -147,14 +147,14 @@ def test_job_that_would_stop_at_once_is_not_submitted(
 
 
 def test_an_image_that_is_older_than_its_recipe_is_named(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    directory: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (folder / "defs").mkdir()
-    path = folder / "defs/mine.toml"
+    (directory / "defs").mkdir()
+    path = directory / "defs/mine.toml"
     path.write_text('base = "debian-12"\n')
     catalogue = Catalogue.here()
     made = made_from(catalogue.recipe("mine"), None, other_base=False)
-    write_beside(folder / "trial.sif", Record("recipe:mine", "debian-12", made_from=made))
+    write_beside(directory / "trial.sif", Record("recipe:mine", "debian-12", made_from=made))
     command = ("sbatch", "-J", "x", "--image", "trial.sif", "--json", "--force", "python", "train.py")
 
     def codes() -> list[str]:

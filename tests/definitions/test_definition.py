@@ -62,7 +62,7 @@ def test_git_is_installed_for_the_commit_of_a_repository_only() -> None:
     assert text.index("install -y --no-install-recommends git\n") < text.index("ctk_guard_run install")
 
 
-def test_a_bare_recipe_has_no_post_and_shuts_the_users_site_folder_out() -> None:
+def test_a_bare_recipe_has_no_post_and_shuts_the_users_site_directory_out() -> None:
     text = define_copy(Base("docker://a/b", "docker", "a/b")).text
     assert "%post" not in text
     assert "%files" not in text

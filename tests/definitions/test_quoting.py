@@ -1,4 +1,4 @@
-"""Whatever a person writes: refused, or exactly that, when a real `sh` runs the definition's shell."""
+"""Whatever a user writes: refused, or exactly that, when a real `sh` runs the definition's shell."""
 
 from __future__ import annotations
 

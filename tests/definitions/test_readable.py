@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def recipe(folder: Path, source: Path, target: str) -> Recipe:
-    path = folder / "defs/r.toml"
+def recipe(directory: Path, source: Path, target: str) -> Recipe:
+    path = directory / "defs/r.toml"
     return Recipe("r", path, Base("b", "docker", "a/b:1"), files=(FileCopy(source, target),))
 
 
-def made(folder: Path, *names: str, mode: int = 0o600) -> Path:
-    source = folder / "defs/it's src"
+def made(directory: Path, *names: str, mode: int = 0o600) -> Path:
+    source = directory / "defs/it's src"
     for name in names:
         path = source / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -34,9 +34,9 @@ def made(folder: Path, *names: str, mode: int = 0o600) -> Path:
     return source
 
 
-def modes_after(folder: Path, source: Path, target: Path) -> dict[str, int]:
+def modes_after(directory: Path, source: Path, target: Path) -> dict[str, int]:
     """The modes in the image after the runtime copied and the lines of `%post` ran."""
-    lines = make_readable(recipe(folder, source, str(target)))
+    lines = make_readable(recipe(directory, source, str(target)))
     shutil.copytree(source, target / source.name if target.is_dir() else target)
     subprocess.run(["sh", "-eu", "-c", "\n".join(lines)], check=True)
     return {str(path.relative_to(target)): path.stat().st_mode & 0o777 for path in (target, *target.rglob("*"))}

@@ -150,7 +150,7 @@ def test_two_variants_break_the_promise_even_where_the_cpu_one_wins() -> None:
     assert "An import gets tensorflow-cpu 2.15.1 (by the hash of its files)" in message
 
 
-def test_the_same_distribution_in_two_folders_is_no_second_framework() -> None:
+def test_the_same_distribution_in_two_directories_is_no_second_framework() -> None:
     one = framework("torch", "2.5.1", TORCH)
     assert audit(replace(one, variants=(one.distribution, one.distribution))).verdict is Verdict.GPU_READY
 
@@ -287,8 +287,8 @@ def test_the_image_as_a_whole() -> None:
 
 
 def test_a_shadowed_copy_and_a_framework_elsewhere() -> None:
-    two = replace(PYTHON, site_folders=("/first", SITE))
-    first = replace(dist("numpy", "2.0"), folder="/first")
+    two = replace(PYTHON, site_directories=("/first", SITE))
+    first = replace(dist("numpy", "2.0"), directory="/first")
     found = audit(
         framework("torch", "2.5.1", TORCH, by_default=False),
         inventory=image(first, dist("numpy", "1.24"), interpreters=(two,)),

@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 SITE = "usr/local/lib/python3.11/site-packages"
 
 
-def audit(folder: Path, *parts: dict[str, str | bytes]) -> Audit:
+def audit(directory: Path, *parts: dict[str, str | bytes]) -> Audit:
     for part in (python_files(), *parts):
-        fill(folder, part)
-    return audit_image(folder, TargetMachine())
+        fill(directory, part)
+    return audit_image(directory, TargetMachine())
 
 
 def codes(found: Audit) -> dict[str, str]:

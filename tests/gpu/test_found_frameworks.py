@@ -21,9 +21,9 @@ SITE = "usr/local/lib/python3.11/site-packages"
 TORCH = "torch==2.5.1 on 3.11 with dependencies"
 
 
-def wheels(folder: str, key: str = TORCH) -> dict[str, str | bytes]:
+def wheels(directory: str, key: str = TORCH) -> dict[str, str | bytes]:
     sets, found = reduced()
-    return {f"{folder}/{path}": content for name in sets[key] for path, content in found[name].files().items()}
+    return {f"{directory}/{path}": content for name in sets[key] for path, content in found[name].files().items()}
 
 
 def audit(root: Path) -> Audit:
@@ -78,7 +78,7 @@ def test_torch_in_the_home_of_root(tmp_path: Path, mode: int, verdict: Verdict) 
     ids=["finder", "path", "egg-link", "without metadata"],
 )  # fmt: skip
 def test_torch_built_from_its_sources(tmp_path: Path, leads: dict[str, str | bytes]) -> None:
-    """Its files lie in the source tree, and NVIDIA's wheels in the site folder."""
+    """Its files lie in the source tree, and NVIDIA's wheels in the site directory."""
     own = {path: text for path, text in wheels("").items() if path.startswith("/torch/")}
     names = ("cublas", "cublasLt", "cudart", "cudnn", "cufft", "curand", "cusolver", "cusparse", "nccl", "nvJitLink")
     own["/torch/__init__.py"] = "".join(f'"{name.lower()}": "lib{name}.so.*[0-9]",\n' for name in names)

@@ -21,9 +21,9 @@ def driver(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return compile_driver(tmp_path_factory.mktemp("driver"))
 
 
-def run(folder: Path | None, **environment: str) -> Probe:
-    """The payload's answer where the loader finds the libraries of `folder`."""
-    library_path = {"LD_LIBRARY_PATH": str(folder)} if folder else {}
+def run(directory: Path | None, **environment: str) -> Probe:
+    """The payload's answer where the loader finds the libraries of `directory`."""
+    library_path = {"LD_LIBRARY_PATH": str(directory)} if directory else {}
     source = Path(payload.__file__).read_text(encoding="utf-8")
     done = subprocess.run(
         [sys.executable, "-I", "-c", source],

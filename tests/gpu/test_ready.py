@@ -27,10 +27,10 @@ def library(*needed: str, runpath: str = "", rpath: str = "", soname: str = "", 
     return elf(list(needed), runpath or rpath, bool(runpath), "", soname, symbols)
 
 
-def audit(folder: Path, *parts: Files) -> Audit:
+def audit(directory: Path, *parts: Files) -> Audit:
     for part in (python_files(), *parts):
-        fill(folder, part)
-    return audit_image(folder, TargetMachine())
+        fill(directory, part)
+    return audit_image(directory, TargetMachine())
 
 
 def codes(found: Audit) -> dict[str, str]:
@@ -193,7 +193,7 @@ def tensorflow() -> Files:
     return {
         **distribution("tensorflow", "2.18.1", SITE, files, extra),
         **distribution("nvidia-cudnn-cu12", "9.3.0.75", SITE),
-        **{f"{NVIDIA}/{folder}/lib/lib{name}": b"" for folder, name in names.items()},
+        **{f"{NVIDIA}/{directory}/lib/lib{name}": b"" for directory, name in names.items()},
     }
 
 

@@ -1,4 +1,4 @@
-"""Small images made in a test: a folder filled from a table, squashed by mksquashfs, wrapped in a SIF header."""
+"""Small images made in a test: a directory filled from a table, squashed by mksquashfs, wrapped in a SIF header."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ def inventory_of(image: Path) -> Inventory:
         return read_inventory(rootfs)
 
 
-def fill(folder: Path, files: dict[str, str | bytes]) -> Path:
-    """Write `files` (path to content) under `folder`; content "-> TARGET" makes a symlink, a path with "/" a folder."""
+def fill(directory: Path, files: dict[str, str | bytes]) -> Path:
+    """Write `files` (path to content) under `directory`; "-> TARGET" makes a symlink, a final "/" a directory."""
     for name, content in files.items():
-        path = folder / name.lstrip("/")
+        path = directory / name.lstrip("/")
         if name.endswith("/"):
             path.mkdir(parents=True, exist_ok=True)
             continue
@@ -34,13 +34,13 @@ def fill(folder: Path, files: dict[str, str | bytes]) -> Path:
         if isinstance(content, str) and content.startswith("-> "):
             path.symlink_to(content[3:])
         else:
-            path.write_bytes(_octets(content))
-    return folder
+            path.write_bytes(_as_bytes(content))
+    return directory
 
 
-def squash(folder: Path, image: Path, *options: str) -> Path:
-    """`folder` as a squashfs; `options` are mksquashfs's, and its pseudo files make what only root could."""
-    command = ["mksquashfs", str(folder), str(image), "-noappend", "-quiet", "-no-progress", *options]
+def squash(directory: Path, image: Path, *options: str) -> Path:
+    """`directory` as a squashfs; `options` are mksquashfs's, and its pseudo files make what only root could."""
+    command = ["mksquashfs", str(directory), str(image), "-noappend", "-quiet", "-no-progress", *options]
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stdin=subprocess.DEVNULL)
     return image
 
@@ -98,12 +98,12 @@ def python_files(minor: str = "3.11", prefix: str = "usr/local") -> dict[str, st
     }
 
 
-def _octets(content: str | bytes) -> bytes:
+def _as_bytes(content: str | bytes) -> bytes:
     return content.encode() if isinstance(content, str) else content
 
 
 def distribution(
-    name: str, version: str, folder: str, files: Mapping[str, str | bytes] | None = None, extra: str = ""
+    name: str, version: str, directory: str, files: Mapping[str, str | bytes] | None = None, extra: str = ""
 ) -> dict[str, str | bytes]:
     """An installed wheel: its files, and a dist-info whose RECORD lists them with their hashes."""
     from base64 import urlsafe_b64encode
@@ -112,12 +112,12 @@ def distribution(
     information = f"{name.replace('-', '_')}-{version}.dist-info"
     files = files or {}
     rows = [
-        f"{path},sha256={urlsafe_b64encode(sha256(_octets(text)).digest()).rstrip(b'=').decode()},{len(_octets(text))}"
+        f"{path},sha256={urlsafe_b64encode(sha256(_as_bytes(text)).digest()).rstrip(b'=').decode()},{len(_as_bytes(text))}"
         for path, text in files.items()
     ]
     return {
-        **{f"{folder}/{path}": text for path, text in files.items()},
-        f"{folder}/{information}/METADATA": f"Name: {name}\nVersion: {version}\n{extra}\nA text.\n",
-        f"{folder}/{information}/RECORD": "\n".join([*rows, f"{information}/RECORD,,", ""]),
-        f"{folder}/{information}/INSTALLER": "pip\n",
+        **{f"{directory}/{path}": text for path, text in files.items()},
+        f"{directory}/{information}/METADATA": f"Name: {name}\nVersion: {version}\n{extra}\nA text.\n",
+        f"{directory}/{information}/RECORD": "\n".join([*rows, f"{information}/RECORD,,", ""]),
+        f"{directory}/{information}/INSTALLER": "pip\n",
     }

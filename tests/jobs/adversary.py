@@ -94,10 +94,10 @@ printf '%s\\0' "$@" > "$RECORD"
 """
 
 
-def check_scripts(folder: Path, *, count: int, seed_number: int) -> list[Script]:
-    """Try `count` jobs of either sort in `folder`; return the scripts of those that were not refused, and ran."""
-    (folder / "bin").mkdir()
-    recorder = folder / "bin" / "apptainer"
+def check_scripts(directory: Path, *, count: int, seed_number: int) -> list[Script]:
+    """Try `count` jobs of either sort in `directory`; return the scripts of those that were not refused, and ran."""
+    (directory / "bin").mkdir()
+    recorder = directory / "bin" / "apptainer"
     recorder.write_text(_RECORDER)
     recorder.chmod(0o755)
     ran: list[Script] = []
@@ -107,26 +107,26 @@ def check_scripts(folder: Path, *, count: int, seed_number: int) -> list[Script]
     @many
     @given(GOOD)
     def good(asked: tuple[str, str, JobRequest]) -> None:
-        ran.append(runs_as_asked(*asked, folder))
+        ran.append(runs_as_asked(*asked, directory))
 
     @seed(seed_number)
     @many
     @given(ANYTHING)
     def anything(asked: tuple[str, str, JobRequest]) -> None:
         with contextlib.suppress(WrongInput):
-            ran.append(runs_as_asked(*asked, folder))
+            ran.append(runs_as_asked(*asked, directory))
 
     good()
     anything()
-    assert not (folder / "pwned").exists()
+    assert not (directory / "pwned").exists()
     return ran
 
 
-def runs_as_asked(name: str, image: str, request: JobRequest, folder: Path) -> Script:
+def runs_as_asked(name: str, image: str, request: JobRequest, directory: Path) -> Script:
     """Run the job's script. Raises WrongInput where a value is refused."""
-    job = complete(request, name=name, image=Path(image), recipe=None, folder=folder, userns=False)
-    script = make_script(job, folder / "x.sbatch")
-    assert what_runs(script, folder) == what_was_asked(image, request)
+    job = complete(request, name=name, image=Path(image), recipe=None, directory=directory, userns=False)
+    script = make_script(job, directory / "x.sbatch")
+    assert what_runs(script, directory) == what_was_asked(image, request)
     return script
 
 
@@ -138,7 +138,7 @@ def what_was_asked(image: str, request: JobRequest) -> list[str]:
     return ["--quiet", "exec", *gpu, *binds, f"./{image}", *variables, *request.command]
 
 
-def what_runs(script: Script, folder: Path) -> list[str]:
+def what_runs(script: Script, directory: Path) -> list[str]:
     """Run `script` as Slurm would, and return the argument list that the runtime got."""
     job = script.job
     lines = script.text.encode("utf-8").splitlines()
@@ -146,18 +146,18 @@ def what_runs(script: Script, folder: Path) -> list[str]:
     asked_for = [job.gpus is not None and job.gpus.count > 0, job.time is not None, *[True for _ in job.directives]]
     assert len(head) == 3 + sum(asked_for)
     script.path.write_text(script.text, encoding="utf-8")
-    image = folder / job.image
+    image = directory / job.image
     image.touch()
-    record = folder / "record"
+    record = directory / "record"
     record.unlink(missing_ok=True)
     environment = {
-        "PATH": f"{folder / 'bin'}:{os.environ['PATH']}",
+        "PATH": f"{directory / 'bin'}:{os.environ['PATH']}",
         "RECORD": str(record),
         "SLURM_JOB_ID": "7",
         "SLURM_JOB_NAME": job.name,
-        "SLURM_SUBMIT_DIR": str(folder),
+        "SLURM_SUBMIT_DIR": str(directory),
     }
-    done = subprocess.run(["bash", script.path], cwd=folder, env=environment, capture_output=True, check=False)
+    done = subprocess.run(["bash", script.path], cwd=directory, env=environment, capture_output=True, check=False)
     assert done.returncode == 0, done.stderr
     image.unlink()
     return [os.fsdecode(word) for word in record.read_bytes().split(b"\0")[:-1]]

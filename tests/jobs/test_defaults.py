@@ -1,4 +1,4 @@
-"""The command line first, then the recipe, then what the folder holds, else a question."""
+"""The command line first, then the recipe, then what the directory holds, else a question."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ def recipe(job: JobDefaults = DEFAULTS, name: str = "mine") -> Recipe:
     return Recipe(name=name, path=Path("defs/mine.toml"), base=Base("b", "docker", "b:1"), job=job)
 
 
-def job_of(request: JobRequest, folder: Path, of: Recipe | None = None, image: str = "trial.sif") -> Job:
-    return complete(request, name="x", image=Path(image), recipe=of, folder=folder, userns=False)
+def job_of(request: JobRequest, directory: Path, of: Recipe | None = None, image: str = "trial.sif") -> Job:
+    return complete(request, name="x", image=Path(image), recipe=of, directory=directory, userns=False)
 
 
 def test_the_recipe_fills_in_what_the_command_line_leaves_open(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def directory(tmp_path: Path) -> Path:
     """A cloned repository in a home that has a hidden directory."""
     (tmp_path / ".bashrc.d").mkdir()
     (tmp_path / "clone").mkdir(mode=0o755)
@@ -23,40 +23,40 @@ def folder(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("target", ["../.bash_profile", "../.bashrc.d/x", "x"])
-def test_log_names_that_are_links_are_refused(folder: Path, target: str) -> None:
-    (folder / "train-7.log").symlink_to(target)
+def test_log_names_that_are_links_are_refused(directory: Path, target: str) -> None:
+    (directory / "train-7.log").symlink_to(target)
     with pytest.raises(WrongInput, match=r"train-7\.log is a symlink") as refusal:
-        check_place(folder, "train")
+        check_place(directory, "train")
     assert refusal.value.code == "log-name-taken"
-    assert check_place(folder, "other") == ()
+    assert check_place(directory, "other") == ()
 
 
-def test_log_names_that_are_no_plain_files_are_refused(folder: Path) -> None:
-    (folder / "own").touch()
-    (folder / "second-7_1.log").hardlink_to(folder / "own")
-    os.mkfifo(folder / "pipe-8.log")
-    (folder / "place-9.log").mkdir()
+def test_log_names_that_are_no_plain_files_are_refused(directory: Path) -> None:
+    (directory / "own").touch()
+    (directory / "second-7_1.log").hardlink_to(directory / "own")
+    os.mkfifo(directory / "pipe-8.log")
+    (directory / "place-9.log").mkdir()
     for name, reason in (("second", "second name"), ("pipe", "not a regular"), ("place", "not a regular")):
         with pytest.raises(WrongInput, match=reason):
-            check_place(folder, name)
+            check_place(directory, name)
 
 
-def test_log_of_an_earlier_job_is_no_obstacle(folder: Path) -> None:
-    (folder / "train-7.log").write_text("words")
-    assert check_place(folder, "train") == ()
+def test_log_of_an_earlier_job_is_no_obstacle(directory: Path) -> None:
+    (directory / "train-7.log").write_text("words")
+    assert check_place(directory, "train") == ()
 
 
-def test_logs_in_a_hidden_directory_are_refused(folder: Path) -> None:
-    (folder / "logs").symlink_to("../.bashrc.d")
+def test_logs_in_a_hidden_directory_are_refused(directory: Path) -> None:
+    (directory / "logs").symlink_to("../.bashrc.d")
     with pytest.raises(WrongInput, match="hidden directory"):
-        check_place(folder, "train")
+        check_place(directory, "train")
 
 
-def test_logs_elsewhere_are_named(folder: Path) -> None:
-    (folder / "logs").symlink_to(folder.parent / "scratch")
-    assert [finding.code for finding in check_place(folder, "train")] == ["logs-is-a-link"]
+def test_logs_elsewhere_are_named(directory: Path) -> None:
+    (directory / "logs").symlink_to(directory.parent / "scratch")
+    assert [finding.code for finding in check_place(directory, "train")] == ["logs-is-a-link"]
 
 
-def test_directory_that_everybody_can_write_is_warned_of(folder: Path) -> None:
-    folder.chmod(0o1777)
-    assert [finding.code for finding in check_place(folder, "train")] == ["folder-open-to-others"]
+def test_directory_that_everybody_can_write_is_warned_of(directory: Path) -> None:
+    directory.chmod(0o1777)
+    assert [finding.code for finding in check_place(directory, "train")] == ["folder-open-to-others"]

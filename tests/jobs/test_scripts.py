@@ -26,7 +26,7 @@ def test_ctk_replaces_its_own_script_of_the_same_job(tmp_path: Path) -> None:
     assert untouched_job(newer.text) == "x"
 
 
-def test_a_script_that_a_person_changed_or_wrote_stays(tmp_path: Path) -> None:
+def test_a_script_that_a_user_changed_or_wrote_stays(tmp_path: Path) -> None:
     path = tmp_path / "x.sbatch"
     script = make_script(JOB, path)
     for text in (script.text.replace("train.py", "my.py"), script.text + "echo\n", "#!/bin/bash\n", "\udcff"):
@@ -45,23 +45,23 @@ def test_the_script_of_another_job_stays(tmp_path: Path) -> None:
         write_script(make_script(JOB, path))
 
 
-def test_a_folder_is_no_file_for_a_script(tmp_path: Path) -> None:
-    with pytest.raises(WrongInput, match="is a folder"):
+def test_a_directory_is_no_file_for_a_script(tmp_path: Path) -> None:
+    with pytest.raises(WrongInput, match="is a directory"):
         write_script(make_script(JOB, tmp_path))
 
 
 def test_a_pipe_is_no_file_for_a_script_and_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     for force in (False, True):
-        with pytest.raises(WrongInput, match="neither a file nor a folder"):
+        with pytest.raises(WrongInput, match="neither a file nor a directory"):
             write_script(make_script(JOB, tmp_path / "pipe"), force=force)
 
 
-def scheduler(folder: Path, body: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    program = folder / "sbatch"
+def scheduler(directory: Path, body: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = directory / "sbatch"
     program.write_text(f"#!/bin/sh\n{body}\n")
     program.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{folder}:/usr/bin:/bin")
+    monkeypatch.setenv("PATH", f"{directory}:/usr/bin:/bin")
     monkeypatch.delenv("SLURM_CONF", raising=False)
 
 
@@ -117,7 +117,7 @@ def test_settings_of_a_cluster_that_is_gone_are_noticed_at_once(
         submit(make_script(JOB, tmp_path / "x.sbatch"), tmp_path)
 
 
-HOME = Path("/home/person/work")
+HOME = Path("/home/user/work")
 
 
 @pytest.mark.parametrize(
@@ -147,6 +147,6 @@ def test_advice(change: dict[str, object], codes: set[str]) -> None:
     assert {finding.code for finding in findings} == codes
 
 
-def test_a_folder_that_other_nodes_do_not_see_is_named_once() -> None:
+def test_a_directory_that_other_nodes_do_not_see_is_named_once() -> None:
     findings = advise(JOB, Path("/tmp/work"), lambda _: True, {})
     assert [finding.code for finding in findings] == ["folder-not-shared"]

@@ -82,5 +82,5 @@ def test_several_tasks_get_their_signals_from_slurm() -> None:
 
 
 def test_directory_with_a_percent_sign_is_written_so_that_slurm_reads_it_back() -> None:
-    text = script_text(Job("x", "./x.sif", ("true",), folder="/a b/50%j"), "")
+    text = script_text(Job("x", "./x.sif", ("true",), directory="/a b/50%j"), "")
     assert '#SBATCH --output="/a b/50%%j/%x-%j.log"\n' in text

@@ -45,9 +45,9 @@ def test_a_secret_is_known_by_its_name_or_its_address(name: str, value: str, sec
     assert holds_secret(name, value) is secret
 
 
-def job(folder: Path, *environment: str, **more: object) -> Job:
+def job(directory: Path, *environment: str, **more: object) -> Job:
     request = JobRequest(command=("program",), environment=environment, **more)  # type: ignore[arg-type]
-    return complete(request, name="x", image=Path("x.sif"), recipe=None, folder=folder)
+    return complete(request, name="x", image=Path("x.sif"), recipe=None, directory=directory)
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,7 @@ def job(folder: Path, *environment: str, **more: object) -> Job:
 )
 def test_a_secret_does_not_get_into_a_script(tmp_path: Path, request_: JobRequest) -> None:
     with pytest.raises(WrongInput) as refusal:
-        complete(request_, name="x", image=Path("x.sif"), recipe=None, folder=tmp_path)
+        complete(request_, name="x", image=Path("x.sif"), recipe=None, directory=tmp_path)
     assert refusal.value.code == "secret-in-script"
     assert SECRET not in refusal.value.message + (refusal.value.fix or "")
     assert "--env-file FILE" in (refusal.value.fix or "")
@@ -74,8 +74,8 @@ def test_an_export_that_leaves_the_variable_out_is_refused(tmp_path: Path, expor
     assert job(tmp_path, "HF_TOKEN", directives=("--export=ALL",)).inherited == ("HF_TOKEN",)
 
 
-def secrets_in(folder: Path, text: str, mode: int = 0o600) -> Path:
-    path = folder / "my secrets"
+def secrets_in(directory: Path, text: str, mode: int = 0o600) -> Path:
+    path = directory / "my secrets"
     path.write_text(text)
     path.chmod(mode)
     return path
@@ -105,32 +105,32 @@ def test_a_file_that_is_not_there_or_no_file_is_refused(tmp_path: Path) -> None:
 class Node:
     """Runs a script as Slurm would, with a runtime that prints its arguments and one variable."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        (folder / "x.sif").touch()
-        program = folder / "bin" / "apptainer"
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        (directory / "x.sif").touch()
+        program = directory / "bin" / "apptainer"
         program.parent.mkdir(exist_ok=True)
         program.write_text('#!/bin/sh\necho "arguments: $*"\nprintf "<%s>" "$HF_TOKEN" > value\n')
         program.chmod(0o755)
 
     def run(self, job: Job, **more: str) -> subprocess.CompletedProcess[str]:
-        (self.folder / "value").unlink(missing_ok=True)
-        path = self.folder / "x.sbatch"
+        (self.directory / "value").unlink(missing_ok=True)
+        path = self.directory / "x.sbatch"
         path.write_text(script_text(job, ""))
         assert SECRET not in path.read_text()
         environment = {
-            "PATH": f"{self.folder / 'bin'}:/usr/bin:/bin",
+            "PATH": f"{self.directory / 'bin'}:/usr/bin:/bin",
             "SLURM_JOB_ID": "7",
             "SLURM_JOB_NAME": "x",
-            "SLURM_SUBMIT_DIR": str(self.folder),
+            "SLURM_SUBMIT_DIR": str(self.directory),
             **more,
         }
         command = ["bash", path]
-        return subprocess.run(command, cwd=self.folder, env=environment, capture_output=True, text=True, check=False)
+        return subprocess.run(command, cwd=self.directory, env=environment, capture_output=True, text=True, check=False)
 
     @property
     def value(self) -> str | None:
-        path = self.folder / "value"
+        path = self.directory / "value"
         return path.read_text() if path.exists() else None
 
 
@@ -169,7 +169,7 @@ def test_a_private_file_is_read_where_the_job_runs(tmp_path: Path) -> None:
 @settings(deadline=None, max_examples=25)
 @given(st.text(st.characters(exclude_categories=["Cc", "Cs"])))
 def test_any_value_of_a_file_arrives_as_it_is(tmp_path_factory: pytest.TempPathFactory, value: str) -> None:
-    folder = tmp_path_factory.mktemp("node")
-    node = Node(folder)
-    done = node.run(job(folder, env_file=secrets_in(folder, f"HF_TOKEN={value}\n")), LC_ALL="C.UTF-8")
+    directory = tmp_path_factory.mktemp("node")
+    node = Node(directory)
+    done = node.run(job(directory, env_file=secrets_in(directory, f"HF_TOKEN={value}\n")), LC_ALL="C.UTF-8")
     assert (done.returncode, node.value) == (0, f"<{value}>"), done.stderr

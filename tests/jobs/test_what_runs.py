@@ -39,38 +39,38 @@ JOB = Job("x", "./trial.sif", ("program", "word"))
 
 
 class Ground:
-    """A folder with a script, an image and a runtime that prints what it was told."""
+    """A directory with a script, an image and a runtime that prints what it was told."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        (folder / "bin").mkdir()
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        (directory / "bin").mkdir()
         self.runtime("apptainer", "echo ran $*; exit 7")
-        (folder / "trial.sif").touch()
-        (folder / "x.sbatch").write_text(script_text(JOB, ""))
+        (directory / "trial.sif").touch()
+        (directory / "x.sbatch").write_text(script_text(JOB, ""))
 
     def runtime(self, name: str, body: str) -> None:
-        path = self.folder / "bin" / name
+        path = self.directory / "bin" / name
         path.write_text(f"#!/bin/sh\n{body}\n")
         path.chmod(0o755)
 
     def only_own_programs(self) -> None:
-        """Fill the folder of programs with what the script needs, so that PATH can be that folder alone."""
+        """Fill the directory of programs with what the script needs, so that PATH can be that directory alone."""
         for name in ("bash", "date", "mkdir", "ln", "rm", "stat", "cat"):
-            (self.folder / "bin" / name).symlink_to(f"/usr/bin/{name}" if name == "stat" else f"/bin/{name}")
+            (self.directory / "bin" / name).symlink_to(f"/usr/bin/{name}" if name == "stat" else f"/bin/{name}")
 
     def run(
         self, *, log: str | None = "x-7.log", cwd: Path | None = None, **more: str
     ) -> subprocess.CompletedProcess[str]:
-        """Run the script as job 7; standard output goes to `log` in the folder, opened as Slurm opens it."""
+        """Run the script as job 7; standard output goes to `log` in the directory, opened as Slurm opens it."""
         environment = {
-            "PATH": f"{self.folder / 'bin'}:/usr/bin:/bin",
+            "PATH": f"{self.directory / 'bin'}:/usr/bin:/bin",
             "SLURM_JOB_ID": "7",
             "SLURM_JOB_NAME": "x",
-            "SLURM_SUBMIT_DIR": str(self.folder),
+            "SLURM_SUBMIT_DIR": str(self.directory),
             **more,
         }
-        command = ["bash", str(self.folder / "x.sbatch")]
-        where = cwd or self.folder
+        command = ["bash", str(self.directory / "x.sbatch")]
+        where = cwd or self.directory
         if log is None:
             return subprocess.run(command, cwd=where, env=environment, capture_output=True, text=True, check=False)
         with (where / log).open("a") as file:
@@ -86,27 +86,27 @@ def ground(tmp_path: Path) -> Ground:
 
 def test_the_log_moves_to_logs_with_what_slurm_says_later(ground: Ground) -> None:
     done = ground.run()
-    text = (ground.folder / "logs" / "x-7.log").read_text()
+    text = (ground.directory / "logs" / "x-7.log").read_text()
     assert done.returncode == 7
     assert "ran --quiet exec ./trial.sif program word" in text
     assert "ended with status 7" in text
     assert text.endswith("Slurm's last words ***\n")
-    assert not (ground.folder / "x-7.log").exists()
+    assert not (ground.directory / "x-7.log").exists()
 
 
 def test_restart_of_the_same_job_follows_the_first_run_in_the_log(ground: Ground) -> None:
     ground.run()
     ground.run(SLURM_RESTART_COUNT="1")
-    text = (ground.folder / "logs" / "x-7.log").read_text()
+    text = (ground.directory / "logs" / "x-7.log").read_text()
     assert text.index("run 1") < text.index("Slurm's last words") < text.index("run 2")
     assert text.count("Slurm's last words") == 2
-    assert [path.name for path in ground.folder.glob("logs/*")] == ["x-7.log"]
+    assert [path.name for path in ground.directory.glob("logs/*")] == ["x-7.log"]
 
 
 def test_restart_count_inherited_from_another_job_is_not_believed(ground: Ground) -> None:
     ground.runtime("scontrol", "echo JobId=7 JobName=x Requeue=1 Restarts=0 BatchFlag=1")
     ground.run(SLURM_RESTART_COUNT="4")
-    assert "run 1 on" in (ground.folder / "logs" / "x-7.log").read_text()
+    assert "run 1 on" in (ground.directory / "logs" / "x-7.log").read_text()
 
 
 EARLIER = "ctk: job 7 of cluster unknown, x, run 1 on n1\nearlier words\n"
@@ -114,8 +114,8 @@ EARLIER = "ctk: job 7 of cluster unknown, x, run 1 on n1\nearlier words\n"
 
 def _plant(ground: Ground, sort: str) -> None:
     """Something that lies at logs/x-7.log and that this job did not write."""
-    (ground.folder / "logs").mkdir()
-    log, secret = ground.folder / "logs" / "x-7.log", ground.folder / "secret"
+    (ground.directory / "logs").mkdir()
+    log, secret = ground.directory / "logs" / "x-7.log", ground.directory / "secret"
     secret.write_text("earlier words" if sort == "hard link to a secret" else EARLIER)
     if sort == "link":
         log.symlink_to(secret)
@@ -142,35 +142,35 @@ def _plant(ground: Ground, sort: str) -> None:
 )
 def test_what_the_job_did_not_write_is_kept_aside_and_never_printed(ground: Ground, sort: str, run: int) -> None:
     _plant(ground, sort)
-    before = (ground.folder / "logs" / "x-7.log").lstat()
+    before = (ground.directory / "logs" / "x-7.log").lstat()
     assert ground.run(SLURM_RESTART_COUNT=str(run - 1) if run > 1 else "").returncode == 7
-    text = (ground.folder / "logs" / "x-7.log").read_text()
+    text = (ground.directory / "logs" / "x-7.log").read_text()
     assert f"run {run} on" in text
     assert "earlier words" not in text
-    kept = (ground.folder / "logs" / "x-7.log.~1~").lstat()
+    kept = (ground.directory / "logs" / "x-7.log.~1~").lstat()
     assert (kept.st_ino, kept.st_uid, kept.st_size) == (before.st_ino, before.st_uid, before.st_size)
 
 
 def test_first_run_does_not_continue_the_log_of_an_earlier_job_of_that_number(ground: Ground) -> None:
     ground.run()
-    earlier = (ground.folder / "logs" / "x-7.log").read_text()
+    earlier = (ground.directory / "logs" / "x-7.log").read_text()
     ground.run()
-    assert (ground.folder / "logs" / "x-7.log").read_text().count("run 1 on") == 1
-    assert (ground.folder / "logs" / "x-7.log.~1~").read_text() == earlier
+    assert (ground.directory / "logs" / "x-7.log").read_text().count("run 1 on") == 1
+    assert (ground.directory / "logs" / "x-7.log.~1~").read_text() == earlier
 
 
 @pytest.mark.parametrize("sort", ["link", "second name"])
 def test_log_whose_name_was_taken_is_written_elsewhere(ground: Ground, sort: str) -> None:
     """Slurm has opened what a clone or a neighbour put at the log's name: the program's words must not go there."""
-    profile = ground.folder / "profile"
+    profile = ground.directory / "profile"
     profile.write_text("mine\n")
     if sort == "link":
-        (ground.folder / "x-7.log").symlink_to(profile)
+        (ground.directory / "x-7.log").symlink_to(profile)
     else:
-        (ground.folder / "x-7.log").hardlink_to(profile)
+        (ground.directory / "x-7.log").hardlink_to(profile)
     assert ground.run().returncode == 7
     assert profile.read_text() == "mine\n*** Slurm's last words ***\n"
-    (log,) = ground.folder.glob("logs/x-7-*.log")
+    (log,) = ground.directory.glob("logs/x-7-*.log")
     assert "the name of the log" in log.read_text()
     assert "exec ./trial.sif program word" in log.read_text()
     assert log.stat().st_mode & 0o777 == 0o600
@@ -178,36 +178,36 @@ def test_log_whose_name_was_taken_is_written_elsewhere(ground: Ground, sort: str
 
 def test_log_of_an_earlier_job_on_another_file_system_is_not_continued(ground: Ground) -> None:
     with tempfile.TemporaryDirectory(dir="/dev/shm") as elsewhere:
-        (ground.folder / "logs").symlink_to(elsewhere)
+        (ground.directory / "logs").symlink_to(elsewhere)
         ground.run()
-        earlier = (ground.folder / "x-7.log").read_text()
+        earlier = (ground.directory / "x-7.log").read_text()
         ground.run()
-        assert (ground.folder / "logs" / "x-7.log").read_text().count("run 1 on") == 1
-        assert (ground.folder / "x-7.log.earlier").read_text() == earlier
+        assert (ground.directory / "logs" / "x-7.log").read_text().count("run 1 on") == 1
+        assert (ground.directory / "x-7.log.earlier").read_text() == earlier
         ground.run(SLURM_RESTART_COUNT="1")
-        assert (ground.folder / "logs" / "x-7.log").read_text().count("run ") == 2
+        assert (ground.directory / "logs" / "x-7.log").read_text().count("run ") == 2
 
 
 def test_options_of_the_user_s_shell_change_nothing(ground: Ground) -> None:
     assert ground.run(SHELLOPTS="braceexpand:errexit:hashall:nounset:pipefail").returncode == 7
-    assert "ended with status 7" in (ground.folder / "logs" / "x-7.log").read_text()
+    assert "ended with status 7" in (ground.directory / "logs" / "x-7.log").read_text()
 
 
 def test_log_on_a_full_disk_changes_neither_run_nor_status(ground: Ground) -> None:
     ground.runtime("apptainer", "touch ran; exit 7")
     with Path("/dev/full").open("w") as full:
-        command = ["bash", str(ground.folder / "x.sbatch")]
-        environment = {"PATH": f"{ground.folder / 'bin'}:/usr/bin:/bin", "SLURM_JOB_ID": "7", "SLURM_JOB_NAME": "x"}
+        command = ["bash", str(ground.directory / "x.sbatch")]
+        environment = {"PATH": f"{ground.directory / 'bin'}:/usr/bin:/bin", "SLURM_JOB_ID": "7", "SLURM_JOB_NAME": "x"}
         done = subprocess.run(
             command,
-            cwd=ground.folder,
-            env={**environment, "SLURM_SUBMIT_DIR": str(ground.folder)},
+            cwd=ground.directory,
+            env={**environment, "SLURM_SUBMIT_DIR": str(ground.directory)},
             stdout=full,
             stderr=full,
             check=False,
         )
     assert done.returncode == 7
-    assert (ground.folder / "ran").exists()
+    assert (ground.directory / "ran").exists()
 
 
 SIGNALS = ("TERM", "CONT", "USR1", "USR2", "INT", "HUP")
@@ -216,13 +216,13 @@ SIGNALS = ("TERM", "CONT", "USR1", "USR2", "INT", "HUP")
 def _lost(ground: Ground, seed: int) -> str:
     """Run the script, send it one to six signals, some at once; its output where one was not passed on, else ""."""
     chance = random.Random(seed)  # noqa: S311
-    environment = {"PATH": f"{ground.folder / 'bin'}:/usr/bin:/bin", "SLURM_JOB_ID": "7", "SLURM_JOB_NAME": "x"}
-    output = ground.folder / f"output-{seed}"
+    environment = {"PATH": f"{ground.directory / 'bin'}:/usr/bin:/bin", "SLURM_JOB_ID": "7", "SLURM_JOB_NAME": "x"}
+    output = ground.directory / f"output-{seed}"
     with output.open("w") as file:
         script = subprocess.Popen(
-            ["bash", str(ground.folder / "x.sbatch")],
-            cwd=ground.folder,
-            env={**environment, "SLURM_SUBMIT_DIR": str(ground.folder)},
+            ["bash", str(ground.directory / "x.sbatch")],
+            cwd=ground.directory,
+            env={**environment, "SLURM_SUBMIT_DIR": str(ground.directory)},
             stdin=subprocess.PIPE,
             stdout=file,
             stderr=file,
@@ -261,60 +261,60 @@ def test_signals_at_random_moments_are_all_passed_on(ground: Ground) -> None:
 
 def test_logs_on_another_file_system_gets_a_link(ground: Ground) -> None:
     elsewhere = Path("/dev/shm") / f"ctk-test-{os.getpid()}"
-    assert ground.folder.stat().st_dev != Path("/dev/shm").stat().st_dev
+    assert ground.directory.stat().st_dev != Path("/dev/shm").stat().st_dev
     elsewhere.mkdir()
     try:
-        (ground.folder / "logs").symlink_to(elsewhere)
+        (ground.directory / "logs").symlink_to(elsewhere)
         ground.run()
-        assert (ground.folder / "logs" / "x-7.log").read_text().endswith("Slurm's last words ***\n")
+        assert (ground.directory / "logs" / "x-7.log").read_text().endswith("Slurm's last words ***\n")
     finally:
         subprocess.run(["rm", "-rf", str(elsewhere)], check=True)
 
 
 def test_where_logs_cannot_be_made_the_job_still_runs(ground: Ground) -> None:
-    (ground.folder / "logs").write_text("a file of the person's own")
+    (ground.directory / "logs").write_text("a file of the user's own")
     done = ground.run()
-    text = (ground.folder / "x-7.log").read_text()
+    text = (ground.directory / "x-7.log").read_text()
     assert done.returncode == 7
-    assert f"the log stays at {ground.folder}/x-7.log" in text
-    assert (ground.folder / "logs").read_text() == "a file of the person's own"
+    assert f"the log stays at {ground.directory}/x-7.log" in text
+    assert (ground.directory / "logs").read_text() == "a file of the user's own"
 
 
 @pytest.mark.parametrize("program", ["ln", "mkdir"])
 def test_where_logs_belongs_to_somebody_else_the_job_still_runs(ground: Ground, program: str) -> None:
-    (ground.folder / "logs").mkdir()
-    (ground.folder / "logs" / "x-7.log").write_text("an earlier run\n")
+    (ground.directory / "logs").mkdir()
+    (ground.directory / "logs" / "x-7.log").write_text("an earlier run\n")
     ground.runtime(program, 'echo "no permission" >&2; exit 1')
     assert ground.run().returncode == 7
-    text = (ground.folder / "x-7.log").read_text()
+    text = (ground.directory / "x-7.log").read_text()
     assert "ran --quiet exec ./trial.sif program word" in text
-    assert f"the log stays at {ground.folder}/x-7.log" in text
-    assert (ground.folder / "logs" / "x-7.log").read_text() == "an earlier run\n"
+    assert f"the log stays at {ground.directory}/x-7.log" in text
+    assert (ground.directory / "logs" / "x-7.log").read_text() == "an earlier run\n"
 
 
 def test_the_site_s_own_runtime_comes_first(ground: Ground) -> None:
-    own = ground.folder / "the site's"
+    own = ground.directory / "the site's"
     own.mkdir()
-    (own / "apptainer").symlink_to(ground.folder / "bin" / "another")
+    (own / "apptainer").symlink_to(ground.directory / "bin" / "another")
     ground.runtime("another", "echo the site ran $*")
-    (ground.folder / "x.sbatch").write_text(script_text(replace(JOB, runtime=str(own / "apptainer")), ""))
+    (ground.directory / "x.sbatch").write_text(script_text(replace(JOB, runtime=str(own / "apptainer")), ""))
     ground.run()
-    assert "the site ran --quiet exec" in (ground.folder / "logs" / "x-7.log").read_text()
+    assert "the site ran --quiet exec" in (ground.directory / "logs" / "x-7.log").read_text()
     (own / "apptainer").unlink()
     ground.run(SLURM_JOB_ID="8", log="x-8.log")
-    assert "\nran --quiet exec" in (ground.folder / "logs" / "x-8.log").read_text(), "a node without it has another"
+    assert "\nran --quiet exec" in (ground.directory / "logs" / "x-8.log").read_text(), "a node without it has another"
 
 
 def test_another_output_given_to_sbatch_is_left_alone(ground: Ground) -> None:
     assert ground.run(log="mine.txt").returncode == 7
-    assert "ran --quiet exec" in (ground.folder / "mine.txt").read_text()
-    assert not (ground.folder / "logs").exists()
+    assert "ran --quiet exec" in (ground.directory / "mine.txt").read_text()
+    assert not (ground.directory / "logs").exists()
 
 
-def test_a_job_in_the_wrong_folder_fails_loudly(ground: Ground, tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_a_job_in_the_wrong_directory_fails_loudly(ground: Ground, tmp_path_factory: pytest.TempPathFactory) -> None:
     done = ground.run(log=None, cwd=tmp_path_factory.mktemp("elsewhere"))
     assert done.returncode == 1
-    assert f"should run in {ground.folder}" in done.stderr
+    assert f"should run in {ground.directory}" in done.stderr
     assert "ran" not in done.stdout
 
 
@@ -325,26 +325,26 @@ def test_run_by_hand_it_says_what_it_is(ground: Ground) -> None:
 
 
 def test_a_missing_image_and_a_missing_runtime_are_named(ground: Ground) -> None:
-    (ground.folder / "trial.sif").unlink()
+    (ground.directory / "trial.sif").unlink()
     done = ground.run(log=None)
     assert (done.returncode, "there is no image ./trial.sif" in done.stderr) == (1, True)
-    (ground.folder / "bin" / "apptainer").unlink()
+    (ground.directory / "bin" / "apptainer").unlink()
     ground.only_own_programs()
-    done = ground.run(log=None, PATH=str(ground.folder / "bin"))
+    done = ground.run(log=None, PATH=str(ground.directory / "bin"))
     assert (done.returncode, "neither apptainer nor singularity" in done.stderr) == (127, True)
 
 
 def test_singularity_serves_as_well_and_so_does_a_module(ground: Ground) -> None:
-    (ground.folder / "bin" / "apptainer").unlink()
+    (ground.directory / "bin" / "apptainer").unlink()
     ground.only_own_programs()
-    path = str(ground.folder / "bin")
+    path = str(ground.directory / "bin")
     # A module command is a function that comes through the environment, as sites export it, and is careless of set -u.
     module = '() { echo "$NOT_SET"; if [ "$2" = singularity ]; then PATH=$PATH:$HIDDEN; else return 1; fi; }'
-    hidden = ground.folder / "hidden"
+    hidden = ground.directory / "hidden"
     hidden.mkdir()
     ground.runtime("singularity", "echo singularity $*")
-    (ground.folder / "bin" / "singularity").rename(hidden / "singularity")
+    (ground.directory / "bin" / "singularity").rename(hidden / "singularity")
     with_module = {"BASH_FUNC_module%%": module, "HIDDEN": str(hidden)}
     assert "singularity --quiet exec" in ground.run(log=None, PATH=path, **with_module).stdout
-    (hidden / "singularity").rename(ground.folder / "bin" / "singularity")
+    (hidden / "singularity").rename(ground.directory / "bin" / "singularity")
     assert "singularity --quiet exec" in ground.run(log=None, PATH=path).stdout

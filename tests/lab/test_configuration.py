@@ -53,7 +53,7 @@ def prologue(plan: LabPlan, definition: str | None, environment: dict[str, str])
 
 def test_a_task_gets_what_open_mpi_needs_unless_it_knows_better() -> None:
     given = prologue(LabPlan(), None, {"OMPI_MCA_btl": "self,vader", "PATH": f"{PLACE.programs}:/bin"})
-    assert given == {"OMPI_MCA_pml": "ob1", "OMPI_MCA_btl_tcp_if_include": "lo", MARK_VARIABLE: str(PLACE.folder)}
+    assert given == {"OMPI_MCA_pml": "ob1", "OMPI_MCA_btl_tcp_if_include": "lo", MARK_VARIABLE: str(PLACE.directory)}
 
 
 def test_task_finds_the_lab_s_programs_first_and_once() -> None:
@@ -113,7 +113,7 @@ def test_a_bash_reads_the_lab_s_start_up_file_and_other_shells_none() -> None:
     assert shell_command(None, PLACE) == ["/bin/sh"]
 
 
-def test_the_shell_of_a_lab_says_which_and_keeps_what_the_person_set(tmp_path: Path) -> None:
+def test_the_shell_of_a_lab_says_which_and_keeps_what_the_user_set(tmp_path: Path) -> None:
     (tmp_path / ".bashrc").write_text("mine=kept; PS1='$ '; SLURM_CONF=/elsewhere\n")
     script = bashrc(LabPlan(name="class"), PLACE, None) + 'echo "$mine|$PS1|$SLURM_CONF"'
     shown = subprocess.run(["bash", "-c", script], env={"HOME": str(tmp_path)}, capture_output=True, text=True)

@@ -14,8 +14,17 @@ from typing import TYPE_CHECKING
 import psutil
 import pytest
 
-from toolkit.lab import supervisor as keeper
-from toolkit.lab.members import DAEMON_VARIABLE, FOLDER_VARIABLE, KEEPER, Role, find_members, kill, kill_all, mark
+from toolkit.lab import supervisor as supervisor
+from toolkit.lab.members import (
+    DAEMON_VARIABLE,
+    DIRECTORY_VARIABLE,
+    SUPERVISOR,
+    Role,
+    find_members,
+    kill,
+    kill_all,
+    mark,
+)
 from toolkit.lab.paths import LabPaths
 
 if TYPE_CHECKING:
@@ -52,13 +61,13 @@ def test_who_belongs_to_a_lab(place: LabPaths, tmp_path: Path, started: Started)
     conf = str(place.slurm_conf)
     place.spool("n2").mkdir(parents=True)
     shutil.copy("/bin/sleep", tmp_path / "slurmstepd")
-    daemon = start(started, "sleep", "60", **{FOLDER_VARIABLE: str(place.folder), DAEMON_VARIABLE: "n1"})
+    daemon = start(started, "sleep", "60", **{DIRECTORY_VARIABLE: str(place.directory), DAEMON_VARIABLE: "n1"})
     step = start(started, str(tmp_path / "slurmstepd"), "60", cwd=place.spool("n2"))
     job = start(started, "sleep", "60", SLURM_CONF=conf, SLURMD_NODENAME="n3", SLURM_JOB_ID="1")
-    # A person's own shell, an salloc, another lab's daemon, a job of another cluster, another lab's step.
+    # A user's own shell, an salloc, another lab's daemon, a job of another cluster, another lab's step.
     start(started, "sleep", "60", SLURM_CONF=conf)
     start(started, "sleep", "60", SLURM_CONF=conf, SLURM_JOB_ID="1")
-    start(started, "sleep", "60", **{FOLDER_VARIABLE: f"{place.folder}2", DAEMON_VARIABLE: "n1"})
+    start(started, "sleep", "60", **{DIRECTORY_VARIABLE: f"{place.directory}2", DAEMON_VARIABLE: "n1"})
     start(started, "sleep", "60", SLURM_CONF="/etc/slurm/slurm.conf", SLURMD_NODENAME="n3")
     start(started, str(tmp_path / "slurmstepd"), "60", cwd=tmp_path)
     assert found(place) == {daemon: (Role.DAEMON, "n1"), step: (Role.JOB, "n2"), job: (Role.JOB, "n3")}
@@ -77,23 +86,23 @@ def test_a_child_that_cleared_its_environment_belongs_too(place: LabPaths, start
     assert not Path(f"/proc/{child}").exists()
 
 
-def test_an_orphan_that_cleared_its_environment_is_its_keeper_s(
+def test_an_orphan_that_cleared_its_environment_is_its_supervisor_s(
     place: LabPaths, tmp_path: Path, started: Started
 ) -> None:
-    """Its parent is gone and its environment is empty: nothing but the keeper tells whose it is, or the mark."""
-    own, orphan, daemon = keeper_with_an_orphan(place, tmp_path, started)
+    """Its parent is gone and its environment is empty: nothing but the supervisor tells whose it is, or the mark."""
+    own, orphan, daemon = supervisor_with_an_orphan(place, tmp_path, started)
     assert orphan.ppid() == own.pid
     assert found(place)[orphan.pid] == (Role.JOB, "")
     psutil.Process(daemon).kill()
-    assert orphan.is_running(), "the keeper stays while there is somebody to keep"
+    assert orphan.is_running(), "the supervisor stays while there is somebody to keep"
     kill_all(place)
     assert found(place) == {}
     assert own.wait(5) == 0
     assert not orphan.is_running()
 
 
-def test_an_orphan_is_found_when_its_keeper_was_killed(place: LabPaths, tmp_path: Path, started: Started) -> None:
-    own, orphan, daemon = keeper_with_an_orphan(place, tmp_path, started)
+def test_an_orphan_is_found_when_its_supervisor_was_killed(place: LabPaths, tmp_path: Path, started: Started) -> None:
+    own, orphan, daemon = supervisor_with_an_orphan(place, tmp_path, started)
     own.kill()
     own.wait()
     assert orphan.ppid() != own.pid
@@ -104,12 +113,12 @@ def test_an_orphan_is_found_when_its_keeper_was_killed(place: LabPaths, tmp_path
     assert not orphan.is_running()
 
 
-def keeper_with_an_orphan(
+def supervisor_with_an_orphan(
     place: LabPaths, tmp_path: Path, started: Started
 ) -> tuple[subprocess.Popen[bytes], psutil.Process, int]:
-    """A keeper without further orders, an orphan with an empty environment, and the process number of a daemon."""
-    argv = [sys.executable, "-I", "-S", keeper.__file__, str(mark(place))]
-    environment = {FOLDER_VARIABLE: str(place.folder), DAEMON_VARIABLE: KEEPER}
+    """A supervisor without further orders, an orphan with an empty environment, and the process number of a daemon."""
+    argv = [sys.executable, "-I", "-S", supervisor.__file__, str(mark(place))]
+    environment = {DIRECTORY_VARIABLE: str(place.directory), DAEMON_VARIABLE: SUPERVISOR}
     own = subprocess.Popen(argv, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     started.append(own)
     assert own.stdin is not None

@@ -26,7 +26,7 @@ DOWN = (
 )
 JOB = (
     "JobId={number} UserId=ada(1001) GroupId=ada(1001) Name={name} JobState={state} Partition=cpu TimeLimit=60 "
-    "StartTime=2026-11-21T05:18:09 EndTime={ended} NodeList={nodes} NodeCnt=1 ProcCnt=1 WorkDir={folder} "
+    "StartTime=2026-11-21T05:18:09 EndTime={ended} NodeList={nodes} NodeCnt=1 ProcCnt=1 WorkDir={directory} "
     "ReservationName= Tres=cpu=1,mem=2000M,node=1,billing=1 Account= QOS= WcKey= Cluster=unknown "
     "SubmitTime=2026-11-21T05:18:07 EligibleTime=2026-11-21T05:18:09 {array}DerivedExitCode=0:0 ExitCode={exit} "
 )
@@ -36,7 +36,7 @@ PLAIN = {
     "state": "COMPLETED",
     "ended": "2026-11-21T05:18:11",
     "nodes": "n[1-4]",
-    "folder": "/home/ada",
+    "directory": "/home/ada",
     "array": "",
     "exit": "0:0",
 }
@@ -69,7 +69,7 @@ def test_a_job_that_ended_well() -> None:
     assert (job.job, job.number, job.name, job.user, job.partition) == ("4", 4, "a", "ada", "cpu")
     assert (job.state, job.exit_status, job.signal, job.nodes) == ("COMPLETED", 0, 0, "n[1-4]")
     assert (job.submitted, job.ended) == (datetime(2026, 11, 21, 5, 18, 7), datetime(2026, 11, 21, 5, 18, 11))
-    assert job.folder == "/home/ada"
+    assert job.directory == "/home/ada"
 
 
 def test_a_task_of_an_array_is_called_as_users_call_it() -> None:
@@ -87,11 +87,11 @@ def test_a_job_that_was_cancelled_before_it_ran_has_no_nodes() -> None:
 words = st.text(st.characters(exclude_categories=["Cc", "Cs", "Zl", "Zp"]), max_size=30)
 
 
-@given(name=words, folder=words.map(lambda text: f"/{text}"), status=st.integers(0, 255), signal=st.integers(0, 64))
-def test_any_name_and_folder_is_read_back(name: str, folder: str, status: int, signal: int) -> None:
-    job = parse_finished(JOB.format(**{**PLAIN, "name": name, "folder": folder, "exit": f"{status}:{signal}"}))
+@given(name=words, directory=words.map(lambda text: f"/{text}"), status=st.integers(0, 255), signal=st.integers(0, 64))
+def test_any_name_and_directory_is_read_back(name: str, directory: str, status: int, signal: int) -> None:
+    job = parse_finished(JOB.format(**{**PLAIN, "name": name, "directory": directory, "exit": f"{status}:{signal}"}))
     assert job is not None
-    assert (job.name, job.folder, job.exit_status, job.signal) == (name, folder, status, signal)
+    assert (job.name, job.directory, job.exit_status, job.signal) == (name, directory, status, signal)
 
 
 @given(st.text())

@@ -1,4 +1,4 @@
-"""Where a lab's folder may be: on a short path that slurm.conf can hold."""
+"""Where a lab's directory may be: on a short path that slurm.conf can hold."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from toolkit.support.errors import MissingOnHost
 
 
 @pytest.mark.parametrize(
-    ("folder", "answer"),
+    ("directory", "answer"),
     [
         ("/tmp/ctk-lab-12345678", True),
-        ("/" + "a" * 57, True),  # 58 octets, and 49 for /spool/n64/stepd.slurm.pmix.4294967295.4294967295
+        ("/" + "a" * 57, True),  # 58 bytes, and 49 for /spool/n64/stepd.slurm.pmix.4294967295.4294967295
         ("/" + "a" * 58, False),
         ("/tmp/my labs", False),
         ("/tmp/100%n", False),
@@ -23,8 +23,8 @@ from toolkit.support.errors import MissingOnHost
         ("/tmp/a#b", False),
     ],
 )
-def test_a_folder_fits_when_its_longest_socket_does(folder: str, answer: bool) -> None:
-    assert fits(Path(folder)) is answer
+def test_a_directory_fits_when_its_longest_socket_does(directory: str, answer: bool) -> None:
+    assert fits(Path(directory)) is answer
 
 
 def test_every_place_says_why_it_does_not_serve(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -33,18 +33,18 @@ def test_every_place_says_why_it_does_not_serve(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr(place, "_candidates", lambda: [tmp_path / "none", long])
     with pytest.raises(MissingOnHost) as caught:
         choose_place("lab")
-    assert "none: there is no such folder" in caught.value.message
+    assert "none: there is no such directory" in caught.value.message
     assert f"{long}: its path is too long for a socket" in caught.value.message
 
 
 def test_a_place_is_private_and_new(monkeypatch: pytest.MonkeyPatch) -> None:
     first, second = choose_place("lab"), choose_place("lab")
-    assert first.folder != second.folder
-    assert fits(first.folder)
+    assert first.directory != second.directory
+    assert fits(first.directory)
     create(first)
     try:
-        assert first.folder.stat().st_mode & 0o777 == 0o700
+        assert first.directory.stat().st_mode & 0o777 == 0o700
         with pytest.raises(MissingOnHost, match="File exists"):
             create(first)
     finally:
-        first.folder.rmdir()
+        first.directory.rmdir()

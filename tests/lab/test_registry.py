@@ -82,17 +82,17 @@ def test_a_damaged_record_is_refused(state: Path, text: str) -> None:
         registry.load("one")
 
 
-@pytest.mark.parametrize("folder", ["/", "/home/ada", "/tmp/ctk-two-abcdefgh", "/tmp/ctk-one-x/.."])
-def test_no_other_folder_is_taken_for_a_lab_s(state: Path, folder: str) -> None:
-    """`down` removes the folder that the record names."""
+@pytest.mark.parametrize("directory", ["/", "/home/ada", "/tmp/ctk-two-abcdefgh", "/tmp/ctk-one-x/.."])
+def test_no_other_directory_is_taken_for_a_lab_s(state: Path, directory: str) -> None:
+    """`down` removes the directory that the record names."""
     saved("one")
     content = json.loads((state / "one.json").read_text())
-    (state / "one.json").write_text(json.dumps({**content, "folder": folder}))
-    with pytest.raises(WrongInput, match="is no folder of a lab"):
+    (state / "one.json").write_text(json.dumps({**content, "directory": directory}))
+    with pytest.raises(WrongInput, match="is no directory of a lab"):
         registry.load("one")
 
 
-def test_a_state_folder_that_cannot_be_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_state_directory_that_cannot_be_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").touch()
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "file"))
     with pytest.raises(MissingOnHost, match="cannot write"), registry.lock("one"):

@@ -55,12 +55,12 @@ def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_a_lab_is_known_by_its_boot_or_its_folder_where_the_host_was_renamed(state: Path) -> None:
+def test_a_lab_is_known_by_its_boot_or_its_directory_where_the_host_was_renamed(state: Path) -> None:
     renamed = dataclasses.replace(LAB, host="old-name", place=LabPaths(state / "ctk-lab-abcdefgh"))
     assert condition(renamed) is Condition.ELSEWHERE
     assert condition(dataclasses.replace(renamed, boot="of another machine")) is Condition.ELSEWHERE
     assert condition(dataclasses.replace(renamed, boot=registry.this_boot())) is Condition.CRASHED
-    renamed.place.folder.mkdir()
+    renamed.place.directory.mkdir()
     assert condition(renamed) is Condition.CRASHED
 
 

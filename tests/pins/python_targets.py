@@ -7,9 +7,9 @@ from toolkit.pins.bases.target import PythonTarget
 
 
 def distribution(name: str, version: str, *requires: str, record: bool = True, **more: str) -> Distribution:
-    folder = "/usr/lib/python3/dist-packages"
+    directory = "/usr/lib/python3/dist-packages"
     return Distribution(
-        name, version, folder, f"{folder}/{name}-{version}.dist-info", tuple(requires), has_record=record, **more
+        name, version, directory, f"{directory}/{name}-{version}.dist-info", tuple(requires), has_record=record, **more
     )
 
 

@@ -21,13 +21,13 @@ class Open(SimpleHTTPRequestHandler):
 
 
 @contextmanager
-def serve_index(folder: Path, packages: Mapping[str, Mapping[str, Sequence[str]]]) -> Iterator[str]:
+def serve_index(directory: Path, packages: Mapping[str, Mapping[str, Sequence[str]]]) -> Iterator[str]:
     """The address of an index of `packages`: by name and version what each requires. Its pages are lists of files."""
     for name, versions in packages.items():
         module = name.replace("-", "_")
         for version, requires in versions.items():
-            make_wheel(folder, module, version, *requires)
+            make_wheel(directory, module, version, *requires)
         if module != name:
-            (folder / "simple" / name).symlink_to(module)
-    with file_server(folder, Open) as address:
+            (directory / "simple" / name).symlink_to(module)
+    with file_server(directory, Open) as address:
         yield f"{address}/simple"

@@ -16,7 +16,7 @@ from tests.real.conftest import PracticeCluster
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tests.real.conftest import Person
+    from tests.real.conftest import User
 
 _NODES = ("n1", "n2")
 KILL_WAIT = 10  # seconds between SIGTERM and SIGKILL
@@ -36,7 +36,7 @@ def _ports(count: int) -> list[int]:
     return ports
 
 
-def _configuration(folder: Path, tracking: str) -> str:
+def _configuration(directory: Path, tracking: str) -> str:
     host = socket.gethostname().partition(".")[0]
     controller, *ports = _ports(1 + len(_NODES))
     settings = {
@@ -46,14 +46,14 @@ def _configuration(folder: Path, tracking: str) -> str:
         "SlurmUser": "root",
         "SlurmdUser": "root",
         "AuthType": "auth/munge",
-        "AuthInfo": f"socket={folder}/munge.socket,cred_expire=20",
-        "StateSaveLocation": folder / "state",
-        "SlurmdSpoolDir": f"{folder}/spool-%n",
-        "TmpFS": f"{folder}/tmp-%n",
-        "SlurmctldPidFile": folder / "slurmctld.pid",
-        "SlurmdPidFile": f"{folder}/slurmd-%n.pid",
-        "SlurmctldLogFile": folder / "slurmctld.log",
-        "SlurmdLogFile": f"{folder}/%n.log",
+        "AuthInfo": f"socket={directory}/munge.socket,cred_expire=20",
+        "StateSaveLocation": directory / "state",
+        "SlurmdSpoolDir": f"{directory}/spool-%n",
+        "TmpFS": f"{directory}/tmp-%n",
+        "SlurmctldPidFile": directory / "slurmctld.pid",
+        "SlurmdPidFile": f"{directory}/slurmd-%n.pid",
+        "SlurmctldLogFile": directory / "slurmctld.log",
+        "SlurmdLogFile": f"{directory}/%n.log",
         "ProctrackType": f"proctrack/{tracking}",
         "TaskPlugin": "task/none",
         "MpiDefault": "none",
@@ -78,39 +78,41 @@ def _configuration(folder: Path, tracking: str) -> str:
 
 
 @contextmanager
-def site(ground: Path, tracking: str, person: Person) -> Iterator[PracticeCluster]:
-    """A running cluster for `person`, with `tracking` (cgroup, pgid or linuxproc); nothing of it stays behind."""
-    folder = ground / f"site-{tracking}"
+def site(ground: Path, tracking: str, user: User) -> Iterator[PracticeCluster]:
+    """A running cluster for `user`, with `tracking` (cgroup, pgid or linuxproc); nothing of it stays behind."""
+    directory = ground / f"site-{tracking}"
     for name in ("state", *(f"spool-{node}" for node in _NODES)):
-        (folder / name).mkdir(parents=True, mode=0o755)
+        (directory / name).mkdir(parents=True, mode=0o755)
     for node in _NODES:
-        (folder / f"tmp-{node}").mkdir()
-        (folder / f"tmp-{node}").chmod(0o1777)
-    (folder / "munge.key").write_bytes(os.urandom(128))
-    (folder / "munge.key").chmod(0o600)
-    configuration = folder / "slurm.conf"
-    configuration.write_text(_configuration(folder, tracking))
-    (folder / "cgroup.conf").write_text(
+        (directory / f"tmp-{node}").mkdir()
+        (directory / f"tmp-{node}").chmod(0o1777)
+    (directory / "munge.key").write_bytes(os.urandom(128))
+    (directory / "munge.key").chmod(0o600)
+    configuration = directory / "slurm.conf"
+    configuration.write_text(_configuration(directory, tracking))
+    (directory / "cgroup.conf").write_text(
         "CgroupPlugin=cgroup/v1\nCgroupAutomount=no\nConstrainCores=no\nConstrainRAMSpace=no\n"
     )
     environment = {**os.environ, "SLURM_CONF": str(configuration)}
-    munge = [f"--{name}={folder}/munge.{name.removesuffix('-file')}" for name in ("key-file", "pid-file", "seed-file")]
+    munge = [
+        f"--{name}={directory}/munge.{name.removesuffix('-file')}" for name in ("key-file", "pid-file", "seed-file")
+    ]
     daemons = [
-        ["munged", "-F", "--force", *munge, f"--socket={folder}/munge.socket", f"--log-file={folder}/munged.log"],
+        ["munged", "-F", "--force", *munge, f"--socket={directory}/munge.socket", f"--log-file={directory}/munged.log"],
         ["slurmctld", "-D", "-i"],
         *(["slurmd", "-D", "-N", node] for node in _NODES),
     ]
     running: list[subprocess.Popen[bytes]] = []
     try:
         for argv in daemons:
-            with (folder / "daemons.out").open("ab") as output:
+            with (directory / "daemons.out").open("ab") as output:
                 running.append(subprocess.Popen(argv, env=environment, stdout=output, stderr=output))
             if argv[0] == "munged":
-                _wait_for(folder / "munge.socket")
+                _wait_for(directory / "munge.socket")
         _wait_until_idle(environment)
-        yield PracticeCluster(person, {"SLURM_CONF": str(configuration)})
+        yield PracticeCluster(user, {"SLURM_CONF": str(configuration)})
     finally:
-        _end_jobs(person, environment)
+        _end_jobs(user, environment)
         for daemon in reversed(running):
             daemon.send_signal(signal.SIGTERM)
         for daemon in running:
@@ -120,12 +122,12 @@ def site(ground: Path, tracking: str, person: Person) -> Iterator[PracticeCluste
                 daemon.kill()
 
 
-def _end_jobs(person: Person, environment: dict[str, str]) -> None:
+def _end_jobs(user: User, environment: dict[str, str]) -> None:
     """End what a failed test left, so that no job outlives its cluster."""
     deadline = time.monotonic() + 60
-    asked = ["squeue", "-h", "-u", person.name]
+    asked = ["squeue", "-h", "-u", user.name]
     while subprocess.run(asked, env=environment, capture_output=True, check=False).stdout:
-        subprocess.run(["scancel", "-u", person.name], env=environment, check=False)
+        subprocess.run(["scancel", "-u", user.name], env=environment, check=False)
         if time.monotonic() > deadline:
             break
         time.sleep(1)

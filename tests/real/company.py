@@ -37,8 +37,8 @@ class Guarded(SimpleHTTPRequestHandler):
 
 
 def make_wheel(index: Path, name: str, version: str, *requires: str) -> None:
-    folder = index / "simple" / name
-    folder.mkdir(parents=True, exist_ok=True)
+    directory = index / "simple" / name
+    directory.mkdir(parents=True, exist_ok=True)
     information = f"{name}-{version}.dist-info"
     lines = [
         "Metadata-Version: 2.1",
@@ -46,7 +46,7 @@ def make_wheel(index: Path, name: str, version: str, *requires: str) -> None:
         f"Version: {version}",
         *(f"Requires-Dist: {r}" for r in requires),
     ]
-    with zipfile.ZipFile(folder / f"{name}-{version}-py3-none-any.whl", "w") as wheel:
+    with zipfile.ZipFile(directory / f"{name}-{version}-py3-none-any.whl", "w") as wheel:
         wheel.writestr(f"{name}/__init__.py", f"ORIGIN = 'company {version}'\n")
         wheel.writestr(f"{information}/METADATA", "\n".join(lines) + "\n")
         wheel.writestr(f"{information}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
@@ -55,24 +55,24 @@ def make_wheel(index: Path, name: str, version: str, *requires: str) -> None:
 
 def make_source(index: Path, name: str, version: str) -> None:
     """A source distribution, and no wheel."""
-    folder = index / "simple" / name
-    folder.mkdir(parents=True, exist_ok=True)
+    directory = index / "simple" / name
+    directory.mkdir(parents=True, exist_ok=True)
     metadata = f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n"
     files = {
         "PKG-INFO": metadata,
         "setup.py": f"from setuptools import setup\nsetup(name={name!r}, version={version!r}, py_modules=[{name!r}])\n",
         f"{name}.py": f"ORIGIN = 'company {version}'\n",
     }
-    with tarfile.open(folder / f"{name}-{version}.tar.gz", "w:gz") as archive:
+    with tarfile.open(directory / f"{name}-{version}.tar.gz", "w:gz") as archive:
         for path, text in files.items():
             member = tarfile.TarInfo(f"{name}-{version}/{path}")
             member.size = len(text)
             archive.addfile(member, io.BytesIO(text.encode()))
 
 
-def file_server(folder: Path, handler: type[SimpleHTTPRequestHandler] = Guarded) -> AbstractContextManager[str]:
-    """The address of a server of `folder`; to USER alone, unless `handler` is for everybody."""
-    return serving(partial(handler, directory=str(folder)))
+def file_server(directory: Path, handler: type[SimpleHTTPRequestHandler] = Guarded) -> AbstractContextManager[str]:
+    """The address of a server of `directory`; to USER alone, unless `handler` is for everybody."""
+    return serving(partial(handler, directory=str(directory)))
 
 
 @contextmanager

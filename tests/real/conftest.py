@@ -1,4 +1,4 @@
-"""Real programs for the tests: people who run ctk, images to start from, a registry on loopback.
+"""Real programs for the tests: users who run ctk, images to start from, a registry on loopback.
 
 Nothing here skips: a program that is missing makes the test fail, and `make test` installs all of them.
 """
@@ -37,7 +37,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @dataclass(frozen=True)
-class Person:
+class User:
     """Somebody with a home, a `ctk` of their own and nobody's settings."""
 
     name: str
@@ -71,7 +71,7 @@ class Person:
         timeout: float = 300,
         input: str | None = None,
     ) -> subprocess.CompletedProcess[str]:
-        """Run a program as this person; fail with all it printed where it does not end with `status`."""
+        """Run a program as this user; fail with all it printed where it does not end with `status`."""
         done = subprocess.run(
             self.command(*argv),
             cwd=cwd,
@@ -92,77 +92,77 @@ class Person:
 
 @pytest.fixture(scope="session")
 def ground(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A folder that every user may enter, on a short path, removed at the end."""
-    folder = Path("/tmp") / f"ctk-tests-{os.getpid()}"
-    folder.mkdir(mode=0o755)
-    yield folder
-    subprocess.run(["rm", "-rf", str(folder)], check=True)
+    """A directory that every user may enter, on a short path, removed at the end."""
+    directory = Path("/tmp") / f"ctk-tests-{os.getpid()}"
+    directory.mkdir(mode=0o755)
+    yield directory
+    subprocess.run(["rm", "-rf", str(directory)], check=True)
 
 
 @pytest.fixture(scope="session")
 def wheel(ground: Path) -> Path:
     """ctk as it is distributed."""
-    folder = ground / "wheel"
+    directory = ground / "wheel"
     subprocess.run(
-        [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", str(folder), str(CHECKOUT)],
+        [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", str(directory), str(CHECKOUT)],
         check=True,
     )
-    return next(folder.glob("*.whl"))
+    return next(directory.glob("*.whl"))
 
 
 @pytest.fixture(scope="session")
-def me(ground: Path) -> Person:
+def me(ground: Path) -> User:
     """Whoever runs the tests, with the checkout's own ctk and a home that is not theirs."""
     home = ground / "home"
     home.mkdir()
-    return Person(pwd.getpwuid(os.geteuid()).pw_name, home, Path(sys.executable).with_name("ctk"))
+    return User(pwd.getpwuid(os.geteuid()).pw_name, home, Path(sys.executable).with_name("ctk"))
 
 
 @pytest.fixture(scope="session")
-def ordinary_user(wheel: Path) -> Iterator[Person]:
+def ordinary_user(wheel: Path) -> Iterator[User]:
     """The test user, with ctk installed from the wheel into a fresh virtual environment, far from the checkout."""
     assert os.geteuid() == 0, "only root can become the test user"
     # A home of this session's own: two runs of the tests on one machine do not meet.
     home = Path(pwd.getpwnam(TEST_USER).pw_dir) / f"tests-{os.getpid()}"
-    person = Person(TEST_USER, home, home / "venv" / "bin" / "ctk")
-    person.run("mkdir", home, cwd=home.parent)
-    person.run("/usr/bin/python3", "-m", "venv", home / "venv", cwd=home)
-    person.run(home / "venv" / "bin" / "pip", "install", "--quiet", wheel, cwd=home)
-    yield person
+    user = User(TEST_USER, home, home / "venv" / "bin" / "ctk")
+    user.run("mkdir", home, cwd=home.parent)
+    user.run("/usr/bin/python3", "-m", "venv", home / "venv", cwd=home)
+    user.run(home / "venv" / "bin" / "pip", "install", "--quiet", wheel, cwd=home)
+    yield user
     subprocess.run(["rm", "-rf", str(home)], check=True)
 
 
 @pytest.fixture(scope="session")
-def second_user() -> Iterator[Person]:
+def second_user() -> Iterator[User]:
     """Another ordinary user, who attacks the test user: a home of this session's own, and no ctk."""
     home = Path(pwd.getpwnam(SECOND_USER).pw_dir) / f"tests-{os.getpid()}"
-    person = Person(SECOND_USER, home, Path("/bin/false"))
-    person.run("mkdir", home, cwd=home.parent)
-    yield person
+    user = User(SECOND_USER, home, Path("/bin/false"))
+    user.run("mkdir", home, cwd=home.parent)
+    yield user
     subprocess.run(["rm", "-rf", str(home)], check=True)
 
 
 @pytest.fixture(scope="session", params=["me", "ordinary_user"])
-def person(request: pytest.FixtureRequest) -> Person:
+def user(request: pytest.FixtureRequest) -> User:
     """Each test that takes this runs twice: as whoever runs the tests (root in CI), and as an ordinary user."""
     found = request.getfixturevalue(request.param)
-    assert isinstance(found, Person)
+    assert isinstance(found, User)
     return found
 
 
 @pytest.fixture
-def folder(person: Person, ground: Path, request: pytest.FixtureRequest) -> Iterator[Path]:
-    """An empty folder that belongs to the person of this test."""
-    path = ground / f"{person.name}-{time.monotonic_ns()}"
+def directory(user: User, ground: Path, request: pytest.FixtureRequest) -> Iterator[Path]:
+    """An empty directory that belongs to the user of this test."""
+    path = ground / f"{user.name}-{time.monotonic_ns()}"
     path.mkdir()
-    shutil.chown(path, person.name)
+    shutil.chown(path, user.name)
     yield path
-    person.run("chmod", "-R", "u+rwX", path, cwd=ground, status=None)
+    user.run("chmod", "-R", "u+rwX", path, cwd=ground, status=None)
     subprocess.run(["rm", "-rf", str(path)], check=True)
 
 
 @pytest.fixture(scope="session")
-def tiny_image(ground: Path, me: Person) -> Path:
+def tiny_image(ground: Path, me: User) -> Path:
     """A megabyte of busybox: for whatever is not about Python."""
     root = ground / "tiny"
     (root / "bin").mkdir(parents=True)
@@ -196,18 +196,18 @@ def tiny_image(ground: Path, me: Person) -> Path:
 
 
 @pytest.fixture(scope="session")
-def base_image(ground: Path, me: Person) -> Path:
-    """Debian 12 with Python, pip and ca-certificates: what a person's own base looks like. Takes a minute."""
-    folder = ground / "base"
-    (folder / "defs").mkdir(parents=True)
-    (folder / "defs" / "base.toml").write_text('base = "debian-12"\n')
-    me.ctk("build", "base", "-o", ground / "base.sif", cwd=folder)
+def base_image(ground: Path, me: User) -> Path:
+    """Debian 12 with Python, pip and ca-certificates: what a user's own base looks like. Takes a minute."""
+    directory = ground / "base"
+    (directory / "defs").mkdir(parents=True)
+    (directory / "defs" / "base.toml").write_text('base = "debian-12"\n')
+    me.ctk("build", "base", "-o", ground / "base.sif", cwd=directory)
     (ground / "base.sif").chmod(0o644)
     return ground / "base.sif"
 
 
 @pytest.fixture(scope="session")
-def python_image(ground: Path, me: Person, base_image: Path) -> Path:
+def python_image(ground: Path, me: User, base_image: Path) -> Path:
     """The same with `python`, as a framework's own image has it."""
     with_python = f"Bootstrap: localimage\nFrom: {base_image}\n\n%post\n    ln -sf python3 /usr/bin/python\n"
     (ground / "python.def").write_text(with_python)
@@ -218,14 +218,14 @@ def python_image(ground: Path, me: Person, base_image: Path) -> Path:
 
 @dataclass(frozen=True)
 class PracticeCluster:
-    """A real Slurm of four nodes, two GPUs each, that belongs to `person`; by `environment` plain sbatch finds it."""
+    """A real Slurm of four nodes, two GPUs each, that belongs to `user`; by `environment` plain sbatch finds it."""
 
-    person: Person
+    user: User
     environment: dict[str, str]
 
 
 @pytest.fixture(scope="session")
-def lab(ordinary_user: Person, ground: Path) -> Iterator[PracticeCluster]:
+def lab(ordinary_user: User, ground: Path) -> Iterator[PracticeCluster]:
     """A practice cluster, up for the whole session; down at the end, whatever happened."""
     name = f"tests-{os.getpid()}"
     ordinary_user.ctk("lab", "up", "--name", name, "--nodes", "4", "--gpus-per-node", "2", cwd=ground)
@@ -264,7 +264,7 @@ def registry(ground: Path) -> Iterator[str]:
 
 
 def make_oci_layout(ground: Path, rootfs: Path) -> Path:
-    """An OCI layout that everybody may read, with a folder as its one image, tagged `t`."""
+    """An OCI layout that everybody may read, with a directory as its one image, tagged `t`."""
     layout = ground / f"oci-{time.monotonic_ns()}"
     for argv in (
         ["umoci", "init", "--layout", str(layout)],
@@ -277,7 +277,7 @@ def make_oci_layout(ground: Path, rootfs: Path) -> Path:
 
 
 def push_to_registry(ground: Path, address: str, rootfs: Path, name: str) -> str:
-    """Make an OCI image of a folder and push it as `name` (`lab/tiny:1.0`); return its digest."""
+    """Make an OCI image of a directory and push it as `name` (`lab/tiny:1.0`); return its digest."""
     layout = make_oci_layout(ground, rootfs)
     target = f"docker://{address}/{name}"
     pushed = ["skopeo", "copy", "--quiet", "--dest-tls-verify=false", f"oci:{layout}:t", target]

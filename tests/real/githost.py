@@ -15,17 +15,17 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def make_repository(folder: Path, files: Mapping[str, str], tag: str) -> str:
+def make_repository(directory: Path, files: Mapping[str, str], tag: str) -> str:
     """A repository of one tagged commit, and another commit after it; the first one's name."""
 
     def git(*arguments: str) -> str:
         author = ["-c", "user.name=ann", "-c", "user.email=ann@example.org"]
-        done = subprocess.run(["git", *author, *arguments], cwd=folder, check=True, capture_output=True, text=True)
+        done = subprocess.run(["git", *author, *arguments], cwd=directory, check=True, capture_output=True, text=True)
         return done.stdout.strip()
 
     for name, text in files.items():
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_text(text)
+        (directory / name).parent.mkdir(parents=True, exist_ok=True)
+        (directory / name).write_text(text)
     git("init", "--quiet", "--initial-branch=main")
     git("add", "--all")
     git("commit", "--quiet", "--message=First")
@@ -36,17 +36,17 @@ def make_repository(folder: Path, files: Mapping[str, str], tag: str) -> str:
     return commit
 
 
-def git_server(folder: Path) -> AbstractContextManager[str]:
-    """The address of a server of the repositories in `folder`."""
-    return serving(_handler(folder))
+def git_server(directory: Path) -> AbstractContextManager[str]:
+    """The address of a server of the repositories in `directory`."""
+    return serving(_handler(directory))
 
 
-def _handler(folder: Path) -> type[BaseHTTPRequestHandler]:
+def _handler(directory: Path) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             path, _, query = self.path.partition("?")
             variables = {
-                "GIT_PROJECT_ROOT": str(folder),
+                "GIT_PROJECT_ROOT": str(directory),
                 "GIT_HTTP_EXPORT_ALL": "1",
                 "GIT_CONFIG_COUNT": "1",  # the repositories belong to whoever wrote the test
                 "GIT_CONFIG_KEY_0": "safe.directory",

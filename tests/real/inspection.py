@@ -37,10 +37,10 @@ class Inspection:
 
 
 @contextmanager
-def inspection(folder: Path) -> Iterator[Inspection]:
+def inspection(directory: Path) -> Iterator[Inspection]:
     """The network, up while the block runs."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(*_certificates(folder))
+    context.load_cert_chain(*_certificates(directory))
     asked: list[str] = []
     server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(context, _wheel(), asked))
     server.daemon_threads = True
@@ -48,7 +48,7 @@ def inspection(folder: Path) -> Iterator[Inspection]:
     try:
         yield Inspection(
             f"http://{USER}:{quote(PASSWORD, safe='$')}@127.0.0.1:{server.server_address[1]}",
-            folder / "private-ca.pem",
+            directory / "private-ca.pem",
             asked,
         )
     finally:
@@ -56,10 +56,10 @@ def inspection(folder: Path) -> Iterator[Inspection]:
         server.server_close()
 
 
-def _certificates(folder: Path) -> tuple[Path, Path]:
+def _certificates(directory: Path) -> tuple[Path, Path]:
     """A server's certificate and key, signed by a new CA, `private-ca.pem`."""
     names = ",".join(f"DNS:{host}" for host in HOSTS)
-    (folder / "names").write_text(f"subjectAltName={names}\n")
+    (directory / "names").write_text(f"subjectAltName={names}\n")
     new_key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
     for line in (
         [
@@ -72,9 +72,9 @@ def _certificates(folder: Path) -> tuple[Path, Path]:
             *("-days", "2", "-extfile", "names", "-out", "server.pem"),
         ],
     ):
-        subprocess.run(["openssl", *line], cwd=folder, check=True, capture_output=True)
-    (folder / "private-ca.pem").chmod(0o644)
-    return folder / "server.pem", folder / "server.key"
+        subprocess.run(["openssl", *line], cwd=directory, check=True, capture_output=True)
+    (directory / "private-ca.pem").chmod(0o644)
+    return directory / "server.pem", directory / "server.key"
 
 
 def _wheel() -> bytes:

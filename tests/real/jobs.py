@@ -17,21 +17,21 @@ _FINAL = ("CANCELLED", "COMPLETED", "FAILED", "NODE_FAIL", "OUT_OF_MEMORY", "TIM
 
 
 class Jobs:
-    """A folder of the person who owns the practice cluster, and what happens to jobs submitted from it."""
+    """A directory of the user who owns the practice cluster, and what happens to jobs submitted from it."""
 
-    def __init__(self, lab: PracticeCluster, folder: Path, image: Path) -> None:
-        self.lab, self.folder, self.image = lab, folder, image
+    def __init__(self, lab: PracticeCluster, directory: Path, image: Path) -> None:
+        self.lab, self.directory, self.image = lab, directory, image
 
     def run(self, *argv: str, status: int | None = 0) -> str:
-        return self.lab.person.run(*argv, cwd=self.folder, env=self.lab.environment, status=status).stdout
+        return self.lab.user.run(*argv, cwd=self.directory, env=self.lab.environment, status=status).stdout
 
     def write(self, name: str, *words: str) -> None:
         """Write a script with ctk: options of ctk sbatch, and the command after --."""
         command = ("sbatch", "-J", name, "--image", str(self.image), *words)
-        self.lab.person.ctk(*command, cwd=self.folder, env=self.lab.environment)
+        self.lab.user.ctk(*command, cwd=self.directory, env=self.lab.environment)
 
     def submit(self, name: str, *options: str) -> str:
-        """Submit a script with plain sbatch, as a person does."""
+        """Submit a script with plain sbatch, as a user does."""
         return self.run("sbatch", "--parsable", *options, f"{name}.sbatch").strip()
 
     def show(self, job_id: str, field: str) -> str:
@@ -40,7 +40,7 @@ class Jobs:
         return match[1].strip() if match else ""
 
     def log(self, stem: str) -> str:
-        path = self.folder / "logs" / f"{stem}.log"
+        path = self.directory / "logs" / f"{stem}.log"
         return path.read_text() if path.exists() else ""
 
     def ended(self, job_id: str) -> bool:

@@ -1,4 +1,4 @@
-"""A lab of a person, driven as that person would drive it; and what is left when it is gone."""
+"""A lab of a user, driven as that user would drive it; and what is left when it is gone."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import psutil
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tests.real.conftest import Person
+    from tests.real.conftest import User
 
 
 def eventually(condition: Callable[[], bool], what: str, seconds: float = 60) -> None:
@@ -27,10 +27,10 @@ def eventually(condition: Callable[[], bool], what: str, seconds: float = 60) ->
 
 @dataclass
 class OwnLab:
-    """One lab with its person, folder and extra settings (a home elsewhere, ...)."""
+    """One lab with its user, directory and extra settings (a home elsewhere, ...)."""
 
-    person: Person
-    folder: Path
+    user: User
+    directory: Path
     name: str
     settings: dict[str, str] = field(default_factory=dict)
     environment: dict[str, str] = field(default_factory=dict)
@@ -38,27 +38,27 @@ class OwnLab:
     def ctk(self, command: str, *words: str, status: int = 0) -> str:
         """`ctk lab COMMAND --name NAME …`; what it printed on both streams."""
         argv = ("lab", command, *words, "--name", self.name)
-        done = self.person.ctk(*argv, cwd=self.folder, env=self.settings, status=status)
+        done = self.user.ctk(*argv, cwd=self.directory, env=self.settings, status=status)
         assert "Traceback" not in done.stderr
         return done.stdout + done.stderr
 
     def up(self, *words: str) -> Path:
-        """Start it; return its folder."""
+        """Start it; return its directory."""
         shown = json.loads(self.ctk("up", *words, "--json"))
         self.environment = shown["environment"]
         return Path(self.environment["SLURM_CONF"]).parent
 
     def run(self, *argv: str, status: int | None = 0) -> str:
-        return self.person.run(*argv, cwd=self.folder, env={**self.settings, **self.environment}, status=status).stdout
+        return self.user.run(*argv, cwd=self.directory, env={**self.settings, **self.environment}, status=status).stdout
 
     def submit(self, script: str, *options: str) -> str:
-        """Submit a bash script with plain sbatch, as a person does; return the job's number."""
-        path = self.folder / f"job-{time.monotonic_ns()}.sh"
-        self.person.run("tee", path, cwd=self.folder, input=f"#!/bin/bash\n{script}\n")
+        """Submit a bash script with plain sbatch, as a user does; return the job's number."""
+        path = self.directory / f"job-{time.monotonic_ns()}.sh"
+        self.user.run("tee", path, cwd=self.directory, input=f"#!/bin/bash\n{script}\n")
         return self.run("sbatch", "--parsable", *options, str(path)).strip()
 
     def status(self) -> dict[str, Any]:
-        return json.loads(self.run(str(self.person.program), "lab", "status", "--name", self.name, "--json"))
+        return json.loads(self.run(str(self.user.program), "lab", "status", "--name", self.name, "--json"))
 
     def finished(self, job: str) -> list[dict[str, Any]]:
         """The runs of a job that have ended, oldest first."""
@@ -73,7 +73,7 @@ class OwnLab:
 
 @dataclass(frozen=True)
 class Traces:
-    """What a person has on this machine that outlives a command."""
+    """What a user has on this machine that outlives a command."""
 
     processes: dict[int, str]
     sockets: frozenset[str]
@@ -94,10 +94,10 @@ NOTHING: dict[str, Any] = {"processes": {}, "sockets": [], "files": [], "shared 
 
 
 def traces(lab: OwnLab, place: Path | None = None, pids: frozenset[int] = frozenset()) -> Traces:
-    """Look for a lab's traces. The machine may be busy with other things of the same person, so they are looked for by
-    the lab's folder `place` and by the numbers `pids` that its jobs wrote down: not by how ctk finds them.
+    """Look for a lab's traces. The machine may be busy with other things of the same user, so they are looked for by
+    the lab's directory `place` and by the numbers `pids` that its jobs wrote down: not by how ctk finds them.
     """
-    home = Path(lab.settings.get("HOME", lab.person.home))
+    home = Path(lab.settings.get("HOME", lab.user.home))
     state = home / ".local" / "state" / "ctk"
     words = str(place) if place else f"/tmp/ctk-{lab.name}-"
     processes = {
@@ -111,7 +111,7 @@ def traces(lab: OwnLab, place: Path | None = None, pids: frozenset[int] = frozen
     files = {str(path) for path in state.rglob("*") if path.is_file()} | {
         str(path) for path in Path("/tmp").glob(f"ctk-{lab.name}-*")
     }
-    shared = {path.name for path in Path("/dev/shm").iterdir() if path.owner() == lab.person.name and path.is_file()}
+    shared = {path.name for path in Path("/dev/shm").iterdir() if path.owner() == lab.user.name and path.is_file()}
     system_v = {" ".join(line.split()[:2]) for line in Path("/proc/sysvipc/shm").read_text().splitlines()[1:]}
     return Traces(processes, frozenset(unix | tcp), frozenset(files), frozenset(shared | system_v))
 
@@ -124,7 +124,7 @@ def _lives(pid: int) -> bool:
 
 
 def _about(entry: Path) -> str:
-    """The command line, environment and folder of a process, as far as the kernel tells."""
+    """The command line, environment and directory of a process, as far as the kernel tells."""
     parts = []
     for name in ("cmdline", "environ"):
         try:

@@ -22,7 +22,7 @@ from toolkit.inventory.formats.images import open_image
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tests.real.conftest import Person
+    from tests.real.conftest import User
 
 SITE = "usr/local/lib/python3.11/site-packages"
 CTK = Path(sys.executable).with_name("ctk")
@@ -260,8 +260,10 @@ def test_a_real_sif_and_its_bill_of_materials(tmp_path: Path, base_image: Path) 
 
 def test_elf_files_are_read_as_pyelftools_reads_them() -> None:
     """Over the libraries of this machine's Python and its own: the two readers agree on every one."""
-    folders = [Path(sys.prefix), Path("/usr/lib")]
-    libraries = sorted({path.resolve() for folder in folders for path in folder.rglob("*.so*") if path.is_file()})[:400]
+    directories = [Path(sys.prefix), Path("/usr/lib")]
+    libraries = sorted(
+        {path.resolve() for directory in directories for path in directory.rglob("*.so*") if path.is_file()}
+    )[:400]
     compared = 0
     with open_image(Path("/")) as rootfs:
         for library in libraries:
@@ -276,14 +278,14 @@ def test_elf_files_are_read_as_pyelftools_reads_them() -> None:
     assert compared > 20
 
 
-def test_layers_are_read_as_the_real_runtime_mounts_them(tmp_path: Path, tiny_image: Path, me: Person) -> None:
+def test_layers_are_read_as_the_real_runtime_mounts_them(tmp_path: Path, tiny_image: Path, me: User) -> None:
     """The last partition lies uppermost, a whiteout hides; and each name that a mark hides is reported as disputed."""
     image = tmp_path / "layered.sif"
     shutil.copy(tiny_image, image)
     first = fill(tmp_path / "first", {"etc/which": "first", "etc/gone": "", "marked/old": "", "opt/first": ""})
     second = fill(tmp_path / "second", {"etc/which": "second", "marked/new": "", "marked/.wh.old": ""})
-    for folder, pseudo in ((first, ()), (second, ("-p", "etc/gone c 644 0 0 0 0"))):
-        squashed = squash(folder, tmp_path / "layer.squashfs", *pseudo)
+    for directory, pseudo in ((first, ()), (second, ("-p", "etc/gone c 644 0 0 0 0"))):
+        squashed = squash(directory, tmp_path / "layer.squashfs", *pseudo)
         partition = ["--datatype", "4", "--partfs", "1", "--parttype", "4", "--partarch", "2", "--groupid", "1"]
         subprocess.run(["apptainer", "sif", "add", *partition, image, squashed], check=True)
     command = "cat /etc/which; ls /etc /opt /marked"

@@ -54,8 +54,8 @@ def test_tensorflow_2_16_1_does_not_find_the_wheels_that_it_requires(tmp_path: P
         assert soname in said
     assert "libcudart" not in said
     assert "missing-cuda-library" not in messages(found)
-    folders = ":".join(f"/{SITE}/nvidia/{one.name}/lib" for one in (tmp_path / SITE / "nvidia").iterdir())
-    fill(tmp_path, {".singularity.d/env/90-environment.sh": f'export LD_LIBRARY_PATH="{folders}"\n'})
+    directories = ":".join(f"/{SITE}/nvidia/{one.name}/lib" for one in (tmp_path / SITE / "nvidia").iterdir())
+    fill(tmp_path, {".singularity.d/env/90-environment.sh": f'export LD_LIBRARY_PATH="{directories}"\n'})
     assert audit(tmp_path).verdict.value == "gpu-ready"
 
 

@@ -11,205 +11,205 @@ from pathlib import Path
 
 import pytest
 
-from tests.real.conftest import CA_BUNDLE, Person, make_oci_layout, push_to_registry
+from tests.real.conftest import CA_BUNDLE, User, make_oci_layout, push_to_registry
 from toolkit import __version__
 
 
-def recipe(folder: Path, person: Person, name: str, text: str) -> None:
-    person.run("mkdir", "-p", "defs", cwd=folder)
-    person.run("tee", f"defs/{name}.toml", cwd=folder, input=text)
+def recipe(directory: Path, user: User, name: str, text: str) -> None:
+    user.run("mkdir", "-p", "defs", cwd=directory)
+    user.run("tee", f"defs/{name}.toml", cwd=directory, input=text)
 
 
-def inside(person: Person, image: Path | str, *command: str, cwd: Path) -> str:
-    return person.ctk("run", image, "--", *command, cwd=cwd).stdout
+def inside(user: User, image: Path | str, *command: str, cwd: Path) -> str:
+    return user.ctk("run", image, "--", *command, cwd=cwd).stdout
 
 
-def test_plain_apptainer_builds_the_printed_definition(person: Person, folder: Path, base_image: Path) -> None:
+def test_plain_apptainer_builds_the_printed_definition(user: User, directory: Path, base_image: Path) -> None:
     recipe(
-        folder,
-        person,
+        directory,
+        user,
         "plain",
         'base = "debian-12"\npackages = ["pydot"]\n'
         '[environment]\nGREETING = "it\'s {{ me }}"\nPATH = "/opt/own:$PATH"\n',
     )
-    text = person.ctk("def", "plain", "--base", base_image, cwd=folder).stdout
-    person.run("tee", "plain.def", cwd=folder, input=text)
-    userns = ["--userns"] if person.name == "root" else []
-    person.run(
-        "apptainer", "build", "--fakeroot", "plain.sif", "plain.def", cwd=folder, env={"APPTAINER_BIND": CA_BUNDLE}
+    text = user.ctk("def", "plain", "--base", base_image, cwd=directory).stdout
+    user.run("tee", "plain.def", cwd=directory, input=text)
+    userns = ["--userns"] if user.name == "root" else []
+    user.run(
+        "apptainer", "build", "--fakeroot", "plain.sif", "plain.def", cwd=directory, env={"APPTAINER_BIND": CA_BUNDLE}
     )
-    shown = person.run(
+    shown = user.run(
         *("apptainer", "exec", *userns, "plain.sif", "python3", "-c"),
         "import os, pydot; print(pydot.__name__, *map(os.environ.get, ['GREETING', 'PYTHONNOUSERSITE', 'PATH']))",
-        cwd=folder,
+        cwd=directory,
     )
     assert shown.stdout.startswith("pydot it's {{ me }} 1 /opt/own:/")
 
 
-def test_sandbox_shell_build_keeps_the_change(person: Person, folder: Path, tiny_image: Path) -> None:
-    recipe(folder, person, "try", 'base = "debian-12"\npost = "mkdir -p /opt/made && touch /opt/made/file"\n')
-    person.ctk("build", "try", "--base", tiny_image, "--sandbox", "-o", "sb/", cwd=folder)
-    person.ctk("shell", "sb/", "--", "sh", "-c", "id -u > /opt/changed", cwd=folder)
-    person.ctk("build", "sb/", "-o", "out.sif", cwd=folder)
-    assert inside(person, "out.sif", "cat", "/opt/changed", cwd=folder).strip() == "0"
-    assert json.loads((folder / "sb.ctk.json").read_text())["target"] == "recipe:try"
+def test_sandbox_shell_build_keeps_the_change(user: User, directory: Path, tiny_image: Path) -> None:
+    recipe(directory, user, "try", 'base = "debian-12"\npost = "mkdir -p /opt/made && touch /opt/made/file"\n')
+    user.ctk("build", "try", "--base", tiny_image, "--sandbox", "-o", "sb/", cwd=directory)
+    user.ctk("shell", "sb/", "--", "sh", "-c", "id -u > /opt/changed", cwd=directory)
+    user.ctk("build", "sb/", "-o", "out.sif", cwd=directory)
+    assert inside(user, "out.sif", "cat", "/opt/changed", cwd=directory).strip() == "0"
+    assert json.loads((directory / "sb.ctk.json").read_text())["target"] == "recipe:try"
     anew = ("build", "try", "--base", tiny_image, "--sandbox", "-o", "sb/")
-    assert "was opened with `ctk shell`" in person.ctk(*anew, cwd=folder, status=2).stderr
-    assert (folder / "sb/opt/changed").exists()
+    assert "was opened with `ctk shell`" in user.ctk(*anew, cwd=directory, status=2).stderr
+    assert (directory / "sb/opt/changed").exists()
     for force in (["--force"], []):
-        person.ctk(*anew, *force, cwd=folder)
-        assert not (folder / "sb/opt/changed").exists(), "the sandbox of the same recipe was made anew"
+        user.ctk(*anew, *force, cwd=directory)
+        assert not (directory / "sb/opt/changed").exists(), "the sandbox of the same recipe was made anew"
 
 
 def test_a_base_from_a_registry_builds_by_tag_and_by_digest(
-    person: Person, folder: Path, ground: Path, registry: str, tiny_image: Path
+    user: User, directory: Path, ground: Path, registry: str, tiny_image: Path
 ) -> None:
     digest = push_to_registry(ground, registry, ground / "tiny", "lab/tiny:1.0")
     assert digest.startswith("sha256:")
-    person.ctk("build", f"docker://{registry}/lab/tiny:1.0", cwd=folder)
-    assert inside(person, "tiny.sif", "echo", "hello", cwd=folder) == "hello\n"
-    recipe(folder, person, "own", 'base = "debian-12"\npost = "touch /opt/own"\n')
-    person.ctk("build", "own", "--base", f"docker://{registry}/lab/tiny@{digest}", cwd=folder)
-    assert inside(person, "own.sif", "ls", "/opt", cwd=folder) == "own\n"
-    wrong = person.ctk("build", f"docker://{registry}/lab/none:1.0", cwd=folder, status=4)
+    user.ctk("build", f"docker://{registry}/lab/tiny:1.0", cwd=directory)
+    assert inside(user, "tiny.sif", "echo", "hello", cwd=directory) == "hello\n"
+    recipe(directory, user, "own", 'base = "debian-12"\npost = "touch /opt/own"\n')
+    user.ctk("build", "own", "--base", f"docker://{registry}/lab/tiny@{digest}", cwd=directory)
+    assert inside(user, "own.sif", "ls", "/opt", cwd=directory) == "own\n"
+    wrong = user.ctk("build", f"docker://{registry}/lab/none:1.0", cwd=directory, status=4)
     assert "no such image" in wrong.stderr
-    assert not (folder / "none.sif").exists()
+    assert not (directory / "none.sif").exists()
 
 
-def test_a_local_oci_folder_and_a_docker_archive_build(
-    person: Person, folder: Path, ground: Path, tiny_image: Path
+def test_a_local_oci_directory_and_a_docker_archive_build(
+    user: User, directory: Path, ground: Path, tiny_image: Path
 ) -> None:
     layout = make_oci_layout(ground, ground / "tiny")
-    person.run("cp", "-r", layout, "layout", cwd=folder)
-    person.run("skopeo", "copy", "--quiet", "oci:layout:t", "docker-archive:image.tar:tiny:latest", cwd=folder)
-    person.ctk("build", "oci:layout:t", "-o", "a.sif", cwd=folder)
-    person.ctk("build", "docker-archive:image.tar", "-o", "b.sif", cwd=folder)
-    wrong = person.ctk("build", "oci:layout:other", "-o", "c.sif", cwd=folder, status=2)
+    user.run("cp", "-r", layout, "layout", cwd=directory)
+    user.run("skopeo", "copy", "--quiet", "oci:layout:t", "docker-archive:image.tar:tiny:latest", cwd=directory)
+    user.ctk("build", "oci:layout:t", "-o", "a.sif", cwd=directory)
+    user.ctk("build", "docker-archive:image.tar", "-o", "b.sif", cwd=directory)
+    wrong = user.ctk("build", "oci:layout:other", "-o", "c.sif", cwd=directory, status=2)
     assert "holds no image called other; it holds: t" in wrong.stderr
     for image in ("a.sif", "b.sif"):
-        assert inside(person, image, "echo", "here", cwd=folder) == "here\n"
+        assert inside(user, image, "echo", "here", cwd=directory) == "here\n"
 
 
-def test_files_and_environment_arrive_as_written(person: Person, folder: Path, tiny_image: Path) -> None:
-    person.run("mkdir", "-p", "defs/my data", cwd=folder)
-    person.run("tee", "defs/my data/日本.txt", cwd=folder, input="konnichiwa\n")
+def test_files_and_environment_arrive_as_written(user: User, directory: Path, tiny_image: Path) -> None:
+    user.run("mkdir", "-p", "defs/my data", cwd=directory)
+    user.run("tee", "defs/my data/日本.txt", cwd=directory, input="konnichiwa\n")
     value = "a'b\"c $(id) `id` \\ {{ x }} %post 日本"
     recipe(
-        folder,
-        person,
+        directory,
+        user,
         "files",
         'base = "debian-12"\n[[files]]\nfrom = "my data/日本.txt"\nto = "/opt/some where/t.txt"\n'
         f"[environment]\nODD = {json.dumps(value, ensure_ascii=False)}\n",
     )
-    person.ctk("build", "files", "--base", tiny_image, cwd=folder)
-    assert inside(person, "files.sif", "cat", "/opt/some where/t.txt", cwd=folder) == "konnichiwa\n"
-    assert f"ODD={value}\n" in inside(person, "files.sif", "env", cwd=folder)
+    user.ctk("build", "files", "--base", tiny_image, cwd=directory)
+    assert inside(user, "files.sif", "cat", "/opt/some where/t.txt", cwd=directory) == "konnichiwa\n"
+    assert f"ODD={value}\n" in inside(user, "files.sif", "env", cwd=directory)
 
 
-def test_a_failing_post_says_which_command_and_keeps_the_log(person: Person, folder: Path, tiny_image: Path) -> None:
-    recipe(folder, person, "bad", 'base = "debian-12"\npost = """\necho fine\ntest -e /no/such/file\necho never\n"""\n')
-    done = person.ctk("build", "bad", "--base", tiny_image, cwd=folder, status=4)
+def test_a_failing_post_says_which_command_and_keeps_the_log(user: User, directory: Path, tiny_image: Path) -> None:
+    recipe(
+        directory, user, "bad", 'base = "debian-12"\npost = """\necho fine\ntest -e /no/such/file\necho never\n"""\n'
+    )
+    done = user.ctk("build", "bad", "--base", tiny_image, cwd=directory, status=4)
     assert "in the %post command: test -e /no/such/file" in done.stderr
     assert "never" not in done.stderr
-    assert "fine" in (folder / "bad.sif.build.log").read_text()
-    assert not (folder / "bad.sif").exists()
-    assert sorted(path.name for path in folder.iterdir()) == ["bad.sif.build.log", "defs"]
+    assert "fine" in (directory / "bad.sif.build.log").read_text()
+    assert not (directory / "bad.sif").exists()
+    assert sorted(path.name for path in directory.iterdir()) == ["bad.sif.build.log", "defs"]
 
 
-def test_a_build_with_nothing_changed_leaves_the_image_untouched(
-    person: Person, folder: Path, tiny_image: Path
-) -> None:
-    person.run("sh", "-c", "mkdir -p defs/data && echo one > defs/data/x && ln -s x defs/data/y", cwd=folder)
+def test_a_build_with_nothing_changed_leaves_the_image_untouched(user: User, directory: Path, tiny_image: Path) -> None:
+    user.run("sh", "-c", "mkdir -p defs/data && echo one > defs/data/x && ln -s x defs/data/y", cwd=directory)
     text = 'base = "debian-12"\npost = "true"\n[[files]]\nfrom = "data"\nto = "/opt/data"\n'
-    recipe(folder, person, "same", text)
+    recipe(directory, user, "same", text)
     arguments = ("build", "same", "--base", tiny_image)
-    person.ctk(*arguments, cwd=folder)
+    user.ctk(*arguments, cwd=directory)
 
     def state() -> list[object]:
-        found = [folder / "same.sif", folder / "same.sif.build.log"]
+        found = [directory / "same.sif", directory / "same.sif.build.log"]
         return [(one.stat().st_ino, one.stat().st_mtime_ns, one.read_bytes()) for one in found]
 
     before = state()
     started = time.monotonic()
-    done = person.ctk(*arguments, cwd=folder)
+    done = user.ctk(*arguments, cwd=directory)
     assert time.monotonic() - started < 2
     assert "same.sif is up to date: recipe, lock, base and files" in done.stdout
-    shown = json.loads(person.ctk(*arguments, "--json", cwd=folder).stdout)
+    shown = json.loads(user.ctk(*arguments, "--json", cwd=directory).stdout)
     assert (shown["built"], shown["verdict"], shown["findings"][0]["code"]) == (
         False,
         "no-framework",
         "nothing-changed",
     )
     assert state() == before
-    person.run("sh", "-c", "echo two > defs/data/x", cwd=folder)
-    assert "Built same.sif" in person.ctk(*arguments, cwd=folder).stdout
-    assert "Built same.sif" in person.ctk(*arguments, "--force", cwd=folder).stdout
-    assert inside(person, "same.sif", "cat", "/opt/data/y", cwd=folder) == "two\n"
+    user.run("sh", "-c", "echo two > defs/data/x", cwd=directory)
+    assert "Built same.sif" in user.ctk(*arguments, cwd=directory).stdout
+    assert "Built same.sif" in user.ctk(*arguments, "--force", cwd=directory).stdout
+    assert inside(user, "same.sif", "cat", "/opt/data/y", cwd=directory) == "two\n"
     assert state() != before
 
 
 def test_a_build_that_fails_names_the_package_the_reason_and_the_remedy(
-    me: Person, ground: Path, base_image: Path
+    me: User, ground: Path, base_image: Path
 ) -> None:
     """A source distribution without a compiler; a version that is not there; with --verbose, as it happens."""
-    folder = ground / "failing"
-    folder.mkdir()
-    recipe(folder, me, "sound", 'base = "debian-12"\npackages = ["pyaudio"]\n')
-    recipe(folder, me, "plot", 'base = "debian-12"\npost = "pip install seaborn==0.1.99"\n')
+    directory = ground / "failing"
+    directory.mkdir()
+    recipe(directory, me, "sound", 'base = "debian-12"\npackages = ["pyaudio"]\n')
+    recipe(directory, me, "plot", 'base = "debian-12"\npost = "pip install seaborn==0.1.99"\n')
     network = {"APPTAINER_BIND": CA_BUNDLE}
-    said = me.ctk("build", "sound", "--base", base_image, cwd=folder, env=network, status=4).stderr
+    said = me.ctk("build", "sound", "--base", base_image, cwd=directory, env=network, status=4).stderr
     assert "pyaudio: gcc is not in the image" in said
     assert "No such file or directory: 'x86_64-linux-gnu-gcc'" in said
     assert "ctk_guard_end" not in said
     remedy = next(line for line in said.splitlines() if "ctk add --apt" in line)
-    me.ctk(*remedy.partition("ctk ")[2].split(), cwd=folder)
-    assert 'apt = ["gcc", "python3-dev"]' in (folder / "defs/sound.toml").read_text()
-    done = me.ctk("build", "plot", "--base", base_image, "--verbose", "--json", cwd=folder, env=network, status=4)
+    me.ctk(*remedy.partition("ctk ")[2].split(), cwd=directory)
+    assert 'apt = ["gcc", "python3-dev"]' in (directory / "defs/sound.toml").read_text()
+    done = me.ctk("build", "plot", "--base", base_image, "--verbose", "--json", cwd=directory, env=network, status=4)
     assert "  | ERROR: No matching distribution found for seaborn==0.1.99" in done.stderr
     assert "\n+ pip install seaborn==0.1.99\n" in done.stderr, "the output of the build as it runs"
     (finding,) = json.loads(done.stdout)["findings"]
     assert finding["code"] == "no-such-version"
 
 
-def test_only_an_image_of_the_same_target_is_replaced(person: Person, folder: Path, tiny_image: Path) -> None:
+def test_only_an_image_of_the_same_target_is_replaced(user: User, directory: Path, tiny_image: Path) -> None:
     for name in ("one", "two"):
-        recipe(folder, person, name, 'base = "debian-12"\n')
-        person.ctk("build", name, "--base", tiny_image, cwd=folder)
-    person.ctk("build", "one", "--base", tiny_image, cwd=folder)
-    refused = person.ctk("build", "one", "--base", tiny_image, "-o", "two.sif", cwd=folder, status=2)
+        recipe(directory, user, name, 'base = "debian-12"\n')
+        user.ctk("build", name, "--base", tiny_image, cwd=directory)
+    user.ctk("build", "one", "--base", tiny_image, cwd=directory)
+    refused = user.ctk("build", "one", "--base", tiny_image, "-o", "two.sif", cwd=directory, status=2)
     assert "was built from another target (recipe:two)" in refused.stderr
-    person.run("cp", tiny_image, "one.sif", cwd=folder)
-    refused = person.ctk("build", "one", "--base", tiny_image, cwd=folder, status=2)
+    user.run("cp", tiny_image, "one.sif", cwd=directory)
+    refused = user.ctk("build", "one", "--base", tiny_image, cwd=directory, status=2)
     assert "was not built by ctk" in refused.stderr
-    person.ctk("build", "one", "--base", tiny_image, "--force", cwd=folder)
+    user.ctk("build", "one", "--base", tiny_image, "--force", cwd=directory)
 
 
-def test_dry_run_prints_commands_that_work(person: Person, folder: Path, tiny_image: Path) -> None:
-    recipe(folder, person, "dry", 'base = "debian-12"\npost = "touch /opt/dry"\n')
-    printed = person.ctk("build", "dry", "--base", tiny_image, "--dry-run", cwd=folder).stdout
-    assert sorted(path.name for path in folder.iterdir()) == ["defs"]
-    script = f"set -e\nexport PATH={person.program.parent}:$PATH\n{printed}"
+def test_dry_run_prints_commands_that_work(user: User, directory: Path, tiny_image: Path) -> None:
+    recipe(directory, user, "dry", 'base = "debian-12"\npost = "touch /opt/dry"\n')
+    printed = user.ctk("build", "dry", "--base", tiny_image, "--dry-run", cwd=directory).stdout
+    assert sorted(path.name for path in directory.iterdir()) == ["defs"]
+    script = f"set -e\nexport PATH={user.program.parent}:$PATH\n{printed}"
     for _ in ("new", "in place of the first"):
-        person.run("bash", "-c", script, cwd=folder)
-    assert sorted(path.name for path in folder.iterdir()) == ["defs", "dry.sif"]
-    assert inside(person, "dry.sif", "ls", "/opt", cwd=folder) == "dry\n"
-    assert "Built dry.sif" in person.ctk("build", "dry", "--base", tiny_image, cwd=folder).stdout
+        user.run("bash", "-c", script, cwd=directory)
+    assert sorted(path.name for path in directory.iterdir()) == ["defs", "dry.sif"]
+    assert inside(user, "dry.sif", "ls", "/opt", cwd=directory) == "dry\n"
+    assert "Built dry.sif" in user.ctk("build", "dry", "--base", tiny_image, cwd=directory).stdout
 
 
-def test_what_appears_at_the_output_during_a_build_stays(person: Person, folder: Path, tiny_image: Path) -> None:
-    recipe(folder, person, "slow", 'base = "debian-12"\npost = "sleep 3"\n')
+def test_what_appears_at_the_output_during_a_build_stays(user: User, directory: Path, tiny_image: Path) -> None:
+    recipe(directory, user, "slow", 'base = "debian-12"\npost = "sleep 3"\n')
     arguments = ("build", "slow", "--base", tiny_image)
-    words = person.command(person.program, *map(str, arguments))
-    with subprocess.Popen(words, cwd=folder, env=person.environment, stderr=subprocess.PIPE, text=True) as first:
-        wait_for(folder / "slow.sif.build.log")
-        second = person.ctk(*arguments, cwd=folder, status=2)
+    words = user.command(user.program, *map(str, arguments))
+    with subprocess.Popen(words, cwd=directory, env=user.environment, stderr=subprocess.PIPE, text=True) as first:
+        wait_for(directory / "slow.sif.build.log")
+        second = user.ctk(*arguments, cwd=directory, status=2)
         assert "another ctk build is writing" in second.stderr
-        person.run("tee", "slow.sif", cwd=folder, input="precious")
+        user.run("tee", "slow.sif", cwd=directory, input="precious")
         _, said = first.communicate(timeout=60)
     assert first.returncode == 2
     assert "slow.sif exists and was not built by ctk" in said
-    assert (folder / "slow.sif").read_text() == "precious"
-    assert not leftovers(folder, person)
+    assert (directory / "slow.sif").read_text() == "precious"
+    assert not leftovers(directory, user)
 
 
 def wait_for(path: Path) -> None:
@@ -219,8 +219,8 @@ def wait_for(path: Path) -> None:
         time.sleep(0.05)
 
 
-def leftovers(folder: Path, person: Person) -> list[str]:
-    places = [folder, person.home / "ctk-work" / "tmp"]
+def leftovers(directory: Path, user: User) -> list[str]:
+    places = [directory, user.home / "ctk-work" / "tmp"]
     return [path.name for place in places for path in place.glob(".ctk-work-*")]
 
 
@@ -230,27 +230,27 @@ _PYTHON_STARTS = 0.05  # seconds
 
 
 def test_killed_at_ten_moments_the_old_image_stays_and_the_next_build_works(
-    person: Person, folder: Path, tiny_image: Path
+    user: User, directory: Path, tiny_image: Path
 ) -> None:
     """The moments are spread over the first four fifths of a build that takes about two seconds."""
-    recipe(folder, person, "kill", 'base = "debian-12"\npost = "sleep 0.7"\n')
+    recipe(directory, user, "kill", 'base = "debian-12"\npost = "sleep 0.7"\n')
     arguments = ("build", "kill", "--base", str(tiny_image), "--force")
 
     def build() -> float:
         started = time.monotonic()
-        person.ctk(*arguments, cwd=folder)
+        user.ctk(*arguments, cwd=directory)
         return time.monotonic() - started
 
     build()
     whole = build()
     killed = 0
     for moment in range(KILLS):
-        before = (folder / "kill.sif").stat().st_mtime_ns, (folder / "kill.sif").read_bytes()
+        before = (directory / "kill.sif").stat().st_mtime_ns, (directory / "kill.sif").read_bytes()
         number = SIGNALS[moment % 3]
         child = subprocess.Popen(
-            person.command(person.program, *arguments),
-            cwd=folder,
-            env=person.environment,
+            user.command(user.program, *arguments),
+            cwd=directory,
+            env=user.environment,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
@@ -260,19 +260,19 @@ def test_killed_at_ten_moments_the_old_image_stays_and_the_next_build_works(
         status = child.wait(30)
         if status != 0:
             killed += 1
-            after = (folder / "kill.sif").stat().st_mtime_ns, (folder / "kill.sif").read_bytes()
+            after = (directory / "kill.sif").stat().st_mtime_ns, (directory / "kill.sif").read_bytes()
             if after != before:  # killed in the instant after the rename
-                assert inside(person, "kill.sif", "echo", "whole", cwd=folder) == "whole\n"
+                assert inside(user, "kill.sif", "echo", "whole", cwd=directory) == "whole\n"
             if number is not signal.SIGKILL:
                 # An interrupt before Python itself is up makes it end with status 1.
                 assert status in (130, -number) or (status == 1 and wait < _PYTHON_STARTS), (status, wait)
-                assert leftovers(folder, person) == []
+                assert leftovers(directory, user) == []
         whole = build()  # the machine may be busier now than it was
-        assert leftovers(folder, person) == []
+        assert leftovers(directory, user) == []
     assert killed >= 0.7 * KILLS, "the kills must hit builds that run"
-    assert sorted(path.name for path in folder.iterdir()) == ["defs", "kill.sif", "kill.sif.build.log"]
+    assert sorted(path.name for path in directory.iterdir()) == ["defs", "kill.sif", "kill.sif.build.log"]
     time.sleep(1.0)
-    listed = subprocess.run(["pgrep", "-f", str(folder)], capture_output=True, text=True, check=False).stdout
+    listed = subprocess.run(["pgrep", "-f", str(directory)], capture_output=True, text=True, check=False).stdout
     assert listed == "", "no process of a killed build lives on"
 
 
@@ -290,31 +290,31 @@ def _signal_ctk(child: subprocess.Popen[bytes], number: signal.Signals) -> None:
 
 
 def test_labels_over_a_base_that_ctk_built_are_the_new_images_own(
-    person: Person, folder: Path, tiny_image: Path
+    user: User, directory: Path, tiny_image: Path
 ) -> None:
     """As a SIF, as a sandbox, and from the printed definition; with a %post of the recipe's own and without one."""
-    recipe(folder, person, "below", 'base = "debian-12"\n')
-    recipe(folder, person, "above", 'base = "debian-12"\n')
-    recipe(folder, person, "posted", 'base = "debian-12"\npost = "true"\n')
-    person.ctk("build", "below", "--base", tiny_image, cwd=folder)
+    recipe(directory, user, "below", 'base = "debian-12"\n')
+    recipe(directory, user, "above", 'base = "debian-12"\n')
+    recipe(directory, user, "posted", 'base = "debian-12"\npost = "true"\n')
+    user.ctk("build", "below", "--base", tiny_image, cwd=directory)
     # As an older ctk, or a later one, would have labelled the base.
-    person.run("apptainer", "build", "--fakeroot", "--sandbox", "base", "below.sif", cwd=folder)
-    labels = json.loads((folder / "base/.singularity.d/labels.json").read_text())
+    user.run("apptainer", "build", "--fakeroot", "--sandbox", "base", "below.sif", cwd=directory)
+    labels = json.loads((directory / "base/.singularity.d/labels.json").read_text())
     assert labels["ctk.recipe"] == "below"
     labels |= {"ctk.version": "0.0.1", "ctk.base": "gone", "maintainer": 'of the "base"'}
-    person.run("tee", "base/.singularity.d/labels.json", cwd=folder, input=json.dumps(labels, indent="\t"))
-    person.run("apptainer", "build", "--fakeroot", "base.sif", "base", cwd=folder)
+    user.run("tee", "base/.singularity.d/labels.json", cwd=directory, input=json.dumps(labels, indent="\t"))
+    user.run("apptainer", "build", "--fakeroot", "base.sif", "base", cwd=directory)
     for name in ("above", "posted"):
-        text = person.ctk("def", name, "--base", "base.sif", cwd=folder).stdout
-        person.run("tee", f"{name}.def", cwd=folder, input=text)
-        person.run("apptainer", "build", "--fakeroot", "plain.sif", f"{name}.def", cwd=folder)
-        person.ctk("build", name, "--base", "base.sif", cwd=folder)
-        person.ctk("build", name, "--base", "base/", "--sandbox", "-o", "sb/", cwd=folder)
+        text = user.ctk("def", name, "--base", "base.sif", cwd=directory).stdout
+        user.run("tee", f"{name}.def", cwd=directory, input=text)
+        user.run("apptainer", "build", "--fakeroot", "plain.sif", f"{name}.def", cwd=directory)
+        user.ctk("build", name, "--base", "base.sif", cwd=directory)
+        user.ctk("build", name, "--base", "base/", "--sandbox", "-o", "sb/", cwd=directory)
         for image in ("plain.sif", f"{name}.sif", "sb/"):
-            shown = json.loads(person.ctk("inspect", image, "--json", cwd=folder).stdout)["labels"]
+            shown = json.loads(user.ctk("inspect", image, "--json", cwd=directory).stdout)["labels"]
             of_ctk = {label: value for label, value in shown.items() if label.startswith("ctk.")}
             assert of_ctk == {"ctk.recipe": name, "ctk.version": __version__}, image
             assert shown["maintainer"] == 'of the "base"', "the base's other labels stay"
-        said = person.run("apptainer", "inspect", "--labels", f"{name}.sif", cwd=folder).stdout
+        said = user.run("apptainer", "inspect", "--labels", f"{name}.sif", cwd=directory).stdout
         assert f"ctk.recipe: {name}\n" in said
-        subprocess.run(["rm", "-rf", "sb", "sb.ctk.json", "plain.sif"], cwd=folder, check=True)
+        subprocess.run(["rm", "-rf", "sb", "sb.ctk.json", "plain.sif"], cwd=directory, check=True)

@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from tests.real.conftest import Person
+    from tests.real.conftest import User
 
 
 @pytest.fixture
-def own(ordinary_user: Person, ground: Path) -> Iterator[Path]:
+def own(ordinary_user: User, ground: Path) -> Iterator[Path]:
     """An empty directory of the ordinary user."""
     path = ground / f"build-{time.monotonic_ns()}"
     path.mkdir()
@@ -29,15 +29,15 @@ def own(ordinary_user: Person, ground: Path) -> Iterator[Path]:
     subprocess.run(["rm", "-rf", str(path)], check=True)
 
 
-def recipe(person: Person, folder: Path, name: str, text: str) -> None:
-    person.run("mkdir", "-p", "defs", cwd=folder)
-    person.run("tee", f"defs/{name}.toml", cwd=folder, input=f'base = "debian-12"\n{text}')
+def recipe(user: User, directory: Path, name: str, text: str) -> None:
+    user.run("mkdir", "-p", "defs", cwd=directory)
+    user.run("tee", f"defs/{name}.toml", cwd=directory, input=f'base = "debian-12"\n{text}')
 
 
-def start(person: Person, folder: Path, *arguments: str | Path, **variables: str) -> subprocess.Popen[str]:
-    words = person.command(person.program, "build", *arguments)
-    environment = {**person.environment, **variables}
-    return subprocess.Popen(words, cwd=folder, env=environment, stderr=subprocess.PIPE, text=True)
+def start(user: User, directory: Path, *arguments: str | Path, **variables: str) -> subprocess.Popen[str]:
+    words = user.command(user.program, "build", *arguments)
+    environment = {**user.environment, **variables}
+    return subprocess.Popen(words, cwd=directory, env=environment, stderr=subprocess.PIPE, text=True)
 
 
 def wait_for_post(log: Path) -> None:
@@ -52,7 +52,7 @@ def wait_for_post(log: Path) -> None:
     [("out", "no space left for the image in ", "with -o"), ("work", "no space left for the build in ", "CTK_HOME")],
 )
 def test_a_disk_that_becomes_full_is_named_with_its_own_advice(
-    ordinary_user: Person, own: Path, tiny_image: Path, full: str, words: str, fix: str
+    ordinary_user: User, own: Path, tiny_image: Path, full: str, words: str, fix: str
 ) -> None:
     """Two small file systems, for the output and for the work area; one becomes full while the build runs."""
     go = own / "go"  # a build sees /tmp
@@ -86,7 +86,7 @@ def test_a_disk_that_becomes_full_is_named_with_its_own_advice(
 
 @pytest.mark.parametrize("way", ["a symlinked directory", "another CTK_HOME and HOME"])
 def test_two_builds_of_one_output_exclude_each_other_by_every_path(
-    ordinary_user: Person, own: Path, tiny_image: Path, way: str
+    ordinary_user: User, own: Path, tiny_image: Path, way: str
 ) -> None:
     recipe(ordinary_user, own, "slow", 'post = "sleep 2"\n')
     ordinary_user.run("sh", "-c", "mkdir out other home2 && ln -s out link", cwd=own)
@@ -108,7 +108,7 @@ def test_two_builds_of_one_output_exclude_each_other_by_every_path(
     assert "Build complete" in (own / "out/slow.sif.build.log").read_text(), "the log is the first one's"
 
 
-def test_a_killed_build_does_not_hold_its_output(ordinary_user: Person, own: Path, tiny_image: Path) -> None:
+def test_a_killed_build_does_not_hold_its_output(ordinary_user: User, own: Path, tiny_image: Path) -> None:
     recipe(ordinary_user, own, "slow", 'post = "sleep 2"\n')
     with start(ordinary_user, own, "slow", "--base", tiny_image) as first:
         wait_for_post(own / "slow.sif.build.log")
@@ -119,7 +119,7 @@ def test_a_killed_build_does_not_hold_its_output(ordinary_user: Person, own: Pat
 
 @pytest.mark.parametrize("others", ["mine.sif", "mine.sif.build.log", "sb.ctk.json", "sb"])
 def test_what_belongs_to_another_user_in_a_sticky_directory_is_refused_before_the_build(
-    ordinary_user: Person, second_user: Person, own: Path, tiny_image: Path, others: str
+    ordinary_user: User, second_user: User, own: Path, tiny_image: Path, others: str
 ) -> None:
     recipe(ordinary_user, own, "mine", 'post = "touch /opt/built"\n')
     shared = own / "shared"
@@ -140,7 +140,7 @@ def test_what_belongs_to_another_user_in_a_sticky_directory_is_refused_before_th
 
 @pytest.mark.parametrize("way", ["a closed directory", "an immutable directory", "an immutable image"])
 def test_what_cannot_be_written_is_refused_before_the_build(
-    ordinary_user: Person, own: Path, tiny_image: Path, way: str
+    ordinary_user: User, own: Path, tiny_image: Path, way: str
 ) -> None:
     recipe(ordinary_user, own, "mine", "")
     ordinary_user.run("mkdir", "out", cwd=own)
@@ -172,24 +172,24 @@ SWAPS = {
 }
 
 
-def runtime_that_swaps(person: Person, folder: Path, swap: str, when: str) -> str:
+def runtime_that_swaps(user: User, directory: Path, swap: str, when: str) -> str:
     """A PATH whose apptainer swaps the base at the first build that reads it, and is the real one otherwise."""
     real = shutil.which("apptainer")
     run = f'{real} "$@"'
-    between = f"cd {folder} && {swap.format(run=run)}"
+    between = f"cd {directory} && {swap.format(run=run)}"
     steps = {"before": f"({between}) && exec {run}", "after": f"{run} && ({between})"}
     body = f"({between})" if "{run}" in swap else steps[when]
-    once = f"[ -e {folder}/swapped ] || {{ touch {folder}/swapped; {body}; exit; }}"
+    once = f"[ -e {directory}/swapped ] || {{ touch {directory}/swapped; {body}; exit; }}"
     script = f'#!/bin/sh\ncase "$1" in build) {once};; esac\n'
-    person.run("mkdir", "bin", cwd=folder)
-    person.run("tee", "bin/apptainer", cwd=folder, input=f"{script}exec {run}\n")
-    person.run("chmod", "+x", "bin/apptainer", cwd=folder)
-    return f"{folder}/bin:{os.environ['PATH']}"
+    user.run("mkdir", "bin", cwd=directory)
+    user.run("tee", "bin/apptainer", cwd=directory, input=f"{script}exec {run}\n")
+    user.run("chmod", "+x", "bin/apptainer", cwd=directory)
+    return f"{directory}/bin:{os.environ['PATH']}"
 
 
 @pytest.mark.parametrize(("way", "when"), [*((way, "before") for way in SWAPS), ("a rename", "after")])
 def test_an_image_is_never_made_from_a_base_that_changed(
-    ordinary_user: Person, own: Path, tiny_image: Path, way: str, when: str
+    ordinary_user: User, own: Path, tiny_image: Path, way: str, when: str
 ) -> None:
     recipe(ordinary_user, own, "mine", 'post = "touch /opt/built"\n')
     ordinary_user.run("cp", tiny_image, "base", cwd=own)
@@ -205,7 +205,7 @@ def test_an_image_is_never_made_from_a_base_that_changed(
 
 @pytest.mark.parametrize("form", ["docker-archive", "oci"])
 def test_an_archive_that_changes_is_not_kept_under_the_digest_of_another(
-    ordinary_user: Person, own: Path, ground: Path, tiny_image: Path, form: str
+    ordinary_user: User, own: Path, ground: Path, tiny_image: Path, form: str
 ) -> None:
     """The base is brought into the work area first, where its digest names it: an exchange then must not be kept."""
     recipe(ordinary_user, own, "mine", 'post = "touch /opt/built"\n')

@@ -12,7 +12,7 @@ from toolkit.inventory.formats.images import open_image
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.real.conftest import Person
+    from tests.real.conftest import User
 
 RECIPE = """\
 base = "debian-12"
@@ -43,29 +43,29 @@ def contents(image: Path) -> dict[str, str]:
     return {name: hashlib.sha256((text or "").encode()).hexdigest() for name, text in texts.items()}
 
 
-def test_the_script_of_a_dry_run_builds_the_same_image(person: Person, folder: Path, base_image: Path) -> None:
-    person.run("mkdir", "-p", "defs/my data/deep", cwd=folder)
+def test_the_script_of_a_dry_run_builds_the_same_image(user: User, directory: Path, base_image: Path) -> None:
+    user.run("mkdir", "-p", "defs/my data/deep", cwd=directory)
     for name, text in {"mine.toml": RECIPE, "my data/日本.txt": "konnichiwa\n", "my data/deep/x": "one\n"}.items():
-        person.run("tee", f"defs/{name}", cwd=folder, input=text)
+        user.run("tee", f"defs/{name}", cwd=directory, input=text)
     build = ("build", "mine", "--base", base_image)
-    person.run("sh", "-c", '"$@" --dry-run | sh', "sh", person.program, *build, cwd=folder)
-    assert sorted(path.name for path in folder.iterdir()) == ["defs", "mine.sif"]
-    assert sorted(path.name for path in (folder / "defs").iterdir()) == ["mine.toml", "my data"]
-    by_script = contents(folder / "mine.sif")
-    assert "Built mine.sif" in person.ctk(*build, cwd=folder).stdout, "what the script made is replaced unasked"
+    user.run("sh", "-c", '"$@" --dry-run | sh', "sh", user.program, *build, cwd=directory)
+    assert sorted(path.name for path in directory.iterdir()) == ["defs", "mine.sif"]
+    assert sorted(path.name for path in (directory / "defs").iterdir()) == ["mine.toml", "my data"]
+    by_script = contents(directory / "mine.sif")
+    assert "Built mine.sif" in user.ctk(*build, cwd=directory).stdout, "what the script made is replaced unasked"
     assert any(name.startswith("six ") for name in by_script)
-    assert contents(folder / "mine.sif") == by_script
-    assert "mine.sif is up to date" in person.ctk(*build, cwd=folder).stdout
+    assert contents(directory / "mine.sif") == by_script
+    assert "mine.sif is up to date" in user.ctk(*build, cwd=directory).stdout
 
     for kind in ((), ("--sandbox", "-o", "sb/")):
-        script = person.ctk(*build, *kind, "--dry-run", cwd=folder, env={"https_proxy": PROXY}).stdout
+        script = user.ctk(*build, *kind, "--dry-run", cwd=directory, env={"https_proxy": PROXY}).stdout
         assert "S3CRET" not in script
         assert "/uv:/mnt" in script
         checked = subprocess.run(["shellcheck", "-"], input=script, text=True, capture_output=True, check=False)
         assert checked.returncode == 0, checked.stdout
 
 
-def test_a_base_that_is_not_here_is_said_and_not_pulled(me: Person, tmp_path: Path) -> None:
+def test_a_base_that_is_not_here_is_said_and_not_pulled(me: User, tmp_path: Path) -> None:
     (tmp_path / "defs").mkdir()
     base = '[far]\nbootstrap = "docker"\nreference = "127.0.0.1:1/none:1"\npython = "3.11"\n'
     (tmp_path / "defs/bases.toml").write_text(base)

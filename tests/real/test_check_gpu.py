@@ -20,10 +20,10 @@ import pytest
 from tests.driver import compile_driver
 
 if TYPE_CHECKING:
-    from tests.real.conftest import Person
+    from tests.real.conftest import User
 
 SHIM = """#!/bin/sh
-for library in {folder}/*.so.1; do
+for library in {directory}/*.so.1; do
     echo "	$(basename "$library") (libc6,x86-64) => $library"
 done
 exec /sbin/ldconfig -p
@@ -31,7 +31,7 @@ exec /sbin/ldconfig -p
 
 
 @pytest.fixture(scope="session")
-def python_image(ground: Path, me: Person) -> Path:
+def python_image(ground: Path, me: User) -> Path:
     """This machine's own Python and the libraries that it needs: made in seconds, where base_image takes a minute."""
     root = ground / "python"
     for name in ("bin", "dev", "proc", "sys", "tmp", "etc", "root", "home", "var/tmp", "usr"):
@@ -62,37 +62,37 @@ def python_image(ground: Path, me: Person) -> Path:
 
 @pytest.fixture(scope="session")
 def driver(ground: Path) -> dict[str, str]:
-    """The PATH of a person on a node whose driver libraries are stand-ins."""
+    """The PATH of a user on a node whose driver libraries are stand-ins."""
     libraries = compile_driver(ground / "driver")
     shim = ground / "driver-bin" / "ldconfig.real"
     shim.parent.mkdir()
-    shim.write_text(SHIM.format(folder=libraries))
+    shim.write_text(SHIM.format(directory=libraries))
     shim.chmod(0o755)
     return {"PATH": f"{shim.parent}:{os.environ['PATH']}"}
 
 
 def check(
-    person: Person, image: Path, folder: Path, *, status: int, env: dict[str, str] | None = None
+    user: User, image: Path, directory: Path, *, status: int, env: dict[str, str] | None = None
 ) -> tuple[str, dict[str, str], str]:
-    """check-gpu's verdict, its findings by code, and the words that a person reads."""
-    done = person.ctk("check-gpu", image, "--json", cwd=folder, status=status, env=env)
+    """check-gpu's verdict, its findings by code, and the words that a user reads."""
+    done = user.ctk("check-gpu", image, "--json", cwd=directory, status=status, env=env)
     document = json.loads(done.stdout)
     assert document["schema"] == "ctk.probe/1"
-    words = person.ctk("check-gpu", image, cwd=folder, status=status, env=env).stdout
+    words = user.ctk("check-gpu", image, cwd=directory, status=status, env=env).stdout
     return document["verdict"], {one["code"]: one["message"] for one in document["findings"]}, words
 
 
-def test_a_host_without_a_gpu_says_so(person: Person, folder: Path, python_image: Path) -> None:
-    verdict, findings, words = check(person, python_image, folder, status=3)
+def test_a_host_without_a_gpu_says_so(user: User, directory: Path, python_image: Path) -> None:
+    verdict, findings, words = check(user, python_image, directory, status=3)
     assert verdict == "no-gpu-on-host"
     assert list(findings) == ["no-gpu-on-host", "driver-not-bound"]
     assert f"There is no GPU on this host, so that {python_image} could not show one." in words
 
 
 def test_two_gpus_are_seen_through_the_runtimes_own_binding(
-    person: Person, folder: Path, python_image: Path, driver: dict[str, str]
+    user: User, directory: Path, python_image: Path, driver: dict[str, str]
 ) -> None:
-    verdict, findings, words = check(person, python_image, folder, status=0, env=driver)
+    verdict, findings, words = check(user, python_image, directory, status=0, env=driver)
     assert verdict == "gpu-visible"
     assert findings["driver-bound"] == "--nv bound 2 libraries of the driver into the container."
     assert findings["gpu-visible"] == "From inside, driver 550.54.15 shows 2 GPUs, CUDA up to 12.4."
@@ -116,7 +116,7 @@ def test_two_gpus_are_seen_through_the_runtimes_own_binding(
     ],
 )
 def test_each_refusal_of_the_driver_is_explained(
-    me: Person, ground: Path, python_image: Path, driver: dict[str, str], settings: dict[str, str], code: str
+    me: User, ground: Path, python_image: Path, driver: dict[str, str], settings: dict[str, str], code: str
 ) -> None:
     done = me.ctk("check-gpu", python_image, "--json", cwd=ground, status=1, env={**driver, **settings})
     document = json.loads(done.stdout)
@@ -128,7 +128,7 @@ def test_each_refusal_of_the_driver_is_explained(
 
 
 def test_an_image_without_python_is_not_called_blind(
-    me: Person, ground: Path, tiny_image: Path, driver: dict[str, str]
+    me: User, ground: Path, tiny_image: Path, driver: dict[str, str]
 ) -> None:
     assert check(me, tiny_image, ground, status=3, env=driver)[0] == "no-gpu-on-host"
 
@@ -136,20 +136,20 @@ def test_an_image_without_python_is_not_called_blind(
 # --- ctk run
 
 
-def test_the_exit_status_of_a_command_is_passed_on(person: Person, folder: Path, tiny_image: Path) -> None:
+def test_the_exit_status_of_a_command_is_passed_on(user: User, directory: Path, tiny_image: Path) -> None:
     for status in (0, 1, 3, 77, 127, 255):
-        person.ctk("run", tiny_image, "--", "sh", "-c", f"exit {status}", cwd=folder, status=status)
+        user.ctk("run", tiny_image, "--", "sh", "-c", f"exit {status}", cwd=directory, status=status)
 
 
-def test_what_cannot_be_started_has_the_status_of_a_shell(person: Person, folder: Path, tiny_image: Path) -> None:
-    person.run("tee", "plain.txt", cwd=folder, input="not a program\n")
+def test_what_cannot_be_started_has_the_status_of_a_shell(user: User, directory: Path, tiny_image: Path) -> None:
+    user.run("tee", "plain.txt", cwd=directory, input="not a program\n")
     for command, status, words in (
         ("no-such-command", 127, "the image has no program no-such-command"),
         ("./no-such-file", 127, "./no-such-file is not there in the container"),
         ("./plain.txt", 126, "./plain.txt is not an executable file"),
     ):
-        assert words in person.ctk("run", tiny_image, "--", command, cwd=folder, status=status).stderr
-    assert "no program nosuch" in person.ctk("shell", tiny_image, "--", "nosuch", cwd=folder, status=127).stderr
+        assert words in user.ctk("run", tiny_image, "--", command, cwd=directory, status=status).stderr
+    assert "no program nosuch" in user.ctk("shell", tiny_image, "--", "nosuch", cwd=directory, status=127).stderr
 
 
 WORDS = [
@@ -158,28 +158,28 @@ WORDS = [
 ]
 
 
-def test_arguments_arrive_exactly(person: Person, folder: Path, tiny_image: Path) -> None:
-    done = person.ctk(
-        "run", tiny_image, "--", "sh", "-c", 'for word; do printf "%s\\037" "$word"; done', "sh", *WORDS, cwd=folder
+def test_arguments_arrive_exactly(user: User, directory: Path, tiny_image: Path) -> None:
+    done = user.ctk(
+        "run", tiny_image, "--", "sh", "-c", 'for word; do printf "%s\\037" "$word"; done', "sh", *WORDS, cwd=directory
     )
     assert done.stdout.split("\x1f") == [*WORDS, ""]
 
 
-def test_the_printed_command_is_the_one_that_runs(person: Person, folder: Path, tiny_image: Path) -> None:
+def test_the_printed_command_is_the_one_that_runs(user: User, directory: Path, tiny_image: Path) -> None:
     words = ["sh", "-c", 'echo "$1$PYTHONNOUSERSITE"', "sh", "it's "]
-    printed = person.ctk("run", tiny_image, "--dry-run", "--", *words, cwd=folder).stdout
-    assert person.run("sh", "-c", printed, cwd=folder).stdout == "it's 1\n"
-    assert person.ctk("run", tiny_image, "--", *words, cwd=folder).stdout == "it's 1\n"
+    printed = user.ctk("run", tiny_image, "--dry-run", "--", *words, cwd=directory).stdout
+    assert user.run("sh", "-c", printed, cwd=directory).stdout == "it's 1\n"
+    assert user.ctk("run", tiny_image, "--", *words, cwd=directory).stdout == "it's 1\n"
 
 
 def test_a_link_that_leads_out_is_named_with_the_bind_that_mends_it(
-    person: Person, folder: Path, tiny_image: Path
+    user: User, directory: Path, tiny_image: Path
 ) -> None:
-    person.run("ln", "-s", "/srv", "data", cwd=folder)
-    done = person.ctk("run", tiny_image, "--", "true", cwd=folder)
+    user.run("ln", "-s", "/srv", "data", cwd=directory)
+    done = user.ctk("run", tiny_image, "--", "true", cwd=directory)
     assert "data leads to /srv, which the container does not show" in done.stderr
     assert "--bind /srv" in done.stderr
-    bound = person.ctk("run", tiny_image, "--bind", "/srv", "--", "ls", "-d", "data/.", cwd=folder)
+    bound = user.ctk("run", tiny_image, "--bind", "/srv", "--", "ls", "-d", "data/.", cwd=directory)
     assert bound.stdout == "data/.\n"
     assert "leads to" not in bound.stderr
 
@@ -190,26 +190,26 @@ def test_a_link_that_leads_out_is_named_with_the_bind_that_mends_it(
 @pytest.fixture(scope="session")
 def only_singularity(ground: Path) -> dict[str, str]:
     """A PATH on which the runtime is called `singularity` and nothing is called `apptainer`."""
-    folder = ground / "only-singularity"
-    folder.mkdir()
-    for directory in ("/usr/local/bin", "/usr/bin", "/bin", "/usr/sbin", "/sbin"):
-        for program in Path(directory).iterdir():
-            link = folder / program.name
+    only = ground / "only-singularity"
+    only.mkdir()
+    for place in ("/usr/local/bin", "/usr/bin", "/bin", "/usr/sbin", "/sbin"):
+        for program in Path(place).iterdir():
+            link = only / program.name
             if program.name not in ("apptainer", "singularity") and not link.is_symlink():
                 link.symlink_to(program)
-    (folder / "singularity").symlink_to(str(shutil.which("apptainer")))
-    return {"PATH": str(folder)}
+    (only / "singularity").symlink_to(str(shutil.which("apptainer")))
+    return {"PATH": str(only)}
 
 
 def test_with_only_a_singularity_command_everything_works(
-    person: Person, folder: Path, tiny_image: Path, python_image: Path, only_singularity: dict[str, str]
+    user: User, directory: Path, tiny_image: Path, python_image: Path, only_singularity: dict[str, str]
 ) -> None:
-    person.run("mkdir", "defs", cwd=folder)
-    person.run("tee", "defs/mine.toml", cwd=folder, input='base = "debian-12"\npost = "touch /opt/made"\n')
-    traced = person.ctk("build", "mine", "--base", tiny_image, "--trace", cwd=folder, env=only_singularity)
+    user.run("mkdir", "defs", cwd=directory)
+    user.run("tee", "defs/mine.toml", cwd=directory, input='base = "debian-12"\npost = "touch /opt/made"\n')
+    traced = user.ctk("build", "mine", "--base", tiny_image, "--trace", cwd=directory, env=only_singularity)
     assert "/singularity build " in traced.stderr
     assert "/apptainer build " not in traced.stderr
-    assert person.ctk("run", "mine.sif", "--", "ls", "/opt", cwd=folder, env=only_singularity).stdout == "made\n"
-    assert check(person, python_image, folder, status=3, env=only_singularity)[0] == "no-gpu-on-host"
-    said = person.ctk("inspect", "mine.sif", "--json", cwd=folder, env=only_singularity).stdout
+    assert user.ctk("run", "mine.sif", "--", "ls", "/opt", cwd=directory, env=only_singularity).stdout == "made\n"
+    assert check(user, python_image, directory, status=3, env=only_singularity)[0] == "no-gpu-on-host"
+    said = user.ctk("inspect", "mine.sif", "--json", cwd=directory, env=only_singularity).stdout
     assert json.loads(said)["labels"]["ctk.recipe"] == "mine"

@@ -19,22 +19,22 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from tests.real.conftest import Person, PracticeCluster
+    from tests.real.conftest import PracticeCluster, User
 
 SECRET = '$(touch pwned) `id` "s3cr3t"'  # noqa: S105
 
 
 @pytest.fixture
 def jobs(lab: PracticeCluster, ground: Path, tiny_image: Path) -> Iterator[Jobs]:
-    folder = ground / f"daily-{time.monotonic_ns()}"
-    folder.mkdir()
-    subprocess.run(["chown", lab.person.name, str(folder)], check=True)
-    yield Jobs(lab, folder, tiny_image)
-    lab.person.run("scancel", "--me", cwd=folder, env=lab.environment)
+    directory = ground / f"daily-{time.monotonic_ns()}"
+    directory.mkdir()
+    subprocess.run(["chown", lab.user.name, str(directory)], check=True)
+    yield Jobs(lab, directory, tiny_image)
+    lab.user.run("scancel", "--me", cwd=directory, env=lab.environment)
 
 
-def make_wheel(folder: Path) -> None:
-    with zipfile.ZipFile(folder / "ctkown-1.0-py3-none-any.whl", "w") as wheel:
+def make_wheel(directory: Path) -> None:
+    with zipfile.ZipFile(directory / "ctkown-1.0-py3-none-any.whl", "w") as wheel:
         info = "ctkown-1.0.dist-info"
         wheel.writestr("ctkown.py", "print('own package')\n")
         wheel.writestr(f"{info}/METADATA", "Metadata-Version: 2.1\nName: ctkown\nVersion: 1.0\n")
@@ -42,56 +42,58 @@ def make_wheel(folder: Path) -> None:
         wheel.writestr(f"{info}/RECORD", "")
 
 
-def test_a_sandbox_takes_pip_and_shows_the_project(ordinary_user: Person, base_image: Path, tiny_image: Path) -> None:
-    me, folder = ordinary_user, ordinary_user.home / "sandbox-work"
-    me.run("mkdir", "-p", folder / "defs", cwd=me.home)
-    make_wheel(folder)
-    (folder / "requirements.txt").write_text("./ctkown-1.0-py3-none-any.whl\n")
-    (folder / "defs/try.toml").write_text('base = "debian-12"\n')
-    me.ctk("build", "try", "--base", base_image, "--sandbox", "-o", "sb/", cwd=folder)
-    installed = me.ctk("shell", "sb/", "pip", "install", "--no-index", "-r", "requirements.txt", cwd=folder)
+def test_a_sandbox_takes_pip_and_shows_the_project(ordinary_user: User, base_image: Path, tiny_image: Path) -> None:
+    me, directory = ordinary_user, ordinary_user.home / "sandbox-work"
+    me.run("mkdir", "-p", directory / "defs", cwd=me.home)
+    make_wheel(directory)
+    (directory / "requirements.txt").write_text("./ctkown-1.0-py3-none-any.whl\n")
+    (directory / "defs/try.toml").write_text('base = "debian-12"\n')
+    me.ctk("build", "try", "--base", base_image, "--sandbox", "-o", "sb/", cwd=directory)
+    installed = me.ctk("shell", "sb/", "pip", "install", "--no-index", "-r", "requirements.txt", cwd=directory)
     assert "externally-managed" not in installed.stderr
-    me.ctk("shell", "sb/", "sh", "-c", "pwd > where; id -u >> where", cwd=folder)
-    assert (folder / "where").read_text() == "/mnt\n0\n"
-    (folder / "where").unlink()
-    assert not list((folder / "sb/mnt").iterdir()), "the project is not copied into the image"
-    ran = me.ctk("run", "sb/", "python3", "-c", "import ctkown", cwd=folder)
+    me.ctk("shell", "sb/", "sh", "-c", "pwd > where; id -u >> where", cwd=directory)
+    assert (directory / "where").read_text() == "/mnt\n0\n"
+    (directory / "where").unlink()
+    assert not list((directory / "sb/mnt").iterdir()), "the project is not copied into the image"
+    ran = me.ctk("run", "sb/", "python3", "-c", "import ctkown", cwd=directory)
     assert ran.stdout == "own package\n"
-    quiet = me.ctk("run", tiny_image, "echo", "--bind", "it", cwd=folder)
+    quiet = me.ctk("run", tiny_image, "echo", "--bind", "it", cwd=directory)
     assert quiet.stdout == "--bind it\n"
     assert "Add --bind" not in ran.stderr + quiet.stderr, "links of a sandbox are not the project's"
     assert "INFO" not in ran.stderr + quiet.stderr
-    assert "no-such" in me.ctk("run", tiny_image, "no-such", cwd=folder, status=127).stderr
-    assert me.ctk("run", tiny_image, "--shell", "for x in b a; do echo $x; done | sort", cwd=folder).stdout == "a\nb\n"
+    assert "no-such" in me.ctk("run", tiny_image, "no-such", cwd=directory, status=127).stderr
+    assert (
+        me.ctk("run", tiny_image, "--shell", "for x in b a; do echo $x; done | sort", cwd=directory).stdout == "a\nb\n"
+    )
 
 
 def test_a_secret_reaches_every_node_and_no_file(jobs: Jobs) -> None:
-    person, many = jobs.lab.person, ("--nodes", "2", "--gpus", "0")
+    user, many = jobs.lab.user, ("--nodes", "2", "--gpus", "0")
     show = ("sh", "-c", 'printf "%s %s\\n" "$SLURM_PROCID" "$WANDB_API_KEY"')
     refused = ("sbatch", "-J", "no", "--image", jobs.image, "--env", f"WANDB_API_KEY={SECRET}", "true")
-    assert "--env WANDB_API_KEY" in person.ctk(*refused, cwd=jobs.folder, status=2).stderr
-    secrets = jobs.folder / "secrets.env"
-    person.run("sh", "-c", "umask 077; cat > secrets.env", cwd=jobs.folder, input=f"WANDB_API_KEY={SECRET}\n")
+    assert "--env WANDB_API_KEY" in user.ctk(*refused, cwd=jobs.directory, status=2).stderr
+    secrets = jobs.directory / "secrets.env"
+    user.run("sh", "-c", "umask 077; cat > secrets.env", cwd=jobs.directory, input=f"WANDB_API_KEY={SECRET}\n")
     jobs.write("inherit", *many, "--env", "WANDB_API_KEY", *show)
     jobs.write("file", *many, "--env-file", "secrets.env", *show)
     shown = [f"0 {SECRET}", f"1 {SECRET}"]
     exported = {**jobs.lab.environment, "WANDB_API_KEY": SECRET}
     submit = ("sbatch", "--parsable")
     by_name = {
-        "inherit": person.run(*submit, "inherit.sbatch", cwd=jobs.folder, env=exported).stdout.strip(),
+        "inherit": user.run(*submit, "inherit.sbatch", cwd=jobs.directory, env=exported).stdout.strip(),
         "file": jobs.submit("file", "--export=NONE"),
     }
     for name, job in by_name.items():
         assert jobs.finish(job) == "COMPLETED", jobs.log(f"{name}-{job}")
         lines = jobs.log(f"{name}-{job}").splitlines()
         assert sorted(line for line in lines if SECRET in line) == shown
-        assert SECRET not in (jobs.folder / f"{name}.sbatch").read_text()
+        assert SECRET not in (jobs.directory / f"{name}.sbatch").read_text()
     without = jobs.submit("inherit", "--export=NONE")
     assert jobs.finish(without) == "FAILED"
     assert "WANDB_API_KEY is not set in this job" in jobs.log(f"inherit-{without}")
     secrets.chmod(0o640)
     assert jobs.finish(jobs.submit("file")) == "FAILED"
-    assert not (jobs.folder / "pwned").exists()
+    assert not (jobs.directory / "pwned").exists()
 
 
 def test_a_job_that_takes_more_than_its_memory_is_ended(jobs: Jobs) -> None:
@@ -118,17 +120,17 @@ class Terminal:
 
     def after(self, *words: str) -> list[str]:
         """The lines that `ctk WORDS` ends with."""
-        person = self.jobs.lab.person
-        environment = {**person.environment, **self.jobs.lab.environment, "TERM": "xterm", "NO_COLOR": "1"}
-        shown = shown_on_a_terminal(person.command(person.program, *words), self.jobs.folder, environment)
+        user = self.jobs.lab.user
+        environment = {**user.environment, **self.jobs.lab.environment, "TERM": "xterm", "NO_COLOR": "1"}
+        shown = shown_on_a_terminal(user.command(user.program, *words), self.jobs.directory, environment)
         # The terminal's own sequences, of a progress line, stand before a line at most.
         return re.findall(r"Next: (.*)", shown) or pytest.fail(f"{words}: {shown}")
 
     def type(self, line: str, *statuses: int) -> str:
         """Run the line in a shell that has ctk; fail where it ends otherwise than with one of `statuses`."""
-        person = self.jobs.lab.person
-        script = f"PATH={person.program.parent}:$PATH\n{line}"
-        done = person.run("bash", "-c", script, cwd=self.jobs.folder, env=self.jobs.lab.environment, status=None)
+        user = self.jobs.lab.user
+        script = f"PATH={user.program.parent}:$PATH\n{line}"
+        done = user.run("bash", "-c", script, cwd=self.jobs.directory, env=self.jobs.lab.environment, status=None)
         assert done.returncode in (statuses or (0,)), f"{line}: {done.returncode}\n{done.stdout}\n{done.stderr}"
         assert "Traceback" not in done.stderr
         return done.stdout
@@ -141,14 +143,14 @@ class Terminal:
 
 
 def test_each_next_step_works_as_it_stands(jobs: Jobs, base_image: Path) -> None:
-    you, folder, image = Terminal(jobs), jobs.folder, jobs.image
-    person = jobs.lab.person
-    person.run("mkdir", "defs", cwd=folder)
+    you, directory, image = Terminal(jobs), jobs.directory, jobs.image
+    user = jobs.lab.user
+    user.run("mkdir", "defs", cwd=directory)
     images = {"pytorch-2.6": base_image, "debian-12": image}
     text = "\n".join(_BASES.format(name=name, image=path) for name, path in images.items())
-    (folder / "defs/bases.toml").write_text(text)
-    (folder / "defs/keras-bert.toml").write_text('base = "debian-12"\n[job]\ncommand = ["sleep", "0"]\n')
-    (folder / "defs/bare.toml").write_text('base = "debian-12"\n')
+    (directory / "defs/bases.toml").write_text(text)
+    (directory / "defs/keras-bert.toml").write_text('base = "debian-12"\n[job]\ncommand = ["sleep", "0"]\n')
+    (directory / "defs/bare.toml").write_text('base = "debian-12"\n')
 
     assert you.follow("list") == ["ctk build keras-bert"]
     assert you.follow("bases") == ["ctk new mine --base pytorch-2.6"]

@@ -5,10 +5,10 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from tests.real.conftest import CHECKOUT, Person
+from tests.real.conftest import CHECKOUT, User
 
 
-def test_the_demo_ends_with_the_log_of_a_job_and_builds_nothing_twice(ordinary_user: Person, ground: Path) -> None:
+def test_the_demo_ends_with_the_log_of_a_job_and_builds_nothing_twice(ordinary_user: User, ground: Path) -> None:
     script = ground / "demo"
     shutil.copy(CHECKOUT / "machine" / "demo", script)
     script.chmod(0o755)

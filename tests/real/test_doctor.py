@@ -18,16 +18,16 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from tests.real.conftest import Person
+    from tests.real.conftest import User
 
 
-def codes(person: Person, folder: Path, environment: dict[str, str], *options: str, status: int = 0) -> dict[str, str]:
-    done = person.ctk("doctor", "--json", *options, cwd=folder, env=environment, status=status)
+def codes(user: User, directory: Path, environment: dict[str, str], *options: str, status: int = 0) -> dict[str, str]:
+    done = user.ctk("doctor", "--json", *options, cwd=directory, env=environment, status=status)
     return {finding["code"]: finding["message"] for finding in json.loads(done.stdout)["findings"]}
 
 
 @pytest.fixture
-def place(ordinary_user: Person) -> Iterator[Path]:
+def place(ordinary_user: User) -> Iterator[Path]:
     """A directory of the user, in their home."""
     path = ordinary_user.home / f"doctor-{time.monotonic_ns()}"
     ordinary_user.run("mkdir", path, cwd=ordinary_user.home)
@@ -36,7 +36,7 @@ def place(ordinary_user: Person) -> Iterator[Path]:
     subprocess.run(["rm", "-rf", str(path)], check=True)
 
 
-def test_what_is_reported_was_tried(ordinary_user: Person, second_user: Person, place: Path) -> None:
+def test_what_is_reported_was_tried(ordinary_user: User, second_user: User, place: Path) -> None:
     me = ordinary_user
     good = codes(me, place, {"CTK_HOME": str(place / "area")}, "--offline")
     assert {"trial", "home", "network-skipped"} <= good.keys()
@@ -53,7 +53,7 @@ def test_what_is_reported_was_tried(ordinary_user: Person, second_user: Person, 
     assert "work-area-not-trusted" in codes(me, place, foreign, "--offline", status=3)
 
 
-def test_a_runtime_that_fails_is_found_by_the_trial(ordinary_user: Person, place: Path) -> None:
+def test_a_runtime_that_fails_is_found_by_the_trial(ordinary_user: User, place: Path) -> None:
     """A bind that the site or the user set, and that leads nowhere, breaks each run."""
     broken = {"CTK_HOME": str(place / "area"), "APPTAINER_BIND": "/nowhere"}
     assert "/nowhere" in codes(ordinary_user, place, broken, "--offline", status=3)["trial-run-failed"]
@@ -81,7 +81,7 @@ def index(clock: float) -> Iterator[str]:
         server.server_close()
 
 
-def test_a_clock_that_differs_and_an_index_that_is_silent(ordinary_user: Person, place: Path) -> None:
+def test_a_clock_that_differs_and_an_index_that_is_silent(ordinary_user: User, place: Path) -> None:
     with index(3600) as address:
         found = codes(ordinary_user, place, {"UV_DEFAULT_INDEX": address})
     assert " s behind the servers" in found["clock-skew"]

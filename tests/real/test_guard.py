@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.real.conftest import CA_BUNDLE, Person, push_to_registry
+from tests.real.conftest import CA_BUNDLE, User, push_to_registry
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,7 +22,7 @@ OTHER = "2.12.1"
 
 
 def framework_base(
-    ground: Path, me: Person, base_image: Path, name: str, *arguments: str | Path, bind: Path | None = None
+    ground: Path, me: User, base_image: Path, name: str, *arguments: str | Path, bind: Path | None = None
 ) -> Path:
     """A sandbox of Debian with a framework installed as its makers' images have it: by pip. `bind` is shown on /mnt."""
     sandbox = ground / name
@@ -38,14 +38,14 @@ def framework_base(
 @pytest.fixture(scope="module")
 def torch_wheel(ground: Path) -> Path:
     """A real torch: the CPU build where this machine's pip knows of one, for a third of the size."""
-    folder = ground / "torch-wheel"
+    directory = ground / "torch-wheel"
     download = [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "--only-binary", ":all:"]
-    subprocess.run([*download, "--python-version", "3.11", "-d", str(folder), "torch==2.13.0"], check=True)
-    return next(folder.glob("torch-*.whl"))
+    subprocess.run([*download, "--python-version", "3.11", "-d", str(directory), "torch==2.13.0"], check=True)
+    return next(directory.glob("torch-*.whl"))
 
 
 @pytest.fixture(scope="module")
-def torch_base(ground: Path, me: Person, base_image: Path, torch_wheel: Path) -> Iterator[Path]:
+def torch_base(ground: Path, me: User, base_image: Path, torch_wheel: Path) -> Iterator[Path]:
     """Debian with torch and all that it requires."""
     wheel = f"/mnt/{torch_wheel.name}"
     sandbox = framework_base(ground, me, base_image, "torch-base", wheel, "numpy", bind=torch_wheel.parent)
@@ -58,9 +58,9 @@ def torch_version(torch_wheel: Path) -> str:
     return torch_wheel.name.split("-")[1]
 
 
-def recipe(folder: Path, person: Person, name: str, text: str) -> None:
-    person.run("mkdir", "-p", "defs", cwd=folder)
-    person.run("tee", f"defs/{name}.toml", cwd=folder, input=f'base = "debian-12"\n{text}')
+def recipe(directory: Path, user: User, name: str, text: str) -> None:
+    user.run("mkdir", "-p", "defs", cwd=directory)
+    user.run("tee", f"defs/{name}.toml", cwd=directory, input=f'base = "debian-12"\n{text}')
 
 
 def digest_of(tree: Path) -> str:
@@ -73,14 +73,14 @@ def digest_of(tree: Path) -> str:
 
 
 @pytest.fixture
-def work(me: Person, ground: Path, request: pytest.FixtureRequest) -> Iterator[Path]:
-    folder = ground / request.node.name[:40]
-    folder.mkdir()
-    yield folder
-    subprocess.run(["rm", "-rf", str(folder)], check=True)
+def work(me: User, ground: Path, request: pytest.FixtureRequest) -> Iterator[Path]:
+    directory = ground / request.node.name[:40]
+    directory.mkdir()
+    yield directory
+    subprocess.run(["rm", "-rf", str(directory)], check=True)
 
 
-def build(me: Person, work: Path, base: Path, text: str, status: int) -> subprocess.CompletedProcess[str]:
+def build(me: User, work: Path, base: Path, text: str, status: int) -> subprocess.CompletedProcess[str]:
     recipe(work, me, "mine", text)
     return me.ctk(
         "build",
@@ -97,7 +97,7 @@ def build(me: Person, work: Path, base: Path, text: str, status: int) -> subproc
 
 
 def test_companions_come_and_the_framework_stays_though_a_script_upgrades_it(
-    me: Person, work: Path, torch_base: Path
+    me: User, work: Path, torch_base: Path
 ) -> None:
     names = ["torchvision", "timm", "accelerate", "torchmetrics", "einops", "pandas", "scikit-learn"]
     names += ["transformers", "matplotlib", "seaborn", "sentencepiece"]
@@ -128,7 +128,7 @@ ATTACKS = {
 }
 
 
-def attack(me: Person, work: Path, base: Path, post: str, **framework: str) -> None:
+def attack(me: User, work: Path, base: Path, post: str, **framework: str) -> None:
     """Build with `post`; `framework` has the words for NAME, VERSION and OTHER. The build must end with the reason."""
     words = ATTACKS[post]
     for word, meaning in framework.items():
@@ -145,7 +145,7 @@ def attack(me: Person, work: Path, base: Path, post: str, **framework: str) -> N
 
 @pytest.mark.parametrize("post", [post for post in ATTACKS if post != BY_WHEEL])
 def test_what_would_change_the_framework_ends_the_build(
-    me: Person, work: Path, torch_base: Path, torch_version: str, post: str
+    me: User, work: Path, torch_base: Path, torch_version: str, post: str
 ) -> None:
     attack(me, work, torch_base, post, NAME="torch", VERSION=torch_version, OTHER=OTHER)
 
@@ -163,7 +163,7 @@ def make_wheel(path: Path, name: str, version: str) -> None:
 
 @pytest.fixture(params=["2.15.1", "2.18.1"])
 def tensorflow_base(
-    request: pytest.FixtureRequest, me: Person, ground: Path, base_image: Path
+    request: pytest.FixtureRequest, me: User, ground: Path, base_image: Path
 ) -> Iterator[tuple[str, Path]]:
     """Debian with the last TensorFlow of Keras 2, and with one of Keras 3."""
     sandbox = framework_base(ground, me, base_image, "tensorflow-base", f"tensorflow=={request.param}")
@@ -172,7 +172,7 @@ def tensorflow_base(
 
 
 def test_what_is_built_on_keras_comes_and_tensorflow_stays(
-    me: Person, work: Path, tensorflow_base: tuple[str, Path]
+    me: User, work: Path, tensorflow_base: tuple[str, Path]
 ) -> None:
     version, base = tensorflow_base
     with_keras_2 = version == "2.15.1"
@@ -191,7 +191,7 @@ def test_what_is_built_on_keras_comes_and_tensorflow_stays(
     assert shown.stdout.strip().splitlines()[-1] == version
 
 
-def test_plain_apptainer_builds_the_same_image_from_the_definition(me: Person, work: Path, base_image: Path) -> None:
+def test_plain_apptainer_builds_the_same_image_from_the_definition(me: User, work: Path, base_image: Path) -> None:
     """ctk installs with uv, the definition by itself with pip; sources become wheels in both."""
     # keras-pos-embd imports the Keras that this base does not have.
     recipe(work, me, "mine", 'packages = ["keras-pos-embd", "pydot"]\n[imports]\nskip = ["keras-pos-embd"]\n')
@@ -204,7 +204,7 @@ def test_plain_apptainer_builds_the_same_image_from_the_definition(me: Person, w
 
 
 def test_the_lock_holds_the_digest_and_a_tag_that_moves_changes_nothing(
-    me: Person, work: Path, ground: Path, registry: str, tiny_image: Path
+    me: User, work: Path, ground: Path, registry: str, tiny_image: Path
 ) -> None:
     first = push_to_registry(ground, registry, ground / "tiny", "lab/moving:1.0")
     (work / "defs").mkdir()

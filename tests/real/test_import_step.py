@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from tests.real.conftest import Person
+    from tests.real.conftest import User
 
 RECIPE = """\
 # what I work with
@@ -39,7 +39,7 @@ CODE = {
 }
 
 
-def make_wheel(folder: Path, name: str, version: str, code: str) -> None:
+def make_wheel(directory: Path, name: str, version: str, code: str) -> None:
     information = f"{name}-{version}.dist-info"
     texts = {
         f"{name}/__init__.py": code,
@@ -47,7 +47,7 @@ def make_wheel(folder: Path, name: str, version: str, code: str) -> None:
         f"{information}/WHEEL": "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
     }
     texts[f"{information}/RECORD"] = "".join(f"{path},,\n" for path in [*texts, f"{information}/RECORD"])
-    with zipfile.ZipFile(folder / f"{name}-{version}-py3-none-any.whl", "w") as archive:
+    with zipfile.ZipFile(directory / f"{name}-{version}-py3-none-any.whl", "w") as archive:
         for path, text in texts.items():
             archive.writestr(path, text)
 
@@ -69,21 +69,21 @@ def index(tmp_path: Path) -> Iterator[str]:
 
 
 @pytest.fixture
-def work(ordinary_user: Person, ground: Path, index: str, base_image: Path) -> Iterator[Path]:
-    """The ordinary user's folder with the recipe, on an image of this machine."""
-    folder = ground / "imports"
-    folder.mkdir()
-    shutil.chown(folder, ordinary_user.name)
-    ordinary_user.run("mkdir", "defs", cwd=folder)
-    ordinary_user.run("tee", "defs/mine.toml", cwd=folder, input=RECIPE.format(url=index))
+def work(ordinary_user: User, ground: Path, index: str, base_image: Path) -> Iterator[Path]:
+    """The ordinary user's directory with the recipe, on an image of this machine."""
+    directory = ground / "imports"
+    directory.mkdir()
+    shutil.chown(directory, ordinary_user.name)
+    ordinary_user.run("mkdir", "defs", cwd=directory)
+    ordinary_user.run("tee", "defs/mine.toml", cwd=directory, input=RECIPE.format(url=index))
     bases = f'[debian-12]\nbootstrap = "localimage"\nreference = "{base_image}"\n'
-    ordinary_user.run("tee", "defs/bases.toml", cwd=folder, input=bases)
-    yield folder
-    shutil.rmtree(folder)
+    ordinary_user.run("tee", "defs/bases.toml", cwd=directory, input=bases)
+    yield directory
+    shutil.rmtree(directory)
 
 
 def test_a_package_that_cannot_be_imported_ends_the_build_and_what_the_recipe_skips_does_not(
-    ordinary_user: Person, work: Path
+    ordinary_user: User, work: Path
 ) -> None:
     ctk, path = partial(ordinary_user.ctk, cwd=work), work / "defs/mine.toml"
     before = path.read_text()
@@ -122,7 +122,7 @@ def test_a_package_that_cannot_be_imported_ends_the_build_and_what_the_recipe_sk
     assert "good is imported" in ctk("run", "mine.sif", "--", "python3", "-c", "import ctk_good").stdout
 
 
-def test_a_trial_over_a_base_that_is_not_here_says_how_to_bring_it(me: Person, ground: Path) -> None:
+def test_a_trial_over_a_base_that_is_not_here_says_how_to_bring_it(me: User, ground: Path) -> None:
     done = me.ctk("try", "keras-bert", cwd=ground, status=3)
     assert "is not on this machine" in done.stderr
     assert "ctk build docker://" in done.stderr

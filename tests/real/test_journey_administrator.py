@@ -12,7 +12,7 @@ from tests.pages import CHECKOUT, blocks, for_this_place
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.real.conftest import Person, PracticeCluster
+    from tests.real.conftest import PracticeCluster, User
 
 _RECIPE = """
 base = "debian-12"
@@ -29,7 +29,7 @@ to = "/opt/hidden"
 
 
 def test_an_administrator_with_a_umask_of_077(
-    me: Person, ordinary_user: Person, lab: PracticeCluster, ground: Path, tiny_image: Path
+    me: User, ordinary_user: User, lab: PracticeCluster, ground: Path, tiny_image: Path
 ) -> None:
     place = ground / "administrator"
     place.mkdir()
@@ -55,14 +55,14 @@ def test_an_administrator_with_a_umask_of_077(
     assert not [found for found in (place / "opt").rglob("*") if not found.lstat().st_mode & 0o044]
 
     ctk = place / "opt/bin/ctk"
-    folder = ordinary_user.home / "site-work"
-    ordinary_user.run("mkdir", folder, cwd=ordinary_user.home)
-    assert "keras-bert\t" in ordinary_user.run(ctk, "list", cwd=folder).stdout
-    assert "Bootstrap: " in ordinary_user.run(ctk, "def", "demo", cwd=folder, status=None).stdout
+    directory = ordinary_user.home / "site-work"
+    ordinary_user.run("mkdir", directory, cwd=ordinary_user.home)
+    assert "keras-bert\t" in ordinary_user.run(ctk, "list", cwd=directory).stdout
+    assert "Bootstrap: " in ordinary_user.run(ctk, "def", "demo", cwd=directory, status=None).stdout
     line = "cd /opt; cat site/table.csv src/src/a.py hidden/open; cat hidden/.netrc || ls -l hidden/.netrc"
-    shown = ordinary_user.run(ctk, "run", images / "shared.sif", "--shell", line, cwd=folder)
+    shown = ordinary_user.run(ctk, "run", images / "shared.sif", "--shell", line, cwd=directory)
     assert shown.stdout.split()[:4] == ["data/table.csv", "src/src/a.py", "hidden/open", "-rw-------"]
     job = ("sbatch", "-J", "first", "--image", images / "shared.sif", "--gpus", "0", "--submit")
-    ordinary_user.run(ctk, *job, "cat", "/opt/site/table.csv", cwd=folder, env=lab.environment)
+    ordinary_user.run(ctk, *job, "cat", "/opt/site/table.csv", cwd=directory, env=lab.environment)
     waited = "until grep -q 'ended with status 0' logs/first-*.log; do sleep 0.2; done; cat logs/first-*.log"
-    assert "data/table.csv\n" in ordinary_user.run("sh", "-c", waited, cwd=folder, timeout=60).stdout
+    assert "data/table.csv\n" in ordinary_user.run("sh", "-c", waited, cwd=directory, timeout=60).stdout

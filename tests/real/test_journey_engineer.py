@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from tests.real.conftest import Person
+    from tests.real.conftest import User
 
 PROJECT = """
 [build-system]
@@ -49,14 +49,14 @@ def company_index(tmp_path: Path) -> Iterator[str]:
         yield f"{address}/simple"
 
 
-@pytest.mark.parametrize("person", ["ordinary_user"], indirect=True)
+@pytest.mark.parametrize("user", ["ordinary_user"], indirect=True)
 def test_engineer_brings_project_freeze_and_company_index(
-    person: Person, folder: Path, base_image: Path, company_index: str
+    user: User, directory: Path, base_image: Path, company_index: str
 ) -> None:
     def write(name: str, text: str) -> None:
-        person.run("tee", name, cwd=folder, input=text)
+        user.run("tee", name, cwd=directory, input=text)
 
-    person.run("mkdir", "-p", "src/grown_project", cwd=folder)
+    user.run("mkdir", "-p", "src/grown_project", cwd=directory)
     write("pyproject.toml", PROJECT)
     write(
         "src/grown_project/__init__.py", "import ctkown, six\ndef main():\n    print(ctkown.ORIGIN, six.__version__)\n"
@@ -66,15 +66,15 @@ def test_engineer_brings_project_freeze_and_company_index(
     write("broken.py", "import torch\nprint 'python 2'\n")
 
     # What cannot be read is refused with the way to go, and leaves no recipe.
-    refused = person.ctk("new", "grown", "--from", "Dockerfile", cwd=folder, status=2).stderr
+    refused = user.ctk("new", "grown", "--from", "Dockerfile", cwd=directory, status=2).stderr
     assert "--from requirements.txt" in refused
     assert "docker-archive:" in refused
-    assert "broken.py, line 2" in person.ctk("new", "grown", "--from", "broken.py", cwd=folder, status=2).stderr
-    assert not (folder / "defs").exists()
+    assert "broken.py, line 2" in user.ctk("new", "grown", "--from", "broken.py", cwd=directory, status=2).stderr
+    assert not (directory / "defs").exists()
 
     # The freeze keeps what it knows, and says what replaces the framework's version.
-    said = person.ctk("new", "frozen", "--from", "requirements.txt", cwd=folder).stdout
-    frozen = (folder / "defs/frozen.toml").read_text()
+    said = user.ctk("new", "frozen", "--from", "requirements.txt", cwd=directory).stdout
+    frozen = (directory / "defs/frozen.toml").read_text()
     assert 'base = "pytorch-2.6"' in frozen
     assert '"idna"' in frozen
     assert '"six==1.16.0"' in frozen
@@ -83,45 +83,45 @@ def test_engineer_brings_project_freeze_and_company_index(
     assert "not say which version of these was installed: idna" in said
 
     # The project, with an extra, over the company's index: three packages come from there, and from nowhere else.
-    person.ctk("new", "grown", "--from", "pyproject.toml", "--extra", "report", cwd=folder)
-    recipe = (folder / "defs/grown.toml").read_text()
+    user.ctk("new", "grown", "--from", "pyproject.toml", "--extra", "report", cwd=directory)
+    recipe = (directory / "defs/grown.toml").read_text()
     assert "gpus = 0" in recipe
     bound = '["ctkown", "ctkowndep", "ctkunasked"]'
     index = f'[[index]]\nname = "company"\nurl = "{company_index}"\npackages = {bound}\n\n[job]\ncommand = ["grown"]'
     write("defs/grown.toml", recipe.replace('[job]\ncommand = ["python", "train.py"]', index))
     secret = {"UV_INDEX_COMPANY_USERNAME": USER, "UV_INDEX_COMPANY_PASSWORD": PASSWORD}
-    denied = person.ctk("lock", "grown", cwd=folder, status=4).stderr
+    denied = user.ctk("lock", "grown", cwd=directory, status=4).stderr
     assert "refuses access (401 Unauthorized)" in denied
     assert "UV_INDEX_NAME_USERNAME" in denied
-    person.ctk("build", "grown", "--base", base_image, cwd=folder, env={**secret, "APPTAINER_BIND": CA_BUNDLE})
-    done = person.ctk("run", "grown.sif", "--", "grown", cwd=folder)
+    user.ctk("build", "grown", "--base", base_image, cwd=directory, env={**secret, "APPTAINER_BIND": CA_BUNDLE})
+    done = user.ctk("run", "grown.sif", "--", "grown", cwd=directory)
     assert done.stdout.split() == ["company", "1.0", "1.16.0"]
-    there = person.ctk("run", "grown.sif", "--", "python", "-m", "pip", "list", "--format=freeze", cwd=folder).stdout
+    there = user.ctk("run", "grown.sif", "--", "python", "-m", "pip", "list", "--format=freeze", cwd=directory).stdout
     assert "ctkowndep==1.0" in there
     assert "grown-project==3.1" in there
     assert "ctkunasked" not in there
 
     # The password is in nothing that ctk wrote.
-    kept = [path for path in folder.rglob("*") if path.is_file() and path.suffix != ".sif"]
+    kept = [path for path in directory.rglob("*") if path.is_file() and path.suffix != ".sif"]
     assert any(path.suffix == ".log" for path in kept)
     texts = [path.read_bytes() for path in kept]
     inside = ["apptainer", "exec", "grown.sif", "sh", "-c", "cat /.singularity.d/Singularity /.singularity.d/env/*"]
-    texts.append(person.run(*inside, cwd=folder).stdout.encode())
+    texts.append(user.run(*inside, cwd=directory).stdout.encode())
     assert not [text for text in texts if PASSWORD.encode() in text or b"pass%2Fword" in text]
 
     # A program that the image does not hold is named.
-    missing = person.ctk("run", "grown.sif", "--", "accelerate", "launch", cwd=folder, status=127).stderr
+    missing = user.ctk("run", "grown.sif", "--", "accelerate", "launch", cwd=directory, status=127).stderr
     assert "the image has no program accelerate" in missing
 
 
-@pytest.mark.parametrize("person", ["me"], indirect=True)
-def test_command_that_the_image_lacks_is_found_by_the_build(person: Person, folder: Path, tiny_image: Path) -> None:
-    person.run("mkdir", "defs", cwd=folder)
+@pytest.mark.parametrize("user", ["me"], indirect=True)
+def test_command_that_the_image_lacks_is_found_by_the_build(user: User, directory: Path, tiny_image: Path) -> None:
+    user.run("mkdir", "defs", cwd=directory)
     text = 'base = "debian-12"\n[job]\ncommand = ["accelerate", "launch"]\n'
-    person.run("tee", "defs/mine.toml", cwd=folder, input=text)
-    done = person.ctk("build", "mine", "--base", tiny_image, "--json", cwd=folder, status=1)
+    user.run("tee", "defs/mine.toml", cwd=directory, input=text)
+    done = user.ctk("build", "mine", "--base", tiny_image, "--json", cwd=directory, status=1)
     found = {one["code"]: one for one in json.loads(done.stdout)["findings"]}
     assert found["command-not-in-image"]["severity"] == "error"
-    assert (folder / "mine.sif").is_file()
-    person.run("tee", "defs/mine.toml", cwd=folder, input=text.replace("accelerate", "echo"))
-    person.ctk("build", "mine", "--base", tiny_image, "--force", cwd=folder)
+    assert (directory / "mine.sif").is_file()
+    user.run("tee", "defs/mine.toml", cwd=directory, input=text.replace("accelerate", "echo"))
+    user.ctk("build", "mine", "--base", tiny_image, "--force", cwd=directory)

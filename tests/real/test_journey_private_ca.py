@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from tests.real.conftest import Person
+    from tests.real.conftest import User
 
 _NAMES = ("CERT", "CA_BUNDLE", "PROXY", "CA_CERTS", "INDEX", "PIP_", "UV_")
 # What is only seen in the build: the programs that are not ctk's trust the network too, and the log hides the password.
@@ -39,15 +39,15 @@ def network(ground: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Inspectio
     """The network, and an environment in which nothing of this machine's own network is set."""
     for name in [name for name in os.environ if any(part in name.upper() for part in _NAMES)]:
         monkeypatch.delenv(name)
-    folder = ground / "inspection"
-    folder.mkdir()
-    with inspection(folder) as network:
+    directory = ground / "inspection"
+    directory.mkdir()
+    with inspection(directory) as network:
         yield network
-    shutil.rmtree(folder)
+    shutil.rmtree(directory)
 
 
 @pytest.fixture
-def folder(ground: Path, ordinary_user: Person) -> Iterator[Path]:
+def directory(ground: Path, ordinary_user: User) -> Iterator[Path]:
     path = ground / "private-ca"
     path.mkdir()
     shutil.chown(path, ordinary_user.name)
@@ -55,57 +55,57 @@ def folder(ground: Path, ordinary_user: Person) -> Iterator[Path]:
     subprocess.run(["rm", "-rf", str(path)], check=True)
 
 
-def codes(person: Person, folder: Path, environment: dict[str, str]) -> dict[str, str]:
-    done = person.ctk("doctor", "--json", cwd=folder, env=environment)
+def codes(user: User, directory: Path, environment: dict[str, str]) -> dict[str, str]:
+    done = user.ctk("doctor", "--json", cwd=directory, env=environment)
     return {finding["code"]: finding["message"] for finding in json.loads(done.stdout)["findings"]}
 
 
 def test_a_host_behind_a_private_ca(
-    ordinary_user: Person, folder: Path, network: Inspection, base_image: Path, tiny_image: Path
+    ordinary_user: User, directory: Path, network: Inspection, base_image: Path, tiny_image: Path
 ) -> None:
     me, proxy = ordinary_user, {"https_proxy": network.proxy, "PIP_CONFIG_FILE": os.devnull}
     build = ("build", "mine", "--base", base_image)
-    me.ctk("new", "mine", "--base", "debian-12", cwd=folder)
-    me.ctk("add", "mine", "private-thing", "--no-lock", cwd=folder)
-    recipe = folder / "defs/mine.toml"
+    me.ctk("new", "mine", "--base", "debian-12", cwd=directory)
+    me.ctk("add", "mine", "private-thing", "--no-lock", cwd=directory)
+    recipe = directory / "defs/mine.toml"
     recipe.write_text(f"post = '''{_POST}'''\n{recipe.read_text()}")
 
     # Before the certificate is known: the message names the certificate, and so does doctor.
-    refused = me.ctk(*build, cwd=folder, env=proxy, status=4)
+    refused = me.ctk(*build, cwd=directory, env=proxy, status=4)
     assert "signed by a certificate authority that is not trusted" in refused.stderr
     assert "set SSL_CERT_FILE to a file that holds it" in refused.stderr
     assert "Is there a network" not in refused.stderr
-    assert {"index-certificate", "registry-certificate"} <= codes(me, folder, proxy).keys()
+    assert {"index-certificate", "registry-certificate"} <= codes(me, directory, proxy).keys()
 
     # After `export SSL_CERT_FILE=…`, or what pip and requests know instead.
     trusting = {**proxy, "SSL_CERT_FILE": str(network.authority)}
-    found = codes(me, folder, trusting)
+    found = codes(me, directory, trusting)
     assert {"index", "registry", "clock", "proxies"} <= found.keys()
     assert PASSWORD not in str(found)
     assert f"{network.authority} (set by SSL_CERT_FILE)" in found["certificates"]
-    assert "index" in codes(me, folder, {**proxy, "REQUESTS_CA_BUNDLE": str(network.authority)})
-    dry = me.ctk(*build, "--dry-run", cwd=folder, env=trusting).stdout
+    assert "index" in codes(me, directory, {**proxy, "REQUESTS_CA_BUNDLE": str(network.authority)})
+    dry = me.ctk(*build, "--dry-run", cwd=directory, env=trusting).stdout
     network.asked.clear()
-    me.ctk(*build, cwd=folder, env=trusting)
+    me.ctk(*build, cwd=directory, env=trusting)
     assert network.asked.count("/simple/private-thing/") >= 2, "ctk, the build and its script asked the index"
     shown = me.ctk(
-        "run", "mine.sif", "--", "python3", "-c", "import private_thing; print(private_thing.ANSWER)", cwd=folder
+        "run", "mine.sif", "--", "python3", "-c", "import private_thing; print(private_thing.ANSWER)", cwd=directory
     )
     assert shown.stdout.strip() == "42"
 
     # Nothing of the host is left: not in the image's files, its definition, labels or environment, nor in a log.
-    me.run("apptainer", "build", "--sandbox", "unpacked", "mine.sif", cwd=folder)
+    me.run("apptainer", "build", "--sandbox", "unpacked", "mine.sif", cwd=directory)
     secret = PASSWORD.partition("$")[0]
     own = network.authority.read_text().splitlines()[2]
     assert base64.b64decode(own + "=" * (-len(own) % 4)), "a line of the certificate itself"
     for text in (secret, own, network.proxy.rpartition("@")[2], "certificates.pem"):
-        done = me.run("grep", "-rlaF", "--", text, "unpacked", "mine.sif", cwd=folder, status=1)
+        done = me.run("grep", "-rlaF", "--", text, "unpacked", "mine.sif", cwd=directory, status=1)
         assert done.stdout == "", f"{text!r} is in the image"
-    log = (folder / "mine.sif.build.log").read_text()
+    log = (directory / "mine.sif.build.log").read_text()
     assert "https_proxy=(hidden)@127.0.0.1" in log, "the script printed it"
     for text in (dry, log):
         assert secret not in text
 
     # A definition of the user's own, on a base that has neither /mnt nor certificates.
-    (folder / "own.def").write_text(_OWN.format(base=tiny_image))
-    me.ctk("build", "own.def", cwd=folder, env=trusting)
+    (directory / "own.def").write_text(_OWN.format(base=tiny_image))
+    me.ctk("build", "own.def", cwd=directory, env=trusting)

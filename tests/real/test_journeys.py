@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.pages import command_lines
-from tests.real.conftest import CA_BUNDLE, CHECKOUT, Person
+from tests.real.conftest import CA_BUNDLE, CHECKOUT, User
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,7 +30,7 @@ for epoch in range(settings["epochs"]):
 
 
 @pytest.fixture
-def student(ordinary_user: Person, ground: Path, lab: PracticeCluster, python_image: Path) -> Iterator[Path]:
+def student(ordinary_user: User, ground: Path, lab: PracticeCluster, python_image: Path) -> Iterator[Path]:
     """The home of a student with a `project/train.py`; `remote` is where they clone ctk from.
 
     A small image on this machine stands for Debian's archive and its minute of debootstrap.
@@ -47,7 +47,7 @@ def student(ordinary_user: Person, ground: Path, lab: PracticeCluster, python_im
 
 
 def test_a_student_gets_from_a_clone_to_the_log_of_their_own_job(
-    ordinary_user: Person, lab: PracticeCluster, student: Path
+    ordinary_user: User, lab: PracticeCluster, student: Path
 ) -> None:
     journey = [
         "git clone ~/remote ctk",
@@ -97,13 +97,13 @@ def test_a_student_gets_from_a_clone_to_the_log_of_their_own_job(
     assert "is current" in later("lock", "mine", "--check").stdout
 
 
-def wait_for_log(folder: Path, end: str) -> str:
-    """The one log in `folder`, once it holds `end`."""
+def wait_for_log(directory: Path, end: str) -> str:
+    """The one log in `directory`, once it holds `end`."""
     for _ in range(300):
-        for log in folder.glob("*.log"):
+        for log in directory.glob("*.log"):
             text = log.read_text()
             if end in text:
                 return text
         time.sleep(0.1)
-    found = {str(log): log.read_text() for log in folder.glob("*.log")}
+    found = {str(log): log.read_text() for log in directory.glob("*.log")}
     pytest.fail(f"no log with {end!r}: {found}")

@@ -15,15 +15,15 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from tests.real.conftest import Person
+    from tests.real.conftest import User
 
 
 @pytest.fixture
-def own(person: Person, folder: Path) -> Iterator[OwnLab]:
+def own(user: User, directory: Path) -> Iterator[OwnLab]:
     """A lab that is not up yet; whatever a test leaves of it is cleaned away."""
-    lab = OwnLab(person, folder, f"t{time.monotonic_ns() % 10**9}")
+    lab = OwnLab(user, directory, f"t{time.monotonic_ns() % 10**9}")
     yield lab
-    if lab.name in person.ctk("lab", "list", cwd=folder, env=lab.settings).stdout.split():
+    if lab.name in user.ctk("lab", "list", cwd=directory, env=lab.settings).stdout.split():
         lab.ctk("down")
 
 
@@ -42,11 +42,11 @@ def test_from_nothing_to_a_job_and_back_to_nothing(own: OwnLab) -> None:
     place = own.up("--nodes", "4", "--gpus-per-node", "2")
     job = own.submit("echo hello from $SLURMD_NODENAME; exit 3", "--output", "first.log")
     assert own.finish(job)["exit_status"] == 3
-    assert re.fullmatch(r"hello from n[1-4]\n", (own.folder / "first.log").read_text())
+    assert re.fullmatch(r"hello from n[1-4]\n", (own.directory / "first.log").read_text())
     assert len(own.run("srun", "-N4", "hostname").split()) == 4
 
     own.submit(STUBBORN)
-    pids = own.folder / "pids"
+    pids = own.directory / "pids"
     eventually(lambda: pids.exists() and len(pids.read_text().split()) == 3, "the stubborn job")
     mine = frozenset(map(int, pids.read_text().split()))
     there = traces(own, place, mine)
@@ -61,13 +61,13 @@ def test_jobs_meet_what_they_meet_on_a_real_site(own: OwnLab) -> None:
     own.up("--nodes", "2", "--gpus-per-node", "2")
     long = own.submit("true", "--partition", "debug", "--time", "10")
     wide = own.submit("true", "--partition", "debug", "--nodes", "2", "--time", "1")
-    lost = own.submit("true", "--output", "no/such/folder/x.log", "--job-name", "a b")
+    lost = own.submit("true", "--output", "no/such/directory/x.log", "--job-name", "a b")
     tasks = own.submit("exit $SLURM_ARRAY_TASK_ID", "--array", "0-1")
     shown = "echo GPUS=$CUDA_VISIBLE_DEVICES; sleep 3"
     first = own.submit(shown, "--gpus", "tesla:1", "--nodelist", "n2", "--output", "gpu-1.log")
     second = own.submit(shown, "--gpus", "tesla:1", "--nodelist", "n2", "--output", "gpu-2.log")
-    refused = own.person.run(
-        "sbatch", "--gpus-per-node=3", "--wrap", "true", cwd=own.folder, env=own.environment, status=1
+    refused = own.user.run(
+        "sbatch", "--gpus-per-node=3", "--wrap", "true", cwd=own.directory, env=own.environment, status=1
     )
     assert "Requested node configuration is not available" in refused.stderr
 
@@ -76,26 +76,26 @@ def test_jobs_meet_what_they_meet_on_a_real_site(own: OwnLab) -> None:
     for job in (first, second):
         assert own.finish(job)["state"] == "COMPLETED"
         assert own.finish(job)["nodes"] == "n2"
-    devices = {(own.folder / f"gpu-{number}.log").read_text() for number in (1, 2)}
+    devices = {(own.directory / f"gpu-{number}.log").read_text() for number in (1, 2)}
     assert devices == {"GPUS=0\n", "GPUS=1\n"}, "side by side on one node, each with its own"
     assert [own.finish(f"{tasks}_{task}")["exit_status"] for task in (0, 1)] == [0, 1]
     waiting = {job["job"]: job["where"] for job in own.status()["queue"]}
     assert waiting == {long: "(PartitionTimeLimit)", wide: "(PartitionNodeLimit)"}
 
 
-def test_what_a_person_sees_of_a_lab(own: OwnLab) -> None:
+def test_what_a_user_sees_of_a_lab(own: OwnLab) -> None:
     assert "there is no lab" in own.ctk("status", status=2)
     place = own.up("--nodes", "2", "--gpus-per-node", "1")
     table = own.ctk("status")
     assert "n2\tidle\t0/4\t0/1" in table
-    assert own.name in own.person.ctk("lab", "list", cwd=own.folder).stdout
+    assert own.name in own.user.ctk("lab", "list", cwd=own.directory).stdout
     assert f"the lab '{own.name}' is up" in own.ctk("up", status=2)
     exported = own.ctk("env")
     shown = own.run("bash", "-c", f"unset SLURM_CONF; eval '{exported}'; scontrol ping")
     assert "is UP" in shown
-    inside = own.person.run(
-        *(own.person.program, "lab", "shell", "--name", own.name),
-        cwd=own.folder,
+    inside = own.user.run(
+        *(own.user.program, "lab", "shell", "--name", own.name),
+        cwd=own.directory,
         env={"SHELL": "/bin/sh"},
         input="sinfo --noheader --format=%N --Node --partition=gpu; exit 7\n",
         status=7,
@@ -112,7 +112,7 @@ def test_modules_are_loaded_in_a_job_script(own: OwnLab) -> None:
     words = ("module load apptainer openmpi", "module list", "command -v apptainer mpirun")
     job = own.submit("\n".join([*words, "apptainer --version", "mpirun --version"]), "--output=modules.log")
     assert own.finish(job)["state"] == "COMPLETED"
-    log = (own.folder / "modules.log").read_text()
+    log = (own.directory / "modules.log").read_text()
     assert re.search(r"apptainer/\d\S* .*openmpi/\d", log), log
     assert log.count("/software/") == 2, "the programs of the modules come first on PATH"
     assert "apptainer version" in log
@@ -124,7 +124,7 @@ def test_gpus_of_the_machine_are_refused_where_there_is_none(own: OwnLab) -> Non
 
 
 def test_a_real_cluster_is_not_surprised(own: OwnLab) -> None:
-    conf = own.folder / "slurm.conf"
+    conf = own.directory / "slurm.conf"
     conf.write_text("ClusterName=alps\n")
     own.settings["SLURM_CONF"] = str(conf)
     refusal = own.ctk("up", status=2)
@@ -135,12 +135,12 @@ def test_a_real_cluster_is_not_surprised(own: OwnLab) -> None:
 
 
 def test_without_the_packages_one_line_says_which(own: OwnLab, tmp_path: Path) -> None:
-    """A host without Slurm: its folders are hidden from ctk by a PATH that lacks them, and by a root that does."""
+    """A host without Slurm: its directories are hidden from ctk by a PATH that lacks them, and by a root that does."""
     hidden = 'mount -t tmpfs none /usr/sbin && exec "$@"'
-    words = own.person.run(
+    words = own.user.run(
         *("unshare", "--user", "--map-root-user", "--mount", "sh", "-c", hidden, "sh"),
-        *(own.person.program, "lab", "up", "--json"),
-        cwd=own.folder,
+        *(own.user.program, "lab", "up", "--json"),
+        cwd=own.directory,
         status=3,
     )
     assert "this host has no munged, slurmctld, slurmd" in words.stderr

@@ -22,20 +22,20 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from tests.real.conftest import Person
+    from tests.real.conftest import User
 
 
 @pytest.fixture
-def own(ordinary_user: Person, ground: Path) -> Iterator[OwnLab]:
+def own(ordinary_user: User, ground: Path) -> Iterator[OwnLab]:
     """A lab of the ordinary user that is not up yet; whatever a test leaves of it is cleaned away."""
-    folder = ground / f"adversity-{time.monotonic_ns()}"
-    folder.mkdir()
-    shutil.chown(folder, ordinary_user.name)
-    lab = OwnLab(ordinary_user, folder, f"a{time.monotonic_ns() % 10**9}")
+    directory = ground / f"adversity-{time.monotonic_ns()}"
+    directory.mkdir()
+    shutil.chown(directory, ordinary_user.name)
+    lab = OwnLab(ordinary_user, directory, f"a{time.monotonic_ns() % 10**9}")
     yield lab
-    if lab.name in ordinary_user.ctk("lab", "list", cwd=folder, env=lab.settings).stdout.split():
+    if lab.name in ordinary_user.ctk("lab", "list", cwd=directory, env=lab.settings).stdout.split():
         lab.ctk("down")
-    subprocess.run(["rm", "-rf", str(folder)], check=True)
+    subprocess.run(["rm", "-rf", str(directory)], check=True)
 
 
 def a_job_runs(lab: OwnLab) -> None:
@@ -46,12 +46,12 @@ def test_a_lab_whose_daemons_were_killed_is_noticed_and_cleaned(own: OwnLab) -> 
     before = traces(own)
     place = own.up("--nodes", "2")
     own.submit("echo $$ > pid; sleep 987")
-    eventually(lambda: (own.folder / "pid").exists() and (own.folder / "pid").read_text() != "", "the job")
-    job = int((own.folder / "pid").read_text())
+    eventually(lambda: (own.directory / "pid").exists() and (own.directory / "pid").read_text() != "", "the job")
+    job = int((own.directory / "pid").read_text())
     for pid, words in traces(own, place).processes.items():
         if str(place / "munge.key") in words or "slurmctld -D" in words or "slurmd -D" in words:
             os.kill(pid, signal.SIGKILL)
-    eventually(lambda: '"crashed"' in own.run(str(own.person.program), "lab", "list", "--json"), "the crash to show")
+    eventually(lambda: '"crashed"' in own.run(str(own.user.program), "lab", "list", "--json"), "the crash to show")
     assert psutil.pid_exists(job), "the job does not need its daemons"
     assert "has crashed" in own.ctk("status", status=1)
     for command in (("kill-node", "n1"), ("restore-node", "n1"), ("env",), ("shell",)):
@@ -71,10 +71,10 @@ def test_a_lab_whose_daemons_were_killed_is_noticed_and_cleaned(own: OwnLab) -> 
 
 def hit_during_up(own: OwnLab, number: signal.Signals, seconds: float) -> tuple[int, str]:
     """Send a signal to `ctk lab up`, so many seconds after it has written the lab down; its status and its words."""
-    record = own.person.home / ".local/state/ctk/labs" / f"{own.name}.json"
-    argv = [str(own.person.program), "lab", "up", "--name", own.name, "--nodes", "32"]
+    record = own.user.home / ".local/state/ctk/labs" / f"{own.name}.json"
+    argv = [str(own.user.program), "lab", "up", "--name", own.name, "--nodes", "32"]
     starting = subprocess.Popen(
-        own.person.command(*argv), env=own.person.environment, cwd=own.folder, stderr=subprocess.PIPE, text=True
+        own.user.command(*argv), env=own.user.environment, cwd=own.directory, stderr=subprocess.PIPE, text=True
     )
     while not record.exists() and starting.poll() is None:
         time.sleep(0.002)
@@ -92,7 +92,7 @@ def test_down_cleans_what_a_killed_up_leaves(own: OwnLab) -> None:
     unfinished = 0
     for delay in DELAYS:
         hit_during_up(own, signal.SIGKILL, delay)
-        unfinished += '"crashed"' in own.run(str(own.person.program), "lab", "list", "--json")
+        unfinished += '"crashed"' in own.run(str(own.user.program), "lab", "list", "--json")
         own.ctk("down")
         assert traces(own).beyond(before) == NOTHING
     assert unfinished, "it was killed half-way at least once"
@@ -112,13 +112,13 @@ def test_ctrl_c_during_up_leaves_nothing(own: OwnLab) -> None:
 
 
 def test_two_labs_side_by_side(own: OwnLab) -> None:
-    other = OwnLab(own.person, own.folder, f"{own.name}b")
+    other = OwnLab(own.user, own.directory, f"{own.name}b")
     own.up("--nodes", "2")
     other.up("--nodes", "3")
     try:
         assert len(own.run("srun", "-N2", "hostname").split()) == 2
         assert len(other.run("srun", "-N3", "hostname").split()) == 3
-        both = own.person.ctk("lab", "env", cwd=own.folder, status=2)
+        both = own.user.ctk("lab", "env", cwd=own.directory, status=2)
         assert f"{own.name}, {other.name}" in both.stderr
         own.ctk("down")
         a_job_runs(other)
@@ -154,7 +154,7 @@ def test_a_port_is_taken_in_the_last_moment(taken: int, tmp_path: Path, monkeypa
         assert lab.port != first
     assert "another program took a port; trying others" in steps
     down(lab)
-    assert not lab.place.folder.exists()
+    assert not lab.place.directory.exists()
 
 
 def test_a_daemon_that_cannot_start_says_why_and_its_log_is_kept(
@@ -176,10 +176,10 @@ def test_a_daemon_that_cannot_start_says_why_and_its_log_is_kept(
 
 
 def test_a_home_on_another_file_system_with_a_long_path_and_blanks(own: OwnLab) -> None:
-    """/dev/shm is a file system of its own; 250 octets are more than a socket's path may have."""
+    """/dev/shm is a file system of its own; 250 bytes are more than a socket's path may have."""
     root = f"/dev/shm/{own.name}"
     home = "/".join([root, "a b $HOME 日本", *["x" * 50] * 4])
-    own.person.run("mkdir", "-p", home, cwd=own.folder)
+    own.user.run("mkdir", "-p", home, cwd=own.directory)
     own.settings["HOME"] = home
     try:
         before = traces(own)
@@ -198,7 +198,7 @@ def test_a_home_on_another_file_system_with_a_long_path_and_blanks(own: OwnLab) 
 def in_a_world_where(own: OwnLab, script: str, status: int) -> subprocess.CompletedProcess[str]:
     """Run a shell script in a world of its own, where file systems can be mounted; `"$@"` is `ctk lab`."""
     world = ("unshare", "--user", "--map-current-user", "--keep-caps", "--mount", "sh", "-c", script, "sh")
-    done = own.person.run(*world, own.person.program, "lab", cwd=own.folder, status=status)
+    done = own.user.run(*world, own.user.program, "lab", cwd=own.directory, status=status)
     assert "Traceback" not in done.stderr
     return done
 
@@ -208,15 +208,16 @@ def test_no_room_for_a_lab(own: OwnLab) -> None:
     small = "mount -t tmpfs -o size=4m none /var/tmp && mount -t tmpfs -o size=4m none /tmp"
     done = in_a_world_where(own, f'{small} && "$@" up --name {own.name}', 3)
     assert (
-        "no folder for the lab's sockets and logs: /tmp: only 4.0 MiB are free; /var/tmp: only 4.0 MiB" in done.stderr
+        "no directory for the lab's sockets and logs: /tmp: only 4.0 MiB are free; /var/tmp: only 4.0 MiB"
+        in done.stderr
     )
     assert traces(own).beyond(before) == NOTHING
 
 
 def test_no_room_for_the_state(own: OwnLab) -> None:
     before = traces(own)
-    home = own.folder / "full"
-    own.person.run("mkdir", home, cwd=own.folder)
+    home = own.directory / "full"
+    own.user.run("mkdir", home, cwd=own.directory)
     full = f"mount -t tmpfs -o size=16k none {home} && dd if=/dev/zero of={home}/x status=none; export HOME={home}"
     done = in_a_world_where(own, f'{full}; "$@" up --name {own.name}', 3)
     assert "cannot write" in done.stderr
@@ -225,7 +226,7 @@ def test_no_room_for_the_state(own: OwnLab) -> None:
 
 
 def test_a_lab_goes_down_from_a_full_disk(own: OwnLab) -> None:
-    """Everything full, the lab's own folder and the state: `down` needs no room."""
+    """Everything full, the lab's own directory and the state: `down` needs no room."""
     mounted = "mount -t tmpfs -o size=80m none /tmp && mkdir /tmp/home && export HOME=/tmp/home"
     script = (
         f'{mounted} && "$@" up --name {own.name} --nodes 2 && '
@@ -243,7 +244,7 @@ def test_nodes_lose_their_power_and_their_jobs_run_again(own: OwnLab) -> None:
     script = 'echo run ${SLURM_RESTART_COUNT:-0} on $SLURMD_NODENAME; [ -n "$SLURM_RESTART_COUNT" ] || sleep 987'
     first = own.submit(script, "--nodelist=n1", "--output=first.log", "--open-mode=append")
     second = own.submit(script, "--exclude=n1", "--output=second.log", "--open-mode=append")
-    logs = [own.folder / "first.log", own.folder / "second.log"]
+    logs = [own.directory / "first.log", own.directory / "second.log"]
     eventually(lambda: all(log.exists() for log in logs), "the logs of the first runs")
     eventually(lambda: [log.read_text() for log in logs] == ["run 0 on n1\n", "run 0 on n2\n"], "the first runs")
     own.ctk("kill-node", "n1")
@@ -271,11 +272,11 @@ def test_a_job_s_environment_is_its_submitter_s_not_the_daemons(own: OwnLab) -> 
     own.settings.clear()
     job = own.submit("env -0 > env.txt", "--export=ALL")
     assert own.finish(job)["state"] == "COMPLETED"
-    found = dict(pair.split("=", 1) for pair in (own.folder / "env.txt").read_text().split("\0") if pair)
+    found = dict(pair.split("=", 1) for pair in (own.directory / "env.txt").read_text().split("\0") if pair)
     assert found["SLURM_JOB_ID"] == job
     assert found["SLURMD_NODENAME"] == "n1"
-    assert found["HOME"] == str(own.person.home)
-    assert found["PATH"].split(":", 1)[1] == own.person.environment["PATH"], "behind the lab's own programs"
+    assert found["HOME"] == str(own.user.home)
+    assert found["PATH"].split(":", 1)[1] == own.user.environment["PATH"], "behind the lab's own programs"
     assert "SECRET" not in found
     assert not {name for name in found if name.startswith("CTK_LAB")}
     assert json.loads(own.ctk("env", "--json"))["environment"]["SLURM_CONF"] == found["SLURM_CONF"]
@@ -292,26 +293,32 @@ def test_a_user_s_settings_for_slurm_s_programs_do_not_reach_ctk(own: OwnLab) ->
     assert [queued["job"] for queued in own.status()["queue"]] == [job]
     own.ctk("kill-node", "n2")
     own.ctk("restore-node", "n2")
-    shell = own.person.run(
-        own.person.program, *("lab", "shell", "--name", own.name), cwd=own.folder, env=own.settings, input="squeue -h\n"
+    shell = own.user.run(
+        own.user.program,
+        *("lab", "shell", "--name", own.name),
+        cwd=own.directory,
+        env=own.settings,
+        input="squeue -h\n",
     )
     assert job in shell.stdout
     own.ctk("down")
 
 
-def test_down_ends_what_a_killed_keeper_can_no_longer_hold(own: OwnLab) -> None:
-    """A job leaves a process with an empty environment and without its parent, then the keeper is killed."""
+def test_down_ends_what_a_killed_supervisor_can_no_longer_hold(own: OwnLab) -> None:
+    """A job leaves a process with an empty environment and without its parent, then the supervisor is killed."""
     before = traces(own)
     place = own.up("--nodes", "1", "--gpus-per-node", "0")
     job = own.submit('(env -i setsid sh -c \'echo $$ > "$1"; exec sleep 987\' sh "$PWD/pid" &)\nsleep 1')
-    eventually(lambda: (own.folder / "pid").exists() and (own.folder / "pid").read_text() != "", "the orphan")
-    orphan = int((own.folder / "pid").read_text())
+    eventually(lambda: (own.directory / "pid").exists() and (own.directory / "pid").read_text() != "", "the orphan")
+    orphan = int((own.directory / "pid").read_text())
     assert own.finish(job)["state"] == "COMPLETED"
     assert psutil.pid_exists(orphan), "the job is over, what it started is not"
-    keepers = [pid for pid, words in traces(own, place).processes.items() if "keeper.py" in words.split(" CTK_LAB")[0]]
-    assert keepers
-    for keeper in keepers:
-        os.kill(keeper, signal.SIGKILL)
+    supervisors = [
+        pid for pid, words in traces(own, place).processes.items() if "supervisor.py" in words.split(" CTK_LAB")[0]
+    ]
+    assert supervisors
+    for supervisor in supervisors:
+        os.kill(supervisor, signal.SIGKILL)
     assert "is down; nothing of it is left" in own.ctk("down")
     assert not psutil.pid_exists(orphan)
     assert traces(own).beyond(before) == NOTHING
@@ -320,9 +327,9 @@ def test_down_ends_what_a_killed_keeper_can_no_longer_hold(own: OwnLab) -> None:
 def test_two_downs_at_once_leave_nothing(own: OwnLab) -> None:
     before = traces(own)
     own.up("--nodes", "1", "--gpus-per-node", "0")
-    argv = own.person.command(own.person.program, "lab", "down", "--name", own.name)
+    argv = own.user.command(own.user.program, "lab", "down", "--name", own.name)
     both = [
-        subprocess.Popen(argv, env=own.person.environment, cwd=own.folder, stderr=subprocess.PIPE, text=True)
+        subprocess.Popen(argv, env=own.user.environment, cwd=own.directory, stderr=subprocess.PIPE, text=True)
         for _ in range(2)
     ]
     words = [process.communicate(timeout=60)[1] for process in both]
@@ -334,26 +341,26 @@ def test_two_downs_at_once_leave_nothing(own: OwnLab) -> None:
 def test_a_killed_down_is_done_again(own: OwnLab) -> None:
     before = traces(own)
     place = own.up("--nodes", "1", "--gpus-per-node", "0")
-    argv = own.person.command(own.person.program, "lab", "down", "--name", own.name)
-    with subprocess.Popen(argv, env=own.person.environment, cwd=own.folder, stderr=subprocess.DEVNULL) as ending:
+    argv = own.user.command(own.user.program, "lab", "down", "--name", own.name)
+    with subprocess.Popen(argv, env=own.user.environment, cwd=own.directory, stderr=subprocess.DEVNULL) as ending:
         eventually(lambda: not [word for word in traces(own, place).processes.values() if "munged " in word], "a kill")
         ending.kill()
-    if own.name in own.person.ctk("lab", "list", cwd=own.folder).stdout.split():
+    if own.name in own.user.ctk("lab", "list", cwd=own.directory).stdout.split():
         own.ctk("down")
     assert traces(own).beyond(before) == NOTHING
 
 
 def test_a_lab_goes_down_on_a_host_with_a_new_name(own: OwnLab) -> None:
-    """The host is renamed while the lab is up, and after a reboot, when neither the boot nor the folder is known."""
+    """The host is renamed while the lab is up, and after a reboot, when neither the boot nor the directory is known."""
     before = traces(own)
     own.up("--nodes", "1", "--gpus-per-node", "0")
-    record = own.person.home / ".local/state/ctk/labs" / f"{own.name}.json"
+    record = own.user.home / ".local/state/ctk/labs" / f"{own.name}.json"
     content = json.loads(record.read_text())
     record.write_text(json.dumps({**content, "host": "the-old-name"}))
     assert own.status()["condition"] == "up"
     own.ctk("down")
     assert traces(own).beyond(before) == NOTHING
-    own.person.run("tee", record, cwd=own.folder, input=json.dumps({**content, "host": "gone", "boot": "another"}))
+    own.user.run("tee", record, cwd=own.directory, input=json.dumps({**content, "host": "gone", "boot": "another"}))
     assert "--host-is-gone" in own.ctk("down", status=2)
     assert "--host-is-gone" in own.ctk("up", status=2)
     own.ctk("down", "--host-is-gone")

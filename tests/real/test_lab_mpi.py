@@ -13,7 +13,7 @@ from tests.real.conftest import CA_BUNDLE
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.real.conftest import Person, PracticeCluster
+    from tests.real.conftest import PracticeCluster, User
 
 _DEFINITION = """
 Bootstrap: localimage
@@ -33,7 +33,7 @@ sys.stdout.write(f"rank {world.rank} of {world.size} sum {total} on {os.environ[
 
 
 @pytest.fixture(scope="module")
-def mpi_image(ground: Path, me: Person, base_image: Path) -> Path:
+def mpi_image(ground: Path, me: User, base_image: Path) -> Path:
     """Debian's Open MPI and mpi4py: the same release as the host's."""
     (ground / "mpi.def").write_text(_DEFINITION.format(base=base_image))
     image = ground / "mpi.sif"
@@ -57,9 +57,9 @@ def test_four_ranks_on_two_nodes_are_one_world(
     program = ("apptainer", "exec", "--bind", str(ground), str(mpi_image), "python3", str(ground / "mpi.py"))
     for _ in range(3):
         try:
-            printed = lab.person.run(*launcher, *program, cwd=ground, env=lab.environment, timeout=60).stdout
+            printed = lab.user.run(*launcher, *program, cwd=ground, env=lab.environment, timeout=60).stdout
         except subprocess.TimeoutExpired:
-            lab.person.run("scancel", "--me", cwd=ground, env=lab.environment)
+            lab.user.run("scancel", "--me", cwd=ground, env=lab.environment)
             raise
         # mpirun may print two lines that come at once in one.
         said = sorted(re.findall(r"rank (\d) of (\d) sum (\d+) on (n\d)", printed))

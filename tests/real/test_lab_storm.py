@@ -18,27 +18,27 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from tests.real.conftest import Person
+    from tests.real.conftest import User
 
 SEED = int(os.environ.get("CTK_LAB_SEED", "1"))
 CYCLES = int(os.environ.get("CTK_LAB_CYCLES", "3"))
 JOBS = int(os.environ.get("CTK_LAB_JOBS", "45"))
 KILLS = int(os.environ.get("CTK_LAB_KILLS", "3"))
 NODES = 16
-_MOST_DEAD = 5  # at a time
-_PATIENCE = 600  # seconds
+_MAX_DEAD = 5  # at a time
+_TIMEOUT = 600  # seconds
 
 
 @pytest.fixture
-def own(ordinary_user: Person, ground: Path) -> Iterator[OwnLab]:
-    folder = ground / f"storm-{time.monotonic_ns()}"
-    folder.mkdir()
-    shutil.chown(folder, ordinary_user.name)
-    lab = OwnLab(ordinary_user, folder, f"s{time.monotonic_ns() % 10**9}")
+def own(ordinary_user: User, ground: Path) -> Iterator[OwnLab]:
+    directory = ground / f"storm-{time.monotonic_ns()}"
+    directory.mkdir()
+    shutil.chown(directory, ordinary_user.name)
+    lab = OwnLab(ordinary_user, directory, f"s{time.monotonic_ns() % 10**9}")
     yield lab
-    if lab.name in ordinary_user.ctk("lab", "list", cwd=folder).stdout.split():
+    if lab.name in ordinary_user.ctk("lab", "list", cwd=directory).stdout.split():
         lab.ctk("down")
-    subprocess.run(["rm", "-rf", str(folder)], check=True)
+    subprocess.run(["rm", "-rf", str(directory)], check=True)
 
 
 def test_up_a_job_and_down_again_and_again(own: OwnLab) -> None:
@@ -74,7 +74,7 @@ def storm(own: OwnLab, chance: random.Random) -> dict[str, int]:
     killed = 0
     while dead or killed < KILLS:
         time.sleep(chance.uniform(0, 2))
-        if killed < KILLS and len(dead) < _MOST_DEAD and (not dead or chance.random() < 0.6):
+        if killed < KILLS and len(dead) < _MAX_DEAD and (not dead or chance.random() < 0.6):
             wanted |= submit_some(own, chance, JOBS // KILLS)
             alive = [node for node in own.status()["nodes"] if node["name"] not in dead]
             node = chance.choice([node for node in alive if node["cpus_used"]] or alive)["name"]
@@ -94,7 +94,7 @@ def test_nodes_fail_at_random_and_every_job_ends(own: OwnLab) -> None:
     own.up("--nodes", str(NODES))
     wanted = storm(own, chance)
     while own.run("squeue", "--noheader"):
-        assert time.monotonic() - begun < _PATIENCE, own.run("squeue", "--long")
+        assert time.monotonic() - begun < _TIMEOUT, own.run("squeue", "--long")
         time.sleep(1)
 
     runs: dict[str, list[dict[str, object]]] = {job: [] for job in wanted}
@@ -104,7 +104,7 @@ def test_nodes_fail_at_random_and_every_job_ends(own: OwnLab) -> None:
         *earlier, last = runs[job]
         assert {run["state"] for run in earlier} <= {"NODE_FAIL", "REQUEUED"}, runs[job]
         assert (last["state"], last["exit_status"]) == ("FAILED" if status else "COMPLETED", status), runs[job]
-        assert "run " in (own.folder / f"{job}.log").read_text()
+        assert "run " in (own.directory / f"{job}.log").read_text()
     again = sum(len(found) > 1 for found in runs.values())
     assert again, "a node was lost under a job at least once"
     assert Counter(node["state"] for node in own.status()["nodes"]) == {"idle": NODES}

@@ -70,9 +70,9 @@ def test_a_practice_cluster_is_no_other_cluster(tmp_path: Path, environment: dic
 @pytest.fixture
 def readable_copy() -> Iterator[Path]:
     """The scripts where an ordinary user can read them, wherever this checkout is."""
-    with tempfile.TemporaryDirectory() as folder:
-        Path(folder).chmod(0o755)
-        yield Path(shutil.copytree(MACHINE, Path(folder, "machine")))
+    with tempfile.TemporaryDirectory() as directory:
+        Path(directory).chmod(0o755)
+        yield Path(shutil.copytree(MACHINE, Path(directory, "machine")))
 
 
 def test_without_root_and_sudo_an_administrator_learns_what_to_do(readable_copy: Path) -> None:

@@ -15,14 +15,14 @@ import pytest
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tests.real.conftest import Person
+    from tests.real.conftest import User
 
 RECIPE = 'base = "debian-12"\n'
 WORDS = "export MINE=1\n"
 
 
 @pytest.fixture
-def clone(ordinary_user: Person, ground: Path) -> Iterator[Path]:
+def clone(ordinary_user: User, ground: Path) -> Iterator[Path]:
     """A repository that somebody else wrote, cloned below a home: `../.bash_profile` is the user's own."""
     home = ground / f"clone-{time.monotonic_ns()}"
     project = home / "project"
@@ -65,7 +65,7 @@ PLANTED = {
 @pytest.mark.parametrize("there", [True, False], ids=["file", "dangling"])
 @pytest.mark.parametrize("case", PLANTED)
 def test_nothing_is_written_through_a_link_of_a_clone(
-    ordinary_user: Person, clone: Path, tiny_image: Path, case: str, there: bool
+    ordinary_user: User, clone: Path, tiny_image: Path, case: str, there: bool
 ) -> None:
     name, command = PLANTED[case]
     target = clone.parent / (".bash_profile" if there else ".profile")
@@ -80,7 +80,7 @@ def test_nothing_is_written_through_a_link_of_a_clone(
 
 
 def test_a_recipe_that_is_shared_by_a_link_is_changed_and_settings_of_other_programs_are_not(
-    ordinary_user: Person, clone: Path
+    ordinary_user: User, clone: Path
 ) -> None:
     ordinary_user.run("tee", "common.toml", cwd=clone.parent, input=RECIPE)
     ordinary_user.run("tee", "settings.toml", cwd=clone.parent, input="[cargo]\nx = 1\n")
@@ -95,7 +95,7 @@ def test_a_recipe_that_is_shared_by_a_link_is_changed_and_settings_of_other_prog
 
 
 def test_an_image_goes_through_a_link_only_to_a_new_image_or_one_of_ctks(
-    ordinary_user: Person, clone: Path, tiny_image: Path
+    ordinary_user: User, clone: Path, tiny_image: Path
 ) -> None:
     home, link = clone.parent, clone / "demo.sif"
     build = ("build", "demo", "--base", tiny_image)
@@ -117,7 +117,7 @@ def test_an_image_goes_through_a_link_only_to_a_new_image_or_one_of_ctks(
 
 
 def test_a_link_that_a_neighbour_planted_as_an_output_is_refused(
-    ordinary_user: Person, second_user: Person, shared: Path, clone: Path, tiny_image: Path
+    ordinary_user: User, second_user: User, shared: Path, clone: Path, tiny_image: Path
 ) -> None:
     second_user.run("ln", "-s", clone.parent / "new.sif", shared / "demo.sif", cwd=shared)
     build = ("build", "demo", "--base", tiny_image, "-o", shared / "demo.sif", "--force")
@@ -126,7 +126,7 @@ def test_a_link_that_a_neighbour_planted_as_an_output_is_refused(
 
 
 def test_a_hard_link_that_a_neighbour_planted_as_a_log_is_refused(
-    ordinary_user: Person, shared: Path, clone: Path, tiny_image: Path
+    ordinary_user: User, shared: Path, clone: Path, tiny_image: Path
 ) -> None:
     """Where fs.protected_hardlinks is 0 anybody can give another user's file a second name."""
     before = clone.parent / "notes"
@@ -138,7 +138,7 @@ def test_a_hard_link_that_a_neighbour_planted_as_a_log_is_refused(
 
 
 def test_a_neighbour_s_lock_on_the_log_does_not_hold_a_build_up(
-    ordinary_user: Person, second_user: Person, shared: Path, clone: Path, tiny_image: Path
+    ordinary_user: User, second_user: User, shared: Path, clone: Path, tiny_image: Path
 ) -> None:
     """flock(2) needs no more than to read the file."""
     build = ("build", "demo", "--base", tiny_image, "-o", shared / "demo.sif")
@@ -152,13 +152,13 @@ def test_a_neighbour_s_lock_on_the_log_does_not_hold_a_build_up(
         holder.communicate(b"\n")
 
 
-def plant(second_user: Person, shared: Path, victim: Path) -> list[Path]:
+def plant(second_user: User, shared: Path, victim: Path) -> list[Path]:
     """Whatever looks like a build's leftover and is none, in a shared directory."""
     prefix = f"{shared}/.ctk-work-{socket.gethostname()}-"
     script = f"""
-        mkdir -m 755 {prefix}closed {prefix}folder {prefix}fifo {prefix}link {prefix}free
+        mkdir -m 755 {prefix}closed {prefix}directory {prefix}fifo {prefix}link {prefix}free
         touch {prefix}closed/lock {prefix}free/lock; chmod 000 {prefix}closed/lock; chmod 666 {prefix}free/lock
-        mkdir {prefix}folder/lock
+        mkdir {prefix}directory/lock
         mkfifo -m 666 {prefix}fifo/lock
         ln -s {victim}/lock {prefix}link/lock
         ln -s {victim} {prefix}victim
@@ -168,13 +168,13 @@ def plant(second_user: Person, shared: Path, victim: Path) -> list[Path]:
     return sorted(Path(shared).glob(".ctk-work-*"))
 
 
-def modes(folder: Path) -> dict[str, int]:
-    return {str(path): path.lstat().st_mode for path in [folder, *sorted(folder.rglob("*"))]}
+def modes(directory: Path) -> dict[str, int]:
+    return {str(path): path.lstat().st_mode for path in [directory, *sorted(directory.rglob("*"))]}
 
 
 @pytest.mark.parametrize("places", ["output", "TMPDIR", "APPTAINER_TMPDIR"])
 def test_planted_leftovers_neither_end_a_build_nor_touch_the_users_files(
-    ordinary_user: Person, second_user: Person, shared: Path, clone: Path, tiny_image: Path, places: str
+    ordinary_user: User, second_user: User, shared: Path, clone: Path, tiny_image: Path, places: str
 ) -> None:
     victim = clone.parent / "results"
     ordinary_user.run("sh", "-euc", "mkdir -p results/kept/deep; touch results/lock results/kept/deep/data; "
@@ -191,7 +191,7 @@ def test_planted_leftovers_neither_end_a_build_nor_touch_the_users_files(
 
 
 def test_a_dead_builds_leftover_of_another_user_stays_even_for_root(
-    me: Person, ordinary_user: Person, shared: Path, clone: Path, tiny_image: Path
+    me: User, ordinary_user: User, shared: Path, clone: Path, tiny_image: Path
 ) -> None:
     left = shared / f".ctk-work-{socket.gethostname()}-dead"
     ordinary_user.run("sh", "-euc", f"mkdir -m 700 {left}; touch {left}/lock", cwd=shared)
@@ -215,7 +215,7 @@ COMMANDS = {
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_work_area_of_another_user_is_not_used(
-    ordinary_user: Person, second_user: Person, shared: Path, clone: Path, tiny_image: Path, command: str
+    ordinary_user: User, second_user: User, shared: Path, clone: Path, tiny_image: Path, command: str
 ) -> None:
     area = shared / "ctk"
     made = f"umask 0; mkdir -p {area}/uv {area}/bases {area}/cache {area}/tmp; cp /bin/false {area}/uv/uv"
@@ -230,7 +230,7 @@ def test_a_work_area_of_another_user_is_not_used(
 
 @pytest.mark.parametrize("planted", ["uv/uv", "bases/0123.sif", "cache/locks/0123.lock.toml"])
 def test_a_file_of_another_user_in_the_area_is_not_used(
-    ordinary_user: Person, second_user: Person, shared: Path, clone: Path, tiny_image: Path, planted: str
+    ordinary_user: User, second_user: User, shared: Path, clone: Path, tiny_image: Path, planted: str
 ) -> None:
     """The area was open to everybody, and somebody used it."""
     area = shared / "area"
@@ -246,7 +246,7 @@ def test_a_file_of_another_user_in_the_area_is_not_used(
 
 
 def test_ones_own_open_area_is_tightened_and_reported_once(
-    ordinary_user: Person, shared: Path, clone: Path, tiny_image: Path
+    ordinary_user: User, shared: Path, clone: Path, tiny_image: Path
 ) -> None:
     area = shared / "area"
     ordinary_user.run("sh", "-euc", f"umask 0; mkdir -p {area}/cache {area}/bases", cwd=shared)
@@ -261,7 +261,7 @@ def test_ones_own_open_area_is_tightened_and_reported_once(
     assert "others" not in ordinary_user.ctk("doctor", cwd=clone, env=settings).stdout
 
 
-def test_a_new_area_is_closed_to_others(ordinary_user: Person, shared: Path, clone: Path, tiny_image: Path) -> None:
+def test_a_new_area_is_closed_to_others(ordinary_user: User, shared: Path, clone: Path, tiny_image: Path) -> None:
     area = shared / "new"
     command = f"umask 0; exec {ordinary_user.program} build demo --base {tiny_image}"
     ordinary_user.run("sh", "-c", command, cwd=clone, env={"CTK_HOME": str(area)})
@@ -269,7 +269,7 @@ def test_a_new_area_is_closed_to_others(ordinary_user: Person, shared: Path, clo
     assert "others" not in ordinary_user.ctk("inspect", tiny_image, cwd=clone, env={"CTK_HOME": str(area)}).stderr
 
 
-def test_the_area_of_a_user_is_not_used_by_root(me: Person, ordinary_user: Person, shared: Path, clone: Path) -> None:
+def test_the_area_of_a_user_is_not_used_by_root(me: User, ordinary_user: User, shared: Path, clone: Path) -> None:
     area = shared / "area"
     ordinary_user.run("mkdir", area, cwd=shared)
     done = me.ctk("def", "more", cwd=clone, env={"CTK_HOME": str(area)}, status=3)
@@ -277,7 +277,7 @@ def test_the_area_of_a_user_is_not_used_by_root(me: Person, ordinary_user: Perso
 
 
 def test_an_area_behind_a_link_of_another_user_is_not_used(
-    ordinary_user: Person, second_user: Person, shared: Path, clone: Path
+    ordinary_user: User, second_user: User, shared: Path, clone: Path
 ) -> None:
     """The link may lead into the user's own files, where ctk would work and change modes."""
     second_user.run("ln", "-s", clone.parent, shared / "ctk", cwd=shared)
@@ -297,7 +297,7 @@ def test_an_area_behind_a_link_of_another_user_is_not_used(
 
 
 def test_an_area_of_the_site_is_one_for_each_user(
-    ordinary_user: Person, second_user: Person, shared: Path, clone: Path
+    ordinary_user: User, second_user: User, shared: Path, clone: Path
 ) -> None:
     site = shared / "site.toml"
     site.write_text(f'work_area = "{shared}/area"\n')

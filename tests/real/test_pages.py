@@ -18,7 +18,7 @@ import pytest
 from typer.core import TyperGroup
 
 from tests.pages import NEVER_RUN, command_lines, for_this_place
-from tests.real.conftest import CA_BUNDLE, CHECKOUT, Person
+from tests.real.conftest import CA_BUNDLE, CHECKOUT, User
 from toolkit.cli.main import COMMANDS, load
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ class Reader:
 
 
 @pytest.fixture(scope="module")
-def reader(me: Person, ground: Path, python_image: Path) -> Iterator[Reader]:
+def reader(me: User, ground: Path, python_image: Path) -> Iterator[Reader]:
     place = ground / "pages"
     checkout = place / "checkout"
     shutil.copytree(CHECKOUT, checkout, ignore=shutil.ignore_patterns(".*", "__pycache__", "tests", "*.sif"))

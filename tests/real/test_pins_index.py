@@ -135,7 +135,7 @@ def test_the_reason_for_an_older_version_names_the_base(uv: Uv, torch: PythonTar
     assert "2.5.1+cu124 (protected" in held.because
 
 
-def test_a_clash_names_the_fewest_requirements_and_ways_out(uv: Uv, torch: PythonTarget) -> None:
+def test_a_conflict_names_the_fewest_requirements_and_ways_out(uv: Uv, torch: PythonTarget) -> None:
     with pytest.raises(CheckFailed) as caught:
         lock(uv, torch, "timm", "xformers>=0.0.31", "pandas")
     text = caught.value.message
@@ -291,7 +291,7 @@ def test_gpu_libraries_of_another_cuda_would_lie_over_the_bases_own(uv: Uv, torc
         lock(uv, torch, "jax[cuda13]")
 
 
-def test_odd_wishes_are_granted(uv: Uv, tensorflow: PythonTarget) -> None:
+def test_odd_requests_are_granted(uv: Uv, tensorflow: PythonTarget) -> None:
     yanked = lock(uv, tensorflow, "attrs==21.1.0")
     assert any("attrs 21.1.0 was withdrawn" in note for note in yanked.notes)
     marker = lock(uv, tensorflow, "pydot ; python_version < '3.8'", "six")
@@ -301,22 +301,22 @@ def test_odd_wishes_are_granted(uv: Uv, tensorflow: PythonTarget) -> None:
     assert "fsspec" in (extra.package("aiohttp") or extra.packages[0]).required_by
 
 
-def test_two_people_in_two_folders_get_the_same_lock_byte_for_byte(
+def test_two_users_in_two_directories_get_the_same_lock_byte_for_byte(
     ordinary_user, me, ground: Path, base_image: Path
 ) -> None:  # type: ignore[no-untyped-def]
     texts = []
-    for person in (me, ordinary_user):
-        folder = ground / f"same-{person.name}"
-        folder.mkdir()
-        shutil.chown(folder, person.name)
-        image = folder / f"{person.name}.sif"
-        person.run("cp", base_image, image, cwd=folder)
-        person.run("mkdir", "defs", cwd=folder)
-        person.run(
-            "tee", "defs/bases.toml", cwd=folder, input=f'[mine]\nbootstrap = "localimage"\nreference = "{image}"\n'
+    for user in (me, ordinary_user):
+        directory = ground / f"same-{user.name}"
+        directory.mkdir()
+        shutil.chown(directory, user.name)
+        image = directory / f"{user.name}.sif"
+        user.run("cp", base_image, image, cwd=directory)
+        user.run("mkdir", "defs", cwd=directory)
+        user.run(
+            "tee", "defs/bases.toml", cwd=directory, input=f'[mine]\nbootstrap = "localimage"\nreference = "{image}"\n'
         )
-        person.run("tee", "defs/same.toml", cwd=folder, input='base = "mine"\npackages = ["pydot", "tabulate"]\n')
-        person.ctk("lock", "same", cwd=folder)
-        texts.append((folder / "defs/same.lock.toml").read_bytes())
+        user.run("tee", "defs/same.toml", cwd=directory, input='base = "mine"\npackages = ["pydot", "tabulate"]\n')
+        user.ctk("lock", "same", cwd=directory)
+        texts.append((directory / "defs/same.lock.toml").read_bytes())
     assert texts[0] == texts[1]
     assert str(ground).encode() not in texts[0]

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from tests.real.conftest import Person
+    from tests.real.conftest import User
 
 PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
 
@@ -34,53 +34,53 @@ def company_index(tmp_path: Path) -> Iterator[str]:
         yield f"{address}/simple"
 
 
-@pytest.mark.parametrize("person", ["me"], indirect=True)
-def test_uv_and_pip_install_exactly_what_was_exported(person: Person, folder: Path, company_index: str) -> None:
-    (folder / "defs").mkdir()
-    (folder / "defs/bases.toml").write_text(
+@pytest.mark.parametrize("user", ["me"], indirect=True)
+def test_uv_and_pip_install_exactly_what_was_exported(user: User, directory: Path, company_index: str) -> None:
+    (directory / "defs").mkdir()
+    (directory / "defs/bases.toml").write_text(
         f'[here]\nbootstrap = "debootstrap"\nreference = "bookworm"\npython = "{PYTHON}"\n'
     )
-    (folder / "defs/mine.toml").write_text(
+    (directory / "defs/mine.toml").write_text(
         'base = "here"\npackages = ["ctkown", "idna"]\n'
         f'[[index]]\nname = "company"\nurl = "{company_index}"\npackages = ["ctkown"]\n'
     )
     login = {"UV_INDEX_COMPANY_USERNAME": USER, "UV_INDEX_COMPANY_PASSWORD": PASSWORD}
-    done = person.ctk("lock", "mine", "--export", "pylock.mine.toml", "--json", cwd=folder, env=login)
+    done = user.ctk("lock", "mine", "--export", "pylock.mine.toml", "--json", cwd=directory, env=login)
     locked = {one["name"]: one["version"] for one in json.loads(done.stdout)["packages"]}
     assert locked.keys() == {"ctkown", "idna", "six"}
     assert "Exported to pylock.mine.toml" in done.stderr
-    text = (folder / "pylock.mine.toml").read_text()
+    text = (directory / "pylock.mine.toml").read_text()
     Pylock.from_dict(parse_toml(text))
     assert USER not in text
     assert PASSWORD not in text
     assert company_index.removesuffix("/simple") in text
 
     # Elsewhere: a virtual environment, uv and pip, and a netrc for the company's files.
-    (folder / "netrc").write_text(f'machine 127.0.0.1 login {USER} password "{PASSWORD}"\n')
-    (folder / "netrc").chmod(0o600)
-    elsewhere = {"NETRC": str(folder / "netrc"), "UV_CACHE_DIR": str(folder / "uv")}
+    (directory / "netrc").write_text(f'machine 127.0.0.1 login {USER} password "{PASSWORD}"\n')
+    (directory / "netrc").chmod(0o600)
+    elsewhere = {"NETRC": str(directory / "netrc"), "UV_CACHE_DIR": str(directory / "uv")}
     uv = [sys.executable, "-m", "uv"]
 
     def installed(environment: str) -> dict[str, str]:
-        listed = person.run(*uv, "pip", "list", "--format", "json", "--python", environment, cwd=folder).stdout
+        listed = user.run(*uv, "pip", "list", "--format", "json", "--python", environment, cwd=directory).stdout
         return {one["name"]: one["version"] for one in json.loads(listed) if one["name"] != "pip"}
 
     for environment in ("by-uv", "by-pip"):
-        person.run(*uv, "venv", "--quiet", "--python", sys.executable, environment, cwd=folder, env=elsewhere)
-    person.run(*uv, "pip", "sync", "--python", "by-uv", "pylock.mine.toml", cwd=folder, env=elsewhere)
+        user.run(*uv, "venv", "--quiet", "--python", sys.executable, environment, cwd=directory, env=elsewhere)
+    user.run(*uv, "pip", "sync", "--python", "by-uv", "pylock.mine.toml", cwd=directory, env=elsewhere)
     assert installed("by-uv") == locked
-    person.run(*uv, "pip", "install", "--python", "by-pip", "pip>=26.1", cwd=folder, env=elsewhere)
-    person.run(
-        "by-pip/bin/python", "-m", "pip", "install", "--no-deps", "-r", "pylock.mine.toml", cwd=folder, env=elsewhere
+    user.run(*uv, "pip", "install", "--python", "by-pip", "pip>=26.1", cwd=directory, env=elsewhere)
+    user.run(
+        "by-pip/bin/python", "-m", "pip", "install", "--no-deps", "-r", "pylock.mine.toml", cwd=directory, env=elsewhere
     )
     assert installed("by-pip") == locked
 
     # The lock is current: the same text again. Another's file stays.
-    person.ctk("lock", "mine", "--export", "pylock.mine.toml", cwd=folder, env=login)
-    assert (folder / "pylock.mine.toml").read_text() == text
-    (folder / "pylock.toml").write_text("mine\n")
-    refused = person.ctk("lock", "mine", "--export", "pylock.toml", cwd=folder, status=2).stderr
+    user.ctk("lock", "mine", "--export", "pylock.mine.toml", cwd=directory, env=login)
+    assert (directory / "pylock.mine.toml").read_text() == text
+    (directory / "pylock.toml").write_text("mine\n")
+    refused = user.ctk("lock", "mine", "--export", "pylock.toml", cwd=directory, status=2).stderr
     assert "--force" in refused
-    assert (folder / "pylock.toml").read_text() == "mine\n"
-    person.ctk("lock", "mine", "--export", "pylock.toml", "--force", cwd=folder, env=login)
-    assert (folder / "pylock.toml").read_text() == text
+    assert (directory / "pylock.toml").read_text() == "mine\n"
+    user.ctk("lock", "mine", "--export", "pylock.toml", "--force", cwd=directory, env=login)
+    assert (directory / "pylock.toml").read_text() == text

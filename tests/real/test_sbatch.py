@@ -19,19 +19,19 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from tests.real.conftest import Person, PracticeCluster
+    from tests.real.conftest import PracticeCluster, User
 
 
 @pytest.fixture
 def jobs(lab: PracticeCluster, ground: Path, base_image: Path) -> Iterator[Jobs]:
-    folder = ground / f"jobs-{time.monotonic_ns()}"
-    folder.mkdir()
-    subprocess.run(["chown", lab.person.name, str(folder)], check=True)
-    yield Jobs(lab, folder, base_image)
-    lab.person.run("scancel", "--me", cwd=folder, env=lab.environment)
+    directory = ground / f"jobs-{time.monotonic_ns()}"
+    directory.mkdir()
+    subprocess.run(["chown", lab.user.name, str(directory)], check=True)
+    yield Jobs(lab, directory, base_image)
+    lab.user.run("scancel", "--me", cwd=directory, env=lab.environment)
 
 
-def test_the_first_job_in_a_folder_without_logs(jobs: Jobs) -> None:
+def test_the_first_job_in_a_directory_without_logs(jobs: Jobs) -> None:
     words = ["it's", "$(touch pwned)", "`id`", "two\nlines", "日本", "--nv", "\\", '"']
     report = "import json, os, sys; print('GOT', json.dumps([sys.argv[1:], os.environ['GREETING']])); sys.exit(7)"
     greeting = "$(touch pwned) `id` 'é' $HOME"
@@ -47,7 +47,7 @@ def test_the_first_job_in_a_folder_without_logs(jobs: Jobs) -> None:
     assert json.loads(got[1]) == [words, greeting]
     assert re.search(r"CUDA_VISIBLE_DEVICES=\d", log)
     assert "ended with status 7" in log
-    assert sorted(path.name for path in jobs.folder.iterdir()) == ["first.sbatch", "logs"]
+    assert sorted(path.name for path in jobs.directory.iterdir()) == ["first.sbatch", "logs"]
 
 
 def test_array_each_task_has_its_own_log(jobs: Jobs) -> None:
@@ -57,14 +57,14 @@ def test_array_each_task_has_its_own_log(jobs: Jobs) -> None:
         stem = f"sweep-{sweep}_{task}"
         eventually(lambda stem=stem: "ended with" in jobs.log(stem), f"the log of {stem}")  # type: ignore[misc]
         assert f"ended with status {task}" in jobs.log(stem)
-    assert not list(jobs.folder.glob("*.log")), "every log is in logs/"
+    assert not list(jobs.directory.glob("*.log")), "every log is in logs/"
 
 
 def test_checkpoint_of_the_manual_is_written(jobs: Jobs) -> None:
     """Cancelled after its first steps, the program of the manual saves and ends with its own status."""
     (program,) = (block.text for block in blocks("docs/manual.md", "python") if "signal" in block.text)
     assert len(program.split("\n\n", 1)[1].splitlines()) <= 10
-    (jobs.folder / "train.py").write_text(program)
+    (jobs.directory / "train.py").write_text(program)
     jobs.write("manual", "--gpus", "0", "--", "python3", "-u", "train.py")
     job = jobs.submit("manual")
     eventually(lambda: "\ntraining\n" in jobs.log(f"manual-{job}"), "the program to start")
@@ -77,10 +77,10 @@ def test_checkpoint_of_the_manual_is_written(jobs: Jobs) -> None:
 
 def test_log_of_a_bind_mounted_logs_is_whole(jobs: Jobs) -> None:
     """The device number is the same on both sides, yet a rename crosses the mount: `mv` would copy and cut the log."""
-    (jobs.folder / "elsewhere").mkdir()
-    (jobs.folder / "logs").mkdir()
-    subprocess.run(["chown", "-R", jobs.lab.person.name, str(jobs.folder)], check=True)
-    subprocess.run(["mount", "--bind", str(jobs.folder / "elsewhere"), str(jobs.folder / "logs")], check=True)
+    (jobs.directory / "elsewhere").mkdir()
+    (jobs.directory / "logs").mkdir()
+    subprocess.run(["chown", "-R", jobs.lab.user.name, str(jobs.directory)], check=True)
+    subprocess.run(["mount", "--bind", str(jobs.directory / "elsewhere"), str(jobs.directory / "logs")], check=True)
     try:
         jobs.write("bound", "--gpus", "0", "--", "echo", "the words")
         job = jobs.submit("bound")
@@ -89,14 +89,14 @@ def test_log_of_a_bind_mounted_logs_is_whole(jobs: Jobs) -> None:
         assert "\nthe words\n" in log
         assert "ended with status 0" in log
     finally:
-        subprocess.run(["umount", "--lazy", str(jobs.folder / "logs")], check=True)
+        subprocess.run(["umount", "--lazy", str(jobs.directory / "logs")], check=True)
 
 
 @pytest.mark.parametrize("name", ["50%j", "5%split", "100% of it", "%", "%%x"])
 def test_directory_with_a_percent_sign_keeps_the_log(jobs: Jobs, name: str) -> None:
-    jobs.folder = jobs.folder / name
-    jobs.folder.mkdir()
-    subprocess.run(["chown", jobs.lab.person.name, str(jobs.folder)], check=True)
+    jobs.directory = jobs.directory / name
+    jobs.directory.mkdir()
+    subprocess.run(["chown", jobs.lab.user.name, str(jobs.directory)], check=True)
     jobs.write("percent", "--gpus", "0", "--", "true")
     job = jobs.submit("percent")
     assert jobs.finish(job) == "COMPLETED"
@@ -104,12 +104,12 @@ def test_directory_with_a_percent_sign_keeps_the_log(jobs: Jobs, name: str) -> N
 
 
 def test_directory_with_a_backslash_is_refused(jobs: Jobs) -> None:
-    jobs.folder = jobs.folder / "back\\slash"
-    jobs.folder.mkdir()
+    jobs.directory = jobs.directory / "back\\slash"
+    jobs.directory.mkdir()
     words = ("sbatch", "-J", "x", "--image", str(jobs.image), "--", "true")
-    done = jobs.lab.person.ctk(*words, cwd=jobs.folder, env=jobs.lab.environment, status=2)
+    done = jobs.lab.user.ctk(*words, cwd=jobs.directory, env=jobs.lab.environment, status=2)
     assert "backslash" in done.stderr
-    assert not list(jobs.folder.iterdir())
+    assert not list(jobs.directory.iterdir())
 
 
 def test_several_tasks_keep_their_environment_without_export(jobs: Jobs) -> None:
@@ -133,30 +133,30 @@ def test_submit_is_not_misled_by_variables_of_slurm(jobs: Jobs) -> None:
     }
     words = ("sbatch", "-J", "named", "--image", str(jobs.image), "--gpus", "0", "--submit", "--json", "--", "true")
     environment = {**jobs.lab.environment, **misleading}
-    document = json.loads(jobs.lab.person.ctk(*words, cwd=jobs.folder, env=environment).stdout)
+    document = json.loads(jobs.lab.user.ctk(*words, cwd=jobs.directory, env=environment).stdout)
     assert jobs.finish(document["job_id"]) == "COMPLETED"
-    log = (jobs.folder / document["log"]).read_text()
+    log = (jobs.directory / document["log"]).read_text()
     assert "named, run 1 on" in log
     assert jobs.show(document["job_id"], "Partition") == "gpu", (
         "a default of the user's stays where the script has none"
     )
 
 
-def test_log_planted_by_another_user_is_not_printed(jobs: Jobs, second_user: Person) -> None:
+def test_log_planted_by_another_user_is_not_printed(jobs: Jobs, second_user: User) -> None:
     """In a directory of another user, links to a private key wait under the names of the next logs."""
-    secret = jobs.folder / "id_ed25519"
-    jobs.lab.person.run("tee", secret, cwd=jobs.folder, input="PRIVATE KEY\n")
+    secret = jobs.directory / "id_ed25519"
+    jobs.lab.user.run("tee", secret, cwd=jobs.directory, input="PRIVATE KEY\n")
     secret.chmod(0o600)
-    jobs.folder = jobs.folder / "shared"
-    jobs.folder.mkdir()
-    jobs.folder.chmod(0o777)
+    jobs.directory = jobs.directory / "shared"
+    jobs.directory.mkdir()
+    jobs.directory.chmod(0o777)
     last = int(jobs.run("sbatch", "--parsable", "--hold", "--output=/dev/null", "--wrap=true"))
     plant = f"mkdir -m 777 logs; for n in $(seq {last} {last + 20}); do ln -s {secret} logs/train-$n.log; done"
-    second_user.run("sh", "-c", plant, cwd=jobs.folder)
+    second_user.run("sh", "-c", plant, cwd=jobs.directory)
     jobs.write("train", "--gpus", "0", "--", "echo", "trained")
     restart = {**jobs.lab.environment, "SLURM_RESTART_COUNT": "1"}
     submit = ("sbatch", "--parsable", "train.sbatch")
-    job = jobs.lab.person.run(*submit, cwd=jobs.folder, env=restart).stdout.strip()
+    job = jobs.lab.user.run(*submit, cwd=jobs.directory, env=restart).stdout.strip()
     assert jobs.finish(job) == "COMPLETED"
     log = jobs.log(f"train-{job}")
     assert "\ntrained\n" in log
@@ -164,12 +164,12 @@ def test_log_planted_by_another_user_is_not_printed(jobs: Jobs, second_user: Per
     assert secret.read_text() == "PRIVATE KEY\n"
 
 
-def test_a_job_in_the_wrong_folder_fails_instead_of_completing(jobs: Jobs) -> None:
+def test_a_job_in_the_wrong_directory_fails_instead_of_completing(jobs: Jobs) -> None:
     jobs.write("lost", "--gpus", "0", "--", "true")
-    log = jobs.folder / "elsewhere.txt"
+    log = jobs.directory / "elsewhere.txt"
     job = jobs.submit("lost", "--chdir=/nonexistent", f"--output={log}")
     assert jobs.finish(job) == "FAILED"
-    assert f"should run in {jobs.folder}" in log.read_text()
+    assert f"should run in {jobs.directory}" in log.read_text()
 
 
 def test_slurm_reads_every_value_as_it_was_meant(jobs: Jobs) -> None:
@@ -202,20 +202,20 @@ def test_several_nodes_each_run_the_command(jobs: Jobs) -> None:
 
 
 def test_submit_prints_the_number_and_slurm_s_refusal(jobs: Jobs) -> None:
-    person, env = jobs.lab.person, jobs.lab.environment
+    user, env = jobs.lab.user, jobs.lab.environment
     words = ("sbatch", "-J", "now", "--image", str(jobs.image), "--gpus", "0", "--submit")
-    done = person.ctk(*words, "--json", "--", "true", cwd=jobs.folder, env=env)
+    done = user.ctk(*words, "--json", "--", "true", cwd=jobs.directory, env=env)
     document = json.loads(done.stdout)
     assert jobs.finish(document["job_id"]) == "COMPLETED"
-    assert "ended with status 0" in (jobs.folder / document["log"]).read_text()
-    refused = person.ctk(*words, "--partition", "nowhere", "--", "true", cwd=jobs.folder, env=env, status=4)
+    assert "ended with status 0" in (jobs.directory / document["log"]).read_text()
+    refused = user.ctk(*words, "--partition", "nowhere", "--", "true", cwd=jobs.directory, env=env, status=4)
     assert "invalid partition" in refused.stderr
 
 
 def test_without_a_cluster_the_practice_one_is_named(jobs: Jobs) -> None:
     words = ("sbatch", "-J", "x", "--image", str(jobs.image), "--submit", "--", "true")
-    nowhere = {"SLURM_CONF": str(jobs.folder / "missing.conf")}
-    done = jobs.lab.person.ctk(*words, cwd=jobs.folder, env=nowhere, status=3)
+    nowhere = {"SLURM_CONF": str(jobs.directory / "missing.conf")}
+    done = jobs.lab.user.ctk(*words, cwd=jobs.directory, env=nowhere, status=3)
     assert "ctk lab up" in done.stderr
 
 

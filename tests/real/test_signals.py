@@ -24,7 +24,7 @@ from tests.real.labs import eventually
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tests.real.conftest import Person, PracticeCluster
+    from tests.real.conftest import PracticeCluster, User
 
 PROGRAM = Path(__file__).parents[1] / "data" / "under_signals.py"
 BEHAVIOURS = ("save", "late", "ignore", "fork", "fork-ignore")
@@ -101,14 +101,14 @@ class Trial:
 
     def __init__(self, jobs: Jobs, case: Case) -> None:
         self.jobs, self.case = jobs, case
-        command = ("python3", str(jobs.folder / PROGRAM.name), case.behaviour, case.name)
+        command = ("python3", str(jobs.directory / PROGRAM.name), case.behaviour, case.name)
         jobs.write(case.name, "--gpus", "0", *LAYOUTS[case.layout], *EVENTS[case.event], "--", *command)
         self.job = jobs.submit(case.name)
 
     @property
     def notes(self) -> list[str]:
         """What the ranks said, one text each."""
-        return [path.read_text() for path in self.jobs.folder.glob(f"{self.case.name}-[0-9]")]
+        return [path.read_text() for path in self.jobs.directory.glob(f"{self.case.name}-[0-9]")]
 
     def begun(self) -> bool:
         return len([text for text in self.notes if "begun" in text]) == self.case.ranks
@@ -149,13 +149,13 @@ class Trial:
 
     def _processes(self) -> list[str]:
         done = subprocess.run(
-            ["pgrep", "-af", f"{self.jobs.folder}.* {self.case.name}$"], capture_output=True, text=True, check=False
+            ["pgrep", "-af", f"{self.jobs.directory}.* {self.case.name}$"], capture_output=True, text=True, check=False
         )
         return done.stdout.splitlines()
 
 
 @pytest.fixture(scope="module")
-def clusters(lab: PracticeCluster, ordinary_user: Person, ground: Path) -> Iterator[dict[str, PracticeCluster]]:
+def clusters(lab: PracticeCluster, ordinary_user: User, ground: Path) -> Iterator[dict[str, PracticeCluster]]:
     """The lab, which tracks by linuxproc; one as sites have it; one that tracks by process group."""
     with site(ground, "pgid", ordinary_user) as by_group:
         if tracking_of_sites() == "pgid":
@@ -170,11 +170,11 @@ def test_signals_reach_the_program_and_nothing_is_left(
 ) -> None:
     trials = []
     for tracking, cluster in clusters.items():
-        folder = ground / f"signals-{tracking}-{time.monotonic_ns()}"
-        folder.mkdir()
-        (folder / PROGRAM.name).write_text(PROGRAM.read_text())
-        subprocess.run(["chown", "-R", cluster.person.name, str(folder)], check=True)
-        jobs = Jobs(cluster, folder, base_image)
+        directory = ground / f"signals-{tracking}-{time.monotonic_ns()}"
+        directory.mkdir()
+        (directory / PROGRAM.name).write_text(PROGRAM.read_text())
+        subprocess.run(["chown", "-R", cluster.user.name, str(directory)], check=True)
+        jobs = Jobs(cluster, directory, base_image)
         trials += [Trial(jobs, case) for case in cases()]
     with ThreadPoolExecutor(len(trials)) as pool:
         failures = [failure for failure in pool.map(_failure, trials) if failure]

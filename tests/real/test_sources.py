@@ -14,7 +14,7 @@ from tests.real.githost import git_server, make_repository
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.real.conftest import Person
+    from tests.real.conftest import User
 
 # The version is that of the tag, which an archive of the commit would not have.
 PROJECT = """\
@@ -57,25 +57,25 @@ class Quiet(SimpleHTTPRequestHandler):
         """Tests print what they need."""
 
 
-def make_page(folder: Path) -> None:
+def make_page(directory: Path) -> None:
     """A page of wheels for `--find-links`, and an archive of a project."""
-    make_wheel(folder, "ctkpage", "2.0")
-    (folder / "page.html").write_text('<a href="simple/ctkpage/ctkpage-2.0-py3-none-any.whl">ctkpage</a>')
-    with zipfile.ZipFile(folder / "ctkarchive.zip", "w") as archive:
+    make_wheel(directory, "ctkpage", "2.0")
+    (directory / "page.html").write_text('<a href="simple/ctkpage/ctkpage-2.0-py3-none-any.whl">ctkpage</a>')
+    with zipfile.ZipFile(directory / "ctkarchive.zip", "w") as archive:
         setup = "from setuptools import setup\nsetup(name='ctkarchive', version='0.9', py_modules=['ctkarchive'])\n"
         archive.writestr("ctkarchive-1f2e/setup.py", setup)
         archive.writestr("ctkarchive-1f2e/ctkarchive.py", "ORIGIN = 'archive'\n")
 
 
-@pytest.mark.parametrize("person", ["ordinary_user"], indirect=True)
+@pytest.mark.parametrize("user", ["ordinary_user"], indirect=True)
 def test_packages_from_elsewhere_are_locked_and_built_under_the_guard(
-    person: Person, folder: Path, tmp_path: Path, base_image: Path
+    user: User, directory: Path, tmp_path: Path, base_image: Path
 ) -> None:
     files = {"python/pyproject.toml": PROJECT, "python/ctkgit/__init__.py": ""}
     commit = make_repository(tmp_path / "git/research", files, "v1.5")
     make_page(tmp_path / "page")
     make_source(tmp_path / "company", "ctksource", "3.0")
-    person.run("mkdir", "defs", cwd=folder)
+    user.run("mkdir", "defs", cwd=directory)
     with (
         git_server(tmp_path / "git") as git,
         file_server(tmp_path / "page", Quiet) as page,
@@ -86,25 +86,25 @@ def test_packages_from_elsewhere_are_locked_and_built_under_the_guard(
 
         # A branch is no commit; the way to one is told.
         branch = recipe.replace(f"{commit}#", "main#")
-        person.run("tee", "defs/mine.toml", cwd=folder, input=branch)
-        refused = person.ctk("lock", "mine", cwd=folder, status=2).stderr
+        user.run("tee", "defs/mine.toml", cwd=directory, input=branch)
+        refused = user.ctk("lock", "mine", cwd=directory, status=2).stderr
         assert "main may be another commit tomorrow" in refused
         assert f"`git ls-remote {git}/research/.git main 'main^{{}}'`" in refused
         unknown = recipe.replace(f"{commit}#", f"{'0' * 40}#")
-        person.run("tee", "defs/mine.toml", cwd=folder, input=unknown)
-        assert "0" * 40 in person.ctk("lock", "mine", cwd=folder, env=secret, status=4).stderr
+        user.run("tee", "defs/mine.toml", cwd=directory, input=unknown)
+        assert "0" * 40 in user.ctk("lock", "mine", cwd=directory, env=secret, status=4).stderr
 
         for wrong, said in (("=python", "has no subdirectory"), ("ctkgit @", "does not match given name `other`")):
             other = recipe.replace(wrong, {"=python": "=nowhere", "ctkgit @": "other @"}[wrong])
-            person.run("tee", "defs/mine.toml", cwd=folder, input=other)
-            assert said in person.ctk("lock", "mine", cwd=folder, env=secret, status=2).stderr
+            user.run("tee", "defs/mine.toml", cwd=directory, input=other)
+            assert said in user.ctk("lock", "mine", cwd=directory, env=secret, status=2).stderr
 
-        person.run("tee", "defs/mine.toml", cwd=folder, input=recipe)
-        person.ctk("build", "mine", "--base", base_image, cwd=folder, env=secret)
-        lock = person.ctk("def", "mine", "--base", base_image, cwd=folder, env=secret).stdout
+        user.run("tee", "defs/mine.toml", cwd=directory, input=recipe)
+        user.ctk("build", "mine", "--base", base_image, cwd=directory, env=secret)
+        lock = user.ctk("def", "mine", "--base", base_image, cwd=directory, env=secret).stdout
     assert f"@{commit}#subdirectory=python" in lock
-    log = (folder / "mine.sif.build.log").read_text()
+    log = (directory / "mine.sif.build.log").read_text()
     assert PASSWORD not in log + lock
     assert "the framework of the base is as it was" in log
-    shown = person.ctk("run", "mine.sif", "--", "python", "-c", SHOW, cwd=folder).stdout.strip()
+    shown = user.ctk("run", "mine.sif", "--", "python", "-c", SHOW, cwd=directory).stdout.strip()
     assert shown == "1.5, 3.7, archive, company 2.0, company 3.0"

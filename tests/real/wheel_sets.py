@@ -38,7 +38,7 @@ LIBRARIES = (
     "cupy_backends/cuda/libs/*.so", "cupy/cuda/*.so", "onnxruntime/capi/libonnxruntime_providers_cuda.so",
 )  # fmt: skip
 # Wheels of before 2020 hold their files as `NAME.data/purelib/…`.
-DATA_FOLDER = re.compile(r"^[^/]+\.data/(purelib|platlib)/")
+DATA_DIRECTORY = re.compile(r"^[^/]+\.data/(purelib|platlib)/")
 
 
 def record() -> None:
@@ -75,9 +75,9 @@ def reduce_wheel(url: str) -> ReducedWheel:
     """Fetch the parts of a wheel that are kept."""
     print(posixpath.basename(url), file=sys.stderr)
     found = ReducedWheel(url, {}, {})
-    with TemporaryDirectory() as folder, zipfile.ZipFile(BufferedReader(RemoteFile(url), 1 << 20)) as archive:
+    with TemporaryDirectory() as directory, zipfile.ZipFile(BufferedReader(RemoteFile(url), 1 << 20)) as archive:
         for member in archive.namelist():
-            path = DATA_FOLDER.sub("", member)
+            path = DATA_DIRECTORY.sub("", member)
             if path.endswith(".dist-info/METADATA"):
                 found.texts[path] = archive.read(member).decode(errors="replace").partition("\n\n")[0] + "\n\n"
             elif _any(path, TEXTS):
@@ -85,7 +85,7 @@ def reduce_wheel(url: str) -> ReducedWheel:
             elif PACKAGE.fullmatch(path):
                 found.texts[path] = ""
             elif _any(path, LIBRARIES) and archive.getinfo(member).file_size <= _limit(path):
-                found.libraries[path] = described(Path(archive.extract(member, folder)))
+                found.libraries[path] = described(Path(archive.extract(member, directory)))
             elif SHARED_LIBRARY.search(path):
                 found.libraries[path] = None
     return found

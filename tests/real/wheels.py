@@ -5,7 +5,7 @@ fetched, by HTTP range requests into its zip file. What is left of a wheel:
 
 - its `.dist-info`, whole: METADATA, RECORD, entry points;
 - the texts in which a framework describes its build (`KEPT`), byte for byte;
-- a shared library that the audit opens, as an ELF file of a few hundred octets with the same DT_NEEDED, the same
+- a shared library that the audit opens, as an ELF file of a few hundred bytes with the same DT_NEEDED, the same
   search path and the same list of GPU architectures (`tests/data/elf.json`, which `python -m tests.real.wheels` makes
   anew from the full wheels);
 - every other shared library as an empty file of its name.
@@ -120,8 +120,8 @@ def resolve(
     requirements: tuple[str, ...], python: str, *, dependencies: bool, machine: str = "x86_64"
 ) -> dict[str, str]:
     """Wheel file name to address, for what an installation of `requirements` takes."""
-    with tempfile.TemporaryDirectory() as folder:
-        wanted, lock = Path(folder, "wanted.in"), Path(folder, "pylock.toml")
+    with tempfile.TemporaryDirectory() as directory:
+        wanted, lock = Path(directory, "wanted.in"), Path(directory, "pylock.toml")
         wanted.write_text("\n".join(requirements))
         command = [
             sys.executable, "-m", "uv", "pip", "compile", "--quiet", "--format", "pylock.toml", "-o", str(lock),
@@ -136,27 +136,27 @@ def resolve(
 
 
 class Wheelhouse:
-    """Reduced wheels, each fetched once, and their installation into folders."""
+    """Reduced wheels, each fetched once, and their installation into directories."""
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
         self._recorded: dict[str, dict[str, Any]] = json.loads(RECORDED.read_text())
 
     def install(
         self, site: Path, *requirements: str, python: str = "3.11", dependencies: bool = False, machine: str = "x86_64"
     ) -> None:
-        """Put the reduced wheels into the site folder as pip would.
+        """Put the reduced wheels into the site directory as pip would.
 
         A later wheel overwrites files of an earlier one; another version of the same distribution is taken away first.
         """
         wheels = resolve(requirements, python, dependencies=dependencies, machine=machine)
         with ThreadPoolExecutor(8) as pool:
-            folders = list(pool.map(self._reduced, wheels.items()))
-        for folder in folders:
-            for older in site.glob(f"{folder.name.partition('-')[0]}-*.dist-info"):
+            directories = list(pool.map(self._reduced, wheels.items()))
+        for directory in directories:
+            for older in site.glob(f"{directory.name.partition('-')[0]}-*.dist-info"):
                 shutil.rmtree(older)
-            for path in sorted(folder.rglob("*")):
-                target = site / path.relative_to(folder)
+            for path in sorted(directory.rglob("*")):
+                target = site / path.relative_to(directory)
                 if path.is_dir():
                     target.mkdir(parents=True, exist_ok=True)
                 else:
@@ -165,9 +165,9 @@ class Wheelhouse:
 
     def _reduced(self, wheel: tuple[str, str]) -> Path:
         name, url = wheel
-        folder = self._folder / name
-        if not folder.exists():
-            making = self._folder / f"{name}.part"
+        directory = self._directory / name
+        if not directory.exists():
+            making = self._directory / f"{name}.part"
             recorded = self._recorded.get("-".join(name.split("-")[:2]), {})
             with zipfile.ZipFile(io.BufferedReader(RemoteFile(url), 1 << 18)) as archive:
                 for member in archive.namelist():
@@ -176,8 +176,8 @@ class Wheelhouse:
                         (making / member).parent.mkdir(parents=True, exist_ok=True)
                         (making / member).write_bytes(content)
             (next(making.glob("*.dist-info")) / "INSTALLER").write_text("pip\n")
-            making.rename(folder)
-        return folder
+            making.rename(directory)
+        return directory
 
 
 def _reduced_member(archive: zipfile.ZipFile, member: str, recorded: dict[str, Any]) -> bytes | None:
@@ -230,12 +230,12 @@ def record() -> None:
                 continue
             print(name, file=sys.stderr)
             with (
-                tempfile.TemporaryDirectory() as folder,
+                tempfile.TemporaryDirectory() as directory,
                 zipfile.ZipFile(io.BufferedReader(RemoteFile(url), 8 << 20)) as archive,
             ):
                 members = [one for one in archive.namelist() if any(fnmatch.fnmatchcase(one, path) for path in OPENED)]
                 found["-".join(name.split("-")[:2])] = {
-                    member: described(Path(archive.extract(member, folder))) for member in sorted(members)
+                    member: described(Path(archive.extract(member, directory))) for member in sorted(members)
                 }
     RECORDED.write_text(json.dumps(found, indent=1, sort_keys=True) + "\n")
 

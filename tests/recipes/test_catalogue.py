@@ -20,8 +20,8 @@ BASES = '[debian-12]\nbootstrap = "debootstrap"\nreference = "bookworm"\n'
 
 @pytest.fixture
 def catalogue(tmp_path: Path) -> Catalogue:
-    for folder in ("own", "shipped/demo/sets"):
-        (tmp_path / folder).mkdir(parents=True)
+    for directory in ("own", "shipped/demo/sets"):
+        (tmp_path / directory).mkdir(parents=True)
     (tmp_path / "shipped/bases.toml").write_text(BASES)
     (tmp_path / "shipped/demo/train.py").write_text("print('shipped')\n")
     (tmp_path / "shipped/demo/sets/a.csv").write_text("1\n")
@@ -44,7 +44,7 @@ def test_an_own_recipe_hides_a_shipped_one(catalogue: Catalogue) -> None:
 def test_in_a_checkout_nothing_is_listed_twice_and_all_is_shipped(catalogue: Catalogue) -> None:
     (catalogue.shipped.parent / "link").symlink_to(catalogue.shipped)
     checkout = Catalogue(catalogue.shipped.parent / "link", catalogue.shipped)
-    assert len(checkout.folders) == 1
+    assert len(checkout.directories) == 1
     assert not any(checkout.is_own(path) for path in checkout.paths().values())
 
 
@@ -77,11 +77,11 @@ def test_a_wrong_name_is_explained(catalogue: Catalogue, name: str, message: str
     assert fix in (caught.value.fix or "")
 
 
-def test_a_folder_is_named_with_a_slash(catalogue: Catalogue, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_directory_is_named_with_a_slash(catalogue: Catalogue, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(catalogue.own.parent)
     with pytest.raises(WrongInput) as caught:
         catalogue.recipe("own")
-    assert caught.value.fix == "A folder is named with a slash: own/"
+    assert caught.value.fix == "A directory is named with a slash: own/"
 
 
 def test_own_bases_add_to_the_shipped_and_replace_them(catalogue: Catalogue) -> None:
@@ -106,7 +106,7 @@ def test_a_shipped_recipe_is_copied_with_its_files_before_it_is_changed(catalogu
     assert copy.read_text().endswith("# changed\n"), "an own recipe is not copied again"
 
 
-def test_the_folder_for_own_recipes_is_made(catalogue: Catalogue) -> None:
+def test_the_directory_for_own_recipes_is_made(catalogue: Catalogue) -> None:
     catalogue.own.rmdir()
     assert catalogue.own_copy("jax").is_file()
 
@@ -120,13 +120,13 @@ def test_a_registrys_image_is_taken_as_it_is_written() -> None:
     assert (pinned.reference, pinned.digest, pinned.pinned_reference) == ("a/b:1", "sha256:00", "a/b@sha256:00")
 
 
-def layout(folder: Path, *names: str | None) -> Path:
-    folder.mkdir()
+def layout(directory: Path, *names: str | None) -> Path:
+    directory.mkdir()
     manifests = [
         {"annotations": {"org.opencontainers.image.ref.name": name}} if name else {"digest": "x"} for name in names
     ]
-    (folder / "index.json").write_text(json.dumps({"manifests": manifests}))
-    return folder
+    (directory / "index.json").write_text(json.dumps({"manifests": manifests}))
+    return directory
 
 
 def test_files_and_layouts_become_absolute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -182,7 +182,7 @@ def test_base_means_a_key_then_a_scheme_then_a_path(tmp_path: Path, monkeypatch:
     assert resolve_base("docker://x/z", known).bootstrap == "docker"
     for text, expected in {
         "none.sif": "there is no image none.sif",
-        "folder/none": "there is no image folder/none",
+        "directory/none": "there is no image directory/none",
         "debian-11": 'there is no base "debian-11". Did you mean "debian-12"?',
         "a\0b": "control character",
     }.items():

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 URL = "https://pypi.corp.example:8443/simple"
 
 
-def recipe(folder: Path, text: str) -> Recipe:
-    path = folder / "mine.toml"
+def recipe(directory: Path, text: str) -> Recipe:
+    path = directory / "mine.toml"
     path.write_text(f'base = "b"\n{text}')
     return load_recipe(path, {"b": Base("b", "docker", "a/b")})
 

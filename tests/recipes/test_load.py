@@ -17,8 +17,8 @@ OTHER = Base("other", "docker", "a/b:1")
 BASES = {"debian-12": DEBIAN, "tensorflow-2.15": OTHER}
 
 
-def recipe(folder: Path, text: str, **more: Base) -> Recipe:
-    path = folder / "mine.toml"
+def recipe(directory: Path, text: str, **more: Base) -> Recipe:
+    path = directory / "mine.toml"
     path.write_text(text, encoding="utf-8")
     return load_recipe(path, BASES, **more)
 

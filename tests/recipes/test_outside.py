@@ -26,7 +26,7 @@ from toolkit.recipes.outside import (
 from toolkit.support.errors import WrongInput
 
 PROJECT = Path("/home/ann/project")
-FILE, FOLDER, LINK = stat.S_IFREG, stat.S_IFDIR, stat.S_IFLNK
+FILE, DIRECTORY, LINK = stat.S_IFREG, stat.S_IFDIR, stat.S_IFLNK
 
 
 def recipe_of(project: Path, *sources: str | Path) -> Recipe:
@@ -51,7 +51,7 @@ def test_a_name_for_credentials_is_private_with_any_mode(place: str, project: Pa
     ("kind", "mode", "private"),
     [
         *((FILE, 0o600, True), (FILE, 0o400, True), (FILE, 0o611, True), (FILE, 0o640, False), (FILE, 0o604, False)),
-        *((FOLDER, 0o700, True), (FOLDER, 0o711, False), (FOLDER, 0o750, False), (LINK, 0o700, False)),
+        *((DIRECTORY, 0o700, True), (DIRECTORY, 0o711, False), (DIRECTORY, 0o750, False), (LINK, 0o700, False)),
     ],
 )
 def test_outside_the_project_the_mode_counts(kind: int, mode: int, private: bool) -> None:
@@ -92,8 +92,8 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A project in a home that is closed to others, with things around it."""
     home = tmp_path / "home"
     monkeypatch.setenv("HOME", str(home))
-    for folder in ("project/defs", "project/data", "open/deep", "closed/deep", ".ssh"):
-        (home / folder).mkdir(parents=True)
+    for directory in ("project/defs", "project/data", "open/deep", "closed/deep", ".ssh"):
+        (home / directory).mkdir(parents=True)
     for file in (
         "project/train.py",
         "project/data/a.csv",
@@ -105,8 +105,8 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (home / file).touch(0o644)
     (home / "open/deep/key").chmod(0o600)
     (home / "project/data/a.csv").chmod(0o600)
-    for folder in (home / "closed", home, tmp_path):
-        folder.chmod(0o700)
+    for directory in (home / "closed", home, tmp_path):
+        directory.chmod(0o700)
     return home / "project"
 
 

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def world(tmp_path: Path) -> Path:
-    for folder in ("home/work/sub/deep/deeper", "scratch/data", "scratch/images", "home/sets"):
-        (tmp_path / folder).mkdir(parents=True)
+    for directory in ("home/work/sub/deep/deeper", "scratch/data", "scratch/images", "home/sets"):
+        (tmp_path / directory).mkdir(parents=True)
     for number in range(3):
         (tmp_path / "scratch/images" / f"{number}.png").touch()
     return tmp_path
@@ -26,14 +26,14 @@ def found(world: Path, *bound: Path) -> dict[str, Path]:
     return {str(link.link): link.bind for link in links}
 
 
-def test_a_link_out_names_the_folder_to_bind(world: Path) -> None:
+def test_a_link_out_names_the_directory_to_bind(world: Path) -> None:
     (world / "home/work/data").symlink_to(world / "scratch/data")
     (world / "home/work/sub/relative").symlink_to("../../../scratch/data")
     assert found(world) == {"data": world / "scratch/data", "sub/relative": world / "scratch/data"}
     assert found(world, world / "scratch") == {}
 
 
-def test_links_to_files_need_their_folder(world: Path) -> None:
+def test_links_to_files_need_their_directory(world: Path) -> None:
     for number in range(3):
         (world / "home/work" / f"{number}.png").symlink_to(world / "scratch/images" / f"{number}.png")
     assert set(found(world).values()) == {world / "scratch/images"}
@@ -70,7 +70,7 @@ def test_what_is_left_out(world: Path) -> None:
 
 def test_one_warning_for_each_bind(world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(world / "home"))
-    # The test's folder is itself in /tmp, which every container shows.
+    # The test's directory is itself in /tmp, which every container shows.
     monkeypatch.setattr("toolkit.runtime.binds._ALWAYS_BOUND", ())
     for number in range(3):
         (world / "home/work" / f"{number}.png").symlink_to(world / "scratch/images" / f"{number}.png")

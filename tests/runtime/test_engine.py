@@ -108,7 +108,7 @@ def test_a_document_is_added_where_signing_covers_it() -> None:
     ]
 
 
-def test_the_users_site_folder_is_shut_out_of_either_runtime() -> None:
+def test_the_users_site_directory_is_shut_out_of_either_runtime() -> None:
     assert container_environment() == {
         "APPTAINERENV_PYTHONNOUSERSITE": "1",
         "SINGULARITYENV_PYTHONNOUSERSITE": "1",
@@ -118,8 +118,8 @@ def test_the_users_site_folder_is_shut_out_of_either_runtime() -> None:
 # --- which one
 
 
-def stand_in(folder: Path, name: str, says: str) -> Path:
-    program = folder / name
+def stand_in(directory: Path, name: str, says: str) -> Path:
+    program = directory / name
     program.write_text(f"#!/bin/sh\n{says}\n")
     program.chmod(0o755)
     return program

@@ -51,9 +51,9 @@ class Report:
         return "\n".join([*lines, *(f"FAILED {failure}" for failure in self.failures)])
 
 
-def originals(folder: Path) -> list[bytes]:
+def originals(directory: Path) -> list[bytes]:
     """Sound images of every form and compression, with what the audit reads in them."""
-    root = fill(folder / "root", {
+    root = fill(directory / "root", {
         **python_files(),
         **distribution("torch", "2.5.1", _SITE, {"torch/version.py": "__version__ = '2.5.1+cu124'\ncuda = '12.4'\n"}),
         **distribution("tensorflow", "2.15.1", _SITE, {
@@ -70,18 +70,18 @@ def originals(folder: Path) -> list[bytes]:
         "usr/lib/x86_64-linux-gnu/libc.so.6": b"GNU C Library version 2.36",
         ".singularity.d/env/90-environment.sh": "export LD_LIBRARY_PATH=/usr/local/cuda/lib64\n",
     })  # fmt: skip
-    upper = fill(folder / "upper", {f"{_SITE}/torch/version.py": "cuda = None\n", "opaque/x": "", ".wh.opt": ""})
+    upper = fill(directory / "upper", {f"{_SITE}/torch/version.py": "cuda = None\n", "opaque/x": "", ".wh.opt": ""})
     os.setxattr(upper / "opaque", "user.overlay.opaque", b"y")
     images = []
     options: list[tuple[str, ...]] = [("-comp", name) for name in ("gzip", "zstd", "xz", "lz4", "lzo")]
     # Nothing compressed: here a flipped bit changes a table instead of spoiling a whole block.
     options += [("-noI", "-noD", "-noF", "-noX", "-noId"), ("-noI", "-noD", "-noF", "-noX", "-b", "4096")]
-    layer = squash(upper, folder / "upper.squashfs", "-noI", "-noX").read_bytes()
+    layer = squash(upper, directory / "upper.squashfs", "-noI", "-noX").read_bytes()
     for number, option in enumerate(options):
-        plain = squash(root, folder / f"{number}.squashfs", *option).read_bytes()
+        plain = squash(root, directory / f"{number}.squashfs", *option).read_bytes()
         images.append(plain)
-        images.append(write_sif(folder / "flat.sif", [Part(0x4001, b"Bootstrap: x\n"), system(plain)]).read_bytes())
-        images.append(write_sif(folder / "layered.sif", [system(plain), overlay(layer)]).read_bytes())
+        images.append(write_sif(directory / "flat.sif", [Part(0x4001, b"Bootstrap: x\n"), system(plain)]).read_bytes())
+        images.append(write_sif(directory / "layered.sif", [system(plain), overlay(layer)]).read_bytes())
     return images
 
 
@@ -143,7 +143,7 @@ def _descriptor(image: bytearray, _: list[bytes], generator: random.Random) -> N
 
 
 def _table(image: bytearray, _: list[bytes], generator: random.Random) -> None:
-    """Overwrite numbers in the last part of a squashfs, where its inodes, folders, fragments and ids are."""
+    """Overwrite numbers in the last part of a squashfs, where its inodes, directories, fragments and ids are."""
     start = _start_of_squashfs(image, generator)
     (inodes,) = struct.unpack_from("<Q", bytes(image[start + 64 : start + 72]).ljust(8, b"\0"))
     begin = min(start + inodes, len(image) - 1) if inodes < len(image) else len(image) * 9 // 10
@@ -179,13 +179,13 @@ def run(seed: int, count: int) -> Report:
 def _run(seed: int, count: int) -> Report:
     report = Report()
     with tempfile.TemporaryDirectory(prefix="ctk-soak-") as name:
-        folder = Path(name)
-        images = originals(folder / "made")
-        shutil.rmtree(folder / "made")
+        directory = Path(name)
+        images = originals(directory / "made")
+        shutil.rmtree(directory / "made")
         before = _memory()
         written = _watch_writes()
         for number in range(count):
-            image = folder / "image"
+            image = directory / "image"
             image.write_bytes(damaged(images, random.Random(f"{seed}.{number}")))  # noqa: S311
             written.clear()
             _audit(image, f"seed {seed} number {number}", report)

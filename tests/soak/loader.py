@@ -129,17 +129,17 @@ class Sandbox:
 
     def _really_missing(self, framework: FrameworkFacts) -> set[str]:
         with tempfile.TemporaryDirectory(prefix="ctk-probe-") as name:
-            folder = Path(name)
-            openers = self._openers(framework, folder)
+            directory = Path(name)
+            openers = self._openers(framework, directory)
             try:
                 wants = [(openers[want.by][1], want.soname) for want in framework.build.wants]
                 work = {"first": self._wheels.first, "opens": framework.build.opens, "wants": wants}
-                (folder / "work.json").write_text(json.dumps(work))
-                (folder / "probe.py").write_text(_PROBE)
-                stand_in = ["gcc", "-shared", "-fPIC", "-o", folder / "libcuda.so.1", _STAND_IN]
+                (directory / "work.json").write_text(json.dumps(work))
+                (directory / "probe.py").write_text(_PROBE)
+                stand_in = ["gcc", "-shared", "-fPIC", "-o", directory / "libcuda.so.1", _STAND_IN]
                 subprocess.run([*stand_in, "-Wl,-soname,libcuda.so.1"], check=True)
                 probe = ["env", "LD_LIBRARY_PATH=/ctk-probe", "python3", "/ctk-probe/probe.py"]
-                command = self._runtime.exec(self._root, probe, gpu=False, binds=[f"{folder}:/ctk-probe"])
+                command = self._runtime.exec(self._root, probe, gpu=False, binds=[f"{directory}:/ctk-probe"])
                 done = subprocess.run(command, capture_output=True, text=True, check=False)
                 assert done.returncode == 0, done.stderr[-2000:]
                 return set(json.loads(done.stdout.splitlines()[-1]))
@@ -147,11 +147,11 @@ class Sandbox:
                 for path, _ in openers.values():
                     path.unlink()
 
-    def _openers(self, framework: FrameworkFacts, folder: Path) -> dict[str, tuple[Path, str]]:
+    def _openers(self, framework: FrameworkFacts, directory: Path) -> dict[str, tuple[Path, str]]:
         """By opener, a library beside it that opens with its search path: the file, and its path in the container."""
         from elftools.elf.elffile import ELFFile
 
-        (folder / "opener.c").write_text(_OPENER)
+        (directory / "opener.c").write_text(_OPENER)
         made = {}
         for number, opener in enumerate(dict.fromkeys(want.by for want in framework.build.wants)):
             with Path(f"{self._root}{opener}").open("rb") as file:
@@ -162,7 +162,7 @@ class Sandbox:
             options += ["-Wl,--enable-new-dtags" if "DT_RUNPATH" in kinds else "-Wl,--disable-new-dtags"]
             there = f"{os.path.dirname(opener)}/libctk-opener-{number}.so"  # noqa: PTH120
             path = Path(f"{self._root}{there}")
-            subprocess.run(["gcc", "-shared", "-fPIC", "-o", path, folder / "opener.c", *options], check=True)
+            subprocess.run(["gcc", "-shared", "-fPIC", "-o", path, directory / "opener.c", *options], check=True)
             made[opener] = (path, there)
         return made
 
@@ -197,18 +197,18 @@ def main() -> int:
     return int(failed > 0)
 
 
-def _base(folder: Path) -> Path:
+def _base(directory: Path) -> Path:
     """A sandbox of Debian 12 with Python, built as a user builds it."""
-    (folder / "defs").mkdir()
-    (folder / "defs" / "base.toml").write_text('base = "debian-12"\n')
+    (directory / "defs").mkdir()
+    (directory / "defs" / "base.toml").write_text('base = "debian-12"\n')
     ctk = Path(sys.executable).with_name("ctk")
-    subprocess.run([ctk, "build", "base", "-o", folder / "base.sif"], cwd=folder, check=True)
-    with open_image(folder / "base.sif") as image:
+    subprocess.run([ctk, "build", "base", "-o", directory / "base.sif"], cwd=directory, check=True)
+    with open_image(directory / "base.sif") as image:
         assert image.sif is not None
         offset = next(one.offset for one in image.sif.descriptors if one.partition)
-    unpack = ["unsquashfs", "-no-progress", "-quiet", "-offset", str(offset), "-dest", folder / "base"]
-    subprocess.run([*unpack, folder / "base.sif"], check=True)
-    return folder / "base"
+    unpack = ["unsquashfs", "-no-progress", "-quiet", "-offset", str(offset), "-dest", directory / "base"]
+    subprocess.run([*unpack, directory / "base.sif"], check=True)
+    return directory / "base"
 
 
 def _install(root: Path, requirement: str) -> None:

@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all, and work folders that vanish with their process."""
+"""Files that appear whole or not at all, and work directories that vanish with their process."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from toolkit.support.staging import put_in_place, remove_tree, sweep
 from toolkit.support.staging import staging as staged
 
 
-def names(folder: Path) -> list[str]:
-    return sorted(path.name for path in folder.iterdir())
+def names(directory: Path) -> list[str]:
+    return sorted(path.name for path in directory.iterdir())
 
 
 def test_a_file_is_written_whole_with_the_umask(tmp_path: Path) -> None:
@@ -33,7 +33,7 @@ def test_a_file_is_written_whole_with_the_umask(tmp_path: Path) -> None:
     assert names(tmp_path) == ["f"]
 
 
-def test_a_file_s_name_in_a_text_keeps_its_octets(tmp_path: Path) -> None:
+def test_a_file_s_name_in_a_text_keeps_its_bytes(tmp_path: Path) -> None:
     write_atomically(tmp_path / "f", "LD_LIBRARY_PATH=/caf\udce9\n")
     assert (tmp_path / "f").read_bytes() == b"LD_LIBRARY_PATH=/caf\xe9\n"
 
@@ -53,12 +53,12 @@ def test_a_write_that_fails_leaves_the_old_file_and_nothing_else(
     assert names(tmp_path) == ["f"]
 
 
-@pytest.mark.parametrize("place", ["missing/f", "folder"])
+@pytest.mark.parametrize("place", ["missing/f", "directory"])
 def test_a_wrong_place_is_wrong_input(tmp_path: Path, place: str) -> None:
-    (tmp_path / "folder").mkdir()
+    (tmp_path / "directory").mkdir()
     with pytest.raises(WrongInput, match="cannot write"):
         write_atomically(tmp_path / place, "x")
-    assert names(tmp_path) == ["folder"]
+    assert names(tmp_path) == ["directory"]
 
 
 def test_a_file_that_is_there_keeps_its_mode_where_that_is_asked(tmp_path: Path) -> None:
@@ -69,45 +69,45 @@ def test_a_file_that_is_there_keeps_its_mode_where_that_is_asked(tmp_path: Path)
     assert (tmp_path / "f").stat().st_mode & 0o777 == 0o600
 
 
-def test_free_space_is_that_of_the_nearest_folder_that_is_there(tmp_path: Path) -> None:
+def test_free_space_is_that_of_the_nearest_directory_that_is_there(tmp_path: Path) -> None:
     there = os.statvfs(tmp_path)
     assert abs(free_space(tmp_path / "not" / "yet") - there.f_bavail * there.f_frsize) < 1 << 30
 
 
-# --- work folders
+# --- work directories
 
 
-def test_a_work_folder_goes_with_its_block_even_after_an_error(tmp_path: Path) -> None:
-    with staged(tmp_path) as folder:
-        (folder / "sub").mkdir()
-        (folder / "sub" / "read-only").touch(0o400)
-        (folder / "sub").chmod(0o500)
+def test_a_work_directory_goes_with_its_block_even_after_an_error(tmp_path: Path) -> None:
+    with staged(tmp_path) as directory:
+        (directory / "sub").mkdir()
+        (directory / "sub" / "read-only").touch(0o400)
+        (directory / "sub").chmod(0o500)
     assert names(tmp_path) == []
     with pytest.raises(KeyError), staged(tmp_path):
         raise KeyError
     assert names(tmp_path) == []
 
 
-LEAVE_A_FOLDER = """
+LEAVE_A_DIRECTORY = """
 import os, pathlib, sys
 from toolkit.support.staging import staging
-with staging(pathlib.Path(sys.argv[1])) as folder:
-    (folder / "image").write_text("half")
-    print(folder, flush=True)
+with staging(pathlib.Path(sys.argv[1])) as directory:
+    (directory / "image").write_text("half")
+    print(directory, flush=True)
     sys.stdin.read()
 """
 
 
-def keeper(parent: Path) -> tuple[subprocess.Popen[str], Path]:
-    argv = [sys.executable, "-c", LEAVE_A_FOLDER, str(parent)]
+def supervisor(parent: Path) -> tuple[subprocess.Popen[str], Path]:
+    argv = [sys.executable, "-c", LEAVE_A_DIRECTORY, str(parent)]
     child = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert child.stdout is not None
     return child, Path(child.stdout.readline().strip())
 
 
-def test_only_folders_of_dead_processes_are_swept(tmp_path: Path) -> None:
-    dead, left = keeper(tmp_path)
-    living, kept = keeper(tmp_path)
+def test_only_directories_of_dead_processes_are_swept(tmp_path: Path) -> None:
+    dead, left = supervisor(tmp_path)
+    living, kept = supervisor(tmp_path)
     dead.kill()
     dead.communicate()
     assert left.is_dir()
@@ -118,8 +118,8 @@ def test_only_folders_of_dead_processes_are_swept(tmp_path: Path) -> None:
     assert names(tmp_path) == []
 
 
-def test_another_hosts_folder_is_not_touched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    dead, left = keeper(tmp_path)
+def test_another_hosts_directory_is_not_touched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    dead, left = supervisor(tmp_path)
     dead.kill()
     dead.communicate()
     monkeypatch.setattr(staging.socket, "gethostname", lambda: "another-host")
@@ -131,7 +131,7 @@ def test_a_file_system_without_locks_is_worked_on_and_never_swept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As Lustre is without `-o flock`."""
-    dead, left = keeper(tmp_path)
+    dead, left = supervisor(tmp_path)
     dead.kill()
     dead.communicate()
 
@@ -139,8 +139,8 @@ def test_a_file_system_without_locks_is_worked_on_and_never_swept(
         raise OSError(errno.ENOSYS, "Function not implemented")
 
     monkeypatch.setattr(staging.fcntl, "flock", no_locks)
-    with staged(tmp_path) as folder:
-        assert folder.is_dir()
+    with staged(tmp_path) as directory:
+        assert directory.is_dir()
     assert names(tmp_path) == [left.name]
 
 
@@ -168,7 +168,7 @@ def test_a_place_that_cannot_be_written_is_wrong_input(tmp_path: Path, kind: str
         pass
 
 
-def test_a_new_file_or_folder_takes_the_place_of_the_old(tmp_path: Path) -> None:
+def test_a_new_file_or_directory_takes_the_place_of_the_old(tmp_path: Path) -> None:
     work = tmp_path / "work"
     work.mkdir()
     for text in ("one", "two"):
@@ -182,7 +182,7 @@ def test_a_new_file_or_folder_takes_the_place_of_the_old(tmp_path: Path) -> None
     assert names(work) == []
 
 
-def test_the_old_folder_comes_back_where_the_new_one_cannot_come(tmp_path: Path) -> None:
+def test_the_old_directory_comes_back_where_the_new_one_cannot_come(tmp_path: Path) -> None:
     (tmp_path / "sb").mkdir()
     (tmp_path / "sb" / "mine").touch()
     (tmp_path / "work").mkdir()
@@ -192,4 +192,4 @@ def test_the_old_folder_comes_back_where_the_new_one_cannot_come(tmp_path: Path)
 
 
 def test_removing_what_is_not_there_is_done() -> None:
-    remove_tree(Path("/no/such/folder"))
+    remove_tree(Path("/no/such/directory"))

@@ -39,17 +39,17 @@ def write_once(path: Path) -> None:
     write_atomically(path, "new")
 
 
-def names(folder: Path) -> list[str]:
-    return sorted(path.name for path in folder.iterdir())
+def names(directory: Path) -> list[str]:
+    return sorted(path.name for path in directory.iterdir())
 
 
 @pytest.mark.parametrize("write", [write_once, log_once, lock_once])
-@pytest.mark.parametrize("kind", ["file", "dangling", "loop", "folder"])
+@pytest.mark.parametrize("kind", ["file", "dangling", "loop", "directory"])
 def test_a_link_is_refused_and_says_where_it_leads(tmp_path: Path, write: Callable[[Path], None], kind: str) -> None:
     target = tmp_path / "target"
     if kind == "file":
         target.write_text("mine")
-    if kind == "folder":
+    if kind == "directory":
         target.mkdir()
     link = tmp_path / "my log"
     link.symlink_to("my log" if kind == "loop" else "target")
@@ -62,7 +62,7 @@ def test_a_link_is_refused_and_says_where_it_leads(tmp_path: Path, write: Callab
     assert kind != "file" or target.read_text() == "mine"
 
 
-def test_a_folder_on_the_way_may_be_a_link(tmp_path: Path) -> None:
+def test_a_directory_on_the_way_may_be_a_link(tmp_path: Path) -> None:
     (tmp_path / "there").mkdir()
     (tmp_path / "logs").symlink_to("there")
     refuse_link(tmp_path / "logs" / "f")
@@ -90,12 +90,12 @@ def test_a_log_with_a_second_name_is_refused(tmp_path: Path) -> None:
     assert (tmp_path / "mine").read_text() == "mine"
 
 
-@pytest.mark.parametrize("place", ["folder", "missing/log"])
+@pytest.mark.parametrize("place", ["directory", "missing/log"])
 def test_a_log_that_cannot_be_written_is_missing_on_the_host(tmp_path: Path, place: str) -> None:
-    (tmp_path / "folder").mkdir()
+    (tmp_path / "directory").mkdir()
     with pytest.raises(MissingOnHost, match="cannot write"):
         open_log(tmp_path / place)
-    assert names(tmp_path) == ["folder"]
+    assert names(tmp_path) == ["directory"]
 
 
 @pytest.mark.timeout(20)
@@ -199,9 +199,9 @@ def test_what_only_looks_like_a_leftover_is_left_alone(tmp_path: Path) -> None:
     victim = tmp_path / "victim"
     (victim / "deep").mkdir(parents=True)
     (victim / "lock").touch()
-    for name in ("folder", "fifo", "link", "full", "open", "none"):
+    for name in ("directory", "fifo", "link", "full", "open", "none"):
         (tmp_path / f"{prefix}{name}").mkdir(mode=0o700)
-    (tmp_path / f"{prefix}folder" / "lock").mkdir()
+    (tmp_path / f"{prefix}directory" / "lock").mkdir()
     os.mkfifo(tmp_path / f"{prefix}fifo" / "lock")
     (tmp_path / f"{prefix}link" / "lock").symlink_to(victim / "lock")
     (tmp_path / f"{prefix}full" / "lock").write_text("somebody's")
@@ -220,14 +220,14 @@ def test_what_only_looks_like_a_leftover_is_left_alone(tmp_path: Path) -> None:
 
 def test_a_removed_tree_changes_nothing_that_its_links_lead_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     victim, tree = tmp_path / "victim", tmp_path / "tree"
-    for folder in (victim / "closed", tree / "closed" / "deeper"):
-        folder.mkdir(parents=True)
+    for directory in (victim / "closed", tree / "closed" / "deeper"):
+        directory.mkdir(parents=True)
     (victim / "file").touch()
     for place in (tree, tree / "closed", tree / "closed" / "deeper"):
-        (place / "folder").symlink_to(victim)
+        (place / "directory").symlink_to(victim)
         (place / "file").symlink_to(victim / "file")
-    for folder in (tree / "closed" / "deeper", tree / "closed", victim / "closed", victim):
-        folder.chmod(0o500)
+    for directory in (tree / "closed" / "deeper", tree / "closed", victim / "closed", victim):
+        directory.chmod(0o500)
     really = shutil.rmtree
 
     def refused_at_first(path: Path, ignore_errors: bool = False) -> None:
@@ -245,18 +245,18 @@ def test_a_removed_tree_changes_nothing_that_its_links_lead_to(tmp_path: Path, m
 
 
 def test_only_modes_of_ones_own_are_changed_and_no_links(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    folder, link = tmp_path / "folder", tmp_path / "link"
-    folder.mkdir(mode=0o700)
-    folder.chmod(0o022)
-    link.symlink_to("folder")
+    directory, link = tmp_path / "directory", tmp_path / "link"
+    directory.mkdir(mode=0o700)
+    directory.chmod(0o022)
+    link.symlink_to("directory")
     change_own_mode(link, add=0o700)
     change_own_mode("link", add=0o700, dir_fd=os.open(tmp_path, os.O_RDONLY))
-    assert folder.stat().st_mode & 0o777 == 0o022
+    assert directory.stat().st_mode & 0o777 == 0o022
     change_own_mode(link, add=0o500, remove=0o022, follow=True)
-    assert folder.stat().st_mode & 0o777 == 0o500
+    assert directory.stat().st_mode & 0o777 == 0o500
     monkeypatch.setattr(os, "geteuid", lambda: 4242)
-    change_own_mode(folder, add=0o777)
-    assert folder.stat().st_mode & 0o777 == 0o500
+    change_own_mode(directory, add=0o777)
+    assert directory.stat().st_mode & 0o777 == 0o500
 
 
 def test_only_this_user_and_root_are_trusted(monkeypatch: pytest.MonkeyPatch) -> None:

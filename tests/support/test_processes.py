@@ -29,7 +29,7 @@ def test_input_or_none_at_all() -> None:
     assert run(["cat"], timeout=5).stdout == "", "nothing waits for a terminal"
 
 
-def test_octets_that_are_no_text_do_not_hurt() -> None:
+def test_bytes_that_are_no_text_do_not_hurt() -> None:
     assert run(["printf", r"a\377b"]).stdout == "a\ufffdb"
 
 
@@ -46,8 +46,8 @@ def test_a_program_that_is_not_there_or_cannot_run(how: object, tmp_path: Path) 
         how([str(tmp_path / "text")])  # type: ignore[operator]
 
 
-def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
-    with pytest.raises(MissingOnHost, match="there is no such folder"):
+def test_a_directory_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(MissingOnHost, match="there is no such directory"):
         run(["true"], cwd=tmp_path / "none")
 
 

@@ -10,7 +10,7 @@ import pytest
 from toolkit.support.errors import MissingOnHost, WrongInput, from_os_error
 from toolkit.support.files import format_size
 from toolkit.support.mirror import debian_mirror
-from toolkit.support.paths import WorkArea, home, state_folder, user_path, work_area
+from toolkit.support.paths import WorkArea, home, state_directory, user_path, work_area
 from toolkit.support.site import Setting, Site, load_site
 from toolkit.support.text import count, did_you_mean, nearest, one_line, path_argument
 
@@ -48,7 +48,7 @@ def test_counted_words() -> None:
 
 
 @pytest.mark.parametrize(
-    ("octets", "words"),
+    ("size_bytes", "words"),
     [
         (0, "0 B"),
         (1023, "1023 B"),
@@ -58,15 +58,15 @@ def test_counted_words() -> None:
         (1 << 50, "1024.0 TiB"),
     ],
 )
-def test_sizes(octets: int, words: str) -> None:
-    assert format_size(octets) == words
+def test_sizes(size_bytes: int, words: str) -> None:
+    assert format_size(size_bytes) == words
 
 
 @pytest.mark.parametrize(
     ("number", "status"),
     [(errno.ENOENT, 2), (errno.EACCES, 2), (errno.ENOSPC, 3), (errno.EIO, 3)],
 )
-def test_an_unexpected_system_error_is_the_persons_or_the_hosts(number: int, status: int) -> None:
+def test_an_unexpected_system_error_is_the_users_or_the_hosts(number: int, status: int) -> None:
     error = from_os_error(OSError(number, "reason", "/some/file"))
     assert (error.exit_status, error.message) == (status, "cannot use /some/file: reason")
     assert from_os_error(OSError(number, "reason")).exit_status == 3, "no path, nothing to mend"
@@ -128,9 +128,9 @@ def bare(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
 
 def test_the_work_area_is_the_first_that_somebody_chose(tmp_path: Path, bare: pytest.MonkeyPatch) -> None:
     bare.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
-    assert work_area(Site()) == WorkArea(tmp_path / "xdg" / "ctk", "the XDG cache folder")
+    assert work_area(Site()) == WorkArea(tmp_path / "xdg" / "ctk", "the XDG cache directory")
     bare.setenv("SCRATCH", str(tmp_path / "missing"))
-    assert work_area(Site()).chosen_by == "the XDG cache folder", "a $SCRATCH that is not there chooses nothing"
+    assert work_area(Site()).chosen_by == "the XDG cache directory", "a $SCRATCH that is not there chooses nothing"
     bare.setenv("SCRATCH", str(tmp_path))
     assert work_area(Site()) == WorkArea(tmp_path / "ctk", "SCRATCH")
     bare.setenv("USER", "ann")
@@ -169,11 +169,11 @@ def test_an_id_without_a_home_is_told_what_to_set(bare: pytest.MonkeyPatch) -> N
         work_area(Site())
     assert "CTK_HOME" in (caught.value.fix or "")
     with pytest.raises(MissingOnHost, match="no home") as caught:
-        state_folder()
+        state_directory()
     assert "XDG_STATE_HOME" in (caught.value.fix or "")
     bare.setattr("platformdirs.user_state_dir", lambda *_, **__: "~/.local/state/ctk")
     with pytest.raises(MissingOnHost, match="no home"):
-        state_folder()
+        state_directory()
 
 
 # --- the Debian archive

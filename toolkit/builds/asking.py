@@ -52,7 +52,7 @@ def request_build(
 
 
 def _final(output: Path) -> tuple[Path, Path | None]:
-    """Where the image is to stand: where a link of that name leads, since people keep images on scratch that way.
+    """Where the image is to stand: where a link of that name leads, since users keep images on scratch that way.
 
     With it the link, None where there is none.
     """

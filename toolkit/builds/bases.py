@@ -68,7 +68,7 @@ def has_mount_point(recipe: Recipe, image: Path | None) -> bool:
     if image is None:
         return recipe.base.bootstrap == "debootstrap"  # Debian's base-files has /mnt
     with open_image(image) as rootfs:
-        return rootfs.is_folder(UV_MOUNT)
+        return rootfs.is_directory(UV_MOUNT)
 
 
 def uv_copy(area: WorkArea) -> UvCopy:
@@ -82,16 +82,16 @@ def _pull(base: Base, image: Path, request: BuildRequest, context: BuildContext)
     reference = base.pinned_reference
     source = f"docker://{reference}" if base.bootstrap == "docker" else f"{base.bootstrap}:{reference}"
     image.parent.mkdir(parents=True, exist_ok=True)
-    with staging(image.parent) as folder:
+    with staging(image.parent) as directory:
         lines: list[str] = []
-        argv = context.runtime.build(folder / "base.sif", source, replace(request.options, sandbox=False))
+        argv = context.runtime.build(directory / "base.sif", source, replace(request.options, sandbox=False))
         with RoomWatch(disks(context.area, None)).watching() as room:
-            environment = {**area_environment(context.area), **trusting(), "TMPDIR": str(folder)}
+            environment = {**area_environment(context.area), **trusting(), "TMPDIR": str(directory)}
             status = stream(argv, lines.append, env=environment)
         if status != 0:
             raise _not_brought(base.reference, status, lines, room)
         require_unchanged(request.base_state)
-        put_in_place(folder / "base.sif", image)
+        put_in_place(directory / "base.sif", image)
 
 
 def _not_brought(reference: str, status: int, lines: list[str], room: RoomWatch) -> ProgramFailed:

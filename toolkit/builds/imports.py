@@ -89,8 +89,8 @@ def _search(
     try:
         image = kept if kept is not None and kept.is_file() else None
         facts = gather_facts(recipe.base, area.path / "cache", image=image, digest=digest)
-        wish = Request(facts.target, lock.asked, lock.protected, lock.exclude_newer, (), lock.indexes)
+        request = Request(facts.target, lock.asked, lock.protected, lock.exclude_newer, (), lock.indexes)
         added = {one.name: one.version for one in lock.packages}
-        return likely_version(open_uv(area.path), wish, failure, cause, added)
+        return likely_version(open_uv(area.path), request, failure, cause, added)
     except CtkError:
         return None

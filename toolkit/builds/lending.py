@@ -52,9 +52,9 @@ class Loan:
 
 
 def lend(
-    folder: Path, product: str, indexes: Sequence[Index] = (), environment: Mapping[str, str] = os.environ
+    directory: Path, product: str, indexes: Sequence[Index] = (), environment: Mapping[str, str] = os.environ
 ) -> Loan:
-    """What is lent to a build: files in `folder`, and how the runtime `product` is given them. Nothing is written yet.
+    """What is lent to a build: files in `directory`, and how the runtime `product` is given them. Nothing is written.
 
     The variables go through the runtime's environment, never through its arguments or the definition: a proxy may hold
     a password. A variable that the user sets for the build (`APPTAINERENV_NAME`) stays.
@@ -64,7 +64,7 @@ def lend(
     binds: tuple[str, ...] = ()
     bundles = host_bundles(environment)
     if certificates(bundles):
-        lent = folder / "lent"
+        lent = directory / "lent"
         settings = (TextFile(lent / name, content) for name, content in _SETTINGS.items())
         sources = tuple(bundle.path.absolute() for bundle in bundles)
         files = (Directory(lent), Certificates(lent / _CERTIFICATES, sources), *settings)
@@ -77,16 +77,16 @@ def lend(
 
 
 @contextlib.contextmanager
-def lent_to_shell(folder: Path) -> Iterator[dict[str, str]]:
-    """The variables by which programs find this host's certificate authorities, in a file of `folder` for the block.
+def lent_to_shell(directory: Path) -> Iterator[dict[str, str]]:
+    """The variables by which programs find this host's certificate authorities, in a file of `directory` for the block.
 
-    `folder` has to be the same in the container. Proxies reach a shell by themselves.
+    `directory` has to be the same in the container. Proxies reach a shell by themselves.
     """
     text = certificates(host_bundles())
     if not text:
         yield {}
         return
-    with tempfile.NamedTemporaryFile("w", prefix="ctk-", suffix=".pem", dir=folder) as file:
+    with tempfile.NamedTemporaryFile("w", prefix="ctk-", suffix=".pem", dir=directory) as file:
         file.write(text)
         file.flush()
         yield dict.fromkeys(_FILE_VARIABLES, file.name)

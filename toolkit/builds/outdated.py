@@ -72,8 +72,8 @@ def outdated(image: Path, recipe: Recipe | None, locks: Path) -> Finding | None:
     )
 
 
-def _lock_in(folder: Path, recipe: Recipe) -> Lock | None:
-    path = folder / f"{recipe.name}.lock.toml"
+def _lock_in(directory: Path, recipe: Recipe) -> Lock | None:
+    path = directory / f"{recipe.name}.lock.toml"
     try:
         return load_lock(path) if path.is_file() else None
     except CtkError:  # the build says so

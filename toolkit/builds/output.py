@@ -21,25 +21,27 @@ LOG_MARK = "# ctk build log"
 
 
 def check_output(request: BuildRequest) -> None:
-    """Raise WrongInput where the output cannot be written, or something of the person's stands there."""
+    """Raise WrongInput where the output cannot be written, or something of the user's stands there."""
     final = request.output
     if not final.name:
-        raise WrongInput("/ cannot be replaced by an image", fix="Give -o the name of a file or of a new folder.")
+        raise WrongInput("/ cannot be replaced by an image", fix="Give -o the name of a file or of a new directory.")
     _check_links(request)
     if not final.parent.is_dir():
-        raise WrongInput(f"there is no folder {final.parent} to write {final.name} into")
+        raise WrongInput(f"there is no directory {final.parent} to write {final.name} into")
     if request.target.kind is TargetKind.SANDBOX and final.resolve().is_relative_to(
         Path(request.target.text).resolve()
     ):
         raise WrongInput(f"{final} is in the sandbox itself", fix="Name the new image with -o ../NAME.sif.")
     if final.is_dir() and not request.sandbox:
-        raise WrongInput(f"{final} is a folder", fix="Give -o the name of a file, or ask for a folder with --sandbox.")
+        raise WrongInput(
+            f"{final} is a directory", fix="Give -o the name of a file, or ask for a directory with --sandbox."
+        )
     for path in (final, request.log):
         if path.exists() and not path.is_file() and not path.is_dir():
-            raise WrongInput(f"{path} is neither a file nor a folder", fix="Choose another name with -o.")
-    # --force too stops here: a slip such as `-o .` must not cost a person's folder.
+            raise WrongInput(f"{path} is neither a file nor a directory", fix="Choose another name with -o.")
+    # --force too stops here: a slip such as `-o .` must not cost a user's directory.
     if final.is_dir() and kind_of(final) is not PathKind.SANDBOX and any(final.iterdir()):
-        raise WrongInput(f"{final} is a folder with other things in it", fix="Choose another name with -o.")
+        raise WrongInput(f"{final} is a directory with other things in it", fix="Choose another name with -o.")
     if request.log.exists() and not request.force and not _is_ctks_log(request.log):
         raise WrongInput(f"{request.log} exists and is not a log of ctk's", fix="Move it away, or use --force.")
     if not final.exists() or request.force:

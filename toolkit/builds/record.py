@@ -66,7 +66,7 @@ def record_beside(sandbox: Path) -> Path:
 
 
 def write_beside(sandbox: Path, record: Record) -> None:
-    """Write the record of a sandbox, bound to this very folder: another one of that name is not ctk's."""
+    """Write the record of a sandbox, bound to this very directory: another one of that name is not ctk's."""
     write_atomically(record_beside(sandbox), record.as_text(inode=sandbox.stat().st_ino))
 
 

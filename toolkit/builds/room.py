@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from toolkit.support.paths import WorkArea
 
-_LEAST_ROOM = 1 << 30  # bytes: a small Debian image with its unpacked tree
+_MIN_ROOM = 1 << 30  # bytes: a small Debian image with its unpacked tree
 _FULL = 64 << 20  # bytes: what a disk may still have when a sample finds it just before a write fails
 _SECONDS_BETWEEN_SAMPLES = 0.05
 _FULL_ERRORS = (errno.ENOSPC, errno.EDQUOT)
@@ -40,9 +40,9 @@ def disks(area: WorkArea, output: Path | None) -> tuple[Disk, ...]:
     roomier = f"Unset {variable}, or set it" if variable else "Set CTK_HOME"
     image = [Disk(output.parent, "the image", "Write the image elsewhere with -o.")] if output else []
     return (
-        Disk(scratch_of(area), "the build", f"{roomier} to a folder with more room, for example on scratch."),
+        Disk(scratch_of(area), "the build", f"{roomier} to a directory with more room, for example on scratch."),
         *image,
-        Disk(area.path, "the cache", "Set CTK_HOME to a folder with more room, for example on scratch."),
+        Disk(area.path, "the cache", "Set CTK_HOME to a directory with more room, for example on scratch."),
         Disk(Path("/tmp"), "temporary files", "Remove what is not needed there, or build on another host."),  # noqa: S108
     )
 
@@ -55,8 +55,8 @@ def check_room(size: int, output: Path, area: WorkArea) -> None:
     variable, scratch = scratch_variable(), scratch_of(area)
     if variable and not scratch.is_dir():
         message = f"{variable} names {scratch}, which is not there"
-        raise MissingOnHost(message, fix=f"Make that folder, or unset {variable}.")
-    need = max(_LEAST_ROOM, size)
+        raise MissingOnHost(message, fix=f"Make that directory, or unset {variable}.")
+    need = max(_MIN_ROOM, size)
     for disk in disks(area, output)[:2]:
         free = free_space(disk.path)
         if free < need:

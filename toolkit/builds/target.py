@@ -1,4 +1,4 @@
-"""What `ctk build TARGET` means: read off the text alone, by rules that a person can keep in mind."""
+"""What `ctk build TARGET` means: read off the text alone, by rules that a user can keep in mind."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class BuildTarget:
 
     @property
     def name(self) -> str:
-        """What the image is called when the person says nothing: `docker://a/tensorflow:2` gives `tensorflow`."""
+        """What the image is called when the user says nothing: `docker://a/tensorflow:2` gives `tensorflow`."""
         if self.kind is TargetKind.REFERENCE:
             last = self.text.rstrip("/").rpartition("/")[2].partition(":")[0 if "/" in self.text else 2]
             return Path(last.partition("@")[0].partition(":")[0] or "image").stem
@@ -57,7 +57,7 @@ class BuildTarget:
 
 
 def parse_target(text: str) -> BuildTarget:
-    """Has a scheme: that image. Ends in `.def`: that file. Contains `/`: a sandbox folder. Else a recipe.
+    """Has a scheme: that image. Ends in `.def`: that file. Contains `/`: a sandbox directory. Else a recipe.
 
     Raises WrongInput where what is named is not there, or is a Dockerfile.
     """
@@ -83,11 +83,13 @@ def parse_target(text: str) -> BuildTarget:
         raise WrongInput(f"{text}: ctk builds from docker://, docker-archive: and oci:, not from this scheme")
     if "/" in text:
         if path.suffix == ".toml":
-            raise WrongInput(f"{text}: a recipe is named without its folder and ending", fix=f"ctk build {path.stem}")
+            raise WrongInput(
+                f"{text}: a recipe is named without its directory and ending", fix=f"ctk build {path.stem}"
+            )
         if not path.is_dir():
-            raise WrongInput(f"there is no sandbox folder {text}")
+            raise WrongInput(f"there is no sandbox directory {text}")
         if kind_of(path) is not PathKind.SANDBOX:
-            raise WrongInput(f"{text} is a folder, but not a sandbox: it has no {SANDBOX_MARK}")
+            raise WrongInput(f"{text} is a directory, but not a sandbox: it has no {SANDBOX_MARK}")
         return BuildTarget(TargetKind.SANDBOX, text)
     return BuildTarget(TargetKind.RECIPE, text)
 

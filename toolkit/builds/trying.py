@@ -78,22 +78,22 @@ def try_recipe(recipe: Recipe, lock: Lock, image: Path, context: BuildContext, l
     log_path.parent.mkdir(exist_ok=True)
     started = time.monotonic()
     room = RoomWatch(disks(area, None))
-    with open_log(log_path) as log, room.watching(), staging(scratch_of(area)) as folder:
+    with open_log(log_path) as log, room.watching(), staging(scratch_of(area)) as directory:
         log.truncate(0)
         transcript = Transcript(log, listener)
-        upper, temporary = folder / "layer" / "upper", folder / "tmp"
-        for path in (upper, folder / "layer" / "work", temporary):
+        upper, temporary = directory / "layer" / "upper", directory / "tmp"
+        for path in (upper, directory / "layer" / "work", temporary):
             path.mkdir(parents=True)
         temporary.chmod(0o1777)
         TextFile(upper / _SCRIPT, trial_script(recipe, lock)).run()
-        uv, loan = uv_copy(area), lend(folder, runtime.product, recipe.indexes)
+        uv, loan = uv_copy(area), lend(directory, runtime.product, recipe.indexes)
         with_uv = bool(lock.packages) and has_mount_point(recipe, image)
         for step in (*([uv] if with_uv else []), *loan.files):
             step.run()
         binds = (*([uv.bind] if with_uv else []), f"{temporary}:/tmp", *loan.binds)
-        argv = runtime.try_out(image, folder / "layer", ["sh", "-ex", f"/{_SCRIPT}"], binds)
+        argv = runtime.try_out(image, directory / "layer", ["sh", "-ex", f"/{_SCRIPT}"], binds)
         lent = {name: read_value(value) for name, value in loan.environment.items()}
-        status = stream(argv, transcript.take, env={**area_environment(area), **trusting(), **lent}, cwd=folder)
+        status = stream(argv, transcript.take, env={**area_environment(area), **trusting(), **lent}, cwd=directory)
         if status != 0:
             attempt = Attempt(f"trying {recipe.name}", recipe, lock, log_path, area)
             raise explain_failure(attempt, status, transcript.last_lines, room)

@@ -22,7 +22,7 @@ _STYLES = {Verdict.GPU_READY: "bold green", Verdict.GPU_BROKEN: "bold red"}
 
 
 def audit(
-    image: Annotated[Path, typer.Argument(metavar="IMAGE", help="An image: .sif, sandbox folder or squashfs file.")],
+    image: Annotated[Path, typer.Argument(metavar="IMAGE", help="An image: .sif, sandbox directory or squashfs file.")],
     driver: Annotated[
         str | None,
         typer.Option("--driver", metavar="VERSION", help="Judge for this NVIDIA driver, for example 535.104.05."),
@@ -94,8 +94,8 @@ def _show(found: Audit, image: Path, *, packages: bool) -> None:
         )
     if packages:
         print_table(
-            ("distribution", "version", "folder"),
-            [(one.name, one.version, one.folder) for one in inventory.distributions],
+            ("distribution", "version", "directory"),
+            [(one.name, one.version, one.directory) for one in inventory.distributions],
         )
         print_table(
             ("package", "version"),

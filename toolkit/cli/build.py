@@ -34,7 +34,7 @@ def build(
         str,
         typer.Argument(
             metavar="TARGET",
-            help="A recipe's name, FILE.def, a sandbox folder (with a slash), docker://REF, docker-archive:FILE "
+            help="A recipe's name, FILE.def, a sandbox directory (with a slash), docker://REF, docker-archive:FILE "
             "or oci:DIR.",
             autocompletion=complete_recipe,
         ),
@@ -51,7 +51,9 @@ def build(
             autocompletion=complete_base,
         ),
     ] = None,
-    sandbox: Annotated[bool, typer.Option("--sandbox", help="Make a folder that can be changed, not a SIF.")] = False,
+    sandbox: Annotated[
+        bool, typer.Option("--sandbox", help="Make a directory that can be changed, not a SIF.")
+    ] = False,
     force: Annotated[
         bool,
         typer.Option(
@@ -87,8 +89,8 @@ def build(
 
         ctk build keras-bert                 the recipe, to ./keras-bert.sif
         ctk build keras-bert --base my.sif   on an image that is here already
-        ctk build demo --sandbox -o sb/      a folder to try things in
-        ctk build sb/ -o out.sif             that folder, as it is, to an image
+        ctk build demo --sandbox -o sb/      a directory to try things in
+        ctk build sb/ -o out.sif             that directory, as it is, to an image
 
     A recipe's lock is written or updated first; versions that fit are kept. Where neither recipe, lock, base nor files
     changed since the image was built, nothing is built: --force builds again.
@@ -235,14 +237,14 @@ def _print_built(plan: BuildPlan, built: Built, *, json: bool) -> None:
         style="green",
     )
     if plan.request.sandbox:
-        folder = f"{_short(built.output)}/"
-        suggest(["ctk", "shell", folder], ["ctk", "build", folder, "-o", "NAME.sif"])
+        directory = f"{_short(built.output)}/"
+        suggest(["ctk", "shell", directory], ["ctk", "build", directory, "-o", "NAME.sif"])
     else:
         suggest(next_for_image(Path(_short(built.output)), built.record.verdict))
 
 
 def _short(path: Path) -> str:
-    """A path as a person would type it here: with a slash, so that a folder is never taken for a recipe."""
+    """A path as a user would type it here: with a slash, so that a directory is never taken for a recipe."""
     try:
         return f"./{path.relative_to(Path.cwd())}" if path.is_dir() else str(path.relative_to(Path.cwd()))
     except ValueError:

@@ -21,7 +21,7 @@ _STATUS = {"gpu-visible": 0, "gpu-not-visible": 1, "not-known": 1, "no-gpu-on-ho
 
 
 def check_gpu(
-    image: Annotated[Path, typer.Argument(metavar="IMAGE", help="A SIF or a sandbox folder.")],
+    image: Annotated[Path, typer.Argument(metavar="IMAGE", help="A SIF or a sandbox directory.")],
     json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
     """Say whether an image sees the GPU, and if not, why.

@@ -12,10 +12,10 @@ from toolkit.cli.output import live_steps, print_json, print_table, say
 
 
 def diff(
-    first: Annotated[Path, typer.Argument(metavar="FIRST", help="An image: .sif, sandbox folder or squashfs file.")],
+    first: Annotated[Path, typer.Argument(metavar="FIRST", help="An image: .sif, sandbox directory or squashfs file.")],
     second: Annotated[Path, typer.Argument(metavar="SECOND", help="The image to compare it with.")],
     files: Annotated[
-        bool, typer.Option("--files", help="Read and hash every file of Python's site folders too.")
+        bool, typer.Option("--files", help="Read and hash every file of Python's site directories too.")
     ] = False,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:

@@ -204,8 +204,8 @@ def _read_list(catalogue: Catalogue, recipe: Recipe, file: Path) -> tuple[list[s
     from toolkit.inventory.knowledge.frameworks import knowledge
     from toolkit.inventory.knowledge.names import names
     from toolkit.pins.authoring.freeze import direct_requirements
+    from toolkit.pins.authoring.package_lists import read_requirements, refuse_empty
     from toolkit.pins.authoring.proposal import propose_from_list
-    from toolkit.pins.authoring.wishlists import read_requirements, refuse_empty
     from toolkit.pins.index.uv import open_uv
     from toolkit.support.site import load_site
 

@@ -13,7 +13,7 @@ from toolkit.cli.output import print_json, print_table, print_text
 
 
 def inspect(
-    image: Annotated[Path, typer.Argument(metavar="IMAGE", help="A SIF or a sandbox folder.")],
+    image: Annotated[Path, typer.Argument(metavar="IMAGE", help="A SIF or a sandbox directory.")],
     definition: Annotated[
         bool, typer.Option("--definition", help="Print only the definition it was built from.")
     ] = False,

@@ -136,8 +136,8 @@ def list_labs(json: Json = False) -> None:
         print_json("ctk.labs/1", {"labs": rows})
         return
     print_table(
-        ["name", "condition", "nodes", "host", "folder"],
-        [(lab.name, how, str(lab.plan.nodes), lab.host, str(lab.place.folder)) for lab, how in labs],
+        ["name", "condition", "nodes", "host", "directory"],
+        [(lab.name, how, str(lab.plan.nodes), lab.host, str(lab.place.directory)) for lab, how in labs],
     )
     if not labs:
         suggest("ctk lab up")

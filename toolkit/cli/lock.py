@@ -267,14 +267,14 @@ def why(
 
 def _lock_of(locks: Locks, name: str | None) -> Path:
     if name is None:
-        found = sorted(locks.folder.glob("*.lock.toml"))
+        found = sorted(locks.directory.glob("*.lock.toml"))
         if len(found) == 1:
             return found[0]
         raise WrongInput(
-            f"there {'are several locks' if found else 'is no lock'} in {locks.folder}",
+            f"there {'are several locks' if found else 'is no lock'} in {locks.directory}",
             fix="Say of which recipe: ctk why PACKAGE NAME" if found else "ctk lock NAME makes one.",
         )
-    path = locks.folder / f"{name}.lock.toml"
+    path = locks.directory / f"{name}.lock.toml"
     if not path.is_file():
         raise WrongInput(f"the recipe {name} has no lock here: {path}", fix=f"ctk lock {name}")
     return path

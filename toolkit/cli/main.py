@@ -260,7 +260,7 @@ def _own_options(arguments: list[str]) -> list[str]:
 
 
 def _global_trace_first(arguments: list[str]) -> list[str]:
-    """Let `--trace` stand anywhere among ctk's own options: people add it at the end of the line that puzzled them."""
+    """Let `--trace` stand anywhere among ctk's own options: users add it at the end of the line that puzzled them."""
     if "--trace" not in arguments:
         return arguments
     own = _own_options(arguments)

@@ -1,4 +1,4 @@
-"""What people and programs read: tables on a terminal, plain lines through a pipe, or one JSON document.
+"""What users and programs read: tables on a terminal, plain lines through a pipe, or one JSON document.
 
 Everything that ctk prints passes here, and much of it comes from others: images, builds, registries, schedulers, file
 names. None of it may control the terminal, pass for ctk's own words, or show a credential.
@@ -42,7 +42,7 @@ def console(*, stderr: bool = False) -> Console:
 
 
 def say(text: str = "", *, style: str | None = None, stderr: bool = False) -> None:
-    """Print one line for people. `text` is never read as rich markup: it may hold a person's brackets.
+    """Print one line for users. `text` is never read as rich markup: it may hold a user's brackets.
 
     A newline in it comes from a value, and is shown as such: a longer text is said line by line.
     """

@@ -13,13 +13,14 @@ from toolkit.support.errors import WrongInput
 
 
 def run(
-    image: Annotated[Path, typer.Argument(metavar="IMAGE", help="A SIF or a sandbox folder.")],
+    image: Annotated[Path, typer.Argument(metavar="IMAGE", help="A SIF or a sandbox directory.")],
     command: Annotated[list[str] | None, typer.Argument(metavar="[--] COMMAND...", help="What to run in it.")] = None,
     shell: Annotated[
         str | None, typer.Option(metavar="LINE", help="Run this line in the image's shell, instead of a command.")
     ] = None,
     bind: Annotated[
-        list[str] | None, typer.Option(metavar="SRC[:DST[:ro]]", help="Show a folder of the host inside; repeatable.")
+        list[str] | None,
+        typer.Option(metavar="SRC[:DST[:ro]]", help="Show a directory of the host inside; repeatable."),
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the exact command, do not run it.")] = False,
 ) -> None:

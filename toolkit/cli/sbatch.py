@@ -58,7 +58,8 @@ def sbatch(
         str | None, typer.Option(metavar="NUMBERS", help="Many jobs in one: 0-9, or 0-99%8 for eight at a time.")
     ] = None,
     bind: Annotated[
-        list[str] | None, typer.Option(metavar="SRC[:DST[:ro]]", help="Show a folder of the host inside; repeatable.")
+        list[str] | None,
+        typer.Option(metavar="SRC[:DST[:ro]]", help="Show a directory of the host inside; repeatable."),
     ] = None,
     env: Annotated[
         list[str] | None,
@@ -90,8 +91,8 @@ def sbatch(
         ctk sbatch -J try1 --image trial.sif --gpus tesla:1 --time 2:00:00 python train.py --lr 0.1
         ctk sbatch -J sweep --image trial.sif --array 0-9     ten small jobs instead of a giant
 
-    Submit it with plain `sbatch NAME.sbatch` from this folder. All that the job and Slurm have to say arrives in
-    logs/NAME-ID.log; the folder logs/ need not be there. Anything else that the site wants goes on its own line:
+    Submit it with plain `sbatch NAME.sbatch` from this directory. All that the job and Slurm have to say arrives in
+    logs/NAME-ID.log; the directory logs/ need not be there. Anything else that the site wants goes on its own line:
     --directive=--constraint=a100.
 
     The options of ctk come first: from the first word of the command on, all belongs to the program. No shell reads
@@ -109,7 +110,7 @@ def sbatch(
     from toolkit.runtime.binds import hidden_links
     from toolkit.runtime.commands import chosen_command
 
-    folder = Path.cwd()
+    directory = Path.cwd()
     request = JobRequest(
         command=chosen_command(tuple(command or ()), shell),
         gpus=gpus,
@@ -126,11 +127,11 @@ def sbatch(
         env_file=env_file,
         directives=tuple(directive or ()),
     )
-    job, doubts = _job(request, job_name, image, recipe, folder)
+    job, doubts = _job(request, job_name, image, recipe, directory)
     script = make_script(job, output or Path(f"{job.name}.sbatch"))
-    doubts = (*doubts, *check_place(folder, job.name))
-    doubts = (*doubts, *_missing_program(job, folder))
-    findings = (*doubts, *advise(job, folder, Path.exists, os.environ), *hidden_links(folder, job.binds))
+    doubts = (*doubts, *check_place(directory, job.name))
+    doubts = (*doubts, *_missing_program(job, directory))
+    findings = (*doubts, *advise(job, directory, Path.exists, os.environ), *hidden_links(directory, job.binds))
     if dry_run:
         _show(script, findings, json=json)
         return
@@ -142,23 +143,23 @@ def sbatch(
             fix=hopeless[0].fix,
             code=hopeless[0].code,
         )
-    _report(script, submit_script(script, folder) if submit else None, findings, json=json)
+    _report(script, submit_script(script, directory) if submit else None, findings, json=json)
 
 
-def _missing_program(job: Job, folder: Path) -> tuple[Finding, ...]:
+def _missing_program(job: Job, directory: Path) -> tuple[Finding, ...]:
     from toolkit.inventory.contents.programs import missing_program
 
     try:
-        found = missing_program(folder / job.image, job.command, job.binds)
+        found = missing_program(directory / job.image, job.command, job.binds)
     except WrongInput:  # an image that the runtime can start and ctk cannot read
         return ()
     return (found,) if found is not None else ()
 
 
 def _job(
-    request: JobRequest, name: str | None, image: Path | None, recipe_name: str | None, folder: Path
+    request: JobRequest, name: str | None, image: Path | None, recipe_name: str | None, directory: Path
 ) -> tuple[Job, tuple[Finding, ...]]:
-    """The job, from the command line, the recipe, the image and the folder; and what is doubtful in that."""
+    """The job, from the command line, the recipe, the image and the directory; and what is doubtful in that."""
     from toolkit.builds.outdated import outdated
     from toolkit.builds.record import recipe_of
     from toolkit.inventory.formats.kinds import existing_image
@@ -175,7 +176,7 @@ def _job(
     catalogue = Catalogue.here()
     wanted = recipe_name or (name if name in catalogue.paths() else None)
     recipe = catalogue.recipe(wanted) if wanted else None
-    chosen = existing_image(choose_image(image, name, recipe, folder))
+    chosen = existing_image(choose_image(image, name, recipe, directory))
     doubts = advise_on_image(chosen, recipe, given=image is not None)
     recipe = recipe or recipe_of(chosen, catalogue)
     doubts = (*doubts, *filter(None, [outdated(chosen, recipe, catalogue.own)]))
@@ -184,7 +185,7 @@ def _job(
         name=name or recipe_name or name_for(chosen.stem),
         image=chosen,
         recipe=recipe,
-        folder=folder,
+        directory=directory,
         runtime=site.runtime.value if site.runtime else None,
         userns=os.geteuid() == 0 and lacks_capabilities(),
     )

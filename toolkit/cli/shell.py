@@ -15,7 +15,7 @@ from toolkit.cli.output import say, suggest
 
 
 def shell(
-    image: Annotated[Path, typer.Argument(metavar="IMAGE", help="A sandbox folder, or a SIF to look around in.")],
+    image: Annotated[Path, typer.Argument(metavar="IMAGE", help="A sandbox directory, or a SIF to look around in.")],
     command: Annotated[
         list[str] | None, typer.Argument(metavar="[--] [COMMAND...]", help="Run this instead of a shell.")
     ] = None,

@@ -12,7 +12,7 @@ from toolkit.support.text import path_argument
 
 
 def welcome() -> None:
-    """Print a few lines about this folder and the next step."""
+    """Print a few lines about this directory and the next step."""
     from toolkit.builds.record import read_record
     from toolkit.recipes.catalogue import Catalogue
 

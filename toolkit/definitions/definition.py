@@ -91,7 +91,7 @@ def _check_sandbox(base: Base) -> None:
 
 
 def define_copy(base: Base) -> Definition:
-    """The definition of an image that is `base` as it is, with no more than the user's own site folder shut out."""
+    """The definition of an image that is `base` as it is, with no more than the user's own site directory shut out."""
     return _render("image", header=_header(base, None), what=f"the image {base.name}", labels={})
 
 

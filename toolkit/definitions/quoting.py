@@ -69,7 +69,7 @@ def file_path(value: str, what: str) -> str:
 
 
 def script(text: str, what: str) -> str:
-    """A person's own shell script as it may stand in `%post`.
+    """A user's own shell script as it may stand in `%post`.
 
     A line that begins with `%` would open a section of the definition, one that begins with `bootstrap:` a stage, and
     `{{` a build argument; all are refused, since no quoting can be right in every place of a script.

@@ -39,8 +39,8 @@ def _has_closed(source: Path) -> bool:
 
 def _below(source: Path) -> Iterator[Path]:
     yield source
-    for folder, folders, files in os.walk(source):
-        yield from (Path(folder, name) for name in (*folders, *files))
+    for directory, directories, files in os.walk(source):
+        yield from (Path(directory, name) for name in (*directories, *files))
 
 
 def _is_closed(path: Path) -> bool:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from toolkit.support.paths import WorkArea
     from toolkit.support.site import Site
 
-_PATIENCE = 10.0  # seconds; a scheduler or a file server that is away must not hold up the answer
+_TIMEOUT = 10.0  # seconds; a scheduler or a file server that is away must not hold up the answer
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,7 @@ def gather_host_facts(
     if runtime is not None and area_disk.problem is None and trust.objection is None:
         on_step("building and running a small image")
         trial = try_runtime(runtime, area.path)
-    folder = home()
+    directory = home()
     on_step("waiting for the package index and the registries")
     return HostFacts(
         runtime=runtime,
@@ -101,8 +101,8 @@ def gather_host_facts(
         area_disk=area_disk,
         scratch_disk=scratch_disk,
         tmp_disk=try_disk(Path("/tmp")),  # noqa: S108 - the directory itself is what every container shows
-        home=folder,
-        home_disk=None if folder is None or not os.path.isdir(folder) else try_disk(folder),  # noqa: PTH112 - closed
+        home=directory,
+        home_disk=None if directory is None or not os.path.isdir(directory) else try_disk(directory),  # noqa: PTH112 - closed
         quota=_quota(),
         user=user,
         root=os.geteuid() == 0,
@@ -140,7 +140,7 @@ def _slurm() -> tuple[str | None, str | None]:
     if shutil.which("sinfo") is None or shutil.which("sbatch") is None:
         return None, None
     try:
-        done = run(["sinfo", "--noheader", "--format=%P"], env=clean_environment(), timeout=_PATIENCE)
+        done = run(["sinfo", "--noheader", "--format=%P"], env=clean_environment(), timeout=_TIMEOUT)
     except CtkError as error:
         return None, error.message
     if not done.ok:
@@ -152,7 +152,7 @@ def _quota() -> str | None:
     if shutil.which("quota") is None:
         return None
     try:
-        return run(["quota", "-s"], timeout=_PATIENCE).stdout.strip() or None
+        return run(["quota", "-s"], timeout=_TIMEOUT).stdout.strip() or None
     except CtkError:
         return None
 
@@ -190,7 +190,7 @@ def _cgroups(root: Path) -> str | None:
 
 def _succeeds(argv: list[str]) -> bool:
     try:
-        return run(argv, timeout=_PATIENCE).ok
+        return run(argv, timeout=_TIMEOUT).ok
     except CtkError:
         return False
 

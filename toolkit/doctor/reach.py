@@ -32,7 +32,7 @@ _PROXIES = ("http_proxy", "https_proxy", "all_proxy", "no_proxy")
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a server answered. `server` is "index" or "registry"; `name` says that to people.
+    """What a server answered. `server` is "index" or "registry"; `name` says that to users.
 
     `status` is the HTTP status; `problem` says why there is none. `skew` is how many seconds the clock of this host is
     ahead of the server's.

@@ -1,4 +1,4 @@
-"""What the facts about a host mean for a person who wants to build and run images there."""
+"""What the facts about a host mean for a user who wants to build and run images there."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from toolkit.doctor.trials import Disk
     from toolkit.support.findings import Rule
 
-_ROOM_FOR_A_GPU_IMAGE = 20 << 30  # octets: 3 to 8 GB of image, its unpacked tree, and the downloaded layers
+_ROOM_FOR_A_GPU_IMAGE = 20 << 30  # bytes: 3 to 8 GB of image, its unpacked tree, and the downloaded layers
 _ROOM_IN_TMP = 1 << 30  # bytes; a framework's compiled kernels and a data loader's shared files
 _ASK = "Ask the administrator"
 # A build runs programs in what it unpacks; mount(8), `noexec`.
@@ -29,7 +29,7 @@ _ASK_RANGE = f"{_ASK} for a range in /etc/subuid and /etc/subgid (usermod --add-
 
 
 def judge_host(facts: HostFacts) -> tuple[Finding, ...]:
-    """All findings, in the order in which a person needs the things."""
+    """All findings, in the order in which a user needs the things."""
     return apply_rules(RULES, facts)
 
 

@@ -42,9 +42,9 @@ class Trial:
     lines: tuple[str, ...] = ()
 
 
-def try_disk(folder: Path) -> Disk:
-    """Write a file in `folder` and remove it; where it does not exist, in the directory in which it would be made."""
-    there = nearest_existing(folder)
+def try_disk(directory: Path) -> Disk:
+    """Write a file in `directory` and remove it; where it does not exist, in that in which it would be made."""
+    there = nearest_existing(directory)
     status = os.statvfs(there)
     problem = None
     try:
@@ -55,15 +55,15 @@ def try_disk(folder: Path) -> Disk:
     return Disk(status.f_bavail * status.f_frsize, problem, bool(status.f_flag & os.ST_NOEXEC))
 
 
-def try_runtime(runtime: Runtime, folder: Path) -> Trial | None:
+def try_runtime(runtime: Runtime, directory: Path) -> Trial | None:
     """Build an image of empty directories, and run the host's own `true` in it. None where that is not possible.
 
-    `folder` is where ctk works, or will; nothing is left there.
+    `directory` is where ctk works, or will; nothing is left there.
     """
     program = Path("/usr/bin/true")
     if not program.is_file():
         return None
-    place = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=nearest_existing(folder)))
+    place = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=nearest_existing(directory)))
     try:
         binds = _make_root(place / "root")
         names = [f"{name}_{what}" for name in ("APPTAINER", "SINGULARITY") for what in ("CACHEDIR", "TMPDIR")]

@@ -43,7 +43,7 @@ _CUDA_ANSWERS = {
     34: _Answer(
         code="stub-library",
         meaning="what was loaded is a stub of libcuda, made for linking only",
-        fix="The stub's folder comes before the driver's in the image: take `stubs` out of LD_LIBRARY_PATH "
+        fix="The stub's directory comes before the driver's in the image: take `stubs` out of LD_LIBRARY_PATH "
         "and /etc/ld.so.conf.d.",
     ),
     46: _Answer(
@@ -64,13 +64,13 @@ _CUDA_ANSWERS = {
     803: _Answer(
         code="driver-mismatch",
         meaning="the image's libcuda and the kernel module are of different versions",
-        fix="If the library comes from a compat folder of the image, take that out of LD_LIBRARY_PATH; "
+        fix="If the library comes from a compat directory of the image, take that out of LD_LIBRARY_PATH; "
         "else the node needs a reboot after its driver update.",
     ),
     804: _Answer(
         code="compat-not-supported",
         meaning="the image's forward-compatibility libcuda works only on data-centre GPUs",
-        fix="Take the compat folder out of LD_LIBRARY_PATH in the image.",
+        fix="Take the compat directory out of LD_LIBRARY_PATH in the image.",
     ),
     999: _Answer(
         code="unknown-driver-error",

@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 _LOAD, _DYNAMIC = 1, 2
 _NEEDED, _STRTAB, _STRSZ, _SONAME, _RPATH, _RUNPATH = 1, 5, 10, 14, 15, 29
-_MOST_HEADERS = 512
-_MOST_DYNAMIC = 1 << 20
+_MAX_HEADERS = 512
+_MAX_DYNAMIC = 1 << 20
 _LONGEST_TEXT = 1 << 16
-_MOST_SECTION = 8 << 20
+_MAX_SECTION = 8 << 20
 _MAX_ENTRIES = 4096
 _MAX_SYMBOL_NAMES = 1 << 20  # those of NVIDIA's libraries have a few KiB
 
@@ -91,7 +91,7 @@ def _header(file: IO[bytes]) -> tuple[int, ...]:
     programs, sections, _, _, program_size, programs_number, section_size, sections_number, names = struct.unpack_from(
         "<QQIHHHHHH", start, 32
     )
-    if program_size != 56 or section_size not in (0, 64) or programs_number > _MOST_HEADERS:
+    if program_size != 56 or section_size not in (0, 64) or programs_number > _MAX_HEADERS:
         raise ValueError("headers of a wrong size")
     return programs, programs_number, sections, sections_number, names
 
@@ -116,13 +116,13 @@ class _Table(NamedTuple):
 
 def _table(file: IO[bytes]) -> _Table | None:
     programs, number, *_ = _header(file)
-    table = _at(file, programs, 56 * number, 56 * _MOST_HEADERS)
+    table = _at(file, programs, 56 * number, 56 * _MAX_HEADERS)
     # type, flags, offset, virtual address, physical address, size in the file, size in memory, alignment
     segments = [struct.unpack_from("<IIQQQQQQ", table, 56 * index) for index in range(number)]
     dynamic = next((segment for segment in segments if segment[0] == _DYNAMIC), None)
     if dynamic is None:
         return None
-    content = _at(file, dynamic[2], dynamic[5], _MOST_DYNAMIC)
+    content = _at(file, dynamic[2], dynamic[5], _MAX_DYNAMIC)
     entries = list(struct.iter_unpack("<QQ", content[: len(content) // 16 * 16]))[:_MAX_ENTRIES]
     values = dict(entries)
     address = values.get(_STRTAB)
@@ -155,13 +155,13 @@ def _dynamic(file: IO[bytes]) -> Dynamic | None:
 
 def _section(file: IO[bytes], wanted: bytes) -> bytes:
     _, _, sections, number, names = _header(file)
-    table = _at(file, sections, 64 * min(number, _MOST_HEADERS), 64 * _MOST_HEADERS)
+    table = _at(file, sections, 64 * min(number, _MAX_HEADERS), 64 * _MAX_HEADERS)
     # name, type, flags, address, offset, size, …
     headers = [struct.unpack_from("<IIQQQQ", table, 64 * index) for index in range(len(table) // 64)]
     if names >= len(headers):
         raise ValueError("its section names are nowhere")
-    texts = _at(file, headers[names][4], headers[names][5], _MOST_DYNAMIC)
+    texts = _at(file, headers[names][4], headers[names][5], _MAX_DYNAMIC)
     for name, _, _, _, offset, size in headers:
         if texts[name : name + len(wanted) + 1] == wanted + b"\0":
-            return _at(file, offset, min(size, _MOST_SECTION), _MOST_SECTION)
+            return _at(file, offset, min(size, _MAX_SECTION), _MAX_SECTION)
     return b""

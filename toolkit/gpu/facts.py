@@ -1,4 +1,4 @@
-"""The facts that the audit judges: plain values, gathered from the image and the person's wishes."""
+"""The facts that the audit judges: plain values, gathered from the image and the user's requests."""
 
 from __future__ import annotations
 
@@ -148,7 +148,7 @@ class ImageFacts:
 class TargetMachine:
     """The machine to judge against; None where nobody said.
 
-    `driver` is a version ("535.104.05"), `gpu` a name for people and `capability` its compute capability (7, 0).
+    `driver` is a version ("535.104.05"), `gpu` a name for users and `capability` its compute capability (7, 0).
     `architecture` is as uname says it and `glibc` the host's: those of the machine that audits, unless told otherwise.
     """
 

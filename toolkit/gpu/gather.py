@@ -13,7 +13,7 @@ from toolkit.gpu.facts import FrameworkBuild, FrameworkFacts, GpuLibrary, ImageF
 from toolkit.gpu.literals import read_assignments
 from toolkit.gpu.loader import Loader, read_loader
 from toolkit.gpu.loading import Places, loaded_libraries
-from toolkit.inventory.contents.imports import module_folder
+from toolkit.inventory.contents.imports import module_directory
 from toolkit.inventory.contents.interpreters import is_open_to_all
 from toolkit.inventory.contents.model import Distribution
 from toolkit.inventory.contents.read import read_inventory
@@ -36,7 +36,7 @@ _READERS: dict[str, Callable[[Installed], FrameworkBuild]] = {
 _LIBRARY = re.compile(
     r"^lib(cudart|cublas|cudnn|cufft|curand|cusolver|cusparse|nccl|nvinfer|nvrtc|cupti|cutensor)\.so\.(\d[\d.]*)$"
 )
-_MOST_HASHED = 32
+_MAX_HASHED = 32
 # Each library's wheel, whose version says more than the file's name; "*" is the CUDA major, or nothing from 13 on.
 _WHEELS = {
     "cudart": "nvidia-cuda-runtime", "cublas": "nvidia-cublas", "cudnn": "nvidia-cudnn", "cufft": "nvidia-cufft",
@@ -49,11 +49,11 @@ def gather_image_facts(rootfs: Rootfs) -> ImageFacts:
     """Read an image. Raises WrongInput (code `corrupt-image`) where it is damaged."""
     inventory = read_inventory(rootfs)
     loader = read_loader(rootfs, inventory)
-    toolkits = _toolkit_folders(rootfs, inventory)
+    toolkits = _toolkit_directories(rootfs, inventory)
     frameworks: dict[tuple[str, str], FrameworkFacts] = {}
     for interpreter in inventory.interpreters:
         for facts in _frameworks(rootfs, inventory, interpreter, loader, toolkits):
-            # System Pythons share folders: what two of them see is told once.
+            # System Pythons share directories: what two of them see is told once.
             frameworks.setdefault((facts.name, facts.distribution.metadata), facts)
     drivers = tuple(_drivers(rootfs, inventory, loader))
     return ImageFacts(
@@ -74,15 +74,15 @@ def _frameworks(
     visible = inventory.visible(interpreter)
     for framework in knowledge().frameworks:
         variants = [one for one in inventory.copies(interpreter) if framework.is_variant(one.name)]
-        home = module_folder(rootfs, interpreter, framework.module, variants)
+        home = module_directory(rootfs, interpreter, framework.module, variants)
         if not variants:
             variants = _unrecorded(rootfs, loader, framework, home, visible)
         if not variants:
             continue
         variants = _with_files(rootfs, variants) or variants
         winner, by_hash = _winner(rootfs, framework, variants)
-        build = _READERS[framework.name](Installed(rootfs, loader, home or winner.folder, winner, visible))
-        places = Places(_wheel_folders(rootfs, interpreter), toolkits)
+        build = _READERS[framework.name](Installed(rootfs, loader, home or winner.directory, winner, visible))
+        places = Places(_wheel_directories(rootfs, interpreter), toolkits)
         libraries, disagreeing = loaded_libraries(loader, build, interpreter, places)
         yield FrameworkFacts(
             name=framework.name,
@@ -143,13 +143,13 @@ def _closed(rootfs: Rootfs, interpreter: Interpreter) -> str | None:
 
 def _closed_path(rootfs: Rootfs, inventory: Inventory) -> Iterator[str]:
     """The directories of PATH in which Pythons were not looked for."""
-    for folder in inventory.variable("PATH").split(":"):
-        if folder.startswith("/") and not is_open_to_all(rootfs, folder):
-            yield folder
+    for directory in inventory.variable("PATH").split(":"):
+        if directory.startswith("/") and not is_open_to_all(rootfs, directory):
+            yield directory
 
 
 def _oldest_jaxlib(rootfs: Rootfs, jax: Distribution) -> str | None:
-    assigned = read_assignments(rootfs, f"{jax.folder}/jax/version.py") or {}
+    assigned = read_assignments(rootfs, f"{jax.directory}/jax/version.py") or {}
     oldest = assigned.get("_minimum_jaxlib_version")
     return oldest if isinstance(oldest, str) else None
 
@@ -162,20 +162,20 @@ def _with_files(rootfs: Rootfs, variants: list[Distribution]) -> list[Distributi
 
 
 def _is_code(one: Distribution, path: str) -> bool:
-    return path.startswith(f"{one.folder}/") and not path.startswith(f"{one.metadata}/")
+    return path.startswith(f"{one.directory}/") and not path.startswith(f"{one.metadata}/")
 
 
 def _winner(rootfs: Rootfs, framework: Framework, variants: list[Distribution]) -> tuple[Distribution, bool]:
     """The distribution that an import gets, and whether hashes say so.
 
-    It is one of the first folder on the path. Where several lie there, each wrote over files of the others: the one
+    It is one of the first directory on the path. Where several lie there, each wrote over files of the others: the one
     whose `__init__.py` is there wins, and where that is the same in all, the one whose other files are.
     """
-    first = [one for one in variants if one.folder == variants[0].folder]
+    first = [one for one in variants if one.directory == variants[0].directory]
     if len(first) == 1:
         return first[0], False
     records = [read_record(rootfs, one) for one in first]
-    start = f"{first[0].folder}/{framework.module}/__init__.py"
+    start = f"{first[0].directory}/{framework.module}/__init__.py"
     scores = [0] * len(first)
     for path in [start, *_contested(records)]:
         actual = hash_of(rootfs, path)
@@ -194,47 +194,49 @@ def _contested(records: list[dict[str, str]]) -> list[str]:
         for path in records[0]
         if path.endswith(".py") and len({record[path] for record in records if path in record}) > 1
     ]
-    return sorted(differing, key=lambda path: (path.count("/"), path))[:_MOST_HASHED]
+    return sorted(differing, key=lambda path: (path.count("/"), path))[:_MAX_HASHED]
 
 
-def _wheel_folders(rootfs: Rootfs, interpreter: Interpreter) -> tuple[str, ...]:
+def _wheel_directories(rootfs: Rootfs, interpreter: Interpreter) -> tuple[str, ...]:
     return tuple(
-        f"{folder}/nvidia/{name}/lib"
-        for folder in interpreter.site_folders
-        for name in rootfs.names(f"{folder}/nvidia")
-        if rootfs.is_folder(f"{folder}/nvidia/{name}/lib")
+        f"{directory}/nvidia/{name}/lib"
+        for directory in interpreter.site_directories
+        for name in rootfs.names(f"{directory}/nvidia")
+        if rootfs.is_directory(f"{directory}/nvidia/{name}/lib")
     )
 
 
-def _toolkit_folders(rootfs: Rootfs, inventory: Inventory) -> tuple[str, ...]:
-    """Folders of CUDA toolkits in their usual places, whether or not the loader looks there."""
+def _toolkit_directories(rootfs: Rootfs, inventory: Inventory) -> tuple[str, ...]:
+    """Directories of CUDA toolkits in their usual places, whether or not the loader looks there."""
     machine = inventory.architecture or "x86_64"
     candidates = []
     for name in rootfs.names("/usr/local"):
         if name.startswith("cuda"):
             candidates += [f"/usr/local/{name}/lib64", f"/usr/local/{name}/targets/{machine}-linux/lib"]
     candidates += [f"{one.prefix}/lib" for one in inventory.interpreters if one.origin == "conda"]
-    return tuple(dict.fromkeys(real for one in candidates if (real := rootfs.resolve(one)) and rootfs.is_folder(real)))
+    return tuple(
+        dict.fromkeys(real for one in candidates if (real := rootfs.resolve(one)) and rootfs.is_directory(real))
+    )
 
 
 def _libraries(rootfs: Rootfs, inventory: Inventory, loader: Loader, toolkits: tuple[str, ...]) -> Iterator[GpuLibrary]:
-    versions = {(one.folder, one.name): one.version for one in inventory.distributions}
-    visible = {rootfs.resolve(folder) for folder in loader.directories}
-    wheels = [folder for one in inventory.interpreters for folder in _wheel_folders(rootfs, one)]
+    versions = {(one.directory, one.name): one.version for one in inventory.distributions}
+    visible = {rootfs.resolve(directory) for directory in loader.directories}
+    wheels = [directory for one in inventory.interpreters for directory in _wheel_directories(rootfs, one)]
     seen = set()
-    for folder in dict.fromkeys((*loader.directories, *toolkits, *wheels)):
-        for name in rootfs.names(folder):
+    for directory in dict.fromkeys((*loader.directories, *toolkits, *wheels)):
+        for name in rootfs.names(directory):
             match = _LIBRARY.match(name)
-            real = rootfs.resolve(f"{folder}/{name}") if match else None
+            real = rootfs.resolve(f"{directory}/{name}") if match else None
             if match is None or real is None or real in seen:
                 continue
             seen.add(real)
             longest = _LIBRARY.match(posixpath.basename(real))
             version = longest[2] if longest else match[2]
-            if folder in wheels:
-                version = _wheel_version(folder.partition("/nvidia/")[0], match[1], match[2], versions) or version
-            directory = rootfs.resolve(folder) or folder
-            yield GpuLibrary(match[1], version, f"{directory}/{name}", directory in visible or folder in wheels)
+            if directory in wheels:
+                version = _wheel_version(directory.partition("/nvidia/")[0], match[1], match[2], versions) or version
+            resolved = rootfs.resolve(directory) or directory
+            yield GpuLibrary(match[1], version, f"{resolved}/{name}", resolved in visible or directory in wheels)
 
 
 def _wheel_version(site: str, library: str, number: str, versions: dict[tuple[str, str], str]) -> str | None:
@@ -254,15 +256,15 @@ def _drivers(rootfs: Rootfs, inventory: Inventory, loader: Loader) -> Iterator[t
         real = rootfs.resolve(path) if path else None
         if path and real and "libcuda.so" in path + real and rootfs.is_file(real):
             yield real, "LD_PRELOAD"
-    for folder in loader.library_path:
-        if rootfs.is_file(f"{folder}/libcuda.so.1"):
-            yield _named(rootfs, f"{folder}/libcuda.so.1"), "LD_LIBRARY_PATH"
+    for directory in loader.library_path:
+        if rootfs.is_file(f"{directory}/libcuda.so.1"):
+            yield _named(rootfs, f"{directory}/libcuda.so.1"), "LD_LIBRARY_PATH"
     cached = loader.cache.get("libcuda.so.1")
     if cached and rootfs.is_file(cached):
         yield _named(rootfs, cached), "ld.so.cache"
-    for folder in loader.defaults:
-        if rootfs.is_file(f"{folder}/libcuda.so.1") and f"{folder}/libcuda.so.1" != cached:
-            yield _named(rootfs, f"{folder}/libcuda.so.1"), "ld.so.cache"
+    for directory in loader.defaults:
+        if rootfs.is_file(f"{directory}/libcuda.so.1") and f"{directory}/libcuda.so.1" != cached:
+            yield _named(rootfs, f"{directory}/libcuda.so.1"), "ld.so.cache"
 
 
 def _driver_version(rootfs: Rootfs, path: str) -> str | None:
@@ -272,6 +274,6 @@ def _driver_version(rootfs: Rootfs, path: str) -> str | None:
 
 
 def _named(rootfs: Rootfs, path: str) -> str:
-    """The path; that without symlinks where it leads into a toolkit's folder of stubs, which only its name tells."""
+    """The path; that without symlinks where it leads into a toolkit's directory of stubs, which only its name tells."""
     real = rootfs.resolve(path) or path
     return real if "/stubs/" in real else path

@@ -26,7 +26,7 @@ _ANY_ELF = 1
 _FLAGS = {"x86_64": 0x0303, "aarch64": 0x0A03, "ppc64le": 0x0503}
 _CACHE_LIMIT = 8 << 20
 _CONFIGURATION_LIMIT = 1 << 20
-_MOST_FILES = 64
+_MAX_FILES = 64
 _MULTIARCH = {"x86_64": "x86_64-linux-gnu", "aarch64": "aarch64-linux-gnu", "ppc64le": "powerpc64le-linux-gnu"}
 
 
@@ -86,7 +86,7 @@ def read_loader(rootfs: Rootfs, inventory: Inventory) -> Loader:
         cache=parse_cache(
             rootfs.read("/etc/ld.so.cache", _CACHE_LIMIT) or b"", _FLAGS.get(inventory.architecture or "")
         ),
-        defaults=tuple(folder for folder in defaults if rootfs.is_folder(folder)),
+        defaults=tuple(directory for directory in defaults if rootfs.is_directory(directory)),
         configured=tuple(_configured(rootfs, "/etc/ld.so.conf")),
     )
 
@@ -118,14 +118,14 @@ def _text(content: bytes, start: int) -> str:
 
 
 def _configured(rootfs: Rootfs, path: str, depth: int = 0) -> Iterator[str]:
-    """The folders that ld.so.conf names, its `include` lines followed."""
+    """The directories that ld.so.conf names, its `include` lines followed."""
     for line in (rootfs.read_text(path, _CONFIGURATION_LIMIT) or "").splitlines():
         words = line.partition("#")[0].split()
         if words[:1] == ["include"] and depth < 4:
             for pattern in words[1:]:
-                folder, name = posixpath.split(posixpath.join("/etc", pattern))
+                directory, name = posixpath.split(posixpath.join("/etc", pattern))
                 expression = re.compile(re.escape(name).replace(r"\*", ".*") + "$")
-                for one in [one for one in rootfs.names(folder) if expression.match(one)][:_MOST_FILES]:
-                    yield from _configured(rootfs, f"{folder}/{one}", depth + 1)
+                for one in [one for one in rootfs.names(directory) if expression.match(one)][:_MAX_FILES]:
+                    yield from _configured(rootfs, f"{directory}/{one}", depth + 1)
         elif words and words[0].startswith("/"):
             yield posixpath.normpath(words[0])

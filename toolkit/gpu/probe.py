@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
 _NO_PYTHON = 97  # any status that neither a shell (126, 127) nor Python (1, 2) uses by itself
 _START = f'p=$(command -v python3 || command -v python) || exit {_NO_PYTHON}; exec "$p" -c "$1"'
-_PATIENCE = 120.0  # seconds; a first cuInit on a node with many GPUs and no persistence daemon takes tens of seconds
+_TIMEOUT = 120.0  # seconds; a first cuInit on a node with many GPUs and no persistence daemon takes tens of seconds
 
 
 @dataclass(frozen=True, slots=True)
 class Device:
-    """One GPU as the driver names it. `capability` is (major, minor), `memory` octets (0: the driver did not say)."""
+    """One GPU as the driver names it. `capability` is (major, minor), `memory` bytes (0: the driver did not say)."""
 
     name: str
     capability: tuple[int, int]
@@ -55,7 +55,7 @@ class Probe:
 def probe(runtime: Runtime, image: Path) -> Probe:
     """Run the payload in `image` with `--nv`. Raises ProgramFailed where the container does not start."""
     script = Path(payload.__file__).read_text(encoding="utf-8")
-    done = run(runtime.exec(image, ["/bin/sh", "-c", _START, "sh", script], gpu=True), timeout=_PATIENCE)
+    done = run(runtime.exec(image, ["/bin/sh", "-c", _START, "sh", script], gpu=True), timeout=_TIMEOUT)
     if done.returncode == _NO_PYTHON:
         return Probe(python=None)
     answer = next((line for line in done.stdout.splitlines() if line.startswith(payload.MARK)), None)

@@ -1,1 +1,1 @@
-"""Rootfs readers (flat SIF, layered SIF, squashfs, sandbox folder), and what they hold; nothing is run."""
+"""Rootfs readers (flat SIF, layered SIF, squashfs, sandbox directory), and what they hold; nothing is run."""

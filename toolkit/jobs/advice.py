@@ -22,8 +22,10 @@ VARIABLE_NOT_SET = "variable-not-set"
 _LOCAL = (Path("/tmp"), Path("/var/tmp"), Path("/dev/shm"))  # noqa: S108
 
 
-def advise(job: Job, folder: Path, exists: Callable[[Path], bool], environment: Container[str]) -> tuple[Finding, ...]:
-    """Warnings about `job`, to be submitted from `folder`.
+def advise(
+    job: Job, directory: Path, exists: Callable[[Path], bool], environment: Container[str]
+) -> tuple[Finding, ...]:
+    """Warnings about `job`, to be submitted from `directory`.
 
     `exists` says whether a path is there on this host; `environment` has the names of this process's variables.
     """
@@ -31,10 +33,10 @@ def advise(job: Job, folder: Path, exists: Callable[[Path], bool], environment: 
         *_gpu(job),
         *_tasks(job),
         *_command(job),
-        *_script(job, folder, exists),
+        *_script(job, directory, exists),
         *_variables(job, environment),
-        *_binds(job, folder, exists),
-        *_local(job, folder),
+        *_binds(job, directory, exists),
+        *_local(job, directory),
     )
 
 
@@ -45,7 +47,7 @@ def advise_on_image(image: Path, recipe: Recipe | None, given: bool) -> tuple[Fi
     return (
         _warning(
             "image-of-another-name",
-            f"{recipe.name}.sif is not here: the job runs in {image.name}, the only image in this folder",
+            f"{recipe.name}.sif is not here: the job runs in {image.name}, the only image in this directory",
             f"If the recipe's own is meant: ctk build {recipe.name}, then this command again.",
         ),
     )
@@ -99,32 +101,32 @@ def _variables(job: Job, environment: Container[str]) -> Iterator[Finding]:
         )
 
 
-def _script(job: Job, folder: Path, exists: Callable[[Path], bool]) -> Iterator[Finding]:
+def _script(job: Job, directory: Path, exists: Callable[[Path], bool]) -> Iterator[Finding]:
     program, *arguments = job.command
     if not re.fullmatch(r"python[0-9.]*", program) or not arguments:
         return
     script = arguments[0]
-    if script.endswith(".py") and not script.startswith(("-", "/")) and not exists(folder / script):
+    if script.endswith(".py") and not script.startswith(("-", "/")) and not exists(directory / script):
         yield _warning(
             "script-not-here",
-            f"The job runs {script}, which is not in {folder}",
+            f"The job runs {script}, which is not in {directory}",
             "Put it there before the job starts, or give another command after --.",
         )
 
 
-def _binds(job: Job, folder: Path, exists: Callable[[Path], bool]) -> Iterator[Finding]:
+def _binds(job: Job, directory: Path, exists: Callable[[Path], bool]) -> Iterator[Finding]:
     for bind in job.binds:
-        source = folder / bind.split(":")[0]
+        source = directory / bind.split(":")[0]
         if not exists(source):
             yield _warning(
                 "bind-not-here",
                 f"There is no {source} on this host; where a node has none either, the container does not start",
-                "Leave it so if it is a folder that only the compute nodes have.",
+                "Leave it so if it is a directory that only the compute nodes have.",
             )
 
 
-def _local(job: Job, folder: Path) -> Iterator[Finding]:
-    for what, path in (("The working folder", folder), ("The image", folder / job.image)):
+def _local(job: Job, directory: Path) -> Iterator[Finding]:
+    for what, path in (("The working directory", directory), ("The image", directory / job.image)):
         local = next((place for place in _LOCAL if path.is_relative_to(place)), None)
         if local is not None:
             yield _warning(

@@ -1,4 +1,4 @@
-"""From what a person asked for to a whole job: the command line first, then the recipe, then what the folder holds."""
+"""From what a user asked for to a whole job: the command line first, then the recipe, then what the directory holds."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from toolkit.jobs.values import (
     check_count,
     check_name,
     check_partition,
-    check_submission_folder,
+    check_submission_directory,
     parse_directive,
     parse_gpus,
     parse_memory,
@@ -58,14 +58,14 @@ class JobRequest:
     directives: tuple[str, ...] = ()
 
 
-def choose_image(given: Path | None, name: str | None, recipe: Recipe | None, folder: Path) -> Path:
+def choose_image(given: Path | None, name: str | None, recipe: Recipe | None, directory: Path) -> Path:
     """The image of a job: the one given, else the recipe's, else the one of the job's name, else the only one here.
 
     Raises WrongInput where that leaves none or several.
     """
     if given is not None:
         return given
-    images = sorted(folder.glob("*.sif"))
+    images = sorted(directory.glob("*.sif"))
     by_name = {image.stem: image for image in images}
     for wanted in (recipe.name if recipe else None, name):
         if wanted in by_name:
@@ -83,11 +83,11 @@ def complete(
     name: str,
     image: Path,
     recipe: Recipe | None,
-    folder: Path,
+    directory: Path,
     runtime: str | None = None,
     userns: bool = False,
 ) -> Job:
-    """The job that `request` means in `folder`, which it will be submitted from; `runtime` and `userns` as in Job.
+    """The job that `request` means in `directory`, which it will be submitted from; `runtime` and `userns` as in Job.
 
     Raises WrongInput with the option, or the recipe's file and key, whose value cannot be used.
     """
@@ -107,14 +107,14 @@ def complete(
     if any(directive.asks_for_gpus for directive in directives):
         default_gpus = None  # the site's own way of asking stands instead of the recipe's number
     gpus: Gpus | None = pick(request.gpus, default_gpus, parse_gpus, "--gpus")
-    command = check_command(request.command or given.command or _command_here(folder))
+    command = check_command(request.command or given.command or _command_here(directory))
     refuse_secrets(command, directives)
     variables = tuple(map(parse_environment, request.environment))
     inherited = _unique(name for name, value in variables if value is None)
     refuse_unexported(inherited, directives)
     return Job(
         name=check_name(name),
-        image=_as_the_script_says(image, folder, "--image"),
+        image=_as_the_script_says(image, directory, "--image"),
         command=command,
         gpus=gpus,
         nodes=pick(request.nodes, given.nodes, check_count, "--nodes"),
@@ -133,16 +133,16 @@ def complete(
         ),
         environment=tuple((name, value) for name, value in variables if value is not None),
         inherited=inherited,
-        env_file=_env_file(request.env_file, folder),
+        env_file=_env_file(request.env_file, directory),
         directives=directives,
         runtime=runtime,
         userns=userns,
-        folder=check_submission_folder(str(folder)),
+        directory=check_submission_directory(str(directory)),
     )
 
 
-def _command_here(folder: Path) -> tuple[str, ...]:
-    if (folder / _SCRIPT).is_file():
+def _command_here(directory: Path) -> tuple[str, ...]:
+    if (directory / _SCRIPT).is_file():
         return ("python", _SCRIPT)
     raise WrongInput(
         f"what is the job to run? The recipe names no command, and there is no {_SCRIPT} here",
@@ -150,14 +150,14 @@ def _command_here(folder: Path) -> tuple[str, ...]:
     )
 
 
-def _env_file(path: Path | None, folder: Path) -> str | None:
-    return None if path is None else _as_the_script_says(check_env_file(path), folder, "--env-file")
+def _env_file(path: Path | None, directory: Path) -> str | None:
+    return None if path is None else _as_the_script_says(check_env_file(path), directory, "--env-file")
 
 
-def _as_the_script_says(path: Path, folder: Path, option: str) -> str:
-    """Relative to the folder where it lies in it, so that the folder can be moved; never like an option or a scheme."""
-    text = one_line(os.path.normpath(folder / path), option)
-    inside = os.path.relpath(text, folder)
+def _as_the_script_says(path: Path, directory: Path, option: str) -> str:
+    """Relative to the directory where it lies in it, so that it can be moved; never like an option or a scheme."""
+    text = one_line(os.path.normpath(directory / path), option)
+    inside = os.path.relpath(text, directory)
     return text if inside.startswith("..") else f"./{inside}"
 
 

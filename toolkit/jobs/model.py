@@ -45,7 +45,7 @@ class Directive:
 class Job:
     """What to run with which resources; None leaves the choice to the site.
 
-    `folder` is the directory that the job is to be submitted from, absolute; only one with a `%` is written down.
+    `directory` is the directory that the job is to be submitted from, absolute; only one with a `%` is written down.
     `image` is as the script says it: relative to that directory, or absolute. `time` is in seconds, NO_TIME_LIMIT for
     none. `mem` is per node: a number and K, M, G or T, or `0` for all that a node has. `environment` is written into
     the script; the variables of `inherited` come from the environment that the job has on its node, those of `env_file`
@@ -73,7 +73,7 @@ class Job:
     directives: tuple[Directive, ...] = ()
     runtime: str | None = None
     userns: bool = False
-    folder: str = "."
+    directory: str = "."
 
     @property
     def uses_gpu(self) -> bool:
@@ -86,7 +86,7 @@ class Job:
         return (self.nodes or 1) * (self.tasks_per_node or 1)
 
     def log(self, job_id: str = "ID") -> str:
-        """Where the job's words are, relative to the folder that it was submitted from."""
+        """Where the job's words are, relative to the directory that it was submitted from."""
         return f"logs/{self.name}-{job_id}{'_*' if self.array else ''}.log"
 
     def first_log(self, job_id: str) -> str:

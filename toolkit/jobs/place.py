@@ -16,22 +16,22 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def check_place(folder: Path, name: str) -> tuple[Finding, ...]:
-    """What is doubtful about submitting the job `name` from `folder`.
+def check_place(directory: Path, name: str) -> tuple[Finding, ...]:
+    """What is doubtful about submitting the job `name` from `directory`.
 
     Raises WrongInput where something that no job wrote has the name of one of its logs, which Slurm would write into
     (a cloned repository may hold `train-7.log -> ../.bash_profile`), or `logs` leads into a hidden directory.
     """
-    for path in sorted(folder.glob(f"{name}-*.log")):
+    for path in sorted(directory.glob(f"{name}-*.log")):
         if reason := _why_planted(path):
             raise WrongInput(
                 f"{path} {reason}: Slurm would write the log of a job of that number into it",
                 fix="Remove it, or give the job another name.",
                 code="log-name-taken",
             )
-    if (hidden := leads_into_hidden(folder / "logs")) is not None:
+    if (hidden := leads_into_hidden(directory / "logs")) is not None:
         raise WrongInput(f"logs leads to the hidden directory {hidden}", fix="Remove the link.", code="symlink")
-    return tuple(_doubts(folder))
+    return tuple(_doubts(directory))
 
 
 def _why_planted(path: Path) -> str | None:
@@ -45,15 +45,15 @@ def _why_planted(path: Path) -> str | None:
     return "has a second name (a hard link)" if status.st_nlink > 1 else None
 
 
-def _doubts(folder: Path) -> Iterator[Finding]:
-    if folder.stat().st_mode & stat.S_IWOTH:
+def _doubts(directory: Path) -> Iterator[Finding]:
+    if directory.stat().st_mode & stat.S_IWOTH:
         yield Finding(
             "folder-open-to-others",
             Severity.WARNING,
-            f"Everybody can write in {folder}: another user can take the name of the job's log",
+            f"Everybody can write in {directory}: another user can take the name of the job's log",
             "Submit from a directory of your own.",
         )
-    logs = folder / "logs"
+    logs = directory / "logs"
     if logs.is_symlink():
         words = f"logs is a symlink: the log goes to {os.path.realpath(logs)}"
         yield Finding("logs-is-a-link", Severity.INFO, words)

@@ -1,4 +1,4 @@
-"""Words for bash: what a person gave reaches the program unchanged, and the script stays readable."""
+"""Words for bash: what a user gave reaches the program unchanged, and the script stays readable."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def quoted(word: str) -> str:
         return word
     if (_PLAIN.fullmatch(word) and not _DOUBTFUL.search(word)) or _is_text(word):
         return f"'{word}'"
-    return "$'" + "".join(map(_escaped, _octets(word))) + "'"
+    return "$'" + "".join(map(_escaped, _as_bytes(word))) + "'"
 
 
 def _is_text(word: str) -> bool:
@@ -25,13 +25,13 @@ def _is_text(word: str) -> bool:
     return all(character.isalnum() or character in " -_.,:;=+/@%#()[]{}" for character in word)
 
 
-def _octets(word: str) -> bytes:
-    # An argument that is no UTF-8 came in with surrogates (PEP 383) and leaves as the same octets.
+def _as_bytes(word: str) -> bytes:
+    # An argument that is no UTF-8 came in with surrogates (PEP 383) and leaves as the same bytes.
     return os.fsencode(word) if any("\ud800" <= character <= "\udfff" for character in word) else word.encode()
 
 
-def _escaped(octet: int) -> str:
-    character = chr(octet)
+def _escaped(byte: int) -> str:
+    character = chr(byte)
     if character in "\\'":
         return "\\" + character
-    return character if character == "\n" or " " <= character <= "~" else f"\\x{octet:02x}"
+    return character if character == "\n" or " " <= character <= "~" else f"\\x{byte:02x}"

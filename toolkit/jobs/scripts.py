@@ -1,4 +1,4 @@
-"""The script's file: written whole, known again as ctk's own, and a person's own work never overwritten."""
+"""The script's file: written whole, known again as ctk's own, and a user's own work never overwritten."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _fingerprint(text: str) -> str:
 
 
 def untouched_job(text: str) -> str | None:
-    """The name of the job whose script ctk wrote as `text`; None where a person wrote it, or changed it since."""
+    """The name of the job whose script ctk wrote as `text`; None where a user wrote it, or changed it since."""
     match = _MARKER.search(text)
     if match is None:
         return None
@@ -43,12 +43,12 @@ def untouched_job(text: str) -> str | None:
 def write_script(script: Script, *, force: bool = False) -> None:
     """Write the script. Raises WrongInput where anything but ctk's own of the same job is there, unless `force`.
 
-    A symlink is refused in any case: a script that sbatch is given is no place to lead a person elsewhere.
+    A symlink is refused in any case: a script that sbatch is given is no place to lead a user elsewhere.
     """
     path = script.path
     refuse_link(path)
     if path.exists() and not path.is_file():  # to read a pipe would wait for its writer for ever
-        what = "is a folder" if path.is_dir() else "is neither a file nor a folder"
+        what = "is a directory" if path.is_dir() else "is neither a file nor a directory"
         raise WrongInput(f"{path} {what}", fix="Name a file: --output FILE.sbatch")
     if path.exists() and not force:
         try:

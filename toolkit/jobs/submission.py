@@ -28,8 +28,8 @@ _NO_CLUSTER = re.compile(
 _USER_DEFAULTS = ("clusters", "constraint", "qos", "reservation", "wckey")
 
 
-def submit(script: Script, folder: Path) -> Submission:
-    """Submit `script` from `folder`, where its job will run.
+def submit(script: Script, directory: Path) -> Submission:
+    """Submit `script` from `directory`, where its job will run.
 
     Raises MissingOnHost where there is no scheduler, ProgramFailed where it refuses the job.
     """
@@ -41,7 +41,7 @@ def submit(script: Script, folder: Path) -> Submission:
         raise _no_scheduler(
             script, f"SLURM_CONF names {settings}, which is not there (a practice cluster that is down?)"
         )
-    done = run(["sbatch", "--parsable", str(script.path.absolute())], env=_environment(script.job), cwd=folder)
+    done = run(["sbatch", "--parsable", str(script.path.absolute())], env=_environment(script.job), cwd=directory)
     if not done.ok and _NO_CLUSTER.search(done.stderr):
         raise _no_scheduler(script, done.stderr.strip().splitlines()[-1])
     done.require(

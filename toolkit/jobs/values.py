@@ -1,4 +1,4 @@
-"""What a person may write for each resource: every check gives the value in its one form, or says what is right."""
+"""What a user may write for each resource: every check gives the value in its one form, or says what is right."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _SECONDS = {"days": 86_400, "hours": 3_600, "minutes": 60, "seconds": 1}
 _OWN_DIRECTIVES = {
     "account": "use --account",
     "array": "use --array",
-    "chdir": "the job runs in the folder that it is submitted from: change to that folder first",
+    "chdir": "the job runs in the directory that it is submitted from: change to that directory first",
     "cpus-per-task": "use --cpus-per-task",
     "error": "errors go to the job's log, logs/NAME-ID.log, in the order in which they happen",
     "gpus": "use --gpus",
@@ -145,7 +145,7 @@ def check_array(value: str, option: str = "--array") -> str:
 
 
 def check_bind(value: str, option: str = "--bind") -> str:
-    """A folder that the container is to see: SRC, SRC:DST or SRC:DST:ro."""
+    """A directory that the container is to see: SRC, SRC:DST or SRC:DST:ro."""
     one_line(value, option)
     source, *rest = value.split(":")
     # The runtime reads a comma as the beginning of the next bind.
@@ -156,7 +156,7 @@ def check_bind(value: str, option: str = "--bind") -> str:
             option,
             value,
             "SRC, SRC:DST or SRC:DST:ro, with an absolute DST and no comma",
-            fix="For example: --bind /scratch/data:/data:ro; several folders by several --bind.",
+            fix="For example: --bind /scratch/data:/data:ro; several directories by several --bind.",
         )
     return value
 
@@ -185,7 +185,7 @@ def parse_directive(value: str) -> Directive:
     return Directive(name, content)
 
 
-def check_submission_folder(folder: str) -> str:
+def check_submission_directory(directory: str) -> str:
     """The directory that the job is submitted from, and that Slurm opens the job's log in.
 
     Raises WrongInput where Slurm cannot: it takes a backslash anywhere in the path for its own escape and then expands
@@ -193,8 +193,8 @@ def check_submission_folder(folder: str) -> str:
     written into an `#SBATCH` line, which knows no way to quote a quotation mark or a control character.
     """
     fix = "Rename the directory, or submit from another one."
-    if "\\" in folder:
-        raise WrongInput(f"Slurm cannot open a log in a directory with a backslash in its name: {folder}", fix=fix)
-    if "%" in folder and (not folder.isprintable() or any(character in "\"'" for character in folder)):
-        raise WrongInput(f"Slurm cannot open a log in a directory with both a % and a quote: {folder!r}", fix=fix)
-    return folder
+    if "\\" in directory:
+        raise WrongInput(f"Slurm cannot open a log in a directory with a backslash in its name: {directory}", fix=fix)
+    if "%" in directory and (not directory.isprintable() or any(character in "\"'" for character in directory)):
+        raise WrongInput(f"Slurm cannot open a log in a directory with both a % and a quote: {directory!r}", fix=fix)
+    return directory

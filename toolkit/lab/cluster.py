@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from toolkit.lab import registry
 from toolkit.lab.configuration import Host, bashrc, gres_conf, slurm_conf, task_prolog
-from toolkit.lab.daemons import PortTaken, keeper, wait_until
+from toolkit.lab.daemons import PortTaken, supervisor, wait_until
 from toolkit.lab.foreign import foreign_cluster
 from toolkit.lab.members import Role, find_members, kill_all
 from toolkit.lab.modules import module_definition, write_modulefiles
@@ -61,15 +61,14 @@ def condition(lab: Lab) -> Condition:
 def _is_here(lab: Lab) -> bool:
     """Whether this machine started the lab. It may have got another name, or have been started anew, since.
 
-    The name of a lab's folder is random, and the folder is never on a disk that machines share: where it is, the lab
-    was.
+    The name of a lab's directory is random, and it is never on a disk that machines share: where it is, the lab was.
     """
-    return lab.host == socket.gethostname() or lab.boot == registry.this_boot() != "" or _is_own(lab.place.folder)
+    return lab.host == socket.gethostname() or lab.boot == registry.this_boot() != "" or _is_own(lab.place.directory)
 
 
-def _is_own(folder: Path) -> bool:
+def _is_own(directory: Path) -> bool:
     try:
-        return folder.lstat().st_uid == os.getuid()
+        return directory.lstat().st_uid == os.getuid()
     except OSError:
         return False
 
@@ -117,7 +116,7 @@ def _start_with_free_ports(plan: LabPlan, programs: Programs, on_step: Callable[
     for attempt in range(1, _ATTEMPTS + 1):
         lab = Lab(plan, choose_place(plan.name), socket.gethostname(), 0, registry.this_boot())
         try:
-            # First the record, then the folder: whenever this process is killed, `down` finds what there is.
+            # First the record, then the directory: whenever this process is killed, `down` finds what there is.
             lab = replace(lab, port=choose_ports(plan.nodes + 1, plan.port))
             registry.save(lab)
             create(lab.place)
@@ -153,8 +152,8 @@ def _write_files(lab: Lab) -> None:
     plan, place = lab.plan, lab.place
     host = Host(socket.gethostname().split(".")[0], _user())
     try:
-        for folder in (place.logs, place.state, place.stand_ins):
-            folder.mkdir()
+        for directory in (place.logs, place.state, place.stand_ins):
+            directory.mkdir()
         for node in plan.node_names:
             place.spool(node).mkdir(parents=True)
             place.temporary(node).mkdir(parents=True)
@@ -183,7 +182,7 @@ def _user() -> str:
 
 def _start_daemons(lab: Lab, programs: Programs, on_step: Callable[[str], None]) -> None:
     place = lab.place
-    with keeper(place, programs) as new:
+    with supervisor(place, programs) as new:
         on_step("starting MUNGE")
         munged = new.start_munged()
         wait_until(place.munge_socket.is_socket, [munged], place, seconds=_SECONDS_TO_START)
@@ -241,9 +240,9 @@ def _remove(lab: Lab) -> None:
     """End every process of the lab, however it came to be, and remove its files."""
     kill_all(lab.place)
     try:
-        shutil.rmtree(lab.place.folder)
+        shutil.rmtree(lab.place.directory)
     except FileNotFoundError:
         pass
     except OSError as error:
-        raise ProgramFailed(f"the lab is down, but its folder {lab.place.folder} stays: {error}") from error
+        raise ProgramFailed(f"the lab is down, but its directory {lab.place.directory} stays: {error}") from error
     registry.forget(lab.name)

@@ -50,10 +50,10 @@ def slurm_conf(plan: LabPlan, place: LabPaths, host: Host, port: int) -> str:
         "CommunicationParameters": "NoInAddrAny,NoCtldInAddrAny",
         "StateSaveLocation": place.state,
         "SlurmdSpoolDir": place.spool("%n"),
-        # Each node its own: PMIx of two nodes would make the same folder in one TmpFS, and the second job step dies.
+        # Each node its own: PMIx of two nodes would make the same directory in one TmpFS, and the second job step dies.
         "TmpFS": place.temporary("%n"),
-        "SlurmctldPidFile": place.folder / "slurmctld.pid",
-        "SlurmdPidFile": place.folder / "slurmd.%n.pid",
+        "SlurmctldPidFile": place.directory / "slurmctld.pid",
+        "SlurmdPidFile": place.directory / "slurmd.%n.pid",
         "SlurmctldLogFile": place.log("slurmctld"),
         "SlurmdLogFile": place.log("%n"),
         "ProctrackType": "proctrack/linuxproc",
@@ -134,7 +134,7 @@ def task_prolog(plan: LabPlan, place: LabPaths, module_definition: str | None) -
     `module_definition` is the file that defines `module` for bash, None where there is none.
     """
     lines = [
-        f"echo 'export {MARK_VARIABLE}={place.folder}'",
+        f"echo 'export {MARK_VARIABLE}={place.directory}'",
         f'case "$PATH" in {place.programs}:*) ;; *) echo "export PATH={place.programs}:$PATH" ;; esac',
         *(_unless_set(name, value) for name, value in _OPEN_MPI.items()),
     ]
@@ -181,7 +181,7 @@ def _unless_set(name: str, value: str) -> str:
 
 
 def bashrc(plan: LabPlan, place: LabPaths, module_definition: str | None) -> str:
-    """What the bash of `ctk lab shell` reads: the person's own file first, then the lab, and its name in the prompt."""
+    """What the bash of `ctk lab shell` reads: the user's own file first, then the lab, and its name in the prompt."""
     lines = ["[ ! -r ~/.bashrc ] || . ~/.bashrc", f"export SLURM_CONF={place.slurm_conf}"]
     if module_definition is not None:
         lines.append(f"type module >/dev/null 2>&1 || . {shlex.quote(module_definition)}")
@@ -190,7 +190,7 @@ def bashrc(plan: LabPlan, place: LabPaths, module_definition: str | None) -> str
 
 
 def shell_command(shell: str | None, place: LabPaths) -> list[str]:
-    """How to start a person's shell, `$SHELL`; a bash reads the lab's own start-up file."""
+    """How to start a user's shell, `$SHELL`; a bash reads the lab's own start-up file."""
     if shell is not None and shell.endswith("/bash"):
         return [shell, "--rcfile", str(place.bashrc)]
     return [shell or "/bin/sh"]

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, cast
 
-from toolkit.lab.members import DAEMON_VARIABLE, FOLDER_VARIABLE, KEEPER, mark
+from toolkit.lab.members import DAEMON_VARIABLE, DIRECTORY_VARIABLE, SUPERVISOR, mark
 from toolkit.lab.requirements import search_path
 from toolkit.scheduler.environment import is_slurm_variable
 from toolkit.support.errors import ProgramFailed
@@ -40,7 +40,7 @@ class Daemon:
     process: psutil.Process
 
     def has_ended(self) -> bool:
-        """Whether it runs no more; its keeper may not have looked after it yet."""
+        """Whether it runs no more; its supervisor may not have looked after it yet."""
         import psutil
 
         try:
@@ -60,7 +60,7 @@ class Daemon:
 
 
 @dataclass(frozen=True, slots=True)
-class Keeper:
+class Supervisor:
     """Starts daemons, as their parent. See `toolkit.lab.supervisor`."""
 
     place: LabPaths
@@ -74,22 +74,22 @@ class Keeper:
         argv = [
             self.programs.munged,
             "--foreground",
-            "--force",  # it would rather see its socket in a folder that everybody may enter
+            "--force",  # it would rather see its socket in a directory that everybody may enter
             f"--key-file={place.munge_key}",
             f"--socket={place.munge_socket}",
-            f"--pid-file={place.folder / 'munged.pid'}",
+            f"--pid-file={place.directory / 'munged.pid'}",
             f"--log-file={place.log('munged')}",
-            f"--seed-file={place.folder / 'munge.seed'}",
+            f"--seed-file={place.directory / 'munge.seed'}",
         ]
-        return self._start("munged", argv, place.folder)
+        return self._start("munged", argv, place.directory)
 
     def start_slurmctld(self) -> Daemon:
         """The controller. With -c it does not look for the state of an earlier one: there was none."""
         argv = [self.programs.slurmctld, "-D", "-c", "-f", str(self.place.slurm_conf)]
-        return self._start("slurmctld", argv, self.place.folder)
+        return self._start("slurmctld", argv, self.place.directory)
 
     def start_slurmd(self, node: str) -> Daemon:
-        """The daemon of one node. It stands in the node's spool folder, where `find_members` looks for its steps."""
+        """The daemon of one node. It stands in the node's spool directory, where `find_members` looks for its steps."""
         argv = [self.programs.slurmd, "-D", "-N", node, "-f", str(self.place.slurm_conf)]
         return self._start(node, argv, self.place.spool(node))
 
@@ -105,17 +105,17 @@ class Keeper:
             self.orders.flush()
             number = self.answers.readline()
         if not number:
-            raise _failure(f"{part} cannot be started", KEEPER, self.place)
+            raise _failure(f"{part} cannot be started", SUPERVISOR, self.place)
         return Daemon(part, psutil.Process(int(number)))
 
 
 @contextlib.contextmanager
-def keeper(place: LabPaths, programs: Programs) -> Iterator[Keeper]:
-    """A new keeper, which takes orders while the block runs. It and its daemons outlive the block, and this process."""
-    argv = [sys.executable, "-I", "-S", str(Path(__file__).with_name("keeper.py")), str(mark(place))]
-    process = launch(argv, env=_environment(KEEPER, place), cwd=place.folder, errors=place.output(KEEPER))
+def supervisor(place: LabPaths, programs: Programs) -> Iterator[Supervisor]:
+    """A new supervisor, taking orders while the block runs. It and its daemons outlive the block and this process."""
+    argv = [sys.executable, "-I", "-S", str(Path(__file__).with_name("supervisor.py")), str(mark(place))]
+    process = launch(argv, env=_environment(SUPERVISOR, place), cwd=place.directory, errors=place.output(SUPERVISOR))
     with cast("IO[str]", process.stdin) as orders, cast("IO[str]", process.stdout) as answers:
-        yield Keeper(place, programs, orders, answers)
+        yield Supervisor(place, programs, orders, answers)
 
 
 def _environment(part: str, place: LabPaths) -> dict[str, str]:
@@ -128,7 +128,7 @@ def _environment(part: str, place: LabPaths) -> dict[str, str]:
     own = {
         "PATH": search_path(),
         "SLURM_CONF": str(place.slurm_conf),
-        FOLDER_VARIABLE: str(place.folder),
+        DIRECTORY_VARIABLE: str(place.directory),
         DAEMON_VARIABLE: part,
     }
     return {**inherited, **own}

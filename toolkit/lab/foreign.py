@@ -19,7 +19,7 @@ from toolkit.support.processes import run
 _SLURM = ("/etc/slurm/slurm.conf", "/etc/slurm-llnl/slurm.conf", "/run/slurm/conf/slurm.conf")
 _GRID_ENGINE = "/var/lib/gridengine/default/common/act_qmaster"
 _TORQUE = ("/etc/torque/server_name", "/var/spool/torque/server_name")
-_PATIENCE = 5.0  # seconds; a client without a configuration looks for one in the DNS, which may be slow
+_TIMEOUT = 5.0  # seconds; a client without a configuration looks for one in the DNS, which may be slow
 
 
 def foreign_cluster() -> str | None:
@@ -37,7 +37,7 @@ def _slurm() -> str | None:
         return None
     # A Slurm built elsewhere has its configuration elsewhere, or fetches it: only its own client knows.
     try:
-        done = run(["scontrol", "show", "config"], env=clean_environment(), timeout=_PATIENCE)
+        done = run(["scontrol", "show", "config"], env=clean_environment(), timeout=_TIMEOUT)
     except ProgramFailed:
         return None
     name = cluster_name(done.stdout) if done.ok else None

@@ -21,26 +21,26 @@ if TYPE_CHECKING:
 
     from toolkit.lab.paths import LabPaths
 
-# The daemons are started with these variables. The folder's name is random, so it names one lab and no other.
-FOLDER_VARIABLE = "CTK_LAB_FOLDER"
+# The daemons are started with these variables. The directory's name is random, so it names one lab and no other.
+DIRECTORY_VARIABLE = "CTK_LAB_DIRECTORY"
 DAEMON_VARIABLE = "CTK_LAB_DAEMON"
 
-KEEPER = "keeper"
+SUPERVISOR = "supervisor"
 
-_PATIENCE = 30.0  # seconds
+_TIMEOUT = 30.0  # seconds
 
 
 class Role(Enum):
     """What a process is to its lab."""
 
-    KEEPER = "keeper"
+    SUPERVISOR = "supervisor"
     DAEMON = "daemon"
     JOB = "job"  # a job step, or what it has started
 
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A living process of a lab. `part` is munged, slurmctld, keeper, or its node; empty where nobody can tell."""
+    """A living process of a lab. `part` is munged, slurmctld, supervisor, or its node; empty where nobody can tell."""
 
     process: psutil.Process
     role: Role
@@ -50,10 +50,10 @@ class Member:
 def find_members(place: LabPaths) -> list[Member]:
     """Every living process of a lab.
 
-    A daemon is known by its environment. slurmstepd overwrites its own with its title, but stands in the folder of the
+    A daemon is known by its environment. slurmstepd overwrites its own with its title, but its directory is that of the
     slurmd that started it. A job's process is known by what slurmstepd put into its environment. Whatever else is
-    below them or below a keeper, or has the lab's mark, belongs too: containers and other processes that have cleared
-    their environment, and those whose keeper was killed.
+    below them or below a supervisor, or has the lab's mark, belongs too: containers and other processes that cleared
+    their environment, and those whose supervisor was killed.
     """
     import psutil
 
@@ -76,7 +76,7 @@ def find_members(place: LabPaths) -> list[Member]:
         parent = parents.pop()
         for child in children.get(parent.process.pid, ()):
             if child.pid not in found:
-                orphan = parent.role is Role.KEEPER
+                orphan = parent.role is Role.SUPERVISOR
                 found[child.pid] = Member(child, Role.JOB, "") if orphan else Member(child, parent.role, parent.part)
                 parents.append(found[child.pid])
     return list((marked | found).values())  # who is found knows the node, too
@@ -84,7 +84,7 @@ def find_members(place: LabPaths) -> list[Member]:
 
 def mark(place: LabPaths) -> int:
     """The limit RLIMIT_RTTIME, in microseconds, that every process of a lab inherits. No other process has it."""
-    return (1 << 60) + int.from_bytes(hashlib.sha256(os.fsencode(place.folder)).digest()[:7], "big")
+    return (1 << 60) + int.from_bytes(hashlib.sha256(os.fsencode(place.directory)).digest()[:7], "big")
 
 
 def _has_mark(process: psutil.Process, place: LabPaths) -> bool:
@@ -103,12 +103,12 @@ def _has_mark(process: psutil.Process, place: LabPaths) -> bool:
 
 def _recognise(process: psutil.Process, place: LabPaths) -> Member | None:
     if process.name() == "slurmstepd":
-        folder = Path(process.cwd())
-        return Member(process, Role.JOB, folder.name) if folder == place.spool(folder.name) else None
+        directory = Path(process.cwd())
+        return Member(process, Role.JOB, directory.name) if directory == place.spool(directory.name) else None
     environment = process.environ()
-    if environment.get(FOLDER_VARIABLE) == str(place.folder):
+    if environment.get(DIRECTORY_VARIABLE) == str(place.directory):
         part = environment.get(DAEMON_VARIABLE, "")
-        return Member(process, Role.KEEPER if part == KEEPER else Role.DAEMON, part)
+        return Member(process, Role.SUPERVISOR if part == SUPERVISOR else Role.DAEMON, part)
     if "SLURMD_NODENAME" in environment and environment.get("SLURM_CONF") == str(place.slurm_conf):
         return Member(process, Role.JOB, environment["SLURMD_NODENAME"])
     return None
@@ -131,14 +131,14 @@ def kill(members: Iterable[Member]) -> None:
 def kill_all(place: LabPaths) -> None:
     """End every process of a lab, however it came to be. Its daemons have nothing to save: their files go next.
 
-    A keeper ends by itself with its last child, and not before: when the keepers are gone, nobody is left. Raises
+    A supervisor ends with its last child, and not before: when the supervisors are gone, no process is left. Raises
     ProgramFailed where a process does not end: one that waits for a dead disk, or has become another user's.
     """
     import psutil
 
-    deadline = time.monotonic() + _PATIENCE
+    deadline = time.monotonic() + _TIMEOUT
     while members := find_members(place):
-        others = [member for member in members if member.role is not Role.KEEPER]
+        others = [member for member in members if member.role is not Role.SUPERVISOR]
         if others:
             kill(others)
         else:

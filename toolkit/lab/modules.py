@@ -61,13 +61,13 @@ def recognise(version_output: str) -> Software | None:
     return None
 
 
-def modulefile(software: Software, folder: Path) -> str:
-    """A modulefile in Tcl, which both Environment Modules and Lmod read; `folder` holds the programs."""
+def modulefile(software: Software, directory: Path) -> str:
+    """A modulefile in Tcl, which both Environment Modules and Lmod read; `directory` holds the programs."""
     return (
         "#%Module1.0\n"
         f'module-whatis "{software.name} {software.version}, as installed on this machine"\n'
         f"conflict {software.name}\n"
-        f"prepend-path PATH {folder}\n"
+        f"prepend-path PATH {directory}\n"
     )
 
 
@@ -75,7 +75,7 @@ def write_modulefiles(place: LabPaths) -> None:
     """Make a module for each known program on this machine. Raises MissingOnHost where there is no room."""
     for software in _installed():
         # Links of their own: with /usr/bin in front of PATH, loading a module would undo a virtual environment.
-        programs = place.folder / "software" / software.name / software.version
+        programs = place.directory / "software" / software.name / software.version
         programs.mkdir(parents=True)
         for name in _PROGRAMS[software.name]:
             target = shutil.which(name)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from toolkit.lab.daemons import keeper, wait_until
+from toolkit.lab.daemons import supervisor, wait_until
 from toolkit.lab.members import Role, find_members, kill
 from toolkit.lab.observe import nodes
 from toolkit.lab.requirements import find_programs
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from toolkit.lab.registry import Lab
 
 _SECONDS_TO_RETURN = 40.0
-_PATIENCE = 30.0  # seconds
+_TIMEOUT = 30.0  # seconds
 
 
 def kill_node(lab: Lab, node: str) -> None:
@@ -56,9 +56,9 @@ def restore_node(lab: Lab, node: str) -> None:
         )
     if any(state.name == node and not state.is_down for state in nodes(lab)):
         down = ["scontrol", "update", f"NodeName={node}", "State=DOWN", "Reason=power lost"]
-        run(down, env=clean_environment(lab.environment()), timeout=_PATIENCE).require("telling the controller")
+        run(down, env=clean_environment(lab.environment()), timeout=_TIMEOUT).require("telling the controller")
     started = datetime.now().replace(microsecond=0)
-    with keeper(lab.place, find_programs()) as new:
+    with supervisor(lab.place, find_programs()) as new:
         daemon = new.start_slurmd(node)
         wait_until(lambda: _is_back(lab, node, started), [daemon], lab.place, seconds=_SECONDS_TO_RETURN)
 

@@ -13,7 +13,7 @@ from toolkit.support.processes import run
 if TYPE_CHECKING:
     from toolkit.lab.registry import Lab
 
-_PATIENCE = 30.0  # seconds
+_TIMEOUT = 30.0  # seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ class FinishedJob:
     submitted: datetime | None
     started: datetime | None
     ended: datetime | None
-    folder: str
+    directory: str
 
 
 def nodes(lab: Lab) -> tuple[Node, ...]:
@@ -83,7 +83,7 @@ def nodes(lab: Lab) -> tuple[Node, ...]:
     done = run(
         ["scontrol", "show", "node", "--details", "--oneliner"],
         env=clean_environment(lab.environment()),
-        timeout=_PATIENCE,
+        timeout=_TIMEOUT,
     )
     found = {node.name: node for line in done.stdout.splitlines() if (node := parse_node(line)) is not None}
     return tuple(found[name] for name in lab.plan.node_names if name in found)
@@ -114,7 +114,7 @@ def _gpus(gres: str) -> int:
 def queue(lab: Lab) -> tuple[QueuedJob, ...]:
     """The jobs that wait or run, oldest first; empty while the controller gives no answer."""
     argv = ["squeue", "--noheader", "--sort=i", "--format=%i|%P|%T|%M|%R|%j"]  # the name last: it may hold a bar
-    done = run(argv, env=clean_environment(lab.environment()), timeout=_PATIENCE)
+    done = run(argv, env=clean_environment(lab.environment()), timeout=_TIMEOUT)
     rows = [line.split("|", 5) for line in done.stdout.splitlines()]
     return tuple(
         QueuedJob(job=job, name=name, partition=partition, state=state, elapsed=elapsed, where=where)
@@ -131,11 +131,11 @@ def finished_jobs(lab: Lab) -> tuple[FinishedJob, ...]:
     return tuple(job for line in text.splitlines() if (job := parse_finished(line)) is not None)
 
 
-# As src/plugins/jobcomp/filetxt of Slurm 22.05 writes it. A name and a folder are written raw, blanks and all.
+# As src/plugins/jobcomp/filetxt of Slurm 22.05 writes it. A name and a directory are written raw, blanks and all.
 _FINISHED = re.compile(
     r"JobId=(?P<number>\d+) UserId=(?P<user>.*?)\(\d+\) GroupId=.*? Name=(?P<name>.*) JobState=(?P<state>\w+) "
     r"Partition=(?P<partition>\S*) TimeLimit=\S+ StartTime=(?P<started>\S+) EndTime=(?P<ended>\S+) "
-    r"NodeList=(?P<nodes>.*?) NodeCnt=\d+ ProcCnt=\d+ WorkDir=(?P<folder>.*) ReservationName=.*? "
+    r"NodeList=(?P<nodes>.*?) NodeCnt=\d+ ProcCnt=\d+ WorkDir=(?P<directory>.*) ReservationName=.*? "
     r"SubmitTime=(?P<submitted>\S+) EligibleTime=\S+ "
     r"(?:ArrayJobId=(?P<array>\d+) ArrayTaskId=(?P<task>\d+) )?.*?"
     r"ExitCode=\d+:\d+ ExitCode=(?P<status>\d+):(?P<signal>\d+) ?"
@@ -160,7 +160,7 @@ def parse_finished(line: str) -> FinishedJob | None:
         submitted=_time(match["submitted"]),
         started=_time(match["started"]),
         ended=_time(match["ended"]),
-        folder=match["folder"],
+        directory=match["directory"],
     )
 
 

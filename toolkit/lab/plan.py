@@ -10,13 +10,13 @@ from toolkit.support.errors import WrongInput
 DEFAULT_NAME = "lab"
 MOST_NODES = 64
 MOST_GPUS = 16
-_NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,19}")  # it becomes part of a socket's path, which has room for 108 octets
+_NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,19}")  # it becomes part of a socket's path, which has room for 108 bytes
 _TYPE = re.compile(r"[a-z][a-z0-9_]{0,19}")  # gres.conf reads a digit first, or a comma, as something else
 
 
 @dataclass(frozen=True, slots=True)
 class LabPlan:
-    """A practice cluster as a person wants it.
+    """A practice cluster as a user wants it.
 
     `memory_per_node` is in MiB; like `cpus_per_node` it is what Slurm schedules by, not what the machine has.
     `port` is the first of `nodes + 1` consecutive TCP ports, None for any that are free.

@@ -1,4 +1,4 @@
-"""Which labs there are: one small file each in the state folder, pointing at the lab's own folder."""
+"""Which labs there are: one small file each in the state directory, pointing at the lab's own directory."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from toolkit.lab.paths import LabPaths
 from toolkit.lab.plan import DEFAULT_NAME, LabPlan
 from toolkit.support.errors import WrongInput
 from toolkit.support.files import locked, write_atomically
-from toolkit.support.paths import state_folder
+from toolkit.support.paths import state_directory
 from toolkit.support.processes import command_line
 from toolkit.support.text import did_you_mean
 
@@ -61,8 +61,8 @@ def this_boot() -> str:
         return ""
 
 
-def _folder() -> Path:
-    return state_folder() / "labs"
+def _directory() -> Path:
+    return state_directory() / "labs"
 
 
 @contextlib.contextmanager
@@ -71,7 +71,7 @@ def lock(name: str) -> Iterator[None]:
 
     Whoever waits for a lock file that goes takes a new one (`locked` compares), and notices that the lab has gone.
     """
-    path = _folder() / f"{name}.lock"
+    path = _directory() / f"{name}.lock"
     with locked(path):
         try:
             yield
@@ -81,14 +81,14 @@ def lock(name: str) -> Iterator[None]:
 
 
 def _record(name: str) -> Path:
-    return _folder() / f"{name}.json"
+    return _directory() / f"{name}.json"
 
 
 def save(lab: Lab) -> None:
-    """Write a lab down. Raises MissingOnHost or WrongInput where the state folder cannot be written."""
+    """Write a lab down. Raises MissingOnHost or WrongInput where the state directory cannot be written."""
     content = {
         "plan": asdict(lab.plan),
-        "folder": str(lab.place.folder),
+        "directory": str(lab.place.directory),
         "host": lab.host,
         "port": lab.port,
         "boot": lab.boot,
@@ -102,15 +102,15 @@ def load(name: str) -> Lab | None:
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
         plan = LabPlan(**{**content["plan"], "real_gpus": tuple(content["plan"]["real_gpus"])})
-        place = LabPaths(Path(content["folder"]))
+        place = LabPaths(Path(content["directory"]))
         lab = Lab(plan, place, content["host"], content["port"], content.get("boot", ""))
     except FileNotFoundError:
         return None
     except (ValueError, KeyError, TypeError) as error:
         raise _damaged(path, str(error)) from error
-    # `down` removes that folder with all that is in it: it had better be a lab's.
-    if not lab.place.folder.name.startswith(f"ctk-{name}-"):
-        raise _damaged(path, f"{lab.place.folder} is no folder of a lab")
+    # `down` removes that directory with all that is in it: it had better be a lab's.
+    if not lab.place.directory.name.startswith(f"ctk-{name}-"):
+        raise _damaged(path, f"{lab.place.directory} is no directory of a lab")
     return lab
 
 
@@ -138,7 +138,7 @@ def find(name: str | None) -> Lab:
 
 def kept_logs(name: str) -> Path:
     """Where the logs of a lab that did not come up are kept, until somebody starts it again."""
-    return _folder() / f"{name}.failed"
+    return _directory() / f"{name}.failed"
 
 
 def forget(name: str) -> None:
@@ -148,4 +148,4 @@ def forget(name: str) -> None:
 
 def names() -> list[str]:
     """The names of all labs of this user, sorted."""
-    return sorted(path.stem for path in _folder().glob("*.json"))
+    return sorted(path.stem for path in _directory().glob("*.json"))

@@ -32,7 +32,7 @@ class Programs:
 
 
 def search_path() -> str:
-    """PATH and the folders of daemons, which Debian leaves out of an ordinary user's PATH."""
+    """PATH and the directories of daemons, which Debian leaves out of an ordinary user's PATH."""
     return os.pathsep.join([os.environ.get("PATH", os.defpath), "/usr/local/sbin", "/usr/sbin", "/sbin"])
 
 

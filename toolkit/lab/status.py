@@ -1,4 +1,4 @@
-"""A whole lab at one moment, and what a person should know of it."""
+"""A whole lab at one moment, and what a user should know of it."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""The keeper of a lab: the parent of its daemons, and of whatever their jobs leave behind.
+"""The supervisor of a lab: the parent of its daemons, and of whatever their jobs leave behind.
 
 Slurm's steps leave their parents, and what a job starts may do so, too; without root there is no cgroup to find them
-by. Below a keeper nobody gets lost: Linux hands it every orphan (PR_SET_CHILD_SUBREAPER). It ends with its last child.
-All of them inherit a resource limit of it, the lab's mark, by which they are found where a keeper was killed.
+by. Below a supervisor no process gets lost: Linux hands it every orphan (PR_SET_CHILD_SUBREAPER). It ends with its last
+child. All of them inherit a resource limit of it, the lab's mark, by which they are found if it was killed.
 
-A program of its own, with the standard library alone, to stay small: `python -I -S keeper.py MARK`. It reads one
+A program of its own, with the standard library alone, to stay small: `python -I -S supervisor.py MARK`. It reads one
 order a line (JSON: argv, env, cwd, output), starts that program, and answers with its process number.
 """
 

@@ -28,7 +28,7 @@ def fuse_helper(program: str) -> str:
 
 def epilog(place: LabPaths) -> str:
     """The script that slurmd runs on a node when a job has ended there: it kills what the job left running."""
-    mark = shlex.quote(f"{MARK_VARIABLE}={place.folder}")
+    mark = shlex.quote(f"{MARK_VARIABLE}={place.directory}")
     return "\n".join(
         [
             "#!/bin/sh",

@@ -72,7 +72,7 @@ def make_lock(
         unbound=frozenset(recipe.import_skip),
     )
     fresh = earlier is not None and upgrade != ()
-    wish, resolution, sources = resolve_recipe(uv, asked, list(bases), uv.cache / "ctk-sources", fresh=fresh)
+    request, resolution, sources = resolve_recipe(uv, asked, list(bases), uv.cache / "ctk-sources", fresh=fresh)
     added = {package.name: package.version for package in resolution.packages}
     _refuse_replaced(added, protected)
     brought_by = {package.name: package.required_by for package in resolution.packages}
@@ -91,7 +91,7 @@ def make_lock(
         packages=resolution.packages,
         builds=sources.builds,
         installer=resolution.installer,
-        held=find_held(uv, wish, resolution),
+        held=find_held(uv, request, resolution),
         present=tuple(sorted({*_pins(target), *resolution.assumed})),
         exclude_newer=exclude_newer,
         notes=(
@@ -207,7 +207,7 @@ def _preferences(earlier: Lock | None, upgrade: Collection[str] | None) -> tuple
 
 
 def _strangers(recipe: Recipe, packages: Iterable[str]) -> tuple[str, ...]:
-    """What of the recipe is something else on PyPI than people mean by it, unless an index of its own has it.
+    """What of the recipe is something else on PyPI than users mean by it, unless an index of its own has it.
 
     Raises WrongInput for one that cannot be installed.
     """

@@ -45,12 +45,12 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Locks:
-    """The locks that a command in the current folder sees. `area` is the work area, `bases` the catalogue's.
+    """The locks that a command in the current directory sees. `area` is the work area, `bases` the catalogue's.
 
-    `warn` is told what a person should know although the lock could be made.
+    `warn` is told what a user should know although the lock could be made.
     """
 
-    folder: Path
+    directory: Path
     area: Path
     bases: Mapping[str, Base]
     warn: Callable[[str], None]
@@ -77,7 +77,7 @@ class Locks:
         """
         if recipe.rebased:
             return self._cached_path(recipe)
-        path = self.folder / f"{recipe.name}.lock.toml"
+        path = self.directory / f"{recipe.name}.lock.toml"
         refuse_link(path)
         return path
 

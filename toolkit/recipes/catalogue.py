@@ -1,4 +1,4 @@
-"""Where recipes and bases are found: a person's own `./defs` first, then the shipped ones."""
+"""Where recipes and bases are found: a user's own `./defs` first, then the shipped ones."""
 
 from __future__ import annotations
 
@@ -18,36 +18,36 @@ if TYPE_CHECKING:
 
 
 def is_recipe_name(name: str) -> bool:
-    """Whether NAME.toml in a folder of recipes is one: neither the bases nor a lock."""
+    """Whether NAME.toml in a directory of recipes is one: neither the bases nor a lock."""
     return NAME.fullmatch(name) is not None and name != "bases" and not name.endswith(".lock")
 
 
 @dataclass(frozen=True, slots=True)
 class Catalogue:
-    """The folders that hold recipes, nearest first."""
+    """The directories that hold recipes, nearest first."""
 
     own: Path
     shipped: Path
 
     @classmethod
     def here(cls) -> Catalogue:
-        """The catalogue that a command in the current folder sees."""
+        """The catalogue that a command in the current directory sees."""
         return cls(Path("defs").absolute(), shipped("defs"))
 
     @property
-    def folders(self) -> tuple[Path, ...]:
-        """Where recipes are looked for; in a checkout of ctk the person's folder is the shipped one."""
+    def directories(self) -> tuple[Path, ...]:
+        """Where recipes are looked for; in a checkout of ctk the user's directory is the shipped one."""
         return (self.own,) if self.own.resolve() == self.shipped.resolve() else (self.own, self.shipped)
 
     def is_own(self, path: Path) -> bool:
-        """Whether a recipe's file is the person's own, not one that came with ctk."""
+        """Whether a recipe's file is the user's own, not one that came with ctk."""
         return path.parent.resolve() != self.shipped.resolve()
 
     def paths(self) -> dict[str, Path]:
         """Each recipe's name and file; an own recipe hides a shipped one of the same name."""
         found: dict[str, Path] = {}
-        for folder in self.folders:
-            for path in sorted(folder.glob("*.toml")):
+        for directory in self.directories:
+            for path in sorted(directory.glob("*.toml")):
                 if is_recipe_name(path.stem):
                     found.setdefault(path.stem, path)
         return dict(sorted(found.items()))
@@ -55,9 +55,9 @@ class Catalogue:
     def bases(self) -> dict[str, Base]:
         """Each base by its name; an own `bases.toml` adds to the shipped one and may replace entries."""
         found: dict[str, Base] = {}
-        for folder in reversed(self.folders):
-            if (folder / "bases.toml").is_file():
-                found.update(load_bases(folder / "bases.toml"))
+        for directory in reversed(self.directories):
+            if (directory / "bases.toml").is_file():
+                found.update(load_bases(directory / "bases.toml"))
         return found
 
     def path_of(self, name: str) -> Path:
@@ -68,7 +68,7 @@ class Catalogue:
         if name.endswith(".toml") and name[: -len(".toml")] in paths:
             raise WrongInput(f"{name!r} is a recipe's file; its name has no ending: {name[: -len('.toml')]}")
         if name and Path(name).is_dir():
-            raise WrongInput(f'there is no recipe "{name}"', fix=f"A folder is named with a slash: {name}/")
+            raise WrongInput(f'there is no recipe "{name}"', fix=f"A directory is named with a slash: {name}/")
         if not NAME.fullmatch(name):
             raise WrongInput(
                 f"{name!r} is not a recipe's name: those have lower-case letters, digits, dots, dashes, underscores",
@@ -85,7 +85,7 @@ class Catalogue:
         return load_recipe(self.path_of(name), bases or {}, base=base)
 
     def own_copy(self, name: str) -> Path:
-        """The path of a person's own file of recipe `name`; a shipped one is copied to `./defs` first.
+        """The path of a user's own file of recipe `name`; a shipped one is copied to `./defs` first.
 
         Files that the recipe copies into the image come along, so that its relative paths stay right.
         """

@@ -1,4 +1,4 @@
-"""Recipe and Base: what a person wants in an image, and what it starts from."""
+"""Recipe and Base: what a user wants in an image, and what it starts from."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Base:
 
 @dataclass(frozen=True, slots=True)
 class FileCopy:
-    """A file or folder of this host that is copied into the image. `source` is absolute.
+    """A file or directory of this host that is copied into the image. `source` is absolute.
 
     Whether it is there matters only when the image is built: a job needs the recipe on hosts that lack it.
     """
@@ -91,7 +91,7 @@ class JobDefaults:
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """What a person wants in an image. `path` is the TOML file it was read from.
+    """What a user wants in an image. `path` is the TOML file it was read from.
 
     `packages` are direct Python requirements (PEP 508), `post` is a shell script that runs after they are installed,
     `verdict` is what the audit must say for the build to succeed, or None. `import_skip` are packages (normalised

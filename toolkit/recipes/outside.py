@@ -93,9 +93,9 @@ def file_roots(source: Path) -> list[Path]:
 def _below(root: Path) -> Iterator[tuple[Path, int]]:
     """`root` and all that is below it, with its mode; symlinks are not followed."""
     yield root, root.lstat().st_mode
-    for folder, folders, files in os.walk(root):
-        for name in sorted((*folders, *files)):
-            path = Path(folder, name)
+    for directory, directories, files in os.walk(root):
+        for name in sorted((*directories, *files)):
+            path = Path(directory, name)
             yield path, path.lstat().st_mode
 
 

@@ -62,7 +62,7 @@ def refuse_credentials(reference: str) -> None:
 def _check_oci_layout(path: Path, tag: str) -> None:
     """Raise WrongInput unless the layout holds one image, called `tag` where a tag is given.
 
-    Apptainer 1.4 takes `oci:DIR:TAG` for the name of a folder, so that only a layout of one image can be built from.
+    Apptainer 1.4 takes `oci:DIR:TAG` for the name of a directory, so that only a layout of one image can be built from.
     """
     try:
         manifests = json.loads((path / "index.json").read_text(encoding="utf-8"))["manifests"]
@@ -83,7 +83,7 @@ def _check_oci_layout(path: Path, tag: str) -> None:
 _EXAMPLES = {
     "docker://": "docker://tensorflow/tensorflow:2.15.0-gpu",
     "docker-archive:": "docker-archive:image.tar",
-    "oci:": "oci:folder",
+    "oci:": "oci:directory",
 }
 
 

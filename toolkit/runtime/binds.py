@@ -1,4 +1,4 @@
-"""Links in a working folder that lead to where a container does not see: which they are, and the bind for each."""
+"""Links in a working directory that lead to where a container does not see: which they are, and the bind for each."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from toolkit.support.processes import command_line
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-# Mounted in every container besides the home and the working folder (apptainer.conf: mount home, mount tmp, …).
+# Mounted in every container besides the home and the working directory (apptainer.conf: mount home, mount tmp, …).
 _ALWAYS_BOUND = (Path("/tmp"), Path("/var/tmp"), Path("/proc"), Path("/sys"), Path("/dev"))  # noqa: S108
 # An image has its own; to bind the host's over them would break it. A virtual environment's `python` leads there.
 _OF_THE_IMAGE = tuple(map(Path, ("/bin", "/boot", "/etc", "/lib", "/lib64", "/sbin", "/usr", "/var/lib")))
 _DEEPEST = 3
-_MOST_ENTRIES = 5_000
-_MOST_HOPS = 40  # as many as Linux follows (path_resolution(7))
+_MAX_ENTRIES = 5_000
+_MAX_HOPS = 40  # as many as Linux follows (path_resolution(7))
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,30 +32,30 @@ class HiddenLink:
     bind: Path
 
 
-def unbound_symlinks(folder: Path, bound: Iterable[Path]) -> tuple[HiddenLink, ...]:
-    """The links in `folder`, three levels deep, that leave `folder` and the `bound` folders on their way.
+def unbound_symlinks(directory: Path, bound: Iterable[Path]) -> tuple[HiddenLink, ...]:
+    """The links in `directory`, three levels deep, that leave `directory` and the `bound` directories on their way.
 
-    Sandboxes in `folder` are left out.
+    Sandboxes in `directory` are left out.
 
-    Links that lead nowhere on this host and those into the system's own folders are left out. At most 5000 entries
+    Links that lead nowhere on this host and those into the system's own directories are left out. At most 5000 entries
     are looked at: this is a hint before a run, not an inspection.
     """
     visible = tuple(
-        {form for path in (folder, *bound) for form in (Path(os.path.normpath(path.absolute())), path.resolve())}
+        {form for path in (directory, *bound) for form in (Path(os.path.normpath(path.absolute())), path.resolve())}
     )
     found = []
-    for link in _links(folder):
+    for link in _links(directory):
         target = _first_step_outside(link, visible)
         if target is not None and not _inside(target, _OF_THE_IMAGE) and target.exists():
-            # A data set of many links to files of one folder needs that folder once.
+            # A data set of many links to files of one directory needs that directory once.
             bind = target if target.is_dir() or target.parent == Path("/") else target.parent
-            found.append(HiddenLink(link.relative_to(folder), target, bind))
+            found.append(HiddenLink(link.relative_to(directory), target, bind))
     return tuple(found)
 
 
-def _links(folder: Path) -> Iterator[Path]:
+def _links(directory: Path) -> Iterator[Path]:
     seen = 0
-    level = [folder]
+    level = [directory]
     for _ in range(_DEEPEST):
         below = []
         for place in level:
@@ -63,11 +63,11 @@ def _links(folder: Path) -> Iterator[Path]:
                 entries = sorted(os.scandir(place), key=lambda entry: entry.name)
             except OSError:
                 continue
-            if place != folder and any(entry.name == ".singularity.d" for entry in entries):
+            if place != directory and any(entry.name == ".singularity.d" for entry in entries):
                 continue  # a sandbox: its links are those of an image, and lead to places of that image
             for entry in entries:
                 seen += 1
-                if seen > _MOST_ENTRIES:
+                if seen > _MAX_ENTRIES:
                     return
                 if entry.is_symlink():
                     yield Path(entry.path)
@@ -82,7 +82,7 @@ def _first_step_outside(link: Path, visible: tuple[Path, ...]) -> Path | None:
     Every step counts: `data -> ~/sets` is invisible where `~/sets` itself leads to another disk.
     """
     current = link
-    for _ in range(_MOST_HOPS):
+    for _ in range(_MAX_HOPS):
         step = _first_link_of(current, visible)
         if step is None:
             return None
@@ -93,19 +93,19 @@ def _first_step_outside(link: Path, visible: tuple[Path, ...]) -> Path | None:
 
 
 def _first_link_of(path: Path, visible: tuple[Path, ...]) -> Path | None:
-    """The uppermost link in `path` that lies in a visible folder; links above such a folder the bind itself follows."""
+    """The uppermost link in `path` in a visible directory. The bind itself follows links above such a directory."""
     for part in (*reversed(path.parents), path):
         if _inside(part.parent, visible) and part.is_symlink():
             return part
     return None
 
 
-def _inside(path: Path, folders: Iterable[Path]) -> bool:
-    return any(path.is_relative_to(folder) for folder in folders)
+def _inside(path: Path, directories: Iterable[Path]) -> bool:
+    return any(path.is_relative_to(directory) for directory in directories)
 
 
-def hidden_links(folder: Path, binds: Iterable[str]) -> tuple[Finding, ...]:
-    """A warning for each place that links in `folder` lead to and a container started there would not show.
+def hidden_links(directory: Path, binds: Iterable[str]) -> tuple[Finding, ...]:
+    """A warning for each place that links in `directory` lead to and a container started there would not show.
 
     `binds` are those the container gets anyway, `SRC[:DST[:OPTS]]`: what they show, they show at DST.
     """
@@ -113,7 +113,7 @@ def hidden_links(folder: Path, binds: Iterable[str]) -> tuple[Finding, ...]:
     if (mine := home()) is not None:
         shown.append(mine)
     links: dict[Path, list[HiddenLink]] = {}
-    for link in unbound_symlinks(folder, shown):
+    for link in unbound_symlinks(directory, shown):
         links.setdefault(link.bind, []).append(link)
     return tuple(_finding(bind, group) for bind, group in links.items())
 

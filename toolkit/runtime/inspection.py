@@ -53,14 +53,14 @@ def inspect(runtime: Runtime, image: Path, area: WorkArea) -> SelfDescription:
 def _singularity_on_path(runtime: Runtime, area: WorkArea) -> Iterator[None]:
     """spython 0.3 runs only `singularity`: let it find a link of that name that leads to the runtime in use."""
     area.create()
-    folder = area.path / "spython"
-    folder.mkdir(exist_ok=True)
-    link = folder / "singularity"
+    directory = area.path / "spython"
+    directory.mkdir(exist_ok=True)
+    link = directory / "singularity"
     if not link.is_symlink() or link.readlink() != runtime.program:
         link.unlink(missing_ok=True)
         link.symlink_to(runtime.program)
     before = os.environ.get("PATH", "")
-    os.environ["PATH"] = f"{folder}{os.pathsep}{before}"
+    os.environ["PATH"] = f"{directory}{os.pathsep}{before}"
     try:
         yield
     finally:

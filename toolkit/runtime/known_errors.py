@@ -32,7 +32,7 @@ _NO_NAMESPACES = Complaint(
 FULL_DISK = Complaint(
     r"no space left on device|disk quota exceeded",
     "the disk that the build works on is full",
-    "Set CTK_HOME to a folder with more room, for example on scratch; `ctk doctor` shows how much there is.",
+    "Set CTK_HOME to a directory with more room, for example on scratch; `ctk doctor` shows how much there is.",
 )
 
 COMPLAINTS = (

@@ -31,7 +31,7 @@ _SYSTEM = tuple(
 )
 # In this order, as a user sets them for all programs, for requests, for pip.
 VARIABLES = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "PIP_CERT")
-# Nothing else of such a file is read: some people keep the private key of a client certificate in it.
+# Nothing else of such a file is read: some users keep the private key of a client certificate in it.
 _BLOCK = re.compile(r"-----BEGIN CERTIFICATE-----\s.*?-----END CERTIFICATE-----", re.DOTALL)
 
 _FIX_AUTHORITY = (
@@ -134,13 +134,13 @@ def _of_pip(environment: Mapping[str, str]) -> Iterator[Bundle]:
     chosen = environment.get("PIP_CONFIG_FILE")
     if chosen == os.devnull:
         return
-    folder = home()
-    user = Path(environment.get("XDG_CONFIG_HOME") or (folder / ".config" if folder else "/nonexistent"))
+    directory = home()
+    user = Path(environment.get("XDG_CONFIG_HOME") or (directory / ".config" if directory else "/nonexistent"))
     files = [
         *([Path(chosen)] if chosen else []),
         Path(sys.prefix, "pip.conf"),
         user / "pip/pip.conf",
-        *([folder / ".pip/pip.conf"] if folder else []),
+        *([directory / ".pip/pip.conf"] if directory else []),
         Path("/etc/pip.conf"),
         Path("/etc/xdg/pip/pip.conf"),
     ]

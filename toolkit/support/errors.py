@@ -1,4 +1,4 @@
-"""The errors that a person can cause or meet, each with its exit status and, where there is one, the way out."""
+"""The errors that a user can cause or meet, each with its exit status and, where there is one, the way out."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 class CtkError(Exception):
-    """Something a person should read: what happened, and how to go on.
+    """Something a user should read: what happened, and how to go on.
 
     `code` is the stable kebab-case name that `--json` carries; `exit_status` is what the command ends with.
     """
@@ -34,7 +34,7 @@ class CheckFailed(CtkError):  # noqa: N818 - it is an answer, not a fault
 
 
 class WrongInput(CtkError):  # noqa: N818
-    """What the person gave cannot be used (exit status 2)."""
+    """What the user gave cannot be used (exit status 2)."""
 
 
 class MissingOnHost(CtkError):  # noqa: N818
@@ -64,7 +64,7 @@ class ProgramFailed(CtkError):  # noqa: N818
         self.log = log
 
 
-# What a person can mend by naming another path; the rest (a full disk, a broken one, no more file handles) is the host.
+# What a user can mend by naming another path; the rest (a full disk, a broken one, no more file handles) is the host.
 _OF_THE_PATH = (
     *(errno.EACCES, errno.EEXIST, errno.EISDIR, errno.ELOOP, errno.ENAMETOOLONG),
     *(errno.ENOENT, errno.ENOTDIR, errno.EPERM),
@@ -72,7 +72,7 @@ _OF_THE_PATH = (
 
 
 def from_os_error(error: OSError) -> CtkError:
-    """What an OSError that nobody expected means to a person: with its path, as any other error."""
+    """What an OSError that nobody expected means to a user: with its path, as any other error."""
     reason = error.strerror or str(error)
     if error.filename is None:
         return MissingOnHost(f"the system refused: {reason}", code="system-error")

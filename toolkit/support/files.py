@@ -66,9 +66,9 @@ def refuse_link(path: Path) -> None:
 def write_atomically(path: Path, content: str | bytes, *, mode: int = 0o644, keep_mode: bool = False) -> None:
     """Write `content` to `path` so that a reader sees the old file or the whole new one, never a part.
 
-    Text becomes UTF-8; a file's name in it that is none keeps its octets. `mode` is subject to the umask, as for any
+    Text becomes UTF-8; a file's name in it that is none keeps its bytes. `mode` is subject to the umask, as for any
     new file; with `keep_mode` a file that is there keeps its own. Raises WrongInput where `path` is a symlink, a pipe
-    or a device, or the folder is missing or closed.
+    or a device, or the directory is missing or closed.
     """
     refuse_link(path)
     if path.exists() and not (path.is_file() or path.is_dir()):
@@ -79,7 +79,7 @@ def write_atomically(path: Path, content: str | bytes, *, mode: int = 0o644, kee
         descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     except OSError as error:
         raise WrongInput(
-            f"cannot write {path}: {error.strerror}", fix=f"Choose a folder that exists and is yours: {path.parent}"
+            f"cannot write {path}: {error.strerror}", fix=f"Choose a directory that exists and is yours: {path.parent}"
         ) from error
     temporary = Path(name)
     try:
@@ -90,7 +90,7 @@ def write_atomically(path: Path, content: str | bytes, *, mode: int = 0o644, kee
     except BaseException as error:
         temporary.unlink(missing_ok=True)
         if isinstance(error, IsADirectoryError):
-            raise WrongInput(f"cannot write {path}: it is a folder") from error
+            raise WrongInput(f"cannot write {path}: it is a directory") from error
         if isinstance(error, OSError):
             raise MissingOnHost(f"cannot write {path}: {error.strerror}") from error
         raise

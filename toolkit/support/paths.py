@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 _PACKAGE = Path(__file__).resolve().parent.parent
 
 
-def shipped(folder: str) -> Path:
-    """The shipped `defs` or `sbatch` folder: inside an installed package, else at the top of the checkout."""
-    inside = _PACKAGE / "shipped" / folder
-    return inside if inside.is_dir() else _PACKAGE.parent / folder
+def shipped(directory: str) -> Path:
+    """The shipped `defs` or `sbatch` directory: inside an installed package, else at the top of the checkout."""
+    inside = _PACKAGE / "shipped" / directory
+    return inside if inside.is_dir() else _PACKAGE.parent / directory
 
 
 def user_path(text: str) -> Path:
-    """The absolute path that a person means by `text`, which may begin with `~` or `~user`.
+    """The absolute path that a user means by `text`, which may begin with `~` or `~user`.
 
     Raises WrongInput where there is no such user.
     """
@@ -35,7 +35,7 @@ def user_path(text: str) -> Path:
 
 
 def home() -> Path | None:
-    """This person's home; None where neither HOME nor the password file names one, as in some batch containers."""
+    """This user's home; None where neither HOME nor the password file names one, as in some batch containers."""
     try:
         return Path.home()
     except RuntimeError:
@@ -43,25 +43,25 @@ def home() -> Path | None:
 
 
 def _below_home(find: Callable[..., str], variable: str) -> Path:
-    """The folder that `find` of platformdirs says. Raises MissingOnHost where it would be in a home and there is none.
+    """What `find` of platformdirs says. Raises MissingOnHost where it would be in a home and there is none.
 
-    `variable` is what a person can set instead of HOME.
+    `variable` is what a user can set instead of HOME.
     """
     try:
-        folder = Path(find("ctk", appauthor=False))
+        directory = Path(find("ctk", appauthor=False))
     except RuntimeError:  # so says a new platformdirs; an old one gives `~/.cache` as it stands
-        folder = Path("~")
-    if folder.is_absolute():
-        return folder
+        directory = Path("~")
+    if directory.is_absolute():
+        return directory
     raise MissingOnHost(
         "this user has no home: HOME names none, and neither does the password file",
-        fix=f"Set HOME, or {variable}, to a folder that is yours.",
+        fix=f"Set HOME, or {variable}, to a directory that is yours.",
         code="no-home",
     )
 
 
-def state_folder() -> Path:
-    """The XDG folder for small things that should outlive a reboot (the lab's registry, what was shown once)."""
+def state_directory() -> Path:
+    """The XDG directory for small things that should outlive a reboot (the lab's registry, what was shown once)."""
     import platformdirs
 
     return _below_home(platformdirs.user_state_dir, "XDG_STATE_HOME")
@@ -69,7 +69,7 @@ def state_folder() -> Path:
 
 @dataclass(frozen=True, slots=True)
 class WorkArea:
-    """The folder for everything big, and what chose it."""
+    """The directory for everything big, and what chose it."""
 
     path: Path
     chosen_by: str
@@ -80,41 +80,41 @@ class WorkArea:
         return (self.path, *(self.path / name for name in ("bases", "cache", "tmp", "uv")))
 
     def create(self) -> None:
-        """Make the folders, closed to others. Raises MissingOnHost where they cannot be made."""
-        for folder in self.directories:
+        """Make the directories, closed to others. Raises MissingOnHost where they cannot be made."""
+        for directory in self.directories:
             try:
-                folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+                directory.mkdir(mode=0o700, parents=True, exist_ok=True)
             except OSError as error:
                 raise MissingOnHost(
                     f"the work area {self.path} (chosen by {self.chosen_by}) cannot be used: {error.strerror}",
-                    fix="Set CTK_HOME to a folder that is yours and has room, for example on scratch.",
+                    fix="Set CTK_HOME to a directory that is yours and has room, for example on scratch.",
                 ) from error
 
 
 def work_area(site: Site) -> WorkArea:
-    """CTK_HOME, else the site's folder, else $SCRATCH/ctk, else the XDG cache. Use it after `trust.secure` alone.
+    """CTK_HOME, else the site's directory, else $SCRATCH/ctk, else the XDG cache. Use it after `trust.secure` alone.
 
     A home quota of 20 GB does not survive a GPU image and its cache, so the home comes last. Raises WrongInput where
-    the folder is said to be in the home of a user that is unknown here, or the site's is not an absolute path, and
+    the directory is said to be in the home of a user that is unknown here, or the site's is not an absolute path, and
     MissingOnHost where there is no home at all.
     """
     if os.environ.get("CTK_HOME"):
         return WorkArea(user_path(os.environ["CTK_HOME"]), "CTK_HOME")
     if site.work_area is not None:
-        return WorkArea(_site_folder(site.work_area), site.work_area.origin)
+        return WorkArea(_site_directory(site.work_area), site.work_area.origin)
     scratch = os.environ.get("SCRATCH")
     if scratch and Path(scratch).is_dir():
         return WorkArea(Path(scratch).absolute() / "ctk", "SCRATCH")
     import platformdirs
 
-    return WorkArea(_below_home(platformdirs.user_cache_dir, "CTK_HOME"), "the XDG cache folder")
+    return WorkArea(_below_home(platformdirs.user_cache_dir, "CTK_HOME"), "the XDG cache directory")
 
 
-def _site_folder(setting: Setting[str]) -> Path:
+def _site_directory(setting: Setting[str]) -> Path:
     text = os.path.expandvars(setting.value)
     if "$" in text or not text.startswith(("/", "~")):
         raise WrongInput(
             f"{setting.origin}: work_area: {setting.value!r} does not lead to an absolute path here",
-            fix="Ask whom the site names for help, or set CTK_HOME to a folder of your own.",
+            fix="Ask whom the site names for help, or set CTK_HOME to a directory of your own.",
         )
     return user_path(text)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _PR_SET_PDEATHSIG = 1  # linux/prctl.h
-_GRACE_SECONDS = 10.0  # apptainer needs a moment to unmount and to remove its own temporary folders
+_GRACE_SECONDS = 10.0  # apptainer needs a moment to unmount and to remove its own temporary directories
 
 # Nobody waits for what outlives us. Python would complain of each when its handle is dropped, so the handles are kept.
 _launched: list[subprocess.Popen[str]] = []
@@ -250,7 +250,7 @@ def trace(argv: Sequence[str], env: Mapping[str, str | None] | None = None) -> N
 
 def _cannot_run(argv: Sequence[str], cwd: Path | None, error: OSError) -> MissingOnHost:
     if cwd is not None and not cwd.is_dir():
-        return MissingOnHost(f"cannot run {argv[0]} in {cwd}: there is no such folder")
+        return MissingOnHost(f"cannot run {argv[0]} in {cwd}: there is no such directory")
     if isinstance(error, FileNotFoundError):
         return MissingOnHost(f"there is no program {argv[0]!r} on this host")
     return MissingOnHost(f"cannot run {argv[0]}: {error.strerror}")

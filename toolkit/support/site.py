@@ -26,7 +26,7 @@ class Setting(Generic[T]):
 class Site:
     """The site's settings; each is None where the site says nothing.
 
-    runtime: path or name of the container runtime. work_area: folder for everything big, may hold $USER and the like.
+    runtime: path or name of the container runtime. work_area: a directory for large files, may hold $USER and the like.
     mirror: URI of a Debian archive for debootstrap bases. cores: how many cores a build may use on a login node.
     help: whom to ask (an address or a page).
     """

@@ -1,4 +1,4 @@
-"""Work in progress: a folder that is removed with the work, or, after a crash, by the next one to come."""
+"""Work in progress: a directory that is removed with the work, or, after a crash, by the next one to come."""
 
 from __future__ import annotations
 
@@ -25,30 +25,32 @@ _LOCK = "lock"
 
 @contextlib.contextmanager
 def staging(parent: Path) -> Iterator[Path]:
-    """A new folder in `parent`, removed when the block ends; folders that a killed process left there go first.
+    """A new directory in `parent`, removed when the block ends; directories that a killed process left there go first.
 
-    A living process holds a lock on the file `lock` in its folder, so that only dead ones are swept away. Raises
-    WrongInput where `parent` is not a folder that can be written.
+    A living process holds a lock on the file `lock` in its directory, so that only dead ones are swept away. Raises
+    WrongInput where `parent` is not a directory that can be written.
     """
     sweep(parent)
     try:
-        folder = Path(tempfile.mkdtemp(prefix=_prefix(), dir=parent))
+        directory = Path(tempfile.mkdtemp(prefix=_prefix(), dir=parent))
     except OSError as error:
-        raise WrongInput(f"cannot write in {parent}: {error.strerror}", fix="Choose a folder that is yours.") from error
+        raise WrongInput(
+            f"cannot write in {parent}: {error.strerror}", fix="Choose a directory that is yours."
+        ) from error
     try:
-        # A file, not the folder itself: NFS gives an exclusive lock only on what is open for writing (flock(2)).
+        # A file, not the directory itself: NFS gives an exclusive lock only on what is open for writing (flock(2)).
         # It gets its name when it is locked, so that nobody can lock it first.
-        nameless = folder / f"{_LOCK}.new"
+        nameless = directory / f"{_LOCK}.new"
         with nameless.open("w") as lock:
             _try_to_lock(lock)
-            nameless.rename(folder / _LOCK)
-            yield folder
+            nameless.rename(directory / _LOCK)
+            yield directory
     finally:
-        remove_tree(folder)
+        remove_tree(directory)
 
 
 def sweep(parent: Path) -> None:
-    """Remove the staging folders in `parent` that processes of this user on this host left when they were killed.
+    """Remove the staging directories in `parent` that processes of this user on this host left when they were killed.
 
     In a shared directory anybody can make something of that name. What is not as `staging` made it is left alone.
     """
@@ -61,20 +63,20 @@ def sweep(parent: Path) -> None:
 
 
 def _is_left_behind(path: Path) -> bool:
-    """Whether `path` is a staging folder of this user, and its process is dead."""
-    folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    """Whether `path` is a staging directory of this user, and its process is dead."""
+    directory = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
         # mkdtemp made it for this user alone, so that nobody else can have put or renamed anything in it.
-        if not _is_own(folder) or os.fstat(folder).st_mode & 0o077:
+        if not _is_own(directory) or os.fstat(directory).st_mode & 0o077:
             return False
         flags = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC  # a pipe must not hold up the build
-        # Closed before the folder goes: on NFS an open file that is removed stays as `.nfs…`, and its folder with it.
-        with os.fdopen(os.open(_LOCK, flags, dir_fd=folder), "rb", buffering=0) as lock:
+        # Closed before the directory goes: on NFS an open file that is removed stays as `.nfs…`.
+        with os.fdopen(os.open(_LOCK, flags, dir_fd=directory), "rb", buffering=0) as lock:
             status = os.fstat(lock.fileno())
             is_lock = stat.S_ISREG(status.st_mode) and status.st_size == 0 and _is_own(lock.fileno())
             return is_lock and _try_to_lock(lock)
     finally:
-        os.close(folder)
+        os.close(directory)
 
 
 def _is_own(descriptor: int) -> bool:
@@ -82,7 +84,7 @@ def _is_own(descriptor: int) -> bool:
 
 
 def _prefix() -> str:
-    """On a shared file system another host's lock may not be seen, so that each host sweeps its own folders only."""
+    """On a shared file system another host's lock may not be seen, so each host sweeps its own directories only."""
     return f"{_PREFIX}{socket.gethostname()}-"
 
 
@@ -96,7 +98,7 @@ def _try_to_lock(lock: IO[Any]) -> bool:
 
 
 def remove_tree(path: Path) -> None:
-    """Remove a folder with all in it, read-only folders and files of this user's subordinate ids included.
+    """Remove a directory with all in it, read-only directories and files of this user's subordinate ids included.
 
     A rootless build leaves files that belong to ids of /etc/subuid; only inside a user namespace may their owner
     remove them. Symlinks in it are removed, never followed. Raises MissingOnHost where that is not possible here.
@@ -106,7 +108,7 @@ def remove_tree(path: Path) -> None:
     try:
         shutil.rmtree(path)
     except OSError:
-        _open_folders(path)
+        _open_directories(path)
         shutil.rmtree(path, ignore_errors=True)
     if os.path.lexists(path):
         run(["unshare", "--map-root-user", "--map-auto", "rm", "-rf", "--", str(path)])
@@ -114,18 +116,18 @@ def remove_tree(path: Path) -> None:
         raise MissingOnHost(f"cannot remove {path}: files in it belong to subordinate ids of this user")
 
 
-def _open_folders(path: Path) -> None:
-    """Let this user read and write each of their folders in `path`, by descriptors alone: no link in it is followed."""
+def _open_directories(path: Path) -> None:
+    """Let this user read and write each of their directories in `path`, by descriptors: no link in it is followed."""
     with contextlib.suppress(OSError):
         change_own_mode(path, add=0o700)
-        for _, names, _, folder in os.fwalk(path):
+        for _, names, _, directory in os.fwalk(path):
             for name in names:
                 with contextlib.suppress(OSError):
-                    change_own_mode(name, add=0o700, dir_fd=folder)
+                    change_own_mode(name, add=0o700, dir_fd=directory)
 
 
 def put_in_place(new: Path, final: Path) -> None:
-    """Rename `new`, a file or a folder on the same file system, to `final`; what stands there is replaced."""
+    """Rename `new`, a file or a directory on the same file system, to `final`; what stands there is replaced."""
     if not final.is_dir() or final.is_symlink():
         new.replace(final)
         return

@@ -1,4 +1,4 @@
-"""Words for people: quoting, near matches, and the refusal of what cannot stand on one line."""
+"""Words for users: quoting, near matches, and the refusal of what cannot stand on one line."""
 
 from __future__ import annotations
 

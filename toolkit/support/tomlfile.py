@@ -1,4 +1,4 @@
-"""TOML files that people write: read with messages that say file, line and key."""
+"""TOML files that users write: read with messages that say file, line and key."""
 
 from __future__ import annotations
 

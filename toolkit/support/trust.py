@@ -118,8 +118,8 @@ def _tree(path: Path, levels: int, *, reachable: bool) -> Iterator[tuple[Path, o
 
 def open_above(path: Path) -> Path | None:
     """The nearest directory above `path` in which everybody can rename what others made; None where there is none."""
-    for folder in Path(os.path.realpath(path)).parents:
+    for directory in Path(os.path.realpath(path)).parents:
         with contextlib.suppress(OSError):
-            if folder.stat().st_mode & (stat.S_IWOTH | stat.S_ISVTX) == stat.S_IWOTH:
-                return folder
+            if directory.stat().st_mode & (stat.S_IWOTH | stat.S_ISVTX) == stat.S_IWOTH:
+                return directory
     return None

@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 SITE = "usr/local/lib/python3.11/site-packages"
 
 
-def inventory(folder: Path, *parts: dict[str, str | bytes]) -> Inventory:
+def inventory(directory: Path, *parts: dict[str, str | bytes]) -> Inventory:
     for part in parts:
-        fill(folder, part)
-    return inventory_of(folder)
+        fill(directory, part)
+    return inventory_of(directory)
 
 
 def test_a_python_of_its_own_under_usr_local(tmp_path: Path) -> None:
@@ -37,7 +37,7 @@ def test_a_python_of_its_own_under_usr_local(tmp_path: Path) -> None:
     python = found.default_interpreter()
     assert python is not None
     assert (python.path, python.version, python.origin) == ("/usr/local/bin/python3.11", "3.11.7", "local")
-    assert python.site_folders == (f"/{SITE}",)
+    assert python.site_directories == (f"/{SITE}",)
     assert python.abi_tag == "cp311"
     only = found.visible(python)["some-package"]
     assert (only.version, only.requires, only.installer, only.has_record) == (
@@ -49,7 +49,7 @@ def test_a_python_of_its_own_under_usr_local(tmp_path: Path) -> None:
     assert (found.architecture, found.os, found.form) == ("x86_64", "debian 12", "sandbox")
 
 
-def test_debians_python_and_its_three_folders(tmp_path: Path) -> None:
+def test_debians_python_and_its_three_directories(tmp_path: Path) -> None:
     status = (
         "Package: python3.11-minimal\nStatus: install ok installed\nVersion: 3.11.2-6+deb12u6\n\n"
         "Package: gone\nStatus: deinstall ok config-files\nVersion: 1\n"
@@ -67,7 +67,7 @@ def test_debians_python_and_its_three_folders(tmp_path: Path) -> None:
     python = found.default_interpreter()
     assert python is not None
     assert python.version == "3.11.2"
-    assert python.site_folders == ("/usr/local/lib/python3.11/dist-packages", "/usr/lib/python3/dist-packages")
+    assert python.site_directories == ("/usr/local/lib/python3.11/dist-packages", "/usr/lib/python3/dist-packages")
     assert found.visible(python)["numpy"].version == "2.0.0"
     assert [one.version for one in found.copies(python)] == ["2.0.0", "1.24.2"]
     assert [(one.name, one.version) for one in found.system_packages] == [("python3.11-minimal", "3.11.2-6+deb12u6")]
@@ -124,7 +124,7 @@ def test_a_venv(tmp_path: Path, system_packages: bool) -> None:
     assert len(found.interpreters) == 2
 
 
-def test_red_hats_two_library_folders(tmp_path: Path) -> None:
+def test_red_hats_two_library_directories(tmp_path: Path) -> None:
     files = {
         **python_files("3.9", "usr"),
         "usr/lib64/python3.9/site-packages/": "",
@@ -132,7 +132,7 @@ def test_red_hats_two_library_folders(tmp_path: Path) -> None:
     }
     python = inventory(tmp_path, files).default_interpreter()
     assert python is not None
-    assert python.site_folders == ("/usr/lib64/python3.9/site-packages", "/usr/lib/python3.9/site-packages")
+    assert python.site_directories == ("/usr/lib64/python3.9/site-packages", "/usr/lib/python3.9/site-packages")
 
 
 def test_pythonpath_comes_first_and_pth_files_last(tmp_path: Path) -> None:
@@ -142,7 +142,7 @@ def test_pythonpath_comes_first_and_pth_files_last(tmp_path: Path) -> None:
         {".singularity.d/env/90-environment.sh": 'export PYTHONPATH="/extra:/nowhere"\n'},
         {"extra/": "", "work/src/": "", f"{SITE}/editable.pth": "# no\nimport os\n/work/src\n/not/there\n"},
     )
-    assert found.interpreters[0].site_folders == ("/extra", f"/{SITE}", "/work/src")
+    assert found.interpreters[0].site_directories == ("/extra", f"/{SITE}", "/work/src")
 
 
 def test_every_kind_of_metadata(tmp_path: Path) -> None:
@@ -168,7 +168,7 @@ def test_every_kind_of_metadata(tmp_path: Path) -> None:
 
 
 def test_roots_home_is_not_looked_into(tmp_path: Path) -> None:
-    """A sandbox in a shared folder: `/root` belongs to somebody else."""
+    """A sandbox in a shared directory: `/root` belongs to somebody else."""
     fill(tmp_path, {**python_files(), **python_files("3.12", "root/.local"), "opt/x/bin/": ""})
     fill(tmp_path, {".singularity.d/env/90-environment.sh": "export PATH=/root/.local/bin:$PATH\n"})
     (tmp_path / "root").chmod(0o700)
@@ -234,7 +234,7 @@ def test_a_value_is_what_a_shell_makes_of_it(pieces: list[str], before: str) -> 
     assert variables["A"] == shown.stdout
 
 
-def test_weights_called_pth_are_no_list_of_folders(tmp_path: Path) -> None:
+def test_weights_called_pth_are_no_list_of_directories(tmp_path: Path) -> None:
     weights = {"app/net.pth": b"\0" * (2 << 20), f"{SITE}/huge.pth": b"\0" * (2 << 20)}
     found = inventory(
         tmp_path,
@@ -242,8 +242,8 @@ def test_weights_called_pth_are_no_list_of_folders(tmp_path: Path) -> None:
         {**weights, "app/x.pth": "/work\n", "work/": ""},
         {".singularity.d/env/90-environment.sh": "export PYTHONPATH=/app\n"},
     )
-    assert found.interpreters[0].site_folders[0] == "/app"
-    assert "/work" not in found.interpreters[0].site_folders, "only site folders have .pth files that count"
+    assert found.interpreters[0].site_directories[0] == "/app"
+    assert "/work" not in found.interpreters[0].site_directories, "only site directories have .pth files that count"
 
 
 def test_requires_txt_becomes_requires_dist() -> None:

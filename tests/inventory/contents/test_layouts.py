@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.inventory.making import distribution, fill, inventory_of, python_files, squash
-from toolkit.inventory.contents.imports import module_folder
+from toolkit.inventory.contents.imports import module_directory
 from toolkit.inventory.contents.read import read_inventory
 from toolkit.inventory.formats.images import open_image
 
@@ -92,8 +92,8 @@ def test_the_search_in_a_squashfs_reads_no_more_than_it_may(tmp_path: Path) -> N
     image = squash(tmp_path / "root", tmp_path / "image.squashfs")
     with open_image(image) as rootfs:
         listed: list[str] = []
-        subfolders = rootfs.subfolders
-        rootfs.subfolders = lambda path: (listed.append(path), subfolders(path))[1]  # type: ignore[func-returns-value, method-assign]
+        subdirectories = rootfs.subdirectories
+        rootfs.subdirectories = lambda path: (listed.append(path), subdirectories(path))[1]  # type: ignore[func-returns-value, method-assign]
         found = read_inventory(rootfs)
     assert "/data/zoo/env" in [one.prefix for one in found.interpreters]
     assert len(listed) <= 1001
@@ -120,12 +120,12 @@ def test_an_editable_installation_leads_to_its_sources(tmp_path: Path, files: di
     with open_image(tmp_path) as rootfs:
         found = read_inventory(rootfs)
         own = found.interpreters[0]
-        assert module_folder(rootfs, own, "torch", found.copies(own)) == "/work/pytorch"
-        assert module_folder(rootfs, own, "numpy", found.copies(own)) is None
+        assert module_directory(rootfs, own, "torch", found.copies(own)) == "/work/pytorch"
+        assert module_directory(rootfs, own, "numpy", found.copies(own)) is None
 
 
 def test_a_wheel_beside_an_editable_installation_comes_first(tmp_path: Path) -> None:
     fill(tmp_path, {**python_files(), f"{SITE}/torch/__init__.py": "", "work/pytorch/torch/__init__.py": ""})
     fill(tmp_path, {f"{SITE}/__editable___torch_finder.py": MAPPING})
     with open_image(tmp_path) as rootfs:
-        assert module_folder(rootfs, read_inventory(rootfs).interpreters[0], "torch") == f"/{SITE}"
+        assert module_directory(rootfs, read_inventory(rootfs).interpreters[0], "torch") == f"/{SITE}"

@@ -109,40 +109,40 @@ def test_a_file_that_claims_to_be_four_gigabytes(tmp_path: Path) -> None:
 
 
 @pytest.mark.programs
-def test_a_folder_that_contains_itself(tmp_path: Path) -> None:
-    """A folder whose inode points at its parent's listing: a path through it is as long as it is written."""
+def test_a_directory_that_contains_itself(tmp_path: Path) -> None:
+    """A directory whose inode points at its parent's listing: a path through it is as long as it is written."""
     root = fill(tmp_path / "root", {"usr/a/b/c": b"x"})
     image = squash(root, tmp_path / "x.squashfs", "-noI", "-noD", "-noF")
-    parent, folder = inode_at(image), inode_at(image, "usr")
+    parent, directory = inode_at(image), inode_at(image, "usr")
     content = bytearray(image.read_bytes())
-    content[folder + 16 : folder + 32] = content[parent + 16 : parent + 32]
+    content[directory + 16 : directory + 32] = content[parent + 16 : parent + 32]
     image.write_bytes(content)
     with open_image(image) as rootfs:
         assert rootfs.names("/usr/usr/usr") == ("usr",)
-        assert rootfs.kind("/" + "usr/" * 200) is EntryKind.FOLDER
+        assert rootfs.kind("/" + "usr/" * 200) is EntryKind.DIRECTORY
         assert audit_image(image, TargetMachine()).verdict is Verdict.NO_FRAMEWORK
 
 
 @given(st.binary(max_size=4000))
 def test_parsers_of_binaries_take_anything(tmp_path_factory: pytest.TempPathFactory, data: bytes) -> None:
     parse_cache(b"glibc-ld.so.cache1.1" + data)
-    folder = tmp_path_factory.mktemp("elf")
-    (folder / "usr").mkdir()
-    (folder / "x").write_bytes(b"\x7fELF\x02\x01" + data)
-    with open_image(folder) as rootfs:
+    directory = tmp_path_factory.mktemp("elf")
+    (directory / "usr").mkdir()
+    (directory / "x").write_bytes(b"\x7fELF\x02\x01" + data)
+    with open_image(directory) as rootfs:
         read_dynamic(rootfs, "/x")
         read_only_data(rootfs, "/x")
 
 
-def library(folder: Path, *entries: tuple[int, int]) -> Path:
+def library(directory: Path, *entries: tuple[int, int]) -> Path:
     """A sandbox with the library /x: one PT_LOAD at address 0, and a dynamic section of `entries`."""
     size = 16 * len(entries)
     head = b"\x7fELF\x02\x01" + bytes(26) + struct.pack("<QQIHHHHHH", 64, 0, 0, 64, 56, 2, 64, 0, 0)
     load = struct.pack("<IIQQQQQQ", 1, 5, 0, 0, 0, 4096, 4096, 4096)
     dynamic = struct.pack("<IIQQQQQQ", 2, 6, 176, 176, 176, size, size, 8)
-    (folder / "usr").mkdir()
-    (folder / "x").write_bytes(head + load + dynamic + b"".join(struct.pack("<QQ", *entry) for entry in entries))
-    return folder
+    (directory / "usr").mkdir()
+    (directory / "x").write_bytes(head + load + dynamic + b"".join(struct.pack("<QQ", *entry) for entry in entries))
+    return directory
 
 
 def test_library_without_a_table_of_texts_is_unreadable_and_no_crash(tmp_path: Path) -> None:

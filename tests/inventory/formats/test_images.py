@@ -51,7 +51,7 @@ def check(rootfs: Rootfs) -> None:
     for path in ("/loop/a", "/dangling", "/etc/hello/further", "/etc/nothing"):
         assert rootfs.resolve(path) is None
         assert rootfs.read(path) is None
-    assert rootfs.kind("/usr") is EntryKind.FOLDER
+    assert rootfs.kind("/usr") is EntryKind.DIRECTORY
     assert rootfs.size("/usr/lib/large.so") == len(LARGE)
     assert len(rootfs.names("/many")) == 1500
     assert rootfs.read("/many/file-01499") == b"1499"
@@ -68,20 +68,20 @@ def check(rootfs: Rootfs) -> None:
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return fill(tmp_path_factory.mktemp("sandbox"), FILES)
 
 
-def test_a_sandbox(folder: Path) -> None:
-    with open_image(folder) as rootfs:
+def test_a_sandbox(directory: Path) -> None:
+    with open_image(directory) as rootfs:
         assert rootfs.form == "sandbox"
         check(rootfs)
 
 
 @pytest.mark.parametrize("compression", ["gzip", "zstd", "xz", "lz4", "lzo", "lzma"])
 @pytest.mark.programs
-def test_a_squashfs_of_every_compression(folder: Path, tmp_path: Path, compression: str) -> None:
-    image = squash(folder, tmp_path / "image.squashfs", "-comp", compression)
+def test_a_squashfs_of_every_compression(directory: Path, tmp_path: Path, compression: str) -> None:
+    image = squash(directory, tmp_path / "image.squashfs", "-comp", compression)
     with open_image(image) as rootfs:
         assert rootfs.form == "squashfs"
         check(rootfs)
@@ -93,15 +93,15 @@ def test_a_squashfs_of_every_compression(folder: Path, tmp_path: Path, compressi
     ids=" ".join,
 )
 @pytest.mark.programs
-def test_a_squashfs_however_it_is_laid_out(folder: Path, tmp_path: Path, options: tuple[str, ...]) -> None:
+def test_a_squashfs_however_it_is_laid_out(directory: Path, tmp_path: Path, options: tuple[str, ...]) -> None:
     compression = ("-comp", "lz4") if "-Xhc" in options else ()
-    with open_image(squash(folder, tmp_path / "image.squashfs", *compression, *options)) as rootfs:
+    with open_image(squash(directory, tmp_path / "image.squashfs", *compression, *options)) as rootfs:
         check(rootfs)
 
 
 @pytest.mark.programs
-def test_a_flat_sif(folder: Path, tmp_path: Path) -> None:
-    squashed = squash(folder, tmp_path / "image.squashfs").read_bytes()
+def test_a_flat_sif(directory: Path, tmp_path: Path) -> None:
+    squashed = squash(directory, tmp_path / "image.squashfs").read_bytes()
     definition = b"Bootstrap: localimage\n"
     parts = [Part(0x4001, definition), Part(0x4006, b'{"schema": "ctk/1"}', name="ctk.json"), system(squashed)]
     image = write_sif(tmp_path / "image.sif", parts)
@@ -120,37 +120,45 @@ def test_a_flat_sif(folder: Path, tmp_path: Path) -> None:
 
 def layer(tmp_path: Path, name: str, files: dict[str, str | bytes], *pseudo: str, opaque: str = "") -> bytes:
     options = [word for line in pseudo for word in ("-p", line)]
-    folder = fill(tmp_path / name, files)
+    directory = fill(tmp_path / name, files)
     if opaque:
-        os.setxattr(folder / opaque, "user.something", b"y" * 200)
-        os.setxattr(folder / opaque, "user.overlay.opaque", b"y")
-    return squash(folder, tmp_path / f"{name}.squashfs", *options).read_bytes()
+        os.setxattr(directory / opaque, "user.something", b"y" * 200)
+        os.setxattr(directory / opaque, "user.overlay.opaque", b"y")
+    return squash(directory, tmp_path / f"{name}.squashfs", *options).read_bytes()
 
 
 @pytest.mark.programs
 def test_layers_hide_replace_and_merge(tmp_path: Path) -> None:
     base = layer(tmp_path, "base", {
         "a/kept": "base", "a/gone": "base", "a/changed": "base", "opaque/old": "base", "docker/old": "base",
-        "file-to-folder": "base", "folder-to-file/x": "base", "whiteout-file": "base", "usr/x": "base",
+        "file-to-directory": "base", "directory-to-file/x": "base", "whiteout-file": "base", "usr/x": "base",
     })  # fmt: skip
     first = layer(
         tmp_path, "first",
         {"a/changed": "first", "opaque/new": "first", "docker/new": "first", "docker/.wh..wh..opq": "",
-         "file-to-folder/x": "first", "folder-to-file": "first", ".wh.whiteout-file": "", "a/later": "first"},
+         "file-to-directory/x": "first", "directory-to-file": "first", ".wh.whiteout-file": "", "a/later": "first"},
         "a/gone c 644 0 0 0 0", opaque="opaque",
     )  # fmt: skip
     second = layer(tmp_path, "second", {"a/changed": "second"}, "a/later c 644 0 0 0 0", "dev-null c 644 0 0 1 3")
     image = write_sif(tmp_path / "layered.sif", [system(base), overlay(first), overlay(second)])
     with open_image(image) as rootfs:
         assert rootfs.form == "layered SIF"
-        assert rootfs.names("/") == ("a", "dev-null", "docker", "file-to-folder", "folder-to-file", "opaque", "usr")
+        assert rootfs.names("/") == (
+            "a",
+            "dev-null",
+            "directory-to-file",
+            "docker",
+            "file-to-directory",
+            "opaque",
+            "usr",
+        )
         assert rootfs.names("/a") == ("changed", "kept")
         assert rootfs.read("/a/changed") == b"second"
         assert rootfs.read("/a/kept") == b"base"
         assert rootfs.names("/opaque") == ("new",)
         assert rootfs.names("/docker") == ("new",)
-        assert rootfs.names("/file-to-folder") == ("x",)
-        assert rootfs.read("/folder-to-file") == b"first"
+        assert rootfs.names("/file-to-directory") == ("x",)
+        assert rootfs.read("/directory-to-file") == b"first"
         assert rootfs.kind("/dev-null") is EntryKind.OTHER
         assert rootfs.disputed == {"/opaque", "/docker/old", "/whiteout-file"}
 
@@ -171,7 +179,7 @@ WRONG = {
     "gzip": (b"\x1f\x8b\x08" + bytes(60), "compressed with gzip"),
     "page": (b"<!DOCTYPE html><html>", "a web page"),
     "short-header": (b"#!/usr/bin/env run-singularity\n".ljust(32, b"\0") + b"SIF_MAGIC\0", "its header is cut off"),
-    "short-squashfs": (b"hsqs" + bytes(20), "refers to octets"),
+    "short-squashfs": (b"hsqs" + bytes(20), "refers to bytes"),
 }
 
 
@@ -207,8 +215,8 @@ def test_a_sif_that_cannot_be_read_says_why(tmp_path: Path, part: Part, words: s
 
 
 @pytest.mark.programs
-def test_a_cut_off_sif(folder: Path, tmp_path: Path) -> None:
-    squashed = squash(folder, tmp_path / "image.squashfs").read_bytes()
+def test_a_cut_off_sif(directory: Path, tmp_path: Path) -> None:
+    squashed = squash(directory, tmp_path / "image.squashfs").read_bytes()
     image = write_sif(tmp_path / "image.sif", [system(squashed)])
     image.write_bytes(image.read_bytes()[:-5000])
     with pytest.raises(WrongInput, match="but the file has") as caught:
@@ -218,10 +226,10 @@ def test_a_cut_off_sif(folder: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.programs
-def test_nothing_is_written_or_kept_open(folder: Path, tmp_path: Path) -> None:
+def test_nothing_is_written_or_kept_open(directory: Path, tmp_path: Path) -> None:
     from pathlib import Path as PlainPath
 
-    image = squash(folder, tmp_path / "image.squashfs")
+    image = squash(directory, tmp_path / "image.squashfs")
     before = hashlib.sha256(image.read_bytes()).digest()
     with open_image(image) as rootfs:
         rootfs.read("/etc/hello")

@@ -56,9 +56,9 @@ def test_only_what_the_runtime_runs_is_an_image(paths: dict[PathKind, Path]) -> 
             existing_image(path)
         assert str(path) in caught.value.message
     for kind, message in {
-        PathKind.SPECIAL: "is not an image: it is neither a file nor a folder",
+        PathKind.SPECIAL: "is not an image: it is neither a file nor a directory",
         PathKind.ABSENT: "there is no image",
-        PathKind.ROOT: "is a folder, but not a sandbox",
+        PathKind.ROOT: "is a directory, but not a sandbox",
         PathKind.OTHER_FILE: "is not an image: neither SIF nor squashfs",
         PathKind.TAR: "is not an image: it is a tar archive",
     }.items():

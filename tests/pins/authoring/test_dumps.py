@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from toolkit.pins.authoring.dumps import pinned_file
-from toolkit.pins.authoring.wishlists import read_requirements
+from toolkit.pins.authoring.package_lists import read_requirements
 
 if TYPE_CHECKING:
     from pathlib import Path

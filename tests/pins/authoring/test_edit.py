@@ -1,4 +1,4 @@
-"""Adding and removing packages leaves everything else of a person's file as it was."""
+"""Adding and removing packages leaves everything else of a user's file as it was."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is proposed for the imports of training scripts as people write them."""
+"""What is proposed for the imports of training scripts as users write them."""
 
 from __future__ import annotations
 
@@ -279,10 +279,10 @@ def test_kinds_of_imports_are_told_apart(tmp_path: Path) -> None:
     assert found.required["scipy.stats"].endswith("train.py:14")
 
 
-def test_virtual_environments_and_hidden_folders_are_not_a_persons_code(tmp_path: Path) -> None:
-    for folder in (".git", "env", "node_modules", "__pycache__"):
-        (tmp_path / folder).mkdir()
-        (tmp_path / folder / "x.py").write_text("import flask\n")
+def test_virtual_environments_and_hidden_directories_are_not_a_users_code(tmp_path: Path) -> None:
+    for directory in (".git", "env", "node_modules", "__pycache__"):
+        (tmp_path / directory).mkdir()
+        (tmp_path / directory / "x.py").write_text("import flask\n")
     (tmp_path / "env/pyvenv.cfg").touch()
     (tmp_path / "a.py").write_text("import numpy\n")
     assert set(scan_imports(tmp_path).required) == {"numpy"}
@@ -381,8 +381,8 @@ def test_lightning_fabric_comes_with_pytorch_lightning() -> None:
 
 def test_environments_and_sandboxes_are_no_code(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text("import numpy\n")
-    for folder, mark in (("env", "pyvenv.cfg"), ("sb", ".singularity.d")):
-        (tmp_path / folder).mkdir()
-        (tmp_path / folder / mark).touch()
-        (tmp_path / folder / "other.py").write_text("import torch\n")
+    for directory, mark in (("env", "pyvenv.cfg"), ("sb", ".singularity.d")):
+        (tmp_path / directory).mkdir()
+        (tmp_path / directory / mark).touch()
+        (tmp_path / directory / "other.py").write_text("import torch\n")
     assert set(scan_imports(tmp_path).required) == {"numpy"}

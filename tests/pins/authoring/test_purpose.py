@@ -30,8 +30,8 @@ BASES = load_bases(shipped("defs") / "bases.toml")
 TF1 = replace(BASES["tensorflow-2.1"], name="tensorflow-1.15", framework_version="1.15.5")
 
 
-def proposed(folder: Path, code: str, bases: dict[str, Base] | None = None, said: str | None = None) -> Proposal:
-    script = folder / "train.py"
+def proposed(directory: Path, code: str, bases: dict[str, Base] | None = None, said: str | None = None) -> Proposal:
+    script = directory / "train.py"
     script.write_text(textwrap.dedent(code))
 
     def no_index() -> None:

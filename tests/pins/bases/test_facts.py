@@ -13,12 +13,12 @@ from toolkit.recipes.model import Base, Recipe
 from toolkit.support.errors import WrongInput
 
 
-def base_of(folder: Path, *files: str) -> Base:
+def base_of(directory: Path, *files: str) -> Base:
     """A sandbox with empty files."""
     for file in files:
-        (folder / file).parent.mkdir(parents=True, exist_ok=True)
-        (folder / file).touch()
-    return Base(name="mine", reference=str(folder), bootstrap="localimage")
+        (directory / file).parent.mkdir(parents=True, exist_ok=True)
+        (directory / file).touch()
+    return Base(name="mine", reference=str(directory), bootstrap="localimage")
 
 
 def test_a_base_without_python_is_refused(tmp_path: Path) -> None:
@@ -41,19 +41,19 @@ def test_over_a_free_threaded_python_no_package_is_chosen(tmp_path: Path) -> Non
         make_lock(uv, Recipe("x", Path("x.toml"), base, packages=("numpy",)), facts)
 
 
-def test_the_digest_of_a_folder_is_that_of_its_names_modes_and_contents(tmp_path: Path) -> None:
-    folder = tmp_path / "base"
-    base_of(folder, "a", "b/c")
-    (folder / "link").symlink_to("a")
-    digests = [content_digest(folder, tmp_path)]
-    assert digests == [content_digest(folder, tmp_path)]
-    (folder / "a").write_text("x")
-    digests.append(content_digest(folder, tmp_path))
-    (folder / "a").chmod(0o700)
-    digests.append(content_digest(folder, tmp_path))
-    (folder / "link").unlink()
-    (folder / "link").symlink_to("b")
-    digests.append(content_digest(folder, tmp_path))
-    (folder / "b/c").rename(folder / "b/d")
-    digests.append(content_digest(folder, tmp_path))
+def test_the_digest_of_a_directory_is_that_of_its_names_modes_and_contents(tmp_path: Path) -> None:
+    directory = tmp_path / "base"
+    base_of(directory, "a", "b/c")
+    (directory / "link").symlink_to("a")
+    digests = [content_digest(directory, tmp_path)]
+    assert digests == [content_digest(directory, tmp_path)]
+    (directory / "a").write_text("x")
+    digests.append(content_digest(directory, tmp_path))
+    (directory / "a").chmod(0o700)
+    digests.append(content_digest(directory, tmp_path))
+    (directory / "link").unlink()
+    (directory / "link").symlink_to("b")
+    digests.append(content_digest(directory, tmp_path))
+    (directory / "b/c").rename(directory / "b/d")
+    digests.append(content_digest(directory, tmp_path))
     assert len(set(digests)) == 5

@@ -33,32 +33,35 @@ def base(tmp_path: Path) -> Base:
     return Base("mine", "localimage", str(tmp_path / "link"))
 
 
-def set_back(folder: Path) -> None:
-    file = folder / "real/usr/lib/python3.12/os.py"
+def set_back(directory: Path) -> None:
+    file = directory / "real/usr/lib/python3.12/os.py"
     before = file.stat()
     file.write_text("IMPORT\n")
     os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
 
 
-def relinked(folder: Path) -> None:
-    (folder / "link").unlink()
-    (folder / "link").symlink_to("other")
+def relinked(directory: Path) -> None:
+    (directory / "link").unlink()
+    (directory / "link").symlink_to("other")
 
 
-def relinked_and_back(folder: Path) -> None:
-    relinked(folder)
-    (folder / "link").rename(folder / "away")
-    (folder / "link").symlink_to("real")
+def relinked_and_back(directory: Path) -> None:
+    relinked(directory)
+    (directory / "link").rename(directory / "away")
+    (directory / "link").symlink_to("real")
 
 
 CHANGES: list[Callable[[Path], object]] = [
     set_back,
     relinked,
     relinked_and_back,
-    lambda folder: (folder / "real").rename(folder / "gone"),
-    lambda folder: ((folder / "real").rename(folder / "gone"), (folder / "other").rename(folder / "real")),
-    lambda folder: (folder / "real/usr/new").touch(),
-    lambda folder: (folder / "real/usr/bin/python3.12").unlink(),
+    lambda directory: (directory / "real").rename(directory / "gone"),
+    lambda directory: (
+        (directory / "real").rename(directory / "gone"),
+        (directory / "other").rename(directory / "real"),
+    ),
+    lambda directory: (directory / "real/usr/new").touch(),
+    lambda directory: (directory / "real/usr/bin/python3.12").unlink(),
 ]
 
 

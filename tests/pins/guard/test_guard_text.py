@@ -76,7 +76,7 @@ def test_the_shell_can_read_it(shell: str) -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_a_script_of_the_person_runs_in_a_shell_of_its_own_between_the_two() -> None:
+def test_a_script_of_the_user_runs_in_a_shell_of_its_own_between_the_two() -> None:
     text = guarded(SMALL, "exit 0")
     before, after = text.index(install(SMALL)), text.rindex(GUARD_AFTER)
     assert before < text.index("(\nset -e\nexit 0\n)") < after
@@ -123,6 +123,6 @@ def test_what_the_constraint_file_stopped_is_a_difference_that_would_have_been()
     log = STOPPED.splitlines()
     assert differences(log) == ("torch==2.13.0+cpu must stay, against: torch==2.12.1",)
     assert differences([*log[:8], "+ false", *log[8:]]) == (), "what a later command failed of was something else"
-    assert differences([line for line in log if "constraint)" not in line]) == (), "a clash of the person's own"
+    assert differences([line for line in log if "constraint)" not in line]) == (), "a conflict of the user's own"
     legacy = "ERROR: Could not satisfy constraints for 'idna': installation from path cannot be constrained"
     assert differences(["+ pip install x.whl", legacy]) == (legacy.removeprefix("ERROR: "),)

@@ -36,7 +36,7 @@ class Index:
         return self.answers.get(question.packages[-1], Answer({}, {}, proof="no"))
 
 
-def wish() -> Request:
+def request() -> Request:
     base = target(distribution("torch", "2.5.1"))
     return Request(base, ("timm", "transformers"), ProtectedSet((Pin("torch", "2.5.1", "the base's PyTorch"),)))
 
@@ -47,7 +47,7 @@ def proposed(
     index = Index({line: Answer(versions, {}) for line, versions in answers.items()})
     monkeypatch.setattr(older, "ask", index.ask)
     found = older.likely_version(
-        Uv("uv", Path("/cache"), Path("/scratch")), wish(), FAILURE, likely, {"transformers": "5.1.0", **added}
+        Uv("uv", Path("/cache"), Path("/scratch")), request(), FAILURE, likely, {"transformers": "5.1.0", **added}
     )
     return found, index.asked
 
@@ -76,7 +76,7 @@ def test_a_release_without_such_an_extra_proves_nothing(monkeypatch: pytest.Monk
     )
     monkeypatch.setattr(older, "ask", index.ask)
     found = older.likely_version(
-        Uv("uv", Path("/cache"), Path("/scratch")), wish(), FAILURE, Likely("", need="torch>=2.6"), {}
+        Uv("uv", Path("/cache"), Path("/scratch")), request(), FAILURE, Likely("", need="torch>=2.6"), {}
     )
     assert found == ("transformers==5.0.1", "the newest release before 5.1 that fits")
     assert index.asked == ["torch>=2.6", line, "transformers[pytorch]<5.1.0", "transformers<5.1"]

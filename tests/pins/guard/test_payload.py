@@ -1,4 +1,4 @@
-"""The guard's own rules, on site folders made for it, under the Pythons that are on this machine."""
+"""The guard's own rules, on site directories made for it, under the Pythons that are on this machine."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import pytest
 from toolkit.pins.guard import script as guard
 
 PAYLOAD = Path(guard.__file__).with_name("payload")
-# Runs the guard over the folders it is given, as if they were all that the image has.
+# Runs the guard over the directories it is given, as if they were all that the image has.
 DRIVER = """
 import json, sys
 sys.path.insert(0, {payload!r})
@@ -37,15 +37,15 @@ def python_versions() -> list[str]:
 
 
 class Image:
-    """Site folders with distributions in them."""
+    """Site directories with distributions in them."""
 
-    def __init__(self, folder: Path, python: str) -> None:
-        self.folder = folder
+    def __init__(self, directory: Path, python: str) -> None:
+        self.directory = directory
         self.python = python
-        self.sites = [folder / "usr/local/lib/python3.11/dist-packages", folder / "usr/lib/python3/dist-packages"]
+        self.sites = [directory / "usr/local/lib/python3.11/dist-packages", directory / "usr/lib/python3/dist-packages"]
         for site in self.sites:
             site.mkdir(parents=True)
-        (folder / "guard").mkdir()
+        (directory / "guard").mkdir()
 
     def put(
         self, name: str, version: str, *, site: int = 0, code: str = "", requires: str = "", asked: bool = False
@@ -75,11 +75,11 @@ class Image:
         shutil.rmtree(self.sites[site] / name)
 
     def guard(self, action: str, lock: dict[str, object]) -> tuple[int, str]:
-        (self.folder / "guard/lock.json").write_text(json.dumps(lock))
-        driver = self.folder / "guard/driver.py"
+        (self.directory / "guard/lock.json").write_text(json.dumps(lock))
+        driver = self.directory / "guard/driver.py"
         driver.write_text(DRIVER.format(payload=str(PAYLOAD), sites=[str(site) for site in self.sites]))
         done = subprocess.run(
-            [self.python, "-E", "-s", "-B", driver, action, self.folder / "guard"],
+            [self.python, "-E", "-s", "-B", driver, action, self.directory / "guard"],
             capture_output=True,
             text=True,
             check=False,
@@ -181,7 +181,7 @@ def test_it_was_removed(image: Image) -> None:
     assert image.differences(a_lock()) == ("torch: 2.5.1+cu124 -> nothing (a command removed it)",)
 
 
-def test_a_second_copy_in_another_folder(image: Image) -> None:
+def test_a_second_copy_in_another_directory(image: Image) -> None:
     image.put("torch", "2.5.1+cu124", site=1)
     (found,) = image.differences(a_lock())
     assert "a second copy in" in found
@@ -232,7 +232,7 @@ def test_a_command_that_failed_is_told_what_is_held(image: Image) -> None:
 
 
 def test_the_constraint_file_says_what_the_lock_says(image: Image) -> None:
-    lines = (image.folder / "guard/constraint.txt").read_text().splitlines()
+    lines = (image.directory / "guard/constraint.txt").read_text().splitlines()
     assert lines == ["numpy>=1,<2", "torch==2.5.1+cu124"]
 
 

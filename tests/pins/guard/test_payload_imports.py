@@ -45,8 +45,8 @@ def run(
     path = os.pathsep.join(map(str, image.sites))
     wanted = {"packages": packages, "skip": [], "environment": {"PYTHONPATH": path}, "seconds": 30, **changes}
     before = {"copies": [], "files": {}, "imports": []}
-    (image.folder / "guard/before.json").write_text(json.dumps(before))
-    for left in (image.folder / "guard").glob("import-*"):
+    (image.directory / "guard/before.json").write_text(json.dumps(before))
+    for left in (image.directory / "guard").glob("import-*"):
         shutil.rmtree(left) if left.is_dir() else left.unlink()
     return image.guard("after", a_lock(protected=[], bounds=[], forbidden=[], imports=wanted))
 
@@ -90,7 +90,7 @@ def test_an_import_that_fails_is_named_with_its_reason(image: Image, code: str, 
 
 
 def test_an_import_without_end_is_stopped_at_the_limit_with_what_it_started(image: Image) -> None:
-    mark = image.folder / "started"
+    mark = image.directory / "started"
     code = "import subprocess, sys, time; p = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(60)'])\n"
     image.put("slow", "1.0", code=code + f"open({str(mark)!r}, 'w').write(str(p.pid)); time.sleep(60)\n")
     assert failure(image, "slow", seconds=3).error == "no end within 3 s"

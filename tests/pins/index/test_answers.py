@@ -58,7 +58,7 @@ REFUSED = (
 )
 
 
-# To uv, an index that answers 404 is one without the package: `explain_clash` names it.
+# To uv, an index that answers 404 is one without the package: `explain_conflict` names it.
 @pytest.mark.parametrize(
     ("kind", "status", "words", "fix"),
     [

@@ -51,9 +51,9 @@ def server(tmp_path: Path) -> Iterator[tuple[str, Path, list[tuple[str, str | No
     """The address of a directory with a wheel, the directory, and what was asked."""
     InParts.asked = []
     make_wheel(tmp_path, "thing", "1.0", 'torch>=2.6; extra == "torch"')
-    folder = tmp_path / "simple" / "thing"
-    with file_server(folder, InParts) as address:
-        yield address, folder, InParts.asked
+    directory = tmp_path / "simple" / "thing"
+    with file_server(directory, InParts) as address:
+        yield address, directory, InParts.asked
 
 
 def test_requirements_are_read_once_and_kept_by_hash(server: tuple[str, Path, list[object]], tmp_path: Path) -> None:
@@ -69,19 +69,19 @@ def test_requirements_are_read_once_and_kept_by_hash(server: tuple[str, Path, li
 def test_requirements_are_read_from_the_metadata_file_where_there_is_one(
     server: tuple[str, Path, list[object]], tmp_path: Path
 ) -> None:
-    address, folder, asked = server
-    (folder / f"{WHEEL}.metadata").write_text(
+    address, directory, asked = server
+    (directory / f"{WHEEL}.metadata").write_text(
         "Metadata-Version: 2.1\nName: thing\nRequires-Dist: six\n\nRequires-Dist: x\n"
     )
     assert read_requirements(File(WHEEL, f"{address}/{WHEEL}", None), tmp_path) == ("six",)
     assert len(asked) == 1
-    (folder / f"{WHEEL}.metadata").write_text("<html>Welcome to the portal</html>")
+    (directory / f"{WHEEL}.metadata").write_text("<html>Welcome to the portal</html>")
     assert read_requirements(File(WHEEL, f"{address}/{WHEEL}", None), tmp_path) == ('torch>=2.6; extra == "torch"',)
 
 
 def test_requirements_that_cannot_be_read_are_none(server: tuple[str, Path, list[object]], tmp_path: Path) -> None:
-    address, folder, _ = server
-    (folder / "broken-1.0-py3-none-any.whl").write_bytes(b"no zip file")
+    address, directory, _ = server
+    (directory / "broken-1.0-py3-none-any.whl").write_bytes(b"no zip file")
     for name in ("thing-1.0.tar.gz", "gone-1.0-py3-none-any.whl", "broken-1.0-py3-none-any.whl"):
         assert read_requirements(File(name, f"{address}/{name}", None), tmp_path) is None
 
@@ -89,8 +89,8 @@ def test_requirements_that_cannot_be_read_are_none(server: tuple[str, Path, list
 def test_requirements_of_a_wheel_on_this_machine_are_read(
     server: tuple[str, Path, list[object]], tmp_path: Path
 ) -> None:
-    _, folder, asked = server
-    file = File(WHEEL, (folder / WHEEL).as_uri(), None)
+    _, directory, asked = server
+    file = File(WHEEL, (directory / WHEEL).as_uri(), None)
     assert read_requirements(file, tmp_path) == ('torch>=2.6; extra == "torch"',)
     assert not asked
 
@@ -98,9 +98,9 @@ def test_requirements_of_a_wheel_on_this_machine_are_read(
 def test_remote_file_is_read_in_parts_like_the_file_itself(
     server: tuple[str, Path, list[object]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    address, folder, _ = server
+    address, directory, _ = server
     content = bytes(range(256)) * 40
-    (folder / "data").write_bytes(content)
+    (directory / "data").write_bytes(content)
     monkeypatch.setattr(remote, "_TAIL", 1000)
     ours, theirs = RemoteFile(f"{address}/data"), io.BytesIO(content)
     for offset, whence, size in ((0, 0, 10), (-22, 2, 22), (5000, 0, 300), (-50, 1, 100), (9990, 0, -1), (20000, 0, 5)):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from packaging.requirements import Requirement
 
-from toolkit.pins.authoring.wishlists import read_requirements
+from toolkit.pins.authoring.package_lists import read_requirements
 from toolkit.pins.index.repositories import is_repository, why_unlockable, with_name
 from toolkit.support.findings import Severity
 

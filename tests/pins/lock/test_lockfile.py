@@ -89,9 +89,9 @@ def test_a_lock_of_another_ctk_is_to_be_regenerated(tmp_path: Path, key: str, ol
     assert (caught.value.code, caught.value.fix) == ("wrong-lock", "`ctk lock x` regenerates it.")
 
 
-def resigned(folder: Path, text: str) -> Path:
+def resigned(directory: Path, text: str) -> Path:
     """A lock with this text, whose hash says that nobody edited it."""
     body = text.partition('"\n')[2].partition('"\n')[2]
-    path = folder / "x.lock.toml"
+    path = directory / "x.lock.toml"
     path.write_text(f'schema = "ctk.lock/1"\ncontent = "sha256:{hashlib.sha256(body.encode()).hexdigest()}"\n{body}')
     return path

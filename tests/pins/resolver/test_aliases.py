@@ -45,11 +45,11 @@ def test_a_stand_in_of_the_base_counts_as_installed_under_each_name_it_serves() 
     assert aliases == (
         Alias("opencv-python", "opencv-python-headless", "4.10.0.84", "functions that open a window (cv2.imshow)"),
     )
-    wish = with_aliases(Request(base, ("ultralytics",), protect(base, KNOWN)), aliases)
-    lines = {one.line for one in hard_constraints(wish.target, wish.protected)}
+    request = with_aliases(Request(base, ("ultralytics",), protect(base, KNOWN)), aliases)
+    lines = {one.line for one in hard_constraints(request.target, request.protected)}
     assert {"opencv-python==4.10.0.84", "opencv-contrib-python<0"} <= lines
     assert "opencv-python<0" not in lines
-    assert "opencv-python" in first_question(wish).target.installed
+    assert "opencv-python" in first_question(request).target.installed
 
 
 def test_a_vendor_build_stands_under_its_public_version() -> None:
@@ -59,8 +59,8 @@ def test_a_vendor_build_stands_under_its_public_version() -> None:
 
 def test_of_a_recorded_base_only_the_aliases_are_installed() -> None:
     recorded = PythonTarget("3.11", {"tensorflow": distribution("tensorflow", "2.15.0")}, recorded=True)
-    wish = with_aliases(Request(recorded, ("x",), protect(recorded, KNOWN)), base_aliases(recorded, KNOWN))
-    question = first_question(wish)
+    request = with_aliases(Request(recorded, ("x",), protect(recorded, KNOWN)), base_aliases(recorded, KNOWN))
+    question = first_question(request)
     assert question.packages == ("x", "tensorflow==2.15.0")
     assert "tensorflow-cpu" in question.target.installed
     assert "tensorflow" not in question.target.installed
@@ -69,8 +69,8 @@ def test_of_a_recorded_base_only_the_aliases_are_installed() -> None:
 def test_a_base_without_variants_has_no_aliases() -> None:
     assert base_aliases(TORCH, KNOWN) == ()
     assert {one.by for one in base_aliases(TENSORFLOW, KNOWN)} == {"tensorflow"}
-    wish = Request(TORCH, ("timm",), protect(TORCH, KNOWN))
-    assert with_aliases(wish, ()) is wish
+    request = Request(TORCH, ("timm",), protect(TORCH, KNOWN))
+    assert with_aliases(request, ()) is request
 
 
 def test_the_note_names_who_asks_for_which() -> None:

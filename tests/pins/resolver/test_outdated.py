@@ -52,11 +52,11 @@ def _index(monkeypatch: pytest.MonkeyPatch) -> None:
     }
     monkeypatch.setattr(outdated, "list_releases", lambda name, *_: tuple(reversed(pages.get(name, []))))
     monkeypatch.setattr(
-        outdated, "requirements_of", lambda _uv, _wish, chosen: (VLLM[chosen.name.split("-")[1]][0], "numpy")
+        outdated, "requirements_of", lambda _uv, _request, chosen: (VLLM[chosen.name.split("-")[1]][0], "numpy")
     )
 
 
-def wish(*packages: str, base: object = TORCH, **more: object) -> Request:
+def request(*packages: str, base: object = TORCH, **more: object) -> Request:
     return Request(base, packages, protect(base, knowledge()), **more)  # type: ignore[arg-type]
 
 
@@ -67,20 +67,20 @@ def chosen(version: str, tags: str | None = None, day: str | None = "") -> Resol
 
 
 def test_old_build_is_compiled_requires_the_framework_and_is_older_than_it() -> None:
-    (found,) = find_old_builds(UV, wish("vllm"), chosen("0.2.5"))
+    (found,) = find_old_builds(UV, request("vllm"), chosen("0.2.5"))
     assert found.message == "vllm 0.2.5 was compiled in 2023, before the base's PyTorch 2.5.1+cu124 was released"
 
 
 @pytest.mark.parametrize(
     ("resolution", "asked"),
     [
-        (chosen("0.2.5", PURE), wish("vllm")),
-        (chosen("0.2.5", "py3-none-manylinux1_x86_64"), wish("vllm")),
-        (chosen("0.2.5", day=None), wish("vllm")),
-        (chosen("0.2.5", day="2024-10-01"), wish("vllm")),
-        (chosen("0.7.3"), wish("vllm")),
-        (chosen("0.2.5"), wish("vllm", unbound=frozenset({"vllm"}))),
-        (chosen("0.2.5"), wish("vllm", base=TENSORFLOW)),
+        (chosen("0.2.5", PURE), request("vllm")),
+        (chosen("0.2.5", "py3-none-manylinux1_x86_64"), request("vllm")),
+        (chosen("0.2.5", day=None), request("vllm")),
+        (chosen("0.2.5", day="2024-10-01"), request("vllm")),
+        (chosen("0.7.3"), request("vllm")),
+        (chosen("0.2.5"), request("vllm", unbound=frozenset({"vllm"}))),
+        (chosen("0.2.5"), request("vllm", base=TENSORFLOW)),
     ],
     ids=["pure", "no extension module", "no day", "shortly before", "newer", "not imported", "another framework"],
 )
@@ -95,21 +95,21 @@ def test_a_wheel_with_an_abi_is_compiled_and_a_source_or_an_odd_name_is_not() ->
 
 
 def test_the_release_of_the_frameworks_age_is_the_newest_that_wants_no_newer_one() -> None:
-    (build,) = find_old_builds(UV, wish("vllm"), chosen("0.2.5"))
-    found = bound_release(UV, wish("vllm"), build)
+    (build,) = find_old_builds(UV, request("vllm"), chosen("0.2.5"))
+    found = bound_release(UV, request("vllm"), build)
     assert found is not None
     assert (str(found[0].version), found[1]) == ("0.7.3", True)
     older = replace(build, framework=replace(build.framework, version="2.0.1"))
-    found = bound_release(UV, wish("vllm"), older)
+    found = bound_release(UV, request("vllm"), older)
     assert found is not None
     assert (str(found[0].version), found[1]) == ("0.33.0", False), "all that are newer want a newer framework"
 
 
 def test_a_package_that_never_names_one_exact_framework_is_bound_to_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    (build,) = find_old_builds(UV, wish("vllm"), chosen("0.2.5"))
+    (build,) = find_old_builds(UV, request("vllm"), chosen("0.2.5"))
     monkeypatch.setattr(outdated, "requirements_of", lambda *_: ("torch>=2.1",))
-    assert bound_release(UV, wish("vllm"), build) is None
-    assert bound_release(UV, wish("vllm"), replace(build, version="0.33.0")) is None
+    assert bound_release(UV, request("vllm"), build) is None
+    assert bound_release(UV, request("vllm"), replace(build, version="0.33.0")) is None
 
 
 def test_an_old_build_is_refused_where_ctk_chose_it_and_noted_where_it_was_asked_for(
@@ -121,8 +121,8 @@ def test_an_old_build_is_refused_where_ctk_chose_it_and_noted_where_it_was_asked
     monkeypatch.setattr(attempts, "resolve_newest", lambda _uv, asked, **_: (asked, chosen("0.2.5")))
     monkeypatch.setattr(attempts, "lock_sources", lambda *_: None)
     with pytest.raises(CheckFailed, match="does not fit"):
-        attempts.resolve_recipe(UV, wish("vllm"), [], Path("/nowhere"))
-    for asked in (wish("vllm==0.2.5"), wish("outlines"), wish("vllm", prefer=("vllm==0.2.5",))):
+        attempts.resolve_recipe(UV, request("vllm"), [], Path("/nowhere"))
+    for asked in (request("vllm==0.2.5"), request("outlines"), request("vllm", prefer=("vllm==0.2.5",))):
         _, resolution, _ = attempts.resolve_recipe(UV, asked, [], Path("/nowhere"))
         assert resolution.notes == (
             "vllm 0.2.5 was compiled in 2023, before the base's PyTorch 2.5.1+cu124 was released: it may not work",

@@ -1,4 +1,4 @@
-"""Reasons in a person's words: clashes, versions held back, and what a lock knows of a package."""
+"""Reasons in a user's words: conflicts, versions held back, and what a lock knows of a package."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from toolkit.pins.locking import check_requirements, contradictions, input_hash
 from toolkit.pins.resolver import attempts, conflicts
 from toolkit.pins.resolver.conflicts import fitting_bases, smallest, unavailable, way_to
 from toolkit.pins.resolver.constraints import Constraint
-from toolkit.pins.resolver.explain import clashing_need, named_bar
+from toolkit.pins.resolver.explain import conflicting_need, named_bar
 from toolkit.pins.resolver.resolve import Conflict, Request, first_question
 from toolkit.pins.why import way_to_recipe, why
 from toolkit.recipes.load import load_bases
@@ -31,7 +31,7 @@ UV = Uv("uv", Path("/nowhere"), Path("/nowhere"))
 
 
 @given(st.lists(st.integers(0, 40), min_size=1, max_size=25, unique=True), st.data())
-def test_the_smallest_clash_is_found_with_few_questions(items: list[int], data: st.DataObject) -> None:
+def test_the_smallest_conflict_is_found_with_few_questions(items: list[int], data: st.DataObject) -> None:
     guilty = data.draw(st.sets(st.sampled_from(items), min_size=1, max_size=3))
     asked = []
 
@@ -44,7 +44,7 @@ def test_the_smallest_clash_is_found_with_few_questions(items: list[int], data: 
     assert len(asked) <= 4 * len(guilty) * (len(items).bit_length() + 1)
 
 
-def wish(base: object) -> Request:
+def request(base: object) -> Request:
     return Request(base, ("x",), protect(base, knowledge()))  # type: ignore[arg-type]
 
 
@@ -53,15 +53,15 @@ def test_a_proof_is_read_for_what_needs_what_and_what_stands_against_it() -> Non
         "Because torchvision==0.29.2 depends on torch>=2.14.0 and torch==2.5.1+cu124, we can conclude that "
         "torchvision==0.29.2 cannot be used."
     )
-    found = clashing_need(proof, wish(TORCH))
+    found = conflicting_need(proof, request(TORCH))
     assert found is not None
     assert found[:2] == ("torchvision", "torch>=2.14.0")
     assert found[2].line == "torch==2.5.1+cu124"
 
 
 def test_a_proof_that_names_nothing_protected_says_nothing() -> None:
-    assert clashing_need("Because a==1 depends on b>=2 and you require b<2, …", wish(TORCH)) is None
-    assert clashing_need("Because a==1 depends on torch>=2.0 and …", wish(TORCH)) is None, "the base fulfils that"
+    assert conflicting_need("Because a==1 depends on b>=2 and you require b<2, …", request(TORCH)) is None
+    assert conflicting_need("Because a==1 depends on torch>=2.0 and …", request(TORCH)) is None, "the base fulfils that"
 
 
 @pytest.mark.parametrize(
@@ -73,10 +73,10 @@ def test_a_proof_that_names_nothing_protected_says_nothing() -> None:
 )
 def test_what_no_release_works_of_is_the_reason(monkeypatch: pytest.MonkeyPatch, asked: str, message: str) -> None:
     bound = Constraint("torchaudio", "<0", "no release of torchaudio works with CUDA 13.2")
-    learned = replace(wish(TORCH), packages=(asked,), learned=(bound,))
-    monkeypatch.setattr(conflicts, "smallest_clash", lambda *_: ((asked,), (bound,)))
+    learned = replace(request(TORCH), packages=(asked,), learned=(bound,))
+    monkeypatch.setattr(conflicts, "smallest_conflict", lambda *_: ((asked,), (bound,)))
     monkeypatch.setattr(conflicts, "_no_such_version", lambda *_: None)
-    found = conflicts.explain_clash(UV, learned, Conflict(learned, first_question(learned), "Because …"), [])
+    found = conflicts.explain_conflict(UV, learned, Conflict(learned, first_question(learned), "Because …"), [])
     assert found.message == message
     assert found.fix == f"Drop {asked.partition('>')[0]} from the recipe, or choose another base (`ctk bases`)."
 
@@ -213,7 +213,7 @@ def test_a_resolver_timeout_leads_to_the_reason_of_the_newest_release(monkeypatc
     monkeypatch.setattr(attempts, "resolve_newest", time_out)
     monkeypatch.setattr(attempts, "explain_newest", lambda *_: CheckFailed("TTS 0.22.0, the newest release, …"))
     with pytest.raises(CheckFailed, match="the newest release"):
-        attempts.resolve_recipe(UV, wish(TORCH), [], Path("/nowhere"))
+        attempts.resolve_recipe(UV, request(TORCH), [], Path("/nowhere"))
 
 
 def test_a_resolver_timeout_is_followed_by_a_question_for_the_newest_releases(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -226,7 +226,7 @@ def test_a_resolver_timeout_is_followed_by_a_question_for_the_newest_releases(mo
     monkeypatch.setattr(attempts, "resolve_newest", time_out)
     monkeypatch.setattr(attempts, "explain_newest", lambda *_: None)
     monkeypatch.setattr(attempts, "newest_versions", lambda *_: {"x": "9.1", "y": "3.0"})
-    asked = replace(wish(TORCH), packages=("x>=9", "y<2", "z==1"))
+    asked = replace(request(TORCH), packages=("x>=9", "y<2", "z==1"))
     with pytest.raises(ProgramFailed, match="within 300 s"):
         attempts.resolve_recipe(UV, asked, [], Path("/nowhere"))
     assert tried == [(), ("x==9.1",)]

@@ -72,7 +72,7 @@ def versions(made: Lock | Resolution) -> dict[str, str]:
     return {one.name: one.version for one in made.packages}
 
 
-def wish(*packages: str, **more: object) -> Request:
+def request(*packages: str, **more: object) -> Request:
     return Request(TORCH, packages, protect(TORCH, knowledge()), **more)  # type: ignore[arg-type]
 
 
@@ -109,35 +109,35 @@ def test_skipped_import_of_what_is_not_in_the_recipe_is_noted(uv: Uv) -> None:
 
 
 def test_release_that_another_package_brings_is_held_back_too(uv: Uv) -> None:
-    assert versions(resolve_working(uv, wish("user"))[1]) == {"former": "4.11", "user": "1.0"}
+    assert versions(resolve_working(uv, request("user"))[1]) == {"former": "4.11", "user": "1.0"}
 
 
 def test_release_that_the_recipe_gives_by_its_address_is_taken(uv: Uv) -> None:
     address = f"{os.environ['UV_DEFAULT_INDEX']}/former/former-5.3-py3-none-any.whl"
-    assert versions(resolve_working(uv, wish(f"former @ {address}"))[1]) == {"former": "5.3"}
+    assert versions(resolve_working(uv, request(f"former @ {address}"))[1]) == {"former": "5.3"}
 
 
 def test_wheel_whose_metadata_cannot_be_read_is_noted(uv: Uv, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(working, "read_requirements", lambda *_: None)
-    _, resolution = resolve_working(uv, wish("former"))
+    _, resolution = resolve_working(uv, request("former"))
     assert versions(resolution) == {"former": "5.8"}
     assert resolution.notes[0].startswith("the metadata of former cannot be read")
     bare = target(distribution("numpy", "2.1.2"), distribution("pip", "24.2"))
-    _, resolution = resolve_working(uv, replace(wish("former"), target=bare, protected=protect(bare, knowledge())))
+    _, resolution = resolve_working(uv, replace(request("former"), target=bare, protected=protect(bare, knowledge())))
     assert resolution.notes == (), "there is no framework"
 
 
 def test_explicit_request_is_refused_with_the_version_that_fits(uv: Uv) -> None:
     with pytest.raises(CheckFailed) as caught:
         lock(uv, "former>=5.3")
-    assert caught.value.code == "requirements-clash"
+    assert caught.value.code == "requirements-conflict"
     assert "former>=5.3  (the recipe)" in caught.value.message
     assert "torch>=2.6, as its extra [torch] says; the base has 2.5.1+cu124" in caught.value.message
     assert caught.value.fix == "Another version fits: former==4.11. Or drop former from the recipe."
 
 
 def test_package_whose_releases_are_all_refused_is_locked_with_a_note(uv: Uv) -> None:
-    _, made = resolve_working(uv, wish("fresh"))
+    _, made = resolve_working(uv, request("fresh"))
     assert versions(made) == {"fresh": "1.1"}
     assert made.notes == (
         "fresh 1.1 needs torch>=2.6, as its extra [torch] says; the base has 2.5.1+cu124, "
@@ -148,11 +148,11 @@ def test_package_whose_releases_are_all_refused_is_locked_with_a_note(uv: Uv) ->
 def test_index_that_lists_no_releases_is_asked_for_one_after_the_other(uv: Uv, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(working, "list_releases", lambda *_: ())
     monkeypatch.setattr(working, "_MAX_ROUNDS", 2)
-    last, resolution = resolve_working(uv, wish("former<5.2"))
+    last, resolution = resolve_working(uv, request("former<5.2"))
     assert [one.line for one in last.learned if one.name == "former"] == ["former<5.1", "former<5.0"]
     assert versions(resolution) == {"former": "4.11"}
     monkeypatch.setattr(working, "_MAX_ROUNDS", 1)
-    _, resolution = resolve_working(uv, wish("former<5.2"))
+    _, resolution = resolve_working(uv, request("former<5.2"))
     assert resolution.notes[0].startswith("former is still one that may not work: newer former needs torch>=2.6")
 
 
@@ -168,13 +168,13 @@ def test_undeclared_bound_is_a_constraint_with_its_reason(uv: Uv, monkeypatch: p
 
 def test_package_that_the_user_exempts_is_not_held_back(uv: Uv, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(working, "undeclared_bounds", lambda: (ARROW,))
-    _, resolution = resolve_working(uv, wish("arrow", "former", unbound=frozenset({"arrow", "former"})))
+    _, resolution = resolve_working(uv, request("arrow", "former", unbound=frozenset({"arrow", "former"})))
     assert versions(resolution) == {"arrow": "22.0", "former": "5.8"}
 
 
 def test_earlier_lock_that_holds_what_does_not_work_keeps_the_rest(uv: Uv) -> None:
     prefer = ("former==5.2", "arrow==20.0")
-    _, resolution = resolve_working(uv, wish("arrow", "former", prefer=prefer))
+    _, resolution = resolve_working(uv, request("arrow", "former", prefer=prefer))
     assert versions(resolution) == {"arrow": "20.0", "former": "4.11"}
 
 
@@ -189,20 +189,20 @@ def lazy(uv: Uv, package: str, specifier: str) -> working.Resolver:
 
 
 def test_newest_release_that_fits_is_taken_not_the_oldest_that_installs(uv: Uv) -> None:
-    _, resolution = resolve_newest(uv, wish("former"), resolver=lazy(uv, "former", "<4.3"))
+    _, resolution = resolve_newest(uv, request("former"), resolver=lazy(uv, "former", "<4.3"))
     assert versions(resolution)["former"] == "4.11"
-    _, resolution = resolve_newest(uv, wish("speech"), resolver=lazy(uv, "speech", "<1"))
+    _, resolution = resolve_newest(uv, request("speech"), resolver=lazy(uv, "speech", "<1"))
     assert versions(resolution) == {"speech": "3.0", "tongue": "1.0"}
 
 
 def test_newest_release_does_not_make_another_of_the_recipe_older(uv: Uv) -> None:
-    _, resolution = resolve_newest(uv, wish("speech", "tongue"), resolver=lazy(uv, "speech", "<1"))
+    _, resolution = resolve_newest(uv, request("speech", "tongue"), resolver=lazy(uv, "speech", "<1"))
     assert versions(resolution) == {"speech": "1.0", "tongue": "2.0"}
 
 
 def test_newest_release_that_would_overwrite_another_is_not_taken(uv: Uv) -> None:
-    assert newest_that_fits(uv, wish("view"), "view", {"view": "1.0"}, "2.0") == "2.0", "the resolver sees no harm"
-    _, resolution = resolve_newest(uv, wish("view"), resolver=lazy(uv, "view", "<2"))
+    assert newest_that_fits(uv, request("view"), "view", {"view": "1.0"}, "2.0") == "2.0", "the resolver sees no harm"
+    _, resolution = resolve_newest(uv, request("view"), resolver=lazy(uv, "view", "<2"))
     assert versions(resolution) == {"view": "1.0"}
 
 
@@ -212,11 +212,11 @@ def test_newest_release_of_which_one_variant_serves_all_is_taken(uv: Uv) -> None
             return resolve_variants(uv, asked, (), knowledge(), fresh=fresh)
         return lazy(uv, "view", "<2")(asked, fresh)
 
-    _, resolution = resolve_newest(uv, wish("view"), resolver=choose)
+    _, resolution = resolve_newest(uv, request("view"), resolver=choose)
     assert versions(resolution) == {"opencv-python-headless": "4.1", "view": "2.0"}
 
 
-@pytest.mark.parametrize("asked", [wish("speech==0.8"), wish("speech", prefer=("speech==0.8",))])
+@pytest.mark.parametrize("asked", [request("speech==0.8"), request("speech", prefer=("speech==0.8",))])
 def test_version_that_is_settled_is_left(uv: Uv, asked: Request, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr(newest, "newest_that_fits")
     assert versions(resolve_newest(uv, asked)[1]) == {"speech": "0.8"}

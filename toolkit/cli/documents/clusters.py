@@ -91,7 +91,7 @@ def _finished(job: FinishedJob) -> dict[str, Any]:
         "submitted": _time(job.submitted),
         "started": _time(job.started),
         "ended": _time(job.ended),
-        "directory": job.folder,
+        "directory": job.directory,
     }
 
 

@@ -135,7 +135,7 @@ def _framework(framework: FrameworkAudit, image: str) -> dict[str, Any]:
 def _packages(inventory: Inventory) -> dict[str, Any]:
     return {
         "distributions": [
-            {"name": found.name, "version": found.version, "directory": found.folder, "installer": found.installer}
+            {"name": found.name, "version": found.version, "directory": found.directory, "installer": found.installer}
             for found in inventory.distributions
         ],
         "apt": [{"name": package.name, "version": package.version} for package in inventory.system_packages],

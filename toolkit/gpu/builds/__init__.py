@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Installed:
-    """Where to look: the image, its loader, the framework's site folder, and what its interpreter sees by name."""
+    """Where to look: the image, its loader, the framework's site directory, and what its interpreter sees by name."""
 
     rootfs: Rootfs
     loader: Loader
-    folder: str
+    directory: str
     distribution: Distribution
     visible: dict[str, Distribution]

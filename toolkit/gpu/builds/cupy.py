@@ -25,7 +25,7 @@ _FOUND = (
     "libcusolver",
     "libnvrtc",
 )
-_FOLDERS = ("cupy_backends/cuda/libs", "cupy/cuda")  # until 7.8 its modules lay beside its own
+_DIRECTORIES = ("cupy_backends/cuda/libs", "cupy/cuda")  # until 7.8 its modules lay beside its own
 
 
 def read_build(installed: Installed) -> FrameworkBuild:
@@ -33,12 +33,12 @@ def read_build(installed: Installed) -> FrameworkBuild:
 
     Source: the wheels cupy-cuda92 7.8.0, cupy-cuda12x 13.6.0, cupy-cuda13x 14.2.0.
     """
-    rootfs, folder = installed.rootfs, installed.folder
-    version = str((read_assignments(rootfs, f"{folder}/cupy/_version.py") or {}).get("__version__") or "")
+    rootfs, directory = installed.rootfs, installed.directory
+    version = str((read_assignments(rootfs, f"{directory}/cupy/_version.py") or {}).get("__version__") or "")
     modules = [
-        f"{folder}/{libraries}/{name}"
-        for libraries in _FOLDERS
-        for name in rootfs.names(f"{folder}/{libraries}")
+        f"{directory}/{libraries}/{name}"
+        for libraries in _DIRECTORIES
+        for name in rootfs.names(f"{directory}/{libraries}")
         if name.startswith(tuple(f"{linked}." for linked in (*_LINKED, "nvrtc"))) and name.endswith(".so")
     ]
     cuda = _cuda(installed)
@@ -49,7 +49,7 @@ def read_build(installed: Installed) -> FrameworkBuild:
         gpu=True,
         cuda=cuda,
         wants=wants,
-        complete=rootfs.is_folder(f"{folder}/cupy"),
+        complete=rootfs.is_directory(f"{directory}/cupy"),
         opens=tuple(modules),
         # From 14 on it asks cuda-pathfinder, which looks into NVIDIA's wheels first.
         preloads=(Preload("before", _FOUND),) if satisfies(version, ">=14") else (),
@@ -59,7 +59,9 @@ def read_build(installed: Installed) -> FrameworkBuild:
 def _cuda(installed: Installed) -> str | None:
     """ "12" of "12.x", "9.2" of "9.2": from `_wheel.json`, else from the distribution's name (cupy-cuda92)."""
     try:
-        content = json.loads(installed.rootfs.read_text(f"{installed.folder}/cupy/.data/_wheel.json", 1 << 16) or "{}")
+        content = json.loads(
+            installed.rootfs.read_text(f"{installed.directory}/cupy/.data/_wheel.json", 1 << 16) or "{}"
+        )
     except (ValueError, RecursionError):
         content = {}
     cuda = content.get("cuda") if isinstance(content, dict) else None

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from toolkit.inventory.contents.model import Distribution
 
 # Compute capabilities that the plugins ask for. Source: JAX's installation page, August 2026.
-_LEAST = {"12": "compute_52", "13": "compute_75"}
+_MIN = {"12": "compute_52", "13": "compute_75"}
 # What the plugins before 0.6 open by name: their `__init__.py` preloads nothing, their RPATH finds NVIDIA's wheels.
 # Source: `_check_cuda_versions` in jax/_src/xla_bridge.py of 0.4.35, and the sonames in those wheels; for CUDA 11,
 # which was in jaxlib itself, cuda_config.h of TensorFlow 2.12, which opens them by the same code.
@@ -53,9 +53,9 @@ def read_build(installed: Installed) -> FrameworkBuild:
     if major is None:
         return FrameworkBuild(version, gpu=False)
     pjrt = installed.visible.get(f"jax-cuda{major}-pjrt")
-    folder = f"{(pjrt or installed.visible[f'jax-cuda{major}-plugin']).folder}/jax_plugins/xla_cuda{major}"
-    plugin = f"{folder}/xla_cuda_plugin.so"
-    text = installed.rootfs.read_text(f"{folder}/__init__.py", 1 << 18) or ""
+    directory = f"{(pjrt or installed.visible[f'jax-cuda{major}-plugin']).directory}/jax_plugins/xla_cuda{major}"
+    plugin = f"{directory}/xla_cuda_plugin.so"
+    text = installed.rootfs.read_text(f"{directory}/__init__.py", 1 << 18) or ""
     told = sonames(text, major)
     names = told or untold_sonames(major, installed.visible[f"jax-cuda{major}-plugin"].requires)
     there = installed.rootfs.is_file(plugin)
@@ -64,7 +64,7 @@ def read_build(installed: Installed) -> FrameworkBuild:
         gpu=True,
         cuda=major,
         cudnn=major_of(names, "libcudnn"),
-        architectures=(_LEAST[major],) if major in _LEAST else (),
+        architectures=(_MIN[major],) if major in _MIN else (),
         wants=tuple(Want(soname, plugin, required=not soname.startswith(_OPTIONAL)) for soname in names),
         complete=pjrt is not None and there,
         opens=(plugin,) if there else (),
@@ -74,7 +74,7 @@ def read_build(installed: Installed) -> FrameworkBuild:
 
 def _in_jaxlib(installed: Installed, jaxlib: Distribution, major: str, minor: str, cudnn: str | None) -> FrameworkBuild:
     """A jaxlib that holds the GPU code: 0.4.13+cuda11.cudnn86, earlier 0.1.69+cuda111 and 0.1.55+cuda101."""
-    library = f"{jaxlib.folder}/jaxlib/xla_extension.so"
+    library = f"{jaxlib.directory}/jaxlib/xla_extension.so"
     names = [*_UNTOLD.get(major, ()), *([f"libcudnn.so.{cudnn}"] if cudnn else [])]
     return FrameworkBuild(
         installed.distribution.version,
@@ -89,15 +89,18 @@ def _in_jaxlib(installed: Installed, jaxlib: Distribution, major: str, minor: st
 def sonames(initialisation: str, major: str) -> list[str]:
     """The libraries that the plugin's `__init__.py` preloads: `_load("cublas", ["libcublas.so.12", …])`.
 
-    The one for CUDA 13 lists those of 12 beside its own, which it finds in the folder `nvidia/cu13`.
+    The one for CUDA 13 lists those of 12 beside its own, which it finds in the directory `nvidia/cu13`.
     """
     loads = [arguments for arguments in calls(initialisation, "_load") if len(arguments) == 2]
     own = {
-        name.partition(".so")[0]: name for folder, names in loads if folder == f"cu{major}" for name in _texts(names)
+        name.partition(".so")[0]: name
+        for directory, names in loads
+        if directory == f"cu{major}"
+        for name in _texts(names)
     }
     found: dict[str, None] = {}
-    for folder, names in loads:
-        if not re.fullmatch(r"cu\d+", str(folder)) or folder == f"cu{major}":
+    for directory, names in loads:
+        if not re.fullmatch(r"cu\d+", str(directory)) or directory == f"cu{major}":
             found.update(dict.fromkeys(own.get(name.partition(".so")[0], name) for name in _texts(names)))
     return list(found)
 

@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 
 def read_build(installed: Installed) -> FrameworkBuild:
     """What ONNX Runtime says. Source: the wheels onnxruntime-gpu 1.22.0 and onnxruntime 1.20.1."""
-    rootfs, folder = installed.rootfs, f"{installed.folder}/onnxruntime/capi"
-    if not rootfs.is_folder(folder):
+    rootfs, directory = installed.rootfs, f"{installed.directory}/onnxruntime/capi"
+    if not rootfs.is_directory(directory):
         return FrameworkBuild("", gpu=False, complete=False)
-    info = read_assignments(rootfs, f"{folder}/build_and_package_info.py") or {}
-    provider = f"{folder}/libonnxruntime_providers_cuda.so"
+    info = read_assignments(rootfs, f"{directory}/build_and_package_info.py") or {}
+    provider = f"{directory}/libonnxruntime_providers_cuda.so"
     version = str(info.get("__version__") or "")
     if not rootfs.is_file(provider):
         return FrameworkBuild(version, gpu=False)

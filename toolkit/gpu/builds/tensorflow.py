@@ -36,8 +36,8 @@ def read_build(installed: Installed) -> FrameworkBuild:
     """What TensorFlow says. Source: the wheels tensorflow-gpu 1.4.1, 1.12.0, 2.0.0; tensorflow 2.1.0 to 2.18.1."""
     rootfs = installed.rootfs
     for package in ("tensorflow", "tensorflow_core"):  # 1.15 to 2.1 keep their code in tensorflow_core
-        folder = f"{installed.folder}/{package}"
-        assigned = read_assignments(rootfs, f"{folder}/python/platform/build_info.py")
+        directory = f"{installed.directory}/{package}"
+        assigned = read_assignments(rootfs, f"{directory}/python/platform/build_info.py")
         if assigned is not None:
             break
     else:
@@ -45,11 +45,11 @@ def read_build(installed: Installed) -> FrameworkBuild:
     info = _information(assigned)
     if not info.get("is_cuda_build"):
         return FrameworkBuild("", gpu=False)
-    defined = _defined(rootfs, folder)
+    defined = _defined(rootfs, directory)
     # Until 2.2 build_info says "10" where the build is for 10.0 or 10.1, whose libraries have different names.
     cuda = str(_version(defined, "CUDA") or info.get("cuda_version") or info.get("cuda_version_number") or "")
     cudnn = str(info.get("cudnn_version") or info.get("cudnn_version_number") or "")
-    opens = tuple(path for name in _LOADED if rootfs.is_file(path := f"{folder}/{name}"))
+    opens = tuple(path for name in _LOADED if rootfs.is_file(path := f"{directory}/{name}"))
     opener = next((path for path in opens[::-1] if "framework" in path), next(iter(opens), ""))
     wants = tuple(Want(soname, opener) for soname in sonames(cuda, cudnn, defined))
     if not wants:  # until 1.12 nothing names them, and the libraries are linked
@@ -76,9 +76,9 @@ def _information(assigned: dict[str, Any]) -> dict[str, Any]:
         return {}
 
 
-def _defined(rootfs: Rootfs, folder: str) -> dict[str, str]:
+def _defined(rootfs: Rootfs, directory: str) -> dict[str, str]:
     for header in _HEADERS:
-        text = rootfs.read_text(f"{folder}/{header}", 1 << 16)
+        text = rootfs.read_text(f"{directory}/{header}", 1 << 16)
         if text:
             return {
                 name: value.strip() for name, value in re.findall(r"^#define (TF_\w+)[ \t]*(.*)$", text, re.MULTILINE)

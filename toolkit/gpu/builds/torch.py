@@ -28,30 +28,30 @@ _ARCHITECTURES = re.compile(rb"\b(?:sm|compute)_\d+a?(?: (?:sm|compute)_\d+a?)+\
 
 def read_build(installed: Installed) -> FrameworkBuild:
     """What torch says. Source: `torch/version.py` of the wheels 1.4.0, 2.5.1 and 2.11.0; torch.cuda.get_arch_list."""
-    rootfs, folder = installed.rootfs, f"{installed.folder}/torch"
-    version = read_assignments(rootfs, f"{folder}/version.py")
+    rootfs, directory = installed.rootfs, f"{installed.directory}/torch"
+    version = read_assignments(rootfs, f"{directory}/version.py")
     if version is None:
         return FrameworkBuild("", gpu=False, complete=False)
     cuda = version.get("cuda")
     release = str(version.get("__version__") or "")
     if not isinstance(cuda, str):
         return FrameworkBuild(release, gpu=False)
-    opens = tuple(path for name in _LIBRARIES if rootfs.is_file(path := f"{folder}/lib/{name}"))
+    opens = tuple(path for name in _LIBRARIES if rootfs.is_file(path := f"{directory}/lib/{name}"))
     return FrameworkBuild(
         version=release,
         gpu=True,
         cuda=cuda,
         cudnn=major_of(linked_cuda_libraries(installed.loader, opens), "libcudnn"),
-        architectures=_architectures(read_only_data(rootfs, f"{folder}/lib/libtorch_python.so")),
-        complete=_holds_cuda_code(rootfs, f"{folder}/lib", release),
+        architectures=_architectures(read_only_data(rootfs, f"{directory}/lib/libtorch_python.so")),
+        complete=_holds_cuda_code(rootfs, f"{directory}/lib", release),
         opens=opens,
-        preloads=preloads(rootfs.read_text(f"{folder}/__init__.py", 1 << 20) or ""),
+        preloads=preloads(rootfs.read_text(f"{directory}/__init__.py", 1 << 20) or ""),
     )
 
 
-def _holds_cuda_code(rootfs: Rootfs, folder: str, version: str) -> bool:
+def _holds_cuda_code(rootfs: Rootfs, directory: str, version: str) -> bool:
     known = _CUDA_CODE if version.startswith(("0.", "1.")) else _CUDA_CODE[:2]
-    return any(all(rootfs.is_file(f"{folder}/{library}") for library in libraries) for libraries in known)
+    return any(all(rootfs.is_file(f"{directory}/{library}") for library in libraries) for libraries in known)
 
 
 def preloads(initialisation: str) -> tuple[Preload, ...]:

@@ -43,7 +43,7 @@ def incomplete_framework(case: FrameworkCase) -> Iterator[Finding]:
             "framework-incomplete",
             Severity.ERROR,
             f"{framework.title}: {framework.distribution.name} {framework.distribution.version} is recorded in "
-            f"{framework.distribution.folder}, but parts of it are missing there.",
+            f"{framework.distribution.directory}, but parts of it are missing there.",
             fix,
         )
     elif framework.lost:

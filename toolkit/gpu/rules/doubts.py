@@ -43,7 +43,7 @@ def without_doubtful(framework: FrameworkFacts, facts: ImageFacts) -> FrameworkF
     if facts.inventory.doubt("PYTHONPATH") is None:
         return framework
     doubtful = set(facts.inventory.variable("PYTHONPATH").split(":"))
-    if framework.distribution.folder in doubtful:
+    if framework.distribution.directory in doubtful:
         return None
-    seen = {name: one for name, one in framework.companions.items() if one.folder not in doubtful}
+    seen = {name: one for name, one in framework.companions.items() if one.directory not in doubtful}
     return framework if len(seen) == len(framework.companions) else replace(framework, companions=seen)

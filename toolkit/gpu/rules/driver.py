@@ -107,7 +107,7 @@ def _serves_forward(target: TargetMachine) -> bool | None:
 def _compat(path: str, version: str | None, target: TargetMachine) -> Finding:
     """A libcuda of cuda-compat that comes first: for an older driver of a data-centre GPU, and fatal elsewhere."""
     what = f"{path}{f' (driver {version})' if version else ''} comes before the driver's own libcuda"
-    out = "Take the folder out of LD_LIBRARY_PATH in the image, or set LD_LIBRARY_PATH for these nodes without it."
+    out = "Take the directory out of LD_LIBRARY_PATH in the image, or set LD_LIBRARY_PATH for these nodes without it."
     serves = _serves_forward(target)
     if serves is False and (target.driver is None or version is None or target.driver != version):
         reason = f"forward compatibility is for data-centre GPUs, and on {target.gpu} ends in error 804."
@@ -118,7 +118,7 @@ def _compat(path: str, version: str | None, target: TargetMachine) -> Finding:
             Severity.WARNING,
             f"{what}: forward compatibility, which works only on data-centre GPUs with a driver older than it (else "
             "errors 803 and 804).",
-            "Take the folder out of LD_LIBRARY_PATH unless the nodes' driver is too old for this CUDA.",
+            "Take the directory out of LD_LIBRARY_PATH unless the nodes' driver is too old for this CUDA.",
         )
     if parse_driver(target.driver) > parse_driver(version):
         reason = f"the target's driver {target.driver} is newer, which ends in error 803."

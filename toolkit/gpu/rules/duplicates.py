@@ -1,4 +1,4 @@
-"""Two of what there may be only one of: variants of a framework or a module, and copies in two folders."""
+"""Two of what there may be only one of: variants of a framework or a module, and copies in two directories."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def duplicate_module(case: ImageCase) -> Iterator[Finding]:
 
 
 def shadowed_distribution(case: ImageCase) -> Iterator[Finding]:
-    """One distribution in two folders of an interpreter's path, in two versions: the first folder wins."""
+    """One distribution in two directories of an interpreter's path, in two versions: the first directory wins."""
     inventory = case.image.inventory
     for interpreter in inventory.interpreters:
         seen = inventory.visible(interpreter)

@@ -135,7 +135,7 @@ def old_glibc(case: ImageCase) -> Iterator[Finding]:
 
 
 def disputed_layers(case: ImageCase) -> Iterator[Finding]:
-    """A layer that replaces folders by a mark. Apptainer 1.4.5 without root was seen to ignore every such mark."""
+    """A layer that replaces directories by a mark. Apptainer 1.4.5 without root was seen to ignore every such mark."""
     disputed = case.image.disputed
     if disputed:
         some = ", ".join(disputed[:3]) + (", …" if len(disputed) > 3 else "")
@@ -158,7 +158,7 @@ def framework_elsewhere(case: ImageCase) -> Iterator[Finding]:
                 Severity.WARNING,
                 f"{one.title} {one.version} belongs to {one.interpreter}, but `python` in this image is "
                 f"{default.path if default.default else 'not there'}.",
-                f"{shlex.join(one.command(case.image.inventory.image))} SCRIPT, or put its folder first in PATH.",
+                f"{shlex.join(one.command(case.image.inventory.image))} SCRIPT, or put its directory first in PATH.",
             )
 
 

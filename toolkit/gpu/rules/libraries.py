@@ -135,9 +135,9 @@ def loaded_cudnn(framework: FrameworkFacts, libraries: Iterable[GpuLibrary]) -> 
     """
     found = {one.want.soname: one.path for one in framework.libraries}
     names = [*_CUDNN_CORES, *(name for name in found if name.startswith("libcudnn.so."))]
-    folders = [posixpath.dirname(path) for name in names if (path := found.get(name))]
+    directories = [posixpath.dirname(path) for name in names if (path := found.get(name))]
     known = {posixpath.dirname(one.path): one for one in libraries if one.name == "cudnn"}
-    return next((known[folder] for folder in folders if folder in known), None)
+    return next((known[directory] for directory in directories if directory in known), None)
 
 
 def _asked(lacking: Loaded) -> str:

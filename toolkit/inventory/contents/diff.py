@@ -38,7 +38,7 @@ def compare(first: Rootfs, second: Rootfs, *, hash_files: bool = False) -> tuple
     """All differences between two images; none where they hold the same.
 
     The files of a distribution are compared by what its RECORD says; with `hash_files` by their content as well, and
-    so is all in the site folders that no RECORD lists: every one of them is read. Left out are bytecode, what only the
+    so is all in the site directories that no RECORD lists: each of them is read. Left out are bytecode, what only the
     installer wrote of itself, and console scripts, whose text pip and uv write differently. Raises WrongInput where an
     image is damaged.
     """
@@ -63,19 +63,19 @@ def _interpreters(one: Inventory, other: Inventory) -> Iterator[Difference]:
 def _by_place(inventory: Inventory) -> dict[tuple[str, str], list[Distribution]]:
     found: dict[tuple[str, str], list[Distribution]] = {}
     for distribution in inventory.distributions:
-        found.setdefault((distribution.folder, distribution.name), []).append(distribution)
+        found.setdefault((distribution.directory, distribution.name), []).append(distribution)
     return found
 
 
 def _distributions(one: Inventory, other: Inventory) -> Iterator[Difference]:
     first, second = _by_place(one), _by_place(other)
-    for folder, name in sorted(first.keys() | second.keys()):
+    for directory, name in sorted(first.keys() | second.keys()):
         versions = [
-            " and ".join(sorted(found.version for found in place.get((folder, name), []))) or None
+            " and ".join(sorted(found.version for found in place.get((directory, name), []))) or None
             for place in (first, second)
         ]
         if versions[0] != versions[1]:
-            yield Difference("distribution", name, folder, versions[0], versions[1])
+            yield Difference("distribution", name, directory, versions[0], versions[1])
 
 
 def _pairs(one: Inventory, other: Inventory) -> Iterator[tuple[Distribution, Distribution]]:
@@ -109,19 +109,19 @@ def _unrecorded(first: Rootfs, one: Inventory, second: Rootfs, other: Inventory)
 
 
 def _site_files(rootfs: Rootfs, inventory: Inventory) -> Iterator[str]:
-    """Every file below the site folders; symlinks are not followed, so that each is met once."""
-    ahead = [folder for interpreter in inventory.interpreters for folder in interpreter.site_folders]
+    """Every file below the site directories; symlinks are not followed, so that each is met once."""
+    ahead = [directory for interpreter in inventory.interpreters for directory in interpreter.site_directories]
     seen = set()
     while ahead:
-        folder = ahead.pop()
-        if folder in seen or len(folder) > _LONGEST_PATH:
+        directory = ahead.pop()
+        if directory in seen or len(directory) > _LONGEST_PATH:
             continue
-        seen.add(folder)
-        for path in (f"{folder}/{name}" for name in rootfs.names(folder)):
-            if rootfs.readlink(path) is None and rootfs.is_folder(path):
+        seen.add(directory)
+        for path in (f"{directory}/{name}" for name in rootfs.names(directory)):
+            if rootfs.readlink(path) is None and rootfs.is_directory(path):
                 ahead.append(path)
             elif not _BYTECODE.search(path) and not (
-                folder.endswith(".dist-info") and path.endswith(_OF_THE_INSTALLER)
+                directory.endswith(".dist-info") and path.endswith(_OF_THE_INSTALLER)
             ):
                 yield path
 

@@ -1,4 +1,4 @@
-"""Every installed distribution of a site folder: dist-info, egg-info (folder and file) and eggs.
+"""Every installed distribution of a site directory: dist-info, egg-info (directory and file) and eggs.
 
 Sources: PyPA's core metadata and recording specifications; setuptools' documentation of `requires.txt`.
 """
@@ -18,48 +18,48 @@ if TYPE_CHECKING:
 
     from toolkit.inventory.formats.rootfs import Rootfs
 
-_MOST = 20_000  # distributions of one folder
+_MAX = 20_000  # distributions of one directory
 _HEADERS = 64 << 10  # where the headers end the description begins, and that can be long
-_MOST_HEADERS = 1 << 20
-_FOLDER_NAME = re.compile(r"^(?P<name>.+?)-(?P<version>[^-]+?)(?:-py\d[^-]*(?:-.+)?)?$")
+_MAX_HEADERS = 1 << 20
+_DIRECTORY_NAME = re.compile(r"^(?P<name>.+?)-(?P<version>[^-]+?)(?:-py\d[^-]*(?:-.+)?)?$")
 _FIELD = re.compile(r"^([A-Za-z][A-Za-z-]*):[ \t]*(.*(?:\n[ \t].*)*)", re.MULTILINE)
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 
 
-def read_distributions(rootfs: Rootfs, folder: str) -> Iterator[Distribution]:
-    """The distributions that lie in one site folder."""
-    for name in rootfs.names(folder)[:_MOST]:
-        path = f"{folder}/{name}"
+def read_distributions(rootfs: Rootfs, directory: str) -> Iterator[Distribution]:
+    """The distributions that lie in one site directory."""
+    for name in rootfs.names(directory)[:_MAX]:
+        path = f"{directory}/{name}"
         if name.endswith(".dist-info"):
-            yield _distribution(rootfs, folder, path, "METADATA")
+            yield _distribution(rootfs, directory, path, "METADATA")
         elif name.endswith(".egg-info"):
-            yield _distribution(rootfs, folder, path, "PKG-INFO" if rootfs.is_folder(path) else None)
-        elif name.endswith(".egg") and rootfs.is_folder(f"{path}/EGG-INFO"):
-            yield _distribution(rootfs, folder, f"{path}/EGG-INFO", "PKG-INFO")
+            yield _distribution(rootfs, directory, path, "PKG-INFO" if rootfs.is_directory(path) else None)
+        elif name.endswith(".egg") and rootfs.is_directory(f"{path}/EGG-INFO"):
+            yield _distribution(rootfs, directory, f"{path}/EGG-INFO", "PKG-INFO")
         elif name.endswith(".egg-link"):
             target = (rootfs.read_text(path, 1 << 16) or "").partition("\n")[0].strip()
             information = f"{target}/{name.removesuffix('.egg-link').replace('-', '_')}.egg-info"
-            if target.startswith("/") and rootfs.is_folder(information):
-                yield _distribution(rootfs, folder, information, "PKG-INFO")
+            if target.startswith("/") and rootfs.is_directory(information):
+                yield _distribution(rootfs, directory, information, "PKG-INFO")
 
 
-def _distribution(rootfs: Rootfs, folder: str, path: str, headers_in: str | None) -> Distribution:
+def _distribution(rootfs: Rootfs, directory: str, path: str, headers_in: str | None) -> Distribution:
     fields = parse_headers(_read_headers(rootfs, f"{path}/{headers_in}" if headers_in else path))
-    name, version = _from_folder_name(path)
+    name, version = _from_directory_name(path)
     requires = fields.get("requires-dist", [])
     extras = fields.get("provides-extra", [])
     if not requires and headers_in == "PKG-INFO":
-        requires, extras = parse_requires_txt(rootfs.read_text(f"{path}/requires.txt", _MOST_HEADERS) or "")
+        requires, extras = parse_requires_txt(rootfs.read_text(f"{path}/requires.txt", _MAX_HEADERS) or "")
     return Distribution(
         name=canonicalize_name(_clean(fields.get("name", [name])[0])),
         version=_clean(fields.get("version", [version])[0]),
-        folder=folder,
+        directory=directory,
         metadata=path,
         requires=tuple(map(_clean, requires)),
         extras=tuple(map(_clean, extras)),
         requires_python=_clean(fields["requires-python"][0]) if "requires-python" in fields else None,
         installer=_clean((rootfs.read_text(f"{path}/INSTALLER", 4096) or "").strip()) or None,
-        direct_url=_direct_url(rootfs.read_text(f"{path}/direct_url.json", _MOST_HEADERS)),
+        direct_url=_direct_url(rootfs.read_text(f"{path}/direct_url.json", _MAX_HEADERS)),
         has_record=rootfs.is_file(f"{path}/RECORD"),
     )
 
@@ -70,7 +70,7 @@ def _read_headers(rootfs: Rootfs, path: str) -> str:
         return ""
     with file:
         content = file.read(_HEADERS)
-        while b"\n\n" not in content.replace(b"\r", b"") and len(content) < _MOST_HEADERS:
+        while b"\n\n" not in content.replace(b"\r", b"") and len(content) < _MAX_HEADERS:
             more = file.read(_HEADERS)
             if not more:
                 break
@@ -105,12 +105,12 @@ def parse_requires_txt(text: str) -> tuple[list[str], list[str]]:
     return requires, extras
 
 
-def _from_folder_name(path: str) -> tuple[str, str]:
-    """Name and version as the folder's name says them, for metadata that is missing or damaged."""
+def _from_directory_name(path: str) -> tuple[str, str]:
+    """Name and version as the directory's name says them, for metadata that is missing or damaged."""
     parts = path.split("/")
     stem = parts[-2] if parts[-1] == "EGG-INFO" else parts[-1]
     stem = re.sub(r"\.(dist-info|egg-info|egg)$", "", stem)
-    match = _FOLDER_NAME.match(stem)
+    match = _DIRECTORY_NAME.match(stem)
     return (match["name"], match["version"]) if match else (stem, "")
 
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from toolkit.inventory.formats.rootfs import Rootfs
 
-_FOLDER = "/.singularity.d/env"
+_DIRECTORY = "/.singularity.d/env"
 # The runtime's own scripts; what they set depends on the host (99-base.sh appends /.singularity.d/libs).
 _RUNTIME = re.compile(r"^(01-base|94-appsbase|95-apps|99-.*)\.sh$")
 _ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(\+?)=(.*)", re.DOTALL)
@@ -43,8 +43,8 @@ _UNKNOWN = "\0"  # stands in a value for what only running the script tells
 _LONGEST_VALUE = 1 << 16
 _LIMIT = 1 << 20
 _DEEPEST = 10
-_MOST_ITEMS = 64
-_MOST_STEPS = 10_000
+_MAX_ITEMS = 64
+_MAX_STEPS = 10_000
 
 
 @dataclass(slots=True)
@@ -63,10 +63,10 @@ def read_environment(rootfs: Rootfs) -> tuple[dict[str, str], tuple[Uncertain, .
     """The image's variables after all its scripts, and those that are uncertain; PATH is always there."""
     found = Environment({"PATH": _DEFAULT_PATH})
     changed: dict[str, str] = {}
-    for name in rootfs.names(_FOLDER):
+    for name in rootfs.names(_DIRECTORY):
         if name.endswith(".sh") and not _RUNTIME.match(name):
             before = dict(found.variables)
-            _Script(name, rootfs).carry_out(rootfs.read_text(f"{_FOLDER}/{name}", _LIMIT) or "", found)
+            _Script(name, rootfs).carry_out(rootfs.read_text(f"{_DIRECTORY}/{name}", _LIMIT) or "", found)
             changed |= {one: name for one, value in found.variables.items() if before.get(one) != value}
     unknown = {name for name, value in found.variables.items() if _UNKNOWN in value}
     uncertain = [Uncertain(name, changed.get(name, ""), open=True) for name in sorted(unknown)]
@@ -83,7 +83,7 @@ def apply_script(script: str, variables: dict[str, str]) -> None:
 
 
 def _known(value: str) -> str:
-    """A value without what is unknown in it: of a list of folders only those known as a whole are left."""
+    """A value without what is unknown in it: of a list of directories only those known as a whole are left."""
     return ":".join(part for part in value.split(":") if _UNKNOWN not in part) if _UNKNOWN in value else value
 
 
@@ -103,7 +103,7 @@ class _Script:
         self._depth += 1
         for node in block:
             self._steps += 1
-            if self._steps > _MOST_STEPS or self._depth > 4 * _DEEPEST:
+            if self._steps > _MAX_STEPS or self._depth > 4 * _DEEPEST:
                 _may_change(_LISTS, state)
                 break
             if isinstance(node, Command):
@@ -182,7 +182,7 @@ class _Script:
         self._unite(outcomes, state)
 
     def _holds(self, test: Block, state: Environment) -> bool:
-        """Whether a condition is sure to hold: a file or folder that is asked for lies in the image."""
+        """Whether a condition is sure to hold: a file or directory that is asked for lies in the image."""
         if self._rootfs is None or len(test) != 1 or not isinstance(test[0], Command):
             return False
         words = [_expanded(word, state.variables) for word in test[0].words]
@@ -191,7 +191,7 @@ class _Script:
         else:
             return False
         asked: dict[str, Callable[[str], bool]] = {
-            "-e": self._rootfs.exists, "-f": self._rootfs.is_file, "-d": self._rootfs.is_folder,
+            "-e": self._rootfs.exists, "-f": self._rootfs.is_file, "-d": self._rootfs.is_directory,
             "-r": self._rootfs.exists, "-s": self._rootfs.is_file,
         }  # fmt: skip
         return len(words) == 2 and words[0] in asked and words[1].startswith("/") and asked[words[0]](words[1])
@@ -209,7 +209,7 @@ class _Script:
 
     def _loop(self, node: Loop, state: Environment) -> None:
         items = [_expanded(word, state.variables) for word in node.words]
-        if node.name and len(items) <= _MOST_ITEMS and not any(set(item) & set("*?[" + _UNKNOWN) for item in items):
+        if node.name and len(items) <= _MAX_ITEMS and not any(set(item) & set("*?[" + _UNKNOWN) for item in items):
             for item in items:
                 state.variables[node.name] = item
                 self._block(node.body, state)
@@ -230,7 +230,7 @@ def _may_change(names: Iterable[str], state: Environment) -> None:
 
 
 def _united(values: list[str]) -> str:
-    """One list that holds the folders of all."""
+    """One list that holds the directories of all."""
     return ":".join(dict.fromkeys(part for value in values for part in value.split(":") if part))[:_LONGEST_VALUE]
 
 

@@ -29,38 +29,38 @@ _PARTS = frozenset({
 })  # fmt: skip
 _LIKELY = re.compile(r"env|conda|forge|python", re.IGNORECASE)  # names of environments: looked at first
 _DEEPEST = 5  # /home/NAME/projects/PROJECT/.venv
-_MOST_LISTED = 1000
-_MOST_IN_ONE = 200  # a folder of more is data
+_MAX_LISTED = 1000
+_MAX_IN_ONE = 200  # a directory of more is data
 
 
 def environment_prefixes(rootfs: Rootfs) -> Iterator[str]:
     """The prefixes of environments, nearest to the top first: what holds `bin/python` beside its marks."""
-    level = [f"/{name}" for name in rootfs.subfolders("/") if name not in _SYSTEM]
-    level += [start for start in _STARTS if rootfs.is_folder(start)]
+    level = [f"/{name}" for name in rootfs.subdirectories("/") if name not in _SYSTEM]
+    level += [start for start in _STARTS if rootfs.is_directory(start)]
     listed = 0
     for _ in range(_DEEPEST):
         below: list[str] = []
-        for folder in level:
+        for directory in level:
             listed += 1
-            if listed > _MOST_LISTED:
+            if listed > _MAX_LISTED:
                 return
-            if folder == "/root" and rootfs.closed_directory(folder):
+            if directory == "/root" and rootfs.closed_directory(directory):
                 continue
             try:
-                inside = rootfs.subfolders(folder)
+                inside = rootfs.subdirectories(directory)
             except Unreadable:  # somebody else's, in a sandbox
                 continue
-            found = _is_environment(rootfs, folder, inside)
+            found = _is_environment(rootfs, directory, inside)
             if found:
-                yield folder
-            if len(inside) <= _MOST_IN_ONE:
+                yield directory
+            if len(inside) <= _MAX_IN_ONE:
                 wanted = ("envs",) if found and "envs" in inside else inside
-                below += [f"{folder}/{name}" for name in wanted if name not in _PARTS]
-        level = sorted(below, key=lambda folder: not _LIKELY.search(folder.rpartition("/")[2]))
+                below += [f"{directory}/{name}" for name in wanted if name not in _PARTS]
+        level = sorted(below, key=lambda directory: not _LIKELY.search(directory.rpartition("/")[2]))
 
 
-def _is_environment(rootfs: Rootfs, folder: str, inside: tuple[str, ...]) -> bool:
-    """Whether a folder is laid out as an environment, with a Python in it."""
+def _is_environment(rootfs: Rootfs, directory: str, inside: tuple[str, ...]) -> bool:
+    """Whether a directory is laid out as an environment, with a Python in it."""
     if "bin" not in inside or not {"lib", "lib64"} & set(inside):
         return False
-    return any(_PROGRAM.match(name) for name in rootfs.names(f"{folder}/bin"))
+    return any(_PROGRAM.match(name) for name in rootfs.names(f"{directory}/bin"))

@@ -22,25 +22,25 @@ _FINDER = re.compile(r"^(__editable__.*_finder|_.*_editable(_loader)?)\.py$")
 _TEXT = re.compile(r"""['"](/[^'"\n]+)['"]""")
 _LAYOUTS = ("", "/src", "/python", "/lib")  # where source trees keep their packages
 _LIMIT = 4 << 20
-_MOST_FINDERS = 100
+_MAX_FINDERS = 100
 
 
-def module_folder(
+def module_directory(
     rootfs: Rootfs, interpreter: Interpreter, module: str, distributions: Iterable[Distribution] = ()
 ) -> str | None:
-    """The folder in which `module` lies for this interpreter; None where an import would not find it.
+    """The directory in which `module` lies for this interpreter; None where an import would not find it.
 
     `distributions` are those that install it: an editable one says in `direct_url.json` where its sources are.
     """
     finders = _of_finders(rootfs, interpreter, module)
-    candidates = chain(interpreter.site_folders, finders, _of_sources(distributions))
+    candidates = chain(interpreter.site_directories, finders, _of_sources(distributions))
     return next((one for one in candidates if rootfs.is_file(f"{one}/{module}/__init__.py")), None)
 
 
 def _of_finders(rootfs: Rootfs, interpreter: Interpreter, module: str) -> Iterator[str]:
-    for folder in interpreter.site_folders:
-        for name in [name for name in rootfs.names(folder) if _FINDER.match(name)][:_MOST_FINDERS]:
-            path = f"{folder}/{name}"
+    for directory in interpreter.site_directories:
+        for name in [name for name in rootfs.names(directory) if _FINDER.match(name)][:_MAX_FINDERS]:
+            path = f"{directory}/{name}"
             if (rootfs.size(path) or 0) <= _LIMIT:
                 for text in _TEXT.findall(rootfs.read_text(path, _LIMIT) or ""):
                     package = text.removesuffix("/__init__.py")

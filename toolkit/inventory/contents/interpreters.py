@@ -1,4 +1,4 @@
-"""Every Python in an image, and the site folders of each in the order of its sys.path."""
+"""Every Python in an image, and the site directories of each in the order of its sys.path."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _ROOTS_HOME = re.compile(r"/(root|lost\+found)(/|$)")
 # Where uv and poetry make a project's environment, and where pyenv keeps its Pythons.
 _VENVS = ("/.venv", "/venv")
 _PYENV = ("/opt/pyenv", "/opt/.pyenv", "/usr/local/pyenv", "/usr/local/.pyenv", "/pyenv", "/.pyenv")
-# What a line of code in a `.pth` file adds to sys.path, where it names the folder.
+# What a line of code in a `.pth` file adds to sys.path, where it names the directory.
 _ADDED_BY_CODE = re.compile(r"(?:addsitedir\(|sys\.path\.(?:append\(|insert\(\s*\d+\s*,))\s*[rb]?['\"](/[^'\"]+)['\"]")
-_MOST_FOLDERS = 400
+_MAX_DIRECTORIES = 400
 _SMALL = 1 << 20
 
 
@@ -35,11 +35,11 @@ def find_interpreters(rootfs: Rootfs, environment: Mapping[str, str], packages: 
     default = _default_program(rootfs, environment.get("PATH", ""))
     found: dict[tuple[str, str], Interpreter] = {}
     default_key = None
-    for folder in _program_folders(rootfs, environment.get("PATH", "")):
-        for name in rootfs.names(folder):
+    for directory in _program_directories(rootfs, environment.get("PATH", "")):
+        for name in rootfs.names(directory):
             if not _PROGRAM.match(name):
                 continue
-            program = f"{folder}/{name}"
+            program = f"{directory}/{name}"
             key = _identity(rootfs, program)
             if key is None:
                 continue
@@ -49,15 +49,15 @@ def find_interpreters(rootfs: Rootfs, environment: Mapping[str, str], packages: 
                 found[key] = _interpreter(rootfs, program, *key, environment, packages)
     interpreters = [
         Interpreter(
-            one.path, one.version, one.prefix, one.origin, one.site_folders, key == default_key, one.free_threaded
+            one.path, one.version, one.prefix, one.origin, one.site_directories, key == default_key, one.free_threaded
         )
         for key, one in found.items()
     ]
     return sorted(interpreters, key=lambda one: (not one.default, one.path))
 
 
-def _program_folders(rootfs: Rootfs, path: str) -> Iterator[str]:
-    """Folders that may hold a Python: those of PATH, the usual ones, and those of environments anywhere else."""
+def _program_directories(rootfs: Rootfs, path: str) -> Iterator[str]:
+    """Directories that may hold a Python: those of PATH, the usual ones, and those of environments anywhere else."""
     candidates = [*path.split(":"), "/usr/local/bin", "/usr/bin", "/bin"]
     candidates += [f"/{name}{venv}/bin" for name in _names(rootfs, "/") for venv in ("", *_VENVS)]
     for parent in _PYENV:
@@ -70,33 +70,33 @@ def _program_folders(rootfs: Rootfs, path: str) -> Iterator[str]:
     seen = set()
     for candidate in candidates:
         if is_open_to_all(rootfs, candidate) and _names(rootfs, candidate):
-            folder = rootfs.resolve(candidate) or candidate
-            if folder not in seen:
-                seen.add(folder)
-                yield folder
+            directory = rootfs.resolve(candidate) or candidate
+            if directory not in seen:
+                seen.add(directory)
+                yield directory
 
 
-def _names(rootfs: Rootfs, folder: str) -> tuple[str, ...]:
-    """The names in a folder, no more than may be looked at; none in that of somebody else's in a sandbox."""
+def _names(rootfs: Rootfs, directory: str) -> tuple[str, ...]:
+    """The names in a directory, no more than may be looked at; none in that of somebody else's in a sandbox."""
     try:
-        return rootfs.names(folder)[:_MOST_FOLDERS]
+        return rootfs.names(directory)[:_MAX_DIRECTORIES]
     except Unreadable:
         return ()
 
 
-def is_open_to_all(rootfs: Rootfs, folder: str) -> bool:
+def is_open_to_all(rootfs: Rootfs, directory: str) -> bool:
     """Whether users may look there: not in root's home, unless that is open. Whoever runs the image is not root.
 
     In somebody else's sandbox this user may not look there either.
     """
-    return folder.startswith("/") and not (_ROOTS_HOME.match(folder) and rootfs.closed_directory(folder))
+    return directory.startswith("/") and not (_ROOTS_HOME.match(directory) and rootfs.closed_directory(directory))
 
 
 def _default_program(rootfs: Rootfs, path: str) -> str | None:
     for name in ("python", "python3"):
-        for folder in path.split(":"):
-            if is_open_to_all(rootfs, folder) and rootfs.is_file(f"{folder}/{name}"):
-                return posixpath.join(rootfs.resolve(folder) or folder, name)
+        for directory in path.split(":"):
+            if is_open_to_all(rootfs, directory) and rootfs.is_file(f"{directory}/{name}"):
+                return posixpath.join(rootfs.resolve(directory) or directory, name)
     return None
 
 
@@ -109,7 +109,7 @@ def _identity(rootfs: Rootfs, program: str) -> tuple[str, str] | None:
     if not rootfs.is_file(f"{prefix}/pyvenv.cfg"):
         prefix = posixpath.dirname(posixpath.dirname(real))
     for name in (posixpath.basename(real), *_library_names(rootfs, prefix)):
-        if _MINOR.match(name) and _library_folders(rootfs, prefix, name):
+        if _MINOR.match(name) and _library_directories(rootfs, prefix, name):
             return prefix, name.removeprefix("python")
     return None
 
@@ -118,28 +118,28 @@ def _library_names(rootfs: Rootfs, prefix: str) -> Iterable[str]:
     return [name for lib in ("lib", "lib64") for name in rootfs.names(f"{prefix}/{lib}") if _MINOR.match(name)][::-1]
 
 
-def _library_folders(rootfs: Rootfs, prefix: str, name: str) -> list[str]:
-    return [f"{prefix}/{lib}/{name}" for lib in ("lib64", "lib") if rootfs.is_folder(f"{prefix}/{lib}/{name}")]
+def _library_directories(rootfs: Rootfs, prefix: str, name: str) -> list[str]:
+    return [f"{prefix}/{lib}/{name}" for lib in ("lib64", "lib") if rootfs.is_directory(f"{prefix}/{lib}/{name}")]
 
 
 def _interpreter(
     rootfs: Rootfs, program: str, prefix: str, minor: str, environment: Mapping[str, str], packages: Mapping[str, str]
 ) -> Interpreter:
     settings = _venv_settings(rootfs, prefix)
-    conda = rootfs.is_folder(f"{prefix}/conda-meta")
+    conda = rootfs.is_directory(f"{prefix}/conda-meta")
     origin = "venv" if settings is not None else "conda" if conda else "system" if prefix == "/usr" else "local"
     number = minor.rstrip("t")
-    folders = _site_folders(rootfs, prefix, f"python{minor}")
+    directories = _site_directories(rootfs, prefix, f"python{minor}")
     if settings and settings.get("include-system-site-packages", "").lower() == "true":
         base = posixpath.dirname(rootfs.resolve(settings.get("home", "/usr/bin")) or "/usr/bin")
-        folders += _site_folders(rootfs, base, f"python{minor}")
+        directories += _site_directories(rootfs, base, f"python{minor}")
     path = f"{prefix}/bin/python{minor}"
     return Interpreter(
         path=path if rootfs.is_file(path) else program,
         version=_version(rootfs, prefix, number, settings, packages),
         prefix=prefix,
         origin=origin,
-        site_folders=tuple(_existing(rootfs, environment.get("PYTHONPATH", "").split(":"), folders)),
+        site_directories=tuple(_existing(rootfs, environment.get("PYTHONPATH", "").split(":"), directories)),
         free_threaded=minor.endswith("t"),
     )
 
@@ -152,9 +152,9 @@ def _venv_settings(rootfs: Rootfs, prefix: str) -> dict[str, str] | None:
     return {key.strip().lower(): value.strip() for key, _, value in pairs}
 
 
-def _site_folders(rootfs: Rootfs, prefix: str, name: str) -> list[str]:
-    """The site folders in the order of sys.path. Sources: CPython's site.py, Debian's and Fedora's patches."""
-    if prefix == "/usr" and rootfs.is_folder("/usr/lib/python3/dist-packages"):
+def _site_directories(rootfs: Rootfs, prefix: str, name: str) -> list[str]:
+    """The site directories in the order of sys.path. Sources: CPython's site.py, Debian's and Fedora's patches."""
+    if prefix == "/usr" and rootfs.is_directory("/usr/lib/python3/dist-packages"):
         return [
             f"/usr/local/lib/{name}/dist-packages",
             "/usr/lib/python3/dist-packages",
@@ -165,26 +165,26 @@ def _site_folders(rootfs: Rootfs, prefix: str, name: str) -> list[str]:
 
 
 def _existing(rootfs: Rootfs, first: Iterable[str], site: Iterable[str]) -> list[str]:
-    """The folders that exist, each once: those of PYTHONPATH, then site folders with what their `.pth` files add."""
+    """The directories that exist, each once: PYTHONPATH, then site directories with what their `.pth` files add."""
     found: list[str] = []
     added = (one for place in site for one in (place, *_added_by_pth(rootfs, place)))
-    for folder in (*first, *added):
-        real = rootfs.resolve(folder) if folder.startswith("/") else None
-        if real is not None and real not in found and rootfs.is_folder(real):
+    for directory in (*first, *added):
+        real = rootfs.resolve(directory) if directory.startswith("/") else None
+        if real is not None and real not in found and rootfs.is_directory(real):
             found.append(real)
     return found
 
 
-def _added_by_pth(rootfs: Rootfs, folder: str) -> Iterator[str]:
-    for name in rootfs.names(folder):
-        # A larger one is no list of folders: PyTorch's users call their weights .pth as well.
-        if not name.endswith(".pth") or (rootfs.size(f"{folder}/{name}") or 0) > _SMALL:
+def _added_by_pth(rootfs: Rootfs, directory: str) -> Iterator[str]:
+    for name in rootfs.names(directory):
+        # A larger one is no list of directories: PyTorch's users call their weights .pth as well.
+        if not name.endswith(".pth") or (rootfs.size(f"{directory}/{name}") or 0) > _SMALL:
             continue
-        for line in (rootfs.read_text(f"{folder}/{name}", _SMALL) or "").splitlines()[:1000]:
+        for line in (rootfs.read_text(f"{directory}/{name}", _SMALL) or "").splitlines()[:1000]:
             if line.startswith(("import ", "import\t")):
                 yield from _ADDED_BY_CODE.findall(line)
             elif line.strip() and not line.startswith("#"):
-                yield posixpath.join(folder, line.strip())
+                yield posixpath.join(directory, line.strip())
 
 
 def _version(

@@ -9,14 +9,14 @@ from dataclasses import dataclass
 class Distribution:
     """One installed Python distribution.
 
-    `name` is normalised (PEP 503), `version` as its metadata says it ("2.15.0+nv24.3"). `folder` is the site folder
-    that it lies in and `metadata` its `.dist-info` or `.egg-info`. `requires` holds Requires-Dist as written.
+    `name` is normalised (PEP 503), `version` as its metadata says it ("2.15.0+nv24.3"). `directory` is the site
+    directory that holds it, and `metadata` its `.dist-info` or `.egg-info`. `requires` holds Requires-Dist as written.
     `direct_url` is where it came from if not from an index. Without a RECORD nobody can say which files are its own.
     """
 
     name: str
     version: str
-    folder: str
+    directory: str
     metadata: str
     requires: tuple[str, ...] = ()
     extras: tuple[str, ...] = ()
@@ -31,7 +31,7 @@ class Interpreter:
     """One Python.
 
     `path` is its program as found (a venv's own, not the one that it links to); `version` is "3.11.2", or "3.11"
-    where nothing says more. `origin` is "system", "local", "conda" or "venv". `site_folders` stand in the order of
+    where nothing says more. `origin` is "system", "local", "conda" or "venv". `site_directories` stand in the order of
     sys.path, PYTHONPATH of the image first. `default` marks the one that `python`, else `python3`, means in the image.
     """
 
@@ -39,7 +39,7 @@ class Interpreter:
     version: str
     prefix: str
     origin: str
-    site_folders: tuple[str, ...]
+    site_directories: tuple[str, ...]
     default: bool = False
     free_threaded: bool = False
 
@@ -113,11 +113,11 @@ class Inventory:
 
     def copies(self, interpreter: Interpreter) -> tuple[Distribution, ...]:
         """Every distribution on an interpreter's path, in the order in which it looks: a second copy comes later."""
-        order = {folder: number for number, folder in enumerate(interpreter.site_folders)}
+        order = {directory: number for number, directory in enumerate(interpreter.site_directories)}
         return tuple(
             sorted(
-                (found for found in self.distributions if found.folder in order),
-                key=lambda found: (order[found.folder], found.name, found.version),
+                (found for found in self.distributions if found.directory in order),
+                key=lambda found: (order[found.directory], found.name, found.version),
             )
         )
 

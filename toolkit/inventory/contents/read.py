@@ -20,7 +20,7 @@ def read_inventory(rootfs: Rootfs) -> Inventory:
     system_packages = read_dpkg(rootfs)
     versions = {package.name: package.version for package in system_packages}
     interpreters = find_interpreters(rootfs, environment, versions)
-    folders = dict.fromkeys(folder for interpreter in interpreters for folder in interpreter.site_folders)
+    directories = dict.fromkeys(directory for interpreter in interpreters for directory in interpreter.site_directories)
     prefixes = dict.fromkeys(one.prefix for one in interpreters if one.origin == "conda")
     return Inventory(
         image=rootfs.label,
@@ -30,7 +30,7 @@ def read_inventory(rootfs: Rootfs) -> Inventory:
         os=read_os(rootfs),
         environment=tuple(sorted(environment.items())),
         interpreters=tuple(interpreters),
-        distributions=tuple(one for folder in folders for one in read_distributions(rootfs, folder)),
+        distributions=tuple(one for directory in directories for one in read_distributions(rootfs, directory)),
         system_packages=tuple(system_packages),
         conda_packages=tuple(package for prefix in prefixes for package in read_conda(rootfs, prefix)),
         uncertain=uncertain,

@@ -14,7 +14,7 @@ _FIRST = frozenset(operator[0] for operator in _OPERATORS)
 _CLOSING = frozenset({"then", "else", "elif", "fi", "do", "done", "esac", "}", ")", ";;"})
 _REDIRECTION = re.compile(r"\d*(?:<<<|<<-?|>>|[<>]&|&>|[<>]\|?)")
 _DEEPEST = 50
-_MOST_NODES = 20_000
+_MAX_NODES = 20_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,7 +222,7 @@ def _tokens(text: str) -> list[str]:
     """Words and operators of the whole script."""
     found: list[str] = []
     start = place = 0
-    while place < len(text) and len(found) < _MOST_NODES:
+    while place < len(text) and len(found) < _MAX_NODES:
         operator = next((one for one in _OPERATORS if text.startswith(one, place)), "") if text[place] in _FIRST else ""
         if operator == "&" and (text[place - 1 : place] in ("<", ">") or text.startswith(">", place + 1)):
             operator = ""  # a redirection: 2>&1, &>file

@@ -27,7 +27,7 @@ _MACHINES = {
 }
 _LOADERS = ("/lib64/ld-linux-x86-64.so.2", "/lib/ld-linux-aarch64.so.1", "/lib64/ld64.so.2", "/lib/ld64.so.1")
 _PROGRAMS = ("/bin/sh", "/bin/bash", "/usr/bin/env", "/bin/ls", "/bin/busybox")
-_LIBRARY_FOLDERS = (
+_LIBRARY_DIRECTORIES = (
     "/lib/x86_64-linux-gnu", "/lib/aarch64-linux-gnu", "/lib/powerpc64le-linux-gnu", "/lib64", "/usr/lib64", "/lib",
 )  # fmt: skip
 
@@ -66,7 +66,7 @@ def read_glibc(rootfs: Rootfs) -> str | None:
     From the name that libc.so.6 links to (until 2.33), else from `ldd`, which glibc's build fills in, else from the
     banner inside the library.
     """
-    paths = [path for path in (f"{folder}/libc.so.6" for folder in _LIBRARY_FOLDERS) if rootfs.is_file(path)]
+    paths = [path for path in (f"{directory}/libc.so.6" for directory in _LIBRARY_DIRECTORIES) if rootfs.is_file(path)]
     if not paths:
         return None
     match = re.search(r"/libc-(\d+\.\d+)\.so$", rootfs.resolve(paths[0]) or "")
@@ -84,8 +84,10 @@ def read_glibc(rootfs: Rootfs) -> str | None:
 def read_dpkg(rootfs: Rootfs) -> list[SystemPackage]:
     """The packages that dpkg calls installed, by name; distroless images keep one file for each."""
     texts = [rootfs.read_text("/var/lib/dpkg/status", _DPKG_LIMIT) or ""]
-    folder = "/var/lib/dpkg/status.d"
-    texts += [rootfs.read_text(f"{folder}/{name}", _SMALL) or "" for name in rootfs.names(folder) if "." not in name]
+    directory = "/var/lib/dpkg/status.d"
+    texts += [
+        rootfs.read_text(f"{directory}/{name}", _SMALL) or "" for name in rootfs.names(directory) if "." not in name
+    ]
     found = {package.name: package for text in texts for package in parse_dpkg(text)}
     return [found[name] for name in sorted(found)]
 

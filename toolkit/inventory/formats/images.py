@@ -1,4 +1,4 @@
-"""Open whatever a person calls an image, or say in one sentence why it cannot be read."""
+"""Open whatever a user calls an image, or say in one sentence why it cannot be read."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def open_image(path: Path) -> Rootfs:
-    """The file system of a SIF (flat or layered), a squashfs file or a sandbox folder; close it, or use `with`.
+    """The file system of a SIF (flat or layered), a squashfs file or a sandbox directory; close it, or use `with`.
 
     Needs neither a container runtime nor squashfs-tools. Raises WrongInput where there is no image at `path`, or it is
     encrypted, cut off, damaged, or of another format.
@@ -83,7 +83,7 @@ def _refusal(path: Path, kind: PathKind) -> WrongInput:
         message = f"{path} is an OCI-SIF, as SingularityCE 4 makes them; ctk reads native SIFs"
         return WrongInput(message, fix="Pull it again without --oci.", code="foreign-image")
     if kind is PathKind.DIRECTORY:
-        message = f"{path} is a folder, but no sandbox: it holds none of {', '.join(ROOT_SIGNS)}"
+        message = f"{path} is a directory, but no sandbox: it holds none of {', '.join(ROOT_SIGNS)}"
         return WrongInput(message, code="foreign-image")
     if kind is PathKind.EMPTY:
         return WrongInput(f"{path} is empty", fix=fix_for(path, kind), code="corrupt-image")

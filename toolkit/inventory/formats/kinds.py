@@ -26,8 +26,8 @@ class PathKind(Enum):
     OCI_SIF = "an OCI-SIF"
     SQUASHFS = "a squashfs file"
     SANDBOX = "a sandbox"
-    ROOT = "a folder with a Linux system, and no sandbox"
-    DIRECTORY = "a folder, but no sandbox"
+    ROOT = "a directory with a Linux system, and no sandbox"
+    DIRECTORY = "a directory, but no sandbox"
     TAR = "a tar archive"
     GZIP = "compressed with gzip"
     EXT = "an ext file system"
@@ -38,7 +38,7 @@ class PathKind(Enum):
     DEFINITION = "a definition file"
     EMPTY = "empty"
     OTHER_FILE = "no SIF and no squashfs"
-    SPECIAL = "neither a file nor a folder"
+    SPECIAL = "neither a file nor a directory"
     ABSENT = "not there"
 
 
@@ -71,7 +71,7 @@ def existing_image(path: Path) -> Path:
     if kind is PathKind.ABSENT:
         raise WrongInput(f"there is no image {path}", fix="`ctk build RECIPE` makes one.")
     if kind in _DIRECTORIES:
-        raise WrongInput(f"{path} is a folder, but not a sandbox: it has no {SANDBOX_MARK}")
+        raise WrongInput(f"{path} is a directory, but not a sandbox: it has no {SANDBOX_MARK}")
     if kind is PathKind.OTHER_FILE:
         raise WrongInput(f"{path} is not an image: neither SIF nor squashfs")
     raise WrongInput(f"{path} is not an image: it is {kind.value}", fix=fix_for(path, kind))

@@ -1,4 +1,4 @@
-"""Squashfs metadata: a chain of compressed blocks of 8 KiB, read as if it were one run of octets.
+"""Squashfs metadata: a chain of compressed blocks of 8 KiB, read as if it were one run of bytes.
 
 Source of the format: squashfs-tools-ng, doc/format.adoc, sections 2.2 and 2.3.
 """
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
 METADATA_SIZE = 8192
 _RAW = 0x8000
-_KEPT = 512  # 4 MiB: the folders and inodes that an inventory visits
+_KEPT = 512  # 4 MiB: the directories and inodes that an inventory visits
 
 
 class ImageFile:
-    """The octets of one squashfs within a larger file: positions count from where the squashfs starts."""
+    """The bytes of one squashfs within a larger file: positions count from where the squashfs starts."""
 
     def __init__(self, label: str, descriptor: int, offset: int, size: int) -> None:
         self.label = label
@@ -29,9 +29,9 @@ class ImageFile:
         self._offset = offset
 
     def read(self, position: int, length: int) -> bytes:
-        """Exactly `length` octets. Raises WrongInput where they are not all there."""
+        """Exactly `length` bytes. Raises WrongInput where they are not all there."""
         if position < 0 or length < 0 or position + length > self.size:
-            raise corrupt(self.label, f"it refers to octets {position} to {position + length} of {self.size}")
+            raise corrupt(self.label, f"it refers to bytes {position} to {position + length} of {self.size}")
         data = os.pread(self._descriptor, length, self._offset + position)
         if len(data) < length:
             raise corrupt(self.label, "it is cut off")
@@ -57,7 +57,7 @@ class MetadataBlocks:
         header = int.from_bytes(self._file.read(position, 2), "little")
         length = header & ~_RAW
         if not 0 < length <= METADATA_SIZE:
-            raise corrupt(self._file.label, f"the metadata block at {position} claims {length} octets")
+            raise corrupt(self._file.label, f"the metadata block at {position} claims {length} bytes")
         content = self._file.read(position + 2, length)
         if not header & _RAW:
             content = self.decompressed(content, METADATA_SIZE)
@@ -68,14 +68,14 @@ class MetadataBlocks:
         return found
 
     def decompressed(self, data: bytes, limit: int) -> bytes:
-        """`data` decompressed, at most `limit` octets of it."""
+        """`data` decompressed, at most `limit` bytes of it."""
         try:
             return self._decompress(data, limit)
         except ValueError as error:
             raise corrupt(self._file.label, f"a block cannot be decompressed ({error})") from error
 
     def cursor(self, position: int, offset: int) -> MetadataCursor:
-        """A reader that begins `offset` octets into the block at `position`."""
+        """A reader that begins `offset` bytes into the block at `position`."""
         return MetadataCursor(self, position, offset, self._file.label)
 
 
@@ -89,7 +89,7 @@ class MetadataCursor:
         self._offset = offset
 
     def read(self, length: int) -> bytes:
-        """The next `length` octets."""
+        """The next `length` bytes."""
         end = self._offset + length
         if end <= len(self._content):
             found = self._content[self._offset : end]

@@ -1,4 +1,4 @@
-"""Several trees as one, as an overlay mount shows them: upper hides lower, whiteouts and opaque folders honoured.
+"""Several trees as one, as an overlay mount shows them: upper hides lower, whiteouts and opaque directories honoured.
 
 Sources: Linux, Documentation/filesystems/overlayfs.rst (character device 0,0 and xattrs); fuse-overlayfs, main.c, and
 the OCI image specification, layer.md (`.wh.NAME`, `.wh..wh..opq`). Not every mount honours every mark: Apptainer 1.4.5
@@ -19,7 +19,7 @@ _OPAQUE_FILES = (".wh..wh..opq", ".wh..opq")
 
 
 class OverlayEntry(NamedTuple):
-    """A name, and where it comes from: (number of the tree, entry there), uppermost first; several for a folder."""
+    """A name, and where it comes from: (number of the tree, entry there), uppermost first; several for a directory."""
 
     kind: EntryKind
     sources: tuple[tuple[int, Any], ...]
@@ -31,32 +31,34 @@ class Overlay:
 
     def __init__(self, trees: Sequence[Tree]) -> None:
         self._trees = tuple(trees)
-        self._folders: dict[tuple[tuple[int, Any], ...], dict[str, OverlayEntry]] = {}
-        # Paths that are hidden here and that some mounts show, as far as folders were looked into.
+        self._directories: dict[tuple[tuple[int, Any], ...], dict[str, OverlayEntry]] = {}
+        # Paths that are hidden here and that some mounts show, as far as directories were looked into.
         self.disputed: set[str] = set()
 
     @property
     def root(self) -> OverlayEntry:
-        """The topmost folder, made of that of every tree."""
-        return OverlayEntry(EntryKind.FOLDER, tuple((number, tree.root) for number, tree in enumerate(self._trees)), "")
+        """The topmost directory, made of that of every tree."""
+        return OverlayEntry(
+            EntryKind.DIRECTORY, tuple((number, tree.root) for number, tree in enumerate(self._trees)), ""
+        )
 
-    def children(self, folder: OverlayEntry) -> Mapping[str, OverlayEntry]:
-        """The entries that are seen in a folder."""
-        if folder.sources not in self._folders:
-            self._folders[folder.sources] = self._merge(folder)
-        return self._folders[folder.sources]
+    def children(self, directory: OverlayEntry) -> Mapping[str, OverlayEntry]:
+        """The entries that are seen in a directory."""
+        if directory.sources not in self._directories:
+            self._directories[directory.sources] = self._merge(directory)
+        return self._directories[directory.sources]
 
-    def _merge(self, folder: OverlayEntry) -> dict[str, OverlayEntry]:
+    def _merge(self, directory: OverlayEntry) -> dict[str, OverlayEntry]:
         sources: dict[str, list[tuple[int, Any]]] = {}
         kinds: dict[str, EntryKind] = {}
         hidden: set[str] = set()  # names of which the trees further down have no more say
         marked: set[str] = set()  # those of them that only a mark hides which the kernel may ignore
         opaque = False
-        for number, entry in folder.sources:
+        for number, entry in directory.sources:
             tree = self._trees[number]
             names = tree.children(entry)
             if opaque:
-                self.disputed.update(f"{folder.path}/{name}" for name in names if name not in hidden)
+                self.disputed.update(f"{directory.path}/{name}" for name in names if name not in hidden)
                 break
             opaque = any(name in names for name in _OPAQUE_FILES)
             hidden_below: set[str] = set()
@@ -67,11 +69,11 @@ class Overlay:
                     continue
                 if name in hidden:
                     if name in marked:
-                        self.disputed.add(f"{folder.path}/{name}")
+                        self.disputed.add(f"{directory.path}/{name}")
                     continue
-                if child.kind is EntryKind.FOLDER:
+                if child.kind is EntryKind.DIRECTORY:
                     sources.setdefault(name, []).append((number, child))
-                    kinds[name] = EntryKind.FOLDER
+                    kinds[name] = EntryKind.DIRECTORY
                     if number < len(self._trees) - 1 and tree.is_opaque(child):
                         hidden_below.add(name)
                         marked.add(name)
@@ -82,7 +84,7 @@ class Overlay:
                     kinds[name] = child.kind
             hidden |= hidden_below
         return {
-            name: OverlayEntry(kinds[name], tuple(found), f"{folder.path}/{name}") for name, found in sources.items()
+            name: OverlayEntry(kinds[name], tuple(found), f"{directory.path}/{name}") for name, found in sources.items()
         }
 
     def _first(self, entry: OverlayEntry) -> tuple[Tree, Any]:
@@ -95,13 +97,13 @@ class Overlay:
         return tree.target(own)
 
     def size(self, file: OverlayEntry) -> int:
-        """Octets of a file."""
+        """Bytes of a file."""
         tree, own = self._first(file)
         return tree.size(own)
 
-    def mode(self, folder: OverlayEntry) -> int:
+    def mode(self, directory: OverlayEntry) -> int:
         """The permission bits of a directory, those of the uppermost tree that has it."""
-        tree, own = self._first(folder)
+        tree, own = self._first(directory)
         return tree.mode(own)
 
     def open(self, file: OverlayEntry) -> IO[bytes]:
@@ -109,9 +111,9 @@ class Overlay:
         tree, own = self._first(file)
         return tree.open(own)
 
-    def is_opaque(self, folder: OverlayEntry) -> bool:
-        """Whether the uppermost tree that has the folder marks it."""
-        tree, own = self._first(folder)
+    def is_opaque(self, directory: OverlayEntry) -> bool:
+        """Whether the uppermost tree that has the directory marks it."""
+        tree, own = self._first(directory)
         return tree.is_opaque(own)
 
     def close(self) -> None:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from toolkit.inventory.formats.sif import Sif
 
-_MOST_SYMLINKS = 40  # as the kernel's MAXSYMLINKS
+_MAX_SYMLINKS = 40  # as the kernel's MAXSYMLINKS
 _LONGEST_PATH = 4096
 _READ_LIMIT = 16 << 20
 
@@ -63,9 +63,9 @@ class Rootfs:
         """Whether the path leads to a regular file."""
         return self.kind(path) is EntryKind.FILE
 
-    def is_folder(self, path: str) -> bool:
-        """Whether the path leads to a folder."""
-        return self.kind(path) is EntryKind.FOLDER
+    def is_directory(self, path: str) -> bool:
+        """Whether the path leads to a directory."""
+        return self.kind(path) is EntryKind.DIRECTORY
 
     def closed_directory(self, path: str) -> str | None:
         """The first directory on the way to `path`, symlinks followed, that only its owner and group may enter.
@@ -84,37 +84,37 @@ class Rootfs:
                 if closed is not None:
                     return closed
                 way = real
-            elif entry.kind is EntryKind.FOLDER and not self._tree.mode(entry) & 0o001:
+            elif entry.kind is EntryKind.DIRECTORY and not self._tree.mode(entry) & 0o001:
                 return way
         return None
 
     def names(self, path: str) -> tuple[str, ...]:
-        """The names in a folder, sorted; none where the path leads to no folder."""
+        """The names in a directory, sorted; none where the path leads to no directory."""
         found = self._find(path)
-        if found is None or found[1].kind is not EntryKind.FOLDER:
+        if found is None or found[1].kind is not EntryKind.DIRECTORY:
             return ()
         return tuple(sorted(self._tree.children(found[1])))
 
-    def subfolders(self, path: str) -> tuple[str, ...]:
-        """The names of the folders in a folder, sorted; symlinks to folders are not among them."""
+    def subdirectories(self, path: str) -> tuple[str, ...]:
+        """The names of the directories in a directory, sorted; symlinks to directories are not among them."""
         found = self._find(path)
-        if found is None or found[1].kind is not EntryKind.FOLDER:
+        if found is None or found[1].kind is not EntryKind.DIRECTORY:
             return ()
         return tuple(
-            sorted(name for name, one in self._tree.children(found[1]).items() if one.kind is EntryKind.FOLDER)
+            sorted(name for name, one in self._tree.children(found[1]).items() if one.kind is EntryKind.DIRECTORY)
         )
 
     def readlink(self, path: str) -> str | None:
         """What the symlink at `path` says; None where there is no symlink."""
-        folder, name = posixpath.split(_normal(path))
-        parent = self._find(folder)
-        if parent is None or parent[1].kind is not EntryKind.FOLDER:
+        directory, name = posixpath.split(_normal(path))
+        parent = self._find(directory)
+        if parent is None or parent[1].kind is not EntryKind.DIRECTORY:
             return None
         entry = self._tree.children(parent[1]).get(name)
         return self._tree.target(entry) if entry is not None and entry.kind is EntryKind.SYMLINK else None
 
     def size(self, path: str) -> int | None:
-        """Octets of a file; None where there is none."""
+        """Bytes of a file; None where there is none."""
         found = self._file(path)
         return None if found is None else self._tree.size(found)
 
@@ -124,13 +124,13 @@ class Rootfs:
         return None if found is None else self._tree.open(found)
 
     def read(self, path: str, limit: int = _READ_LIMIT) -> bytes | None:
-        """The content of a file, None where there is none. Raises WrongInput where it has more than `limit` octets."""
+        """The content of a file, None where there is none. Raises WrongInput where it has more than `limit` bytes."""
         found = self._file(path)
         if found is None:
             return None
         size = self._tree.size(found)
         if size > limit:
-            raise corrupt(self.label, f"{path} in it has {size} octets, where no more than {limit} are expected")
+            raise corrupt(self.label, f"{path} in it has {size} bytes, where no more than {limit} are expected")
         with self._tree.open(found) as file:
             return file.read(size)
 
@@ -161,10 +161,10 @@ class Rootfs:
             if name == "..":
                 trail = trail[:-1] or trail
                 continue
-            where, folder = trail[-1]
-            if folder.kind is not EntryKind.FOLDER:
+            where, directory = trail[-1]
+            if directory.kind is not EntryKind.DIRECTORY:
                 return None
-            entry = self._tree.children(folder).get(name)
+            entry = self._tree.children(directory).get(name)
             if entry is None or entry.kind is EntryKind.WHITEOUT:
                 return None
             if entry.kind is not EntryKind.SYMLINK:
@@ -172,7 +172,7 @@ class Rootfs:
                 continue
             symlinks += 1
             target = self._tree.target(entry)
-            if symlinks > _MOST_SYMLINKS or len(target) > _LONGEST_PATH:
+            if symlinks > _MAX_SYMLINKS or len(target) > _LONGEST_PATH:
                 return None
             if target.startswith("/"):
                 trail = trail[:1]

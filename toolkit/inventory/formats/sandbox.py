@@ -1,4 +1,4 @@
-"""A sandbox folder as a tree; its symlinks are never followed by the kernel, which would lead out of the image."""
+"""A sandbox directory as a tree; its symlinks are never followed by the kernel, which would lead out of the image."""
 
 from __future__ import annotations
 
@@ -14,42 +14,42 @@ if TYPE_CHECKING:
 
 
 class SandboxEntry(NamedTuple):
-    """A name in a folder, and its path on this machine."""
+    """A name in a directory, and its path on this machine."""
 
     kind: EntryKind
     path: str
 
 
 class Sandbox:
-    """The folder `path` as the root of an image."""
+    """The directory `path` as the root of an image."""
 
     def __init__(self, path: Path) -> None:
-        self.root = SandboxEntry(EntryKind.FOLDER, os.fspath(path))
-        self._folders: dict[str, dict[str, SandboxEntry]] = {}
+        self.root = SandboxEntry(EntryKind.DIRECTORY, os.fspath(path))
+        self._directories: dict[str, dict[str, SandboxEntry]] = {}
 
-    def children(self, folder: SandboxEntry) -> Mapping[str, SandboxEntry]:
-        """The entries of a folder by name. Raises WrongInput where this user may not look into it."""
-        if folder.path not in self._folders:
+    def children(self, directory: SandboxEntry) -> Mapping[str, SandboxEntry]:
+        """The entries of a directory by name. Raises WrongInput where this user may not look into it."""
+        if directory.path not in self._directories:
             try:
-                with os.scandir(folder.path) as entries:
-                    self._folders[folder.path] = {
+                with os.scandir(directory.path) as entries:
+                    self._directories[directory.path] = {
                         entry.name: SandboxEntry(_kind(entry), entry.path) for entry in entries
                     }
             except OSError as error:
-                raise _unreadable(folder.path, error) from error
-        return self._folders[folder.path]
+                raise _unreadable(directory.path, error) from error
+        return self._directories[directory.path]
 
     def target(self, symlink: SandboxEntry) -> str:
         """What a symlink says."""
         return str(Path(symlink.path).readlink())
 
     def size(self, file: SandboxEntry) -> int:
-        """Octets of a file."""
+        """Bytes of a file."""
         return os.lstat(file.path).st_size
 
-    def mode(self, folder: SandboxEntry) -> int:
+    def mode(self, directory: SandboxEntry) -> int:
         """The permission bits of a directory."""
-        return stat.S_IMODE(os.lstat(folder.path).st_mode)
+        return stat.S_IMODE(os.lstat(directory.path).st_mode)
 
     def open(self, file: SandboxEntry) -> IO[bytes]:
         """A file to read and seek in. Raises WrongInput where this user may not read it."""
@@ -58,7 +58,7 @@ class Sandbox:
         except OSError as error:
             raise _unreadable(file.path, error) from error
 
-    def is_opaque(self, _folder: SandboxEntry) -> bool:
+    def is_opaque(self, _directory: SandboxEntry) -> bool:
         """A sandbox is no layer."""
         return False
 
@@ -70,7 +70,7 @@ def _kind(entry: os.DirEntry[str]) -> EntryKind:
     if entry.is_symlink():
         return EntryKind.SYMLINK
     if entry.is_dir(follow_symlinks=False):
-        return EntryKind.FOLDER
+        return EntryKind.DIRECTORY
     return EntryKind.FILE if entry.is_file(follow_symlinks=False) else EntryKind.OTHER
 
 

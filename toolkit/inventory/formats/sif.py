@@ -25,7 +25,7 @@ _HEADER = struct.Struct("<32s10s3s3s16s8q")
 _DESCRIPTOR = struct.Struct("<i?III7q128s384s")
 _PARTITION = struct.Struct("<ii3s")
 _GROUP_MASK = 0xF0000000
-_MOST_DESCRIPTORS = 4096  # apptainer itself makes room for 48
+_MAX_DESCRIPTORS = 4096  # apptainer itself makes room for 48
 
 _ARCHITECTURES = {
     b"01": "386", b"02": "amd64", b"03": "arm", b"04": "arm64", b"05": "ppc64", b"06": "ppc64le", b"07": "mips",
@@ -80,7 +80,7 @@ class Partition:
 
 @dataclass(frozen=True, slots=True)
 class Descriptor:
-    """One data object: `offset` and `size` in octets from the start of the file."""
+    """One data object: `offset` and `size` in bytes from the start of the file."""
 
     id: int
     data_type: DataType | int
@@ -106,10 +106,10 @@ class Sif:
         return tuple(found for found in self.descriptors if found.data_type == data_type)
 
     def read(self, descriptor: Descriptor, limit: int = 16 << 20) -> bytes:
-        """The content of a data object. Raises WrongInput where it is larger than `limit` octets."""
+        """The content of a data object. Raises WrongInput where it is larger than `limit` bytes."""
         if descriptor.size > limit:
             raise WrongInput(
-                f"{self.path}: data object {descriptor.id} is {descriptor.size} octets, more than ctk reads",
+                f"{self.path}: data object {descriptor.id} is {descriptor.size} bytes, more than ctk reads",
                 code="corrupt-image",
             )
         with self.path.open("rb") as file:
@@ -134,7 +134,7 @@ class Sif:
 
 
 def is_sif(start: bytes) -> bool:
-    """Whether a file that begins with these octets (at least 42) is a SIF."""
+    """Whether a file that begins with these bytes (at least 42) is a SIF."""
     return start[_LAUNCH_SIZE : _LAUNCH_SIZE + len(_MAGIC)] == _MAGIC
 
 
@@ -161,7 +161,7 @@ def _read(path: Path, file: IO[bytes]) -> Sif:
     _, _, version, architecture, uuid, _, _, _, total, offset, _, _, _ = _HEADER.unpack(start)
     if version != b"01\0":
         raise WrongInput(f"{path} is a SIF of version {_text(version)!r}; ctk reads version 01", code="foreign-image")
-    if not 0 <= total <= _MOST_DESCRIPTORS or not 0 <= offset <= file_size - total * _DESCRIPTOR.size:
+    if not 0 <= total <= _MAX_DESCRIPTORS or not 0 <= offset <= file_size - total * _DESCRIPTOR.size:
         raise _corrupt(path, "its table of data objects lies outside the file")
     file.seek(offset)
     table = file.read(total * _DESCRIPTOR.size)
@@ -173,7 +173,7 @@ def _read(path: Path, file: IO[bytes]) -> Sif:
         if descriptor.offset < 0 or descriptor.size < 0 or end > file_size:
             raise _corrupt(
                 path,
-                f"data object {descriptor.id} should end at octet {end}, but the file has {file_size}",
+                f"data object {descriptor.id} should end at byte {end}, but the file has {file_size}",
                 fix="Fetch or build it again: the copy was interrupted, or the disk was full.",
             )
     return Sif(path, _ARCHITECTURES.get(architecture.rstrip(b"\0"), "unknown"), uuid.hex(), descriptors)

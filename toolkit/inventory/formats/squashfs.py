@@ -1,4 +1,4 @@
-"""A squashfs 4.0 read at random: only the folders and the blocks that are asked for, never the whole tree.
+"""A squashfs 4.0 read at random: only the directories and the blocks that are asked for, never the whole tree.
 
 Source of the format: squashfs-tools-ng, doc/format.adoc. The one library on PyPI under a free enough licence,
 PySquashfsImage 0.9.0, reads every inode of the image when it opens it, into one object each, and follows any number
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 MAGIC = b"hsqs"
 # magic, inodes, modified, block size, fragments, compressor, block log, flags, ids, major, minor,
-# root inode, octets used, id table, xattr table, inode table, directory table, fragment table, export table
+# root inode, bytes used, id table, xattr table, inode table, directory table, fragment table, export table
 _SUPERBLOCK = struct.Struct("<4s4I6H8Q")
 _INODE = struct.Struct("<HHHHII")
 _NONE32, _NONE64 = 0xFFFFFFFF, 0xFFFFFFFFFFFFFFFF
@@ -32,19 +32,19 @@ _RAW_DATA = 1 << 24
 _FRAGMENT = struct.Struct("<QII")
 _FRAGMENTS_A_BLOCK = METADATA_SIZE // _FRAGMENT.size
 
-_FOLDER, _FILE, _SYMLINK, _CHARACTER = 1, 2, 3, 5
+_DIRECTORY, _FILE, _SYMLINK, _CHARACTER = 1, 2, 3, 5
 _EXTENDED = 7  # an extended inode's type is its basic type plus this
-_KINDS = {_FOLDER: EntryKind.FOLDER, _FILE: EntryKind.FILE, _SYMLINK: EntryKind.SYMLINK}
+_KINDS = {_DIRECTORY: EntryKind.DIRECTORY, _FILE: EntryKind.FILE, _SYMLINK: EntryKind.SYMLINK}
 
 # No image that anyone made comes near these; an image that does is there to exhaust us.
-_MOST_ENTRIES = 500_000  # in one folder
-_MOST_LISTED = 2_000_000  # in all folders that were listed
-_MOST_BLOCKS = 1 << 21  # of one file: 256 GiB at the usual 128 KiB
+_MAX_ENTRIES = 500_000  # in one directory
+_MAX_LISTED = 2_000_000  # in all directories that were listed
+_MAX_BLOCKS = 1 << 21  # of one file: 256 GiB at the usual 128 KiB
 _LONGEST_TARGET = 4096
 
 
 class SquashEntry(NamedTuple):
-    """A name in a folder: its kind, and where its inode is (block position << 16 | offset)."""
+    """A name in a directory: its kind, and where its inode is (block position << 16 | offset)."""
 
     kind: EntryKind
     reference: int
@@ -61,7 +61,7 @@ class _File(NamedTuple):
 
 
 class Squashfs:
-    """A squashfs that starts `offset` octets into the file at `path` and is at most `size` octets long."""
+    """A squashfs that starts `offset` bytes into the file at `path` and is at most `size` bytes long."""
 
     def __init__(self, path: os.PathLike[str], offset: int = 0, size: int | None = None) -> None:
         self.label = os.fspath(path)
@@ -77,14 +77,14 @@ class Squashfs:
             self._file.close()
             raise
         self._listed = 0
-        self._folder = lru_cache(maxsize=512)(self._list)
+        self._directory = lru_cache(maxsize=512)(self._list)
         self._block = lru_cache(maxsize=24)(self._read_block)  # at most 24 MiB, at the usual block size 3 MiB
 
     def _read_superblock(self) -> None:
         fields = _SUPERBLOCK.unpack(self._file.read(0, _SUPERBLOCK.size))
         magic, _, _, self._block_size, self._fragments, compressor, block_log = fields[:7]
         major, minor, self._root, used = fields[9:13]
-        self._xattr_table, self._inode_table, self._folder_table, self._fragment_table = fields[14:18]
+        self._xattr_table, self._inode_table, self._directory_table, self._fragment_table = fields[14:18]
         if magic != MAGIC:
             raise corrupt(self.label, "there should be a squashfs, but its magic number is missing")
         if (major, minor) != (4, 0):
@@ -94,39 +94,37 @@ class Squashfs:
         if not 12 <= block_log <= 20 or self._block_size != 1 << block_log:
             raise corrupt(self.label, f"its block size is {self._block_size}")
         if used > self._file.size:
-            raise corrupt(
-                self.label, f"its file system should have {used} octets, but only {self._file.size} are there"
-            )
+            raise corrupt(self.label, f"its file system should have {used} bytes, but only {self._file.size} are there")
         self._metadata = MetadataBlocks(self._file, DECOMPRESSORS[compressor])
 
     @property
     def root(self) -> SquashEntry:
-        """The entry of the topmost folder."""
-        return SquashEntry(EntryKind.FOLDER, self._root)
+        """The entry of the topmost directory."""
+        return SquashEntry(EntryKind.DIRECTORY, self._root)
 
     def close(self) -> None:
         """Give back the file descriptor."""
         self._file.close()
 
-    def children(self, folder: SquashEntry) -> Mapping[str, SquashEntry]:
-        """The entries of a folder by name."""
-        return self._folder(folder.reference)
+    def children(self, directory: SquashEntry) -> Mapping[str, SquashEntry]:
+        """The entries of a directory by name."""
+        return self._directory(directory.reference)
 
     def target(self, symlink: SquashEntry) -> str:
         """What a symlink says."""
         _, cursor = self._inode(symlink.reference, _SYMLINK)
         _, length = struct.unpack("<II", cursor.read(8))
         if length > _LONGEST_TARGET:
-            raise corrupt(self.label, f"a symlink is {length} octets long")
+            raise corrupt(self.label, f"a symlink is {length} bytes long")
         return os.fsdecode(cursor.read(length))
 
     def size(self, file: SquashEntry) -> int:
-        """Octets of a file."""
+        """Bytes of a file."""
         return self._file_inode(file, with_blocks=False).size
 
-    def mode(self, folder: SquashEntry) -> int:
+    def mode(self, directory: SquashEntry) -> int:
         """The permission bits of a directory."""
-        block, offset = self._inode_table + (folder.reference >> 16), folder.reference & 0xFFFF
+        block, offset = self._inode_table + (directory.reference >> 16), directory.reference & 0xFFFF
         permissions: int = _INODE.unpack(self._metadata.cursor(block, offset).read(_INODE.size))[1]
         return permissions
 
@@ -134,10 +132,10 @@ class Squashfs:
         """A file to read and seek in."""
         return io.BufferedReader(_Reader(self, self._file_inode(file)), buffer_size=1 << 16)
 
-    def is_opaque(self, folder: SquashEntry) -> bool:
-        """Whether the folder carries an overlay's mark that it hides the lower one."""
-        type_, cursor = self._inode(folder.reference, _FOLDER)
-        if type_ != _FOLDER + _EXTENDED:
+    def is_opaque(self, directory: SquashEntry) -> bool:
+        """Whether the directory carries an overlay's mark that it hides the lower one."""
+        type_, cursor = self._inode(directory.reference, _DIRECTORY)
+        if type_ != _DIRECTORY + _EXTENDED:
             return False
         (xattr,) = struct.unpack_from("<I", cursor.read(24), 20)
         if xattr == _NONE32 or self._xattr_table == _NONE64:
@@ -155,21 +153,21 @@ class Squashfs:
         return type_, cursor
 
     def _list(self, reference: int) -> dict[str, SquashEntry]:
-        type_, cursor = self._inode(reference, _FOLDER)
-        if type_ == _FOLDER:
+        type_, cursor = self._inode(reference, _DIRECTORY)
+        if type_ == _DIRECTORY:
             block, _, size, offset, _ = struct.unpack("<IIHHI", cursor.read(16))
         else:
             _, size, block, _, _, offset, _ = struct.unpack("<IIIIHHI", cursor.read(24))
         found: dict[str, SquashEntry] = {}
-        left = size - 3  # the recorded size counts "." and ".." as three octets
+        left = size - 3  # the recorded size counts "." and ".." as three bytes
         if left <= 0:
             return found
-        cursor = self._metadata.cursor(self._folder_table + block, offset)
+        cursor = self._metadata.cursor(self._directory_table + block, offset)
         while left > 0:
             count, inode_block, _ = struct.unpack("<III", cursor.read(12))
             left -= 12
             if count >= 256:
-                raise corrupt(self.label, f"a part of a folder claims {count + 1} entries")
+                raise corrupt(self.label, f"a part of a directory claims {count + 1} entries")
             for _ in range(count + 1):
                 inode_offset, _, type_, length = struct.unpack("<HHHH", cursor.read(8))
                 name = os.fsdecode(cursor.read(length + 1))
@@ -178,7 +176,7 @@ class Squashfs:
                     self._kind(type_, inode_block << 16 | inode_offset), inode_block << 16 | inode_offset
                 )
             self._listed += count + 1
-            if len(found) > _MOST_ENTRIES or self._listed > _MOST_LISTED:
+            if len(found) > _MAX_ENTRIES or self._listed > _MAX_LISTED:
                 raise corrupt(self.label, "it has more entries than any real image")
         if any("/" in name or "\0" in name or name in (".", "..") for name in found):
             raise corrupt(self.label, "a name in it holds a character that no name may hold")
@@ -199,8 +197,8 @@ class Squashfs:
             start, size, _, _, fragment, offset, _ = struct.unpack("<QQQIIII", cursor.read(40))
         whole, rest = divmod(size, self._block_size)
         count = whole + (1 if rest and fragment == _NONE32 else 0)
-        if count > _MOST_BLOCKS:
-            raise corrupt(self.label, f"a file in it claims {size} octets")
+        if count > _MAX_BLOCKS:
+            raise corrupt(self.label, f"a file in it claims {size} bytes")
         blocks = struct.unpack(f"<{count}I", cursor.read(4 * count)) if with_blocks else ()
         return _File(size, start, fragment, offset, blocks)
 
@@ -216,7 +214,7 @@ class Squashfs:
     def _read_block(self, position: int, size: int) -> bytes:
         length = size & ~_RAW_DATA
         if length > self._block_size:
-            raise corrupt(self.label, f"a block claims {length} octets")
+            raise corrupt(self.label, f"a block claims {length} bytes")
         data = self._file.read(position, length)
         return data if size & _RAW_DATA else self._metadata.decompressed(data, self._block_size)
 
@@ -230,7 +228,7 @@ class Squashfs:
             start, size = self._fragment(file.fragment)
             content = self._block(start, size)[file.fragment_offset : file.fragment_offset + wanted]
         if len(content) != wanted:
-            raise corrupt(self.label, f"a block has {len(content)} octets where {wanted} should be")
+            raise corrupt(self.label, f"a block has {len(content)} bytes where {wanted} should be")
         return content
 
 

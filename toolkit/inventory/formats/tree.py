@@ -12,17 +12,17 @@ if TYPE_CHECKING:
 
 
 class EntryKind(Enum):
-    """What an entry of a folder is. A whiteout (character device 0,0) hides what a lower layer has under its name."""
+    """What an entry of a directory is. A whiteout (character device 0,0) hides that name in lower layers."""
 
     FILE = "file"
-    FOLDER = "folder"
+    DIRECTORY = "directory"
     SYMLINK = "symlink"
     WHITEOUT = "whiteout"
     OTHER = "other"
 
 
 class Entry(Protocol):
-    """One name in a folder. What else it holds is the reader's own affair."""
+    """One name in a directory. What else it holds is the reader's own affair."""
 
     @property
     def kind(self) -> EntryKind: ...
@@ -36,25 +36,25 @@ class Tree(Protocol):
 
     @property
     def root(self) -> Any:
-        """The entry of the topmost folder."""
+        """The entry of the topmost directory."""
 
-    def children(self, folder: Any) -> Mapping[str, Any]:
-        """The entries of a folder by name."""
+    def children(self, directory: Any) -> Mapping[str, Any]:
+        """The entries of a directory by name."""
 
     def target(self, symlink: Any) -> str:
         """What a symlink says, as it stands there."""
 
     def size(self, file: Any) -> int:
-        """Octets of a file."""
+        """Bytes of a file."""
 
-    def mode(self, folder: Any) -> int:
+    def mode(self, directory: Any) -> int:
         """The permission bits of a directory."""
 
     def open(self, file: Any) -> IO[bytes]:
         """A file to read and seek in; only the parts that are read are fetched."""
 
-    def is_opaque(self, folder: Any) -> bool:
-        """Whether, in an overlay, this folder hides the lower layer's folder whole."""
+    def is_opaque(self, directory: Any) -> bool:
+        """Whether, in an overlay, this directory hides the lower layer's directory whole."""
 
     def close(self) -> None:
         """Give back the file descriptor."""

@@ -1,4 +1,4 @@
-"""The extended attributes of a squashfs that an overlay puts on a folder which hides the one below it.
+"""The extended attributes of a squashfs that an overlay puts on a directory which hides the one below it.
 
 Source of the format: squashfs-tools-ng, doc/format.adoc, section 10. Sources of the marks: Linux,
 Documentation/filesystems/overlayfs.rst; fuse-overlayfs, main.c.
@@ -23,7 +23,7 @@ _ENTRIES_A_BLOCK = METADATA_SIZE // _ENTRY.size
 
 
 def says_opaque(file: ImageFile, metadata: MetadataBlocks, table: int, number: int) -> bool:
-    """Whether the attributes with index `number` in the table at `table` mark a folder as opaque."""
+    """Whether the attributes with index `number` in the table at `table` mark a directory as opaque."""
     start, count, _ = struct.unpack("<QII", file.read(table, 16))
     if number >= count:
         raise corrupt(file.label, f"it refers to attributes {number} of {count}")
@@ -36,7 +36,7 @@ def says_opaque(file: ImageFile, metadata: MetadataBlocks, table: int, number: i
         name = _PREFIXES.get(kind & 0xFF, "") + cursor.read(length).decode(errors="replace")
         (size,) = struct.unpack("<I", cursor.read(4))
         if size > 1 << 16:
-            raise corrupt(file.label, f"an attribute is {size} octets long")
+            raise corrupt(file.label, f"an attribute is {size} bytes long")
         value = cursor.read(size)
         if name in OPAQUE and not kind & _OUT_OF_LINE and value == b"y":
             return True

@@ -71,7 +71,7 @@ class Stand:
 
 @dataclass(frozen=True, slots=True)
 class Variants:
-    """Distributions that install the same module and therefore exclude one another. `title` is its name for people.
+    """Distributions that install the same module and therefore exclude one another. `title` is its name for users.
 
     `stands` are those that can stand for others, most preferred first.
     """

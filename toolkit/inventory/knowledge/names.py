@@ -41,7 +41,7 @@ class OldParts:
 
 @dataclass(frozen=True, slots=True)
 class Stranger:
-    """A name that is something else on PyPI than people mean by it: `what`, "" where it is not there.
+    """A name that is something else on PyPI than users mean by it: `what`, "" where it is not there.
 
     `means` is the name that they mean, `way` how to get it where there is no such name. `works`: it can be installed.
     """
@@ -120,11 +120,11 @@ class Names:
         return any(matches(distribution, one.distributions) for one in self.data.values())
 
     def stranger(self, requirement: str) -> Stranger | None:
-        """What a requirement's name is on PyPI, where that is not what people mean; None for one with an address."""
+        """What a requirement's name is on PyPI, where that is not what users mean; None for one with an address."""
         return None if "@" in requirement else self.strangers.get(canonicalize_name(_given_name(requirement)))
 
     def as_meant(self, requirements: Iterable[str]) -> tuple[list[str], list[Finding]]:
-        """`requirements` with the names that people mean, and a warning for each that means something else on PyPI."""
+        """`requirements` with the names that users mean, and a warning for each that means something else on PyPI."""
         lines, findings = [], []
         for line in requirements:
             stranger = self.stranger(line)

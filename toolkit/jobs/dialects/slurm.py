@@ -28,7 +28,7 @@ def script_text(job: Job, marker: str) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
-        autoescape=False,  # noqa: S701 - shell, not HTML; every word of a person's is quoted by toolkit.jobs.quoting
+        autoescape=False,  # noqa: S701 - shell, not HTML; every word of a user's is quoted by toolkit.jobs.quoting
     )
     return templates.get_template("slurm.sbatch.j2").render(
         marker=marker,
@@ -80,7 +80,7 @@ def _output(job: Job) -> str:
     # %A and %a are the numbers of the array and of the task (sbatch(1), filename pattern).
     name = "%x-%A_%a.log" if job.array else "%x-%j.log"
     # Slurm puts the directory in front of a relative name and expands patterns in both (seen with 22.05).
-    return f"{job.folder.replace('%', '%%')}/{name}" if "%" in job.folder else name
+    return f"{job.directory.replace('%', '%%')}/{name}" if "%" in job.directory else name
 
 
 def _value(directive: Directive, job: Job) -> str | None:

@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from toolkit.inventory.knowledge.names import names
-from toolkit.pins.authoring.wishlists import Lines, WishList, read_text
+from toolkit.pins.authoring.package_lists import Lines, PackageList, read_text
 from toolkit.support.errors import WrongInput
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ _CONDA = re.compile(r"(?:[A-Za-z0-9_.-]+::)?([A-Za-z0-9_.-]+)\s*(.*)")
 _CONDA_BUILD = re.compile(r"(.*[\w*])(?:=|\s+)([^\s=<>!~,|]+)")
 
 
-def read_conda_environment(path: Path) -> WishList:
+def read_conda_environment(path: Path) -> PackageList:
     """Read an `environment.yml`, conda's names turned into PyPI's. Raises WrongInput where it is none."""
     import yaml
 
@@ -41,7 +41,7 @@ def read_conda_environment(path: Path) -> WishList:
         else:
             lines.add(requirement)
     lines.is_dump |= builds >= _DUMP_BUILDS
-    return lines.wish_list()
+    return lines.package_list()
 
 
 def _pip_lines(entry: dict[Any, Any]) -> list[str]:

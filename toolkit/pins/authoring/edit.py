@@ -1,4 +1,4 @@
-"""Changing a recipe's packages without losing a comment of the person who wrote it."""
+"""Changing a recipe's packages without losing a comment of the user who wrote it."""
 
 from __future__ import annotations
 
@@ -230,7 +230,7 @@ def _read(path: Path) -> TOMLDocument:
 def _is_own_recipe(path: Path, document: TOMLDocument) -> bool:
     """Whether a link may be followed: it leads to a file of this user that holds what a recipe does, and no more.
 
-    People share one recipe among projects by a link. A link in a cloned repository may lead to the settings of any
+    Users share one recipe among projects by a link. A link in a cloned repository may lead to the settings of any
     other program, which nobody wants changed.
     """
     return "base" in document and set(document) <= set(RECIPE_KEYS) and path.stat().st_uid == os.geteuid()

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _PYTHON = "3.11"  # only to ask who requires whom; the recipe's base decides which Python there will be
 _NOT_FOUND = re.compile(r"Because ([a-z0-9._-]+) was not found in the package registry")
-_MOST_UNKNOWN = 5
+_MAX_UNKNOWN = 5
 # pip freeze leaves these out, conda does not; nobody asks for them in a recipe.
 _TOOLS = frozenset({"pip", "setuptools", "wheel", "certifi", "distribute", "pkg-resources"})
 
@@ -31,14 +31,14 @@ _TOOLS = frozenset({"pip", "setuptools", "wheel", "certifi", "distribute", "pkg-
 def direct_requirements(
     uv: Uv, requirements: Sequence[str], indexes: tuple[Index, ...] = ()
 ) -> tuple[tuple[str, ...], list[Finding]]:
-    """Of a frozen list those that no other of it requires, and what to tell the person.
+    """Of a frozen list those that no other of it requires, and what to tell the user.
 
     Who requires whom is asked of the newest releases: it rarely changes, and old ones may be gone.
     """
     by_name: dict[str, str] = {canonicalize_name(Requirement(line).name): line for line in requirements}
     names: list[str] = [name for name in by_name if name not in _TOOLS]
     findings = []
-    for _ in range(_MOST_UNKNOWN):
+    for _ in range(_MAX_UNKNOWN):
         try:
             edges = who_requires_whom(
                 uv, Question(PythonTarget(_PYTHON, {}), tuple(sorted(names)), indexes=indexes), dict.fromkeys(names, "")

@@ -1,4 +1,4 @@
-"""Which modules a person's code imports: for sure, only perhaps, and only for type checkers."""
+"""Which modules a user's code imports: for sure, only perhaps, and only for type checkers."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _ONCE_STANDARD = frozenset(
     )
 )  # fmt: skip
 _NOT_CODE = ("__pycache__", "node_modules", "site-packages", "build", "dist", ".git")
-_MOST_FILES = 20_000
+_MAX_FILES = 20_000
 _CATCHES_IMPORTS = {"ImportError", "ModuleNotFoundError", "Exception", "BaseException"}
 _EXITS = {("sys", "exit"), ("os", "_exit"), ("", "exit"), ("", "quit")}
 
@@ -46,7 +46,7 @@ class Imports:
 
 
 def scan_imports(path: Path) -> Imports:
-    """The imports of a script, or of all scripts below a folder.
+    """The imports of a script, or of all scripts below a directory.
 
     Raises WrongInput where there is no Python code, or none that can be parsed: with the line of a single script.
     """
@@ -105,39 +105,39 @@ def _uses(trees: Sequence[tuple[str, Path, ast.Module]]) -> dict[str, str]:
     return uses
 
 
-def _python_files(folder: Path) -> Iterator[Path]:
+def _python_files(directory: Path) -> Iterator[Path]:
     count = 0
-    for parent, folders, files in os.walk(folder):
+    for parent, directories, files in os.walk(directory):
         here = Path(parent)
-        folders[:] = [
+        directories[:] = [
             name
-            for name in folders
+            for name in directories
             if name not in _NOT_CODE and not name.startswith(".") and not _is_environment(here / name)
         ]
         for name in files:
             if name.endswith(".py"):
                 count += 1
-                if count > _MOST_FILES:
-                    raise WrongInput(f"{folder} holds more than {_MOST_FILES} Python files: name the training script")
+                if count > _MAX_FILES:
+                    raise WrongInput(f"{directory} holds more than {_MAX_FILES} Python files: name the training script")
                 yield here / name
 
 
-def _is_environment(folder: Path) -> bool:
+def _is_environment(directory: Path) -> bool:
     """Whether a directory is a virtual environment or a sandbox; parts of a sandbox may be closed to this user."""
-    return any(os.path.exists(folder / mark) for mark in ("pyvenv.cfg", ".singularity.d"))  # noqa: PTH110
+    return any(os.path.exists(directory / mark) for mark in ("pyvenv.cfg", ".singularity.d"))  # noqa: PTH110
 
 
 def _is_own(name: str, file: Path, root: Path) -> bool:
     """Whether a dotted name lies beside a script, at the top of its project or in `src`: it is imported from there."""
-    return any(_lies_in(folder, name.split("."), file) for folder in {file.parent, root, root / "src"})
+    return any(_lies_in(directory, name.split("."), file) for directory in {file.parent, root, root / "src"})
 
 
-def _lies_in(folder: Path, parts: list[str], file: Path) -> bool:
-    top = folder / parts[0]
+def _lies_in(directory: Path, parts: list[str], file: Path) -> bool:
+    top = directory / parts[0]
     if any(top.glob("*.py")):
         return True
-    # Folders need no `__init__.py` to be packages (PEP 420), so the module itself is looked for.
-    places = [folder.joinpath(*parts[:length]) for length in range(1, len(parts) + 1)]
+    # Directories need no `__init__.py` to be packages (PEP 420), so the module itself is looked for.
+    places = [directory.joinpath(*parts[:length]) for length in range(1, len(parts) + 1)]
     modules = [module for place in places for module in (place.with_suffix(".py"), place / "__init__.py")]
     return any(os.path.isfile(module) and module != file for module in modules)  # noqa: PTH113 - no error where closed
 

@@ -9,7 +9,7 @@ import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from toolkit.pins.authoring.wishlists import Lines, WishList
+from toolkit.pins.authoring.package_lists import Lines, PackageList
 from toolkit.support.errors import WrongInput
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ class Notebook:
     """A notebook's code: (where a cell begins, its tree), and the requirements that its cells install."""
 
     cells: tuple[tuple[str, ast.Module], ...]
-    installs: WishList
+    installs: PackageList
 
 
 def read_notebook(path: Path) -> Notebook:
@@ -46,7 +46,7 @@ def read_notebook(path: Path) -> Notebook:
         code = _python_of(source)
         if code is not None:
             cells.append((where, _parse(where, code)))
-    return Notebook(tuple(cells), lines.wish_list())
+    return Notebook(tuple(cells), lines.package_list())
 
 
 def _sources(path: Path) -> Iterator[str]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import InvalidName, canonicalize_name
 
-from toolkit.pins.authoring.wishlists import Lines, WishList, read_text
+from toolkit.pins.authoring.package_lists import Lines, PackageList, read_text
 from toolkit.support.errors import WrongInput
 from toolkit.support.text import did_you_mean
 from toolkit.support.tomlfile import read_toml
@@ -48,7 +48,7 @@ class Project:
         return f"{pretend}python3 -m pip install --no-deps {shlex.quote(f'{_SOURCES}/{self.name}')}"
 
 
-def read_pyproject(path: Path, extras: Sequence[str]) -> tuple[WishList, Project | None]:
+def read_pyproject(path: Path, extras: Sequence[str]) -> tuple[PackageList, Project | None]:
     """Read `[project]` (PEP 621), with the dependencies of `extras`. Raises WrongInput for a file of another form."""
     file = read_toml(path)
     tools = file.get(file.content, "tool", dict) or {}
@@ -73,10 +73,10 @@ def read_pyproject(path: Path, extras: Sequence[str]) -> tuple[WishList, Project
     requires = {_name(line) for line in file.get_texts(system, "requires", "build-system.")}
     requires_python = file.get(project, "requires-python", str, "project.")
     version_from_git = "version" in dynamic and bool(requires & {*_VERSION_FROM_GIT})
-    return lines.wish_list(), _project(path, own, requires_python, version_from_git=version_from_git)
+    return lines.package_list(), _project(path, own, requires_python, version_from_git=version_from_git)
 
 
-def read_setup_cfg(path: Path, extras: Sequence[str]) -> tuple[WishList, Project | None]:
+def read_setup_cfg(path: Path, extras: Sequence[str]) -> tuple[PackageList, Project | None]:
     """Read `[options] install_requires`, with the dependencies of `extras`. Raises WrongInput for another file."""
     parser = configparser.ConfigParser(interpolation=None, strict=False)
     try:
@@ -93,7 +93,7 @@ def read_setup_cfg(path: Path, extras: Sequence[str]) -> tuple[WishList, Project
     dependencies = _value_lines(path, parser.get("options", "install_requires", fallback=""))
     lines = Lines()
     lines.read(_with_extras(path, own, dependencies, groups, extras), path.parent)
-    return lines.wish_list(), _project(path, own, parser.get("options", "python_requires", fallback=None))
+    return lines.package_list(), _project(path, own, parser.get("options", "python_requires", fallback=None))
 
 
 def _section(parser: configparser.ConfigParser, name: str) -> dict[str, str]:
@@ -156,16 +156,16 @@ def _name(line: str) -> str:
 def _project(path: Path, name: str, requires_python: str | None, *, version_from_git: bool = False) -> Project | None:
     """The project with its code: `src`, else the package or module of its name; None where neither is there."""
     module = re.sub(r"[-.]+", "_", name)
-    folder = path.parent
+    directory = path.parent
     candidates = ["src", *([module, module.lower(), f"{module}.py"] if module else [])]
-    code = next((one for one in candidates if (folder / one).exists()), None)
+    code = next((one for one in candidates if (directory / one).exists()), None)
     if code is None or not name:
         return None
     try:
         canonical = canonicalize_name(name, validate=True)
     except InvalidName as error:
         raise WrongInput(f"{path}: {name!r} is not a name that a project can have (PEP 508)") from error
-    beside = sorted({one.name for pattern in _BESIDE for one in folder.glob(pattern) if one.is_file()})
+    beside = sorted({one.name for pattern in _BESIDE for one in directory.glob(pattern) if one.is_file()})
     return Project(canonical, (*beside, code), requires_python, version_from_git)
 
 

@@ -1,4 +1,4 @@
-"""From imports or a list of packages to a recipe: which base, which direct packages, and what a person must decide."""
+"""From imports or a list of packages to a recipe: which base, which direct packages, and what a user must decide."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def propose_from_imports(
 ) -> Proposal:
     """The direct packages of code, without versions: nothing says which, so none is invented.
 
-    `base` is the one that the person chose; only what it brings is left out. `installed` are requirements that the
+    `base` is the one that the user chose; only what it brings is left out. `installed` are requirements that the
     code itself installs (a notebook's `%pip install`): they stay as they are.
     """
     findings = [
@@ -100,7 +100,7 @@ def propose_from_list(
     findings: Iterable[Finding] = (),
     base: str | None = None,
 ) -> Proposal:
-    """The recipe of a list of requirements; their versions are the person's own and stay. `base` as for imports."""
+    """The recipe of a list of requirements; their versions are the user's own and stay. `base` as for imports."""
     lines, renamed = known.as_meant(map(_without_local, requirements))
     return _Chooser(known, frameworks, bases).propose(lines, [*findings, *renamed], base)
 
@@ -128,7 +128,7 @@ def gpu_framework(lines: Iterable[str], frameworks: Knowledge) -> str | None:
 
 
 @dataclass(frozen=True, slots=True)
-class _Wish:
+class _Requirement:
     """A framework that is wanted. `line` names it, "" where only companions do; `sole`: some compute with no other."""
 
     framework: Framework
@@ -150,8 +150,8 @@ class _Chooser:
     ) -> Proposal:
         """The base that was said, else the one that fits best, and what is to be installed into it."""
         # What is used only if it is there chooses the base where nothing else does.
-        wishes = self._wishes(lines) or [wish for wish in self._wishes(optional) if wish.line]
-        base = self.bases.get(said or self._best_base(wishes))
+        requests = self._requests(lines) or [request for request in self._requests(optional) if request.line]
+        base = self.bases.get(said or self._best_base(requests))
         if base is None:
             return Proposal(None, tuple(lines), tuple(findings))
         ours = self._framework_in(base)
@@ -205,21 +205,21 @@ class _Chooser:
         findings.append(Finding("version-left-open", Severity.WARNING, message))
         return str(requirement)
 
-    def _wishes(self, lines: Iterable[str]) -> list[_Wish]:
+    def _requests(self, lines: Iterable[str]) -> list[_Requirement]:
         """Each framework that is wanted, weightiest first."""
-        found: dict[str, _Wish] = {}
+        found: dict[str, _Requirement] = {}
         by_name = {one.name: one for one in self.frameworks.frameworks}
         alone: Counter[str] = Counter()
         for line in lines:
             framework = self.frameworks.framework_of(_name(line))
             if framework is not None:
-                found[framework.name] = _Wish(framework, line)
+                found[framework.name] = _Requirement(framework, line)
                 continue
             behind = self.known.frameworks_behind(_name(line))
             alone.update(behind if len(behind) == 1 and not self.known.feeds(_name(line)) else ())
             for name in behind:
                 if name not in found or not found[name].sole:
-                    found[name] = _Wish(by_name[name], "", sole=len(behind) == 1)
+                    found[name] = _Requirement(by_name[name], "", sole=len(behind) == 1)
         # What is named itself counts for more than what a companion implies, and what computes for more than what is
         # used for data; of several the one with the most companions of its own. ONNX Runtime lives beside any of them.
         order = list(by_name)
@@ -235,17 +235,17 @@ class _Chooser:
             ),
         )
 
-    def _feeds(self, wish: _Wish, alone: Mapping[str, int]) -> bool:
+    def _feeds(self, request: _Requirement, alone: Mapping[str, int]) -> bool:
         """Whether a framework is there for data: by how code uses it, by its variant, or by its only companions."""
-        if wish.line:
-            return wish.framework.name in self.for_data or wish.framework.is_cpu_only(_name(wish.line))
-        return wish.sole and not alone[wish.framework.name]
+        if request.line:
+            return request.framework.name in self.for_data or request.framework.is_cpu_only(_name(request.line))
+        return request.sole and not alone[request.framework.name]
 
-    def _best_base(self, wishes: Sequence[_Wish]) -> str:
+    def _best_base(self, requests: Sequence[_Requirement]) -> str:
         """The newest base of the weightiest framework, of those that fit the version asked for; else the plain one."""
-        if not wishes:
+        if not requests:
             return _PLAIN
-        first = wishes[0]
+        first = requests[0]
         having = [base for base in self.bases.values() if _has(base, first.framework)]
         having.sort(key=lambda base: _version(base.framework_version), reverse=True)
         specifier = str(Requirement(first.line).specifier) if first.line else ""

@@ -13,9 +13,9 @@ from toolkit.pins.authoring.conda import read_conda_environment
 from toolkit.pins.authoring.freeze import direct_requirements
 from toolkit.pins.authoring.imports import imports_of, scan_imports
 from toolkit.pins.authoring.notebooks import read_notebook
+from toolkit.pins.authoring.package_lists import read_requirements, read_text, refuse_empty
 from toolkit.pins.authoring.projects import read_pyproject, read_setup_cfg
 from toolkit.pins.authoring.proposal import Proposal, propose_from_imports, propose_from_list
-from toolkit.pins.authoring.wishlists import read_requirements, read_text, refuse_empty
 from toolkit.support.errors import WrongInput
 from toolkit.support.findings import Finding, Severity
 from toolkit.support.text import one_line
@@ -23,8 +23,8 @@ from toolkit.support.text import one_line
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from toolkit.pins.authoring.package_lists import PackageList
     from toolkit.pins.authoring.projects import Project
-    from toolkit.pins.authoring.wishlists import WishList
     from toolkit.pins.index.uv import Uv
     from toolkit.recipes.model import Base
 
@@ -54,10 +54,10 @@ def propose(source: Path, bases: Bases, open_uv: Callable[[], Uv], extras: Seque
     if extras and read_project is None:
         raise WrongInput("--extra is for --from pyproject.toml and --from setup.cfg", fix="Leave --extra out.")
     if read_project is not None:
-        wishes, project = read_project(source, extras)
+        requests, project = read_project(source, extras)
         if project is None:
-            refuse_empty(wishes, source)
-        return _with_project(_of_list(wishes, bases, open_uv), project, source, bases)
+            refuse_empty(requests, source)
+        return _with_project(_of_list(requests, bases, open_uv), project, source, bases)
     _refuse(source)
     if source.suffix == ".ipynb":
         return _of_notebook(source, bases)
@@ -93,7 +93,7 @@ def _of_notebook(source: Path, bases: Bases) -> Proposal:
     return replace(proposal, findings=findings, indexes=asked.indexes, command=())
 
 
-def _of_list(found: WishList, bases: Bases, open_uv: Callable[[], Uv]) -> Proposal:
+def _of_list(found: PackageList, bases: Bases, open_uv: Callable[[], Uv]) -> Proposal:
     requirements, findings = found.requirements, found.findings()
     if found.frozen and requirements:
         requirements, more = direct_requirements(open_uv(), requirements, found.indexes)

@@ -76,7 +76,7 @@ def gather_facts(base: Base, cache: Path, *, image: Path | None = None, digest: 
 
 
 def local_path(base: Base) -> Path:
-    """Where a base of this machine lies; `oci:DIR:TAG` names a folder and a tag."""
+    """Where a base of this machine lies; `oci:DIR:TAG` names a directory and a tag."""
     return Path(base.reference if base.bootstrap == "localimage" else base.reference.partition(":")[0])
 
 
@@ -123,7 +123,7 @@ def _own_constraints(rootfs: Rootfs) -> tuple[str, ...]:
 
 
 def content_digest(path: Path, cache: Path) -> str:
-    """`sha256:…` of a file's content, or of all names, modes and contents in a folder.
+    """`sha256:…` of a file's content, or of all names, modes and contents in a directory.
 
     Kept as long as the sizes, inodes and times of all of it stay. Raises WrongInput where something cannot be read, and
     CheckFailed (`base-changed`) where something is written to meanwhile.
@@ -133,7 +133,7 @@ def content_digest(path: Path, cache: Path) -> str:
         kept = cache / "digests" / hashlib.sha256(json.dumps(stamps).encode()).hexdigest()
         if kept.is_file():
             return kept.read_text()
-        digest = f"sha256:{_folder_digest(path) if path.is_dir() else _file_digest(path)}"
+        digest = f"sha256:{_directory_digest(path) if path.is_dir() else _file_digest(path)}"
         if _stamps(path) != stamps:
             raise CheckFailed(
                 f"{path} changed while ctk read it",
@@ -173,9 +173,9 @@ def _file_digest(path: Path) -> str:
         return _digest_of(file)
 
 
-def _folder_digest(folder: Path) -> str:
+def _directory_digest(directory: Path) -> str:
     digest = hashlib.sha256()
-    for name, path in sorted(entries(folder)):
+    for name, path in sorted(entries(directory)):
         status = path.lstat()
         digest.update(f"{name}\0{status.st_mode:o}\0".encode(errors="surrogateescape"))
         if stat.S_ISLNK(status.st_mode):
@@ -185,9 +185,9 @@ def _folder_digest(folder: Path) -> str:
     return digest.hexdigest()
 
 
-def entries(folder: Path) -> Iterable[tuple[str, Path]]:
-    """Everything in a folder, at any depth: its path within the folder, and its whole path."""
-    for parent, folders, files in os.walk(folder):
-        for name in [*folders, *files]:
+def entries(directory: Path) -> Iterable[tuple[str, Path]]:
+    """Everything in a directory, at any depth: its path within the directory, and its whole path."""
+    for parent, directories, files in os.walk(directory):
+        for name in [*directories, *files]:
             path = Path(parent, name)
-            yield str(path.relative_to(folder)), path
+            yield str(path.relative_to(directory)), path

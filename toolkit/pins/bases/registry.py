@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 _HUB, _HUB_API = "docker.io", "registry-1.docker.io"
-_PATIENCE_SECONDS = 20
+_TIMEOUT_SECONDS = 20
 _LARGEST = 8 << 20
 # An index is wanted where there is one: its digest is what `FROM image@sha256:…` means on every architecture.
 _ACCEPT = ", ".join(
@@ -102,7 +102,7 @@ def _manifest_digest(url: str, headers: Mapping[str, str]) -> str:
 
 
 def _authorization(challenge: str, host: str) -> str:
-    """What to answer a 401 with: a token from the service that it names, or the person's own credentials."""
+    """What to answer a 401 with: a token from the service that it names, or the user's own credentials."""
     scheme, _, rest = challenge.partition(" ")
     own = _own_credentials(host)
     if scheme.lower() == "basic":
@@ -119,12 +119,12 @@ def _authorization(challenge: str, host: str) -> str:
 def _own_credentials(host: str) -> str | None:
     """What `apptainer registry login` or `docker login` kept for a registry (base64 of user:password)."""
     names = (host, f"https://{host}", "https://index.docker.io/v1/") if host == _HUB else (host, f"https://{host}")
-    folder = home()
-    if folder is None:
+    directory = home()
+    if directory is None:
         return None
     for path in _CREDENTIALS:
         try:
-            known = json.loads((folder / path).read_text()).get("auths", {})
+            known = json.loads((directory / path).read_text()).get("auths", {})
         except (OSError, ValueError, AttributeError):
             continue
         for name in names:
@@ -136,7 +136,7 @@ def _own_credentials(host: str) -> str | None:
 
 def _open(url: str, headers: Mapping[str, str]) -> urllib.request.addinfourl:  # type: ignore[name-defined]
     request = urllib.request.Request(url, headers=dict(headers))  # noqa: S310 - http only on loopback, else https
-    return urllib.request.urlopen(request, timeout=_PATIENCE_SECONDS, context=tls_context())  # noqa: S310
+    return urllib.request.urlopen(request, timeout=_TIMEOUT_SECONDS, context=tls_context())  # noqa: S310
 
 
 def api_address(host: str) -> str:

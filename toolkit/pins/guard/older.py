@@ -27,14 +27,14 @@ _TIME_LIMIT = 60.0  # seconds for a question: it is advice, and the user waits f
 
 
 def likely_version(
-    uv: Uv, wish: Request, failure: ImportFailure, likely: Likely | None, added: Mapping[str, str]
+    uv: Uv, request: Request, failure: ImportFailure, likely: Likely | None, added: Mapping[str, str]
 ) -> tuple[str, str] | None:
     """A requirement that is likely to help, and why; None where the index has none. At most four questions.
 
     First the package that is needed itself; then the newest release whose own extra accepts the framework of the base;
     then a release of an older series, which may need no more than the base has. `added` are the versions of the lock.
     """
-    uv, question = replace(uv, patience=_TIME_LIMIT), first_question(wish)
+    uv, question = replace(uv, patience=_TIME_LIMIT), first_question(request)
     if likely is not None and likely.need:
         if ask(uv, question.asking([*question.packages, likely.need]), again=True).possible:
             return likely.need, "the base allows it"

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from toolkit.pins.guard.trials import ImportStep
     from toolkit.pins.lock.model import Lock
 
-# Where ctk binds a folder with uv's program; /mnt is in every image, and a bind onto what is not there ends a build.
+# Where ctk binds a directory with uv's program; /mnt is in every image, and a bind onto what is not there ends a build.
 UV_MOUNT = "/mnt"
 # In an image the system's Python is the user's Python: PEP 668 protects nobody there, and root is nobody else.
 PIP_SETTINGS = {
@@ -82,7 +82,7 @@ GUARD_AFTER = "ctk_guard_end 0"
 
 
 def guarded(lock: Lock, post: str, wanted: ImportStep | None = None) -> str:
-    """The whole of it: guard, installation, the person's script, guard with the import step.
+    """The whole of it: guard, installation, the user's script, guard with the import step.
 
     The script runs in a shell of its own, so that an `exit` or a `trap` in it ends nothing but itself.
     """

@@ -24,17 +24,17 @@ if TYPE_CHECKING:
     from pathlib import Path
     from urllib.parse import SplitResult
 
-_PATIENCE_SECONDS = 60
+_TIMEOUT_SECONDS = 60
 _LARGEST = 512 << 20
 
 
-def fetch_file(url: str, sha256: str | None, folder: Path, indexes: Iterable[Index] = ()) -> bytes:
+def fetch_file(url: str, sha256: str | None, directory: Path, indexes: Iterable[Index] = ()) -> bytes:
     """The file at `url`, which must hash to `sha256` (None: no hash is known, and it is not kept).
 
     A server that is asked for the `indexes` gets their credentials. Raises ProgramFailed where it cannot be fetched,
     CheckFailed where it is another file.
     """
-    kept = folder / sha256 if sha256 else None
+    kept = directory / sha256 if sha256 else None
     if kept is not None and kept.is_file():
         earlier = kept.read_bytes()
         if hashlib.sha256(earlier).hexdigest() == sha256:
@@ -42,7 +42,7 @@ def fetch_file(url: str, sha256: str | None, folder: Path, indexes: Iterable[Ind
     name = url.rsplit("/", 1)[-1]
     try:
         request = request_file(url, indexes)
-        with urllib.request.urlopen(request, timeout=_PATIENCE_SECONDS, context=tls_context()) as answer:  # noqa: S310
+        with urllib.request.urlopen(request, timeout=_TIMEOUT_SECONDS, context=tls_context()) as answer:  # noqa: S310
             content: bytes = answer.read(_LARGEST)
     except urllib.error.HTTPError as error:
         raise refused(redact(url), error.code) from error
@@ -56,7 +56,7 @@ def fetch_file(url: str, sha256: str | None, folder: Path, indexes: Iterable[Ind
             code="wrong-hash",
         )
     if kept is not None:
-        folder.mkdir(parents=True, exist_ok=True)
+        directory.mkdir(parents=True, exist_ok=True)
         write_atomically(kept, content)
     return content
 

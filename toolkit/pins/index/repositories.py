@@ -91,10 +91,10 @@ def read_repository(url: str, names: tuple[str, ...], scratch: Path) -> dict[str
     address = f"{parts.scheme.removeprefix('git+')}://{parts.netloc}{path}"
     subdirectory = parse_qs(parts.fragment).get("subdirectory", [""])[0].strip("/")
     scratch.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix="git-", dir=scratch) as folder:
+    with tempfile.TemporaryDirectory(prefix="git-", dir=scratch) as directory:
 
         def git(*arguments: str) -> Completed:
-            argv = ["git", f"--git-dir={folder}", *arguments]
+            argv = ["git", f"--git-dir={directory}", *arguments]
             return run(argv, env={**dict.fromkeys(_NOT_OURS), **git_settings()}, cwd=scratch, timeout=_TIMEOUT_SECONDS)
 
         git("init", "--quiet", "--bare").require("preparing a repository")

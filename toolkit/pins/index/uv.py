@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 # As long as PyPI lets its pages be kept (Cache-Control: max-age=600). An index that says nothing of this would be asked
 # for each page again, which takes seconds; the answer to the very same question is kept instead.
 FRESH_SECONDS = 600.0
-_PATIENCE_SECONDS = 300.0
-# What a person set for uv's use elsewhere must not steer a lock that others will make again.
+_TIMEOUT_SECONDS = 300.0
+# What a user set for uv's use elsewhere must not steer a lock that others will make again.
 _NOT_FOR_US = (
     "UV_BUILD_CONSTRAINT",
     "UV_CONSTRAINT",
@@ -50,7 +50,7 @@ _NETWORK = ("Failed to fetch", "error sending request", "Request failed after", 
 
 @dataclass(frozen=True, slots=True)
 class Uv:
-    """uv's program, its cache, and the folder for our questions to it (not in the cache: uv refuses that).
+    """uv's program, its cache, and the directory for our questions to it (not in the cache: uv refuses that).
 
     `patience` is how many seconds an answer may take: a resolver can lose itself in old releases.
     """
@@ -58,35 +58,35 @@ class Uv:
     program: str
     cache: Path
     scratch: Path
-    patience: float = _PATIENCE_SECONDS
+    patience: float = _TIMEOUT_SECONDS
 
-    def call(self, arguments: Sequence[str], folder: Path, *, fresh: bool = False) -> Completed:
-        """Run uv in `folder`; the very same question of the last minutes is answered from memory, unless `fresh`.
+    def call(self, arguments: Sequence[str], directory: Path, *, fresh: bool = False) -> Completed:
+        """Run uv in `directory`; the very same question of the last minutes is answered from memory, unless `fresh`.
 
         Raises ProgramFailed where the index cannot be reached, or no answer comes.
         """
-        kept = self.cache / "ctk-answers" / _question(arguments, folder)
+        kept = self.cache / "ctk-answers" / _question(arguments, directory)
         if not fresh and (known := _read_answer(kept)) is not None:
             return known
-        answer = self._run(arguments, folder)
+        answer = self._run(arguments, directory)
         _require_no_refusal(answer)
         _require_network(answer)
         _keep_answer(kept, answer)
         return answer
 
-    def ask_again(self, arguments: Sequence[str], folder: Path) -> Completed:
+    def ask_again(self, arguments: Sequence[str], directory: Path) -> Completed:
         """Run uv for a question close to one that was just asked: from its cache alone where that suffices."""
-        kept = self.cache / "ctk-answers" / _question(arguments, folder)
+        kept = self.cache / "ctk-answers" / _question(arguments, directory)
         if (known := _read_answer(kept)) is not None:
             return known
-        answer = self._run([*arguments, "--offline"], folder)
+        answer = self._run([*arguments, "--offline"], directory)
         if _has_gap(answer):
-            return self.call(arguments, folder)
+            return self.call(arguments, directory)
         _require_no_refusal(answer)
         _keep_answer(kept, answer)
         return answer
 
-    def _run(self, arguments: Sequence[str], folder: Path) -> Completed:
+    def _run(self, arguments: Sequence[str], directory: Path) -> Completed:
         environment = {
             "UV_CACHE_DIR": str(self.cache),
             "UV_NO_PROGRESS": "1",
@@ -105,7 +105,7 @@ class Uv:
         with tempfile.TemporaryDirectory(prefix="uv-", dir=self.scratch) as temporary:
             environment["TMPDIR"] = temporary
             try:
-                return run([self.program, *arguments], env=environment, cwd=folder, timeout=self.patience)
+                return run([self.program, *arguments], env=environment, cwd=directory, timeout=self.patience)
             except ProgramFailed as failure:
                 raise _timed_out(failure, self.patience) if failure.code == "program-timeout" else failure from None
 
@@ -132,7 +132,7 @@ def index_address() -> str:
 
 
 def open_uv(work_area: Path) -> Uv:
-    """uv as it came with ctk, its cache in the work area unless UV_CACHE_DIR names another folder.
+    """uv as it came with ctk, its cache in the work area unless UV_CACHE_DIR names another directory.
 
     Raises MissingOnHost where the package `uv` is not there.
     """
@@ -160,13 +160,13 @@ def python_for(minor: str) -> str:
     return found if found is not None and run([found, "-c", ""]).ok else sys.executable
 
 
-def _question(arguments: Sequence[str], folder: Path) -> str:
+def _question(arguments: Sequence[str], directory: Path) -> str:
     """A name for the arguments, the index that is asked, and all the files that the arguments can speak of."""
     where = [os.environ.get(name) for name in ("UV_DEFAULT_INDEX", "UV_INDEX_URL", "UV_INDEX", "PIP_INDEX_URL")]
     digest = hashlib.sha256(repr([list(arguments), where]).encode())
-    for path in sorted(folder.rglob("*")):
+    for path in sorted(directory.rglob("*")):
         if path.is_file():
-            digest.update(f"\0{path.relative_to(folder)}\0".encode() + path.read_bytes())
+            digest.update(f"\0{path.relative_to(directory)}\0".encode() + path.read_bytes())
     return f"{digest.hexdigest()}.json"
 
 

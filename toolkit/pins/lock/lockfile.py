@@ -59,7 +59,7 @@ def load_lock(path: Path) -> Lock:
         raise WrongInput(f"{path} was edited by hand, or is damaged", fix=again, code="edited-lock")
     try:
         return _lock(file)
-    except WrongInput as error:  # its hash is right: not a person wrote this, but another ctk
+    except WrongInput as error:  # its hash is right: not a user wrote this, but another ctk
         raise WrongInput(error.message, fix=again, code="wrong-lock") from error
 
 

@@ -52,63 +52,63 @@ def base_aliases(target: PythonTarget, known: Knowledge) -> tuple[Alias, ...]:
     return tuple(found.values())
 
 
-def with_aliases(wish: Request, aliases: Iterable[Alias]) -> Request:
-    """`wish` over a target in which the aliases are installed, and stay."""
+def with_aliases(request: Request, aliases: Iterable[Alias]) -> Request:
+    """`request` over a target in which the aliases are installed, and stay."""
     by_name = {one.name: one for one in aliases}
     if not by_name:
-        return wish
+        return request
     installed = {name: Distribution(name, one.version, "", "") for name, one in by_name.items()}
     pins = tuple(Pin(name, one.version, f"{one.by} {one.version} stands for it") for name, one in by_name.items())
     protected = replace(
-        wish.protected,
-        pins=(*wish.protected.pins, *pins),
-        forbidden=tuple(ban for ban in wish.protected.forbidden if ban.name not in by_name),
+        request.protected,
+        pins=(*request.protected.pins, *pins),
+        forbidden=tuple(ban for ban in request.protected.forbidden if ban.name not in by_name),
     )
     target = replace(
-        wish.target,
-        installed={**wish.target.installed, **installed},
-        aliases=wish.target.aliases | installed.keys(),
+        request.target,
+        installed={**request.target.installed, **installed},
+        aliases=request.target.aliases | installed.keys(),
     )
-    return replace(wish, target=target, protected=protected)
+    return replace(request, target=target, protected=protected)
 
 
 def resolve_variants(
-    uv: Uv, wish: Request, there: Iterable[Alias], known: Knowledge, *, fresh: bool = False
+    uv: Uv, request: Request, there: Iterable[Alias], known: Knowledge, *, fresh: bool = False
 ) -> tuple[Request, Resolution]:
-    """Resolve `wish` so that one variant of each module is added, where one can stand for all that are asked for.
+    """Resolve `request` so that one variant of each module is added, where one can stand for all that are asked for.
 
-    `there` are the aliases that `wish` has already. Returns what was resolved in the end as well. Raises as `resolve`.
+    `there` are the aliases that `request` has already. Returns what was resolved in the end too. Raises as `resolve`.
     """
-    resolution = resolve(uv, wish, fresh=fresh)
+    resolution = resolve(uv, request, fresh=fresh)
     aliases, asked = list(there), dict(resolution.aliases)
     for _ in range(_MAX_ROUNDS):
         before = {one.name: one.required_by for one in resolution.packages}
-        merged = _merged(uv, wish, resolution, known)
+        merged = _merged(uv, request, resolution, known)
         if merged is None:
             break
-        wish, resolution, more = merged
+        request, resolution, more = merged
         aliases += more
         asked |= {one.name: before[one.name] for one in more}
         who = {one for alias in more for one in before[alias.name]} | {*before.get(more[0].by, ())}
         resolution = _with_requirers(resolution, more[0].by, who, asked=RECIPE in who)
-    return wish, replace(resolution, notes=(*resolution.notes, *alias_notes(aliases, asked, known)))
+    return request, replace(resolution, notes=(*resolution.notes, *alias_notes(aliases, asked, known)))
 
 
 def _merged(
-    uv: Uv, wish: Request, resolution: Resolution, known: Knowledge
+    uv: Uv, request: Request, resolution: Resolution, known: Knowledge
 ) -> tuple[Request, Resolution, list[Alias]] | None:
     """The first group of which several are added, resolved again with one that stands for all; None: there is none."""
     added = {one.name: one.version for one in resolution.packages}
     for group in known.variants:
-        members = sorted(name for name in added if group.includes(name) and name not in wish.target.installed)
+        members = sorted(name for name in added if group.includes(name) and name not in request.target.installed)
         for name in standing(group, members) if len(members) > 1 else ():
             others = [one for one in members if one != name]
             lacks = next((stand.lacks for one in others if (stand := group.served_by(name, one))), None)
-            newest = added.get(name) or newest_versions(uv, first_question(wish), [name]).get(name)
+            newest = added.get(name) or newest_versions(uv, first_question(request), [name]).get(name)
             # The newest that the one asks for may be too new for the other.
             for version in dict.fromkeys(filter(None, (newest, *sorted((added[one] for one in others), key=Version)))):
                 aliases = [Alias(one, name, version, lacks) for one in others]
-                again = with_aliases(_requiring(wish, name, version), aliases)
+                again = with_aliases(_requiring(request, name, version), aliases)
                 try:
                     return again, resolve(uv, again), aliases
                 except Conflict:
@@ -127,11 +127,11 @@ def standing(group: Variants, members: Sequence[str]) -> list[str]:
     ]
 
 
-def _requiring(wish: Request, name: str, version: str) -> Request:
-    """`wish` with exactly this release of `name`."""
+def _requiring(request: Request, name: str, version: str) -> Request:
+    """`request` with exactly this release of `name`."""
     pin = Pin(name, version, f"{name} stands for another distribution of the same module")
-    protected = replace(wish.protected, pins=(*wish.protected.pins, pin))
-    return replace(wish, packages=(*wish.packages, name), protected=protected)
+    protected = replace(request.protected, pins=(*request.protected.pins, pin))
+    return replace(request, packages=(*request.packages, name), protected=protected)
 
 
 def _with_requirers(resolution: Resolution, by: str, who: Iterable[str], *, asked: bool) -> Resolution:

@@ -11,7 +11,7 @@ from packaging.utils import canonicalize_name
 
 from toolkit.inventory.knowledge.frameworks import knowledge, satisfies
 from toolkit.pins.resolver.aliases import base_aliases, resolve_variants, with_aliases
-from toolkit.pins.resolver.conflicts import explain_clash, explain_newest, explain_old_build
+from toolkit.pins.resolver.conflicts import explain_conflict, explain_newest, explain_old_build
 from toolkit.pins.resolver.explain import newest_versions
 from toolkit.pins.resolver.extras import MissingExtra
 from toolkit.pins.resolver.newest import free_packages, resolve_newest
@@ -38,9 +38,9 @@ _CAUSED_BY_OLD_RELEASES = ("resolver-failed", "no-build-tools", "resolver-timeou
 
 
 def resolve_recipe(
-    uv: Uv, wish: Request, bases: Sequence[Base], downloads: Path, *, fresh: bool = False
+    uv: Uv, request: Request, bases: Sequence[Base], downloads: Path, *, fresh: bool = False
 ) -> tuple[Request, Resolution, Sources]:
-    """What will be added for `wish`, what its source distributions need, and the wish as it was resolved in the end.
+    """What will be added for `request`, what its source distributions need, and the request as it was resolved.
 
     Raises CheckFailed or WrongInput with the reason where there is no answer, ProgramFailed where uv fails.
     """
@@ -48,53 +48,53 @@ def resolve_recipe(
     # A resolver that needs longer is most often among old releases: then it is asked again, from the newest ones on.
     patient = replace(uv, patience=min(uv.patience, _FIRST_TRY_SECONDS))
     for _ in range(_MAX_ATTEMPTS):
-        aliases = base_aliases(wish.target, knowledge())
-        asked = with_aliases(wish, aliases)
+        aliases = base_aliases(request.target, knowledge())
+        asked = with_aliases(request, aliases)
         try:
             choose = partial(_resolve_variants, patient, aliases)
             last, resolution = resolve_newest(patient, asked, fresh=fresh, resolver=choose)
             resolution = _require_age(uv, last, resolution, bases)
             return last, resolution, lock_sources(uv, last, resolution, downloads)
-        except Conflict as clash:
-            raise _after(before, explain_clash(uv, clash.wish, clash, bases)) from clash
+        except Conflict as conflict:
+            raise _after(before, explain_conflict(uv, conflict.request, conflict, bases)) from conflict
         except MissingExtra as missing:
-            narrowed = _newer_with_extra(uv, asked, wish, missing)
+            narrowed = _newer_with_extra(uv, asked, request, missing)
             if narrowed is None:
                 raise
-            wish, before = narrowed, missing
+            request, before = narrowed, missing
         except ProgramFailed as failure:
             known = _read_metadata(uv, asked, failure, downloads)
             if known is not None:
-                wish = replace(wish, metadata=(*wish.metadata, known))
+                request = replace(request, metadata=(*request.metadata, known))
                 continue
             reason = _true_reason(uv, asked, failure, bases)
             if reason is not failure or failure.code != "resolver-timeout" or patient is uv:
                 raise reason from failure
-            patient, wish = uv, replace(wish, aims=_newest_releases(uv, asked))
+            patient, request = uv, replace(request, aims=_newest_releases(uv, asked))
     raise CheckFailed(
         "no versions were found that fit together",
         fix="Ask for exact versions of the packages in the recipe, or start from another base.",
-        code="requirements-clash",
+        code="requirements-conflict",
     )
 
 
-def _resolve_variants(uv: Uv, aliases: Sequence[Alias], wish: Request, fresh: bool) -> tuple[Request, Resolution]:
-    return resolve_variants(uv, wish, aliases, knowledge(), fresh=fresh)
+def _resolve_variants(uv: Uv, aliases: Sequence[Alias], request: Request, fresh: bool) -> tuple[Request, Resolution]:
+    return resolve_variants(uv, request, aliases, knowledge(), fresh=fresh)
 
 
-def _newest_releases(uv: Uv, wish: Request) -> tuple[str, ...]:
+def _newest_releases(uv: Uv, request: Request) -> tuple[str, ...]:
     """Pins of the newest releases of what the recipe asks for: what a resolver that timed out should begin with."""
-    lines = {str(canonicalize_name(one.name)): str(one.specifier) for one in map(Requirement, wish.packages)}
-    free = [name for name in free_packages(wish) if name not in wish.target.installed]
-    newest = newest_versions(uv, first_question(wish), free)
+    lines = {str(canonicalize_name(one.name)): str(one.specifier) for one in map(Requirement, request.packages)}
+    free = [name for name in free_packages(request) if name not in request.target.installed]
+    newest = newest_versions(uv, first_question(request), free)
     return tuple(f"{name}=={version}" for name, version in sorted(newest.items()) if satisfies(version, lines[name]))
 
 
-def _require_age(uv: Uv, wish: Request, resolution: Resolution, bases: Sequence[Base]) -> Resolution:
+def _require_age(uv: Uv, request: Request, resolution: Resolution, bases: Sequence[Base]) -> Resolution:
     """With a note for what was compiled for an older framework. Raises CheckFailed where only ctk would choose that."""
     notes = []
-    for build in find_old_builds(uv, wish, resolution):
-        if build.name in free_packages(wish) and (refused := explain_old_build(uv, wish, build, bases)):
+    for build in find_old_builds(uv, request, resolution):
+        if build.name in free_packages(request) and (refused := explain_old_build(uv, request, build, bases)):
             raise refused
         notes.append(f"{build.message}: it may not work")
     return replace(resolution, notes=(*resolution.notes, *notes))
@@ -110,9 +110,9 @@ def _after(missing: MissingExtra | None, error: CheckFailed | WrongInput) -> Che
     return error
 
 
-def _newer_with_extra(uv: Uv, asked: Request, wish: Request, missing: MissingExtra) -> Request | None:
-    """`wish` without the releases up to the one that lacks the extra; None where the newest one lacks it too."""
-    mine = [line for line in wish.packages if canonicalize_name(Requirement(line).name) == missing.name]
+def _newer_with_extra(uv: Uv, asked: Request, request: Request, missing: MissingExtra) -> Request | None:
+    """`request` without the releases up to the one that lacks the extra; None where the newest one lacks it too."""
+    mine = [line for line in request.packages if canonicalize_name(Requirement(line).name) == missing.name]
     alone = first_question(asked).asking(mine).under(())
     # Not from the cache alone: it may hold no more than the release that lacks the extra.
     answer = ask(uv, replace(alone, target=replace(alone.target, installed={})))
@@ -125,22 +125,24 @@ def _newer_with_extra(uv: Uv, asked: Request, wish: Request, missing: MissingExt
         requirement.specifier &= f">{missing.version}"
         return str(requirement)
 
-    return replace(wish, packages=tuple(newer(line) if line in mine else line for line in wish.packages))
+    return replace(request, packages=tuple(newer(line) if line in mine else line for line in request.packages))
 
 
-def _read_metadata(uv: Uv, wish: Request, failure: ProgramFailed, downloads: Path) -> Metadata | None:
+def _read_metadata(uv: Uv, request: Request, failure: ProgramFailed, downloads: Path) -> Metadata | None:
     """The requirements of a release whose `setup.py` imports what is only in the image, such as torch."""
     if not isinstance(failure, UnreadableSource) or failure.missing_module is None:
         return None
-    if any(one.name == failure.name and one.version == failure.version for one in wish.metadata):
+    if any(one.name == failure.name and one.version == failure.version for one in request.metadata):
         return None
-    return source_metadata(uv, wish, failure.name, failure.version, downloads)
+    return source_metadata(uv, request, failure.name, failure.version, downloads)
 
 
-def _true_reason(uv: Uv, wish: Request, failure: ProgramFailed, bases: Sequence[Base]) -> ProgramFailed | CheckFailed:
+def _true_reason(
+    uv: Uv, request: Request, failure: ProgramFailed, bases: Sequence[Base]
+) -> ProgramFailed | CheckFailed:
     if failure.code not in _CAUSED_BY_OLD_RELEASES:
         return failure
     try:
-        return explain_newest(replace(uv, patience=_TIME_LIMIT), wish, bases) or failure
+        return explain_newest(replace(uv, patience=_TIME_LIMIT), request, bases) or failure
     except ProgramFailed:
         return failure

@@ -11,7 +11,7 @@ from packaging.utils import canonicalize_name
 
 from toolkit.inventory.knowledge.frameworks import knowledge, satisfies
 from toolkit.inventory.knowledge.names import names
-from toolkit.pins.resolver.explain import SPECIFIER, clashing_need, newest_versions, shortened, stands
+from toolkit.pins.resolver.explain import SPECIFIER, conflicting_need, newest_versions, shortened, stands
 from toolkit.pins.resolver.newest import fitting_version
 from toolkit.pins.resolver.outdated import bound_release
 from toolkit.pins.resolver.question import Question, ask
@@ -39,11 +39,11 @@ _NO_WHEEL = re.compile(
 )
 
 
-def explain_clash(uv: Uv, wish: Request, clash: Conflict, bases: Sequence[Base]) -> CheckFailed | WrongInput:
-    """The smallest set of requirements that clash, and what to change."""
-    if missing := _NOT_FOUND.search(clash.proof):
+def explain_conflict(uv: Uv, request: Request, conflict: Conflict, bases: Sequence[Base]) -> CheckFailed | WrongInput:
+    """The smallest set of requirements that conflict, and what to change."""
+    if missing := _NOT_FOUND.search(conflict.proof):
         elsewhere = names().strangers.get(missing[1])
-        if index := next((one for one in wish.indexes if missing[1] in one.packages), None):
+        if index := next((one for one in request.indexes if missing[1] in one.packages), None):
             return WrongInput(
                 f"there is no package {missing[1]} on the index {index.name}: {index.url}",
                 fix="Correct `url` or `packages` of this [[index]].",
@@ -56,37 +56,37 @@ def explain_clash(uv: Uv, wish: Request, clash: Conflict, bases: Sequence[Base])
             else "Look at its spelling: the name that `pip install` takes can differ from the one that `import` takes.",
             code="no-such-package",
         )
-    if impossible := _no_such_version(uv, wish, clash):
+    if impossible := _no_such_version(uv, request, conflict):
         return impossible
-    packages, constraints = smallest_clash(uv, wish, clash)
-    if (dead := _without_release(wish, constraints)) is not None:
+    packages, constraints = smallest_conflict(uv, request, conflict)
+    if (dead := _without_release(request, constraints)) is not None:
         return _says_no_release(dead, packages)
-    proof = ask(uv, clash.question.asking(packages).under(one.line for one in constraints), again=True).proof
-    need = clashing_need(proof or clash.proof, wish)
-    recorded = clash.question.packages[len(wish.packages) :]
+    proof = ask(uv, conflict.question.asking(packages).under(one.line for one in constraints), again=True).proof
+    need = conflicting_need(proof or conflict.proof, request)
+    recorded = conflict.question.packages[len(request.packages) :]
     rows = [f"  {line}  (the recipe)" for line in packages] + [f"  {one.line}  ({one.by})" for one in constraints]
     rows += [f"  {line}  (what is recorded of the base)" for line in recorded]
-    words = f"\n{need[0]} needs {need[1]}; {stands(need[2], wish.target)}" if need else ""
-    if not need and (reason := unavailable(proof or clash.proof, wish.target)):
+    words = f"\n{need[0]} needs {need[1]}; {stands(need[2], request.target)}" if need else ""
+    if not need and (reason := unavailable(proof or conflict.proof, request.target)):
         if len(packages) == 1 and not constraints and not recorded:
             return CheckFailed(
                 f"{packages[0]} is not available for this base: {reason}",
-                fix=_ways_out(uv, wish, packages, need, bases, way_to(proof or clash.proof)),
-                code="requirements-clash",
+                fix=_ways_out(uv, request, packages, need, bases, way_to(proof or conflict.proof)),
+                code="requirements-conflict",
             )
         words = f"\n{reason}"
     elif not need:
-        words = f"\nThe resolver says: {shortened(proof or clash.proof)}"
+        words = f"\nThe resolver says: {shortened(proof or conflict.proof)}"
     return CheckFailed(
         "these cannot be had together:\n" + "\n".join(rows) + words,
-        fix=_ways_out(uv, wish, packages, need, bases),
-        code="requirements-clash",
+        fix=_ways_out(uv, request, packages, need, bases),
+        code="requirements-conflict",
     )
 
 
-def _without_release(wish: Request, constraints: Iterable[Constraint]) -> Constraint | None:
-    """What no release of works over this base (`undeclared.toml`), where a clash comes from that."""
-    return next((one for one in constraints if one in wish.learned and one.specifier == "<0"), None)
+def _without_release(request: Request, constraints: Iterable[Constraint]) -> Constraint | None:
+    """What no release of works over this base (`undeclared.toml`), where a conflict comes from that."""
+    return next((one for one in constraints if one in request.learned and one.specifier == "<0"), None)
 
 
 def _says_no_release(dead: Constraint, packages: Sequence[str]) -> CheckFailed:
@@ -96,7 +96,7 @@ def _says_no_release(dead: Constraint, packages: Sequence[str]) -> CheckFailed:
     return CheckFailed(
         f"{needs}{dead.by}",
         fix=f"Drop {' or '.join(asked)} from the recipe, or choose another base (`ctk bases`).",
-        code="requirements-clash",
+        code="requirements-conflict",
     )
 
 
@@ -119,18 +119,20 @@ def way_to(proof: str) -> str | None:
     return None
 
 
-def _no_such_version(uv: Uv, wish: Request, clash: Conflict) -> CheckFailed | None:
-    for line in wish.packages:
+def _no_such_version(uv: Uv, request: Request, conflict: Conflict) -> CheckFailed | None:
+    for line in request.packages:
         requirement = Requirement(line)
         name = canonicalize_name(requirement.name)
-        if not requirement.specifier or not re.search(rf"(?:of|require) {re.escape(name)}\b", clash.proof):
+        if not requirement.specifier or not re.search(rf"(?:of|require) {re.escape(name)}\b", conflict.proof):
             continue
-        question = Question(clash.question.target, (line,), exclude_newer=wish.exclude_newer, indexes=wish.indexes)
+        question = Question(
+            conflict.question.target, (line,), exclude_newer=request.exclude_newer, indexes=request.indexes
+        )
         alone = ask(uv, question, again=True)
         if alone.proof and (match := _NO_VERSION.search(alone.proof)) and match[1] == name:
-            newest = newest_versions(uv, clash.question, [name]).get(name)
+            newest = newest_versions(uv, conflict.question, [name]).get(name)
             return CheckFailed(
-                f"{name} has no release {requirement.specifier} for Python {wish.target.minor}"
+                f"{name} has no release {requirement.specifier} for Python {request.target.minor}"
                 + (f"; the newest is {newest}" if newest else ""),
                 fix=f"Ask for a release of {name} that exists.",
                 code="no-such-version",
@@ -138,98 +140,103 @@ def _no_such_version(uv: Uv, wish: Request, clash: Conflict) -> CheckFailed | No
     return None
 
 
-def explain_newest(uv: Uv, wish: Request, bases: Sequence[Base]) -> CheckFailed | None:
+def explain_newest(uv: Uv, request: Request, bases: Sequence[Base]) -> CheckFailed | None:
     """Why the newest release of what the recipe asks for does not fit; None where nothing stands against it.
 
     Where it does not, a resolver goes back through old releases, and what it says of those is not the reason.
     """
-    question = first_question(wish)
-    names = [canonicalize_name(Requirement(line).name) for line in wish.packages if not Requirement(line).url]
-    newest = newest_versions(uv, question, [name for name in names if name not in wish.target.installed])
-    for line in wish.packages:
+    question = first_question(request)
+    names = [canonicalize_name(Requirement(line).name) for line in request.packages if not Requirement(line).url]
+    newest = newest_versions(uv, question, [name for name in names if name not in request.target.installed])
+    for line in request.packages:
         requirement = Requirement(line)
         version = newest.get(canonicalize_name(requirement.name))
         if version is None or not satisfies(version, str(requirement.specifier)):
             continue
-        why_not = _why_not(uv, wish, line, version)
+        why_not = _why_not(uv, request, line, version)
         if why_not is None:
             continue
         reason, need = why_not
         return CheckFailed(
             f"{requirement.name} {version}, the newest release, does not fit this base: {reason}",
-            fix=f"{_other_base([need], wish, bases)}, or drop {requirement.name} from the recipe.",
-            code="requirements-clash",
+            fix=f"{_other_base([need], request, bases)}, or drop {requirement.name} from the recipe.",
+            code="requirements-conflict",
         )
     return None
 
 
-def explain_old_build(uv: Uv, wish: Request, build: OldBuild, bases: Sequence[Base]) -> CheckFailed | None:
+def explain_old_build(uv: Uv, request: Request, build: OldBuild, bases: Sequence[Base]) -> CheckFailed | None:
     """Why the release that was made for the base's framework does not fit; None where there is no such release."""
-    bound = bound_release(uv, wish, build)
+    bound = bound_release(uv, request, build)
     if bound is None:
         return None
     version = str(bound[0].version)
     what = f"made for {build.title} {build.framework.version}" if bound[1] else "the newest release"
-    line = next(one for one in wish.packages if canonicalize_name(Requirement(one).name) == build.name)
-    newest = newest_versions(uv, first_question(wish), [build.name]).get(build.name, version)
-    reason, need = _why_not(uv, wish, line, version) or ("it does not go with the other packages of the recipe", None)
-    needs = [need, (_why_not(uv, wish, line, newest) or ("", None))[1]]
+    line = next(one for one in request.packages if canonicalize_name(Requirement(one).name) == build.name)
+    newest = newest_versions(uv, first_question(request), [build.name]).get(build.name, version)
+    reason, need = _why_not(uv, request, line, version) or (
+        "it does not go with the other packages of the recipe",
+        None,
+    )
+    needs = [need, (_why_not(uv, request, line, newest) or ("", None))[1]]
     return CheckFailed(
         f"{build.name} {version}, {what}, does not fit this base: {reason}. Only older releases install: "
         f"{build.message}",
-        fix=f"{_other_base(needs, wish, bases)}, or drop {build.name} from the recipe. "
+        fix=f"{_other_base(needs, request, bases)}, or drop {build.name} from the recipe. "
         f"{build.name}=={build.version} locks the old release all the same.",
-        code="requirements-clash",
+        code="requirements-conflict",
     )
 
 
-def _other_base(needs: Iterable[str | None], wish: Request, bases: Sequence[Base]) -> str:
+def _other_base(needs: Iterable[str | None], request: Request, bases: Sequence[Base]) -> str:
     """Which other base to start from: those of the catalogue that fit one of `needs`, else what the first one says."""
     known = [need for need in needs if need is not None]
     fitting = dict.fromkeys(name for need in known for name in fitting_bases(need, bases))
-    with_it = next((f"with {one}" for one in known[:1] if Requirement(one).name in wish.target.installed), "that fits")
+    with_it = next(
+        (f"with {one}" for one in known[:1] if Requirement(one).name in request.target.installed), "that fits"
+    )
     other = f"Another base fits: {', '.join(fitting)}. " if fitting else ""
     return f"{other}Start from a base {with_it} (`ctk bases`)"
 
 
-def _why_not(uv: Uv, wish: Request, line: str, version: str) -> tuple[str, str | None] | None:
+def _why_not(uv: Uv, request: Request, line: str, version: str) -> tuple[str, str | None] | None:
     """Why a release of what a line of the recipe asks for does not fit the base, and what it needs; None: it fits."""
-    question, requirement = first_question(wish), Requirement(line)
-    framework = question.packages[len(wish.packages) :]
+    question, requirement = first_question(request), Requirement(line)
+    framework = question.packages[len(request.packages) :]
     extras = f"[{','.join(sorted(requirement.extras))}]" if requirement.extras else ""
     proof = ask(uv, question.asking((f"{requirement.name}{extras}=={version}", *framework)), again=True).proof
     if proof is None:
         return None
-    need = clashing_need(proof, wish)
+    need = conflicting_need(proof, request)
     if need is None:
-        return unavailable(proof, wish.target) or f"the resolver says: {shortened(proof)}", None
+        return unavailable(proof, request.target) or f"the resolver says: {shortened(proof)}", None
     through = "needs" if need[0] == canonicalize_name(requirement.name) else f"brings {need[0]}, which needs"
-    return f"it {through} {need[1]}; {stands(need[2], wish.target)}", need[1]
+    return f"it {through} {need[1]}; {stands(need[2], request.target)}", need[1]
 
 
-def smallest_clash(uv: Uv, wish: Request, clash: Conflict) -> tuple[list[str], list[Constraint]]:
+def smallest_conflict(uv: Uv, request: Request, conflict: Conflict) -> tuple[list[str], list[Constraint]]:
     """The fewest requirements of the recipe, and the fewest constraints, that cannot be had together."""
-    question = clash.question
-    fixed = question.packages[len(wish.packages) :]
+    question = conflict.question
+    fixed = question.packages[len(request.packages) :]
 
     def possible(packages: Sequence[str], lines: Sequence[str]) -> bool:
         return ask(uv, question.asking([*packages, *fixed]).under(lines), again=True).possible
 
-    packages = smallest(list(wish.packages), lambda some: possible(some, question.constraints))
-    proof = ask(uv, question.asking([*packages, *fixed]), again=True).proof or clash.proof
-    hard = wish.constraints()
+    packages = smallest(list(request.packages), lambda some: possible(some, question.constraints))
+    proof = ask(uv, question.asking([*packages, *fixed]), again=True).proof or conflict.proof
+    hard = request.constraints()
     named = [one for one in hard if re.search(rf"\b{re.escape(one.name)}\b", proof)]
     if possible(packages, [one.line for one in named]):
         named = list(hard)
     # Of two that say the same the earlier one is named: what is protected explains more than who asks for it.
-    named.sort(key=lambda one: one.specifier != _pinned(wish, one))
+    named.sort(key=lambda one: one.specifier != _pinned(request, one))
     by_line = {one.line: one for one in named}
     lines = smallest(list(by_line), lambda some: possible(packages, some))
     return packages, [by_line[line] for line in lines]
 
 
-def _pinned(wish: Request, constraint: Constraint) -> str:
-    pin = wish.protected.pin(constraint.name)
+def _pinned(request: Request, constraint: Constraint) -> str:
+    pin = request.protected.pin(constraint.name)
     return f"=={pin.version}" if pin else ""
 
 
@@ -254,7 +261,7 @@ def smallest(items: list[str], possible: Callable[[list[str]], bool]) -> list[st
 
 def _ways_out(
     uv: Uv,
-    wish: Request,
+    request: Request,
     packages: Sequence[str],
     need: tuple[str, str, Constraint] | None,
     bases: Sequence[Base],
@@ -262,7 +269,7 @@ def _ways_out(
 ) -> str:
     """What to change, best first; `other` is one more way."""
     ways = []
-    question = first_question(wish)
+    question = first_question(request)
     for line in packages:
         requirement = Requirement(line)
         if requirement.specifier:
@@ -271,10 +278,10 @@ def _ways_out(
             extras = f"[{','.join(sorted(requirement.extras))}]" if requirement.extras else ""
             answer = ask(uv, question.asking([*others, f"{name}{extras}"]), again=True)
             if answer.possible and name in answer.installed:
-                version = None if answer.missing_extras else fitting_version(uv, wish, line)
+                version = None if answer.missing_extras else fitting_version(uv, request, line)
                 ways += [f"Another version fits: {name}{extras}=={version}."] if version else []
-            elif answer.possible and name in wish.target.installed:
-                ways.append(f"The base's own fits: {name} {wish.target.installed[name].version}.")
+            elif answer.possible and name in request.target.installed:
+                ways.append(f"The base's own fits: {name} {request.target.installed[name].version}.")
         if requirement.extras:
             bare = f"{requirement.name}{requirement.specifier}"
             others = [one for one in question.packages if one != line]
@@ -285,9 +292,9 @@ def _ways_out(
         ways.append(f"Another base fits: {', '.join(fitting)}.")
     names = " or ".join(Requirement(line).name for line in packages)
     if not names:
-        return "Start from another base (`ctk bases`)" + (", or take a later day." if wish.exclude_newer else ".")
-    if need is not None and Requirement(need[1]).name in wish.target.installed and not ways:
-        return f"{_other_base([need[1]], wish, ())}, or drop {names} from the recipe."
+        return "Start from another base (`ctk bases`)" + (", or take a later day." if request.exclude_newer else ".")
+    if need is not None and Requirement(need[1]).name in request.target.installed and not ways:
+        return f"{_other_base([need[1]], request, ())}, or drop {names} from the recipe."
     return " ".join([*ways, f"{'Or drop' if ways else 'Drop'} {names} from the recipe."])
 
 

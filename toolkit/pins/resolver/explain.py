@@ -1,4 +1,4 @@
-"""Why a version is not newer: in a person's words, not a resolver's."""
+"""Why a version is not newer: in a user's words, not a resolver's."""
 
 from __future__ import annotations
 
@@ -32,24 +32,24 @@ _DEPENDS = re.compile(
 )
 _LONGEST_PROOF = 300
 _AT_ONCE = 4
-_PATIENCE_SECONDS = 60.0  # for a reason, which nobody needs to build an image
+_TIMEOUT_SECONDS = 60.0  # for a reason, which nobody needs to build an image
 
 
-def find_held(uv: Uv, wish: Request, resolution: Resolution) -> tuple[Held, ...]:
+def find_held(uv: Uv, request: Request, resolution: Resolution) -> tuple[Held, ...]:
     """The packages that are added in a version that is not the newest, each with the reason."""
     ours = {one.name: one.version for one in resolution.packages if not one.url}
-    latest = newest_versions(uv, first_question(wish), ours)
+    latest = newest_versions(uv, first_question(request), ours)
     behind = [name for name, version in sorted(ours.items()) if _is_newer(latest.get(name), version)]
-    patient = replace(uv, patience=_PATIENCE_SECONDS)
+    patient = replace(uv, patience=_TIMEOUT_SECONDS)
     with ThreadPoolExecutor(_AT_ONCE) as pool:
-        reasons = pool.map(lambda name: _why_not_newer(patient, wish, resolution, name, latest[name]), behind)
+        reasons = pool.map(lambda name: _why_not_newer(patient, request, resolution, name, latest[name]), behind)
         return tuple(
             Held(name, ours[name], latest[name], because) for name, because in zip(behind, reasons, strict=True)
         )
 
 
-def _is_asked_for(name: str, wish: Request) -> bool:
-    return any(canonicalize_name(Requirement(line).name) == name for line in wish.packages)
+def _is_asked_for(name: str, request: Request) -> bool:
+    return any(canonicalize_name(Requirement(line).name) == name for line in request.packages)
 
 
 def _is_newer(candidate: str | None, version: str | None) -> bool:
@@ -70,34 +70,34 @@ def newest_versions(uv: Uv, question: Question, names: Iterable[str]) -> dict[st
     return found
 
 
-def _why_not_newer(uv: Uv, wish: Request, resolution: Resolution, name: str, newest: str) -> str:
-    for line in wish.packages:
+def _why_not_newer(uv: Uv, request: Request, resolution: Resolution, name: str, newest: str) -> str:
+    for line in request.packages:
         requirement = Requirement(line)
         if canonicalize_name(requirement.name) == name and not satisfies(newest, str(requirement.specifier)):
             return f"the recipe asks for {requirement.name}{requirement.specifier}"
-    question = first_question(wish)
-    hard = wish.constraints()
+    question = first_question(request)
+    hard = request.constraints()
     # What is said of the package itself comes later: what the newer one needs explains more.
     others = question.under(one.line for one in hard if one.name != name)
-    framework = question.packages[len(wish.packages) :]
+    framework = question.packages[len(request.packages) :]
     try:
         alone = ask(uv, others.asking((f"{name}=={newest}", *framework)), again=True)
         if alone.proof is not None:
-            return _sentence(alone.proof, name, wish)
+            return _sentence(alone.proof, name, request)
         if own := [one for one in hard if one.name == name and not satisfies(newest, one.specifier)]:
             return _asks(own[0])
-        if barred := _who_bars(uv, wish, others, resolution, name, newest):
+        if barred := _who_bars(uv, request, others, resolution, name, newest):
             return barred
-        # All together may lead the resolver far back: only what the person asked for themselves is worth that.
+        # All together may lead the resolver far back: only what the user asked for themselves is worth that.
         together = question.asking((*question.packages, f"{name}=={newest}"))
-        answer = ask(uv, together, again=True) if _is_asked_for(name, wish) else alone
+        answer = ask(uv, together, again=True) if _is_asked_for(name, request) else alone
     except ProgramFailed:
         # On its way back through old releases the resolver met one that cannot be read. The lock does not need it.
         return "newer ones do not go with the other packages"
     if answer.proof is not None:
-        return _sentence(answer.proof, name, wish)
-    if any(line.startswith(f"{name}==") for line in wish.prefer):
-        if refused := why_refused(uv, wish, name, newest):
+        return _sentence(answer.proof, name, request)
+    if any(line.startswith(f"{name}==") for line in request.prefer):
+        if refused := why_refused(uv, request, name, newest):
             return refused
         return "the earlier lock had this version; `ctk lock --upgrade` looks for newer ones"
     older = [
@@ -114,7 +114,9 @@ def _why_not_newer(uv: Uv, wish: Request, resolution: Resolution, name: str, new
     return "newer ones do not go with the other packages, or have no file for this image"
 
 
-def _who_bars(uv: Uv, wish: Request, question: Question, resolution: Resolution, name: str, newest: str) -> str | None:
+def _who_bars(
+    uv: Uv, request: Request, question: Question, resolution: Resolution, name: str, newest: str
+) -> str | None:
     """Which of those that need a package does not take its newest release. All that this asks, uv has read already."""
     needed_by = next(one.required_by for one in resolution.packages if one.name == name)
     target = question.target
@@ -126,8 +128,8 @@ def _who_bars(uv: Uv, wish: Request, question: Question, resolution: Resolution,
     proof = ask(uv, question.asking((f"{name}=={newest}", *pins.values())), again=True).proof if pins else None
     if barred := named_bar(proof or "", pins, name, newest):
         return barred
-    need = clashing_need(proof or "", wish)
-    return f"with newer ones {need[0]} needs {need[1]}; {stands(need[2], wish.target)}" if need else None
+    need = conflicting_need(proof or "", request)
+    return f"with newer ones {need[0]} needs {need[1]}; {stands(need[2], request.target)}" if need else None
 
 
 def named_bar(proof: str, pins: Mapping[str, str], name: str, newest: str) -> str | None:
@@ -146,14 +148,14 @@ def _asks(constraint: Constraint) -> str:
     return f"{constraint.by} asks for {constraint.line}" if constraint.by.endswith("in the base") else constraint.by
 
 
-def _sentence(proof: str, name: str, wish: Request) -> str:
+def _sentence(proof: str, name: str, request: Request) -> str:
     """A resolver's proof as one sentence: what the newer one needs, and what stands against it."""
-    found = clashing_need(proof, wish)
+    found = conflicting_need(proof, request)
     if found is None:
         return f"the resolver says: {shortened(proof)}"
     who, need, against = found
     through = "newer ones need" if who == name else f"newer ones bring {who}, which needs"
-    return f"{through} {need}; {stands(against, wish.target)}"
+    return f"{through} {need}; {stands(against, request.target)}"
 
 
 def shortened(proof: str) -> str:
@@ -161,15 +163,15 @@ def shortened(proof: str) -> str:
     return f"{proof[:_LONGEST_PROOF]}…" if len(proof) > _LONGEST_PROOF else proof.rstrip(".")
 
 
-def clashing_need(proof: str, wish: Request) -> tuple[str, str, Constraint] | None:
+def conflicting_need(proof: str, request: Request) -> tuple[str, str, Constraint] | None:
     """(who, what it needs, what stands against that) of the last dependency in a proof that a constraint refuses."""
     by_name: dict[str, list[Constraint]] = {}
-    for constraint in wish.constraints():
+    for constraint in request.constraints():
         by_name.setdefault(constraint.name, []).append(constraint)
     lines = {constraint.line for found in by_name.values() for constraint in found}
     for who, _, what, said in reversed(_DEPENDS.findall(proof)):
         specifier = said.rstrip(".,")
-        there = wish.target.installed.get(what)
+        there = request.target.installed.get(what)
         fulfilled = there is not None and satisfies(there.version, specifier)
         if specifier and what in by_name and f"{what}{specifier}" not in lines and not fulfilled:
             exact = (one for one in by_name[what] if there is not None and one.specifier == f"=={there.version}")

@@ -37,44 +37,44 @@ _FAR = timedelta(days=365)
 _OLD_SOURCE = timedelta(days=3 * 365)
 _MAX_TRIES = 8
 _MAX_AIMS = 3
-_PATIENCE_SECONDS = 60.0  # for one try: to prove that nothing newer fits can take a resolver very long
+_TIMEOUT_SECONDS = 60.0  # for one try: to prove that nothing newer fits can take a resolver very long
 
 
 def resolve_newest(
-    uv: Uv, wish: Request, *, fresh: bool = False, resolver: Resolver | None = None
+    uv: Uv, request: Request, *, fresh: bool = False, resolver: Resolver | None = None
 ) -> tuple[Request, Resolution]:
     """As `resolve_working`; a direct package far behind its newest release is moved to the newest that fits."""
-    last, resolution = resolve_working(uv, wish, fresh=fresh, resolver=resolver)
-    free = [name for name in free_packages(wish) if name in _versions(resolution)]
+    last, resolution = resolve_working(uv, request, fresh=fresh, resolver=resolver)
+    free = [name for name in free_packages(request) if name in _versions(resolution)]
     latest = newest_versions(uv, first_question(last), _versions(resolution)) if free else {}
     for name in free:
         ours = _versions(resolution)
-        asked = replace(wish, learned=last.learned, aims=last.aims)
+        asked = replace(request, learned=last.learned, aims=last.aims)
         newest = _newest_allowed(uv, asked, name, latest.get(name, ours[name]))
         if newest and _is_far_behind(uv, asked, resolution, name, newest):
             last, resolution = _moved(uv, asked, name, ours, newest, resolver) or (last, resolution)
     return last, replace(resolution, notes=(*resolution.notes, *_old_sources(uv, last, resolution)))
 
 
-def fitting_version(uv: Uv, wish: Request, line: str) -> str | None:
+def fitting_version(uv: Uv, request: Request, line: str) -> str | None:
     """The version that is locked where a requirement of the recipe leaves it open; None where that is no advice."""
     name = canonicalize_name(Requirement(line).name)
-    packages = tuple(name if one == line else one for one in wish.packages)
+    packages = tuple(name if one == line else one for one in request.packages)
     try:
-        _, found = resolve_newest(uv, replace(wish, packages=packages))
+        _, found = resolve_newest(uv, replace(request, packages=packages))
     except (CheckFailed, ProgramFailed):
         return None
     file = found.files.get(name)
-    if file is None or is_old_source(file, _today(wish)):
+    if file is None or is_old_source(file, _today(request)):
         return None
-    if name in {build.name for build in find_old_builds(uv, wish, found)}:
+    if name in {build.name for build in find_old_builds(uv, request, found)}:
         return None
     return _versions(found)[name]
 
 
-def _newest_allowed(uv: Uv, wish: Request, name: str, latest: str) -> str | None:
+def _newest_allowed(uv: Uv, request: Request, name: str, latest: str) -> str | None:
     """The newest release that the recipe itself and what is known to work allow; None where they allow none."""
-    lines = [Requirement(line) for line in (*wish.packages, *(one.line for one in wish.constraints()))]
+    lines = [Requirement(line) for line in (*request.packages, *(one.line for one in request.constraints()))]
     specifiers = [line.specifier for line in lines if canonicalize_name(line.name) == name]
 
     def allowed(version: str) -> bool:
@@ -82,13 +82,13 @@ def _newest_allowed(uv: Uv, wish: Request, name: str, latest: str) -> str | None
 
     if allowed(latest):
         return latest
-    found = (str(one.version) for one in list_releases(name, first_question(wish), pages(uv)))
+    found = (str(one.version) for one in list_releases(name, first_question(request), pages(uv)))
     return next(filter(allowed, found), None)
 
 
-def _is_far_behind(uv: Uv, wish: Request, resolution: Resolution, name: str, newest: str) -> bool:
+def _is_far_behind(uv: Uv, request: Request, resolution: Resolution, name: str, newest: str) -> bool:
     def files() -> dict[Version, File]:
-        return {one.version: one.file for one in list_releases(name, first_question(wish), pages(uv))}
+        return {one.version: one.file for one in list_releases(name, first_question(request), pages(uv))}
 
     return is_far_behind(_versions(resolution)[name], newest, resolution.files.get(name), files)
 
@@ -112,15 +112,15 @@ def is_old_source(file: File, today: datetime) -> bool:
     return not file.is_wheel and file.uploaded is not None and today - file.uploaded > _OLD_SOURCE
 
 
-def newest_that_fits(uv: Uv, wish: Request, name: str, chosen: Mapping[str, str], newest: str) -> str | None:
+def newest_that_fits(uv: Uv, request: Request, name: str, chosen: Mapping[str, str], newest: str) -> str | None:
     """A newer release than the chosen one that goes with everything else; None where there is none.
 
     Asked for is the newest release, then any newer than the chosen: most often the answer to that is no, and all is
     said. Else the releases between are halved. No other package of the recipe may become older for it.
     """
-    patient = replace(uv, patience=_PATIENCE_SECONDS)
-    question = first_question(wish)
-    others = [f"{one}>={Version(chosen[one]).public}" for one in sorted(_others(wish, name)) if chosen.get(one)]
+    patient = replace(uv, patience=_TIMEOUT_SECONDS)
+    question = first_question(request)
+    others = [f"{one}>={Version(chosen[one]).public}" for one in sorted(_others(request, name)) if chosen.get(one)]
 
     def found(specifier: str) -> str | None:
         """Which version of the package fits together with everything else; None where none does."""
@@ -149,15 +149,15 @@ def newest_that_fits(uv: Uv, wish: Request, name: str, chosen: Mapping[str, str]
     return best
 
 
-def _is_as_good(wish: Request, name: str, before: Mapping[str, str], now: Mapping[str, str]) -> bool:
+def _is_as_good(request: Request, name: str, before: Mapping[str, str], now: Mapping[str, str]) -> bool:
     """Whether what else the recipe asks for is as new as it was."""
-    together = [one for one in _others(wish, name) if before.get(one) and now.get(one)]
+    together = [one for one in _others(request, name) if before.get(one) and now.get(one)]
     return all(Version(now[one]) >= Version(before[one]) for one in together)
 
 
-def _others(wish: Request, name: str) -> set[str]:
+def _others(request: Request, name: str) -> set[str]:
     """What the recipe asks for besides `name`."""
-    return {str(canonicalize_name(Requirement(line).name)) for line in wish.packages} - {name}
+    return {str(canonicalize_name(Requirement(line).name)) for line in request.packages} - {name}
 
 
 def _between(uv: Uv, question: Question, name: str, low: str, high: str) -> list[Version]:
@@ -167,27 +167,27 @@ def _between(uv: Uv, question: Question, name: str, low: str, high: str) -> list
 
 
 def _moved(
-    uv: Uv, wish: Request, name: str, chosen: Mapping[str, str], newest: str, resolver: Resolver | None
+    uv: Uv, request: Request, name: str, chosen: Mapping[str, str], newest: str, resolver: Resolver | None
 ) -> tuple[Request, Resolution] | None:
     """All once more with the newest release that fits; None where that is no improvement after all."""
     for _ in range(_MAX_AIMS):
-        better = newest_that_fits(uv, wish, name, chosen, newest)
+        better = newest_that_fits(uv, request, name, chosen, newest)
         if better is None:
             return None
         try:
             last, resolution = resolve_working(
-                uv, replace(wish, aims=(*wish.aims, f"{name}=={better}")), resolver=resolver
+                uv, replace(request, aims=(*request.aims, f"{name}=={better}")), resolver=resolver
             )
         except (CheckFailed, ProgramFailed):
             return None
         found = _versions(resolution)
         if found.get(name) == better:
             spoilt = violations(last.target, last.protected, knowledge(), found)
-            return None if spoilt or not _is_as_good(wish, name, chosen, found) else (last, resolution)
-        if len(last.learned) == len(wish.learned):
+            return None if spoilt or not _is_as_good(request, name, chosen, found) else (last, resolution)
+        if len(last.learned) == len(request.learned):
             return None
         # It is one that does not work over this base: what was learned of it counts for the next aim.
-        wish = replace(wish, learned=last.learned)
+        request = replace(request, learned=last.learned)
     return None
 
 
@@ -195,11 +195,11 @@ def _versions(resolution: Resolution) -> dict[str, str]:
     return {one.name: one.version for one in resolution.packages if not one.url}
 
 
-def free_packages(wish: Request) -> list[str]:
+def free_packages(request: Request) -> list[str]:
     """The direct packages whose version is left to ctk: no exact version, no address, none of an earlier lock."""
-    kept = {line.partition("==")[0] for line in wish.prefer}
+    kept = {line.partition("==")[0] for line in request.prefer}
     found: dict[str, None] = {}
-    for requirement in map(Requirement, wish.packages):
+    for requirement in map(Requirement, request.packages):
         name = canonicalize_name(requirement.name)
         exact = any(one.operator in ("==", "===") and not one.version.endswith(".*") for one in requirement.specifier)
         if not requirement.url and not exact and name not in kept:
@@ -207,11 +207,11 @@ def free_packages(wish: Request) -> list[str]:
     return list(found)
 
 
-def _old_sources(uv: Uv, wish: Request, resolution: Resolution) -> Iterator[str]:
+def _old_sources(uv: Uv, request: Request, resolution: Resolution) -> Iterator[str]:
     """A note for each old source distribution where a newer release is there."""
-    old = {name: file for name, file in sorted(resolution.files.items()) if is_old_source(file, _today(wish))}
+    old = {name: file for name, file in sorted(resolution.files.items()) if is_old_source(file, _today(request))}
     ours = _versions(resolution)
-    latest = newest_versions(uv, first_question(wish), ours) if old else {}
+    latest = newest_versions(uv, first_question(request), ours) if old else {}
     for name, file in old.items():
         if name in ours and Version(latest.get(name, ours[name])) > Version(ours[name]) and file.uploaded:
             yield (
@@ -220,6 +220,6 @@ def _old_sources(uv: Uv, wish: Request, resolution: Resolution) -> Iterator[str]
             )
 
 
-def _today(wish: Request) -> datetime:
-    day = wish.exclude_newer
+def _today(request: Request) -> datetime:
+    day = request.exclude_newer
     return datetime.fromisoformat(day[:10]).replace(tzinfo=timezone.utc) if day else datetime.now(timezone.utc)

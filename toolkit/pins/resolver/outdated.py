@@ -59,16 +59,16 @@ class OldBuild:
         )
 
 
-def find_old_builds(uv: Uv, wish: Request, resolution: Resolution) -> tuple[OldBuild, ...]:
+def find_old_builds(uv: Uv, request: Request, resolution: Resolution) -> tuple[OldBuild, ...]:
     """Which of what was chosen was compiled before the framework. What the recipe does not import is left out."""
-    pins = {pin: framework.title for pin in wish.protected.pins if (framework := knowledge().framework_of(pin.name))}
+    pins = {pin: framework.title for pin in request.protected.pins if (framework := knowledge().framework_of(pin.name))}
     found = []
     for name, file in sorted(resolution.files.items()) if pins else ():
-        if not is_compiled(file) or file.uploaded is None or name in wish.unbound or wish.protected.pin(name):
+        if not is_compiled(file) or file.uploaded is None or name in request.unbound or request.protected.pin(name):
             continue
-        requires = active_requirements(requirements_of(uv, wish, file) or (), wish.target.environment())
+        requires = active_requirements(requirements_of(uv, request, file) or (), request.target.environment())
         for pin in required_frameworks(requires, pins):
-            day = _first_of_series(uv, wish, pin)
+            day = _first_of_series(uv, request, pin)
             if day is not None and file.uploaded < day - _TOGETHER:
                 version = next(one.version for one in resolution.packages if one.name == name)
                 found.append(OldBuild(name, version, file.uploaded.year, pins[pin], pin))
@@ -91,18 +91,18 @@ def required_frameworks(requires: Iterable[Requirement], pins: Mapping[Pin, str]
     return [pin for pin in pins if knowledge().framework_of(pin.name) in found]
 
 
-def bound_release(uv: Uv, wish: Request, build: OldBuild) -> tuple[Release, bool] | None:
+def bound_release(uv: Uv, request: Request, build: OldBuild) -> tuple[Release, bool] | None:
     """The newest release that wants no newer framework (True), else the newest of all (False).
 
     None where that does not require one exact version of the framework, or none is newer than `build`: then nothing
     says that a build fits one version only.
     """
     there = valid_version(build.framework.version)
-    found = list_releases(build.name, first_question(wish), pages(uv))
+    found = list_releases(build.name, first_question(request), pages(uv))
     releases = [one for one in found if one.version > Version(build.version)]
 
     def bounds(release: Release) -> list[Requirement]:
-        requires = active_requirements(requirements_of(uv, wish, release.file) or (), wish.target.environment())
+        requires = active_requirements(requirements_of(uv, request, release.file) or (), request.target.environment())
         return [one for one in requires if required_frameworks([one], {build.framework: build.title})]
 
     def refused(release: Release) -> bool:
@@ -116,12 +116,12 @@ def bound_release(uv: Uv, wish: Request, build: OldBuild) -> tuple[Release, bool
     return chosen, fitting is not None
 
 
-def _first_of_series(uv: Uv, wish: Request, pin: Pin) -> datetime | None:
+def _first_of_series(uv: Uv, request: Request, pin: Pin) -> datetime | None:
     """The day on which the first release with the framework's minor version was there."""
     there = valid_version(pin.version)
     days = [
         one.file.uploaded
-        for one in list_releases(pin.name, first_question(wish), pages(uv))
+        for one in list_releases(pin.name, first_question(request), pages(uv))
         if there is not None and one.version.release[:2] == there.release[:2] and one.file.uploaded
     ]
     return min(days, default=None)

@@ -147,13 +147,13 @@ def ask(uv: Uv, question: Question, *, fresh: bool = False, again: bool = False)
 
     Raises ProgramFailed where uv fails for another reason than that there is no solution.
     """
-    with _folder(uv, question) as folder:
-        write_stub(folder / "site", question.target.installed.values())
+    with _directory(uv, question) as directory:
+        write_stub(directory / "site", question.target.installed.values())
         arguments = ["pip", "install", "--dry-run", "--target", "site", *question.options, "--output-format", "json"]
         for name in question.only_binary:
             arguments += ["--only-binary", name]
         arguments += [*(word for name in question.inputs for word in ("-r", name)), *_under_constraints(question)]
-        done = uv.ask_again(arguments, folder) if again else uv.call(arguments, folder, fresh=fresh)
+        done = uv.ask_again(arguments, directory) if again else uv.call(arguments, directory, fresh=fresh)
     if not done.ok and _NO_PKG_RESOURCES in done.stderr and not question.build_constraints:
         return ask(uv, replace(question, build_constraints=(WITH_PKG_RESOURCES,)), fresh=fresh, again=again)
     return _answer(done, question.packages)
@@ -161,11 +161,11 @@ def ask(uv: Uv, question: Question, *, fresh: bool = False, again: bool = False)
 
 def compile_lines(uv: Uv, question: Question, *options: str, excludes: Iterable[str] = ()) -> Completed:
     """`uv pip compile` of the question's packages, as if nothing were installed and `excludes` did not exist."""
-    with _folder(uv, question) as folder:
-        (folder / "excludes.txt").write_text(excluded := _lines(excludes))
+    with _directory(uv, question) as directory:
+        (directory / "excludes.txt").write_text(excluded := _lines(excludes))
         arguments = ["pip", "compile", "--no-header", *_without_platform(question.options, options), *options]
         arguments += [*_under_constraints(question), *(["--excludes", "excludes.txt"] if excluded else [])]
-        done = uv.ask_again([*arguments, *question.inputs], folder)
+        done = uv.ask_again([*arguments, *question.inputs], directory)
     return replace(done, stderr="\n".join(own_words(done.stderr)))
 
 
@@ -174,7 +174,7 @@ def _under_constraints(question: Question) -> list[str]:
 
 
 def write_stub(site: Path, distributions: Iterable[Distribution]) -> None:
-    """A site folder that holds no more than each distribution's metadata: to uv it is the installed environment."""
+    """A site directory that holds no more than each distribution's metadata: to uv it is the installed environment."""
     site.mkdir()
     for one in distributions:
         if valid_version(one.version) is None:
@@ -263,19 +263,19 @@ def _without_platform(options: list[str], more: Iterable[str]) -> list[str]:
 
 
 @contextmanager
-def _folder(uv: Uv, question: Question) -> Iterator[Path]:
-    # Not in the current folder: uv looks for settings there and above, and those of a project are not ours.
+def _directory(uv: Uv, question: Question) -> Iterator[Path]:
+    # Not in the current directory: uv looks for settings there and above, and those of a project are not ours.
     uv.scratch.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="ctk-question-", dir=uv.scratch) as name:
-        folder = Path(name)
-        (folder / "packages.txt").write_text(_lines(question.packages))
-        (folder / "constraints.txt").write_text(_lines(question.constraints))
-        (folder / "build-constraints.txt").write_text(_lines(question.build_constraints))
+        directory = Path(name)
+        (directory / "packages.txt").write_text(_lines(question.packages))
+        (directory / "constraints.txt").write_text(_lines(question.constraints))
+        (directory / "build-constraints.txt").write_text(_lines(question.build_constraints))
         if question.bound:
-            (folder / "pyproject.toml").write_text(_bindings(question) + _known_metadata(question, "tool.uv."))
+            (directory / "pyproject.toml").write_text(_bindings(question) + _known_metadata(question, "tool.uv."))
         elif question.metadata:
-            (folder / "uv.toml").write_text(_known_metadata(question))
-        yield folder
+            (directory / "uv.toml").write_text(_known_metadata(question))
+        yield directory
 
 
 def _known_metadata(question: Question, table: str = "") -> str:

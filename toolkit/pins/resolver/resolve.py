@@ -36,11 +36,11 @@ RECIPE = "recipe"
 class Conflict(CheckFailed):
     """The packages cannot be had together over this base. `proof` is the resolver's own derivation."""
 
-    code = "requirements-clash"
+    code = "requirements-conflict"
 
-    def __init__(self, wish: Request, question: Question, proof: str) -> None:
+    def __init__(self, request: Request, question: Question, proof: str) -> None:
         super().__init__("these packages cannot be had together over this base")
-        self.wish = wish
+        self.request = request
         self.question = question
         self.proof = proof
 
@@ -72,7 +72,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Resolution:
-    """What will be added, each with its file (by name), and what to tell the person.
+    """What will be added, each with its file (by name), and what to tell the user.
 
     `aliases` are those of the target's that are asked for, and by whom.
     """
@@ -90,24 +90,24 @@ class Resolution:
         return {name: file.url for name, file in self.files.items()}
 
 
-def resolve(uv: Uv, wish: Request, *, fresh: bool = False) -> Resolution:
+def resolve(uv: Uv, request: Request, *, fresh: bool = False) -> Resolution:
     """Choose versions and files. Raises Conflict where there is no solution, CheckFailed for an unknown extra."""
-    question, answer = _choose_versions(uv, wish, fresh=fresh)
+    question, answer = _choose_versions(uv, request, fresh=fresh)
     question, answer, releases = _prefer_wheels(uv, question, *find_releases(uv, question, answer))
-    require_extras(wish.packages, question.target, answer)
+    require_extras(request.packages, question.target, answer)
     edges = who_requires_whom(uv, question, answer.installed)
     unasked = answer.installed.keys() - needed(edges) if question.bound else frozenset[str]()
-    assumed = _closure(edges, _framework_requirements(wish.target)) if wish.target.recorded else frozenset[str]()
-    tags = supported_tags(wish.target)
+    assumed = _closure(edges, _framework_requirements(request.target)) if request.target.recorded else frozenset[str]()
+    tags = supported_tags(request.target)
     packages, chosen = [], {}
     for name, version in sorted(answer.installed.items()):
         if name in assumed or name in unasked:
             continue
-        url = _given_address(wish.packages, name)
+        url = _given_address(request.packages, name)
         file = choose_file(releases.get(name, ()), tags)
         if file is None and not is_repository(url):
             raise CheckFailed(
-                f"{name} {version} has no file for Python {wish.target.minor} on {wish.target.architecture}",
+                f"{name} {version} has no file for Python {request.target.minor} on {request.target.architecture}",
                 fix=f"Ask for another version of {name}, or drop it from the recipe.",
             )
         if file is not None:
@@ -126,40 +126,42 @@ def resolve(uv: Uv, wish: Request, *, fresh: bool = False) -> Resolution:
     return Resolution(
         packages=tuple(packages),
         files=chosen,
-        installer=_newer_pip(uv, wish, packages),
+        installer=_newer_pip(uv, request, packages),
         assumed=tuple(f"{name}=={answer.installed[name]}" for name in sorted(assumed & answer.installed.keys())),
-        notes=_notes(wish, answer),
+        notes=_notes(request, answer),
         aliases=_asked_aliases(uv, question, answer.installed),
     )
 
 
-def first_question(wish: Request) -> Question:
-    """The question that the person asked, under what must hold."""
-    packages = (*wish.packages, *_framework_requirements(wish.target)) if wish.target.recorded else wish.packages
-    aliases = {name: wish.target.installed[name] for name in wish.target.aliases}
-    target = replace(wish.target, installed=aliases) if wish.target.recorded else wish.target
-    lines = (constraint.line for constraint in wish.constraints())
+def first_question(request: Request) -> Question:
+    """The question that the user asked, under what must hold."""
+    packages = (
+        (*request.packages, *_framework_requirements(request.target)) if request.target.recorded else request.packages
+    )
+    aliases = {name: request.target.installed[name] for name in request.target.aliases}
+    target = replace(request.target, installed=aliases) if request.target.recorded else request.target
+    lines = (constraint.line for constraint in request.constraints())
     question = Question(
-        target, packages, exclude_newer=wish.exclude_newer, indexes=wish.indexes, metadata=wish.metadata
+        target, packages, exclude_newer=request.exclude_newer, indexes=request.indexes, metadata=request.metadata
     )
     return question.under(lines)
 
 
-def _choose_versions(uv: Uv, wish: Request, *, fresh: bool) -> tuple[Question, Answer]:
+def _choose_versions(uv: Uv, request: Request, *, fresh: bool) -> tuple[Question, Answer]:
     """First with all that would be nice (the earlier lock, a base in harmony), then with what must be."""
-    hard = first_question(wish)
-    soft = hard.under(one.line for one in (*soft_constraints(wish.target, wish.protected), *wish.learned))
-    kept = [line for line in wish.prefer if not _is_refused(line, wish.learned)]
-    preferred = soft.under([*soft.constraints, *kept, *wish.aims])
+    hard = first_question(request)
+    soft = hard.under(one.line for one in (*soft_constraints(request.target, request.protected), *request.learned))
+    kept = [line for line in request.prefer if not _is_refused(line, request.learned)]
+    preferred = soft.under([*soft.constraints, *kept, *request.aims])
     answer = ask(uv, preferred, fresh=fresh)
     if answer.possible:
         return preferred, answer
-    aimed = (one.under([*one.constraints, *wish.aims]) for one in ((soft, hard) if wish.aims else ()))
+    aimed = (one.under([*one.constraints, *request.aims]) for one in ((soft, hard) if request.aims else ()))
     for question in (*aimed, soft, hard):
         answer = ask(uv, question, again=True)
         if answer.possible:
             return question, answer
-    raise Conflict(wish, hard, answer.proof or "")
+    raise Conflict(request, hard, answer.proof or "")
 
 
 def _is_refused(pin: str, constraints: Iterable[Constraint]) -> bool:
@@ -245,7 +247,7 @@ def _asked_aliases(uv: Uv, question: Question, versions: Mapping[str, str]) -> d
 
 
 def who_requires_whom(uv: Uv, question: Question, versions: Mapping[str, str]) -> dict[str, set[str]]:
-    """For each name in `versions` the names that require it, RECIPE for the recipe's own wish.
+    """For each name in `versions` the names that require it, RECIPE for the recipe's own request.
 
     A version "" leaves it open. Raises ProgramFailed where uv finds no answer.
     """
@@ -299,28 +301,28 @@ def needed(edges: Mapping[str, set[str]]) -> frozenset[str]:
     return _closure(edges, [name for name, by in edges.items() if RECIPE in by])
 
 
-def _newer_pip(uv: Uv, wish: Request, packages: Sequence[LockedPackage]) -> LockedPackage | None:
+def _newer_pip(uv: Uv, request: Request, packages: Sequence[LockedPackage]) -> LockedPackage | None:
     """A pip that can take every chosen file, where the image's own cannot; None where it can."""
-    if wish.target.recorded or not packages:
+    if request.target.recorded or not packages:
         return None
-    own = wish.target.installed.get("pip")
+    own = request.target.installed.get("pip")
     if own is None:
         raise CheckFailed(
-            f"the Python {wish.target.minor} of this base has no pip",
+            f"the Python {request.target.minor} of this base has no pip",
             fix="Add it to the base first: python3-pip from its distribution.",
             code="no-pip",
         )
-    known = supported_tags(wish.target, own.version)
+    known = supported_tags(request.target, own.version)
     wheels = [File(package.file, "", package.sha256) for package in packages if package.file and package.is_wheel]
     takes_all = all(choose_file([file], known) for file in wheels)
     if takes_all and Version(own.version) >= Version(HASHES_CHOOSE_SINCE):
         return None
-    question = Question(wish.target, ("pip",), exclude_newer=wish.exclude_newer)
+    question = Question(request.target, ("pip",), exclude_newer=request.exclude_newer)
     return wheels_only(uv, question)[0]
 
 
 def wheels_only(uv: Uv, question: Question) -> tuple[LockedPackage, ...]:
-    """The question's packages with all that they need, as wheels, into an empty folder.
+    """The question's packages with all that they need, as wheels, into an empty directory.
 
     Raises ProgramFailed where some have no wheel, or cannot be had together.
     """
@@ -354,12 +356,13 @@ def _given_address(packages: Iterable[str], name: str) -> str | None:
     return Requirement(line).url if line else None
 
 
-def _notes(wish: Request, answer: Answer) -> tuple[str, ...]:
+def _notes(request: Request, answer: Answer) -> tuple[str, ...]:
     notes = [
         f"{name} {version} was withdrawn by its authors{': ' + why if why else ''}"
         for name, version, why in answer.yanked
     ]
     notes += [
-        f"{bound.by} asks for {bound.line}, and will not get it" for bound in broken_by(wish.target, answer.installed)
+        f"{bound.by} asks for {bound.line}, and will not get it"
+        for bound in broken_by(request.target, answer.installed)
     ]
     return tuple(sorted(notes))

@@ -75,7 +75,7 @@ class Sources:
         return tuple(filter(None, found))
 
 
-def lock_sources(uv: Uv, wish: Request, resolution: Resolution, downloads: Path) -> Sources:
+def lock_sources(uv: Uv, request: Request, resolution: Resolution, downloads: Path) -> Sources:
     """The build requirements of every source distribution in `resolution`; those that need the same share one entry.
 
     Raises CheckFailed where a source distribution cannot be read, ProgramFailed where its tools cannot be had.
@@ -89,27 +89,27 @@ def lock_sources(uv: Uv, wish: Request, resolution: Resolution, downloads: Path)
             content = SourceFiles(read_repository(package.url or "", _FILES, uv.scratch))
             what = f"the project of {package.url}"
         else:
-            archive = fetch_file(resolution.addresses[package.name], package.sha256, downloads, wish.indexes)
+            archive = fetch_file(resolution.addresses[package.name], package.sha256, downloads, request.indexes)
             content, what = read_archive(package.file, archive), f"the source distribution {package.file}"
         found = needs_of(content.names, content.texts.get("setup.py"), content.texts.get("pyproject.toml"))
         groups.setdefault(build_requirements(what, content, found), []).append(package.name)
         needs.append((f"{package.name} {package.version}", found))
     builds = tuple(
-        SourceBuild(tuple(names), requires, _tools(uv, wish, requires))
+        SourceBuild(tuple(names), requires, _tools(uv, request, requires))
         for requires, names in sorted(groups.items(), key=lambda group: group[1])
     )
     return Sources(builds, tuple(needs))
 
 
-def source_metadata(uv: Uv, wish: Request, name: str, version: str, downloads: Path) -> Metadata | None:
+def source_metadata(uv: Uv, request: Request, name: str, version: str, downloads: Path) -> Metadata | None:
     """The requirements that a release's source distribution holds as text; None where it does not, or has no file."""
     known = Metadata(name, version)
-    question = replace(first_question(wish), metadata=(*wish.metadata, known))
+    question = replace(first_question(request), metadata=(*request.metadata, known))
     _, releases = find_releases(uv, question, Answer({name: version}, {}))
     source = next((file for file in releases.get(name, ()) if not file.is_wheel), None)
     if source is None:
         return None
-    content = read_archive(source.name, fetch_file(source.url, source.sha256, downloads, wish.indexes))
+    content = read_archive(source.name, fetch_file(source.url, source.sha256, downloads, request.indexes))
     if content.requires_txt is not None:
         requires, extras = parse_requires_txt(content.requires_txt)
         return replace(known, requires=tuple(requires), extras=tuple(extras))
@@ -117,16 +117,16 @@ def source_metadata(uv: Uv, wish: Request, name: str, version: str, downloads: P
     return known if content.has_egg_info else None
 
 
-def _tools(uv: Uv, wish: Request, requires: tuple[str, ...]) -> tuple[LockedPackage, ...]:
+def _tools(uv: Uv, request: Request, requires: tuple[str, ...]) -> tuple[LockedPackage, ...]:
     # Extensions are compiled against the numpy that the base has: with another one's headers they would not load.
-    there = {"numpy", "oldest-supported-numpy"} if "numpy" in wish.target.installed else set()
+    there = {"numpy", "oldest-supported-numpy"} if "numpy" in request.target.installed else set()
     # The same holds for its framework, and no tool is worth the gigabytes of another one.
     wanted = tuple(
         line
         for line in requires
         if (name := canonicalize_name(Requirement(line).name)) not in there and knowledge().framework_of(name) is None
     )
-    return wheels_only(uv, Question(wish.target, wanted, exclude_newer=wish.exclude_newer)) if wanted else ()
+    return wheels_only(uv, Question(request.target, wanted, exclude_newer=request.exclude_newer)) if wanted else ()
 
 
 def build_requirements(what: str, content: SourceFiles, needs: Needs) -> tuple[str, ...]:

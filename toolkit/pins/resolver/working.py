@@ -1,7 +1,7 @@
 """Releases that install over a base and do not work there: found in what was chosen, held back, and chosen again.
 
 What a resolver cannot see is in an extra's bound on the base's framework (`extra_bounds`) or in no metadata at all
-(`undeclared`). Each becomes a constraint like those of the base, so that a clash and a lock can say it.
+(`undeclared`). Each becomes a constraint like those of the base, so that a conflict and a lock can say it.
 """
 
 from __future__ import annotations
@@ -34,21 +34,21 @@ if TYPE_CHECKING:
     T = TypeVar("T")
     Resolver = Callable[
         [Request, bool], tuple[Request, Resolution]
-    ]  # the wish, and whether the index must be asked afresh
+    ]  # the request, and whether the index must be asked afresh
 
 _MAX_ROUNDS = 6
 _AT_ONCE = 4
 
 
 def resolve_working(
-    uv: Uv, wish: Request, *, fresh: bool = False, resolver: Resolver | None = None
+    uv: Uv, request: Request, *, fresh: bool = False, resolver: Resolver | None = None
 ) -> tuple[Request, Resolution]:
-    """Choose versions of which none is known not to work; the wish comes back with what was learned on the way.
+    """Choose versions of which none is known not to work; the request comes back with what was learned on the way.
 
     `resolver` stands for `resolve`. Raises Conflict, whose request has learned that too, where there is no solution.
     """
     choose = resolver or (lambda asked, fresh: (asked, resolve(uv, asked, fresh=fresh)))
-    asked = _learning(wish, constraints_over(undeclared_bounds(), _installed(wish)))
+    asked = _learning(request, constraints_over(undeclared_bounds(), _installed(request)))
     last, resolution = choose(asked, fresh)
     notes: set[str] = set()
     for _ in range(_MAX_ROUNDS):
@@ -64,17 +64,17 @@ def resolve_working(
     return last, replace(resolution, notes=tuple(sorted({*resolution.notes, *notes})))
 
 
-def _lessons(uv: Uv, wish: Request, resolution: Resolution) -> tuple[list[Constraint], set[str]]:
+def _lessons(uv: Uv, request: Request, resolution: Resolution) -> tuple[list[Constraint], set[str]]:
     """What keeps out the chosen releases that do not work, and a note for each that nothing older could replace."""
     chosen = {one.name: one.version for one in resolution.packages}
-    undeclared = constraints_over(undeclared_bounds(), _installed(wish), chosen)
+    undeclared = constraints_over(undeclared_bounds(), _installed(request), chosen)
     learned = [one for one in undeclared if one.name in chosen and not satisfies(chosen[one.name], one.specifier)]
-    bounds, unread = _extra_bounds(uv, wish, resolution)
+    bounds, unread = _extra_bounds(uv, request, resolution)
     notes = {
         f"the metadata of {name} cannot be read: whether it fits the base's framework is not known" for name in unread
     }
     for name, bound in bounds.items():
-        oldest = _oldest_refused(uv, wish, name, chosen[name])
+        oldest = _oldest_refused(uv, request, name, chosen[name])
         if oldest is None:
             notes.add(f"{name} {chosen[name]} needs {bound.need}, and no older release is known to need less")
         else:
@@ -82,11 +82,13 @@ def _lessons(uv: Uv, wish: Request, resolution: Resolution) -> tuple[list[Constr
     return learned, notes
 
 
-def why_refused(uv: Uv, wish: Request, name: str, version: str) -> str | None:
-    """Why a release does not work over the wish's base, as its extras say it; None where they refuse nothing."""
-    releases = list_releases(name, first_question(wish), pages(uv))
+def why_refused(uv: Uv, request: Request, name: str, version: str) -> str | None:
+    """Why a release does not work over the request's base, as its extras say it; None where they refuse nothing."""
+    releases = list_releases(name, first_question(request), pages(uv))
     file = next((one.file for one in releases if one.version == Version(version)), None)
-    bound = _bound_in(wish, requirements_of(uv, wish, file) or ()) if file and name not in wish.unbound else None
+    bound = (
+        _bound_in(request, requirements_of(uv, request, file) or ()) if file and name not in request.unbound else None
+    )
     return bound.why(name) if bound else None
 
 
@@ -113,56 +115,58 @@ def nearest_fitting(releases: Sequence[T], refused: Callable[[T], bool]) -> int 
     return fits_at
 
 
-def _oldest_refused(uv: Uv, wish: Request, name: str, version: str) -> Version | None:
+def _oldest_refused(uv: Uv, request: Request, name: str, version: str) -> Version | None:
     """From which release on a package wants a newer framework; None where no older one is known to want less."""
-    found = list_releases(name, first_question(wish), pages(uv))
+    found = list_releases(name, first_question(request), pages(uv))
     if not found:
         return Version(version)  # the index does not list its releases: the resolver finds the next older one
     older = [one for one in found if one.version < Version(version)]
-    fitting = nearest_fitting(older, lambda release: _refuses(uv, wish, release))
+    fitting = nearest_fitting(older, lambda release: _refuses(uv, request, release))
     if fitting is None:
         return None
     return older[fitting - 1].version if fitting else Version(version)
 
 
-def _refuses(uv: Uv, wish: Request, release: Release) -> bool:
+def _refuses(uv: Uv, request: Request, release: Release) -> bool:
     """Whether a release wants a newer framework. One whose metadata cannot be read is not taken instead of another."""
-    requires = requirements_of(uv, wish, release.file)
-    return requires is None or _bound_in(wish, requires) is not None
+    requires = requirements_of(uv, request, release.file)
+    return requires is None or _bound_in(request, requires) is not None
 
 
-def _extra_bounds(uv: Uv, wish: Request, resolution: Resolution) -> tuple[dict[str, ExtraBound], list[str]]:
+def _extra_bounds(uv: Uv, request: Request, resolution: Resolution) -> tuple[dict[str, ExtraBound], list[str]]:
     """Which of the chosen releases want a newer framework than the base's, and which wheels could not be read.
 
     Nothing is read for a base without a framework, nor of what the recipe gives by an address.
     """
-    if not any(knowledge().framework_of(pin.name) for pin in wish.protected.pins):
+    if not any(knowledge().framework_of(pin.name) for pin in request.protected.pins):
         return {}, []
-    names = [one.name for one in resolution.packages if one.is_wheel and not one.url and one.name not in wish.unbound]
+    names = [
+        one.name for one in resolution.packages if one.is_wheel and not one.url and one.name not in request.unbound
+    ]
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         read = dict(
-            zip(names, pool.map(lambda name: requirements_of(uv, wish, resolution.files[name]), names), strict=True)
+            zip(names, pool.map(lambda name: requirements_of(uv, request, resolution.files[name]), names), strict=True)
         )
-    bounds = {name: bound for name, requires in read.items() if (bound := _bound_in(wish, requires or ()))}
+    bounds = {name: bound for name, requires in read.items() if (bound := _bound_in(request, requires or ()))}
     return bounds, [name for name, requires in read.items() if requires is None]
 
 
-def _bound_in(wish: Request, requires: Iterable[str]) -> ExtraBound | None:
-    return find_extra_bound(requires, wish.protected.pins, knowledge(), wish.target.environment())
+def _bound_in(request: Request, requires: Iterable[str]) -> ExtraBound | None:
+    return find_extra_bound(requires, request.protected.pins, knowledge(), request.target.environment())
 
 
-def requirements_of(uv: Uv, wish: Request, file: File) -> tuple[str, ...] | None:
+def requirements_of(uv: Uv, request: Request, file: File) -> tuple[str, ...] | None:
     """As `read_requirements`; what was read is kept in uv's cache."""
-    return read_requirements(file, uv.cache / "ctk-metadata", wish.indexes)
+    return read_requirements(file, uv.cache / "ctk-metadata", request.indexes)
 
 
-def _learning(wish: Request, learned: Sequence[Constraint]) -> Request:
-    new = [one for one in learned if one.name not in wish.unbound and one not in wish.learned]
-    return replace(wish, learned=(*wish.learned, *new))
+def _learning(request: Request, learned: Sequence[Constraint]) -> Request:
+    new = [one for one in learned if one.name not in request.unbound and one not in request.learned]
+    return replace(request, learned=(*request.learned, *new))
 
 
-def _installed(wish: Request) -> dict[str, str]:
-    return {name: one.version for name, one in wish.target.installed.items()}
+def _installed(request: Request) -> dict[str, str]:
+    return {name: one.version for name, one in request.target.installed.items()}
 
 
 def pages(uv: Uv) -> Path:

@@ -15,19 +15,19 @@ from install import Installer
 from state import take_state
 
 
-def main(action, folder):
-    with open(os.path.join(folder, "lock.json")) as file:
+def main(action, directory):
+    with open(os.path.join(directory, "lock.json")) as file:
         lock = json.load(file)
     if action == "before":
         state = take_state(lock)
         check_base(lock, state)
-        write_constraint(lock, os.path.join(folder, "constraint.txt"))
-        with open(os.path.join(folder, "before.json"), "w") as file:
+        write_constraint(lock, os.path.join(directory, "constraint.txt"))
+        with open(os.path.join(directory, "before.json"), "w") as file:
             json.dump(state, file)
     elif action == "install":
-        Installer(lock, folder).install()
+        Installer(lock, directory).install()
     else:
-        with open(os.path.join(folder, "before.json")) as file:
+        with open(os.path.join(directory, "before.json")) as file:
             before = json.load(file)
         after = take_state(lock, known=before["files"])
         if action == "failed":
@@ -36,7 +36,7 @@ def main(action, folder):
         found, worked = compare(lock, before, after), True
         if not found:
             say("the framework of the base is as it was: " + names_of(lock))
-            worked = try_imports(lock["imports"], after["copies"], folder)
+            worked = try_imports(lock["imports"], after["copies"], directory)
             # An import runs code of others as root: some packages install at import what they miss.
             after = take_state(lock, known=after["files"])
             found = compare(lock, before, after)

@@ -43,7 +43,7 @@ class Attempt:
         return self.name + " " + self.version
 
 
-def try_imports(wanted, copies, folder):
+def try_imports(wanted, copies, directory):
     """Import all that is wanted of the distributions `copies`, several at once; whether nothing failed."""
     started = time.monotonic()
     sites = sorted({copy["site"] for copy in copies})
@@ -57,7 +57,7 @@ def try_imports(wanted, copies, folder):
     before = files_in(sites)
     workers = max(1, min(AT_ONCE, len(os.sched_getaffinity(0)), len(attempts)))
     with concurrent.futures.ThreadPoolExecutor(max_workers=workers) as pool:
-        for one in pool.map(lambda job: run(job[1], job[0], wanted, folder), enumerate(attempts)):
+        for one in pool.map(lambda job: run(job[1], job[0], wanted, directory), enumerate(attempts)):
             tell(one)
     remove(files_in(sites) - before)
     frameworks = {one["name"] for one in wanted["packages"] if one["framework"]}
@@ -105,7 +105,7 @@ def modules_of(copy, known):
 
 def provided_by(copy):
     """The topmost packages and modules by the RECORD, and what lies within them; else by top_level.txt."""
-    packages, modules, folders = set(), set(), set()
+    packages, modules, directories = set(), set(), set()
     for path, _ in read_record(copy["information"]) or []:
         parts = os.path.relpath(path, copy["site"]).split(os.sep)
         stem, dot, extension = parts[-1].partition(".")
@@ -119,11 +119,11 @@ def provided_by(copy):
         elif len(name) == 1:
             modules.add(stem)
         else:
-            folders.add(name[0])
+            directories.add(name[0])
     tops = {name for name in packages if not has_parent(name, packages)} | modules
     if not tops:
         # Not one `__init__.py`: a namespace with modules in it, or an editable installation.
-        tops = folders or set(listed_in(copy))
+        tops = directories or set(listed_in(copy))
     return sorted(tops), packages
 
 
@@ -149,12 +149,15 @@ def is_tried(module, distribution):
     return not (parts[0] in NOT_TRIED or TESTS.search(parts[0]) or any(part.startswith("_") for part in parts))
 
 
-def run(attempt, number, wanted, folder):
+def run(attempt, number, wanted, directory):
     """Import in a process of its own, under the time limit; nothing that it starts outlives it."""
     started = time.monotonic()
-    home = os.path.join(folder, "import-" + str(number))
+    home = os.path.join(directory, "import-" + str(number))
     os.mkdir(home)
-    result, output = os.path.join(folder, "import-%d.json" % number), os.path.join(folder, "import-%d.txt" % number)
+    result, output = (
+        os.path.join(directory, "import-%d.json" % number),
+        os.path.join(directory, "import-%d.txt" % number),
+    )
     script = os.path.join(os.path.dirname(os.path.abspath(__file__)), "attempt.py")
     with open(output, "wb") as file:
         process = subprocess.Popen(
@@ -232,7 +235,7 @@ def with_own_value(name, value, environment):
 def files_in(sites):
     """Every file and directory in the site directories."""
     entries = (entry for site in sites for entry in os.walk(site))
-    return {os.path.join(folder, name) for folder, folders, names in entries for name in folders + names}
+    return {os.path.join(directory, name) for directory, directories, names in entries for name in directories + names}
 
 
 def remove(paths):

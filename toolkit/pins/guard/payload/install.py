@@ -14,11 +14,11 @@ UV = "/mnt/uv"
 class Installer:
     """Installs exactly the files of the lock with the image's pip, or a newer one, or with uv where ctk bound it."""
 
-    def __init__(self, lock, folder):
+    def __init__(self, lock, directory):
         self.lock = lock
-        self.folder = folder
+        self.directory = directory
         self.environment = dict(os.environ)
-        # The lock has decided already; what holds for a person's own pip must not argue with it.
+        # The lock has decided already; what holds for a user's own pip must not argue with it.
         for name in (
             "PIP_CONSTRAINT",
             "PIP_BUILD_CONSTRAINT",
@@ -42,7 +42,7 @@ class Installer:
 
     def install(self):
         if self.lock["installer"]:
-            self.pip_path = os.path.join(self.folder, "pip")
+            self.pip_path = os.path.join(self.directory, "pip")
             self.pip("install", "--no-deps", "--target", self.pip_path, lines=[self.lock["installer"]])
         wheels = [one for one in self.lock["packages"] if (one["file"] or "").endswith(".whl")]
         built = self.build_sources()
@@ -55,11 +55,11 @@ class Installer:
                 self.pip("install", "--no-deps", lines=group)
         for group in self.split(replacing):
             self.pip("install", "--no-deps", lines=group)
-        # Without a RECORD pip can't remove the old copy; the new one goes into the folder that is searched first.
+        # Without a RECORD pip can't remove the old copy; the new one goes into the directory that is searched first.
         for group in self.split(shadowing):
             self.pip("install", "--no-deps", "--ignore-installed", lines=group)
         if built:
-            links = ["--no-index", "--find-links", os.path.join(self.folder, "wheels")]
+            links = ["--no-index", "--find-links", os.path.join(self.directory, "wheels")]
             for group, more in (
                 ([one for one in built if one["name"] not in old], []),
                 ([one for one in built if one["name"] in old], ["--ignore-installed"]),
@@ -68,16 +68,16 @@ class Installer:
                 self.pip("install", "--no-deps", *(more + links), lines=pins)
 
     def build_sources(self):
-        """Source distributions become wheels in a throwaway folder, with exactly the locked tools."""
+        """Source distributions become wheels in a throwaway directory, with exactly the locked tools."""
         packages = {one["name"]: one for one in self.lock["packages"]}
         done = []
         for number, build in enumerate(self.lock["builds"]):
-            tools = os.path.join(self.folder, "tools-" + str(number))
+            tools = os.path.join(self.directory, "tools-" + str(number))
             for group in self.split(build["packages"]):
                 self.pip("install", "--no-deps", "--target", tools, lines=group)
             sources = [packages[name] for name in build["sources"]]
             for group in self.split(sources):
-                wheels = os.path.join(self.folder, "wheels")
+                wheels = os.path.join(self.directory, "wheels")
                 self.pip("wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", wheels, lines=group, tools=tools)
             done += sources
         return done
@@ -135,7 +135,7 @@ class Installer:
         if not lines or not os.access(UV, os.X_OK) or sys.version_info < (3, 8):
             return not lines
         # uv leaves empty lock files in TMPDIR.
-        environment = dict(self.environment_for(lines[0]["name"]), TMPDIR=self.folder)
+        environment = dict(self.environment_for(lines[0]["name"]), TMPDIR=self.directory)
         if "PIP_INDEX_URL" in environment:
             environment.setdefault("UV_DEFAULT_INDEX", environment["PIP_INDEX_URL"])
         if "PIP_CERT" in environment:
@@ -152,7 +152,7 @@ class Installer:
         return True
 
     def write(self, lines):
-        path = os.path.join(self.folder, "requirements.txt")
+        path = os.path.join(self.directory, "requirements.txt")
         with open(path, "w") as file:
             for one in lines:
                 name = one["name"] + " @ " + one["url"] if one["url"] else one["name"] + "==" + one["version"]

@@ -42,18 +42,18 @@ def take_state(lock, known=None):
 
 
 def find_sites():
-    """Every site folder of the image; what is mounted into it from outside is none of it."""
+    """Every site directory of the image; what is mounted into it from outside is none of it."""
     skipped = set(NOT_WALKED) | set(mount_points())
     found = {os.path.realpath(path) for path in sys.path if os.path.basename(path) in SITE_NAMES}
     found = {path for path in found if os.path.isdir(path)}
-    for folder, names, _ in os.walk("/"):
+    for directory, names, _ in os.walk("/"):
         for name in names:
-            if name in SITE_NAMES and os.path.join(folder, name) not in skipped:
-                found.add(os.path.realpath(os.path.join(folder, name)))
+            if name in SITE_NAMES and os.path.join(directory, name) not in skipped:
+                found.add(os.path.realpath(os.path.join(directory, name)))
         names[:] = [
             name
             for name in names
-            if name not in SITE_NAMES and name != "__pycache__" and os.path.join(folder, name) not in skipped
+            if name not in SITE_NAMES and name != "__pycache__" and os.path.join(directory, name) not in skipped
         ]
     return sorted(found)
 
@@ -148,13 +148,13 @@ def own_files(copy):
     for name in import_names(copy):
         top = os.path.join(copy["site"], name)
         found += [path for path in (top + ".py",) if os.path.isfile(path)]
-        for folder, _, names in os.walk(top):
-            found += [os.path.join(folder, one) for one in names if not one.endswith((".pyc", ".pyo"))]
+        for directory, _, names in os.walk(top):
+            found += [os.path.join(directory, one) for one in names if not one.endswith((".pyc", ".pyo"))]
     return found
 
 
 def import_names(copy):
-    """The names that `import` finds of a distribution: folders and modules at the top of its site folder."""
+    """The names that `import` finds of a distribution: directories and modules at the top of its site directory."""
     listed = os.path.join(copy["information"], "top_level.txt")
     if os.path.isfile(listed):
         with open(listed, errors="replace") as file:
@@ -171,7 +171,7 @@ def import_names(copy):
 
 
 def is_importable(site, name):
-    """Whether a folder gives `import name` something of its own; a namespace like nvidia or google belongs to many."""
+    """Whether a directory gives `import name` something of its own; a namespace (nvidia, google) belongs to many."""
     path = os.path.join(site, name)
     return os.path.isfile(os.path.join(path, "__init__.py")) or os.path.isfile(path + ".py")
 

@@ -47,7 +47,7 @@ _IMAGES = [
 
 
 @dataclass(frozen=True, slots=True)
-class WishList:
+class PackageList:
     """Requirements of a file in its order. `frozen` says that it is a dump of an environment, not a choice.
 
     `left_out` are lines that are no packages for pip to resolve, each with the reason; `indexes` are those that the
@@ -61,7 +61,7 @@ class WishList:
     notes: tuple[Finding, ...] = ()
 
     def findings(self) -> tuple[Finding, ...]:
-        """What a person should know of the lines that were left out, and of the others."""
+        """What a user should know of the lines that were left out, and of the others."""
         left_out = [
             Finding("left-out", Severity.WARNING if why in _LOST else Severity.INFO, f"left out: {line} ({why})")
             for line, why in self.left_out
@@ -69,7 +69,7 @@ class WishList:
         return (*left_out, *self.notes)
 
 
-def refuse_empty(found: WishList, path: Path) -> None:
+def refuse_empty(found: PackageList, path: Path) -> None:
     """Raise WrongInput where a file names no package that a recipe can ask for, with the reason of each line."""
     if found.requirements:
         return
@@ -86,11 +86,11 @@ def refuse_empty(found: WishList, path: Path) -> None:
     )
 
 
-def read_requirements(path: Path) -> WishList:
+def read_requirements(path: Path) -> PackageList:
     """Read a `requirements.txt`, with those that it includes. Raises WrongInput where it cannot be read."""
     lines = Lines()
     lines.read_file(path)
-    return lines.wish_list()
+    return lines.package_list()
 
 
 @dataclass
@@ -121,14 +121,14 @@ class Lines:
             self.add(line)
         self.left_out += [(line, "no Python package of PyPI: `apt` is for those") for line in foreign]
 
-    def read(self, lines: Iterable[str], folder: Path) -> None:
-        """Take the lines of a list that lies in `folder`, for that is what an `-r` in it starts from."""
+    def read(self, lines: Iterable[str], directory: Path) -> None:
+        """Take the lines of a list that lies in `directory`, for that is what an `-r` in it starts from."""
         for line in lines:
             text = re.sub(r"(^|\s)#.*", "", line).strip()
             if not text:
                 continue
             if include := _INCLUDE.fullmatch(text):
-                self.read_file(folder / include[1])
+                self.read_file(directory / include[1])
             elif index := _INDEX.fullmatch(text):
                 self._add_index(index[1], index[2])
             elif re.match(r"-c\s|--constraint", text):
@@ -190,7 +190,7 @@ class Lines:
         if finding:
             self.notes.append(finding)
 
-    def wish_list(self) -> WishList:
+    def package_list(self) -> PackageList:
         """All of it as one value."""
         pinned = sum(1 for line in self.found if re.search(r"===?[^=*,]+$", line.partition(";")[0].strip()))
         is_long = len(self.found) >= _FREEZE_LINES and pinned >= _FREEZE_SHARE * len(self.found)
@@ -199,7 +199,7 @@ class Lines:
             message = f"the file does not say which version of these was installed: {', '.join(self.unversioned)}"
             fix = "conda hides it from `pip freeze`. `pip list --format=freeze > requirements.txt` writes all versions."
             notes.append(Finding("no-version", Severity.WARNING, message, fix))
-        return WishList(
+        return PackageList(
             tuple(dict.fromkeys(self.found)),
             self.is_dump or is_long,
             tuple(self.left_out),

@@ -1,4 +1,4 @@
-"""Lists that people have: `requirements.txt`, `pip freeze`, `environment.yml`."""
+"""Lists that users have: `requirements.txt`, `pip freeze`, `environment.yml`."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import pytest
 from toolkit.inventory.knowledge.frameworks import knowledge
 from toolkit.inventory.knowledge.names import names
 from toolkit.pins.authoring.conda import read_conda_environment
+from toolkit.pins.authoring.package_lists import read_requirements
 from toolkit.pins.authoring.proposal import propose_from_list
-from toolkit.pins.authoring.wishlists import read_requirements
 from toolkit.recipes.load import load_bases
 from toolkit.support.errors import WrongInput
 from toolkit.support.paths import shipped
