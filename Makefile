@@ -5,7 +5,7 @@ PYTHON ?= python3
 VENV := .venv
 CTK := $(VENV)/bin/ctk
 
-.PHONY: demo demo-undo check test soak bench lint clean
+.PHONY: demo demo-undo check test soak bench docs lint clean
 
 # Build an image, submit a job to a practice Slurm, show its log.
 demo:
@@ -40,6 +40,11 @@ bench:
 	@$(MAKE) --no-print-directory $(VENV)/tests
 	$(VENV)/bin/python -m benchmarks.run
 
+# The pages as a site, in build/site. Reads nothing from the network; a warning is an error.
+docs: $(VENV)/tests
+	$(VENV)/bin/sphinx-build --quiet --fail-on-warning --keep-going -c docs . build/site
+	@echo "The site is in build/site/index.html"
+
 lint: $(VENV)/tests
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
@@ -52,7 +57,8 @@ $(VENV)/runs: pyproject.toml
 	@touch $@
 
 $(VENV)/tests: $(VENV)/runs
-	@$(VENV)/bin/pip install --quiet --editable '.[test]'
+	@$(VENV)/bin/pip install --quiet 'pip>=25.1' # the first that reads [dependency-groups]; Debian 12 has 23.0
+	@$(VENV)/bin/pip install --quiet --editable '.[sbom]' --group test
 	@touch $@
 
 clean:
