@@ -10,16 +10,25 @@ CHECKOUT = Path(__file__).resolve().parent.parent
 PAGES = (
     "README.md",
     "README.ja.md",
+    "CONTRIBUTING.md",
+    "CHANGELOG.md",
+    "docs/quickstart.md",
+    "docs/quickstart.ja.md",
+    "docs/troubleshooting.md",
+    "docs/troubleshooting.ja.md",
     "docs/manual.md",
     "docs/site.md",
     "docs/findings.md",
     "docs/security.md",
+    "docs/architecture.md",
     "benchmarks/README.md",
 )
+TRANSLATED = tuple(page for page in PAGES if page.removesuffix(".md") + ".ja.md" in PAGES)
 
 # Every other command line in a block marked `sh` is really run, page by page, in the order of the page.
 NEVER_RUN = {
     "make demo": "changes the machine; tests/real/test_machine.py and test_demo.py run its parts",
+    "make check": "is what runs this",
     "make test": "is what runs this",
     "make bench": "takes long, and measures",
     "curl -LsSf https://astral.sh/uv/install.sh | sh": "installs a program from elsewhere; uv is here already",

@@ -15,11 +15,13 @@ from xml.etree import ElementTree
 import pytest
 from typer.core import TyperGroup
 
-from tests.pages import CHECKOUT, NEVER_RUN, PAGES, blocks, command_lines, for_this_place, inline_code
+from tests.pages import CHECKOUT, NEVER_RUN, PAGES, TRANSLATED, blocks, command_lines, for_this_place, inline_code
+from toolkit import __version__
 from toolkit.cli.command_line import TakesCommand
 from toolkit.cli.main import COMMANDS, load
 from toolkit.recipes.load import load_bases, load_recipe
 from toolkit.recipes.model import JobDefaults, Recipe
+from toolkit.runtime.known_errors import explain
 from toolkit.support.errors import CtkError
 from toolkit.support.site import Site, load_site
 
@@ -148,7 +150,7 @@ def test_the_modulefile_brings_the_ctk_that_the_page_installs(place: Path) -> No
     install = [line for line in command_lines("docs/site.md") if "UV_" in line or "uv " in line]
     done = run_here(place, for_this_place(place, "\n".join(install)))
     assert done.returncode == 0, done.stderr[-3000:]
-    modulefile = place / "modules/ctk/0.1.0"
+    modulefile = place / "modules/ctk" / __version__
     modulefile.parent.mkdir(parents=True)
     modulefile.write_text(for_this_place(place, blocks("docs/site.md", "tcl")[0].text))
     done = run_here(
@@ -180,10 +182,35 @@ def test_toml_blocks_are_read_without_complaint(page: str, tmp_path: Path, monke
             load_site()
 
 
-def test_both_readmes_show_the_same_commands() -> None:
-    assert command_lines("README.ja.md") == command_lines("README.md")
-    both = [{code for code in inline_code(page) if "ctk" in code} for page in ("README.md", "README.ja.md")]
+@pytest.mark.parametrize("page", TRANSLATED)
+def test_translated_page_shows_the_same_commands_and_messages(page: str) -> None:
+    translation = page.removesuffix(".md") + ".ja.md"
+    assert command_lines(translation) == command_lines(page)
+    assert blocks(translation, "text") == blocks(page, "text")
+    both = [{code for code in inline_code(page) if "ctk" in code} for page in (page, translation)]
     assert both[0] == both[1]
+
+
+def sections(page: str) -> dict[str, str]:
+    """The parts of a page by their headings of the second rank."""
+    text = (CHECKOUT / page).read_text(encoding="utf-8")
+    return dict(re.findall(r"^## (.+)\n(.*?)(?=^## |\Z)", text, re.MULTILINE | re.DOTALL))
+
+
+def test_troubleshooting_has_messages_and_a_command_for_each_symptom() -> None:
+    symptoms = sections("docs/troubleshooting.md")
+    wanted = {"job vanished", "gpu not found", "replaced torch", "no space left", "fakeroot failed", "certificate"}
+    assert [words for words in wanted if not any(words in title.lower() for title in symptoms)] == []
+    for title, text in symptoms.items():
+        assert "```text\n" in text, title
+        assert re.search(r"^```sh\n(.*\n)*?ctk ", text, re.MULTILINE), title
+
+
+@pytest.mark.parametrize("symptom", ["No space left on device", "Certificate errors"])
+def test_troubleshooting_quotes_messages_that_ctk_explains(symptom: str) -> None:
+    quoted = re.search(r"^```text\n(.*?)^```$", sections("docs/troubleshooting.md")[symptom], re.MULTILINE | re.DOTALL)
+    assert quoted
+    assert [line for line in quoted[1].splitlines() if explain([line]) is None] == []
 
 
 @pytest.mark.parametrize("page", PAGES)

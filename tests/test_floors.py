@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from pathlib import Path
 
 import pytest
@@ -128,3 +129,22 @@ def test_no_function_of_a_build_takes_seven_parameters() -> None:
             if isinstance(node, ast.FunctionDef):
                 parameters = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
                 assert len(parameters) < 7, f"{path.name}: {node.name}"
+
+
+def test_architecture_page_shows_the_same_layers() -> None:
+    page = (PACKAGE.parent / "docs/architecture.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (\d) \| ((?:`\w+`(?:, )?)+) \|", page, re.MULTILINE)
+    assert [(int(number), set(re.findall(r"\w+", names))) for number, names in rows] == [
+        (len(FLOORS) - place, names) for place, names in enumerate(FLOORS)
+    ]
+    for room, packages in PACKAGES.items():
+        named = {name for names in packages for name in names} - {""}
+        assert {name for name in named if f"`{name}`" not in page} == set(), room
+
+
+def test_architecture_picture_shows_the_same_layers() -> None:
+    picture = (PACKAGE.parent / "docs/architecture.svg").read_text(encoding="utf-8")
+    layers: dict[int, set[str]] = {}
+    for height, name in re.findall(r'<text class="name" x="\d+" y="(\d+)">(\w+)</text>', picture):
+        layers.setdefault(int(height), set()).add(name)
+    assert [layers[height] for height in sorted(layers)] == FLOORS
