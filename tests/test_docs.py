@@ -194,7 +194,7 @@ def test_translated_page_shows_the_same_commands_and_messages(page: str) -> None
 def sections(page: str) -> dict[str, str]:
     """The parts of a page by their headings of the second rank."""
     text = (CHECKOUT / page).read_text(encoding="utf-8")
-    return dict(re.findall(r"^## (.+)\n(.*?)(?=^## |\Z)", text, re.MULTILINE | re.DOTALL))
+    return dict(re.findall(r"^## ([^\n]+)\n(.*?)(?=^## |\Z)", text, re.MULTILINE | re.DOTALL))
 
 
 def test_troubleshooting_has_messages_and_a_command_for_each_symptom() -> None:
