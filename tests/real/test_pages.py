@@ -131,7 +131,7 @@ def test_the_manual(reader: Reader) -> None:
     archive = "docker-archive:image.tar"
     layout = ["umoci init --layout layout", "umoci new --image layout:t", "mkdir root && cp /bin/busybox root/sh"]
     layout += ["umoci insert --image layout:t root /bin", f"skopeo copy --quiet oci:layout:t {archive}:image:latest"]
-    done = reader.run("rm defs/mine.toml", *layout)
+    done = reader.run("rm -f defs/mine.toml", *layout)
     assert done.returncode == 0, done.stderr
     type_all(reader, [line for line in command_lines("docs/manual.md") if line not in NEVER_RUN])
 
