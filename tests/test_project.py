@@ -61,7 +61,8 @@ def test_workflow_schema_refuses_a_wrong_key(tmp_path: Path) -> None:
 
 def test_workflow_checks_every_supported_python() -> None:
     pythons = workflow()["jobs"]["check"]["strategy"]["matrix"]["python"]
-    assert pythons == [f"3.{minor}" for minor in range(10, 15)]
+    classifiers = " ".join(PROJECT["project"]["classifiers"])
+    assert pythons == re.findall(r"Python :: (3\.\d+)", classifiers)
     assert PROJECT["project"]["requires-python"] == f">={pythons[0]}"
     assert commands("check") == ["make check PYTHON=python"]
 
