@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 from benchmarks.measure import Times, debian_12, environment_of_ctk, interleaved
 from benchmarks.section import Section, Table
 from toolkit import __version__
-from toolkit.pins.guard.trials import seconds_of_imports
+from toolkit.pins.guard.log import seconds_of_imports
 
 _CA_BUNDLE = Path("/etc/ssl/certs/ca-certificates.crt")
 _PACKAGES = ("scikit-learn", "pandas", "matplotlib")

@@ -8,6 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from toolkit.pins.guard.log import is_own
 from toolkit.support.tomlfile import read_toml
 
 if TYPE_CHECKING:
@@ -26,9 +27,9 @@ _TELLING = re.compile(
     r"not installed|denied|refused)\b|^E: |invalid peer",
     re.IGNORECASE,
 )
-# What says that something failed, and not why: pip's, ctk's and the runtime's own summaries.
+# What says that something failed, and not why: the summaries of pip and the runtime. The guard's are no reason either.
 _SUMMARY = re.compile(
-    r"finished with status|subprocess-exited-with-error|note: This |hint: See above|^ctk guard: |"
+    r"finished with status|subprocess-exited-with-error|note: This |hint: See above|"
     r"^FATAL: +While performing|legacy-install-failure|metadata-generation-failed"
 )
 
@@ -79,7 +80,7 @@ def find_cause(lines: Sequence[str]) -> Cause | None:
 def telling_lines(lines: Sequence[str]) -> tuple[str, ...]:
     """The lines of a failed command that name a reason, else its last ones: a dozen at most."""
     own = [line.rstrip() for line in lines if line.strip()]
-    telling = [line for line in own if _TELLING.search(line) and not _SUMMARY.search(line)]
+    telling = [line for line in own if _TELLING.search(line) and not (is_own(line) or _SUMMARY.search(line))]
     shown = list(dict.fromkeys(telling)) or own[-_MAX_SHOWN:]
     if len(shown) > _MAX_SHOWN:
         half = _MAX_SHOWN // 2

@@ -9,8 +9,7 @@ from toolkit.builds.causes import find_cause, telling_lines
 from toolkit.builds.imports import imports_failed
 from toolkit.builds.progress import failed_command, failed_output, last_complaint
 from toolkit.builds.room import RoomWatch, cause
-from toolkit.pins.guard.script import differences
-from toolkit.pins.guard.trials import failures
+from toolkit.pins.guard.log import differences, failures
 from toolkit.runtime.known_errors import FULL_DISK
 from toolkit.support.errors import CheckFailed, CtkError, ProgramFailed
 

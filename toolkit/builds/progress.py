@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from toolkit.pins.guard.log import fields, is_end
+from toolkit.pins.guard.payload.log_lines import IMPORTING, RUNNING
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 # What the runtime prints at the beginning of a step, and how ctk calls it.
 _STEPS = (
-    (r"ctk guard: running ", "installing exactly the locked packages"),
-    (r"ctk guard: importing ", "importing the packages"),
     (r"ctk: (.+)", r"\1"),
     (r"INFO:\s+Starting build", "starting"),
     (r"INFO:\s+(?:Extracting OCI|Fetching OCI|Extracting local) image", "getting the base"),
@@ -25,12 +26,16 @@ _STEPS = (
     (r"INFO:\s+Creating sandbox directory", "writing the sandbox"),
     (r"INFO:\s+Build complete", "finishing"),
 )
+_STEPS_OF_GUARD = ((RUNNING, "installing exactly the locked packages"), (IMPORTING, "importing the packages"))
 # What the runtime prints where %post begins, and where something else does that may print commands or fail.
 _SECTION = re.compile(r"INFO:\s+(?:(?P<post>Running post)|Running (?:setup|test)|Adding |Creating )")
 
 
 def step_of(line: str) -> str | None:
     """The step that a line of the build's output begins, or None."""
+    for text, words in _STEPS_OF_GUARD:
+        if fields(text, line) is not None:
+            return words
     for pattern, words in _STEPS:
         match = re.match(pattern, line)
         if match:
@@ -60,7 +65,7 @@ def _last_of_post(lines: Sequence[str]) -> tuple[str | None, list[str]]:
     for line in lines:
         if section := _SECTION.match(line):
             in_post, command, printed = section["post"] is not None, None, []
-        elif in_post and line.startswith("+ ctk_guard_end "):
+        elif in_post and is_end(line):
             break  # after a failure the guard prints its own summary
         elif in_post and line.startswith("+ "):
             command, printed = line[2:].strip(), []

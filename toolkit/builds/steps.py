@@ -27,7 +27,7 @@ from toolkit.gpu.facts import this_machine
 from toolkit.inventory.contents.programs import missing_program
 from toolkit.inventory.formats.kinds import SANDBOX_MARK
 from toolkit.pins.bases.steady import unchanged
-from toolkit.pins.guard.trials import seconds_of_imports
+from toolkit.pins.guard.log import seconds_of_imports
 from toolkit.runtime.area import SCRATCH_VARIABLES, area_environment, scratch_of
 from toolkit.support.certificates import trusting
 from toolkit.support.errors import CheckFailed

@@ -16,7 +16,7 @@ from toolkit.builds.transcript import Transcript
 from toolkit.builds.values import read_value
 from toolkit.definitions.definition import trial_script
 from toolkit.pins.bases.facts import LOCAL
-from toolkit.pins.guard.trials import seconds_of_imports, successes
+from toolkit.pins.guard.log import seconds_of_imports, successes
 from toolkit.runtime.area import area_environment, scratch_of
 from toolkit.support.certificates import trusting
 from toolkit.support.errors import MissingOnHost, WrongInput

@@ -14,13 +14,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.pins.locks import SMALL, locks, words
-from toolkit.pins.guard.script import GUARD_AFTER, differences, guard_before, guarded, install, lock_for_guard, payload
+from toolkit.pins.guard.log import differences
+from toolkit.pins.guard.script import GUARD_AFTER, guard_before, guarded, install, lock_for_guard, payload
 from toolkit.pins.lock.protected import Pin, ProtectedSet
 
 if TYPE_CHECKING:
     from toolkit.pins.lock.model import Lock
 
-FILES = ("state.py", "compare.py", "install.py", "traps.py", "attempt.py", "imports.py", "guard.py")
+FILES = ("log_lines.py", "state.py", "compare.py", "install.py", "traps.py", "attempt.py", "imports.py", "guard.py")
 
 
 def assert_stands_in_a_definition(text: str) -> None:
@@ -59,7 +60,7 @@ def test_the_guard_imports_only_the_standard_library_of_then(name: str) -> None:
     known = {
         "concurrent.futures", "contextlib", "csv", "ctypes", "fnmatch", "hashlib", "importlib", "json", "os", "re",
         "signal", "subprocess", "sys", "time", "traceback", "urllib.parse",
-        "state", "compare", "install", "imports", "traps", "pip._vendor.packaging.specifiers",
+        "log_lines", "state", "compare", "install", "imports", "traps", "pip._vendor.packaging.specifiers",
         "numpy", "torch", "transformers",  # a trap is looked for where they are in the image
     }  # fmt: skip
     for node in ast.walk(ast.parse(payload(name))):
@@ -92,6 +93,7 @@ def test_what_the_guard_found_is_read_out_of_a_log() -> None:
         "+ pip install x",
         "ctk guard: DIFFERENCE torch: 2.5.1 -> 2.6.0 (asked for by name)",
         "  ctk guard: CONTRADICTION torch: the lock was made for 2.5.1, the base holds 2.4",
+        "  | ctk guard: DIFFERENCE torch: printed by a package that the import step runs, indented",
         "ctk guard: note: idna 3 became 4",
     ]
     assert differences(log) == (

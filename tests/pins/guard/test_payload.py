@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from toolkit.pins.guard import script as guard
+from toolkit.pins.guard import log, script
 
-PAYLOAD = Path(guard.__file__).with_name("payload")
+PAYLOAD = Path(script.__file__).with_name("payload")
 # Runs the guard over the directories it is given, as if they were all that the image has.
 DRIVER = """
 import json, sys
@@ -90,7 +90,7 @@ class Image:
 
     def differences(self, lock: dict[str, object]) -> tuple[str, ...]:
         status, text = self.guard("after", lock)
-        found = guard.differences(text.splitlines())
+        found = log.differences(text.splitlines())
         assert status == (1 if found else 0), text
         return found
 
@@ -222,7 +222,7 @@ def test_a_base_that_is_not_the_locked_one_is_refused_before_anything_is_install
     other.put("torch", "2.4.0")
     status, text = other.guard("before", a_lock())
     assert status == 1
-    assert guard.differences(text.splitlines()) == ("torch: the lock was made for 2.5.1+cu124, the base holds 2.4.0",)
+    assert log.differences(text.splitlines()) == ("torch: the lock was made for 2.5.1+cu124, the base holds 2.4.0",)
 
 
 def test_a_command_that_failed_is_told_what_is_held(image: Image) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.pins.guard.test_payload import Image, a_lock, python_versions
-from toolkit.pins.guard.trials import failures, seconds_of_imports, successes
+from toolkit.pins.guard.log import failures, seconds_of_imports, successes
 
 if TYPE_CHECKING:
     from toolkit.pins.guard.trials import ImportFailure

@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.pins.locks import SMALL, locks, names
+from toolkit.pins.guard.log import failures, seconds_of_imports, successes
 from toolkit.pins.guard.script import guarded, lock_for_guard
-from toolkit.pins.guard.trials import ImportFailure, failures, import_step, seconds_of_imports, successes
+from toolkit.pins.guard.trials import ImportFailure, import_step
 from toolkit.pins.lock.model import Lock, LockedPackage
 from toolkit.pins.lock.protected import Pin, ProtectedSet
 

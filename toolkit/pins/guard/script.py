@@ -5,17 +5,15 @@ from __future__ import annotations
 import json
 import shlex
 from functools import cache
-from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from toolkit.pins.guard.payload.log_lines import END
 from toolkit.pins.guard.trials import import_step
 from toolkit.pins.lock.document import lock_document
 from toolkit.support.text import part_braces
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from toolkit.pins.guard.trials import ImportStep
     from toolkit.pins.lock.model import Lock
 
@@ -28,12 +26,7 @@ PIP_SETTINGS = {
     "PIP_DISABLE_PIP_VERSION_CHECK": "1",
 }
 _PAYLOAD = Path(__file__).with_name("payload")
-_FILES = ("state.py", "compare.py", "install.py", "traps.py", "attempt.py", "imports.py", "guard.py")
-_SAYS = "ctk guard: "
-_CONFLICT = "The conflict is caused by:"
-_ASKED, _HELD = "The user requested ", "The user requested (constraint) "
-_LEGACY = "Could not satisfy constraints for "
-_DIFFERENCE, _CONTRADICTION = _SAYS + "DIFFERENCE ", _SAYS + "CONTRADICTION "
+_FILES = ("log_lines.py", "state.py", "compare.py", "install.py", "traps.py", "attempt.py", "imports.py", "guard.py")
 
 
 def guard_before(lock: Lock, wanted: ImportStep | None = None) -> str:
@@ -51,7 +44,7 @@ def guard_before(lock: Lock, wanted: ImportStep | None = None) -> str:
         "ctk_guard_run() {",
         '    PYTHONNOUSERSITE=1 "$ctk_python" -E -s -B "$ctk_guard/guard.py" "$1" "$ctk_guard"',
         "}",
-        "ctk_guard_end() {",
+        f"{END}() {{",
         "    ctk_status=$1",
         "    trap - EXIT",
         '    if [ "$ctk_status" -eq 0 ]; then',
@@ -64,7 +57,7 @@ def guard_before(lock: Lock, wanted: ImportStep | None = None) -> str:
         "}",
         'ctk_guard_run before || { ctk_status=$?; rm -rf "$ctk_guard"; exit "$ctk_status"; }',
         "# An `exit 0` in the middle of a script does not go around the guard.",
-        "trap 'ctk_guard_end $?' EXIT",
+        f"trap '{END} $?' EXIT",
         'export PIP_CONSTRAINT="${PIP_CONSTRAINT:+$PIP_CONSTRAINT }$ctk_guard/constraint.txt"',
         'export UV_CONSTRAINT="${UV_CONSTRAINT:+$UV_CONSTRAINT }$ctk_guard/constraint.txt"',
         "export " + " ".join(f"{name}={value}" for name, value in PIP_SETTINGS.items()),
@@ -78,7 +71,7 @@ def install(lock: Lock) -> str:
 
 
 # Compares, and ends `%post`: nothing may stand behind it.
-GUARD_AFTER = "ctk_guard_end 0"
+GUARD_AFTER = f"{END} 0"
 
 
 def guarded(lock: Lock, post: str, wanted: ImportStep | None = None) -> str:
@@ -88,30 +81,6 @@ def guarded(lock: Lock, post: str, wanted: ImportStep | None = None) -> str:
     """
     script = ["(", "set -e", post, ")"] if post.strip() else []
     return "\n".join([guard_before(lock, wanted), install(lock), *script, GUARD_AFTER])
-
-
-def differences(log: Sequence[str]) -> tuple[str, ...]:
-    """What a build would have changed of the base, out of its log: what the guard found, else what made pip stop.
-
-    Where there is anything, the build's answer is "no" (exit status 1), and not the failure of a program.
-    """
-    marks = (_DIFFERENCE, _CONTRADICTION)
-    found = [line.partition(mark)[2].strip() for line in log for mark in marks if mark in line]
-    return tuple(found) or _stopped_by_constraint(log)
-
-
-def _stopped_by_constraint(log: Sequence[str]) -> tuple[str, ...]:
-    """What the last command asked of pip against the guard's constraint file, in the words of pip 9 to 26."""
-    # After a failure the guard has its say; what failed stands before it.
-    own = list(takewhile(lambda line: not line.startswith("+ ctk_guard_end "), log))
-    begins = max((number for number, line in enumerate(own) if line.startswith("+ ")), default=0)
-    said = [line.strip() for line in own[begins:]]
-    if _CONFLICT in said:
-        listed = list(takewhile(bool, said[said.index(_CONFLICT) + 1 :]))
-        held = [line.removeprefix(_HELD) for line in listed if line.startswith(_HELD)]
-        asked = [line.removeprefix(_ASKED) for line in listed if not line.startswith(_HELD)]
-        return (f"{' and '.join(held)} must stay, against: {', '.join(asked)}",) if held else ()
-    return tuple(line.removeprefix("ERROR: ") for line in said if _LEGACY in line)
 
 
 def lock_for_guard(lock: Lock, wanted: ImportStep | None = None) -> str:

@@ -1,8 +1,7 @@
-"""The import step of a build: what it imports, and what its log says of it."""
+"""The import step of a build: what it imports, and its results."""
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -19,9 +18,6 @@ if TYPE_CHECKING:
     from toolkit.pins.lock.model import Lock
 
 _TIME_LIMIT = 300  # seconds for one package; TensorFlow takes 10 on a slow disk
-_FAILED = re.compile(r"ctk guard: IMPORT-FAILED (\S+) (\S+): ((?:import|trap) [^:]+): (.*)")
-_IMPORTED = re.compile(r"ctk guard: imported (\S+) (\S+) in ([\d.]+) s: (.*)")
-_TOOK = re.compile(r"ctk guard: the import step took ([\d.]+) s")
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,20 +94,3 @@ def _modules(name: str) -> tuple[str, ...]:
     if framework is not None:
         return (framework.module,)
     return tuple(sorted(module for module, distribution in names().imports.items() if distribution == name))
-
-
-def failures(log: Iterable[str]) -> tuple[ImportFailure, ...]:
-    """The imports that failed, out of a build's log."""
-    return tuple(ImportFailure(*match.groups()) for line in log if (match := _FAILED.fullmatch(line.strip())))
-
-
-def successes(log: Iterable[str]) -> tuple[Imported, ...]:
-    """The imports that succeeded, out of a build's log."""
-    matches = (match for line in log if (match := _IMPORTED.fullmatch(line.strip())))
-    return tuple(Imported(match[1], match[2], float(match[3]), tuple(match[4].split(", "))) for match in matches)
-
-
-def seconds_of_imports(log: Iterable[str]) -> float | None:
-    """How long the import step took; None where there was none."""
-    found = (match for line in log if (match := _TOOK.match(line.strip())))
-    return next((float(match[1]) for match in found), None)

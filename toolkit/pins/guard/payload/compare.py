@@ -5,11 +5,13 @@ import os
 import re
 import sys
 
+import log_lines
 from state import normalize, read_fields
 
 
-def say(text):
-    sys.stderr.write("ctk guard: " + text + "\n")
+def say(text, **values):
+    """Print a line of the guard; `values` are the fields of one of `log_lines`."""
+    sys.stderr.write(log_lines.PREFIX + (text.format(**values) if values else text) + "\n")
     sys.stderr.flush()
 
 
@@ -30,17 +32,17 @@ def check_base(lock, state):
             wrong.append(pin["name"] + ": the lock was made for " + pin["version"] + ", the base holds " + there)
     if wrong:
         for line in wrong:
-            say("CONTRADICTION " + line)
+            say(log_lines.CONTRADICTION, difference=line)
         say("the base is not the one that was locked. `ctk lock` makes the lock anew.")
         sys.exit(1)
 
 
 def write_constraint(lock, path):
-    lines = [pin["name"] + "==" + pin["version"] for pin in lock["protected"]]
-    lines += [ban["name"] + "<0" for ban in lock["forbidden"] if "*" not in ban["name"]]
-    lines += [bound["name"] + bound["specifier"] for bound in lock["bounds"]]
+    constraints = [pin["name"] + "==" + pin["version"] for pin in lock["protected"]]
+    constraints += [ban["name"] + "<0" for ban in lock["forbidden"] if "*" not in ban["name"]]
+    constraints += [bound["name"] + bound["specifier"] for bound in lock["bounds"]]
     with open(path, "w") as file:
-        file.write("".join(line + "\n" for line in sorted(set(lines))))
+        file.write("".join(line + "\n" for line in sorted(set(constraints))))
 
 
 def compare(lock, before, after):
@@ -151,7 +153,7 @@ def other_changes(lock, before, after):
 
 def tell_differences(found):
     for package, was, now, sentence in found:
-        say("DIFFERENCE " + package + ": " + was + " -> " + now + " (" + sentence + ")")
+        say(log_lines.DIFFERENCE, difference=package + ": " + was + " -> " + now + " (" + sentence + ")")
     say("the base's framework would not be what it was, and the GPU might silently not be used: the build ends here.")
     say("Ask for what fits the base (`ctk why PACKAGE`), or start from another base (`ctk bases`).")
 

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 
+import log_lines
 from compare import say
 from state import NOT_SHADOWS, is_importable, read_record
 from traps import TRAPS
@@ -53,7 +54,7 @@ def try_imports(wanted, copies, directory):
         say("note: not imported, as the recipe says ([imports] skip): " + ", ".join(skipped))
     if not attempts:
         return True
-    say("importing " + ", ".join(one.title for one in attempts))
+    say(log_lines.IMPORTING, packages=", ".join(one.title for one in attempts))
     before = files_in(sites)
     workers = max(1, min(AT_ONCE, len(os.sched_getaffinity(0)), len(attempts)))
     with concurrent.futures.ThreadPoolExecutor(max_workers=workers) as pool:
@@ -67,10 +68,10 @@ def try_imports(wanted, copies, directory):
             say("note: " + one.title + " needs the driver of a GPU to be imported: nothing is known of it here")
         elif one.error:
             failed.append(one)
-    counted = str(len(attempts)) + " packages, " + str(len(failed)) + " failed"
-    say("the import step took %.1f s: %s" % (time.monotonic() - started, counted))
+    count = str(len(attempts)) + " packages, " + str(len(failed)) + " failed"
+    say(log_lines.IMPORTS_TOOK, seconds="%.1f" % (time.monotonic() - started), count=count)
     for one in failed:
-        say("IMPORT-FAILED " + one.title + ": " + one.step + ": " + one.error)
+        say(log_lines.IMPORT_FAILED, package=one.name, version=one.version, step=one.step, error=one.error)
     if failed:
         say("what is installed cannot be used: the build ends here. For a package that needs a GPU or a licence file")
         say("to be imported: `ctk build --allow-import-failure NAME`, or `skip` in [imports] of the recipe.")
@@ -253,5 +254,8 @@ def remove(paths):
 def tell(attempt):
     for line in attempt.output[-SHOWN_LINES:]:
         sys.stderr.write("  | " + line + "\n")
-    what = "could not import " if attempt.error else "imported "
-    say(what + attempt.title + " in %.1f s: %s" % (attempt.seconds, ", ".join(attempt.steps)))
+    seconds, steps = "%.1f" % attempt.seconds, ", ".join(attempt.steps)
+    if attempt.error:
+        say("could not import " + attempt.title + " in " + seconds + " s: " + steps)
+    else:
+        say(log_lines.IMPORTED, package=attempt.name, version=attempt.version, seconds=seconds, steps=steps)

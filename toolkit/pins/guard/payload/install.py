@@ -5,6 +5,7 @@ import subprocess
 import sys
 from urllib.parse import quote
 
+import log_lines
 from compare import say
 from state import find_sites, read_site
 
@@ -160,7 +161,7 @@ class Installer:
         return path
 
     def run(self, command, environment):
-        say("running " + " ".join(command))
+        say(log_lines.RUNNING, command=" ".join(command))
         status = subprocess.call(command, env=environment)
         if status != 0:
             say("that command ended with status " + str(status))

@@ -1,0 +1,68 @@
+"""The guard's lines, as its payload prints them into a log and as `toolkit.pins.guard.log` reads them."""
+
+from __future__ import annotations
+
+import ast
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from toolkit.pins.guard.log import failures, fields, is_end, is_own, seconds_of_imports, successes
+from toolkit.pins.guard.payload import log_lines
+from toolkit.pins.guard.script import GUARD_AFTER, payload
+from toolkit.pins.guard.trials import Imported, ImportFailure
+
+TEXTS = {name: text for name, text in vars(log_lines).items() if name.isupper() and name not in ("PREFIX", "END")}
+words = st.from_regex(r"[a-zA-Z0-9][a-zA-Z0-9._!+-]{0,12}", fullmatch=True)
+steps = st.builds("import {}".format, words) | st.builds("trap {} with {}".format, words, words)
+errors = st.text("aZ9 :,()'{}\\/|", min_size=1, max_size=40).map(str.strip).filter(bool)
+
+
+def printed(text: str, **values: object) -> str:
+    """As the payload's `say` does."""
+    return log_lines.PREFIX + text.format(**values)
+
+
+@given(package=words, version=words, step=steps, error=errors)
+def test_failures_of_any_error_text(package: str, version: str, step: str, error: str) -> None:
+    line = printed(log_lines.IMPORT_FAILED, package=package, version=version, step=step, error=error)
+    assert failures([line]) == (ImportFailure(package, version, step, error),)
+    assert is_own(line)
+    assert not successes([line])
+
+
+@given(package=words, version=words, taken=st.lists(steps, min_size=1, max_size=3), tenths=st.integers(0, 99999))
+def test_successes_of_any_steps(package: str, version: str, taken: list[str], tenths: int) -> None:
+    seconds = f"{tenths / 10:.1f}"
+    line = printed(log_lines.IMPORTED, package=package, version=version, seconds=seconds, steps=", ".join(taken))
+    assert successes([line]) == (Imported(package, version, tenths / 10, tuple(taken)),)
+    assert seconds_of_imports([printed(log_lines.IMPORTS_TOOK, seconds=seconds, count="3 packages")]) == tenths / 10
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_fields_of_each_line_and_of_no_other(name: str) -> None:
+    wanted = {field: f"<{field}>" for field in re.findall(r"{(\w+)}", TEXTS[name])}
+    line = printed(TEXTS[name], **wanted)
+    assert {other for other, text in TEXTS.items() if fields(text, line) is not None} == {name}
+    assert fields(TEXTS[name], line) == wanted
+
+
+def test_each_line_is_printed_by_the_payload_through_its_name_alone() -> None:
+    texts = {name: payload(name) for name in ("compare.py", "imports.py", "install.py", "guard.py")}
+    used = {
+        node.attr
+        for text in texts.values()
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "log_lines"
+    }
+    assert used == {*TEXTS, "PREFIX"}
+    beginnings = [text.partition("{")[0] for text in TEXTS.values()]
+    said = [re.findall(r'say\("([^"]*)', text) for text in texts.values()]
+    assert not [text for found in said for text in found if text.startswith(tuple(beginnings))]
+
+
+def test_end_of_post_in_a_trace() -> None:
+    assert is_end(f"+ {GUARD_AFTER}")
+    assert not is_end(GUARD_AFTER)

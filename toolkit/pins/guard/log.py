@@ -1,0 +1,88 @@
+"""What the log of a build says about the guard: differences of the base, and the results of the import step."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from itertools import takewhile
+from typing import TYPE_CHECKING
+
+from toolkit.pins.guard.payload import log_lines
+from toolkit.pins.guard.trials import Imported, ImportFailure
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+# The words of pip 9 to 26.
+_CONFLICT = "The conflict is caused by:"
+_ASKED, _HELD = "The user requested ", "The user requested (constraint) "
+_LEGACY = "Could not satisfy constraints for "
+_FIELD = re.compile(r"\\{(\w+)\\}")
+
+
+def is_own(line: str) -> bool:
+    """Whether the guard printed `line`."""
+    return line.startswith(log_lines.PREFIX)
+
+
+def is_end(line: str) -> bool:
+    """Whether the shell traces in `line` the end of `%post`: what comes after it is the guard's summary."""
+    return line.startswith(f"+ {log_lines.END} ")
+
+
+def fields(text: str, line: str) -> dict[str, str] | None:
+    """The values of the fields of `text`, one of the payload's lines, in a line of a log. None for another line."""
+    match = _pattern(text).fullmatch(line.strip())
+    return match.groupdict() if match else None
+
+
+def differences(log: Sequence[str]) -> tuple[str, ...]:
+    """What a build would have changed of the base, out of its log: what the guard found, else what made pip stop.
+
+    Where there is anything, the build's answer is "no" (exit status 1), and not the failure of a program.
+    """
+    found = [
+        *(values["difference"] for values in _all(log_lines.DIFFERENCE, log)),
+        *(values["difference"] for values in _all(log_lines.CONTRADICTION, log)),
+    ]
+    return tuple(found) or _stopped_by_constraint(log)
+
+
+def failures(log: Iterable[str]) -> tuple[ImportFailure, ...]:
+    """The imports that failed."""
+    return tuple(ImportFailure(**values) for values in _all(log_lines.IMPORT_FAILED, log))
+
+
+def successes(log: Iterable[str]) -> tuple[Imported, ...]:
+    """The imports that succeeded."""
+    return tuple(
+        Imported(values["package"], values["version"], float(values["seconds"]), tuple(values["steps"].split(", ")))
+        for values in _all(log_lines.IMPORTED, log)
+    )
+
+
+def seconds_of_imports(log: Iterable[str]) -> float | None:
+    """How long the import step took; None where there was none."""
+    return next((float(values["seconds"]) for values in _all(log_lines.IMPORTS_TOOK, log)), None)
+
+
+def _all(text: str, log: Iterable[str]) -> Iterator[dict[str, str]]:
+    return (values for line in log if (values := fields(text, line)) is not None)
+
+
+@cache
+def _pattern(text: str) -> re.Pattern[str]:
+    return re.compile(_FIELD.sub(r"(?P<\1>.+?)", re.escape(log_lines.PREFIX + text)))
+
+
+def _stopped_by_constraint(log: Sequence[str]) -> tuple[str, ...]:
+    """What the last command asked of pip against the guard's constraint file."""
+    own = list(takewhile(lambda line: not is_end(line), log))
+    begins = max((number for number, line in enumerate(own) if line.startswith("+ ")), default=0)
+    said = [line.strip() for line in own[begins:]]
+    if _CONFLICT in said:
+        listed = list(takewhile(bool, said[said.index(_CONFLICT) + 1 :]))
+        held = [line.removeprefix(_HELD) for line in listed if line.startswith(_HELD)]
+        asked = [line.removeprefix(_ASKED) for line in listed if not line.startswith(_HELD)]
+        return (f"{' and '.join(held)} must stay, against: {', '.join(asked)}",) if held else ()
+    return tuple(line.removeprefix("ERROR: ") for line in said if _LEGACY in line)
