@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 from packaging.requirements import Requirement
@@ -10,7 +9,7 @@ from packaging.utils import canonicalize_name
 
 from toolkit.inventory.knowledge.frameworks import knowledge
 from toolkit.pins.bases.target import PythonTarget
-from toolkit.pins.resolver.question import Question
+from toolkit.pins.resolver.question import NotOnIndex, Question
 from toolkit.pins.resolver.resolve import RECIPE, who_requires_whom
 from toolkit.support.errors import ProgramFailed
 from toolkit.support.findings import Finding, Severity
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
     from toolkit.recipes.model import Index
 
 _PYTHON = "3.11"  # only to ask who requires whom; the recipe's base decides which Python there will be
-_NOT_FOUND = re.compile(r"Because ([a-z0-9._-]+) was not found in the package registry")
 _MAX_UNKNOWN = 5
 # pip freeze leaves these out, conda does not; nobody asks for them in a recipe.
 _TOOLS = frozenset({"pip", "setuptools", "wheel", "certifi", "distribute", "pkg-resources"})
@@ -43,13 +41,14 @@ def direct_requirements(
             edges = who_requires_whom(
                 uv, Question(PythonTarget(_PYTHON, {}), tuple(sorted(names)), indexes=indexes), dict.fromkeys(names, "")
             )
-        except ProgramFailed as error:
-            missing = _NOT_FOUND.search(" ".join(error.last_lines))
-            if missing is None or missing[1] not in names:
+        except NotOnIndex as error:
+            if error.name not in names:  # a requirement of one of them
                 break
-            names.remove(missing[1])
-            findings.append(Finding("not-on-index", Severity.WARNING, f"{missing[1]} is not on the index: left out"))
+            names.remove(error.name)
+            findings.append(Finding("not-on-index", Severity.WARNING, f"{error.name} is not on the index: left out"))
             continue
+        except ProgramFailed:
+            break
         direct = [by_name[name] for name in names if edges.get(name, set()) <= {RECIPE} or _chooses_base(name)]
         message = (
             f"the list is a dump of an environment: {len(by_name) - len(direct)} of its {len(by_name)} packages are "

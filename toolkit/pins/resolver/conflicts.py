@@ -14,7 +14,7 @@ from toolkit.inventory.knowledge.names import names
 from toolkit.pins.resolver.explain import SPECIFIER, conflicting_need, newest_versions, shortened, stands
 from toolkit.pins.resolver.newest import fitting_version
 from toolkit.pins.resolver.outdated import bound_release
-from toolkit.pins.resolver.question import Question, ask
+from toolkit.pins.resolver.question import Question, ask, missing_package
 from toolkit.pins.resolver.resolve import Conflict, Request, first_question
 from toolkit.support.errors import CheckFailed, WrongInput
 
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from toolkit.pins.resolver.outdated import OldBuild
     from toolkit.recipes.model import Base
 
-_NOT_FOUND = re.compile(r"Because ([a-z0-9._-]+) was not found in the package registry")
 _NO_VERSION = re.compile(rf"there (?:is|are) no versions? of ([a-z0-9._-]+)({SPECIFIER})")
 _OTHER_PYTHON = re.compile(
     rf"(?:requested|current) Python version \([^)]*\) does not satisfy Python[^ ]+ and "
@@ -41,16 +40,16 @@ _NO_WHEEL = re.compile(
 
 def explain_conflict(uv: Uv, request: Request, conflict: Conflict, bases: Sequence[Base]) -> CheckFailed | WrongInput:
     """The smallest set of requirements that conflict, and what to change."""
-    if missing := _NOT_FOUND.search(conflict.proof):
-        elsewhere = names().strangers.get(missing[1])
-        if index := next((one for one in request.indexes if missing[1] in one.packages), None):
+    if (missing := missing_package(conflict.proof)) is not None:
+        elsewhere = names().strangers.get(missing)
+        if index := next((one for one in request.indexes if missing in one.packages), None):
             return WrongInput(
-                f"there is no package {missing[1]} on the index {index.name}: {index.url}",
+                f"there is no package {missing} on the index {index.name}: {index.url}",
                 fix="Correct `url` or `packages` of this [[index]].",
                 code="no-such-package",
             )
         return WrongInput(
-            f"there is no package {missing[1]} on the index",
+            f"there is no package {missing} on the index",
             fix=elsewhere.way
             if elsewhere and elsewhere.way
             else "Look at its spelling: the name that `pip install` takes can differ from the one that `import` takes.",

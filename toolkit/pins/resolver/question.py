@@ -43,6 +43,7 @@ _MISTAKE = re.compile(
     r"|Package metadata name `[^`]+` does not match given name `[^`]+`))"
 )
 _MISSING_EXTRA = re.compile(r"The package `([^`=\[]+)(?:==([^`]+))?` does not have an extra named `([^`]+)`")
+_NOT_FOUND = re.compile(r"Because ([a-z0-9._-]+) was not found in the package registry")
 _PROJECT = "ctk-question"
 _CONFUSED = re.compile(r"hint: `([^`]+)` is often confused for `([^`]+)`")
 _YANKED = re.compile(r'`([^`=]+)==([^`]+)` is yanked(?: \(reason: "(.*)"\))?')
@@ -63,6 +64,14 @@ class UnreadableSource(ProgramFailed):
         self.version = version
         missing = next(filter(None, map(_NO_MODULE.search, lines)), None)
         self.missing_module = missing[1] if missing else None
+
+
+class NotOnIndex(ProgramFailed):
+    """No index has the package `name`."""
+
+    def __init__(self, name: str, lines: tuple[str, ...]) -> None:
+        super().__init__(f"no index has a package {name}", code="no-such-package", last_lines=lines[-12:])
+        self.name = name
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,13 +169,29 @@ def ask(uv: Uv, question: Question, *, fresh: bool = False, again: bool = False)
 
 
 def compile_lines(uv: Uv, question: Question, *options: str, excludes: Iterable[str] = ()) -> Completed:
-    """`uv pip compile` of the question's packages, as if nothing were installed and `excludes` did not exist."""
+    """`uv pip compile` of the question's packages, as if nothing were installed and `excludes` did not exist.
+
+    Its lines are on stdout. Where they are not, `require_lines` says why.
+    """
     with _directory(uv, question) as directory:
         (directory / "excludes.txt").write_text(excluded := _lines(excludes))
         arguments = ["pip", "compile", "--no-header", *_without_platform(question.options, options), *options]
         arguments += [*_under_constraints(question), *(["--excludes", "excludes.txt"] if excluded else [])]
         done = uv.ask_again([*arguments, *question.inputs], directory)
     return replace(done, stderr="\n".join(own_words(done.stderr)))
+
+
+def require_lines(done: Completed, what: str) -> Completed:
+    """What `compile_lines` returned, if uv succeeded. Raises NotOnIndex for an unknown package, else ProgramFailed."""
+    if not done.ok and (missing := missing_package(done.stderr)) is not None:
+        raise NotOnIndex(missing, tuple(done.stderr.splitlines()))
+    return done.require(what)
+
+
+def missing_package(text: str) -> str | None:
+    """The package that no index has, by uv's own explanation; None where something else is wrong."""
+    found = _NOT_FOUND.search(" ".join(text.split()))
+    return found[1] if found else None
 
 
 def _under_constraints(question: Question) -> list[str]:

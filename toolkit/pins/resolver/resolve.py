@@ -16,7 +16,7 @@ from toolkit.pins.index.wheels import HASHES_CHOOSE_SINCE, File, choose_file, su
 from toolkit.pins.lock.model import LockedPackage
 from toolkit.pins.resolver.constraints import active_requirements, broken_by, hard_constraints, soft_constraints
 from toolkit.pins.resolver.extras import require_extras
-from toolkit.pins.resolver.question import Answer, Question, ask, compile_lines
+from toolkit.pins.resolver.question import Answer, Question, ask, compile_lines, require_lines
 from toolkit.support.errors import CheckFailed, ProgramFailed
 from toolkit.support.tomlfile import parse_toml
 
@@ -249,7 +249,8 @@ def _asked_aliases(uv: Uv, question: Question, versions: Mapping[str, str]) -> d
 def who_requires_whom(uv: Uv, question: Question, versions: Mapping[str, str]) -> dict[str, set[str]]:
     """For each name in `versions` the names that require it, RECIPE for the recipe's own request.
 
-    A version "" leaves it open. Raises ProgramFailed where uv finds no answer.
+    A version "" leaves it open. Raises NotOnIndex for a package that no index has, ProgramFailed where uv finds no
+    answer for another reason.
     """
     pins = [f"{name}=={version}" for name, version in versions.items() if version]
     staying = sorted(question.target.installed.keys() - versions.keys())
@@ -258,7 +259,7 @@ def who_requires_whom(uv: Uv, question: Question, versions: Mapping[str, str]) -
         return {}
     asked = replace(question, packages=tuple(wanted), constraints=tuple(sorted(pins)))
     done = compile_lines(uv, asked, "--annotation-style", "line", excludes=staying)
-    done.require("asking who requires whom")
+    require_lines(done, "asking who requires whom")
     found: dict[str, set[str]] = {}
     for line in done.stdout.splitlines():
         requirement, _, origin = line.partition("# via ")
