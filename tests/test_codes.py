@@ -11,19 +11,18 @@ import pytest
 
 from docs.make_findings import PAGE, page
 from tests.used_codes import PACKAGE, used_codes
-from toolkit.gpu import diagnosis
-from toolkit.gpu.audit import Verdict
+from toolkit.gpu.diagnosis import Visibility
 from toolkit.inventory.knowledge.frameworks import knowledge
 from toolkit.support.errors import CheckFailed, CtkError, WrongInput
 from toolkit.support.explanations import Explanation, explanation, explanations, sections
-from toolkit.support.findings import Finding, Severity
+from toolkit.support.findings import Finding, Severity, Verdict
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 VERDICTS = {
     *(verdict.value for verdict in Verdict),
-    *(diagnosis.VISIBLE, diagnosis.NOT_VISIBLE, diagnosis.NOT_KNOWN, diagnosis.NO_GPU),
+    *(visibility.value for visibility in Visibility),
 }
 # Warnings that a command raises as an error where it cannot go on: `ctk sbatch --submit`.
 RAISED = {"variable-not-set"}

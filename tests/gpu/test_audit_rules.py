@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING
 import pytest
 
 from toolkit.gpu import rules
-from toolkit.gpu.audit import Verdict, judge_image
+from toolkit.gpu.audit import judge_image
 from toolkit.gpu.compatibility import compatibility, parse_driver, parse_gpu
 from toolkit.gpu.facts import FrameworkBuild, FrameworkFacts, GpuLibrary, ImageFacts, Loaded, TargetMachine, Want
 from toolkit.gpu.rules.generations import has_code
 from toolkit.gpu.rules.image import wheel_major
 from toolkit.inventory.contents.model import Distribution, Interpreter, Inventory, SystemPackage
 from toolkit.support.errors import WrongInput
+from toolkit.support.findings import Verdict
 
 if TYPE_CHECKING:
     from toolkit.gpu.audit import Audit

@@ -11,11 +11,13 @@ from tests.gpu.test_audit_rules import GPU, PYTHON, TORCH, framework, image
 from tests.gpu.test_audit_rules import audit as judged
 from tests.gpu.test_ready import SITE, Files, audit, environment, jax, library, torch
 from tests.inventory.making import distribution
-from toolkit.gpu.audit import Audit, Verdict
 from toolkit.inventory.contents.model import Uncertain
+from toolkit.support.findings import Verdict
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from toolkit.gpu.audit import Audit
 
 STUBS: Files = {
     "usr/local/cuda/lib64/stubs/libcuda.so": b"",

@@ -9,10 +9,11 @@ import pytest
 from tests.gpu.wheel_sets import reduced
 from tests.inventory.contents.test_layouts import FINDER, MAPPING, venv
 from tests.inventory.making import fill, python_files
-from toolkit.gpu.audit import Audit, Verdict, judge_image
+from toolkit.gpu.audit import Audit, judge_image
 from toolkit.gpu.facts import TargetMachine
 from toolkit.gpu.gather import gather_image_facts
 from toolkit.inventory.formats.images import open_image
+from toolkit.support.findings import Verdict
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -7,11 +7,11 @@ from dataclasses import replace
 import pytest
 
 from tests.gpu.test_audit_rules import GPU, TORCH, audit, codes, framework, image
-from toolkit.gpu.audit import Verdict
 from toolkit.gpu.compatibility import compatibility, parse_driver, parse_gpu
 from toolkit.gpu.facts import TargetMachine
 from toolkit.gpu.rules.generations import has_binary, has_code
 from toolkit.inventory.contents.model import Uncertain
+from toolkit.support.findings import Verdict
 
 # TensorFlow 2.15: binary code up to 8.0, and PTX of CUDA 12.2 for newer GPUs.
 TENSORFLOW = replace(GPU, cuda="12.2", architectures=("sm_60", "sm_70", "sm_80", "compute_80"))

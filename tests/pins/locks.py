@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from toolkit.pins.lock.model import Held, Lock, LockedBase, LockedPackage, SourceBuild
+from toolkit.pins.lock.model import Held, Inventoried, Lock, LockedBase, LockedPackage, SourceBuild
 from toolkit.pins.lock.protected import Ban, Bound, Pin, ProtectedSet
-from toolkit.recipes.model import INDEX_KINDS, Index
+from toolkit.recipes.model import Bootstrap, Index, IndexKind
 
 SHA = "0123456789abcdef" * 4
-BASE = LockedBase("debian-12", "debootstrap", "bookworm", None, "recorded", "3.11", "x86_64")
+BASE = LockedBase("debian-12", Bootstrap.DEBOOTSTRAP, "bookworm", None, Inventoried.RECORDED, "3.11", "x86_64")
 WHEEL = LockedPackage("timm", "1.0.3", "timm-1.0.3-py3-none-any.whl", SHA, required_by=("recipe",))
 SOURCE = LockedPackage("keras-bert", "0.89.0", "keras-bert-0.89.0.tar.gz", SHA, required_by=("recipe",))
 COMMIT = LockedPackage("mine", "1.5", None, url=f"git+https://git.example/o/mine@{SHA[:40]}", required_by=("recipe",))
@@ -64,10 +64,10 @@ locks = st.builds(
     base=st.builds(
         LockedBase,
         name=words,
-        bootstrap=words,
+        bootstrap=st.sampled_from(Bootstrap),
         reference=st.none() | words,
         digest=st.none() | words,
-        inventory=st.sampled_from(("read", "recorded")),
+        inventory=st.sampled_from(Inventoried),
         python=versions,
         architecture=words,
         glibc=st.none() | versions,
@@ -101,7 +101,7 @@ locks = st.builds(
             names,
             st.just("https://pypi.example/simple"),
             st.lists(names, max_size=2).map(tuple),
-            st.sampled_from(INDEX_KINDS),
+            st.sampled_from(IndexKind),
         ),
         max_size=2,
     ).map(tuple),

@@ -13,6 +13,8 @@ from toolkit.pins import store
 from toolkit.pins.bases.facts import BaseFacts
 from toolkit.pins.bases.steady import PresentBase
 from toolkit.pins.lock.lockfile import load_lock, write_lock
+from toolkit.pins.lock.model import Inventoried
+from toolkit.pins.lock.upgrade import NO_UPGRADE
 from toolkit.pins.locking import input_hash
 from toolkit.pins.store import Locks, Policy
 from toolkit.recipes.model import Base, Recipe
@@ -38,7 +40,7 @@ def earlier(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Lock | None
 
     def make_lock(_uv: object, recipe: Recipe, _facts: object, *, earlier: Lock | None, **more: object) -> Lock:
         given.append(earlier)
-        assert more["upgrade"] == ()
+        assert more["upgrade"] == NO_UPGRADE
         asked = input_hash(recipe, None, None)
         return replace(SMALL, input=asked, packages=(WHEEL, replace(WHEEL, name="einops", version="0.8.0")))
 
@@ -120,7 +122,7 @@ def test_a_preview_on_another_base_is_kept_in_the_cache(
 def test_a_preview_from_recorded_facts_is_made_again_once_the_base_is_here(
     tmp_path: Path, recipe: Recipe, earlier: list[Lock | None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    inventories = ["recorded", "read"]
+    inventories = [Inventoried.RECORDED, Inventoried.READ]
     make = store.make_lock
 
     def make_lock(*given: object, **more: object) -> Lock:
@@ -130,7 +132,7 @@ def test_a_preview_from_recorded_facts_is_made_again_once_the_base_is_here(
     monkeypatch.setattr(store, "make_lock", make_lock)
     monkeypatch.setattr(store, "contradictions", lambda *_: [])
     preview, here = locks(tmp_path, Policy.PREVIEW), PresentBase(tmp_path / "base.sif", "sha256:00")
-    assert preview.for_build(recipe).lock.base.inventory == "recorded"
+    assert preview.for_build(recipe).lock.base.inventory is Inventoried.RECORDED
     for _ in range(2):
         assert preview.for_build(recipe, here).lock.base.inventory == "read"
     assert len(earlier) == 2

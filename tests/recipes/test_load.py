@@ -10,6 +10,7 @@ from toolkit.recipes.catalogue import Catalogue
 from toolkit.recipes.load import load_bases, load_recipe
 from toolkit.recipes.model import Base, FileCopy, JobDefaults, Recipe
 from toolkit.support.errors import WrongInput
+from toolkit.support.findings import Verdict
 from toolkit.support.paths import shipped
 
 DEBIAN = Base("debian-12", "debootstrap", "bookworm")
@@ -74,7 +75,7 @@ skip = ["Kaggle", "my_package", "kaggle"]
             account="lab",
             binds=("/scratch",),
         ),
-        verdict="gpu-ready",
+        verdict=Verdict.GPU_READY,
         import_skip=("kaggle", "my-package"),
     )
 

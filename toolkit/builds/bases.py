@@ -11,6 +11,7 @@ from toolkit.builds.room import RoomWatch, cause, disks
 from toolkit.pins.bases.steady import PresentBase, require_unchanged
 from toolkit.pins.guard.script import UV_MOUNT
 from toolkit.pins.lock.lockfile import load_lock
+from toolkit.recipes.model import Bootstrap
 from toolkit.runtime.area import area_environment
 from toolkit.support.certificates import trusting
 from toolkit.support.errors import ProgramFailed
@@ -32,7 +33,7 @@ def present_base(request: BuildRequest, recipe: Recipe, context: BuildContext, l
     nothing and asks no registry. Raises ProgramFailed (`base-not-brought`) where the base cannot be pulled.
     """
     state = request.base_state
-    if recipe.base.bootstrap == "localimage":
+    if recipe.base.bootstrap == Bootstrap.LOCALIMAGE:
         return PresentBase(Path(recipe.base.reference), None, state)
     digest = base_digest(recipe, context.locks, ask=not context.preview)
     if digest is None:
@@ -51,9 +52,9 @@ def base_digest(recipe: Recipe, locks: Locks, *, ask: bool = True) -> str | None
 
     `ask`: where nothing here says which one it is, the registry is asked.
     """
-    if recipe.base.bootstrap == "docker":
+    if recipe.base.bootstrap == Bootstrap.DOCKER:
         return _registry_digest(recipe, locks, ask=ask)
-    return locks.local_digest(recipe) if recipe.base.bootstrap in ("docker-archive", "oci") else None
+    return locks.local_digest(recipe) if recipe.base.bootstrap in (Bootstrap.DOCKER_ARCHIVE, Bootstrap.OCI) else None
 
 
 def kept_base(digest: str, area: WorkArea) -> Path:
@@ -66,7 +67,7 @@ def has_mount_point(recipe: Recipe, image: Path | None) -> bool:
     from toolkit.inventory.formats.images import open_image
 
     if image is None:
-        return recipe.base.bootstrap == "debootstrap"  # Debian's base-files has /mnt
+        return recipe.base.bootstrap == Bootstrap.DEBOOTSTRAP  # Debian's base-files has /mnt
     with open_image(image) as rootfs:
         return rootfs.is_directory(UV_MOUNT)
 
@@ -80,7 +81,7 @@ def uv_copy(area: WorkArea) -> UvCopy:
 
 def _pull(base: Base, image: Path, request: BuildRequest, context: BuildContext) -> None:
     reference = base.pinned_reference
-    source = f"docker://{reference}" if base.bootstrap == "docker" else f"{base.bootstrap}:{reference}"
+    source = f"docker://{reference}" if base.bootstrap == Bootstrap.DOCKER else f"{base.bootstrap}:{reference}"
     image.parent.mkdir(parents=True, exist_ok=True)
     with staging(image.parent) as directory:
         lines: list[str] = []

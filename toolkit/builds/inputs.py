@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from toolkit.pins.bases.facts import content_digest
 from toolkit.pins.store import locked_base
+from toolkit.recipes.model import Bootstrap
 from toolkit.recipes.outside import file_roots
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ def inputs_of(
     if recipe is None or request.sandbox:
         return {}
     base = locked_base(recipe, lock) if lock else recipe.base
-    if base.bootstrap == "docker" and base.digest is None:
+    if base.bootstrap == Bootstrap.DOCKER and base.digest is None:
         return {}
     return {
         "definition": _hash(definition.text),

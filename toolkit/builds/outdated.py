@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from toolkit.builds.record import read_record
-from toolkit.pins.bases.facts import LOCAL
 from toolkit.pins.lock.document import index_document, lock_document
 from toolkit.pins.lock.lockfile import load_lock
 from toolkit.support.errors import CtkError
@@ -40,7 +39,7 @@ def made_from(recipe: Recipe, lock: Lock | None, *, other_base: bool) -> dict[st
     }
     if not other_base:
         reference = recipe.base.reference
-        parts["base"] = (Path(reference).name if recipe.base.bootstrap in LOCAL else reference, recipe.base.digest)
+        parts["base"] = (Path(reference).name if recipe.base.is_local else reference, recipe.base.digest)
         if lock is not None:
             parts["lock"] = (lock.base.digest, lock_document(lock)["packages"])
     return {name: _fingerprint(part) for name, part in parts.items()}

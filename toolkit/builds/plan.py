@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from toolkit.pins.bases.steady import NOT_HERE, PresentBase
+from toolkit.recipes.model import Bootstrap
 
 if TYPE_CHECKING:
     from toolkit.builds.record import Record
@@ -50,7 +51,7 @@ class BuildPlan:
 def local_size(request: BuildRequest) -> int:
     """As `unpacked_size`, of the local file that is built from; 0 for what a registry or a directory holds."""
     base = request.base
-    local = base is not None and base.bootstrap in ("localimage", "docker-archive")
+    local = base is not None and base.bootstrap in (Bootstrap.LOCALIMAGE, Bootstrap.DOCKER_ARCHIVE)
     return unpacked_size(Path(base.reference)) if base is not None and local else 0
 
 

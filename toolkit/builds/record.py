@@ -10,6 +10,7 @@ from toolkit import __version__
 from toolkit.inventory.formats.sif import read_sif
 from toolkit.support.errors import CtkError
 from toolkit.support.files import open_regular, write_atomically
+from toolkit.support.findings import Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -35,7 +36,7 @@ class Record:
 
     target: str
     base: str | None = None
-    verdict: str | None = None
+    verdict: Verdict | None = None
     findings: tuple[str, ...] = ()
     ctk: str = __version__
     changed: bool = False
@@ -94,11 +95,16 @@ def read_record(image: Path) -> Record | None:
     target, findings = document.get("target"), document.get("findings")
     if not isinstance(target, str):
         return None
-    base, verdict = (value if isinstance(value := document.get(key), str) else None for key in ("base", "verdict"))
+    base = document.get("base") if isinstance(document.get("base"), str) else None
     codes = tuple(map(str, findings)) if isinstance(findings, list) else ()
     changed = document.get("changed") is True
     fingerprints = (_fingerprints(document.get(key)) for key in ("inputs", "made_from"))
+    verdict = _verdict(document.get("verdict"))
     return Record(target, base, verdict, codes, str(document.get("ctk")), changed, *fingerprints)
+
+
+def _verdict(word: object) -> Verdict | None:
+    return next((verdict for verdict in Verdict if verdict == word), None)
 
 
 def _fingerprints(value: object) -> dict[str, str]:

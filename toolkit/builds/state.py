@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from toolkit.builds.record import Record
     from toolkit.builds.room import RoomWatch
     from toolkit.builds.transcript import Transcript
-    from toolkit.support.findings import Finding
+    from toolkit.support.findings import Finding, Verdict
 
 
 @dataclass(slots=True)
@@ -31,7 +31,7 @@ class BuildState:
     room: RoomWatch
     remove_scratch: Callable[[], None]
     import_seconds: float | None = None
-    verdict: str | None = None
+    verdict: Verdict | None = None
     findings: tuple[Finding, ...] = ()
 
     @property

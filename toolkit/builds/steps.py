@@ -162,7 +162,7 @@ class AuditImage:
         state.listener.on_step("auditing the image")
         audit = audit_image(self.image, this_machine())
         _require_verdict(state.plan, audit)
-        state.verdict, state.findings = audit.verdict.value, (*audit.findings, *_command_findings(state, self.image))
+        state.verdict, state.findings = audit.verdict, (*audit.findings, *_command_findings(state, self.image))
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,11 +269,11 @@ def _command_findings(state: BuildState, image: Path) -> tuple[Finding, ...]:
 def _require_verdict(plan: BuildPlan, audit: Audit) -> None:
     recipe = plan.request.recipe
     wanted = recipe.verdict if recipe else None
-    if wanted is None or audit.verdict.value == wanted:
+    if wanted in (None, audit.verdict):
         return
     reasons = "".join(f"; {finding.code}: {finding.message}" for finding in audit.findings)
     raise CheckFailed(
-        f"the image of {plan.request.target.text} is {audit.verdict.value}, and its recipe requires {wanted}{reasons}",
+        f"the image of {plan.request.target.text} is {audit.verdict}, and its recipe requires {wanted}{reasons}",
         fix="`ctk explain CODE` explains a finding and how to fix it.",
         code="verdict-not-reached",
     )

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from toolkit.inventory.formats.kinds import SANDBOX_MARK, PathKind, kind_of
 from toolkit.recipes.references import has_scheme, refuse_credentials
+from toolkit.support.enums import StrEnum
 from toolkit.support.errors import WrongInput
 from toolkit.support.text import one_line
 
@@ -20,7 +20,7 @@ _HEADER = re.compile(r"(bootstrap|from)\s*:\s*(.*)", re.IGNORECASE)
 _REGISTRIES = ("docker", "oras", "library", "shub")
 
 
-class TargetKind(str, Enum):
+class TargetKind(StrEnum):
     """The four things that can be built."""
 
     DEFINITION = "definition"

@@ -15,8 +15,8 @@ from toolkit.builds.room import RoomWatch, disks
 from toolkit.builds.transcript import Transcript
 from toolkit.builds.values import read_value
 from toolkit.definitions.definition import trial_script
-from toolkit.pins.bases.facts import LOCAL
 from toolkit.pins.guard.log import seconds_of_imports, successes
+from toolkit.recipes.model import Bootstrap
 from toolkit.runtime.area import area_environment, scratch_of
 from toolkit.support.certificates import trusting
 from toolkit.support.errors import MissingOnHost, WrongInput
@@ -51,18 +51,18 @@ def base_here(recipe: Recipe, locks: Locks, area: WorkArea) -> tuple[Path, str |
     Raises MissingOnHost (`base-not-here`) where it is not here.
     """
     base = recipe.base
-    if base.bootstrap == "localimage":
+    if base.bootstrap == Bootstrap.LOCALIMAGE:
         return Path(base.reference), None
     digest = base_digest(recipe, locks)
     if digest is not None and kept_base(digest, area).is_file():
         return kept_base(digest, area), digest
     with_base = command_line(["ctk", "try", recipe.name, "--base", "base.sif"])
-    if base.bootstrap == "debootstrap":
+    if base.bootstrap == Bootstrap.DEBOOTSTRAP:
         bring = f"{command_line(['ctk', 'new', 'plain', '--base', base.name])} && ctk build plain -o base.sif"
         fix = f"{bring} makes an image of it, then: {with_base}"
     else:
-        scheme = base.bootstrap if base.bootstrap in LOCAL else "docker"
-        bring = command_line(["ctk", "build", f"{scheme}:{'//' if scheme == 'docker' else ''}{base.pinned_reference}"])
+        scheme = f"{base.bootstrap}:" if base.is_local else "docker://"
+        bring = command_line(["ctk", "build", f"{scheme}{base.pinned_reference}"])
         fix = f"{bring} -o base.sif brings it here, then: {with_base}"
     raise MissingOnHost(f"the base {base.name} is not on this machine", fix=fix, code="base-not-here")
 

@@ -10,9 +10,10 @@ import typer
 
 from toolkit.cli.documents import images as documents
 from toolkit.cli.output import print_findings, print_json, print_table, say, suggest
-from toolkit.gpu.audit import Verdict, audit_image
+from toolkit.gpu.audit import audit_image
 from toolkit.gpu.compatibility import parse_driver, parse_gpu
 from toolkit.gpu.facts import this_machine
+from toolkit.support.findings import Verdict
 from toolkit.support.text import path_argument
 
 if TYPE_CHECKING:
@@ -87,7 +88,7 @@ def _show(found: Audit, image: Path, *, packages: bool) -> None:
                     one.facts.version,
                     f"CUDA {one.facts.build.cuda or '?'}" if one.facts.build.gpu else "CPU",
                     one.facts.interpreter,
-                    one.verdict.value,
+                    one.verdict,
                 )
                 for one in found.frameworks
             ],
@@ -102,7 +103,7 @@ def _show(found: Audit, image: Path, *, packages: bool) -> None:
             [(one.name, one.version) for one in (*inventory.system_packages, *inventory.conda_packages)],
         )
     print_findings(found.findings)
-    say(f"Verdict: {found.verdict.value}", style=_STYLES.get(found.verdict, "bold yellow"))
+    say(f"Verdict: {found.verdict}", style=_STYLES.get(found.verdict, "bold yellow"))
     if found.verdict is Verdict.GPU_READY:
         suggest(["ctk", "check-gpu", path_argument(image)])
     elif found.findings:

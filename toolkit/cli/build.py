@@ -14,6 +14,7 @@ from toolkit.cli.locks import lock_policy, say_lock_change
 from toolkit.cli.next_step import next_for_image
 from toolkit.cli.output import build_listener, live_steps, print_findings, print_json, print_text, say, suggest
 from toolkit.cli.skip import remember_skipped, with_skipped
+from toolkit.recipes.model import Bootstrap
 from toolkit.support.errors import WrongInput
 from toolkit.support.findings import Finding, Severity
 
@@ -192,7 +193,7 @@ def _print_plan(plan: BuildPlan, context: BuildContext, not_allowed: WrongInput 
 
 
 def _say_base_not_here(recipe: Recipe) -> None:
-    if recipe.base.bootstrap != "debootstrap":
+    if recipe.base.bootstrap != Bootstrap.DEBOOTSTRAP:
         say(
             f"The base {recipe.base.name} is not on this machine: the versions are chosen by its entry in bases.toml, "
             "and the script installs them with pip instead of uv. `ctk build` pulls the base first.",

@@ -10,14 +10,14 @@ import typer
 from toolkit.cli.documents import images as documents
 from toolkit.cli.next_step import next_job
 from toolkit.cli.output import live_steps, print_findings, print_json, say, suggest
+from toolkit.gpu.diagnosis import Visibility, diagnose
 
-_WORDS = {
-    "gpu-visible": ("The GPU is visible from inside {image}.", "bold green"),
-    "gpu-not-visible": ("The GPU is not visible from inside {image}.", "bold red"),
-    "not-known": ("Whether the GPU is visible from inside {image} is not known.", "bold yellow"),
-    "no-gpu-on-host": ("There is no GPU on this host, so that {image} could not show one.", "bold yellow"),
+_ANSWERS = {
+    Visibility.VISIBLE: (0, "The GPU is visible from inside {image}.", "bold green"),
+    Visibility.NOT_VISIBLE: (1, "The GPU is not visible from inside {image}.", "bold red"),
+    Visibility.NOT_KNOWN: (1, "Whether the GPU is visible from inside {image} is not known.", "bold yellow"),
+    Visibility.NO_GPU: (3, "There is no GPU on this host, so that {image} could not show one.", "bold yellow"),
 }
-_STATUS = {"gpu-visible": 0, "gpu-not-visible": 1, "not-known": 1, "no-gpu-on-host": 3}
 
 
 def check_gpu(
@@ -34,7 +34,6 @@ def check_gpu(
     Exit status 0: the GPU is visible. 1: it is not, or that cannot be known, and the reason is given. 3: this host has
     no GPU.
     """
-    from toolkit.gpu.diagnosis import diagnose
     from toolkit.gpu.host import host_gpu
     from toolkit.gpu.probe import probe
     from toolkit.inventory.formats.kinds import existing_image
@@ -46,11 +45,11 @@ def check_gpu(
         host = host_gpu()
         seen = probe(find_runtime(load_site()), image)
     result = diagnose(host, seen)
+    status, words, style = _ANSWERS[result.verdict]
     if json:
         print_json("ctk.probe/1", documents.probe(image, result.verdict, host, seen), result.findings)
     else:
         print_findings(result.findings)
-        words, style = _WORDS[result.verdict]
         say(words.format(image=image), style=style)
         suggest(next_job(image))
-    raise typer.Exit(_STATUS[result.verdict])
+    raise typer.Exit(status)

@@ -13,6 +13,7 @@ from toolkit.cli.completion import complete_recipe
 from toolkit.cli.documents.recipes import recipe_edit
 from toolkit.cli.locks import say_lock_change
 from toolkit.cli.output import live_steps, print_findings, print_json, say, suggest
+from toolkit.recipes.model import Bootstrap
 from toolkit.support.errors import CtkError, WrongInput
 
 if TYPE_CHECKING:
@@ -159,7 +160,7 @@ def _with_gpu(recipe: Recipe, edit: Edit) -> tuple[Edit, tuple[Finding, ...]]:
     from toolkit.support.findings import Finding, Severity
 
     base, known = recipe.base, knowledge()
-    is_plain = base.framework is None and base.bootstrap == "debootstrap"
+    is_plain = base.framework is None and base.bootstrap == Bootstrap.DEBOOTSTRAP
     if not is_plain or recipe.job.gpus not in (0, "0") or gpu_framework(recipe.packages, known):
         return edit, ()
     framework = gpu_framework(edit.entries, known)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -13,6 +14,8 @@ from toolkit.cli.area import open_work_area
 from toolkit.cli.completion import complete_base, complete_recipe
 from toolkit.cli.documents import recipes as documents
 from toolkit.cli.output import live_steps, print_findings, print_json, print_table, say, suggest
+from toolkit.pins.lock.model import Inventoried
+from toolkit.pins.lock.upgrade import FULL_UPGRADE, NO_UPGRADE, Upgrade
 from toolkit.support.errors import CheckFailed, WrongInput
 from toolkit.support.findings import Finding, Severity
 from toolkit.support.processes import command_line
@@ -111,7 +114,7 @@ def lock(
         _export(earlier, export, locks, force=force)
         _show(earlier, path, json, [Finding("lock-current", Severity.OK, f"{path} is current")])
         return
-    chosen = _upgraded(earlier, packages) if packages else None if upgrade else ()
+    chosen = _upgrade(earlier, packages or ()) if upgrade else NO_UPGRADE
     with live_steps(f"Choosing the versions for {name}"):
         made = locks.make(recipe, earlier=earlier, upgrade=chosen, exclude_newer=day)
         write_lock(made, path)
@@ -156,16 +159,18 @@ def _check_day(text: str | None) -> None:
         raise WrongInput(f"--exclude-newer is a day such as 2021-03-07, or {_NEVER}, not {text!r}") from None
 
 
-def _upgraded(earlier: Lock | None, packages: list[str]) -> tuple[str, ...]:
-    """The names to be upgraded. Raises WrongInput for one that the lock does not have."""
+def _upgrade(earlier: Lock | None, packages: Sequence[str]) -> Upgrade:
+    """The upgrade of `packages`, of everything without any. Raises WrongInput for one that the lock does not have."""
     from packaging.utils import canonicalize_name
 
+    if not packages:
+        return FULL_UPGRADE
     names = tuple(map(canonicalize_name, packages))
     known = [one.name for one in earlier.packages] if earlier else names
     for name in names:
         if name not in known:
             raise WrongInput(f"the lock adds no {name}, so that it cannot be upgraded.{did_you_mean(name, known)}")
-    return names
+    return Upgrade(frozenset(names))
 
 
 def _earlier(path: Path, *, must_be_good: bool) -> Lock | None:
@@ -185,7 +190,7 @@ def _earlier(path: Path, *, must_be_good: bool) -> Lock | None:
 
 def _show(lock: Lock, path: Path, json: bool, findings: list[Finding]) -> None:
     notes = [Finding("lock-note", Severity.WARNING, note) for note in lock.notes]
-    if lock.base.inventory == "recorded":
+    if lock.base.inventory is Inventoried.RECORDED:
         text = "the base is not on this machine: made from what bases.toml records, `ctk build` makes it exact"
         notes.append(Finding("recorded-inventory", Severity.INFO, text))
     if json:

@@ -5,14 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 
 from toolkit.support.errors import WrongInput
+from toolkit.support.findings import Verdict
 from toolkit.support.text import path_argument
 
 
-def next_for_image(image: Path, verdict: str | None) -> list[str]:
+def next_for_image(image: Path, verdict: Verdict | None) -> list[str]:
     """What to do with an image of this verdict of `ctk audit`; None where it was not audited."""
-    if verdict in (None, "gpu-ready"):
+    if verdict in (None, Verdict.GPU_READY):
         return ["ctk", "check-gpu", path_argument(image)]
-    if verdict != "no-framework":
+    if verdict is not Verdict.NO_FRAMEWORK:
         return ["ctk", "audit", path_argument(image)]
     if _has_command(image):
         return [*_job(image), "--gpus", "0"]

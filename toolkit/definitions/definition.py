@@ -13,6 +13,7 @@ from toolkit.inventory.formats.kinds import PathKind, kind_of
 from toolkit.pins.guard.script import guarded
 from toolkit.pins.guard.trials import import_step
 from toolkit.pins.store import locked_base
+from toolkit.recipes.model import Bootstrap
 from toolkit.support.errors import WrongInput
 from toolkit.support.paths import shipped
 
@@ -51,7 +52,7 @@ def define(recipe: Recipe, *, lock: Lock | None = None, mirror: str | None = Non
         readable=make_readable(recipe),
         **_post(recipe, lock, script(recipe.post, f"{where}: post")),
         relabel=relabel,
-        python=recipe.base.bootstrap == "debootstrap" or recipe.job.command[:1] == ("python",),
+        python=recipe.base.bootstrap == Bootstrap.DEBOOTSTRAP or recipe.job.command[:1] == ("python",),
         environment=[
             (name, variable_word(name, value, f"{where}: environment.{name}")) for name, value in recipe.environment
         ],
@@ -86,7 +87,7 @@ def check(recipe: Recipe) -> None:
 def _check_sandbox(base: Base) -> None:
     """The runtime would copy any directory: a private one, too, that the recipe of a cloned repository names."""
     place = Path(base.reference)
-    if base.bootstrap == "localimage" and place.is_dir() and kind_of(place) is not PathKind.SANDBOX:
+    if base.bootstrap == Bootstrap.LOCALIMAGE and place.is_dir() and kind_of(place) is not PathKind.SANDBOX:
         raise WrongInput(f"the base {base.name} is the directory {place}, which is no sandbox", code="wrong-file")
 
 
@@ -117,7 +118,7 @@ def _text(template: str, **values: object) -> str:
 
 def _header(base: Base, mirror: str | None) -> list[tuple[str, str]]:
     reference = header_value(base.pinned_reference, "the base's reference")
-    if base.bootstrap != "debootstrap":
+    if base.bootstrap != Bootstrap.DEBOOTSTRAP:
         return [("Bootstrap", base.bootstrap), ("From", reference)]
     if mirror is None:
         raise WrongInput(
@@ -125,7 +126,7 @@ def _header(base: Base, mirror: str | None) -> list[tuple[str, str]]:
             fix="Set `mirror` in the site's settings (CTK_SITE names a file), or use --base FILE.sif.",
         )
     return [
-        ("Bootstrap", "debootstrap"),
+        ("Bootstrap", base.bootstrap),
         ("OSVersion", reference),
         ("MirrorURL", header_value(mirror, "the mirror")),
         *([("Include", " ".join(base.apt))] if base.apt else []),

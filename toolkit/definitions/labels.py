@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from toolkit.inventory.formats.images import open_image
+from toolkit.recipes.model import Bootstrap
 from toolkit.support.errors import WrongInput
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ _LARGEST = 1 << 20  # bytes
 
 def has_labels_of_ctk(base: Base) -> bool:
     """Whether `base` is an image on this machine with labels `ctk.*`: one that ctk, or a definition of ctk, built."""
-    if base.bootstrap != "localimage":
+    if base.bootstrap != Bootstrap.LOCALIMAGE:
         return False
     try:
         with open_image(Path(base.reference)) as rootfs:

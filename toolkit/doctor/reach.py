@@ -18,6 +18,7 @@ from urllib.parse import unquote, urlsplit
 from toolkit.pins.bases.registry import api_address, parse_reference
 from toolkit.pins.index.uv import index_address
 from toolkit.recipes.load import load_bases
+from toolkit.recipes.model import Bootstrap
 from toolkit.support.certificates import Bundle, named_bundle, named_bundles, system_bundle, tls_context
 from toolkit.support.paths import shipped
 from toolkit.support.redaction import server_of
@@ -107,7 +108,7 @@ def _questions() -> list[_Question]:
     # A page that every index of packages has, and small: the list of all packages has some 40 MB.
     asked = [_Question("index", "package index", f"{index.rstrip('/')}/pip/")] if index.startswith("http") else []
     bases = load_bases(shipped("defs") / "bases.toml").values()
-    hosts = {parse_reference(base.reference).host for base in bases if base.bootstrap == "docker"}
+    hosts = {parse_reference(base.reference).host for base in bases if base.bootstrap == Bootstrap.DOCKER}
     return [*asked, *(_Question("registry", "registry", f"{api_address(host)}/v2/") for host in sorted(hosts))]
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from toolkit.doctor.network import NETWORK_RULES
 from toolkit.runtime.area import scratch_of, scratch_variable
 from toolkit.runtime.known_errors import explain
+from toolkit.support.enums import StrEnum
 from toolkit.support.files import format_size
 from toolkit.support.findings import Finding, Severity, apply_rules
 from toolkit.support.processes import command_line
@@ -44,36 +45,46 @@ def _runtime(facts: HostFacts) -> Iterator[Finding]:
     yield Finding("runtime", Severity.OK, f"{words}.")
 
 
-def build_mode(facts: HostFacts) -> str:
-    """root, subuid, root-mapped, fakeroot-command or none: how an image can be built here without sudo.
+class BuildMode(StrEnum):
+    """How an image can be built on a host without sudo."""
+
+    ROOT = "root"
+    SUBUID = "subuid"
+    ROOT_MAPPED = "root-mapped"
+    FAKEROOT_COMMAND = "fakeroot-command"
+    NONE = "none"
+
+
+def build_mode(facts: HostFacts) -> BuildMode:
+    """How an image can be built here.
 
     The order is that of apptainer's own choice (its documentation, "Fakeroot feature").
     """
     if facts.root and facts.full_capabilities:
-        return "root"
+        return BuildMode.ROOT
     # A profile of AppArmor may let the runtime do what it forbids to `unshare`.
     namespaces = facts.user_namespaces or (facts.apparmor_limit and facts.trial is not None and facts.trial.built)
     if namespaces and facts.subordinate_ids and facts.id_mappers:
-        return "subuid"
+        return BuildMode.SUBUID
     if namespaces:
-        return "root-mapped"
-    return "fakeroot-command" if facts.fakeroot_command else "none"
+        return BuildMode.ROOT_MAPPED
+    return BuildMode.FAKEROOT_COMMAND if facts.fakeroot_command else BuildMode.NONE
 
 
 def _build_mode(facts: HostFacts) -> Iterator[Finding]:
     mode = build_mode(facts)
-    if mode == "root":
+    if mode is BuildMode.ROOT:
         yield Finding("build-root", Severity.OK, "Building: as root.")
-    elif mode == "subuid":
+    elif mode is BuildMode.SUBUID:
         yield Finding("build-subuid", Severity.OK, "Building: --fakeroot with subordinate ids, all packages install.")
-    elif mode == "root-mapped":
+    elif mode is BuildMode.ROOT_MAPPED:
         if facts.id_mappers:
             lacking, fix = "a range of subordinate ids", _ASK_RANGE
         else:
             lacking, fix = "newuidmap and newgidmap (package uidmap)", f"{_ASK} for uidmap."
         message = f"Building: --fakeroot in a root-mapped namespace; without {lacking} some packages will not install."
         yield Finding("build-root-mapped", Severity.WARNING, message, fix)
-    elif mode == "fakeroot-command":
+    elif mode is BuildMode.FAKEROOT_COMMAND:
         message = "Building: only with the fakeroot command, since this host allows no user namespaces."
         yield Finding("build-fakeroot-command", Severity.WARNING, message, f"{_ASK} about user.max_user_namespaces.")
     else:

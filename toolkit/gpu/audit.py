@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import posixpath
 from dataclasses import dataclass
-from enum import Enum
 from typing import TYPE_CHECKING
 
 from toolkit.gpu.facts import FrameworkCase, ImageCase
@@ -13,7 +12,7 @@ from toolkit.gpu.rules import FRAMEWORK_RULES, IMAGE_RULES
 from toolkit.gpu.rules.doubts import doubted, weighed, without_doubtful
 from toolkit.inventory.formats.images import open_image
 from toolkit.inventory.knowledge.frameworks import knowledge
-from toolkit.support.findings import Severity, apply_rules
+from toolkit.support.findings import Severity, Verdict, apply_rules
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -23,15 +22,6 @@ if TYPE_CHECKING:
     from toolkit.support.findings import Finding
 
 _ORDER = list(Severity)
-
-
-class Verdict(str, Enum):
-    """The answer. GPU_BROKEN: a build for the GPU is there, and something keeps it from working."""
-
-    GPU_READY = "gpu-ready"
-    GPU_BROKEN = "gpu-broken"
-    CPU_ONLY = "cpu-only"
-    NO_FRAMEWORK = "no-framework"
 
 
 _BEST_FIRST = (Verdict.GPU_READY, Verdict.GPU_BROKEN, Verdict.CPU_ONLY, Verdict.NO_FRAMEWORK)

@@ -8,7 +8,6 @@ import pwd
 import shutil
 import socket
 from dataclasses import replace
-from enum import Enum
 from typing import TYPE_CHECKING
 
 from toolkit.lab import registry
@@ -24,6 +23,7 @@ from toolkit.lab.registry import Lab
 from toolkit.lab.requirements import find_programs
 from toolkit.lab.tracking import write_tracking
 from toolkit.scheduler.environment import clean_environment
+from toolkit.support.enums import StrEnum
 from toolkit.support.errors import MissingOnHost, ProgramFailed, WrongInput
 from toolkit.support.files import write_atomically
 from toolkit.support.processes import run
@@ -42,7 +42,7 @@ _SECONDS_PER_NODE = 1.0
 _SECONDS_TO_END = 3.0  # what a job gets to end by itself when its lab goes down
 
 
-class Condition(str, Enum):
+class Condition(StrEnum):
     """How a lab is. A lab whose nodes are down is still up; one without its controller has crashed."""
 
     UP = "up"

@@ -15,8 +15,10 @@ from toolkit.inventory.knowledge.names import names
 from toolkit.pins.guard.trials import import_step
 from toolkit.pins.index.repositories import is_repository, why_unlockable
 from toolkit.pins.lock.document import index_document
-from toolkit.pins.lock.model import Lock, LockedBase
+from toolkit.pins.lock.model import Inventoried, Lock, LockedBase
 from toolkit.pins.lock.protected import other_builds, protect, second_frameworks, violations
+from toolkit.pins.lock.upgrade import NO_UPGRADE, Upgrade
+from toolkit.recipes.model import Bootstrap
 from toolkit.support.errors import CheckFailed, WrongInput
 from toolkit.support.redaction import redact
 
@@ -41,11 +43,11 @@ def make_lock(
     bases: Iterable[Base] = (),
     exclude_newer: str | None = None,
     earlier: Lock | None = None,
-    upgrade: Collection[str] | None = None,
+    upgrade: Upgrade = NO_UPGRADE,
 ) -> Lock:
     """The lock of a recipe.
 
-    Versions of an `earlier` lock are kept where they can be, but for those in `upgrade` (None: keep none).
+    Versions of an `earlier` lock are kept where they can be, but for those that `upgrade` names.
     `bases` are searched for one that would fit where the packages do not.
     Raises CheckFailed where the packages cannot be had over the base, and says why.
     """
@@ -71,7 +73,7 @@ def make_lock(
         recipe.indexes,
         unbound=frozenset(recipe.import_skip),
     )
-    fresh = earlier is not None and upgrade != ()
+    fresh = earlier is not None and bool(upgrade)
     request, resolution, sources = resolve_recipe(uv, asked, list(bases), uv.cache / "ctk-sources", fresh=fresh)
     added = {package.name: package.version for package in resolution.packages}
     _refuse_replaced(added, protected)
@@ -149,7 +151,7 @@ def _spelled(requirement: Requirement) -> str:
 def input_hash(recipe: Recipe, digest: str | None, exclude_newer: str | None) -> str:
     """A hash of all that a lock answers to. Of a local base counts what it holds, of others what they are called."""
     base = recipe.base
-    local = base.bootstrap in ("localimage", "docker-archive", "oci")
+    local = base.is_local
     question = {
         "form": _FORM,
         "packages": check_requirements(recipe),
@@ -200,10 +202,12 @@ def _pins(target: PythonTarget) -> list[str]:
     return [f"{one.name}=={one.version}" for one in target.installed.values()]
 
 
-def _preferences(earlier: Lock | None, upgrade: Collection[str] | None) -> tuple[str, ...]:
-    if earlier is None or upgrade is None:
-        return ()
-    return tuple(f"{one.name}=={one.version}" for one in earlier.packages if one.name not in upgrade and not one.url)
+def _preferences(earlier: Lock | None, upgrade: Upgrade) -> tuple[str, ...]:
+    return tuple(
+        f"{package.name}=={package.version}"
+        for package in (earlier.packages if earlier else ())
+        if upgrade.keeps(package.name) and not package.url
+    )
 
 
 def _strangers(recipe: Recipe, packages: Iterable[str]) -> tuple[str, ...]:
@@ -275,11 +279,11 @@ def _refuse_replaced(added: Mapping[str, str], protected: ProtectedSet) -> None:
 def _locked_base(facts: BaseFacts) -> LockedBase:
     base, target = facts.base, facts.target
     return LockedBase(
-        name=base.name if base.bootstrap in ("docker", "debootstrap") else base.bootstrap,
+        name=base.name if base.bootstrap in (Bootstrap.DOCKER, Bootstrap.DEBOOTSTRAP) else base.bootstrap,
         bootstrap=base.bootstrap,
-        reference=base.reference if base.bootstrap in ("docker", "debootstrap") else None,
+        reference=base.reference if base.bootstrap in (Bootstrap.DOCKER, Bootstrap.DEBOOTSTRAP) else None,
         digest=facts.digest,
-        inventory="recorded" if target.recorded else "read",
+        inventory=Inventoried.RECORDED if target.recorded else Inventoried.READ,
         python=target.python,
         architecture=target.architecture,
         glibc=".".join(map(str, target.glibc)) if target.glibc else None,

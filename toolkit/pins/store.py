@@ -6,16 +6,19 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from toolkit.pins.bases.facts import LOCAL, content_digest, gather_facts, local_path
+from toolkit.pins.bases.facts import content_digest, gather_facts, local_path
 from toolkit.pins.bases.steady import NOT_HERE, PresentBase, require_unchanged, state_of
 from toolkit.pins.lock.changes import LockChange, compare_locks
 from toolkit.pins.lock.lockfile import load_lock, write_lock
+from toolkit.pins.lock.model import Inventoried
+from toolkit.pins.lock.upgrade import NO_UPGRADE, Upgrade
 from toolkit.pins.locking import contradictions, input_hash, is_current, make_lock, missing, stale
+from toolkit.recipes.model import Bootstrap
 from toolkit.support.errors import CheckFailed, CtkError
 from toolkit.support.files import refuse_link
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
     from toolkit.pins.lock.model import Lock
@@ -87,7 +90,7 @@ class Locks:
 
     def local_digest(self, recipe: Recipe) -> str | None:
         """The digest of a base that lies on this machine; None for one that does not."""
-        return content_digest(local_path(recipe.base), self.cache) if recipe.base.bootstrap in LOCAL else None
+        return content_digest(local_path(recipe.base), self.cache) if recipe.base.is_local else None
 
     def current(self, recipe: Recipe) -> Lock | None:
         """The recipe's lock; None where it is missing or out of date. Raises WrongInput where it was edited."""
@@ -135,7 +138,7 @@ class Locks:
 
     def _is_final(self, lock: Lock) -> bool:
         """Whether the base need not be looked at again. With a policy of LOCKED the guard compares it in the build."""
-        return lock.base.inventory == "read" or self.policy is Policy.LOCKED
+        return lock.base.inventory is Inventoried.READ or self.policy is Policy.LOCKED
 
     def make(
         self,
@@ -143,19 +146,19 @@ class Locks:
         base: PresentBase = NOT_HERE,
         *,
         earlier: Lock | None = None,
-        upgrade: Collection[str] | None = (),
+        upgrade: Upgrade = NO_UPGRADE,
         exclude_newer: str | None = None,
     ) -> Lock:
         """Make a lock; the caller writes it.
 
-        `upgrade` names what may become newer than `earlier` has it (None: all). The registry is asked for the base's
-        digest only where neither the caller nor `earlier` knows it, or with an upgrade of all. Raises CheckFailed
-        (`base-changed`) where a base on this machine changes meanwhile.
+        `upgrade` is what may become newer than `earlier` has it. The registry is asked for the base's digest only where
+        neither the caller nor `earlier` knows it, or with an upgrade of everything. Raises CheckFailed (`base-changed`)
+        where a base on this machine changes meanwhile.
         """
         from toolkit.pins.index.uv import open_uv
 
         state = base.state or state_of(recipe.base)
-        same = earlier is not None and upgrade is not None and earlier.base.reference == recipe.base.reference
+        same = earlier is not None and not upgrade.everything and earlier.base.reference == recipe.base.reference
         known = earlier.base.digest if earlier is not None and same else None
         facts = gather_facts(recipe.base, self.cache, image=base.image, digest=base.digest or known)
         if base.image is not None and (found := contradictions(recipe.base, facts.target)):
@@ -183,14 +186,14 @@ class Locks:
 
 def locked_base(recipe: Recipe, lock: Lock) -> Base:
     """The recipe's base by the digest that was locked: a tag that moved since changes nothing."""
-    return replace(recipe.base, digest=lock.base.digest) if recipe.base.bootstrap == "docker" else recipe.base
+    return replace(recipe.base, digest=lock.base.digest) if recipe.base.bootstrap == Bootstrap.DOCKER else recipe.base
 
 
 def moved_tag(recipe: Recipe, lock: Lock) -> str | None:
     """What the registry says of a locked tag now: a sentence where it is not the locked image any more."""
     from toolkit.pins.bases.registry import fetch_digest
 
-    if lock.base.bootstrap != "docker" or lock.base.digest is None or recipe.base.digest is not None:
+    if lock.base.bootstrap != Bootstrap.DOCKER or lock.base.digest is None or recipe.base.digest is not None:
         return None
     try:
         now = fetch_digest(recipe.base.reference)

@@ -8,7 +8,7 @@ import re
 from typing import TYPE_CHECKING
 from urllib.parse import SplitResult, urlsplit, urlunsplit
 
-from toolkit.recipes.model import Index
+from toolkit.recipes.model import Index, IndexKind
 from toolkit.support.findings import Finding, Severity
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ def index_of_option(option: str, url: str) -> tuple[Index | None, Finding | None
         return None, None
     user, _, netloc = parts.netloc.rpartition("@")
     name = name_of(url)
-    kind = "find-links" if option in ("-f", "--find-links") else "index"
+    kind = IndexKind.FIND_LINKS if option in ("-f", "--find-links") else IndexKind.INDEX
     index = Index(name, urlunsplit(parts._replace(netloc=netloc)), kind=kind)
     if not user:
         return index, None

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import re
 import shlex
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from toolkit.recipes.environment import problem
 from toolkit.recipes.indexes import NAME as INDEX_NAME
 from toolkit.recipes.indexes import credentials_variable, name_of, web_address
 from toolkit.recipes.model import (
-    BOOTSTRAPS,
-    INDEX_KINDS,
     INSTALLERS,
-    VERDICTS,
+    REQUIRABLE,
     Base,
+    Bootstrap,
     FileCopy,
     Index,
+    IndexKind,
     JobDefaults,
     Recipe,
 )
@@ -28,8 +28,12 @@ from toolkit.support.text import did_you_mean, one_line
 from toolkit.support.tomlfile import TomlFile, read_toml
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
     from pathlib import Path
+
+    from toolkit.support.findings import Verdict
+
+Word = TypeVar("Word", bound=str)
 
 NAME = re.compile(r"[a-z0-9][a-z0-9._-]*")
 APT_PACKAGE = re.compile(r"[a-z0-9][a-z0-9+.-]+(:[a-z0-9-]+)?(=[A-Za-z0-9.+:~-]+)?")  # Debian policy 5.6.1, =version
@@ -73,8 +77,8 @@ def _base(file: TomlFile, name: str, table: Any) -> Base:
     for key in ("bootstrap", "reference"):
         if not texts[key]:
             file.fail(name, f"the key {key} is missing")
-    _one_of(file, f"{prefix}bootstrap", texts["bootstrap"], BOOTSTRAPS)
-    if texts["bootstrap"] == "docker":
+    bootstrap = _one_of(file, f"{prefix}bootstrap", texts["bootstrap"], Bootstrap)
+    if bootstrap is Bootstrap.DOCKER:
         try:
             refuse_credentials(texts["reference"] or "")
         except WrongInput as error:
@@ -84,7 +88,7 @@ def _base(file: TomlFile, name: str, table: Any) -> Base:
     if texts["digest"] and not _DIGEST.fullmatch(texts["digest"]):
         file.fail(f"{prefix}digest", "should be sha256: and 64 hexadecimal digits")
     given: dict[str, Any] = {key: value for key, value in texts.items() if value is not None}
-    return Base(name=name, apt=_apt(file, table, prefix), **given)
+    return Base(**{**given, "name": name, "bootstrap": bootstrap, "apt": _apt(file, table, prefix)})
 
 
 def load_recipe(path: Path, bases: Mapping[str, Base], *, base: Base | None = None) -> Recipe:
@@ -207,8 +211,7 @@ def _index(file: TomlFile, entry: Mapping[str, Any], prefix: str) -> Index:
             "holds credentials, which the lock and the image would hold as well",
             fix=f"Set {variable}_USERNAME and {variable}_PASSWORD where you run ctk, or write them to ~/.netrc.",
         )
-    kind = _text(file, entry, "kind", prefix) or "index"
-    _one_of(file, f"{prefix}kind", kind, INDEX_KINDS)
+    kind = _one_of(file, f"{prefix}kind", _text(file, entry, "kind", prefix) or IndexKind.INDEX, IndexKind)
     packages = file.get_texts(entry, "packages", prefix)
     for package in packages:
         if not DISTRIBUTION.fullmatch(package):
@@ -269,13 +272,11 @@ def _gpus(file: TomlFile, table: Mapping[str, Any]) -> int | str | None:
     return value
 
 
-def _required_verdict(file: TomlFile) -> str | None:
+def _required_verdict(file: TomlFile) -> Verdict | None:
     table = file.get(file.content, "require", dict) or {}
     file.check_keys(table, ("verdict",), "require.")
     verdict = _text(file, table, "verdict", "require.")
-    if verdict is not None:
-        _one_of(file, "require.verdict", verdict, VERDICTS)
-    return verdict
+    return None if verdict is None else _one_of(file, "require.verdict", verdict, REQUIRABLE)
 
 
 def _import_skip(file: TomlFile) -> tuple[str, ...]:
@@ -300,6 +301,8 @@ def _text(file: TomlFile, table: Mapping[str, Any], key: str, prefix: str = "") 
     return value
 
 
-def _one_of(file: TomlFile, key: str, value: str | None, known: tuple[str, ...]) -> None:
-    if value not in known:
-        file.fail(key, f'should be one of {", ".join(known)}, not "{value}".{did_you_mean(value or "", known)}')
+def _one_of(file: TomlFile, key: str, value: str | None, known: Iterable[Word]) -> Word:
+    words = list(known)
+    if value not in words:
+        file.fail(key, f'should be one of {", ".join(words)}, not "{value}".{did_you_mean(value or "", words)}')
+    return words[words.index(value)]

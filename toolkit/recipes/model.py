@@ -5,13 +5,32 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from toolkit.support.enums import StrEnum
+from toolkit.support.findings import Verdict
+
 if TYPE_CHECKING:
     from pathlib import Path
 
-BOOTSTRAPS = ("docker", "localimage", "docker-archive", "oci", "debootstrap")
 INSTALLERS = ("pip", "conda")
-INDEX_KINDS = ("index", "find-links")
-VERDICTS = ("gpu-ready", "cpu-only", "no-framework")
+# What a recipe can require: nobody wants an image that is broken.
+REQUIRABLE = (Verdict.GPU_READY, Verdict.CPU_ONLY, Verdict.NO_FRAMEWORK)
+
+
+class Bootstrap(StrEnum):
+    """The agent by which a base is brought, as a definition's `Bootstrap:` calls it."""
+
+    DOCKER = "docker"
+    LOCALIMAGE = "localimage"
+    DOCKER_ARCHIVE = "docker-archive"
+    OCI = "oci"
+    DEBOOTSTRAP = "debootstrap"
+
+
+class IndexKind(StrEnum):
+    """A package index of PEP 503, or a page that links to files."""
+
+    INDEX = "index"
+    FIND_LINKS = "find-links"
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +43,7 @@ class Base:
     """
 
     name: str
-    bootstrap: str
+    bootstrap: Bootstrap
     reference: str
     digest: str | None = None
     python: str | None = None
@@ -37,9 +56,14 @@ class Base:
     source: str = ""
 
     @property
+    def is_local(self) -> bool:
+        """Whether the base is a file or a directory of this machine, which has no address elsewhere."""
+        return self.bootstrap in (Bootstrap.LOCALIMAGE, Bootstrap.DOCKER_ARCHIVE, Bootstrap.OCI)
+
+    @property
     def pinned_reference(self) -> str:
         """The reference by digest where one is known, so that a moved tag changes nothing."""
-        if self.digest is None or self.bootstrap != "docker":
+        if self.digest is None or self.bootstrap != Bootstrap.DOCKER:
             return self.reference
         repository, colon, tag = self.reference.rpartition(":")
         # The colon of `localhost:5000/image` belongs to the host.
@@ -59,7 +83,7 @@ class FileCopy:
 
 @dataclass(frozen=True, slots=True)
 class Index:
-    """A package index beside PyPI (`find-links`: a page that links to files). The address holds no credentials.
+    """A package index beside PyPI or a page that links to files. The address holds no credentials.
 
     `packages` are the only ones that it is asked for, and they come from nowhere else; () means that it is asked for
     all of them, before PyPI is.
@@ -68,7 +92,7 @@ class Index:
     name: str
     url: str
     packages: tuple[str, ...] = ()
-    kind: str = "index"
+    kind: IndexKind = IndexKind.INDEX
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +133,7 @@ class Recipe:
     files: tuple[FileCopy, ...] = ()
     environment: tuple[tuple[str, str], ...] = ()
     job: JobDefaults = field(default_factory=JobDefaults)
-    verdict: str | None = None
+    verdict: Verdict | None = None
     indexes: tuple[Index, ...] = ()
     import_skip: tuple[str, ...] = ()
     rebased: bool = False

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from toolkit.recipes.model import Bootstrap
 from toolkit.support.errors import WrongInput
 from toolkit.support.findings import Finding, Severity
 from toolkit.support.paths import home
@@ -141,9 +142,10 @@ def without_allowed(copied: Iterable[Copied], allow: Iterable[Path]) -> tuple[Co
 def judge_base(recipe: Recipe) -> tuple[Finding, ...]:
     """A warning where the recipe's own base is a file from outside its project: all of it goes into the image."""
     base = recipe.base
-    if base.bootstrap not in ("localimage", "docker-archive", "oci"):
+    if not base.is_local:
         return ()
-    path = Path(os.path.realpath(base.reference if base.bootstrap == "localimage" else base.reference.split(":")[0]))
+    file = base.reference if base.bootstrap == Bootstrap.LOCALIMAGE else base.reference.split(":")[0]
+    path = Path(os.path.realpath(file))
     if path.is_relative_to(os.path.realpath(recipe.path.parent.parent)):
         return ()
     words = f"the base {base.name} is {path}, which is outside the project"

@@ -6,7 +6,7 @@ import json
 import re
 from typing import TYPE_CHECKING
 
-from toolkit.recipes.model import Base
+from toolkit.recipes.model import Base, Bootstrap
 from toolkit.support.errors import WrongInput
 from toolkit.support.paths import user_path
 from toolkit.support.text import did_you_mean, one_line
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 # How a reference's scheme is spelled on the command line, and the bootstrap agent that serves it.
 _OCI_NAME = "org.opencontainers.image.ref.name"  # the OCI image specification, annotations
-SCHEMES = {"docker://": "docker", "docker-archive:": "docker-archive", "oci:": "oci"}
+SCHEMES = {"docker://": Bootstrap.DOCKER, "docker-archive:": Bootstrap.DOCKER_ARCHIVE, "oci:": Bootstrap.OCI}
 _BY_DIGEST = re.compile(r"[^@]+@[a-z0-9]+:[0-9a-fA-F]+")
 
 
@@ -37,7 +37,7 @@ def base_from_reference(text: str) -> Base:
     if not rest or any(character.isspace() for character in rest):
         raise WrongInput(f'"{text}" names no image', fix=f"Write for example {_EXAMPLES[scheme]}")
     bootstrap = SCHEMES[scheme]
-    if bootstrap == "docker":
+    if bootstrap is Bootstrap.DOCKER:
         refuse_credentials(rest)
         reference, at, digest = rest.partition("@")
         return Base(name=text, bootstrap=bootstrap, reference=reference, digest=digest if at else None)
@@ -45,7 +45,7 @@ def base_from_reference(text: str) -> Base:
     path = user_path(text_of_path)
     if not path.exists():
         raise WrongInput(f"there is no {text_of_path}", fix=f"Write for example {_EXAMPLES[scheme]}")
-    if bootstrap == "oci":
+    if bootstrap is Bootstrap.OCI:
         _check_oci_layout(path, tag)
     return Base(name=text, bootstrap=bootstrap, reference=str(path))
 
@@ -98,7 +98,7 @@ def resolve_base(text: str, bases: Mapping[str, Base]) -> Base:
         return base_from_reference(text)
     path = user_path(one_line(text, "the base"))
     if path.exists():
-        return Base(name=path.name, bootstrap="localimage", reference=str(path))
+        return Base(name=path.name, bootstrap=Bootstrap.LOCALIMAGE, reference=str(path))
     if "/" in text or text.endswith(".sif"):
         raise WrongInput(f"there is no image {text}")
     raise WrongInput(f'there is no base "{text}".{did_you_mean(text, bases)}', fix="`ctk bases` lists them.")

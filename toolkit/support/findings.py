@@ -4,17 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from enum import Enum
 from typing import TypeAlias, TypeVar
 
+from toolkit.support.enums import StrEnum
 
-class Severity(str, Enum):
+
+class Severity(StrEnum):
     """How grave a finding is, gravest first."""
 
     ERROR = "error"
     WARNING = "warning"
     INFO = "info"
     OK = "ok"
+
+
+class Verdict(StrEnum):
+    """The answer of `ctk audit`. GPU_BROKEN: a build for the GPU is there, and something keeps it from working."""
+
+    GPU_READY = "gpu-ready"
+    GPU_BROKEN = "gpu-broken"
+    CPU_ONLY = "cpu-only"
+    NO_FRAMEWORK = "no-framework"
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from tests.inventory.making import fill, squash, system, write_sif
 from tests.soak.images import run
-from toolkit.gpu.audit import Verdict, audit_image
+from toolkit.gpu.audit import audit_image
 from toolkit.gpu.elf import Dynamic, read_dynamic, read_only_data
 from toolkit.gpu.facts import TargetMachine
 from toolkit.gpu.literals import assignments
@@ -25,6 +25,7 @@ from toolkit.inventory.formats.sif import read_sif
 from toolkit.inventory.formats.squashfs import Squashfs
 from toolkit.inventory.formats.tree import EntryKind
 from toolkit.support.errors import WrongInput
+from toolkit.support.findings import Verdict
 
 if TYPE_CHECKING:
     from pathlib import Path

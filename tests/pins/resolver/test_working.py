@@ -64,8 +64,7 @@ def uv(tmp_path_factory: pytest.TempPathFactory, _index: None) -> Uv:
 def lock(uv: Uv, *packages: str, earlier: Lock | None = None, skip: tuple[str, ...] = ()) -> Lock:
     base = Base("base", "localimage", "/base.sif")
     recipe = Recipe("x", Path("x.toml"), base, packages=packages, import_skip=skip)
-    upgrade = () if earlier else None
-    return make_lock(uv, recipe, BaseFacts(base, TORCH, "sha256:0"), earlier=earlier, upgrade=upgrade)
+    return make_lock(uv, recipe, BaseFacts(base, TORCH, "sha256:0"), earlier=earlier)
 
 
 def versions(made: Lock | Resolution) -> dict[str, str]:

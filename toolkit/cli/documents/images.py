@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
     from toolkit.builds.record import Record
     from toolkit.gpu.audit import Audit, FrameworkAudit
+    from toolkit.gpu.diagnosis import Visibility
     from toolkit.gpu.host import HostGpu
     from toolkit.gpu.probe import Probe
     from toolkit.inventory.contents.diff import Difference
@@ -67,7 +68,7 @@ def differences(first: Path, second: Path, found: Iterable[Difference]) -> dict[
     return {"first": str(first), "second": str(second), "differences": rows}
 
 
-def probe(image: Path, verdict: str, host: HostGpu, inside: Probe) -> dict[str, Any]:
+def probe(image: Path, verdict: Visibility, host: HostGpu, inside: Probe) -> dict[str, Any]:
     """What the host and the container show of the GPU."""
     return {
         "verdict": verdict,
@@ -97,7 +98,7 @@ def audit(found: Audit, *, packages: bool) -> dict[str, Any]:
     """What an image's file says of the GPU; with `packages` all that is installed."""
     inventory = found.facts.inventory
     return {
-        "verdict": found.verdict.value,
+        "verdict": found.verdict,
         "image": {
             "path": inventory.image,
             "form": inventory.form,
@@ -118,7 +119,7 @@ def _framework(framework: FrameworkAudit, image: str) -> dict[str, Any]:
     facts, build = framework.facts, framework.facts.build
     return {
         "name": facts.name,
-        "verdict": framework.verdict.value,
+        "verdict": framework.verdict,
         "distribution": facts.distribution.name,
         "version": facts.version,
         "interpreter": facts.interpreter,

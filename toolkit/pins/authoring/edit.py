@@ -12,6 +12,7 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
 from toolkit.recipes.load import APT_PACKAGE, RECIPE_KEYS
+from toolkit.recipes.model import IndexKind
 from toolkit.recipes.requirements import how_to_write
 from toolkit.support.errors import WrongInput
 from toolkit.support.files import refuse_link, refuse_pipe, write_atomically
@@ -188,7 +189,7 @@ def recipe_text(
 
 def _index_entry(index: Index) -> dict[str, str | list[str]]:
     entry: dict[str, str | list[str]] = {"name": index.name, "url": index.url}
-    if index.kind != "index":
+    if index.kind != IndexKind.INDEX:
         entry["kind"] = index.kind
     if index.packages:
         entry["packages"] = list(index.packages)

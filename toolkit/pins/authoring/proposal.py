@@ -14,6 +14,7 @@ from packaging.version import InvalidVersion, Version
 
 from toolkit.inventory.knowledge.frameworks import matches, satisfies
 from toolkit.pins.authoring.purpose import first_old_part, used_for_data
+from toolkit.recipes.model import Bootstrap
 from toolkit.support.findings import Finding, Severity
 
 if TYPE_CHECKING:
@@ -112,7 +113,7 @@ def other_frameworks(
 
     Nothing of an image of the user's own, of which nobody recorded what it has.
     """
-    if base.framework is None and base.bootstrap != "debootstrap":
+    if base.framework is None and base.bootstrap != Bootstrap.DEBOOTSTRAP:
         return ()
     proposal = propose_from_list(tuple(lines), known, frameworks, {**bases, base.name: base}, base=base.name)
     return tuple(one for one in proposal.findings if one.code in ("second-framework", "framework-added"))

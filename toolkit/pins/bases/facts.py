@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from packaging.requirements import InvalidRequirement, Requirement
 
+from toolkit.recipes.model import Bootstrap
 from toolkit.support.errors import CheckFailed, MissingOnHost, ProgramFailed, WrongInput
 from toolkit.support.files import write_atomically
 
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from toolkit.pins.bases.target import PythonTarget
     from toolkit.recipes.model import Base
 
-LOCAL = ("localimage", "docker-archive", "oci")
 _CHUNK = 1 << 20
 # A file that was written just now can be written again within one tick of the file system's clock, and look the same.
 _SETTLED = 2_000_000_000  # ns
@@ -50,7 +50,7 @@ def gather_facts(base: Base, cache: Path, *, image: Path | None = None, digest: 
     from toolkit.pins.bases.registry import fetch_digest
     from toolkit.pins.bases.target import recorded_target
 
-    if image is None and base.bootstrap == "localimage":
+    if image is None and base.bootstrap == Bootstrap.LOCALIMAGE:
         image = Path(base.reference)
     target = read_image(image) if image is not None else recorded_target(base)
     if target is None and image is not None:
@@ -65,9 +65,9 @@ def gather_facts(base: Base, cache: Path, *, image: Path | None = None, digest: 
             fix="`ctk build` brings the base here first and makes the lock then.",
             code="base-not-here",
         )
-    if base.bootstrap in LOCAL:
+    if base.is_local:
         return BaseFacts(base, target, content_digest(local_path(base), cache))
-    if base.bootstrap != "docker":
+    if base.bootstrap != Bootstrap.DOCKER:
         return BaseFacts(base, target, None)
     try:
         return BaseFacts(base, target, digest or base.digest or fetch_digest(base.reference))
@@ -77,7 +77,7 @@ def gather_facts(base: Base, cache: Path, *, image: Path | None = None, digest: 
 
 def local_path(base: Base) -> Path:
     """Where a base of this machine lies; `oci:DIR:TAG` names a directory and a tag."""
-    return Path(base.reference if base.bootstrap == "localimage" else base.reference.partition(":")[0])
+    return Path(base.reference if base.bootstrap == Bootstrap.LOCALIMAGE else base.reference.partition(":")[0])
 
 
 def read_image(image: Path) -> PythonTarget | None:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from toolkit.pins.index.repositories import is_repository, why_unlockable
 from toolkit.pins.lock.document import lock_document
-from toolkit.pins.lock.model import Held, Lock, LockedBase, LockedPackage, SourceBuild
+from toolkit.pins.lock.model import Held, Inventoried, Lock, LockedBase, LockedPackage, SourceBuild
 from toolkit.pins.lock.protected import Ban, Bound, Pin, ProtectedSet
 from toolkit.recipes.indexes import NAME as INDEX_NAME
-from toolkit.recipes.model import INDEX_KINDS, Index
+from toolkit.recipes.model import Bootstrap, Index, IndexKind
 from toolkit.support.errors import WrongInput
 from toolkit.support.files import write_atomically
 from toolkit.support.tomlfile import read_toml
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from toolkit.support.tomlfile import TomlFile
+
+Word = TypeVar("Word", Bootstrap, Inventoried)
 
 SCHEMA = "ctk.lock/1"
 _CONTENT = re.compile(r'^content = "sha256:([0-9a-f]{64})"\n', re.MULTILINE)
@@ -155,9 +157,17 @@ def _lock(file: TomlFile) -> Lock:
 
 def _base(file: TomlFile, table: Mapping[str, Any]) -> LockedBase:
     file.check_keys(table, tuple(LockedBase.__dataclass_fields__), "base.")
-    required = {key: _text(file, table, key) for key in ("name", "bootstrap", "inventory", "python", "architecture")}
+    required = {key: _text(file, table, key) for key in ("name", "python", "architecture")}
     optional = {key: file.get(table, key, str, "base.") for key in ("reference", "digest", "glibc", "executable")}
-    return LockedBase(**required, **optional)
+    bootstrap, inventory = _word(file, table, "bootstrap", Bootstrap), _word(file, table, "inventory", Inventoried)
+    return LockedBase(bootstrap=bootstrap, inventory=inventory, **required, **optional)
+
+
+def _word(file: TomlFile, table: Mapping[str, Any], key: str, words: type[Word]) -> Word:
+    value = _text(file, table, key)
+    if value not in list(words):
+        file.fail(f"base.{key}", f"should be one of {', '.join(words)}, not {value!r}")
+    return words(value)
 
 
 def _read_packages(file: TomlFile, table: Mapping[str, Any]) -> tuple[LockedPackage, ...]:
@@ -181,9 +191,9 @@ def _read_package(file: TomlFile, table: Mapping[str, Any]) -> LockedPackage:
 
 def _index(file: TomlFile, table: Mapping[str, Any]) -> Index:
     name, url, kind = _texts(file, table, "name", "url", "kind")
-    if not INDEX_NAME.fullmatch(name) or not _ONE_WORD.fullmatch(url) or kind not in INDEX_KINDS:
+    if not INDEX_NAME.fullmatch(name) or not _ONE_WORD.fullmatch(url) or kind not in list(IndexKind):
         file.fail("indexes", f"{name!r} is not described as a lock describes indexes")
-    return Index(name, url, file.get_texts(table, "packages"), kind)
+    return Index(name, url, file.get_texts(table, "packages"), IndexKind(kind))
 
 
 def _tables(file: TomlFile, table: Mapping[str, Any], key: str) -> list[dict[str, Any]]:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from toolkit.support.enums import StrEnum
+
 if TYPE_CHECKING:
     from toolkit.pins.lock.protected import ProtectedSet
-    from toolkit.recipes.model import Index
+    from toolkit.recipes.model import Bootstrap, Index
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,19 +53,26 @@ class Held:
     because: str
 
 
+class Inventoried(StrEnum):
+    """How the packages of a base are known: read from its image, or as `bases.toml` records them."""
+
+    READ = "read"
+    RECORDED = "recorded"
+
+
 @dataclass(frozen=True, slots=True)
 class LockedBase:
     """What the lock was made for.
 
     `digest` is the registry's for an image from a registry, the content's for a local one, and None where the registry
-    could not be asked. `inventory` is `read` (from the image) or `recorded` (what `bases.toml` says of it).
+    could not be asked.
     """
 
     name: str
-    bootstrap: str
+    bootstrap: Bootstrap
     reference: str | None
     digest: str | None
-    inventory: str
+    inventory: Inventoried
     python: str
     architecture: str
     glibc: str | None = None

@@ -17,6 +17,7 @@ from toolkit.pins.bases.target import valid_version
 from toolkit.pins.index.repositories import unreachable
 from toolkit.pins.index.uv import own_words, python_for
 from toolkit.pins.index.wheels import uv_platform
+from toolkit.recipes.model import IndexKind
 from toolkit.support.errors import CtkError, MissingOnHost, ProgramFailed, WrongInput
 from toolkit.support.redaction import redact
 
@@ -117,7 +118,7 @@ class Question:
         options += ["--build-constraints", "build-constraints.txt"] if self.build_constraints else []
         for index in self.indexes:
             if not index.packages:
-                is_page = index.kind == "find-links"
+                is_page = index.kind == IndexKind.FIND_LINKS
                 options += ["--find-links", index.url] if is_page else ["--index", f"{index.name}={index.url}"]
         return options + (["--exclude-newer", self.exclude_newer] if self.exclude_newer else [])
 
@@ -322,7 +323,7 @@ def _bindings(question: Question) -> str:
     lines += [f'{package} = {{ index = "{index.name}" }}' for index in bound for package in index.packages]
     for index in bound:
         lines += ["[[tool.uv.index]]", f'name = "{index.name}"', f"url = {json.dumps(index.url)}", "explicit = true"]
-        lines += ['format = "flat"'] if index.kind == "find-links" else []
+        lines += ['format = "flat"'] if index.kind == IndexKind.FIND_LINKS else []
     return _lines(lines)
 
 

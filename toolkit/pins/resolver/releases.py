@@ -27,6 +27,7 @@ from packaging.utils import (
 from toolkit.pins.index.remote import read_url
 from toolkit.pins.index.uv import FRESH_SECONDS, index_address
 from toolkit.pins.index.wheels import File, choose_file, supported_tags
+from toolkit.recipes.model import IndexKind
 from toolkit.support.files import write_atomically
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ def _addresses(name: str, question: Question) -> Iterator[str]:
     bound = [index for index in question.indexes if name in index.packages]
     others = [index for index in question.indexes if not index.packages]
     for index in bound or others:
-        if index.kind == "index":
+        if index.kind == IndexKind.INDEX:
             yield f"{index.url.rstrip('/')}/{name}/"
     if not bound:
         # `request_file` adds the credentials that the address may hold.
