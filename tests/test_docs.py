@@ -22,6 +22,7 @@ from toolkit.cli.main import COMMANDS, load
 from toolkit.recipes.load import load_bases, load_recipe
 from toolkit.recipes.model import JobDefaults, Recipe
 from toolkit.runtime.known_errors import explain
+from toolkit.scheduler.resources import OPTIONS
 from toolkit.support.errors import CtkError
 from toolkit.support.site import Site, load_site
 
@@ -250,6 +251,7 @@ def test_the_manual_has_every_key_of_recipes_and_sites() -> None:
     keys = set(re.findall(r"[\w-]+", " ".join(rows)))
     internal = {"name", "path", "indexes", "import_skip", "rebased"}
     wanted = {field.name for kind in (Recipe, JobDefaults) for field in fields(kind)} - internal | {"index", "skip"}
+    wanted = wanted - {"resources"} | {key for key, option in OPTIONS.items() if option.in_recipe}
     assert wanted <= keys
     site = (CHECKOUT / "docs/site.md").read_text(encoding="utf-8")
     assert {field.name for field in fields(Site)} == set(re.findall(r"^\| `(\w+)` \|", site, re.MULTILINE))

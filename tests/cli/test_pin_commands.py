@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.pins.locks import SMALL
-from toolkit.cli.lock import _upgraded
+from toolkit.cli.lock import _upgrade
 from toolkit.pins.lock.lockfile import write_lock
 from toolkit.pins.store import Locks
 from toolkit.recipes.catalogue import Catalogue
@@ -155,9 +155,11 @@ def test_a_pipe_in_the_place_of_a_recipe_holds_nobody_up(directory: Path) -> Non
 
 
 def test_only_what_the_lock_adds_can_be_upgraded() -> None:
-    assert _upgraded(SMALL, ["Timm"]) == ("timm",)
+    chosen = _upgrade(SMALL, ["Timm"])
+    assert [chosen.keeps(name) for name in ("timm", "keras-bert")] == [False, True]
+    assert _upgrade(SMALL, []).everything
     with pytest.raises(WrongInput, match="lock adds no tim, so that"):
-        _upgraded(SMALL, ["tim"])
+        _upgrade(SMALL, ["tim"])
 
 
 def test_a_lock_that_was_edited_is_not_taken_for_good(directory: Path) -> None:

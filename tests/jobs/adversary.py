@@ -66,7 +66,7 @@ GOOD = st.tuples(
     st.builds(
         JobRequest,
         command=COMMANDS,
-        gpus=st.sampled_from([None, "0", "1", "tesla:2"]),
+        resources=st.fixed_dictionaries({"gpus": st.sampled_from([None, "0", "1", "tesla:2"])}),
         binds=st.lists(
             st.sampled_from(["/my data:/data", "/$(touch pwned):/d:ro", "/it's", '/"`id`"']), max_size=2
         ).map(tuple),
@@ -81,8 +81,9 @@ ANYTHING = st.tuples(
     st.builds(
         JobRequest,
         command=COMMANDS | st.lists(WORDS, min_size=1, max_size=3).map(tuple),
-        gpus=st.none() | WORDS,
-        time=st.none() | WORDS,
+        resources=st.fixed_dictionaries(
+            {"gpus": st.none() | WORDS, "time": st.none() | WORDS, "qos": st.none() | WORDS}
+        ),
         binds=st.lists(WORDS, max_size=1).map(tuple),
         environment=st.lists(st.builds("{}={}".format, VARIABLES | WORDS, WORDS), max_size=1).map(tuple),
         directives=st.lists(WORDS.map(lambda word: f"--comment={word}"), max_size=1).map(tuple),
@@ -132,7 +133,7 @@ def runs_as_asked(name: str, image: str, request: JobRequest, directory: Path) -
 
 def what_was_asked(image: str, request: JobRequest) -> list[str]:
     """The argument list that the runtime has to get, put together from the request and nothing else."""
-    gpu = ["--nv"] if request.gpus not in (None, "0") else []
+    gpu = ["--nv"] if request.resources["gpus"] not in (None, "0") else []
     binds = [word for bind in dict.fromkeys(request.binds) for word in ("--bind", bind)]
     variables = ["env", *request.environment] if request.environment else []
     return ["--quiet", "exec", *gpu, *binds, f"./{image}", *variables, *request.command]

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from toolkit.jobs.advice import advise_on_image
 from toolkit.jobs.defaults import JobRequest, choose_image, complete
-from toolkit.jobs.model import Gpus, Job
 from toolkit.recipes.model import Base, JobDefaults, Recipe
+from toolkit.scheduler.values import Gpus
 from toolkit.support.errors import WrongInput
 
-DEFAULTS = JobDefaults(command=("python", "main.py"), gpus=1, time="4:00:00", mem="8G", nodes=2, binds=("/data",))
+if TYPE_CHECKING:
+    from toolkit.jobs.model import Job
+
+DEFAULTS = JobDefaults(("python", "main.py"), {"gpus": 1, "time": "4:00:00", "mem": "8G", "nodes": 2}, binds=("/data",))
 
 
 def recipe(job: JobDefaults = DEFAULTS, name: str = "mine") -> Recipe:
@@ -24,14 +28,14 @@ def job_of(request: JobRequest, directory: Path, of: Recipe | None = None, image
 
 
 def test_the_recipe_fills_in_what_the_command_line_leaves_open(tmp_path: Path) -> None:
-    job = job_of(JobRequest(time="30", binds=("/scratch", "/data")), tmp_path, recipe())
+    job = job_of(JobRequest(resources={"time": "30"}, binds=("/scratch", "/data")), tmp_path, recipe())
     assert (job.command, job.gpus, job.mem, job.nodes) == (("python", "main.py"), Gpus(1), "8G", 2)
     assert job.time == 1800
     assert job.binds == ("/scratch", "/data")
 
 
 def test_no_gpus_on_purpose_beats_the_recipe(tmp_path: Path) -> None:
-    assert job_of(JobRequest(gpus="0"), tmp_path, recipe()).gpus == Gpus(0)
+    assert job_of(JobRequest(resources={"gpus": "0"}), tmp_path, recipe()).gpus == Gpus(0)
 
 
 def test_a_site_s_own_way_of_asking_for_gpus_replaces_the_recipe_s_number(tmp_path: Path) -> None:
@@ -50,8 +54,8 @@ def test_without_a_recipe_train_py_is_the_command(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("wrong", "where"),
     [
-        (JobDefaults(command=("true",), time="banana"), "defs/mine.toml: job.time"),
-        (JobDefaults(command=("true",), gpus="many"), "defs/mine.toml: job.gpus"),
+        (JobDefaults(("true",), {"time": "banana"}), "defs/mine.toml: job.time"),
+        (JobDefaults(("true",), {"gpus": "many"}), "defs/mine.toml: job.gpus"),
         (JobDefaults(command=("true",), binds=("a,b",)), "defs/mine.toml: job.binds"),
     ],
 )

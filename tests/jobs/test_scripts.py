@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 from toolkit.jobs.advice import advise
-from toolkit.jobs.model import Directive, Gpus, Job
+from toolkit.jobs.model import Directive, Job
 from toolkit.jobs.scripts import make_script, untouched_job, write_script
 from toolkit.jobs.submission import submit
+from toolkit.scheduler.values import Gpus
 from toolkit.support.errors import MissingOnHost, ProgramFailed, WrongInput
 
 JOB = Job("x", "./trial.sif", ("python", "train.py"), gpus=Gpus(1))

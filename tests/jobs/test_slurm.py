@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from toolkit.jobs.dialects.slurm import script_text
-from toolkit.jobs.model import NO_TIME_LIMIT, Directive, Gpus, Job
+from toolkit.jobs.model import Directive, Job
+from toolkit.scheduler.values import NO_TIME_LIMIT, Gpus
 
 GOLDEN = Path(__file__).parent / "golden"
 JOBS = {
@@ -25,9 +26,10 @@ JOBS = {
         cpus_per_task=4,
         partition="gpu,debug",
         account="lab42",
+        qos="high",
         binds=("/scratch/my data:/data:ro",),
         environment=(("GREETING", "$(id) 'é'"),),
-        directives=(Directive("exclusive"), Directive("comment", "two words # three"), Directive("qos", "high")),
+        directives=(Directive("exclusive"), Directive("comment", "two words # three")),
         runtime="/opt/apptainer 1.4/bin/apptainer",
         userns=True,
     ),

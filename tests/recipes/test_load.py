@@ -66,13 +66,15 @@ skip = ["Kaggle", "my_package", "kaggle"]
         environment=(("LEVEL", "3"),),
         job=JobDefaults(
             command=("python", "train.py"),
-            gpus="tesla:1",
-            nodes=2,
-            time="1:00:00",
-            mem="16G",
-            cpus_per_task=4,
-            partition="gpu",
-            account="lab",
+            resources={
+                "nodes": 2,
+                "cpus_per_task": 4,
+                "gpus": "tesla:1",
+                "mem": "16G",
+                "time": "1:00:00",
+                "partition": "gpu",
+                "account": "lab",
+            },
             binds=("/scratch",),
         ),
         verdict=Verdict.GPU_READY,
@@ -252,7 +254,7 @@ def test_all_shipped_recipes_are_right() -> None:
         assert found.description
         assert found.job.command
         assert found.base.source, "every fact of a base says where it comes from"
-        assert found.job.gpus == (0 if name == "demo" else 1)
+        assert found.job.resources["gpus"] == (0 if name == "demo" else 1)
 
 
 def test_a_base_s_reference_with_a_password_is_refused_and_not_repeated(tmp_path: Path) -> None:

@@ -161,7 +161,7 @@ def _with_gpu(recipe: Recipe, edit: Edit) -> tuple[Edit, tuple[Finding, ...]]:
 
     base, known = recipe.base, knowledge()
     is_plain = base.framework is None and base.bootstrap == Bootstrap.DEBOOTSTRAP
-    if not is_plain or recipe.job.gpus not in (0, "0") or gpu_framework(recipe.packages, known):
+    if not is_plain or recipe.job.resources.get("gpus") not in (0, "0") or gpu_framework(recipe.packages, known):
         return edit, ()
     framework = gpu_framework(edit.entries, known)
     if framework is None:

@@ -54,6 +54,7 @@ def sbatch(
     cpus_per_task: Annotated[int | None, typer.Option(metavar="N", help="Cores for each process.")] = None,
     partition: Annotated[str | None, typer.Option(metavar="NAME", help="Which partition.")] = None,
     account: Annotated[str | None, typer.Option(metavar="NAME", help="Which account pays.")] = None,
+    qos: Annotated[str | None, typer.Option(metavar="NAME", help="Which quality of service.")] = None,
     array: Annotated[
         str | None, typer.Option(metavar="NUMBERS", help="Many jobs in one: 0-9, or 0-99%8 for eight at a time.")
     ] = None,
@@ -113,15 +114,18 @@ def sbatch(
     directory = Path.cwd()
     request = JobRequest(
         command=chosen_command(tuple(command or ()), shell),
-        gpus=gpus,
-        nodes=nodes,
-        tasks_per_node=tasks_per_node,
-        time=time,
-        mem=mem,
-        cpus_per_task=cpus_per_task,
-        partition=partition,
-        account=account,
-        array=array,
+        resources={
+            "gpus": gpus,
+            "nodes": nodes,
+            "tasks_per_node": tasks_per_node,
+            "time": time,
+            "mem": mem,
+            "cpus_per_task": cpus_per_task,
+            "partition": partition,
+            "account": account,
+            "qos": qos,
+            "array": array,
+        },
         binds=tuple(bind or ()),
         environment=tuple(env or ()),
         env_file=env_file,

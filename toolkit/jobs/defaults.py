@@ -3,55 +3,38 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
-from toolkit.jobs.model import Gpus, Job
+from toolkit.jobs.model import Job
 from toolkit.jobs.values import (
-    check_account,
-    check_array,
     check_bind,
-    check_count,
     check_name,
-    check_partition,
     check_submission_directory,
     parse_directive,
-    parse_gpus,
-    parse_memory,
-    parse_time,
 )
 from toolkit.jobs.variables import check_env_file, parse_environment, refuse_secrets, refuse_unexported
 from toolkit.recipes.model import JobDefaults
 from toolkit.runtime.commands import check_command
+from toolkit.scheduler.resources import OPTIONS
 from toolkit.support.errors import WrongInput
 from toolkit.support.text import one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable, Mapping
     from pathlib import Path
 
     from toolkit.recipes.model import Recipe
-
-Written = TypeVar("Written")
-Value = TypeVar("Value")
 
 _SCRIPT = "train.py"
 
 
 @dataclass(frozen=True, slots=True)
 class JobRequest:
-    """What the command line says, as it was written; None where it says nothing."""
+    """What the command line says, as it was written. `resources` are values by the keys of OPTIONS."""
 
     command: tuple[str, ...] = ()
-    gpus: str | None = None
-    nodes: int | None = None
-    tasks_per_node: int | None = None
-    time: str | None = None
-    mem: str | None = None
-    cpus_per_task: int | None = None
-    partition: str | None = None
-    account: str | None = None
-    array: str | None = None
+    resources: Mapping[str, str | int | None] = field(default_factory=dict)
     binds: tuple[str, ...] = ()
     environment: tuple[str, ...] = ()
     env_file: Path | None = None
@@ -94,19 +77,10 @@ def complete(
     given = recipe.job if recipe else JobDefaults()
     origin = f"{recipe.path}: job" if recipe else "job"
 
-    def pick(
-        written: Written | None, default: Written | None, check: Callable[[Written, str], Value], option: str
-    ) -> Value | None:
-        if written is not None:
-            return check(written, option)
-        key = option.removeprefix("--").replace("-", "_")
-        return None if default is None else check(default, f"{origin}.{key}")
-
     directives = tuple(map(parse_directive, request.directives))
-    default_gpus = None if given.gpus is None else str(given.gpus)
+    defaults = dict(given.resources)
     if any(directive.asks_for_gpus for directive in directives):
-        default_gpus = None  # the site's own way of asking stands instead of the recipe's number
-    gpus: Gpus | None = pick(request.gpus, default_gpus, parse_gpus, "--gpus")
+        defaults.pop("gpus", None)  # the site's own way of asking stands instead of the recipe's number
     command = check_command(request.command or given.command or _command_here(directory))
     refuse_secrets(command, directives)
     variables = tuple(map(parse_environment, request.environment))
@@ -116,15 +90,7 @@ def complete(
         name=check_name(name),
         image=_as_the_script_says(image, directory, "--image"),
         command=command,
-        gpus=gpus,
-        nodes=pick(request.nodes, given.nodes, check_count, "--nodes"),
-        tasks_per_node=pick(request.tasks_per_node, None, check_count, "--ntasks-per-node"),
-        time=pick(request.time, given.time, parse_time, "--time"),
-        mem=pick(request.mem, given.mem, parse_memory, "--mem"),
-        cpus_per_task=pick(request.cpus_per_task, given.cpus_per_task, check_count, "--cpus-per-task"),
-        partition=pick(request.partition, given.partition, check_partition, "--partition"),
-        account=pick(request.account, given.account, check_account, "--account"),
-        array=pick(request.array, None, check_array, "--array"),
+        **_resources(request.resources, defaults, origin),
         binds=_unique(
             [
                 *(check_bind(bind, "--bind") for bind in request.binds),
@@ -139,6 +105,19 @@ def complete(
         userns=userns,
         directory=check_submission_directory(str(directory)),
     )
+
+
+def _resources(
+    written: Mapping[str, str | int | None], defaults: Mapping[str, str | int], origin: str
+) -> dict[str, Any]:
+    """The checked values: the command line's, else the recipe's. `origin` says in an error where the recipe is."""
+    found = {}
+    for key, option in OPTIONS.items():
+        if (value := written.get(key)) is not None:
+            found[key] = option.check(value, f"--{option.name}")
+        elif key in defaults:
+            found[key] = option.check(defaults[key], f"{origin}.{key}")
+    return found
 
 
 def _command_here(directory: Path) -> tuple[str, ...]:

@@ -6,24 +6,13 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from toolkit.scheduler.resources import Resources
+
 if TYPE_CHECKING:
     from pathlib import Path
 
-NO_TIME_LIMIT = 0
-
 # What a job's script passes on to its program.
 SIGNALS = ("TERM", "USR1", "USR2", "INT", "HUP", "CONT")
-
-
-@dataclass(frozen=True, slots=True)
-class Gpus:
-    """How many GPUs the whole job gets, and of which kind where that matters. `count` 0 is the CPU, on purpose."""
-
-    count: int
-    kind: str | None = None
-
-    def __str__(self) -> str:
-        return f"{self.kind}:{self.count}" if self.kind else str(self.count)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,30 +31,19 @@ class Directive:
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
-    """What to run with which resources; None leaves the choice to the site.
+class Job(Resources):
+    """What to run with which resources.
 
     `directory` is the directory that the job is to be submitted from, absolute; only one with a `%` is written down.
-    `image` is as the script says it: relative to that directory, or absolute. `time` is in seconds, NO_TIME_LIMIT for
-    none. `mem` is per node: a number and K, M, G or T, or `0` for all that a node has. `environment` is written into
-    the script; the variables of `inherited` come from the environment that the job has on its node, those of `env_file`
-    from a private file that is read there. `array` is Slurm's list of task numbers (`0-9%4`). `gpus` None: nothing was
-    asked for. `runtime` is the site's own container runtime, a path or a name, which comes before those on PATH;
-    `userns` is for one that needs `--userns` where the job runs.
+    `image` is as the script says it: relative to that directory, or absolute. `environment` is written into the script;
+    the variables of `inherited` come from the environment that the job has on its node, those of `env_file` from a
+    private file that is read there. `runtime` is the site's own container runtime, a path or a name, which comes before
+    those on PATH; `userns` is for one that needs `--userns` where the job runs.
     """
 
     name: str
     image: str
     command: tuple[str, ...]
-    gpus: Gpus | None = None
-    nodes: int | None = None
-    tasks_per_node: int | None = None
-    time: int | None = None
-    mem: str | None = None
-    cpus_per_task: int | None = None
-    partition: str | None = None
-    account: str | None = None
-    array: str | None = None
     binds: tuple[str, ...] = ()
     environment: tuple[tuple[str, str], ...] = ()
     inherited: tuple[str, ...] = ()

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from toolkit.jobs.model import Submission
 from toolkit.scheduler.environment import REACH_CLUSTER, clean_environment
+from toolkit.scheduler.resources import OPTIONS
 from toolkit.support.errors import MissingOnHost, ProgramFailed
 from toolkit.support.processes import command_line, run
 from toolkit.support.text import path_argument
@@ -23,9 +24,9 @@ _NO_CLUSTER = re.compile(
     re.IGNORECASE,
 )
 
-# Options whose variable (sbatch(1), INPUT ENVIRONMENT VARIABLES) sets a user's default for all jobs, and that decide
-# neither what runs nor where the log is.
-_USER_DEFAULTS = ("clusters", "constraint", "qos", "reservation", "wckey")
+# Other options whose variable (sbatch(1), INPUT ENVIRONMENT VARIABLES) sets a user's default for all jobs, and that
+# decide neither what runs nor where the log is.
+_USER_DEFAULTS = ("clusters", "constraint", "reservation", "wckey")
 
 
 def submit(script: Script, directory: Path) -> Submission:
@@ -41,7 +42,7 @@ def submit(script: Script, directory: Path) -> Submission:
         raise _no_scheduler(
             script, f"SLURM_CONF names {settings}, which is not there (a practice cluster that is down?)"
         )
-    done = run(["sbatch", "--parsable", str(script.path.absolute())], env=_environment(script.job), cwd=directory)
+    done = run(["sbatch", "--parsable", str(script.path.absolute())], env=sbatch_environment(script.job), cwd=directory)
     if not done.ok and _NO_CLUSTER.search(done.stderr):
         raise _no_scheduler(script, done.stderr.strip().splitlines()[-1])
     done.require(
@@ -54,18 +55,14 @@ def submit(script: Script, directory: Path) -> Submission:
     return Submission(script, match["id"], match["cluster"])
 
 
-def _environment(job: Job) -> dict[str, str | None]:
-    """Without variables that sbatch prefers to the script, or that a job around this one set for itself.
+def sbatch_environment(job: Job) -> dict[str, str | None]:
+    """Changes to the environment for sbatch, where None unsets a variable.
 
-    A user's defaults for what the script leaves open (`SBATCH_ACCOUNT`) stay.
+    Unset are the variables that sbatch prefers to the script, and those that a job around this one set for itself. A
+    user's defaults for what the script leaves open (`SBATCH_ACCOUNT`) stay.
     """
-    open_choices = {
-        "SBATCH_ACCOUNT": job.account,
-        "SBATCH_PARTITION": job.partition,
-        "SBATCH_TIMELIMIT": job.time,
-    }
     asked_for = {directive.name for directive in job.directives}
-    keep = {name for name, value in open_choices.items() if value is None}
+    keep = {option.variable for key, option in OPTIONS.items() if option.variable and getattr(job, key) is None}
     keep |= {f"SBATCH_{name.upper()}" for name in _USER_DEFAULTS if name not in asked_for}
     return clean_environment(keep=REACH_CLUSTER | {"SLURM_CLUSTERS"} | keep)
 

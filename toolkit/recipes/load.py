@@ -21,6 +21,8 @@ from toolkit.recipes.model import (
     Recipe,
 )
 from toolkit.recipes.references import refuse_credentials
+from toolkit.scheduler.resources import OPTIONS
+from toolkit.scheduler.values import Gpus
 from toolkit.support.errors import WrongInput
 from toolkit.support.paths import user_path
 from toolkit.support.redaction import holds_secret
@@ -28,7 +30,7 @@ from toolkit.support.text import did_you_mean, one_line
 from toolkit.support.tomlfile import TomlFile, read_toml
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
     from pathlib import Path
 
     from toolkit.support.findings import Verdict
@@ -57,9 +59,7 @@ _BASE_TEXTS = (
 RECIPE_KEYS = (
     *("description", "base", "apt", "packages", "index", "post", "files", "environment", "job", "require", "imports"),
 )
-_JOB_TEXTS = ("time", "mem", "partition", "account")
-_JOB_NUMBERS = ("nodes", "cpus_per_task")
-_JOB_KEYS = ("command", "gpus", *_JOB_NUMBERS, *_JOB_TEXTS, "binds")
+_JOB_OPTIONS = {key: option.in_recipe for key, option in OPTIONS.items() if option.in_recipe}
 
 
 def load_bases(path: Path) -> dict[str, Base]:
@@ -238,19 +238,33 @@ def _environment(file: TomlFile) -> tuple[tuple[str, str], ...]:
 
 def _job(file: TomlFile) -> JobDefaults:
     table = file.get(file.content, "job", dict) or {}
-    file.check_keys(table, _JOB_KEYS, "job.")
-    numbers = {key: file.get(table, key, int, "job.") for key in _JOB_NUMBERS}
-    for key, value in numbers.items():
-        if value is not None and value < 1:
-            file.fail(f"job.{key}", f"should be at least 1, not {value}")
-    texts = {key: _text(file, table, key, "job.") for key in _JOB_TEXTS}
-    given: dict[str, Any] = {**numbers, **texts}
+    file.check_keys(table, ("command", *_JOB_OPTIONS, "binds"), "job.")
+    readers: dict[type, Callable[[TomlFile, Mapping[str, Any], str, str], str | int | None]]
+    readers = {str: _text, int: _number, Gpus: _gpus}
+    values = {key: readers[form](file, table, key, "job.") for key, form in _JOB_OPTIONS.items()}
     return JobDefaults(
         command=_command(file, table),
-        gpus=_gpus(file, table),
+        resources={key: value for key, value in values.items() if value is not None},
         binds=file.get_texts(table, "binds", "job."),
-        **given,
     )
+
+
+def _number(file: TomlFile, table: Mapping[str, Any], key: str, prefix: str) -> int | None:
+    value: int | None = file.get(table, key, int, prefix)
+    if value is not None and value < 1:
+        file.fail(f"{prefix}{key}", f"should be at least 1, not {value}")
+    return value
+
+
+def _gpus(file: TomlFile, table: Mapping[str, Any], key: str, prefix: str) -> int | str | None:
+    value = table.get(key)
+    if value is None or isinstance(value, str):
+        return value
+    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+        file.fail(
+            f"{prefix}{key}", f'should be a number such as 1, or a kind and a number such as "tesla:1", not {value!r}'
+        )
+    return value
 
 
 def _command(file: TomlFile, table: Mapping[str, Any]) -> tuple[str, ...]:
@@ -261,15 +275,6 @@ def _command(file: TomlFile, table: Mapping[str, Any]) -> tuple[str, ...]:
         except ValueError as error:
             file.fail("job.command", f"is not a command line: {error}")
     return file.get_texts(table, "command", "job.")
-
-
-def _gpus(file: TomlFile, table: Mapping[str, Any]) -> int | str | None:
-    value = table.get("gpus")
-    if value is None or isinstance(value, str):
-        return value
-    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-        file.fail("job.gpus", f'should be a number such as 1, or a kind and a number such as "tesla:1", not {value!r}')
-    return value
 
 
 def _required_verdict(file: TomlFile) -> Verdict | None:

@@ -9,6 +9,7 @@ from toolkit.support.enums import StrEnum
 from toolkit.support.findings import Verdict
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
 INSTALLERS = ("pip", "conda")
@@ -99,17 +100,11 @@ class Index:
 class JobDefaults:
     """What a job of this recipe asks for when the command line says nothing. `command` is an argument list.
 
-    `time` is in Slurm's notation (`1:00:00`), `mem` a size (`16G`); None leaves the choice to the site.
+    `resources` are values as they were written, by the keys of `toolkit.scheduler.resources.OPTIONS`.
     """
 
     command: tuple[str, ...] = ()
-    gpus: int | str | None = None
-    nodes: int | None = None
-    time: str | None = None
-    mem: str | None = None
-    cpus_per_task: int | None = None
-    partition: str | None = None
-    account: str | None = None
+    resources: Mapping[str, int | str] = field(default_factory=dict)
     binds: tuple[str, ...] = ()
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from toolkit.jobs.values import parse_time
+from toolkit.scheduler.values import parse_time
 from toolkit.support.errors import WrongInput
 
 if TYPE_CHECKING:

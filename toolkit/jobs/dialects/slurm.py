@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from toolkit.jobs.model import NO_TIME_LIMIT, SIGNALS
+from toolkit.jobs.model import SIGNALS
 from toolkit.jobs.quoting import quoted
 from toolkit.runtime.engine import NAMES
 from toolkit.runtime.options import container_environment, exec_arguments
+from toolkit.scheduler.resources import OPTIONS
+from toolkit.scheduler.values import NO_TIME_LIMIT
 from toolkit.support.paths import shipped
 
 if TYPE_CHECKING:
@@ -62,15 +64,9 @@ def _directives(job: Job) -> list[str]:
         "job-name": job.name,
         "output": _output(job),
         "open-mode": "append",
-        "array": job.array,
-        "nodes": job.nodes,
-        "ntasks-per-node": job.tasks_per_node,
-        "cpus-per-task": job.cpus_per_task,
+        **{option.name: getattr(job, key) for key, option in OPTIONS.items()},
         "gpus": job.gpus if job.gpus and job.gpus.count else None,
-        "mem": job.mem,
         "time": None if job.time is None else _time(job.time),
-        "partition": job.partition,
-        "account": job.account,
     }
     own = [_option(name, str(value)) for name, value in options.items() if value is not None]
     return [*own, *(_option(directive.name, _value(directive, job)) for directive in job.directives)]

@@ -1,0 +1,123 @@
+"""What a user may write for a resource of a job: every check gives the value in its one form, or says what is right."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import NoReturn
+
+from toolkit.support.errors import WrongInput
+
+NO_TIME_LIMIT = 0
+_KIND_AND_COUNT = re.compile(r"(?:(?P<kind>[A-Za-z0-9][A-Za-z0-9._-]*):)?(?P<count>[0-9]{1,6})")
+_MEMORY = re.compile(r"(?P<number>[0-9]{1,9})(?:(?P<unit>[KMGTkmgt])[Bb]?)?")
+_WORD = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._@+-]*")
+_WORDS = re.compile(rf"{_WORD.pattern}(?:,{_WORD.pattern})*")
+_ARRAY_PART = re.compile(r"(?P<first>[0-9]{1,9})(?:-(?P<last>[0-9]{1,9})(?::(?P<step>[1-9][0-9]{0,8}))?)?")
+
+# sbatch(1), --time. Seven digits hold two years of minutes and cannot overflow Slurm's counters.
+_NUMBER = "[0-9]{1,7}"
+_TIMES = (
+    re.compile(rf"(?P<minutes>{_NUMBER})(?::(?P<seconds>{_NUMBER}))?"),
+    re.compile(rf"(?P<hours>{_NUMBER}):(?P<minutes>{_NUMBER}):(?P<seconds>{_NUMBER})"),
+    re.compile(rf"(?P<days>{_NUMBER})-(?P<hours>{_NUMBER})(?::(?P<minutes>{_NUMBER})(?::(?P<seconds>{_NUMBER}))?)?"),
+)
+_SECONDS = {"days": 86_400, "hours": 3_600, "minutes": 60, "seconds": 1}
+
+
+@dataclass(frozen=True, slots=True)
+class Gpus:
+    """How many GPUs the whole job gets, and of which kind where that matters. `count` 0 is the CPU, on purpose."""
+
+    count: int
+    kind: str | None = None
+
+    def __str__(self) -> str:
+        return f"{self.kind}:{self.count}" if self.kind else str(self.count)
+
+
+def refuse(option: str, value: object, right: str, *, fix: str | None = None) -> NoReturn:
+    """Raise WrongInput: the value is not `right`, which says what would be."""
+    raise WrongInput(f"{option} should be {right}, not {value!r}", fix=fix)
+
+
+def parse_time(value: str, option: str = "--time") -> int:
+    """Seconds of a time limit in any of Slurm's notations (sbatch(1), --time); NO_TIME_LIMIT for none."""
+    if value.upper() in ("UNLIMITED", "INFINITE"):
+        return NO_TIME_LIMIT
+    for notation in _TIMES:
+        if match := notation.fullmatch(value):
+            return sum(_SECONDS[unit] * int(number) for unit, number in match.groupdict(default="0").items())
+    refuse(
+        option,
+        value,
+        "minutes, minutes:seconds, hours:minutes:seconds, days-hours, days-hours:minutes, days-hours:minutes:seconds "
+        "or UNLIMITED",
+        fix="For example: --time 4:00:00 for four hours, --time 30 for thirty minutes, --time 2-12 for two days and a "
+        "half.",
+    )
+
+
+def parse_gpus(value: str | int, option: str = "--gpus") -> Gpus:
+    """`2` or `tesla:2`; `0` is the CPU on purpose."""
+    match = _KIND_AND_COUNT.fullmatch(str(value))
+    if match is None or (match["kind"] and not int(match["count"])):
+        refuse(
+            option,
+            value,
+            "a number, or a kind and a number",
+            fix="For example: --gpus 1, --gpus tesla:1, or --gpus 0 for the CPU.",
+        )
+    return Gpus(int(match["count"]), match["kind"])
+
+
+def parse_memory(value: str, option: str = "--mem") -> str:
+    """Memory per node, with its unit: a bare number is in mebibytes, as Slurm reads it. `0` is all of a node's."""
+    match = _MEMORY.fullmatch(value)
+    if match is None:
+        refuse(option, value, "a whole number and K, M, G or T", fix="For example: --mem 16G, which is for each node.")
+    number = int(match["number"])
+    return f"{number}{(match['unit'] or 'M').upper()}" if number else "0"
+
+
+def check_count(value: int, option: str) -> int:
+    """A number of nodes, tasks or cores."""
+    if not 1 <= value < 1_000_000:
+        refuse(option, value, "a number from 1 on", fix=f"For example: {option} 1")
+    return value
+
+
+def check_partition(value: str, option: str = "--partition") -> str:
+    """A partition, or several with commas between: the job takes the one that starts it first."""
+    if not _WORDS.fullmatch(value):
+        refuse(option, value, "a partition's name", fix="`sinfo` shows the partitions. For example: --partition gpu")
+    return value
+
+
+def check_account(value: str, option: str = "--account") -> str:
+    """The account that pays."""
+    if not _WORD.fullmatch(value):
+        refuse(option, value, "an account's name", fix="For example: --account lab42")
+    return value
+
+
+def check_qos(value: str, option: str = "--qos") -> str:
+    """A quality of service."""
+    if not _WORD.fullmatch(value):
+        refuse(option, value, "a quality of service", fix="`sacctmgr show qos` lists them. For example: --qos high")
+    return value
+
+
+def check_array(value: str, option: str = "--array") -> str:
+    """The task numbers of an array job: `0-9`, `1,3,5`, `0-90:10`, each perhaps with `%4` for four at a time."""
+    parts, percent, at_once = value.partition("%")
+    matches = [_ARRAY_PART.fullmatch(part) for part in parts.split(",")]
+    right_end = not percent or re.fullmatch(r"[1-9][0-9]{0,8}", at_once)
+    if not right_end or not all(match and int(match["last"] or match["first"]) >= int(match[1]) for match in matches):
+        refuse(
+            option,
+            value,
+            "numbers and ranges",
+            fix="For example: --array 0-9, --array 1,3,7, or --array 0-99%8 for eight at a time.",
+        )
+    return value
