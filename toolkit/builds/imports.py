@@ -32,10 +32,10 @@ def imports_failed(
 ) -> CheckFailed:
     """The error of an import step. `what` begins the message; a recipe with its lock brings proposals."""
     versions = versions_of(lock) if lock else {}
-    causes = [likely_cause(one, versions) for one in failed]
+    causes = [likely_cause(failure, versions) for failure in failed]
     reasons = [
-        f"{one.message}{f' (likely: {cause.meaning})' if cause else ''}"
-        for one, cause in zip(failed, causes, strict=True)
+        f"{failure.message}{f' (likely: {cause.meaning})' if cause else ''}"
+        for failure, cause in zip(failed, causes, strict=True)
     ]
     ways = list(_proposals(recipe, lock, failed, causes, area)) if recipe and lock else []
     return CheckFailed(
@@ -46,7 +46,7 @@ def imports_failed(
 
 
 def _allow(recipe: Recipe | None, failed: Sequence[ImportFailure]) -> Iterator[str]:
-    names = list(dict.fromkeys(one.package for one in failed))
+    names = list(dict.fromkeys(failure.package for failure in failed))
     if recipe is None:
         yield "Where it needs a GPU or a licence file to be imported, list it in `skip` under [imports] of the recipe."
         return
@@ -90,7 +90,7 @@ def _search(
         image = kept if kept is not None and kept.is_file() else None
         facts = gather_facts(recipe.base, area.path / "cache", image=image, digest=digest)
         request = Request(facts.target, lock.asked, lock.protected, lock.exclude_newer, (), lock.indexes)
-        added = {one.name: one.version for one in lock.packages}
+        added = {package.name: package.version for package in lock.packages}
         return likely_version(open_uv(area.path), request, failure, cause, added)
     except CtkError:
         return None

@@ -108,7 +108,7 @@ def _verdict(word: object) -> Verdict | None:
 
 
 def _fingerprints(value: object) -> dict[str, str]:
-    return {str(key): str(one) for key, one in value.items()} if isinstance(value, dict) else {}
+    return {str(key): str(fingerprint) for key, fingerprint in value.items()} if isinstance(value, dict) else {}
 
 
 def recipe_of(image: Path, catalogue: Catalogue) -> Recipe | None:

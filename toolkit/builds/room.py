@@ -107,7 +107,7 @@ class RoomWatch:
         full = [device for device, free in self._least.items() if free < _FULL]
         if full:
             return self._complaint(full)
-        places = (f"{one[0].path} ({format_size(self._first[device])} free)" for device, one in self._disks.items())
+        places = (f"{disk[0].path} ({format_size(self._first[device])} free)" for device, disk in self._disks.items())
         meaning = f"a disk or a quota is full, one of: {', '.join(places)}"
         return Complaint(FULL_DISK.pattern, meaning, f"`quota -s` may say which. {self._fix(self._disks)}")
 
@@ -130,7 +130,7 @@ class RoomWatch:
         return " ".join(dict.fromkeys(disk.fix for device in devices for disk in self._disks[device][:2]))
 
     def _sample(self) -> dict[int, int]:
-        return {device: free_space(one[0].path) for device, one in self._disks.items()}
+        return {device: free_space(disk[0].path) for device, disk in self._disks.items()}
 
     def _take_sample(self) -> None:
         with contextlib.suppress(OSError):

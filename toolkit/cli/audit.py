@@ -84,23 +84,26 @@ def _show(found: Audit, image: Path, *, packages: bool) -> None:
             ("framework", "version", "build", "python", "verdict"),
             [
                 (
-                    one.facts.title,
-                    one.facts.version,
-                    f"CUDA {one.facts.build.cuda or '?'}" if one.facts.build.gpu else "CPU",
-                    one.facts.interpreter,
-                    one.verdict,
+                    framework.facts.title,
+                    framework.facts.version,
+                    f"CUDA {framework.facts.build.cuda or '?'}" if framework.facts.build.gpu else "CPU",
+                    framework.facts.interpreter,
+                    framework.verdict,
                 )
-                for one in found.frameworks
+                for framework in found.frameworks
             ],
         )
     if packages:
         print_table(
             ("distribution", "version", "directory"),
-            [(one.name, one.version, one.directory) for one in inventory.distributions],
+            [
+                (distribution.name, distribution.version, distribution.directory)
+                for distribution in inventory.distributions
+            ],
         )
         print_table(
             ("package", "version"),
-            [(one.name, one.version) for one in (*inventory.system_packages, *inventory.conda_packages)],
+            [(package.name, package.version) for package in (*inventory.system_packages, *inventory.conda_packages)],
         )
     print_findings(found.findings)
     say(f"Verdict: {found.verdict}", style=_STYLES.get(found.verdict, "bold yellow"))

@@ -168,7 +168,7 @@ def build(
         _say_lock_change(plan, written=True)
         built = execute(plan, context, listener)
     _print_built(plan, built, json=json)
-    if any(one.code == COMMAND_NOT_IN_IMAGE for one in built.findings):
+    if any(finding.code == COMMAND_NOT_IN_IMAGE for finding in built.findings):
         raise typer.Exit(1)
 
 
@@ -232,7 +232,9 @@ def _print_built(plan: BuildPlan, built: Built, *, json: bool) -> None:
         return
     size = f", {format_size(built.size)}" if built.size else ""
     grave = (Severity.ERROR, Severity.WARNING)
-    print_findings(one for one in built.findings if one.severity in grave and one.code != built.record.verdict)
+    print_findings(
+        finding for finding in built.findings if finding.severity in grave and finding.code != built.record.verdict
+    )
     say(
         f"Built {_short(built.output)} in {built.seconds:.0f} s{size}; the audit says {built.record.verdict}.",
         style="green",

@@ -34,14 +34,17 @@ def diff(
     from toolkit.inventory.contents.diff import compare
     from toolkit.inventory.formats.images import open_image
 
-    with live_steps("Comparing"), open_image(first) as one, open_image(second) as other:
-        differences = compare(one, other, hash_files=files)
+    with live_steps("Comparing"), open_image(first) as former, open_image(second) as latter:
+        differences = compare(former, latter, hash_files=files)
     if json:
         print_json("ctk.diff/1", documents.differences(first, second, differences))
     elif differences:
         print_table(
             ("kind", "name", "where", str(first), str(second)),
-            [(one.kind, one.name, one.where, one.first or "-", one.second or "-") for one in differences],
+            [
+                (difference.kind, difference.name, difference.where, difference.first or "-", difference.second or "-")
+                for difference in differences
+            ],
         )
     else:
         say("The same interpreters, distributions, versions, file hashes and packages.")

@@ -135,7 +135,7 @@ def _translated(there: Iterable[str], packages: Iterable[str]) -> tuple[list[str
         if line is not None:
             name = Requirement(given).name
             if given == name and (found := names().given_by(name, own)) is not None:
-                line = next(one for one in there if _canonical(one) == found)
+                line = next(existing for existing in there if _canonical(existing) == found)
             findings.append(_is_import(name, Requirement(line).name))
         lines.append(line or given)
     return lines, findings
@@ -268,7 +268,7 @@ def _resolve(catalogue: Catalogue, name: str, edit: Edit) -> Found | None:
 
     bases = catalogue.bases()
     there = catalogue.recipe(name, bases=bases)
-    skip = tuple(one for one in there.import_skip if one not in edit.unskipped)
+    skip = tuple(skipped for skipped in there.import_skip if skipped not in edit.unskipped)
     recipe = replace(there, packages=edit.entries, import_skip=skip)
     locks = Locks.of(catalogue, open_work_area(load_site()).path, lambda text: say(f"Warning: {text}", stderr=True))
     if not (recipe.packages or recipe.post.strip() or locks.path(recipe).is_file()):

@@ -166,7 +166,7 @@ def _upgrade(earlier: Lock | None, packages: Sequence[str]) -> Upgrade:
     if not packages:
         return FULL_UPGRADE
     names = tuple(map(canonicalize_name, packages))
-    known = [one.name for one in earlier.packages] if earlier else names
+    known = [package.name for package in earlier.packages] if earlier else names
     for name in names:
         if name not in known:
             raise WrongInput(f"the lock adds no {name}, so that it cannot be upgraded.{did_you_mean(name, known)}")
@@ -198,7 +198,7 @@ def _show(lock: Lock, path: Path, json: bool, findings: list[Finding]) -> None:
         return
     print_table(
         ("package", "version", "because of"),
-        [(one.name, one.version, ", ".join(one.required_by)) for one in lock.packages],
+        [(package.name, package.version, ", ".join(package.required_by)) for package in lock.packages],
     )
     for held in lock.held:
         say(f"{held.name} {held.version}, not {held.newest}: {held.because}.")
@@ -247,7 +247,7 @@ def why(
     locks = Locks.of(catalogue, open_work_area(load_site()).path)
     path = _lock_of(locks, name) if base is None else _lock_on(catalogue, locks, name, base)
     there = load_lock(path)
-    has = [one.name for one in there.packages] + [line.partition("==")[0] for line in there.present]
+    has = [package.name for package in there.packages] + [line.partition("==")[0] for line in there.present]
     known = names().given_by(package, has) or names().by_import(package)
     if known is not None and known != canonicalize_name(package):
         say(f"{package} is imported from the package {known}.", stderr=True)

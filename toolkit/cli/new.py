@@ -82,7 +82,7 @@ def new(
         raise WrongInput(f"{path} is there already", fix="Choose another name, or add --force.")
     proposal = _propose(source, bases, base, extra or [])
     chosen = proposal.base
-    if chosen is None and (errors := [one for one in proposal.findings if one.severity is Severity.ERROR]):
+    if chosen is None and (errors := [finding for finding in proposal.findings if finding.severity is Severity.ERROR]):
         raise CheckFailed(errors[0].message, fix=errors[0].fix, code=errors[0].code)
     if chosen is None:
         raise WrongInput("nothing says which base to start from", fix="Say it with --base; `ctk bases` lists them.")

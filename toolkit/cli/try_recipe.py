@@ -75,7 +75,10 @@ def try_recipe(
     if json:
         print_json("ctk.try/1", documents.trial(recipe, tried), findings)
         return
-    rows = [(one.package, one.version, f"{one.seconds:.1f}", ", ".join(one.steps)) for one in tried.imported]
+    rows = [
+        (package.package, package.version, f"{package.seconds:.1f}", ", ".join(package.steps))
+        for package in tried.imported
+    ]
     print_table(("package", "version", "seconds", "tried"), rows)
     print_findings(findings, stderr=True)
     say(f"All of {name} can be imported ({tried.seconds:.0f} s). Log: {tried.log}", style="green")

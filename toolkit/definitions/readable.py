@@ -23,7 +23,7 @@ def make_readable(recipe: Recipe) -> list[str]:
     """
     private: dict[int, list[Path]] = {}
     for copied in copied_files(recipe):
-        private.setdefault(copied.number, []).extend(one.path for one in copied.private)
+        private.setdefault(copied.number, []).extend(file.path for file in copied.private)
     return [
         line
         for number, copy in enumerate(recipe.files, 1)

@@ -83,14 +83,14 @@ def ask_network(*, offline: bool) -> Callable[[], NetworkFacts]:
     if questions:
         context = tls_context()
         # A daemon: a name server that does not answer is waited for by nobody, at the end of this process neither.
-        threads = [threading.Thread(target=one.ask, args=(context,), daemon=True) for one in questions]
+        threads = [threading.Thread(target=question.ask, args=(context,), daemon=True) for question in questions]
     for thread in threads:
         thread.start()
 
     def collect() -> NetworkFacts:
         for thread in threads:
             thread.join(max(0.0, begun + _TIMEOUT - time.monotonic()))
-        answers = None if offline else tuple(one.answer or one.given_up() for one in questions)
+        answers = None if offline else tuple(question.answer or question.given_up() for question in questions)
         missing = tuple(bundle for bundle in named_bundles() if not os.access(bundle.path, os.R_OK))
         return NetworkFacts(answers, named_bundle() or system_bundle(), missing, proxies(os.environ))
 

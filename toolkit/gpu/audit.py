@@ -57,29 +57,31 @@ def judge_image(facts: ImageFacts, target: TargetMachine) -> Audit:
     """Apply every rule. An error of the image as a whole breaks each GPU build in it."""
     whole = weighed(apply_rules(IMAGE_RULES, ImageCase(facts, target)), facts)
     broken = any(finding.severity is Severity.ERROR for finding in whole)
-    frameworks = tuple(_judge_framework(one, facts, target, broken=broken) for one in facts.frameworks)
+    frameworks = tuple(_judge_framework(framework, facts, target, broken=broken) for framework in facts.frameworks)
     verdict = _overall(frameworks, facts)
-    findings = [*(finding for one in frameworks for finding in one.findings), *whole]
+    findings = [*(finding for framework in frameworks for finding in framework.findings), *whole]
     return Audit(facts, verdict, frameworks, tuple(sorted(findings, key=lambda found: _ORDER.index(found.severity))))
 
 
-def _judge_framework(one: FrameworkFacts, facts: ImageFacts, target: TargetMachine, *, broken: bool) -> FrameworkAudit:
-    findings = weighed(apply_rules(FRAMEWORK_RULES, FrameworkCase(one, facts, target)), facts)
-    sure = without_doubtful(one, facts)
-    if sure is not one:
+def _judge_framework(
+    framework: FrameworkFacts, facts: ImageFacts, target: TargetMachine, *, broken: bool
+) -> FrameworkAudit:
+    findings = weighed(apply_rules(FRAMEWORK_RULES, FrameworkCase(framework, facts, target)), facts)
+    sure = without_doubtful(framework, facts)
+    if sure is not framework:
         certain = set(apply_rules(FRAMEWORK_RULES, FrameworkCase(sure, facts, target))) if sure else set()
         doubt = facts.inventory.doubt("PYTHONPATH")
         findings = tuple(found if found in certain else doubted(found, doubt) for found in findings)
     failed = broken or any(finding.severity is Severity.ERROR for finding in findings)
-    promised = one.build.gpu or not one.build.complete or _gpu_variant_beside(one)
+    promised = framework.build.gpu or not framework.build.complete or _gpu_variant_beside(framework)
     verdict = Verdict.CPU_ONLY if not promised else Verdict.GPU_BROKEN if failed else Verdict.GPU_READY
-    return FrameworkAudit(one, verdict, findings)
+    return FrameworkAudit(framework, verdict, findings)
 
 
-def _gpu_variant_beside(one: FrameworkFacts) -> bool:
+def _gpu_variant_beside(judged: FrameworkFacts) -> bool:
     """Whether a GPU variant lies beside the CPU variant that an import gets: the GPU was promised all the same."""
-    names = {variant.name for variant in one.variants}
-    framework = knowledge().framework_of(one.distribution.name)
+    names = {variant.name for variant in judged.variants}
+    framework = knowledge().framework_of(judged.distribution.name)
     return len(names) > 1 and framework is not None and not all(framework.is_cpu_only(name) for name in names)
 
 
@@ -89,21 +91,25 @@ def _overall(frameworks: tuple[FrameworkAudit, ...], facts: ImageFacts) -> Verdi
     Where the default Python has one that promises the GPU, the frameworks of other Pythons decide nothing. Where it
     depends on a branch which Python that is, none of those that it may be makes the verdict worse than the others do.
     """
-    promising = [one for one in frameworks if one.verdict is not Verdict.CPU_ONLY]
+    promising = [framework for framework in frameworks if framework.verdict is not Verdict.CPU_ONLY]
     possible = _possible_defaults(facts)
-    own = [[one for one in promising if one.facts.interpreter == path] for path in possible]
+    own = [[framework for framework in promising if framework.facts.interpreter == path] for path in possible]
     verdicts = [_worst(group) for group in own if group] or [_worst(frameworks)]
     return min(verdicts, key=_BEST_FIRST.index)
 
 
 def _worst(frameworks: Iterable[FrameworkAudit]) -> Verdict:
-    verdicts = {one.verdict for one in frameworks}
+    verdicts = {framework.verdict for framework in frameworks}
     worst_first = (Verdict.GPU_BROKEN, Verdict.GPU_READY, Verdict.CPU_ONLY)
-    return next((one for one in worst_first if one in verdicts), Verdict.NO_FRAMEWORK)
+    return next((verdict for verdict in worst_first if verdict in verdicts), Verdict.NO_FRAMEWORK)
 
 
 def _possible_defaults(facts: ImageFacts) -> list[str]:
     """The interpreters that `python` may mean: one, but where a branch decides what comes first in PATH."""
     doubt = facts.inventory.doubt("PATH")
     in_path = facts.inventory.variable("PATH").split(":") if doubt and not doubt.open else ()
-    return [one.path for one in facts.inventory.interpreters if one.default or posixpath.dirname(one.path) in in_path]
+    return [
+        interpreter.path
+        for interpreter in facts.inventory.interpreters
+        if interpreter.default or posixpath.dirname(interpreter.path) in in_path
+    ]

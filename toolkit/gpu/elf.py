@@ -127,7 +127,14 @@ def _table(file: IO[bytes]) -> _Table | None:
     values = dict(entries)
     address = values.get(_STRTAB)
     loads = [segment for segment in segments if segment[0] == _LOAD]
-    texts = next((s[2] + address - s[3] for s in loads if address and s[3] <= address < s[3] + s[5]), None)
+    texts = next(
+        (
+            segment[2] + address - segment[3]
+            for segment in loads
+            if address and segment[3] <= address < segment[3] + segment[5]
+        ),
+        None,
+    )
     if texts is None:
         raise ValueError("its texts are nowhere")
     return _Table(entries, texts, values.get(_STRSZ, 0))
@@ -147,8 +154,8 @@ def _dynamic(file: IO[bytes]) -> Dynamic | None:
     return Dynamic(
         needed=tuple(texts(_NEEDED)),
         soname="".join(texts(_SONAME)[:1]),
-        rpath=() if run_paths else tuple(one for path in paths for one in path.split(":") if one),
-        runpath=tuple(one for path in run_paths for one in path.split(":") if one),
+        rpath=() if run_paths else tuple(part for path in paths for part in path.split(":") if part),
+        runpath=tuple(part for path in run_paths for part in path.split(":") if part),
         has_runpath=bool(run_paths),
     )
 

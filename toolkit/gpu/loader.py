@@ -64,7 +64,9 @@ class Loader:
         cached = self.cache.get(name)
         if cached and self.rootfs.is_file(cached):
             return cached
-        return next((f"{one}/{name}" for one in self.defaults if self.rootfs.is_file(f"{one}/{name}")), None)
+        return next(
+            (f"{directory}/{name}" for directory in self.defaults if self.rootfs.is_file(f"{directory}/{name}")), None
+        )
 
     def same_stem(self, soname: str, directories: Iterable[str]) -> Iterator[str]:
         """Libraries of another version: libcudnn.so.8 where libcudnn.so.9 is wanted."""
@@ -125,7 +127,7 @@ def _configured(rootfs: Rootfs, path: str, depth: int = 0) -> Iterator[str]:
             for pattern in words[1:]:
                 directory, name = posixpath.split(posixpath.join("/etc", pattern))
                 expression = re.compile(re.escape(name).replace(r"\*", ".*") + "$")
-                for one in [one for one in rootfs.names(directory) if expression.match(one)][:_MAX_FILES]:
-                    yield from _configured(rootfs, f"{directory}/{one}", depth + 1)
+                for file in [name for name in rootfs.names(directory) if expression.match(name)][:_MAX_FILES]:
+                    yield from _configured(rootfs, f"{directory}/{file}", depth + 1)
         elif words and words[0].startswith("/"):
             yield posixpath.normpath(words[0])

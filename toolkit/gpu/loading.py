@@ -59,7 +59,9 @@ def loaded_libraries(
         if known is None or newly_missing or (required and not known.want.required):
             path = _plain(loader.rootfs, need.path) if need.path else None
             found[need.name] = Loaded(Want(need.name, need.by, required), path)
-    libraries = tuple(_with_others(loader, one, places) if one.path is None else one for one in found.values())
+    libraries = tuple(
+        _with_others(loader, library, places) if library.path is None else library for library in found.values()
+    )
     return libraries, tuple(_disagreements(loader.rootfs, process.libraries))
 
 
@@ -99,7 +101,8 @@ def _preload(loader: Loader, process: Process, build: FrameworkBuild, when: str,
     for stem in (stem for preload in build.preloads if preload.when == when for stem in preload.stems):
         pattern = re.compile(re.escape(stem) + r"\.so\.[\d.]*\d")
         path = next(
-            (f"{one}/{name}" for one in wheels for name in loader.rootfs.names(one) if pattern.fullmatch(name)), None
+            (f"{wheel}/{name}" for wheel in wheels for name in loader.rootfs.names(wheel) if pattern.fullmatch(name)),
+            None,
         )
         if path is not None:
             process.open(path)
@@ -118,19 +121,21 @@ def _with_others(loader: Loader, lacking: Loaded, places: Places) -> Loaded:
     """Where else in the image the library is, and which other versions of it are there."""
     soname = lacking.want.soname
     hidden = (*places.others, *places.wheels, *loader.configured)
-    there = [f"{one}/{soname}" for one in hidden if loader.rootfs.is_file(f"{one}/{soname}")]
+    there = [f"{directory}/{soname}" for directory in hidden if loader.rootfs.is_file(f"{directory}/{soname}")]
     others = loader.same_stem(soname, (*loader.directories, *hidden)) if is_cuda_library(soname) else ()
     return Loaded(lacking.want, None, tuple(dict.fromkeys(others)), tuple(dict.fromkeys(there)))
 
 
 def _disagreements(rootfs: Rootfs, libraries: Iterable[Library]) -> Iterator[Disagreement]:
     for stem, pattern in _BY_RELEASE.items():
-        provider = next((one for one in libraries if one.dynamic.soname.startswith(f"{stem}.")), None)
+        provider = next((library for library in libraries if library.dynamic.soname.startswith(f"{stem}.")), None)
         if provider is None:
             continue
         has = read_symbol_names(rootfs, provider.path, pattern)
-        for one in libraries:
-            if provider.dynamic.soname in one.dynamic.needed:
-                lacking = read_symbol_names(rootfs, one.path, pattern) - has
+        for library in libraries:
+            if provider.dynamic.soname in library.dynamic.needed:
+                lacking = read_symbol_names(rootfs, library.path, pattern) - has
                 if has and lacking:
-                    yield Disagreement(_plain(rootfs, one.path), _plain(rootfs, provider.path), tuple(sorted(lacking)))
+                    yield Disagreement(
+                        _plain(rootfs, library.path), _plain(rootfs, provider.path), tuple(sorted(lacking))
+                    )

@@ -91,7 +91,9 @@ class Process:
             if library is None or library.path in seen:
                 continue
             seen.add(library.path)
-            found = [self._need(one, library, linked=True) for one in library.dynamic.needed if self._is_judged(one)]
+            found = [
+                self._need(soname, library, linked=True) for soname in library.dynamic.needed if self._is_judged(soname)
+            ]
             needs += found
             queue += found
         if any(need.path is None for need in needs):
@@ -131,18 +133,18 @@ class Process:
             path = _expanded(name, asker.path) if asker else name
             return path if self._loader.rootfs.is_file(path) else None
         runpath = asker.dynamic.runpath[:_MAX_DIRECTORIES] if asker else ()
-        after = (_expanded(one, asker.path) for one in runpath) if asker else ()
+        after = (_expanded(directory, asker.path) for directory in runpath) if asker else ()
         first = islice(self._first(asker), _MAX_DIRECTORIES)
-        return self._loader.find(name, first, [one for one in after if one.startswith("/")])
+        return self._loader.find(name, first, [directory for directory in after if directory.startswith("/")])
 
     def _first(self, asker: Library | None) -> Iterator[str]:
         """The directories of DT_RPATH, from the library that asks up to the program; none where it has a DT_RUNPATH."""
         if asker is not None and asker.dynamic.has_runpath:
             return
-        one = asker
-        while one is not None:
-            yield from _directories(one)
-            one = one.loader
+        library = asker
+        while library is not None:
+            yield from _directories(library)
+            library = library.loader
         if self._program is not None:
             yield from _directories(self._program)
 

@@ -110,7 +110,7 @@ def make_lock(
 
 def _skipped_for_nothing(recipe: Recipe, lock: Lock) -> tuple[str, ...]:
     """A note for each package in `skip` of `[imports]` that the build would not import anyway."""
-    imported = {one.name for one in import_step(lock).packages}
+    imported = {package.name for package in import_step(lock).packages}
     where = "neither a package of the recipe nor a framework of the base"
     return tuple(
         f"[imports] skip lists {name}, which is {where}: remove it there"
@@ -199,7 +199,7 @@ def contradictions(recorded: Base, target: PythonTarget) -> tuple[str, ...]:
 
 
 def _pins(target: PythonTarget) -> list[str]:
-    return [f"{one.name}=={one.version}" for one in target.installed.values()]
+    return [f"{distribution.name}=={distribution.version}" for distribution in target.installed.values()]
 
 
 def _preferences(earlier: Lock | None, upgrade: Upgrade) -> tuple[str, ...]:

@@ -114,7 +114,7 @@ def _ask_index(lock: Lock, uv: Uv) -> list[dict[str, Any]]:
     base = lock.base
     target = PythonTarget(python=base.python, installed={}, architecture=base.architecture)
     question = Question(target, lock.asked, exclude_newer=lock.exclude_newer, indexes=lock.indexes)
-    return release_entries(uv, question, {one.name: one.version for one in lock.packages if one.file})
+    return release_entries(uv, question, {package.name: package.version for package in lock.packages if package.file})
 
 
 def _package(package: LockedPackage, entry: Mapping[str, Any], recipe: str) -> dict[str, Any]:
@@ -209,12 +209,12 @@ def _inline(value: Any) -> Any:
 
     if isinstance(value, dict):
         table = tomlkit.inline_table()
-        for key, one in value.items():
-            table.append(key, _inline(one))
+        for key, item in value.items():
+            table.append(key, _inline(item))
         return table
     if isinstance(value, list):
         array = tomlkit.array().multiline(multiline=bool(value))
-        for one in value:
-            array.append(_inline(one))
+        for item in value:
+            array.append(_inline(item))
         return array
     return value

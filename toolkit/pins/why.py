@@ -31,17 +31,17 @@ def why(lock: Lock, package: str) -> tuple[str, ...]:
         way = way_to_recipe(lock, name)
         found.append(f"{name} {added.version} is added" + (f": {' ← '.join([name, *way])}." if way else "."))
         found += [f"It takes the place of the base's {added.replaces}."] if added.replaces else []
-    found += [f"It is not {one.newest}: {one.because}." for one in lock.held if one.name == name]
-    bounds = [one for one in lock.protected.bounds if one.name == name]
-    found += [f"Only {name} {one.specifier} goes with this base: {one.why}." for one in bounds]
-    bans = [one for one in lock.protected.forbidden if name not in there and matches(name, (one.name,))]
-    found += [f"{name} must stay out: {one.why}." for one in bans]
+    found += [f"It is not {held.newest}: {held.because}." for held in lock.held if held.name == name]
+    bounds = [bound for bound in lock.protected.bounds if bound.name == name]
+    found += [f"Only {name} {bound.specifier} goes with this base: {bound.why}." for bound in bounds]
+    bans = [ban for ban in lock.protected.forbidden if name not in there and matches(name, (ban.name,))]
+    found += [f"{name} must stay out: {ban.why}." for ban in bans]
     return tuple(found)
 
 
 def _stand_in(lock: Lock, name: str, there: Mapping[str, str]) -> tuple[str, str] | None:
     """The distribution in the image that stands for `name`, which is not in it, and a sentence that says so."""
-    in_image = {**there, **{one.name: one.version for one in lock.packages}}
+    in_image = {**there, **{package.name: package.version for package in lock.packages}}
     group = knowledge().variants_of(name)
     if name in in_image or group is None:
         return None
@@ -59,7 +59,7 @@ def _stand_in(lock: Lock, name: str, there: Mapping[str, str]) -> tuple[str, str
 
 def way_to_recipe(lock: Lock, name: str) -> list[str]:
     """How a package comes in, the shortest way, the recipe last; nothing where the lock does not know it."""
-    by_name = {one.name: one for one in lock.packages}
+    by_name = {package.name: package for package in lock.packages}
     ways: list[list[str]] = [[name]]
     seen = {name}
     while ways:

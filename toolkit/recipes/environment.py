@@ -40,7 +40,7 @@ def problem(name: str, value: str) -> tuple[str, str] | None:
             f"holds {found[0]}, which no shell replaces: the image would have it literally",
             f"Write the value in full.{own}",
         )
-    missing = [one for one in _SYSTEM if one not in [part.rstrip("/") for part in value.split(":")]]
+    missing = [directory for directory in _SYSTEM if directory not in [part.rstrip("/") for part in value.split(":")]]
     if name == "PATH" and missing:
         return (
             f"lacks {' and '.join(missing)}: the image's programs would not be found",

@@ -184,10 +184,10 @@ def _indexes(file: TomlFile) -> tuple[Index, ...]:
     found: list[Index] = []
     for number, entry in enumerate(_tables(file, "index"), 1):
         index = _index(file, entry, f"index[{number}].")
-        taken = {package for one in found for package in one.packages} & {*index.packages}
+        taken = {package for other in found for package in other.packages} & {*index.packages}
         if taken:
             file.fail(f"index[{number}].packages", f"{min(taken)} is to come from another index already")
-        if index.name in [one.name for one in found]:
+        if index.name in [other.name for other in found]:
             file.fail(f"index[{number}]", f'two indexes are called "{index.name}"', fix='Give each a `name = "…"`.')
         found.append(index)
     return tuple(found)

@@ -133,10 +133,15 @@ def without_allowed(copied: Iterable[Copied], allow: Iterable[Path]) -> tuple[Co
     """`copied`, where nothing that `allow` names, or that is below it, counts as private."""
     places = [Path(os.path.realpath(path)) for path in allow]
     rest = (
-        replace(one, private=tuple(p for p in one.private if not any(p.path.is_relative_to(place) for place in places)))
-        for one in copied
+        replace(
+            file,
+            private=tuple(
+                path for path in file.private if not any(path.path.is_relative_to(place) for place in places)
+            ),
+        )
+        for file in copied
     )
-    return tuple(one for one in rest if one.outside or one.private)
+    return tuple(file for file in rest if file.outside or file.private)
 
 
 def judge_base(recipe: Recipe) -> tuple[Finding, ...]:
@@ -157,26 +162,26 @@ def judge_copies(copied: Iterable[Copied]) -> tuple[Finding, ...]:
     return tuple(map(_finding, copied))
 
 
-def _finding(one: Copied) -> Finding:
-    words = f"files[{one.number}] copies {one.path}{', which is outside the project' if one.outside else ''}"
-    if not one.private:
+def _finding(file: Copied) -> Finding:
+    words = f"files[{file.number}] copies {file.path}{', which is outside the project' if file.outside else ''}"
+    if not file.private:
         return Finding("file-outside-project", Severity.WARNING, words)
-    shown = [f"{'' if private.path == one.path else f'{private.path}: '}{private.reason}" for private in one.private]
+    shown = [f"{'' if private.path == file.path else f'{private.path}: '}{private.reason}" for private in file.private]
     more = [count(len(shown) - _MAX_SHOWN, "other")] if len(shown) > _MAX_SHOWN else []
-    words += f"; private ({', '.join([*shown[:_MAX_SHOWN], *more])}): `ctk build` needs {_options([one])}"
+    words += f"; private ({', '.join([*shown[:_MAX_SHOWN], *more])}): `ctk build` needs {_options([file])}"
     return Finding("private-file", Severity.WARNING, words)
 
 
 def _options(copied: Iterable[Copied]) -> str:
-    paths = dict.fromkeys(str(one.to_allow) for one in copied)
+    paths = dict.fromkeys(str(file.to_allow) for file in copied)
     return visible_command([word for path in paths for word in ("--allow-file", path)])
 
 
 def require_allowed(recipe: Recipe, copied: Iterable[Copied]) -> None:
     """Raise WrongInput where something of `copied` is private, with the options to type."""
-    private = [one for one in copied if one.private]
+    private = [file for file in copied if file.private]
     if private:
-        paths = ", ".join(str(path) for path in dict.fromkeys(one.to_allow for one in private))
+        paths = ", ".join(str(path) for path in dict.fromkeys(file.to_allow for file in private))
         raise WrongInput(
             f"{recipe.path}: [[files]] would copy private files into the image: {paths}",
             fix=f"If you want them in the image, add {_options(private)}",

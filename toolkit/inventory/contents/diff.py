@@ -42,21 +42,21 @@ def compare(first: Rootfs, second: Rootfs, *, hash_files: bool = False) -> tuple
     installer wrote of itself, and console scripts, whose text pip and uv write differently. Raises WrongInput where an
     image is damaged.
     """
-    one, other = read_inventory(first), read_inventory(second)
-    found = [*_interpreters(one, other), *_distributions(one, other)]
-    for ours, theirs in _pairs(one, other):
+    former, latter = read_inventory(first), read_inventory(second)
+    found = [*_interpreters(former, latter), *_distributions(former, latter)]
+    for ours, theirs in _pairs(former, latter):
         if ours.version == theirs.version:
             found += _files(first, ours, second, theirs, hash_files=hash_files)
     if hash_files:
-        found += _unrecorded(first, one, second, other)
-    found += _packages("apt", one.system_packages, other.system_packages)
-    found += _packages("conda", one.conda_packages, other.conda_packages)
+        found += _unrecorded(first, former, second, latter)
+    found += _packages("apt", former.system_packages, latter.system_packages)
+    found += _packages("conda", former.conda_packages, latter.conda_packages)
     return tuple(found)
 
 
-def _interpreters(one: Inventory, other: Inventory) -> Iterator[Difference]:
-    first = {interpreter.path: interpreter.version for interpreter in one.interpreters}
-    second = {interpreter.path: interpreter.version for interpreter in other.interpreters}
+def _interpreters(former: Inventory, latter: Inventory) -> Iterator[Difference]:
+    first = {interpreter.path: interpreter.version for interpreter in former.interpreters}
+    second = {interpreter.path: interpreter.version for interpreter in latter.interpreters}
     yield from _values("interpreter", first, second, "")
 
 
@@ -67,8 +67,8 @@ def _by_place(inventory: Inventory) -> dict[tuple[str, str], list[Distribution]]
     return found
 
 
-def _distributions(one: Inventory, other: Inventory) -> Iterator[Difference]:
-    first, second = _by_place(one), _by_place(other)
+def _distributions(former: Inventory, latter: Inventory) -> Iterator[Difference]:
+    first, second = _by_place(former), _by_place(latter)
     for directory, name in sorted(first.keys() | second.keys()):
         versions = [
             " and ".join(sorted(found.version for found in place.get((directory, name), []))) or None
@@ -78,9 +78,9 @@ def _distributions(one: Inventory, other: Inventory) -> Iterator[Difference]:
             yield Difference("distribution", name, directory, versions[0], versions[1])
 
 
-def _pairs(one: Inventory, other: Inventory) -> Iterator[tuple[Distribution, Distribution]]:
-    second = _by_place(other)
-    for place, ours in sorted(_by_place(one).items()):
+def _pairs(former: Inventory, latter: Inventory) -> Iterator[tuple[Distribution, Distribution]]:
+    second = _by_place(latter)
+    for place, ours in sorted(_by_place(former).items()):
         yield from zip(ours, second.get(place, []), strict=False)
 
 
@@ -96,16 +96,16 @@ def _files(
             yield Difference("file", path, ours.name, hashes[0], hashes[1])
 
 
-def _unrecorded(first: Rootfs, one: Inventory, second: Rootfs, other: Inventory) -> Iterator[Difference]:
+def _unrecorded(first: Rootfs, former: Inventory, second: Rootfs, latter: Inventory) -> Iterator[Difference]:
     """A distribution without a RECORD, or a module that was put beside the others: an import gets it all the same."""
     recorded: set[str] = set()
-    for rootfs, inventory in ((first, one), (second, other)):
+    for rootfs, inventory in ((first, former), (second, latter)):
         recorded.update(*(read_record(rootfs, distribution) for distribution in inventory.distributions))
 
     def contents(rootfs: Rootfs, inventory: Inventory) -> dict[str, str]:
         return {path: _content(rootfs, path) for path in _site_files(rootfs, inventory) if path not in recorded}
 
-    yield from _values("file", contents(first, one), contents(second, other), "")
+    yield from _values("file", contents(first, former), contents(second, latter), "")
 
 
 def _site_files(rootfs: Rootfs, inventory: Inventory) -> Iterator[str]:
@@ -143,11 +143,11 @@ def _own_files(rootfs: Rootfs, distribution: Distribution) -> dict[str, str]:
     return {path: value for path, value in read_record(rootfs, distribution).items() if counts(path)}
 
 
-def _packages(kind: str, one: Iterable[SystemPackage], other: Iterable[SystemPackage]) -> Iterator[Difference]:
+def _packages(kind: str, former: Iterable[SystemPackage], latter: Iterable[SystemPackage]) -> Iterator[Difference]:
     def versions(packages: Iterable[SystemPackage]) -> dict[str, str]:
         return {package.name: " ".join(filter(None, (package.version, package.build))) for package in packages}
 
-    yield from _values(kind, versions(one), versions(other), "")
+    yield from _values(kind, versions(former), versions(latter), "")
 
 
 def _values(kind: str, first: Mapping[str, str], second: Mapping[str, str], where: str) -> Iterator[Difference]:

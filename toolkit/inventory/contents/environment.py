@@ -67,7 +67,7 @@ def read_environment(rootfs: Rootfs) -> tuple[dict[str, str], tuple[Uncertain, .
         if name.endswith(".sh") and not _RUNTIME.match(name):
             before = dict(found.variables)
             _Script(name, rootfs).carry_out(rootfs.read_text(f"{_DIRECTORY}/{name}", _LIMIT) or "", found)
-            changed |= {one: name for one, value in found.variables.items() if before.get(one) != value}
+            changed |= {variable: name for variable, value in found.variables.items() if before.get(variable) != value}
     unknown = {name for name, value in found.variables.items() if _UNKNOWN in value}
     uncertain = [Uncertain(name, changed.get(name, ""), open=True) for name in sorted(unknown)]
     conditional = {name: script for name, script in sorted(found.conditional.items()) if name not in unknown}
@@ -136,7 +136,7 @@ class _Script:
     def _remember_condition(self, name: str, value: str, state: Environment) -> None:
         """A value that refers to an uncertain variable is as uncertain."""
         state.conditional.pop(name, None)
-        used = [one for one in state.conditional if re.search(rf"\$\{{?{one}\b", value)]
+        used = [name for name in state.conditional if re.search(rf"\$\{{?{name}\b", value)]
         if used or (name in value and name in state.conditional):
             state.conditional[name] = state.conditional[used[0]] if used else self._name
 
@@ -197,15 +197,17 @@ class _Script:
         return len(words) == 2 and words[0] in asked and words[1].startswith("/") and asked[words[0]](words[1])
 
     def _unite(self, outcomes: list[Environment], state: Environment) -> None:
-        names = dict.fromkeys(name for one in outcomes for name in one.variables)
+        names = dict.fromkeys(name for outcome in outcomes for name in outcome.variables)
         for name in names:
-            values = list(dict.fromkeys(value for one in outcomes if (value := one.variables.get(name)) is not None))
-            if len(values) > 1 or any(name not in one.variables for one in outcomes):
+            values = list(
+                dict.fromkeys(value for outcome in outcomes if (value := outcome.variables.get(name)) is not None)
+            )
+            if len(values) > 1 or any(name not in outcome.variables for outcome in outcomes):
                 state.conditional[name] = self._name
             state.variables[name] = _united(values) if name in _LISTS else values[0]
-        for one in outcomes:
-            state.functions |= one.functions
-            state.conditional |= one.conditional
+        for outcome in outcomes:
+            state.functions |= outcome.functions
+            state.conditional |= outcome.conditional
 
     def _loop(self, node: Loop, state: Environment) -> None:
         items = [_expanded(word, state.variables) for word in node.words]

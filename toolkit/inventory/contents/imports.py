@@ -34,7 +34,7 @@ def module_directory(
     """
     finders = _of_finders(rootfs, interpreter, module)
     candidates = chain(interpreter.site_directories, finders, _of_sources(distributions))
-    return next((one for one in candidates if rootfs.is_file(f"{one}/{module}/__init__.py")), None)
+    return next((candidate for candidate in candidates if rootfs.is_file(f"{candidate}/{module}/__init__.py")), None)
 
 
 def _of_finders(rootfs: Rootfs, interpreter: Interpreter, module: str) -> Iterator[str]:
@@ -49,7 +49,7 @@ def _of_finders(rootfs: Rootfs, interpreter: Interpreter, module: str) -> Iterat
 
 
 def _of_sources(distributions: Iterable[Distribution]) -> Iterator[str]:
-    for one in distributions:
-        url = urlsplit(one.direct_url or "")
+    for distribution in distributions:
+        url = urlsplit(distribution.direct_url or "")
         if url.scheme == "file" and url.path.startswith("/"):
             yield from (unquote(url.path).rstrip("/") + layout for layout in _LAYOUTS)

@@ -49,11 +49,17 @@ def find_interpreters(rootfs: Rootfs, environment: Mapping[str, str], packages: 
                 found[key] = _interpreter(rootfs, program, *key, environment, packages)
     interpreters = [
         Interpreter(
-            one.path, one.version, one.prefix, one.origin, one.site_directories, key == default_key, one.free_threaded
+            interpreter.path,
+            interpreter.version,
+            interpreter.prefix,
+            interpreter.origin,
+            interpreter.site_directories,
+            key == default_key,
+            interpreter.free_threaded,
         )
-        for key, one in found.items()
+        for key, interpreter in found.items()
     ]
-    return sorted(interpreters, key=lambda one: (not one.default, one.path))
+    return sorted(interpreters, key=lambda interpreter: (not interpreter.default, interpreter.path))
 
 
 def _program_directories(rootfs: Rootfs, path: str) -> Iterator[str]:
@@ -65,7 +71,7 @@ def _program_directories(rootfs: Rootfs, path: str) -> Iterator[str]:
     for parent in ("/opt", "/opt/conda/envs", "/venv", "/venvs", "/usr/local"):
         candidates += [f"{parent}/{name}/bin" for name in _names(rootfs, parent)]
     for name in _names(rootfs, "/opt"):
-        candidates += [f"/opt/{name}/envs/{one}/bin" for one in _names(rootfs, f"/opt/{name}/envs")]
+        candidates += [f"/opt/{name}/envs/{environment}/bin" for environment in _names(rootfs, f"/opt/{name}/envs")]
     candidates += [f"{prefix}/bin" for prefix in environment_prefixes(rootfs)]
     seen = set()
     for candidate in candidates:
@@ -161,13 +167,13 @@ def _site_directories(rootfs: Rootfs, prefix: str, name: str) -> list[str]:
             f"/usr/lib/{name}/dist-packages",
         ]
     prefixes = ["/usr/local", prefix] if prefix == "/usr" else [prefix]
-    return [f"{one}/{lib}/{name}/site-packages" for one in prefixes for lib in ("lib64", "lib")]
+    return [f"{prefix}/{lib}/{name}/site-packages" for prefix in prefixes for lib in ("lib64", "lib")]
 
 
 def _existing(rootfs: Rootfs, first: Iterable[str], site: Iterable[str]) -> list[str]:
     """The directories that exist, each once: PYTHONPATH, then site directories with what their `.pth` files add."""
     found: list[str] = []
-    added = (one for place in site for one in (place, *_added_by_pth(rootfs, place)))
+    added = (directory for place in site for directory in (place, *_added_by_pth(rootfs, place)))
     for directory in (*first, *added):
         real = rootfs.resolve(directory) if directory.startswith("/") else None
         if real is not None and real not in found and rootfs.is_directory(real):

@@ -105,7 +105,7 @@ class Inventory:
 
     def doubt(self, name: str) -> Uncertain | None:
         """Why the value of a variable is uncertain; None where it is not."""
-        return next((one for one in self.uncertain if one.name == name), None)
+        return next((variable for variable in self.uncertain if variable.name == name), None)
 
     def default_interpreter(self) -> Interpreter | None:
         """The Python that the image's PATH leads to, else the first that there is."""

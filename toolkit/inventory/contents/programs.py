@@ -30,7 +30,7 @@ def missing_program(image: Path, command: Sequence[str], binds: Sequence[str] = 
     with open_image(image) as rootfs:
         variables, uncertain = read_environment(rootfs)
         path = variables["PATH"]
-        if "/" not in command[0] and any(one.name == "PATH" and one.open for one in uncertain):
+        if "/" not in command[0] and any(variable.name == "PATH" and variable.open for variable in uncertain):
             return None  # a script makes PATH when the image runs
         if _may_run(rootfs, command[0], path, [(*bind.split(":"), "")[1] or bind.split(":")[0] for bind in binds]):
             return None

@@ -21,7 +21,7 @@ def read_inventory(rootfs: Rootfs) -> Inventory:
     versions = {package.name: package.version for package in system_packages}
     interpreters = find_interpreters(rootfs, environment, versions)
     directories = dict.fromkeys(directory for interpreter in interpreters for directory in interpreter.site_directories)
-    prefixes = dict.fromkeys(one.prefix for one in interpreters if one.origin == "conda")
+    prefixes = dict.fromkeys(interpreter.prefix for interpreter in interpreters if interpreter.origin == "conda")
     return Inventory(
         image=rootfs.label,
         form=rootfs.form,
@@ -30,7 +30,9 @@ def read_inventory(rootfs: Rootfs) -> Inventory:
         os=read_os(rootfs),
         environment=tuple(sorted(environment.items())),
         interpreters=tuple(interpreters),
-        distributions=tuple(one for directory in directories for one in read_distributions(rootfs, directory)),
+        distributions=tuple(
+            distribution for directory in directories for distribution in read_distributions(rootfs, directory)
+        ),
         system_packages=tuple(system_packages),
         conda_packages=tuple(package for prefix in prefixes for package in read_conda(rootfs, prefix)),
         uncertain=uncertain,

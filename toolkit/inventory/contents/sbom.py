@@ -41,11 +41,11 @@ def write_sbom(inventory: Inventory, path: Path) -> None:
 
     os_name = inventory.os.partition(" ")[0] or None
     parts = {
-        ("pypi", None, one.name, one.version): None for one in inventory.distributions
+        ("pypi", None, distribution.name, distribution.version): None for distribution in inventory.distributions
     } | {
-        ("deb", os_name, one.name, one.version): None for one in inventory.system_packages
+        ("deb", os_name, package.name, package.version): None for package in inventory.system_packages
     } | {
-        ("conda", None, one.name, one.version): None for one in inventory.conda_packages
+        ("conda", None, package.name, package.version): None for package in inventory.conda_packages
     }  # fmt: skip
     components = [component(*part) for part in parts]
     image = Component(type=ComponentType.CONTAINER, name=inventory.image)

@@ -223,7 +223,11 @@ def _tokens(text: str) -> list[str]:
     found: list[str] = []
     start = place = 0
     while place < len(text) and len(found) < _MAX_NODES:
-        operator = next((one for one in _OPERATORS if text.startswith(one, place)), "") if text[place] in _FIRST else ""
+        operator = (
+            next((operator for operator in _OPERATORS if text.startswith(operator, place)), "")
+            if text[place] in _FIRST
+            else ""
+        )
         if operator == "&" and (text[place - 1 : place] in ("<", ">") or text.startswith(">", place + 1)):
             operator = ""  # a redirection: 2>&1, &>file
         if operator or text[place] in _BLANKS:

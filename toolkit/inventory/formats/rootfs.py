@@ -101,7 +101,7 @@ class Rootfs:
         if found is None or found[1].kind is not EntryKind.DIRECTORY:
             return ()
         return tuple(
-            sorted(name for name, one in self._tree.children(found[1]).items() if one.kind is EntryKind.DIRECTORY)
+            sorted(name for name, entry in self._tree.children(found[1]).items() if entry.kind is EntryKind.DIRECTORY)
         )
 
     def readlink(self, path: str) -> str | None:

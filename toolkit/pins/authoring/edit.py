@@ -170,7 +170,10 @@ def recipe_text(
     document["packages"] = array.multiline(len(array) > 4)
     if post:
         document["post"] = post
-    for key, entries in (("index", map(_index_entry, indexes)), ("files", ({"from": a, "to": b} for a, b in files))):
+    for key, entries in (
+        ("index", map(_index_entry, indexes)),
+        ("files", ({"from": source, "to": target} for source, target in files)),
+    ):
         tables = tomlkit.aot()
         for entry in entries:
             tables.append(tomlkit.item(entry))

@@ -167,16 +167,16 @@ def _below(node: ast.AST, kind: str) -> Iterator[tuple[ast.AST, str]]:
     """What stands directly in a statement, each with the kind that an import has there."""
     if isinstance(node, ast.If):
         typing = _is_type_checking(node.test)
-        yield from ((one, "typing" if typing else _weaker(kind, node.test)) for one in node.body)
-        yield from ((one, kind if typing else _weaker(kind, node.test)) for one in node.orelse)
+        yield from ((child, "typing" if typing else _weaker(kind, node.test)) for child in node.body)
+        yield from ((child, kind if typing else _weaker(kind, node.test)) for child in node.orelse)
     elif isinstance(node, ast.Try):
         caught = "optional" if kind != "typing" and _goes_on_without(node) else kind
-        handled = [one for handler in node.handlers for one in handler.body]
-        yield from ((one, caught) for one in (*node.body, *handled))
-        yield from ((one, kind) for one in (*node.orelse, *node.finalbody))
+        handled = [child for handler in node.handlers for child in handler.body]
+        yield from ((child, caught) for child in (*node.body, *handled))
+        yield from ((child, kind) for child in (*node.orelse, *node.finalbody))
     else:
         # No expression holds an import.
-        yield from ((one, kind) for one in ast.iter_child_nodes(node) if not isinstance(one, ast.expr))
+        yield from ((child, kind) for child in ast.iter_child_nodes(node) if not isinstance(child, ast.expr))
 
 
 def _weaker(kind: str, test: ast.expr) -> str:
@@ -211,4 +211,4 @@ def _catches_imports(handler: ast.ExceptHandler) -> bool:
     if handler.type is None:
         return True
     types = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
-    return any(isinstance(one, ast.Name) and one.id in _CATCHES_IMPORTS for one in types)
+    return any(isinstance(caught, ast.Name) and caught.id in _CATCHES_IMPORTS for caught in types)

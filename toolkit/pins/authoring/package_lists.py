@@ -73,14 +73,18 @@ def refuse_empty(found: PackageList, path: Path) -> None:
     """Raise WrongInput where a file names no package that a recipe can ask for, with the reason of each line."""
     if found.requirements:
         return
-    findings = [one for one in found.findings() if one.code == "left-out"]
-    lines = [f"{path} names no package that a recipe can ask for", *(one.message for one in findings[:_MAX_REASONS])]
+    findings = [finding for finding in found.findings() if finding.code == "left-out"]
+    lines = [
+        f"{path} names no package that a recipe can ask for",
+        *(finding.message for finding in findings[:_MAX_REASONS]),
+    ]
     if len(findings) > _MAX_REASONS:
         lines.append(f"and {len(findings) - _MAX_REASONS} more lines")
     raise WrongInput(
         "\n".join(lines),
         fix=next(
-            filter(None, (one.fix for one in findings)), "List packages as pip takes them: numpy>=1.26, one a line."
+            filter(None, (finding.fix for finding in findings)),
+            "List packages as pip takes them: numpy>=1.26, one a line.",
         ),
         code="nothing-usable",
     )
@@ -184,8 +188,8 @@ class Lines:
         index, finding = index_of_option(option, url)
         if index is None:
             self.left_out.append((f"{option} {url}", "not an address of http or https"))
-        elif index.url not in [one.url for one in self.indexes]:
-            taken = sum(1 for one in self.indexes if re.fullmatch(rf"{index.name}(-\d+)?", one.name))
+        elif index.url not in [index.url for index in self.indexes]:
+            taken = sum(1 for known in self.indexes if re.fullmatch(rf"{index.name}(-\d+)?", known.name))
             self.indexes.append(replace(index, name=f"{index.name}-{taken + 1}") if taken else index)
         if finding:
             self.notes.append(finding)

@@ -140,7 +140,7 @@ def _with_extras(
             raise WrongInput(f"{path} has no extra {extra!r}.{did_you_mean(extra, by_name) or known}")
         for line in by_name[extra]:
             if own and _name(line) == canonicalize_name(own):
-                waiting += [canonicalize_name(one) for one in sorted(Requirement(line).extras)]
+                waiting += [canonicalize_name(extra) for extra in sorted(Requirement(line).extras)]
             else:
                 found.append(line)
     return found
@@ -158,14 +158,14 @@ def _project(path: Path, name: str, requires_python: str | None, *, version_from
     module = re.sub(r"[-.]+", "_", name)
     directory = path.parent
     candidates = ["src", *([module, module.lower(), f"{module}.py"] if module else [])]
-    code = next((one for one in candidates if (directory / one).exists()), None)
+    code = next((candidate for candidate in candidates if (directory / candidate).exists()), None)
     if code is None or not name:
         return None
     try:
         canonical = canonicalize_name(name, validate=True)
     except InvalidName as error:
         raise WrongInput(f"{path}: {name!r} is not a name that a project can have (PEP 508)") from error
-    beside = sorted({one.name for pattern in _BESIDE for one in directory.glob(pattern) if one.is_file()})
+    beside = sorted({path.name for pattern in _BESIDE for path in directory.glob(pattern) if path.is_file()})
     return Project(canonical, (*beside, code), requires_python, version_from_git)
 
 

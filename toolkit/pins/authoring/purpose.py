@@ -52,4 +52,4 @@ def _parts(module: str, names: Iterable[str]) -> Iterator[str]:
 
 def _is_part(part: str, of: Iterable[str]) -> bool:
     """Whether a dotted name is one of `of`, or lies in one."""
-    return any(part == one or part.startswith(f"{one}.") for one in of)
+    return any(part == name or part.startswith(f"{name}.") for name in of)

@@ -153,7 +153,7 @@ def _refuse(source: Path) -> None:
 
 def _dockerfile(source: Path) -> WrongInput:
     """A Dockerfile is a program for another builder: its list of packages, or its finished image, can be taken."""
-    lists = [one for one in _INSTALLS.findall(read_text(source)) if (source.parent / Path(one).name).is_file()]
+    lists = [name for name in _INSTALLS.findall(read_text(source)) if (source.parent / Path(name).name).is_file()]
     ways = (
         [f"It installs {Path(lists[0]).name}: `--from {source.parent / Path(lists[0]).name}` reads that."]
         if lists

@@ -66,7 +66,7 @@ def needs_of(files: Collection[str], setup: str | None, pyproject: str | None) -
     cpp = _has(files, _CPP) or re.search(r"CppExtension|CUDAExtension|c\+\+", text) is not None
     fortran = _has(files, _FORTRAN) and (backend == "mesonpy" or "numpy.distutils" in text)
     cmake = "CMakeLists.txt" in files and "cmake" not in requires.lower()
-    rust = any(posixpath.basename(one) == "Cargo.toml" for one in files) and _RUST.search(
+    rust = any(posixpath.basename(file) == "Cargo.toml" for file in files) and _RUST.search(
         f"{text} {requires} {backend}"
     )
     wanted = {
@@ -75,7 +75,7 @@ def needs_of(files: Collection[str], setup: str | None, pyproject: str | None) -
         "gfortran": fortran,
         "nvcc": has_cuda,
         "cmake": cmake and "cmake" in f"{text} {backend}".lower(),
-        "cargo": rust and any(posixpath.basename(one) == "Cargo.toml" for one in files),
+        "cargo": rust and any(posixpath.basename(file) == "Cargo.toml" for file in files),
     }
     tools = tuple(name for name, needed in wanted.items() if needed)
     return Needs(tools, imports, asks_for_gpu=has_cuda and "FORCE_CUDA" in text)
@@ -91,19 +91,19 @@ def compile_note(what: str, needs: Needs, target: PythonTarget, apt: Sequence[st
 
     `apt` are the packages that the recipe installs before.
     """
-    lacking = [one for one in map(tools().__getitem__, needs.tools) if not _provided(one, target, apt)]
+    lacking = [tool for tool in map(tools().__getitem__, needs.tools) if not _provided(tool, target, apt)]
     if not lacking:
         return None
-    titles = " and ".join(f"for its CUDA code {one.title}" if one.name == "nvcc" else one.title for one in lacking)
+    titles = " and ".join(f"for its CUDA code {tool.title}" if tool.name == "nvcc" else tool.title for tool in lacking)
     there = (
         f"the base does not have {'it' if len(lacking) == 1 else 'them'}"
         if target.programs is not None
         else "the programs of the base are not known until it is on this machine"
     )
     ways = []
-    if packages := list(dict.fromkeys(package for one in lacking for package in one.apt if package not in apt)):
+    if packages := list(dict.fromkeys(package for tool in lacking for package in tool.apt if package not in apt)):
         ways.append(f"`ctk add --apt {recipe} {' '.join(packages)}` installs {'these' if len(packages) > 1 else 'it'}")
-    if any(not one.apt for one in lacking):
+    if any(not tool.apt for tool in lacking):
         ways.append("images with `devel` in their tag have nvcc")
     gpu = ". No GPU is visible in a build: without FORCE_CUDA=1 no CUDA code is compiled" if needs.asks_for_gpu else ""
     return (
@@ -117,7 +117,9 @@ def import_note(what: str, needs: Needs, target: PythonTarget) -> str | None:
     from toolkit.inventory.knowledge.frameworks import knowledge
 
     for module in needs.imports:
-        framework = next((one for one in knowledge().frameworks if one.module == module.partition(".")[0]), None)
+        framework = next(
+            (framework for framework in knowledge().frameworks if framework.module == module.partition(".")[0]), None
+        )
         if framework is not None and not any(map(framework.is_variant, target.installed)):
             return (
                 f"{what} is compiled against {framework.title}, which its setup.py imports, and the base does not have "
@@ -132,7 +134,11 @@ def find_tools(rootfs: Rootfs) -> frozenset[str]:
     return frozenset(
         tool.name
         for tool in tools().values()
-        if any(rootfs.is_file(posixpath.join(place, one)) for place in (*path, *tool.places) for one in tool.programs)
+        if any(
+            rootfs.is_file(posixpath.join(place, program))
+            for place in (*path, *tool.places)
+            for program in tool.programs
+        )
     )
 
 
@@ -141,10 +147,10 @@ def tools() -> dict[str, Tool]:
     """Read `compiled.toml` once."""
     found = read_toml(_FILE).content["tool"]
     return {
-        one["name"]: Tool(
-            one["name"], one["title"], tuple(one["programs"]), tuple(one.get("places", ())), tuple(one["apt"])
+        entry["name"]: Tool(
+            entry["name"], entry["title"], tuple(entry["programs"]), tuple(entry.get("places", ())), tuple(entry["apt"])
         )
-        for one in found
+        for entry in found
     }
 
 
@@ -156,7 +162,7 @@ def _provided(tool: Tool, target: PythonTarget, apt: Sequence[str]) -> bool:
 
 
 def _has(files: Iterable[str], suffixes: tuple[str, ...]) -> bool:
-    return any(one.endswith(suffixes) for one in files)
+    return any(file.endswith(suffixes) for file in files)
 
 
 def _build_system(pyproject: str | None) -> tuple[str, str]:
@@ -182,9 +188,9 @@ def _own_imports(setup: str, files: Collection[str]) -> set[str]:
             found.update(alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
             found.add(node.module)
-    own = {one.partition("/")[0].removesuffix(".py") for one in files}
+    own = {file.partition("/")[0].removesuffix(".py") for file in files}
     return {
-        one
-        for one in found
-        if (top := one.partition(".")[0]) not in sys.stdlib_module_names and top not in own | _NOT_INSTALLED_FOR
+        module
+        for module in found
+        if (top := module.partition(".")[0]) not in sys.stdlib_module_names and top not in own | _NOT_INSTALLED_FOR
     }

@@ -81,7 +81,9 @@ def read_target(
 
     None where the image has no Python.
     """
-    with_framework = [one for one in inventory.interpreters if any(map(is_framework, inventory.visible(one)))]
+    with_framework = [
+        interpreter for interpreter in inventory.interpreters if any(map(is_framework, inventory.visible(interpreter)))
+    ]
     default = inventory.default_interpreter()
     chosen = default if default in with_framework or not with_framework else with_framework[0]
     if chosen is None:
@@ -113,14 +115,15 @@ def recorded_target(base: Base) -> PythonTarget | None:
 
 def _from_conda(inventory: Inventory, interpreter: Interpreter, visible: Mapping[str, Distribution]) -> frozenset[str]:
     """What conda installed: it says so in INSTALLER, or leaves no RECORD and has a package of that name."""
-    ours = (one for one in inventory.conda_packages if one.prefix == interpreter.prefix)
-    packages: set[str] = {canonicalize_name(one.name) for one in ours}
+    ours = (package for package in inventory.conda_packages if package.prefix == interpreter.prefix)
+    packages: set[str] = {canonicalize_name(package.name) for package in ours}
     # conda calls the distribution `torch` by another name.
     packages |= {"torch"} if "pytorch" in packages else set()
     return frozenset(
         name
-        for name, one in visible.items()
-        if one.installer == "conda" or (not one.has_record and one.installer is None and name in packages)
+        for name, distribution in visible.items()
+        if distribution.installer == "conda"
+        or (not distribution.has_record and distribution.installer is None and name in packages)
     )
 
 

@@ -71,14 +71,14 @@ def versions_of(lock: Lock) -> dict[str, str]:
     """The version of each distribution in an image that was built from `lock`."""
     there = dict(line.split("==", 1) for line in lock.present if "==" in line)
     pins = {pin.name: pin.version for pin in lock.protected.pins}
-    return {**there, **pins, **{one.name: one.version for one in lock.packages}}
+    return {**there, **pins, **{package.name: package.version for package in lock.packages}}
 
 
 def _distribution(module: str, versions: Mapping[str, str]) -> str:
     """The distribution of the image that gives `module`; "" where none is known."""
     top = module.partition(".")[0]
     guesses = (names().distribution(module) or "", canonicalize_name(top) if top else "")
-    return next((one for one in guesses if one in versions), "")
+    return next((guess for guess in guesses if guess in versions), "")
 
 
 def _missing(failure: ImportFailure, module: str) -> str | None:

@@ -54,7 +54,7 @@ def _answered(uv: Uv, question: Question, name: str, versions: str, extra: str =
     """The version that the resolver takes under `versions`; None where there is none, or it has no such extra."""
     others = [line for line in question.packages if canonicalize_name(Requirement(line).name) != name]
     answer = ask(uv, question.asking([*others, f"{name}{versions}"]), again=True)
-    missing = extra and any(canonicalize_name(one) == name for one, _, _ in answer.missing_extras)
+    missing = extra and any(canonicalize_name(lacking) == name for lacking, _, _ in answer.missing_extras)
     return answer.installed.get(name) if answer.possible and not missing else None
 
 

@@ -70,5 +70,5 @@ def _fetch_metadata(file: File, indexes: Iterable[Index]) -> str:
 
 def _read_from_wheel(wheel: zipfile.ZipFile) -> str:
     with wheel:
-        name = next((one for one in wheel.namelist() if one.endswith(".dist-info/METADATA")), "METADATA")
+        name = next((member for member in wheel.namelist() if member.endswith(".dist-info/METADATA")), "METADATA")
         return wheel.read(name).decode(errors="replace")

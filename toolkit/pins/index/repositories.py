@@ -107,7 +107,7 @@ def read_repository(url: str, names: tuple[str, ...], scratch: Path) -> dict[str
             what = f"directory {subdirectory} in the commit {commit}" if subdirectory else f"commit {commit}"
             raise CheckFailed(f"{address} has no {what}", fix="Correct the requirement.", code="no-such-commit")
         shown = {name: git("show", f"{commit}:{posixpath.join(subdirectory, name)}") for name in names}
-        return {name: one.stdout if one.ok else None for name, one in shown.items()}
+        return {name: answer.stdout if answer.ok else None for name, answer in shown.items()}
 
 
 def unreachable(url: str, output: str) -> ProgramFailed:

@@ -27,16 +27,16 @@ class LockChange:
     def lines(self) -> tuple[str, ...]:
         """One line for each package, as `uv` prints them."""
         return (
-            *(f"+ {one}" for one in self.added),
-            *(f"- {one}" for one in self.removed),
+            *(f"+ {line}" for line in self.added),
+            *(f"- {line}" for line in self.removed),
             *(f"~ {name} {old} -> {new}" for name, old, new in self.changed),
         )
 
 
 def compare_locks(earlier: Lock | None, now: Lock) -> LockChange:
     """The difference in what is installed; of a first lock all is added."""
-    before = {one.name: one.version for one in earlier.packages} if earlier else {}
-    after = {one.name: one.version for one in now.packages}
+    before = {package.name: package.version for package in earlier.packages} if earlier else {}
+    after = {package.name: package.version for package in now.packages}
     return LockChange(
         made=earlier is None,
         added=tuple(f"{name}=={after[name]}" for name in sorted(after.keys() - before.keys())),

@@ -100,7 +100,7 @@ def _keys(table: Mapping[str, Any], *chosen: str) -> Iterator[str]:
         value = table[key]
         if isinstance(value, list) and value:
             yield f"{key} = ["
-            yield from (f"  {_value(one)}," for one in value)
+            yield from (f"  {_value(item)}," for item in value)
             yield "]"
         elif value is not None:
             yield f"{key} = {_value(value)}"
@@ -136,22 +136,24 @@ def _lock(file: TomlFile) -> Lock:
         asked=file.get_texts(table, "asked"),
         notes=file.get_texts(table, "notes"),
         protected=ProtectedSet(
-            tuple(Pin(*_texts(file, one, "name", "version", "why")) for one in _tables(file, table, "protected")),
-            tuple(Bound(*_texts(file, one, "name", "specifier", "why")) for one in _tables(file, table, "bounds")),
-            tuple(Ban(*_texts(file, one, "name", "why")) for one in _tables(file, table, "forbidden")),
+            tuple(Pin(*_texts(file, pin, "name", "version", "why")) for pin in _tables(file, table, "protected")),
+            tuple(Bound(*_texts(file, bound, "name", "specifier", "why")) for bound in _tables(file, table, "bounds")),
+            tuple(Ban(*_texts(file, ban, "name", "why")) for ban in _tables(file, table, "forbidden")),
         ),
         packages=_read_packages(file, table),
         builds=tuple(
-            SourceBuild(file.get_texts(one, "sources"), file.get_texts(one, "requires"), _read_packages(file, one))
-            for one in _tables(file, table, "builds")
+            SourceBuild(
+                file.get_texts(build, "sources"), file.get_texts(build, "requires"), _read_packages(file, build)
+            )
+            for build in _tables(file, table, "builds")
         ),
         installer=_read_package(file, installer) if installer else None,
         held=tuple(
-            Held(*_texts(file, one, "name", "version", "newest", "why")) for one in _tables(file, table, "held_back")
+            Held(*_texts(file, held, "name", "version", "newest", "why")) for held in _tables(file, table, "held_back")
         ),
         present=file.get_texts(table, "present"),
         exclude_newer=file.get(table, "exclude_newer", str),
-        indexes=tuple(_index(file, one) for one in _tables(file, table, "indexes")),
+        indexes=tuple(_index(file, index) for index in _tables(file, table, "indexes")),
     )
 
 
@@ -171,7 +173,7 @@ def _word(file: TomlFile, table: Mapping[str, Any], key: str, words: type[Word])
 
 
 def _read_packages(file: TomlFile, table: Mapping[str, Any]) -> tuple[LockedPackage, ...]:
-    return tuple(_read_package(file, one) for one in _tables(file, table, "packages"))
+    return tuple(_read_package(file, package) for package in _tables(file, table, "packages"))
 
 
 def _read_package(file: TomlFile, table: Mapping[str, Any]) -> LockedPackage:
@@ -198,7 +200,7 @@ def _index(file: TomlFile, table: Mapping[str, Any]) -> Index:
 
 def _tables(file: TomlFile, table: Mapping[str, Any], key: str) -> list[dict[str, Any]]:
     found = file.get(table, key, list) or []
-    if not all(isinstance(one, dict) for one in found):
+    if not all(isinstance(item, dict) for item in found):
         file.fail(key, "should be a list of tables")
     return found
 

@@ -103,4 +103,4 @@ class Lock:
     indexes: tuple[Index, ...] = ()
 
     def package(self, name: str) -> LockedPackage | None:
-        return next((one for one in self.packages if one.name == name), None)
+        return next((package for package in self.packages if package.name == name), None)

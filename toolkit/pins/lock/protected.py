@@ -55,7 +55,7 @@ class ProtectedSet:
     forbidden: tuple[Ban, ...] = ()
 
     def pin(self, name: str) -> Pin | None:
-        return next((one for one in self.pins if one.name == name), None)
+        return next((pin for pin in self.pins if pin.name == name), None)
 
 
 def protect(target: PythonTarget, known: Knowledge) -> ProtectedSet:
@@ -107,10 +107,10 @@ def _companions(present: Mapping[str, tuple[Framework, str]], known: Knowledge) 
             if wanted is None:
                 continue
             refused = (
-                one.reason
-                for one in known.incompatibilities
-                if (one.name, one.other) == (pairing.companion, framework.name)
-                and satisfies(version, one.other_versions)
+                rule.reason
+                for rule in known.incompatibilities
+                if (rule.name, rule.other) == (pairing.companion, framework.name)
+                and satisfies(version, rule.other_versions)
             )
             why = next(refused, f"{framework.title} {version} goes with {pairing.companion} {wanted}")
             yield Bound(pairing.companion, wanted, why)
@@ -120,23 +120,25 @@ def _refusals(pins: Mapping[str, Pin], bounds: Iterable[Bound], known: Knowledge
     """What cannot be imported beside a version that stays, where one bound keeps it out; `violations` sees the rest."""
     stays = {pin.name: pin.version for pin in pins.values()}
     # Of what is not recorded of a base, the series is known all the same: keras ==2.15.* goes with TensorFlow 2.15.
-    stays |= {one.name: one.specifier[2:].removesuffix(".*") for one in bounds if one.specifier.startswith("==")}
-    for one in known.incompatibilities:
-        operator = next((ours for ours in _OPPOSITE if one.versions.startswith(ours)), None)
-        refused = any(_is_other(name, version, one, known) for name, version in stays.items())
-        if refused and operator and "," not in one.versions:
-            yield Bound(one.name, one.versions.replace(operator, _OPPOSITE[operator]), one.reason)
+    stays |= {
+        bound.name: bound.specifier[2:].removesuffix(".*") for bound in bounds if bound.specifier.startswith("==")
+    }
+    for rule in known.incompatibilities:
+        operator = next((ours for ours in _OPPOSITE if rule.versions.startswith(ours)), None)
+        refused = any(_is_other(name, version, rule, known) for name, version in stays.items())
+        if refused and operator and "," not in rule.versions:
+            yield Bound(rule.name, rule.versions.replace(operator, _OPPOSITE[operator]), rule.reason)
 
 
-def _is_other(name: str, version: str, one: Incompatibility, known: Knowledge) -> bool:
+def _is_other(name: str, version: str, rule: Incompatibility, known: Knowledge) -> bool:
     """Whether this distribution is what `one.name` cannot be imported with."""
     framework = known.framework_of(name)
-    return one.other in (name, framework and framework.name) and satisfies(version, one.other_versions)
+    return rule.other in (name, framework and framework.name) and satisfies(version, rule.other_versions)
 
 
 def _bans(target: PythonTarget, known: Knowledge) -> Iterator[Ban]:
     """The other variants of what the base has; one that is there already is not this lock's fault."""
-    groups = [(one.title, one.distributions) for one in known.variants]
+    groups = [(variant.title, variant.distributions) for variant in known.variants]
     for title, names in groups:
         there = sorted(name for name in target.installed if matches(name, names))
         for name in names if there else ():
@@ -165,7 +167,9 @@ def violations(
     for name, version in sorted(added.items()):
         bans = () if name in target.installed else protected.forbidden
         found += [f"{name} {version}: {ban.why}" for ban in bans if matches(name, (ban.name,))]
-    there = {name: one.version for name, one in target.installed.items() if name not in target.aliases}
+    there = {
+        name: distribution.version for name, distribution in target.installed.items() if name not in target.aliases
+    }
     together = {**there, **added}
     for group in known.variants:
         members = sorted(name for name in together if group.includes(name))
@@ -173,10 +177,10 @@ def violations(
             said = any(matches(name, (ban.name,)) for name in members for ban in protected.forbidden)
             names = " and ".join(map(listed, members))
             found += [] if said else [f"{names} both install {group.module}: the one written last would win"]
-    for one in known.incompatibilities:
-        if one.name in added and satisfies(added[one.name], one.versions):
-            refused = any(_is_other(name, version, one, known) for name, version in together.items())
-            found += [one.reason] if refused else []
+    for rule in known.incompatibilities:
+        if rule.name in added and satisfies(added[rule.name], rule.versions):
+            refused = any(_is_other(name, version, rule, known) for name, version in together.items())
+            found += [rule.reason] if refused else []
     return found
 
 
@@ -187,13 +191,13 @@ def second_frameworks(
 
     Not those that never hold GPU code, nor ONNX Runtime, which lies beside any other.
     """
-    there = [one for one in known.frameworks if any(map(one.is_variant, target.installed))]
+    there = [framework for framework in known.frameworks if any(map(framework.is_variant, target.installed))]
     found = []
     for name, version in sorted(added.items()):
         framework = known.framework_of(name)
         if framework is None or framework.name == "onnxruntime" or framework in there or framework.is_cpu_only(name):
             continue
-        titles = [one.title for one in there if one.name != "onnxruntime"]
+        titles = [framework.title for framework in there if framework.name != "onnxruntime"]
         if titles:
             who = ", ".join(brought_by.get(name, ()))
             found.append(

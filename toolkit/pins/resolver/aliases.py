@@ -54,11 +54,13 @@ def base_aliases(target: PythonTarget, known: Knowledge) -> tuple[Alias, ...]:
 
 def with_aliases(request: Request, aliases: Iterable[Alias]) -> Request:
     """`request` over a target in which the aliases are installed, and stay."""
-    by_name = {one.name: one for one in aliases}
+    by_name = {alias.name: alias for alias in aliases}
     if not by_name:
         return request
-    installed = {name: Distribution(name, one.version, "", "") for name, one in by_name.items()}
-    pins = tuple(Pin(name, one.version, f"{one.by} {one.version} stands for it") for name, one in by_name.items())
+    installed = {name: Distribution(name, alias.version, "", "") for name, alias in by_name.items()}
+    pins = tuple(
+        Pin(name, alias.version, f"{alias.by} {alias.version} stands for it") for name, alias in by_name.items()
+    )
     protected = replace(
         request.protected,
         pins=(*request.protected.pins, *pins),
@@ -82,14 +84,14 @@ def resolve_variants(
     resolution = resolve(uv, request, fresh=fresh)
     aliases, asked = list(there), dict(resolution.aliases)
     for _ in range(_MAX_ROUNDS):
-        before = {one.name: one.required_by for one in resolution.packages}
+        before = {package.name: package.required_by for package in resolution.packages}
         merged = _merged(uv, request, resolution, known)
         if merged is None:
             break
         request, resolution, more = merged
         aliases += more
-        asked |= {one.name: before[one.name] for one in more}
-        who = {one for alias in more for one in before[alias.name]} | {*before.get(more[0].by, ())}
+        asked |= {alias.name: before[alias.name] for alias in more}
+        who = {name for alias in more for name in before[alias.name]} | {*before.get(more[0].by, ())}
         resolution = _with_requirers(resolution, more[0].by, who, asked=RECIPE in who)
     return request, replace(resolution, notes=(*resolution.notes, *alias_notes(aliases, asked, known)))
 
@@ -98,16 +100,18 @@ def _merged(
     uv: Uv, request: Request, resolution: Resolution, known: Knowledge
 ) -> tuple[Request, Resolution, list[Alias]] | None:
     """The first group of which several are added, resolved again with one that stands for all; None: there is none."""
-    added = {one.name: one.version for one in resolution.packages}
+    added = {package.name: package.version for package in resolution.packages}
     for group in known.variants:
         members = sorted(name for name in added if group.includes(name) and name not in request.target.installed)
         for name in standing(group, members) if len(members) > 1 else ():
-            others = [one for one in members if one != name]
-            lacks = next((stand.lacks for one in others if (stand := group.served_by(name, one))), None)
+            others = [member for member in members if member != name]
+            lacks = next((stand.lacks for other in others if (stand := group.served_by(name, other))), None)
             newest = added.get(name) or newest_versions(uv, first_question(request), [name]).get(name)
             # The newest that the one asks for may be too new for the other.
-            for version in dict.fromkeys(filter(None, (newest, *sorted((added[one] for one in others), key=Version)))):
-                aliases = [Alias(one, name, version, lacks) for one in others]
+            for version in dict.fromkeys(
+                filter(None, (newest, *sorted((added[other] for other in others), key=Version)))
+            ):
+                aliases = [Alias(other, name, version, lacks) for other in others]
                 again = with_aliases(_requiring(request, name, version), aliases)
                 try:
                     return again, resolve(uv, again), aliases
@@ -123,7 +127,7 @@ def standing(group: Variants, members: Sequence[str]) -> list[str]:
         name
         for stand in group.stands
         for name in concrete
-        if matches(name, (stand.name,)) and all(name == one or group.served_by(name, one) for one in members)
+        if matches(name, (stand.name,)) and all(name == member or group.served_by(name, member) for member in members)
     ]
 
 
@@ -146,7 +150,7 @@ def _with_requirers(resolution: Resolution, by: str, who: Iterable[str], *, aske
 
 def alias_notes(aliases: Iterable[Alias], asked: Mapping[str, Sequence[str]], known: Knowledge) -> Iterator[str]:
     """A sentence for each alias that someone asks for. `asked` names who: packages, or RECIPE."""
-    for alias in (one for one in aliases if asked.get(one.name)):
+    for alias in (alias for alias in aliases if asked.get(alias.name)):
         packages = sorted(set(asked[alias.name]) - {RECIPE})
         who = " and ".join([*(["the recipe"] if RECIPE in asked[alias.name] else []), *packages])
         group = known.variants_of(alias.by)

@@ -84,7 +84,10 @@ def _resolve_variants(uv: Uv, aliases: Sequence[Alias], request: Request, fresh:
 
 def _newest_releases(uv: Uv, request: Request) -> tuple[str, ...]:
     """Pins of the newest releases of what the recipe asks for: what a resolver that timed out should begin with."""
-    lines = {str(canonicalize_name(one.name)): str(one.specifier) for one in map(Requirement, request.packages)}
+    lines = {
+        str(canonicalize_name(requirement.name)): str(requirement.specifier)
+        for requirement in map(Requirement, request.packages)
+    }
     free = [name for name in free_packages(request) if name not in request.target.installed]
     newest = newest_versions(uv, first_question(request), free)
     return tuple(f"{name}=={version}" for name, version in sorted(newest.items()) if satisfies(version, lines[name]))
@@ -132,7 +135,7 @@ def _read_metadata(uv: Uv, request: Request, failure: ProgramFailed, downloads: 
     """The requirements of a release whose `setup.py` imports what is only in the image, such as torch."""
     if not isinstance(failure, UnreadableSource) or failure.missing_module is None:
         return None
-    if any(one.name == failure.name and one.version == failure.version for one in request.metadata):
+    if any(known.name == failure.name and known.version == failure.version for known in request.metadata):
         return None
     return source_metadata(uv, request, failure.name, failure.version, downloads)
 

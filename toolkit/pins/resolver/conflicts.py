@@ -42,7 +42,7 @@ def explain_conflict(uv: Uv, request: Request, conflict: Conflict, bases: Sequen
     """The smallest set of requirements that conflict, and what to change."""
     if (missing := missing_package(conflict.proof)) is not None:
         elsewhere = names().strangers.get(missing)
-        if index := next((one for one in request.indexes if missing in one.packages), None):
+        if index := next((index for index in request.indexes if missing in index.packages), None):
             return WrongInput(
                 f"there is no package {missing} on the index {index.name}: {index.url}",
                 fix="Correct `url` or `packages` of this [[index]].",
@@ -60,10 +60,14 @@ def explain_conflict(uv: Uv, request: Request, conflict: Conflict, bases: Sequen
     packages, constraints = smallest_conflict(uv, request, conflict)
     if (dead := _without_release(request, constraints)) is not None:
         return _says_no_release(dead, packages)
-    proof = ask(uv, conflict.question.asking(packages).under(one.line for one in constraints), again=True).proof
+    proof = ask(
+        uv, conflict.question.asking(packages).under(constraint.line for constraint in constraints), again=True
+    ).proof
     need = conflicting_need(proof or conflict.proof, request)
     recorded = conflict.question.packages[len(request.packages) :]
-    rows = [f"  {line}  (the recipe)" for line in packages] + [f"  {one.line}  ({one.by})" for one in constraints]
+    rows = [f"  {line}  (the recipe)" for line in packages] + [
+        f"  {constraint.line}  ({constraint.by})" for constraint in constraints
+    ]
     rows += [f"  {line}  (what is recorded of the base)" for line in recorded]
     words = f"\n{need[0]} needs {need[1]}; {stands(need[2], request.target)}" if need else ""
     if not need and (reason := unavailable(proof or conflict.proof, request.target)):
@@ -85,7 +89,10 @@ def explain_conflict(uv: Uv, request: Request, conflict: Conflict, bases: Sequen
 
 def _without_release(request: Request, constraints: Iterable[Constraint]) -> Constraint | None:
     """What no release of works over this base (`undeclared.toml`), where a conflict comes from that."""
-    return next((one for one in constraints if one in request.learned and one.specifier == "<0"), None)
+    return next(
+        (constraint for constraint in constraints if constraint in request.learned and constraint.specifier == "<0"),
+        None,
+    )
 
 
 def _says_no_release(dead: Constraint, packages: Sequence[str]) -> CheckFailed:
@@ -171,7 +178,7 @@ def explain_old_build(uv: Uv, request: Request, build: OldBuild, bases: Sequence
         return None
     version = str(bound[0].version)
     what = f"made for {build.title} {build.framework.version}" if bound[1] else "the newest release"
-    line = next(one for one in request.packages if canonicalize_name(Requirement(one).name) == build.name)
+    line = next(line for line in request.packages if canonicalize_name(Requirement(line).name) == build.name)
     newest = newest_versions(uv, first_question(request), [build.name]).get(build.name, version)
     reason, need = _why_not(uv, request, line, version) or (
         "it does not go with the other packages of the recipe",
@@ -192,7 +199,8 @@ def _other_base(needs: Iterable[str | None], request: Request, bases: Sequence[B
     known = [need for need in needs if need is not None]
     fitting = dict.fromkeys(name for need in known for name in fitting_bases(need, bases))
     with_it = next(
-        (f"with {one}" for one in known[:1] if Requirement(one).name in request.target.installed), "that fits"
+        (f"with {version}" for version in known[:1] if Requirement(version).name in request.target.installed),
+        "that fits",
     )
     other = f"Another base fits: {', '.join(fitting)}. " if fitting else ""
     return f"{other}Start from a base {with_it} (`ctk bases`)"
@@ -224,12 +232,12 @@ def smallest_conflict(uv: Uv, request: Request, conflict: Conflict) -> tuple[lis
     packages = smallest(list(request.packages), lambda some: possible(some, question.constraints))
     proof = ask(uv, question.asking([*packages, *fixed]), again=True).proof or conflict.proof
     hard = request.constraints()
-    named = [one for one in hard if re.search(rf"\b{re.escape(one.name)}\b", proof)]
-    if possible(packages, [one.line for one in named]):
+    named = [constraint for constraint in hard if re.search(rf"\b{re.escape(constraint.name)}\b", proof)]
+    if possible(packages, [constraint.line for constraint in named]):
         named = list(hard)
     # Of two that say the same the earlier one is named: what is protected explains more than who asks for it.
-    named.sort(key=lambda one: one.specifier != _pinned(request, one))
-    by_line = {one.line: one for one in named}
+    named.sort(key=lambda constraint: constraint.specifier != _pinned(request, constraint))
+    by_line = {constraint.line: constraint for constraint in named}
     lines = smallest(list(by_line), lambda some: possible(packages, some))
     return packages, [by_line[line] for line in lines]
 
@@ -273,7 +281,7 @@ def _ways_out(
         requirement = Requirement(line)
         if requirement.specifier:
             name = canonicalize_name(requirement.name)
-            others = [one for one in question.packages if one != line]
+            others = [requirement for requirement in question.packages if requirement != line]
             extras = f"[{','.join(sorted(requirement.extras))}]" if requirement.extras else ""
             answer = ask(uv, question.asking([*others, f"{name}{extras}"]), again=True)
             if answer.possible and name in answer.installed:
@@ -283,7 +291,7 @@ def _ways_out(
                 ways.append(f"The base's own fits: {name} {request.target.installed[name].version}.")
         if requirement.extras:
             bare = f"{requirement.name}{requirement.specifier}"
-            others = [one for one in question.packages if one != line]
+            others = [requirement for requirement in question.packages if requirement != line]
             if ask(uv, question.asking([*others, bare]), again=True).possible:
                 ways.append(f"{requirement.name} fits without [{','.join(sorted(requirement.extras))}].")
     ways += [other] if other else []

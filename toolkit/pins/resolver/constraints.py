@@ -39,7 +39,9 @@ def hard_constraints(target: PythonTarget, protected: ProtectedSet) -> tuple[Con
     # A pattern is no name to a resolver: `violations` looks for those afterwards.
     found += [Constraint(ban.name, "<0", ban.why) for ban in protected.forbidden if "*" not in ban.name]
     names = {pin.name for pin in protected.pins}
-    found += satisfied_bounds(target, (one for one in target.installed.values() if one.name in names))
+    found += satisfied_bounds(
+        target, (distribution for distribution in target.installed.values() if distribution.name in names)
+    )
     return _once(found)
 
 
@@ -92,7 +94,7 @@ def active_requirements(
 
 def broken_by(target: PythonTarget, chosen: Mapping[str, str]) -> list[Constraint]:
     """The bounds of base distributions that stay and that the versions in `chosen` no longer fulfil."""
-    staying = (one for one in target.installed.values() if one.name not in chosen)
+    staying = (distribution for distribution in target.installed.values() if distribution.name not in chosen)
     return [
         bound
         for bound in satisfied_bounds(target, staying)

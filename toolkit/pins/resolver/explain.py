@@ -37,7 +37,7 @@ _TIMEOUT_SECONDS = 60.0  # for a reason, which nobody needs to build an image
 
 def find_held(uv: Uv, request: Request, resolution: Resolution) -> tuple[Held, ...]:
     """The packages that are added in a version that is not the newest, each with the reason."""
-    ours = {one.name: one.version for one in resolution.packages if not one.url}
+    ours = {package.name: package.version for package in resolution.packages if not package.url}
     latest = newest_versions(uv, first_question(request), ours)
     behind = [name for name, version in sorted(ours.items()) if _is_newer(latest.get(name), version)]
     patient = replace(uv, patience=_TIMEOUT_SECONDS)
@@ -78,13 +78,15 @@ def _why_not_newer(uv: Uv, request: Request, resolution: Resolution, name: str, 
     question = first_question(request)
     hard = request.constraints()
     # What is said of the package itself comes later: what the newer one needs explains more.
-    others = question.under(one.line for one in hard if one.name != name)
+    others = question.under(constraint.line for constraint in hard if constraint.name != name)
     framework = question.packages[len(request.packages) :]
     try:
         alone = ask(uv, others.asking((f"{name}=={newest}", *framework)), again=True)
         if alone.proof is not None:
             return _sentence(alone.proof, name, request)
-        if own := [one for one in hard if one.name == name and not satisfies(newest, one.specifier)]:
+        if own := [
+            constraint for constraint in hard if constraint.name == name and not satisfies(newest, constraint.specifier)
+        ]:
             return _asks(own[0])
         if barred := _who_bars(uv, request, others, resolution, name, newest):
             return barred
@@ -101,14 +103,14 @@ def _why_not_newer(uv: Uv, request: Request, resolution: Resolution, name: str, 
             return refused
         return "the earlier lock had this version; `ctk lock --upgrade` looks for newer ones"
     older = [
-        f"{one.name} back to {answer.installed[one.name]}"
-        for one in resolution.packages
-        if not one.url and _is_newer(one.version, answer.installed.get(one.name))
+        f"{package.name} back to {answer.installed[package.name]}"
+        for package in resolution.packages
+        if not package.url and _is_newer(package.version, answer.installed.get(package.name))
     ]
     if older:
         return f"newer ones would take {' and '.join(older)}"
-    replaced = {one.name for one in resolution.packages if one.replaces}
-    moved = [f"{one} {version}" for one, version in sorted(answer.removed.items()) if one not in replaced]
+    replaced = {package.name for package in resolution.packages if package.replaces}
+    moved = [f"{removed} {version}" for removed, version in sorted(answer.removed.items()) if removed not in replaced]
     if moved:
         return f"newer ones would replace the base's {' and '.join(moved)}"
     return "newer ones do not go with the other packages, or have no file for this image"
@@ -118,13 +120,17 @@ def _who_bars(
     uv: Uv, request: Request, question: Question, resolution: Resolution, name: str, newest: str
 ) -> str | None:
     """Which of those that need a package does not take its newest release. All that this asks, uv has read already."""
-    needed_by = next(one.required_by for one in resolution.packages if one.name == name)
+    needed_by = next(package.required_by for package in resolution.packages if package.name == name)
     target = question.target
-    for there in (target.installed[one] for one in needed_by if one in target.installed):
+    for there in (target.installed[needing] for needing in needed_by if needing in target.installed):
         for requirement in active_requirements(there.requires, target.environment(), there.extras):
             if canonicalize_name(requirement.name) == name and not satisfies(newest, str(requirement.specifier)):
                 return f"{there.name} {there.version} in the base asks for {name}{requirement.specifier}"
-    pins = {one.name: f"{one.name}=={one.version}" for one in resolution.packages if one.name in needed_by}
+    pins = {
+        package.name: f"{package.name}=={package.version}"
+        for package in resolution.packages
+        if package.name in needed_by
+    }
     proof = ask(uv, question.asking((f"{name}=={newest}", *pins.values())), again=True).proof if pins else None
     if barred := named_bar(proof or "", pins, name, newest):
         return barred
@@ -174,7 +180,11 @@ def conflicting_need(proof: str, request: Request) -> tuple[str, str, Constraint
         there = request.target.installed.get(what)
         fulfilled = there is not None and satisfies(there.version, specifier)
         if specifier and what in by_name and f"{what}{specifier}" not in lines and not fulfilled:
-            exact = (one for one in by_name[what] if there is not None and one.specifier == f"=={there.version}")
+            exact = (
+                constraint
+                for constraint in by_name[what]
+                if there is not None and constraint.specifier == f"=={there.version}"
+            )
             return who, f"{what}{specifier}", next(exact, by_name[what][0])
     return None
 

@@ -65,7 +65,7 @@ def find_extra_bound(
         if framework is None or there is None:
             continue
         bounds = list(_bounds(lines, framework, environment))
-        newer = [(one, extra) for one, extra in bounds if wants_newer(one, there)]
+        newer = [(bound, extra) for bound, extra in bounds if wants_newer(bound, there)]
         if newer and len(newer) == len(bounds):
             requirement, extra = newer[0]
             return ExtraBound(f"{requirement.name}{requirement.specifier}", extra, pin.version)
@@ -75,12 +75,12 @@ def find_extra_bound(
 def wants_newer(requirement: Requirement, there: Version) -> bool:
     """Whether a requirement wants a newer version than is there. A vendor's pre-release counts as the release."""
     release = Version(there.base_version)
-    for one in requirement.specifier:
+    for clause in requirement.specifier:
         try:
-            least = Version(one.version.removesuffix(".*"))
+            least = Version(clause.version.removesuffix(".*"))
         except InvalidVersion:
             continue
-        if one.operator in _AT_LEAST and (release < least or (one.operator == ">" and release == least)):
+        if clause.operator in _AT_LEAST and (release < least or (clause.operator == ">" and release == least)):
             return True
     return False
 

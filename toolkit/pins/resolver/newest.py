@@ -59,7 +59,7 @@ def resolve_newest(
 def fitting_version(uv: Uv, request: Request, line: str) -> str | None:
     """The version that is locked where a requirement of the recipe leaves it open; None where that is no advice."""
     name = canonicalize_name(Requirement(line).name)
-    packages = tuple(name if one == line else one for one in request.packages)
+    packages = tuple(name if asked == line else asked for asked in request.packages)
     try:
         _, found = resolve_newest(uv, replace(request, packages=packages))
     except (CheckFailed, ProgramFailed):
@@ -74,7 +74,9 @@ def fitting_version(uv: Uv, request: Request, line: str) -> str | None:
 
 def _newest_allowed(uv: Uv, request: Request, name: str, latest: str) -> str | None:
     """The newest release that the recipe itself and what is known to work allow; None where they allow none."""
-    lines = [Requirement(line) for line in (*request.packages, *(one.line for one in request.constraints()))]
+    lines = [
+        Requirement(line) for line in (*request.packages, *(constraint.line for constraint in request.constraints()))
+    ]
     specifiers = [line.specifier for line in lines if canonicalize_name(line.name) == name]
 
     def allowed(version: str) -> bool:
@@ -82,13 +84,13 @@ def _newest_allowed(uv: Uv, request: Request, name: str, latest: str) -> str | N
 
     if allowed(latest):
         return latest
-    found = (str(one.version) for one in list_releases(name, first_question(request), pages(uv)))
+    found = (str(release.version) for release in list_releases(name, first_question(request), pages(uv)))
     return next(filter(allowed, found), None)
 
 
 def _is_far_behind(uv: Uv, request: Request, resolution: Resolution, name: str, newest: str) -> bool:
     def files() -> dict[Version, File]:
-        return {one.version: one.file for one in list_releases(name, first_question(request), pages(uv))}
+        return {release.version: release.file for release in list_releases(name, first_question(request), pages(uv))}
 
     return is_far_behind(_versions(resolution)[name], newest, resolution.files.get(name), files)
 
@@ -120,7 +122,9 @@ def newest_that_fits(uv: Uv, request: Request, name: str, chosen: Mapping[str, s
     """
     patient = replace(uv, patience=_TIMEOUT_SECONDS)
     question = first_question(request)
-    others = [f"{one}>={Version(chosen[one]).public}" for one in sorted(_others(request, name)) if chosen.get(one)]
+    others = [
+        f"{other}>={Version(chosen[other]).public}" for other in sorted(_others(request, name)) if chosen.get(other)
+    ]
 
     def found(specifier: str) -> str | None:
         """Which version of the package fits together with everything else; None where none does."""
@@ -143,16 +147,16 @@ def newest_that_fits(uv: Uv, request: Request, name: str, chosen: Mapping[str, s
         middle = between[len(between) // 2]
         if better := found(f">={middle},<{newest}"):
             best = better
-            between = [one for one in between if one > Version(better)]
+            between = [version for version in between if version > Version(better)]
         else:
-            between = [one for one in between if one < middle]
+            between = [version for version in between if version < middle]
     return best
 
 
 def _is_as_good(request: Request, name: str, before: Mapping[str, str], now: Mapping[str, str]) -> bool:
     """Whether what else the recipe asks for is as new as it was."""
-    together = [one for one in _others(request, name) if before.get(one) and now.get(one)]
-    return all(Version(now[one]) >= Version(before[one]) for one in together)
+    together = [other for other in _others(request, name) if before.get(other) and now.get(other)]
+    return all(Version(now[other]) >= Version(before[other]) for other in together)
 
 
 def _others(request: Request, name: str) -> set[str]:
@@ -162,8 +166,8 @@ def _others(request: Request, name: str) -> set[str]:
 
 def _between(uv: Uv, question: Question, name: str, low: str, high: str) -> list[Version]:
     """The releases newer than `low` and older than `high`, oldest first."""
-    found = (one.version for one in list_releases(name, question, pages(uv)))
-    return sorted(one for one in found if Version(low) < one < Version(high))
+    found = (release.version for release in list_releases(name, question, pages(uv)))
+    return sorted(version for version in found if Version(low) < version < Version(high))
 
 
 def _moved(
@@ -192,7 +196,7 @@ def _moved(
 
 
 def _versions(resolution: Resolution) -> dict[str, str]:
-    return {one.name: one.version for one in resolution.packages if not one.url}
+    return {package.name: package.version for package in resolution.packages if not package.url}
 
 
 def free_packages(request: Request) -> list[str]:
@@ -201,7 +205,9 @@ def free_packages(request: Request) -> list[str]:
     found: dict[str, None] = {}
     for requirement in map(Requirement, request.packages):
         name = canonicalize_name(requirement.name)
-        exact = any(one.operator in ("==", "===") and not one.version.endswith(".*") for one in requirement.specifier)
+        exact = any(
+            clause.operator in ("==", "===") and not clause.version.endswith(".*") for clause in requirement.specifier
+        )
         if not requirement.url and not exact and name not in kept:
             found[name] = None
     return list(found)

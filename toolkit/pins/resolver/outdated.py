@@ -70,7 +70,7 @@ def find_old_builds(uv: Uv, request: Request, resolution: Resolution) -> tuple[O
         for pin in required_frameworks(requires, pins):
             day = _first_of_series(uv, request, pin)
             if day is not None and file.uploaded < day - _TOGETHER:
-                version = next(one.version for one in resolution.packages if one.name == name)
+                version = next(package.version for package in resolution.packages if package.name == name)
                 found.append(OldBuild(name, version, file.uploaded.year, pins[pin], pin))
                 break
     return tuple(found)
@@ -87,7 +87,7 @@ def is_compiled(file: File) -> bool:
 
 def required_frameworks(requires: Iterable[Requirement], pins: Mapping[Pin, str]) -> list[Pin]:
     """The frameworks of a base that requirements name, by whichever of their names."""
-    found = {knowledge().framework_of(canonicalize_name(one.name)) for one in requires} - {None}
+    found = {knowledge().framework_of(canonicalize_name(requirement.name)) for requirement in requires} - {None}
     return [pin for pin in pins if knowledge().framework_of(pin.name) in found]
 
 
@@ -99,19 +99,23 @@ def bound_release(uv: Uv, request: Request, build: OldBuild) -> tuple[Release, b
     """
     there = valid_version(build.framework.version)
     found = list_releases(build.name, first_question(request), pages(uv))
-    releases = [one for one in found if one.version > Version(build.version)]
+    releases = [release for release in found if release.version > Version(build.version)]
 
     def bounds(release: Release) -> list[Requirement]:
         requires = active_requirements(requirements_of(uv, request, release.file) or (), request.target.environment())
-        return [one for one in requires if required_frameworks([one], {build.framework: build.title})]
+        return [
+            requirement
+            for requirement in requires
+            if required_frameworks([requirement], {build.framework: build.title})
+        ]
 
     def refused(release: Release) -> bool:
         ours = bounds(release)
-        return there is None or not ours or any(wants_newer(one, there) for one in ours)
+        return there is None or not ours or any(wants_newer(requirement, there) for requirement in ours)
 
     fitting = nearest_fitting(releases, refused)
     chosen = releases[fitting or 0] if releases else None
-    if chosen is None or not any(one.operator == "==" for line in bounds(chosen) for one in line.specifier):
+    if chosen is None or not any(clause.operator == "==" for line in bounds(chosen) for clause in line.specifier):
         return None
     return chosen, fitting is not None
 
@@ -120,8 +124,8 @@ def _first_of_series(uv: Uv, request: Request, pin: Pin) -> datetime | None:
     """The day on which the first release with the framework's minor version was there."""
     there = valid_version(pin.version)
     days = [
-        one.file.uploaded
-        for one in list_releases(pin.name, first_question(request), pages(uv))
-        if there is not None and one.version.release[:2] == there.release[:2] and one.file.uploaded
+        release.file.uploaded
+        for release in list_releases(pin.name, first_question(request), pages(uv))
+        if there is not None and release.version.release[:2] == there.release[:2] and release.file.uploaded
     ]
     return min(days, default=None)

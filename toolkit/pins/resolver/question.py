@@ -202,14 +202,14 @@ def _under_constraints(question: Question) -> list[str]:
 def write_stub(site: Path, distributions: Iterable[Distribution]) -> None:
     """A site directory that holds no more than each distribution's metadata: to uv it is the installed environment."""
     site.mkdir()
-    for one in distributions:
-        if valid_version(one.version) is None:
+    for distribution in distributions:
+        if valid_version(distribution.version) is None:
             continue
-        information = site / f"{one.name.replace('-', '_')}-{one.version}.dist-info"
+        information = site / f"{distribution.name.replace('-', '_')}-{distribution.version}.dist-info"
         information.mkdir()
-        lines = ["Metadata-Version: 2.1", f"Name: {one.name}", f"Version: {one.version}"]
-        lines += [f"Requires-Dist: {line}" for line in one.requires if _is_requirement(line)]
-        lines += [f"Provides-Extra: {extra}" for extra in one.extras]
+        lines = ["Metadata-Version: 2.1", f"Name: {distribution.name}", f"Version: {distribution.version}"]
+        lines += [f"Requires-Dist: {line}" for line in distribution.requires if _is_requirement(line)]
+        lines += [f"Provides-Extra: {extra}" for extra in distribution.extras]
         (information / "METADATA").write_text("\n".join(lines) + "\n")
         (information / "RECORD").touch()
         (information / "INSTALLER").write_text("pip\n")

@@ -103,8 +103,8 @@ def read_page(text: str, address: str) -> list[dict[str, Any]]:
         found = json.loads(text).get("files")
         if not isinstance(found, list):
             raise ValueError("no list of files")
-        rows = [one for one in found if isinstance(one, dict) and isinstance(one.get("url"), str)]
-    return [{**one, "url": urljoin(address, one["url"])} for one in rows]
+        rows = [row for row in found if isinstance(row, dict) and isinstance(row.get("url"), str)]
+    return [{**row, "url": urljoin(address, row["url"])} for row in rows]
 
 
 class _Links(HTMLParser):
@@ -146,7 +146,7 @@ def _releases(name: str, rows: Iterable[dict[str, Any]], question: Question) -> 
         by_version.setdefault(version, []).append(File(str(row["filename"]), row["url"], sha256, uploaded))
     chosen = ((version, choose_file(files, tags)) for version, files in by_version.items())
     found = [Release(version, file) for version, file in chosen if file is not None]
-    return tuple(sorted(found, key=lambda one: one.version, reverse=True))
+    return tuple(sorted(found, key=lambda release: release.version, reverse=True))
 
 
 def _version_of(name: str, filename: str) -> Version | None:

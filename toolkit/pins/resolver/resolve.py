@@ -150,13 +150,15 @@ def first_question(request: Request) -> Question:
 def _choose_versions(uv: Uv, request: Request, *, fresh: bool) -> tuple[Question, Answer]:
     """First with all that would be nice (the earlier lock, a base in harmony), then with what must be."""
     hard = first_question(request)
-    soft = hard.under(one.line for one in (*soft_constraints(request.target, request.protected), *request.learned))
+    soft = hard.under(
+        constraint.line for constraint in (*soft_constraints(request.target, request.protected), *request.learned)
+    )
     kept = [line for line in request.prefer if not _is_refused(line, request.learned)]
     preferred = soft.under([*soft.constraints, *kept, *request.aims])
     answer = ask(uv, preferred, fresh=fresh)
     if answer.possible:
         return preferred, answer
-    aimed = (one.under([*one.constraints, *request.aims]) for one in ((soft, hard) if request.aims else ()))
+    aimed = (attempt.under([*attempt.constraints, *request.aims]) for attempt in ((soft, hard) if request.aims else ()))
     for question in (*aimed, soft, hard):
         answer = ask(uv, question, again=True)
         if answer.possible:
@@ -167,12 +169,16 @@ def _choose_versions(uv: Uv, request: Request, *, fresh: bool) -> tuple[Question
 def _is_refused(pin: str, constraints: Iterable[Constraint]) -> bool:
     """Whether one of `constraints` refuses `name==version`."""
     name, _, version = pin.partition("==")
-    return any(one.name == name and not satisfies(version, one.specifier) for one in constraints)
+    return any(constraint.name == name and not satisfies(version, constraint.specifier) for constraint in constraints)
 
 
 def _framework_requirements(target: PythonTarget) -> tuple[str, ...]:
     """A recorded base says only which framework it has; what that brings along, the resolver finds out."""
-    return tuple(f"{one.name}=={one.version}" for one in target.installed.values() if one.name not in target.aliases)
+    return tuple(
+        f"{distribution.name}=={distribution.version}"
+        for distribution in target.installed.values()
+        if distribution.name not in target.aliases
+    )
 
 
 def release_entries(uv: Uv, question: Question, versions: Mapping[str, str]) -> list[dict[str, Any]]:
@@ -200,8 +206,8 @@ def find_releases(uv: Uv, question: Question, answer: Answer) -> tuple[Answer, d
         files = [*entry.get("wheels", []), *([entry["sdist"]] if "sdist" in entry else [])]
         files += [entry["archive"]] if "archive" in entry else []
         found.setdefault(name, []).extend(
-            File(file_name(one["url"]), one["url"], one.get("hashes", {}).get("sha256"), one.get("upload-time"))
-            for one in files
+            File(file_name(file["url"]), file["url"], file.get("hashes", {}).get("sha256"), file.get("upload-time"))
+            for file in files
         )
     return replace(answer, installed=versions), found
 
@@ -281,10 +287,10 @@ def _roots(line: str, target: PythonTarget, versions: Mapping[str, str]) -> Iter
     if name in versions:
         yield line
     elif name in target.installed:
-        for one in active_requirements(target.installed[name].requires, target.environment(), requirement.extras):
-            if canonicalize_name(one.name) in versions:
-                one.marker = None
-                yield str(one)
+        for needed in active_requirements(target.installed[name].requires, target.environment(), requirement.extras):
+            if canonicalize_name(needed.name) in versions:
+                needed.marker = None
+                yield str(needed)
 
 
 def _closure(edges: Mapping[str, set[str]], roots: Iterable[str]) -> frozenset[str]:

@@ -142,9 +142,17 @@ def build_requirements(what: str, content: SourceFiles, needs: Needs) -> tuple[s
     names = {canonicalize_name(Requirement(line).name) for line in requires}
     found = [*requires, *(["wheel"] if needs_wheel and "wheel" not in names else [])]
     if needs_wheel:
-        found += [one for one in _setup_requires(setup or "") if canonicalize_name(Requirement(one).name) not in names]
-        names |= {canonicalize_name(Requirement(one).name) for one in found}
-    found += [one for one in imported_distributions(needs) if one not in names and one != "wheel"]
+        found += [
+            requirement
+            for requirement in _setup_requires(setup or "")
+            if canonicalize_name(Requirement(requirement).name) not in names
+        ]
+        names |= {canonicalize_name(Requirement(line).name) for line in found}
+    found += [
+        distribution
+        for distribution in imported_distributions(needs)
+        if distribution not in names and distribution != "wheel"
+    ]
     if setup is not None and "pkg_resources" in _imports(setup):
         found.append(WITH_PKG_RESOURCES)
     return tuple(sorted(set(found)))
@@ -193,10 +201,10 @@ def _setup_requires(setup: str) -> list[str]:
         nodes = list(ast.walk(ast.parse(setup)))
     except (SyntaxError, ValueError, RecursionError):
         return []
-    keywords = [one for node in nodes if isinstance(node, ast.Call) for one in node.keywords]
-    lists = [one.value for one in keywords if one.arg == "setup_requires"]
+    keywords = [keyword for node in nodes if isinstance(node, ast.Call) for keyword in node.keywords]
+    lists = [keyword.value for keyword in keywords if keyword.arg == "setup_requires"]
     found = []
-    for node in (item for one in lists if isinstance(one, (ast.List, ast.Tuple)) for item in one.elts):
+    for node in (item for listed in lists if isinstance(listed, (ast.List, ast.Tuple)) for item in listed.elts):
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             with contextlib.suppress(InvalidRequirement):
                 found.append(str(Requirement(node.value)))

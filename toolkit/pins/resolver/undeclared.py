@@ -67,9 +67,10 @@ def constraints_over(
     """
     present = {**installed, **(chosen or {})}
     return tuple(
-        Constraint(one.package, one.versions, one.why)
-        for one in bounds
-        if one.holds(present) and (one.package not in installed or satisfies(installed[one.package], one.versions))
+        Constraint(bound.package, bound.versions, bound.why)
+        for bound in bounds
+        if bound.holds(present)
+        and (bound.package not in installed or satisfies(installed[bound.package], bound.versions))
     )
 
 
@@ -77,9 +78,13 @@ def _meets(requirement: Requirement, present: Mapping[str, str]) -> bool:
     """Whether that is installed; a framework under any of its names, a vendor's pre-release as the release."""
     name = canonicalize_name(requirement.name)
     framework = knowledge().framework_of(name)
-    names = [one for one in present if one == name or (framework is not None and framework.is_variant(one))]
-    versions = [found for one in names if (found := valid_version(present[one])) is not None]
-    return any(requirement.specifier.contains(one.base_version, prereleases=True) for one in versions)
+    names = [
+        distribution
+        for distribution in present
+        if distribution == name or (framework is not None and framework.is_variant(distribution))
+    ]
+    versions = [found for name in names if (found := valid_version(present[name])) is not None]
+    return any(requirement.specifier.contains(version.base_version, prereleases=True) for version in versions)
 
 
 def _bound(file: TomlFile, table: Any, prefix: str) -> UndeclaredBound:

@@ -60,15 +60,17 @@ def resolve_working(
         last, resolution = choose(asked, False)
     else:
         learned, notes = _lessons(uv, asked, resolution)
-        notes |= {f"{one.name} is still one that may not work: {one.by}" for one in learned}
+        notes |= {f"{bound.name} is still one that may not work: {bound.by}" for bound in learned}
     return last, replace(resolution, notes=tuple(sorted({*resolution.notes, *notes})))
 
 
 def _lessons(uv: Uv, request: Request, resolution: Resolution) -> tuple[list[Constraint], set[str]]:
     """What keeps out the chosen releases that do not work, and a note for each that nothing older could replace."""
-    chosen = {one.name: one.version for one in resolution.packages}
+    chosen = {package.name: package.version for package in resolution.packages}
     undeclared = constraints_over(undeclared_bounds(), _installed(request), chosen)
-    learned = [one for one in undeclared if one.name in chosen and not satisfies(chosen[one.name], one.specifier)]
+    learned = [
+        bound for bound in undeclared if bound.name in chosen and not satisfies(chosen[bound.name], bound.specifier)
+    ]
     bounds, unread = _extra_bounds(uv, request, resolution)
     notes = {
         f"the metadata of {name} cannot be read: whether it fits the base's framework is not known" for name in unread
@@ -85,7 +87,7 @@ def _lessons(uv: Uv, request: Request, resolution: Resolution) -> tuple[list[Con
 def why_refused(uv: Uv, request: Request, name: str, version: str) -> str | None:
     """Why a release does not work over the request's base, as its extras say it; None where they refuse nothing."""
     releases = list_releases(name, first_question(request), pages(uv))
-    file = next((one.file for one in releases if one.version == Version(version)), None)
+    file = next((release.file for release in releases if release.version == Version(version)), None)
     bound = (
         _bound_in(request, requirements_of(uv, request, file) or ()) if file and name not in request.unbound else None
     )
@@ -120,7 +122,7 @@ def _oldest_refused(uv: Uv, request: Request, name: str, version: str) -> Versio
     found = list_releases(name, first_question(request), pages(uv))
     if not found:
         return Version(version)  # the index does not list its releases: the resolver finds the next older one
-    older = [one for one in found if one.version < Version(version)]
+    older = [release for release in found if release.version < Version(version)]
     fitting = nearest_fitting(older, lambda release: _refuses(uv, request, release))
     if fitting is None:
         return None
@@ -141,7 +143,9 @@ def _extra_bounds(uv: Uv, request: Request, resolution: Resolution) -> tuple[dic
     if not any(knowledge().framework_of(pin.name) for pin in request.protected.pins):
         return {}, []
     names = [
-        one.name for one in resolution.packages if one.is_wheel and not one.url and one.name not in request.unbound
+        package.name
+        for package in resolution.packages
+        if package.is_wheel and not package.url and package.name not in request.unbound
     ]
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         read = dict(
@@ -161,12 +165,12 @@ def requirements_of(uv: Uv, request: Request, file: File) -> tuple[str, ...] | N
 
 
 def _learning(request: Request, learned: Sequence[Constraint]) -> Request:
-    new = [one for one in learned if one.name not in request.unbound and one not in request.learned]
+    new = [bound for bound in learned if bound.name not in request.unbound and bound not in request.learned]
     return replace(request, learned=(*request.learned, *new))
 
 
 def _installed(request: Request) -> dict[str, str]:
-    return {name: one.version for name, one in request.target.installed.items()}
+    return {name: distribution.version for name, distribution in request.target.installed.items()}
 
 
 def pages(uv: Uv) -> Path:

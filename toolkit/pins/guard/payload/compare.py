@@ -57,13 +57,13 @@ def compare(lock, before, after):
     for ban in banned_names(lock, after):
         old, new = copies_of(ban["name"], before), copies_of(ban["name"], after)
         if set(new) - set(old):
-            one = difference(ban["name"], old, new, before, after)
-            found.append(one[:3] + (one[3] + "; " + ban["why"],))
+            name, was, now, sentence = difference(ban["name"], old, new, before, after)
+            found.append((name, was, now, sentence + "; " + ban["why"]))
     for bound in lock["bounds"]:
         old, new = copies_of(bound["name"], before), copies_of(bound["name"], after)
         if any(breaks(bound["specifier"], version) for _, version in set(new) - set(old)):
-            one = difference(bound["name"], old, new, before, after)
-            found.append(one[:3] + (one[3] + "; " + bound["why"],))
+            name, was, now, sentence = difference(bound["name"], old, new, before, after)
+            found.append((name, was, now, sentence + "; " + bound["why"]))
     told = {package for package, _, _, _ in found}
     if not told:
         for path in sorted(set(after["imports"]) - set(before["imports"])):

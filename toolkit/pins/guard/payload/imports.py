@@ -48,30 +48,36 @@ def try_imports(wanted, copies, directory):
     """Import all that is wanted of the distributions `copies`, several at once; whether nothing failed."""
     started = time.monotonic()
     sites = sorted({copy["site"] for copy in copies})
-    skipped = [one["name"] for one in wanted["packages"] if one["name"] in wanted["skip"]]
-    attempts = [one for one in plan(wanted, copies, sites) if one.name not in skipped]
+    skipped = [package["name"] for package in wanted["packages"] if package["name"] in wanted["skip"]]
+    attempts = [attempt for attempt in plan(wanted, copies, sites) if attempt.name not in skipped]
     if skipped:
         say("note: not imported, as the recipe says ([imports] skip): " + ", ".join(skipped))
     if not attempts:
         return True
-    say(log_lines.IMPORTING, packages=", ".join(one.title for one in attempts))
+    say(log_lines.IMPORTING, packages=", ".join(attempt.title for attempt in attempts))
     before = files_in(sites)
     workers = max(1, min(AT_ONCE, len(os.sched_getaffinity(0)), len(attempts)))
     with concurrent.futures.ThreadPoolExecutor(max_workers=workers) as pool:
-        for one in pool.map(lambda job: run(job[1], job[0], wanted, directory), enumerate(attempts)):
-            tell(one)
+        for attempt in pool.map(lambda job: run(job[1], job[0], wanted, directory), enumerate(attempts)):
+            tell(attempt)
     remove(files_in(sites) - before)
-    frameworks = {one["name"] for one in wanted["packages"] if one["framework"]}
+    frameworks = {package["name"] for package in wanted["packages"] if package["framework"]}
     failed = []
-    for one in attempts:
-        if one.error and one.name in frameworks and any(NEEDS_DRIVER.search(line) for line in one.output):
-            say("note: " + one.title + " needs the driver of a GPU to be imported: nothing is known of it here")
-        elif one.error:
-            failed.append(one)
+    for attempt in attempts:
+        if attempt.error and attempt.name in frameworks and any(NEEDS_DRIVER.search(line) for line in attempt.output):
+            say("note: " + attempt.title + " needs the driver of a GPU to be imported: nothing is known of it here")
+        elif attempt.error:
+            failed.append(attempt)
     count = str(len(attempts)) + " packages, " + str(len(failed)) + " failed"
     say(log_lines.IMPORTS_TOOK, seconds="%.1f" % (time.monotonic() - started), count=count)
-    for one in failed:
-        say(log_lines.IMPORT_FAILED, package=one.name, version=one.version, step=one.step, error=one.error)
+    for attempt in failed:
+        say(
+            log_lines.IMPORT_FAILED,
+            package=attempt.name,
+            version=attempt.version,
+            step=attempt.step,
+            error=attempt.error,
+        )
     if failed:
         say("what is installed cannot be used: the build ends here. For a package that needs a GPU or a licence file")
         say("to be imported: `ctk build --allow-import-failure NAME`, or `skip` in [imports] of the recipe.")
@@ -81,20 +87,22 @@ def try_imports(wanted, copies, directory):
 def plan(wanted, copies, sites):
     """What to import of each package that is there; one whose marker excludes it, or without a module, is not."""
     order = [os.path.realpath(path) for path in sys.path]
-    for one in wanted["packages"]:
-        found = [copy for copy in copies if copy["name"] == one["name"]]
+    for package in wanted["packages"]:
+        found = [copy for copy in copies if copy["name"] == package["name"]]
         found.sort(key=lambda copy: order.index(copy["site"]) if copy["site"] in order else len(order))
         if not found:
             continue
-        modules = modules_of(found[0], one["modules"])
+        modules = modules_of(found[0], package["modules"])
         steps = ["import " + module for module in modules]
         for name in sorted(TRAPS):
             trap = TRAPS[name]
-            there = [module for module in trap.beside + trap.without if any(is_importable(s, module) for s in sites)]
-            if trap.package == one["name"] and there == list(trap.beside):
+            there = [
+                module for module in trap.beside + trap.without if any(is_importable(site, module) for site in sites)
+            ]
+            if trap.package == package["name"] and there == list(trap.beside):
                 steps.append("trap " + name)
         if steps:
-            yield Attempt(one["name"], found[0]["version"], steps)
+            yield Attempt(package["name"], found[0]["version"], steps)
 
 
 def modules_of(copy, known):

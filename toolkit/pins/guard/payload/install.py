@@ -45,12 +45,12 @@ class Installer:
         if self.lock["installer"]:
             self.pip_path = os.path.join(self.directory, "pip")
             self.pip("install", "--no-deps", "--target", self.pip_path, lines=[self.lock["installer"]])
-        wheels = [one for one in self.lock["packages"] if (one["file"] or "").endswith(".whl")]
+        wheels = [package for package in self.lock["packages"] if (package["file"] or "").endswith(".whl")]
         built = self.build_sources()
         old = {copy["name"] for copy in without_record()}
-        fresh = [one for one in wheels if not one["replaces"]]
-        replacing = [one for one in wheels if one["replaces"] and one["name"] not in old]
-        shadowing = [one for one in wheels if one["replaces"] and one["name"] in old]
+        fresh = [wheel for wheel in wheels if not wheel["replaces"]]
+        replacing = [wheel for wheel in wheels if wheel["replaces"] and wheel["name"] not in old]
+        shadowing = [wheel for wheel in wheels if wheel["replaces"] and wheel["name"] in old]
         for group in self.split(fresh):
             if not self.with_uv(group):
                 self.pip("install", "--no-deps", lines=group)
@@ -62,15 +62,15 @@ class Installer:
         if built:
             links = ["--no-index", "--find-links", os.path.join(self.directory, "wheels")]
             for group, more in (
-                ([one for one in built if one["name"] not in old], []),
-                ([one for one in built if one["name"] in old], ["--ignore-installed"]),
+                ([package for package in built if package["name"] not in old], []),
+                ([package for package in built if package["name"] in old], ["--ignore-installed"]),
             ):
-                pins = [dict(one, sha256=None, url=None) for one in group]
+                pins = [dict(package, sha256=None, url=None) for package in group]
                 self.pip("install", "--no-deps", *(more + links), lines=pins)
 
     def build_sources(self):
         """Source distributions become wheels in a throwaway directory, with exactly the locked tools."""
-        packages = {one["name"]: one for one in self.lock["packages"]}
+        packages = {package["name"]: package for package in self.lock["packages"]}
         done = []
         for number, build in enumerate(self.lock["builds"]):
             tools = os.path.join(self.directory, "tools-" + str(number))
@@ -112,9 +112,9 @@ class Installer:
     def split(self, packages):
         """pip wants all hashes or none in one call, and each call asks the same indexes."""
         groups = {}
-        for one in packages:
-            index = self.index_of(one["name"])
-            groups.setdefault((one["sha256"] is None, index["name"] if index else ""), []).append(one)
+        for package in packages:
+            index = self.index_of(package["name"])
+            groups.setdefault((package["sha256"] is None, index["name"] if index else ""), []).append(package)
         return [groups[key] for key in sorted(groups)]
 
     def pip(self, *arguments, **options):
@@ -155,9 +155,13 @@ class Installer:
     def write(self, lines):
         path = os.path.join(self.directory, "requirements.txt")
         with open(path, "w") as file:
-            for one in lines:
-                name = one["name"] + " @ " + one["url"] if one["url"] else one["name"] + "==" + one["version"]
-                file.write(name + (" --hash=sha256:" + one["sha256"] if one["sha256"] else "") + "\n")
+            for package in lines:
+                name = (
+                    package["name"] + " @ " + package["url"]
+                    if package["url"]
+                    else package["name"] + "==" + package["version"]
+                )
+                file.write(name + (" --hash=sha256:" + package["sha256"] if package["sha256"] else "") + "\n")
         return path
 
     def run(self, command, environment):

@@ -149,7 +149,7 @@ def own_files(copy):
         top = os.path.join(copy["site"], name)
         found += [path for path in (top + ".py",) if os.path.isfile(path)]
         for directory, _, names in os.walk(top):
-            found += [os.path.join(directory, one) for one in names if not one.endswith((".pyc", ".pyo"))]
+            found += [os.path.join(directory, name) for name in names if not name.endswith((".pyc", ".pyo"))]
     return found
 
 
