@@ -76,8 +76,8 @@ def try_recipe(
         print_json("ctk.try/1", documents.trial(recipe, tried), findings)
         return
     rows = [
-        (package.package, package.version, f"{package.seconds:.1f}", ", ".join(package.steps))
-        for package in tried.imported
+        (imported.package, imported.version, f"{imported.seconds:.1f}", ", ".join(imported.steps))
+        for imported in tried.imported
     ]
     print_table(("package", "version", "seconds", "tried"), rows)
     print_findings(findings, stderr=True)

@@ -188,7 +188,7 @@ class Lines:
         index, finding = index_of_option(option, url)
         if index is None:
             self.left_out.append((f"{option} {url}", "not an address of http or https"))
-        elif index.url not in [index.url for index in self.indexes]:
+        elif index.url not in [known.url for known in self.indexes]:
             taken = sum(1 for known in self.indexes if re.fullmatch(rf"{index.name}(-\d+)?", known.name))
             self.indexes.append(replace(index, name=f"{index.name}-{taken + 1}") if taken else index)
         if finding:
