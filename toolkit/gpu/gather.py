@@ -73,7 +73,7 @@ def _frameworks(
 ) -> Iterator[FrameworkFacts]:
     visible = inventory.visible(interpreter)
     for framework in knowledge().frameworks:
-        variants = [one for one in inventory.copies(interpreter) if framework.is_variant(one.name)]
+        variants = [copy for copy in inventory.copies(interpreter) if framework.is_variant(copy.name)]
         home = module_directory(rootfs, interpreter, framework.module, variants)
         if not variants:
             variants = _unrecorded(rootfs, loader, framework, home, visible)
@@ -92,12 +92,12 @@ def _frameworks(
             variants=tuple(variants),
             build=build,
             libraries=libraries,
-            companions={name: one for name, one in visible.items() if not framework.is_variant(name)},
+            companions={name: companion for name, companion in visible.items() if not framework.is_variant(name)},
             by_default=interpreter.default,
             told_by_hash=by_hash,
             lost=tuple(_lost(rootfs, framework, winner, visible)) if build.gpu else (),
             disagreeing=disagreeing,
-            tags=tuple((one, read_tags(rootfs, one)) for one in (winner, *_parts(framework, visible))),
+            tags=tuple((part, read_tags(rootfs, part)) for part in (winner, *_parts(framework, visible))),
             closed=_closed(rootfs, interpreter),
             oldest_jaxlib=_oldest_jaxlib(rootfs, winner) if framework.name == "jax" else None,
             compiled=_compiled(rootfs, framework, visible) if build.gpu else frozenset(),
@@ -119,20 +119,33 @@ def _lost(
     rootfs: Rootfs, framework: Framework, winner: Distribution, visible: dict[str, Distribution]
 ) -> Iterator[str]:
     """Shared libraries of the framework and of cuDNN that a RECORD lists and that are not there."""
-    parts = [*_parts(framework, visible), *(one for name, one in visible.items() if name.startswith("nvidia-cudnn-cu"))]
-    for one in (winner, *parts):
-        yield from (path for path in shared_libraries(rootfs, one) if not rootfs.is_file(path))
+    parts = [
+        *_parts(framework, visible),
+        *(part for name, part in visible.items() if name.startswith("nvidia-cudnn-cu")),
+    ]
+    for part in (winner, *parts):
+        yield from (path for path in shared_libraries(rootfs, part) if not rootfs.is_file(path))
 
 
 def _parts(framework: Framework, visible: dict[str, Distribution]) -> list[Distribution]:
     """JAX's other distributions. The libraries of the other frameworks are no part of them."""
-    return [one for name, one in visible.items() if framework.name == "jax" and re.match(r"jaxlib$|jax-cuda\d+-", name)]
+    return [
+        distribution
+        for name, distribution in visible.items()
+        if framework.name == "jax" and re.match(r"jaxlib$|jax-cuda\d+-", name)
+    ]
 
 
 def _compiled(rootfs: Rootfs, framework: Framework, visible: dict[str, Distribution]) -> frozenset[str]:
     """The distributions that require the framework, and whose wheels are for one platform."""
-    asking = [one for one in visible.values() if any(map(framework.is_required_in, one.requires))]
-    return frozenset(one.name for one in asking if any(not tag.endswith("-any") for tag in read_tags(rootfs, one)))
+    asking = [
+        distribution for distribution in visible.values() if any(map(framework.is_required_in, distribution.requires))
+    ]
+    return frozenset(
+        distribution.name
+        for distribution in asking
+        if any(not tag.endswith("-any") for tag in read_tags(rootfs, distribution))
+    )
 
 
 def _closed(rootfs: Rootfs, interpreter: Interpreter) -> str | None:
@@ -158,11 +171,15 @@ def _with_files(rootfs: Rootfs, variants: list[Distribution]) -> list[Distributi
     """Those of several that install anything: tensorflow 2.15.1 for aarch64 only asks for tensorflow-cpu-aws."""
     if len(variants) < 2:
         return variants
-    return [one for one in variants if not one.has_record or any(map(partial(_is_code, one), read_record(rootfs, one)))]
+    return [
+        variant
+        for variant in variants
+        if not variant.has_record or any(map(partial(_is_code, variant), read_record(rootfs, variant)))
+    ]
 
 
-def _is_code(one: Distribution, path: str) -> bool:
-    return path.startswith(f"{one.directory}/") and not path.startswith(f"{one.metadata}/")
+def _is_code(distribution: Distribution, path: str) -> bool:
+    return path.startswith(f"{distribution.directory}/") and not path.startswith(f"{distribution.metadata}/")
 
 
 def _winner(rootfs: Rootfs, framework: Framework, variants: list[Distribution]) -> tuple[Distribution, bool]:
@@ -171,10 +188,10 @@ def _winner(rootfs: Rootfs, framework: Framework, variants: list[Distribution]) 
     It is one of the first directory on the path. Where several lie there, each wrote over files of the others: the one
     whose `__init__.py` is there wins, and where that is the same in all, the one whose other files are.
     """
-    first = [one for one in variants if one.directory == variants[0].directory]
+    first = [variant for variant in variants if variant.directory == variants[0].directory]
     if len(first) == 1:
         return first[0], False
-    records = [read_record(rootfs, one) for one in first]
+    records = [read_record(rootfs, variant) for variant in first]
     start = f"{first[0].directory}/{framework.module}/__init__.py"
     scores = [0] * len(first)
     for path in [start, *_contested(records)]:
@@ -213,16 +230,24 @@ def _toolkit_directories(rootfs: Rootfs, inventory: Inventory) -> tuple[str, ...
     for name in rootfs.names("/usr/local"):
         if name.startswith("cuda"):
             candidates += [f"/usr/local/{name}/lib64", f"/usr/local/{name}/targets/{machine}-linux/lib"]
-    candidates += [f"{one.prefix}/lib" for one in inventory.interpreters if one.origin == "conda"]
+    candidates += [
+        f"{interpreter.prefix}/lib" for interpreter in inventory.interpreters if interpreter.origin == "conda"
+    ]
     return tuple(
-        dict.fromkeys(real for one in candidates if (real := rootfs.resolve(one)) and rootfs.is_directory(real))
+        dict.fromkeys(
+            real for candidate in candidates if (real := rootfs.resolve(candidate)) and rootfs.is_directory(real)
+        )
     )
 
 
 def _libraries(rootfs: Rootfs, inventory: Inventory, loader: Loader, toolkits: tuple[str, ...]) -> Iterator[GpuLibrary]:
-    versions = {(one.directory, one.name): one.version for one in inventory.distributions}
+    versions = {
+        (distribution.directory, distribution.name): distribution.version for distribution in inventory.distributions
+    }
     visible = {rootfs.resolve(directory) for directory in loader.directories}
-    wheels = [directory for one in inventory.interpreters for directory in _wheel_directories(rootfs, one)]
+    wheels = [
+        directory for interpreter in inventory.interpreters for directory in _wheel_directories(rootfs, interpreter)
+    ]
     seen = set()
     for directory in dict.fromkeys((*loader.directories, *toolkits, *wheels)):
         for name in rootfs.names(directory):

@@ -43,7 +43,7 @@ def read_build(installed: Installed) -> FrameworkBuild:
     ]
     cuda = _cuda(installed)
     nvrtc = nvrtc_soname(cuda)
-    wants = (Want(nvrtc, next((one for one in modules if "/nvrtc." in one), "")),) if nvrtc else ()
+    wants = (Want(nvrtc, next((module for module in modules if "/nvrtc." in module), "")),) if nvrtc else ()
     return FrameworkBuild(
         version=version,
         gpu=True,

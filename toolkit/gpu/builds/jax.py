@@ -116,4 +116,4 @@ def untold_sonames(major: str, requires: Iterable[str]) -> list[str]:
 
 
 def _texts(value: object) -> list[str]:
-    return [one for one in value if isinstance(one, str)] if isinstance(value, list) else []
+    return [item for item in value if isinstance(item, str)] if isinstance(value, list) else []

@@ -113,7 +113,7 @@ def _architectures(info: dict[str, Any], defined: dict[str, str]) -> tuple[str, 
     """The architectures as nvcc names them. To TensorFlow, compute_80 is binary code for 8.0 and PTX (configure.py)."""
     named = info.get("cuda_compute_capabilities")
     if isinstance(named, list):
-        both = [(str(one).replace("compute_", "sm_"), str(one)) for one in named]
+        both = [(str(architecture).replace("compute_", "sm_"), str(architecture)) for architecture in named]
         return tuple(dict.fromkeys(name for pair in both for name in pair))
     numbers = re.findall(r'CudaVersion\("(\d+)\.(\d+)"\)', defined.get("TF_CUDA_CAPABILITIES", ""))
     return tuple(f"sm_{major}{minor}" for major, minor in numbers)

@@ -75,5 +75,7 @@ def _architectures(texts: bytes) -> tuple[str, ...]:
     """The longest list of architectures, looked for only in texts that name one: there are megabytes of others."""
     starts = (texts.rfind(b"\0", 0, match.start()) + 1 for match in _ONE.finditer(texts))
     named = [texts[start : texts.find(b"\0", start) + 1 or len(texts)] for start in dict.fromkeys(starts)]
-    found = max((one for text in named for one in _ARCHITECTURES.findall(text)), key=len, default=b"")
+    found = max(
+        (architectures for text in named for architectures in _ARCHITECTURES.findall(text)), key=len, default=b""
+    )
     return tuple(found.rstrip(b"\0").decode().split())

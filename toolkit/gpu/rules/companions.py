@@ -59,15 +59,15 @@ def incompatible_versions(case: FrameworkCase) -> Iterator[Finding]:
 
 
 def _refused(framework: FrameworkFacts) -> Iterator[tuple[str, str]]:
-    for one in knowledge().incompatibilities:
-        companion = framework.companions.get(one.name)
+    for rule in knowledge().incompatibilities:
+        companion = framework.companions.get(rule.name)
         if (
-            one.other == framework.name
+            rule.other == framework.name
             and companion is not None
-            and satisfies(companion.version, one.versions)
-            and satisfies(framework.distribution.version, one.other_versions)
+            and satisfies(companion.version, rule.versions)
+            and satisfies(framework.distribution.version, rule.other_versions)
         ):
-            yield one.name, one.reason
+            yield rule.name, rule.reason
 
 
 def requires_another(case: FrameworkCase) -> Iterator[Finding]:
@@ -78,14 +78,19 @@ def requires_another(case: FrameworkCase) -> Iterator[Finding]:
     framework = case.framework
     known = knowledge().framework_of(framework.distribution.name)
     version = framework.distribution.version
-    pairings = (one for one in knowledge().pairings if one.framework == framework.name)
-    paired = {one.companion for one in pairings if one.wanted(version) is not None}
+    pairings = (pairing for pairing in knowledge().pairings if pairing.framework == framework.name)
+    paired = {pairing.companion for pairing in pairings if pairing.wanted(version) is not None}
     release = _numbers(version)
-    own = next((one for one in case.image.inventory.interpreters if one.path == framework.interpreter), None)
+    own = next(
+        (interpreter for interpreter in case.image.inventory.interpreters if interpreter.path == framework.interpreter),
+        None,
+    )
     python, machine = own.version if own else "3", case.image.inventory.architecture or ""
     environment = {**marker_environment(python, machine), "extra": ""}
-    for name, one in sorted(framework.companions.items()):
-        lines = [line for line in one.requires if known and known.is_required_in(line)] if name not in paired else []
+    for name, companion in sorted(framework.companions.items()):
+        lines = (
+            [line for line in companion.requires if known and known.is_required_in(line)] if name not in paired else []
+        )
         bounds = [bound for line in lines if (bound := _bound(line, environment))]
         unmet = [
             str(bound)
@@ -97,7 +102,7 @@ def requires_another(case: FrameworkCase) -> Iterator[Finding]:
             yield Finding(
                 "companion-out-of-step",
                 Severity.ERROR,
-                f"{name} {one.version} requires {framework.title} {unmet[0]}, and the image has {version}.",
+                f"{name} {companion.version} requires {framework.title} {unmet[0]}, and the image has {version}.",
                 f"Pin the version of {name} that is made for {framework.title} {release} in the recipe.",
             )
 
@@ -113,7 +118,7 @@ def _bound(line: str, environment: dict[str, str]) -> SpecifierSet | None:
 
 
 def _is_pin(bound: SpecifierSet) -> bool:
-    return any(one.operator in ("==", "===") for one in bound)
+    return any(clause.operator in ("==", "===") for clause in bound)
 
 
 def jaxlib_out_of_step(case: FrameworkCase) -> Iterator[Finding]:

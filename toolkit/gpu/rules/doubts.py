@@ -35,7 +35,7 @@ def weighed(findings: Iterable[Finding], facts: ImageFacts) -> tuple[Finding, ..
     doubt = facts.inventory.doubt("LD_LIBRARY_PATH")
     if doubt is None or not doubt.open:
         return tuple(findings)
-    return tuple(doubted(one, doubt) if one.code in _LACKING else one for one in findings)
+    return tuple(doubted(finding, doubt) if finding.code in _LACKING else finding for finding in findings)
 
 
 def without_doubtful(framework: FrameworkFacts, facts: ImageFacts) -> FrameworkFacts | None:
@@ -45,5 +45,5 @@ def without_doubtful(framework: FrameworkFacts, facts: ImageFacts) -> FrameworkF
     doubtful = set(facts.inventory.variable("PYTHONPATH").split(":"))
     if framework.distribution.directory in doubtful:
         return None
-    seen = {name: one for name, one in framework.companions.items() if one.directory not in doubtful}
+    seen = {name: companion for name, companion in framework.companions.items() if companion.directory not in doubtful}
     return framework if len(seen) == len(framework.companions) else replace(framework, companions=seen)

@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 def duplicate_framework(case: FrameworkCase) -> Iterator[Finding]:
     """Two distributions that install one framework: they overwrite each other's files, and pip says nothing."""
     framework = case.framework
-    variants = {(one.name, one.version): one for one in framework.variants}
-    if len({one.name for one in variants.values()}) < 2:
+    variants = {(variant.name, variant.version): variant for variant in framework.variants}
+    if len({variant.name for variant in variants.values()}) < 2:
         return
-    names = " and ".join(f"{one.name} {one.version}" for one in variants.values())
+    names = " and ".join(f"{variant.name} {variant.version}" for variant in variants.values())
     how = "by the hash of its files" if framework.told_by_hash else "as far as its files tell"
     yield Finding(
         "duplicate-framework",
@@ -38,9 +38,9 @@ def duplicate_module(case: ImageCase) -> Iterator[Finding]:
         for group in knowledge().variants:
             if knowledge().framework_of(group.distributions[0]):
                 continue
-            found = [one for name, one in visible.items() if group.includes(name)]
+            found = [distribution for name, distribution in visible.items() if group.includes(name)]
             if len(found) > 1:
-                names = " and ".join(f"{one.name} {one.version}" for one in found)
+                names = " and ".join(f"{distribution.name} {distribution.version}" for distribution in found)
                 yield Finding(
                     "duplicate-module",
                     Severity.WARNING,
@@ -55,9 +55,9 @@ def shadowed_distribution(case: ImageCase) -> Iterator[Finding]:
     for interpreter in inventory.interpreters:
         seen = inventory.visible(interpreter)
         shadowed = [
-            f"{one.name} ({seen[one.name].version} hides {one.version})"
-            for one in inventory.copies(interpreter)
-            if one.version != seen[one.name].version
+            f"{copy.name} ({seen[copy.name].version} hides {copy.version})"
+            for copy in inventory.copies(interpreter)
+            if copy.version != seen[copy.name].version
         ]
         if shadowed:
             yield Finding(

@@ -42,7 +42,7 @@ def other_platform(case: FrameworkCase) -> Iterator[Finding]:
         return
     for name in ("JAX_PLATFORMS", "JAX_PLATFORM_NAME"):
         value = case.image.inventory.variable(name)
-        platforms = [one.strip().lower() for one in value.split(",") if one.strip()]
+        platforms = [platform.strip().lower() for platform in value.split(",") if platform.strip()]
         if platforms and platforms[0] not in ("cuda", "gpu"):
             only = not {"cuda", "gpu"} & set(platforms)
             finding = Finding(

@@ -48,10 +48,10 @@ def covers(framework: FrameworkFacts, facts: ImageFacts, capability: Capability)
     """Why there is no code for a GPU of `capability`; None where there is, or nothing tells."""
     cudnn = loaded_cudnn(framework, facts.libraries)
     versions = [("CUDA", framework.build.cuda), ("cuDNN", cudnn.version if cudnn else None)]
-    for one in compatibility().dropped:
+    for drop in compatibility().dropped:
         for what, version in versions:
-            if what == one.what and version and satisfies(version, one.versions) and capability < one.least:
-                return one.reason
+            if what == drop.what and version and satisfies(version, drop.versions) and capability < drop.least:
+                return drop.reason
     architectures = framework.build.architectures
     if architectures and not has_code(architectures, capability, framework.build.cuda):
         jetson = capability in compatibility().integrated.capabilities

@@ -36,13 +36,17 @@ _GO_ARCHITECTURES = {
 
 def mixed_cuda_wheels(case: ImageCase) -> Iterator[Finding]:
     """NVIDIA's wheels of two CUDA majors: pip never removes those of a framework that was replaced."""
-    used = {str(one.build.cuda).partition(".")[0] for one in case.image.frameworks if one.build.gpu and one.build.cuda}
+    used = {
+        str(framework.build.cuda).partition(".")[0]
+        for framework in case.image.frameworks
+        if framework.build.gpu and framework.build.cuda
+    }
     for interpreter in case.image.inventory.interpreters:
         by_major: dict[str, list[str]] = {}
-        for one in case.image.inventory.visible(interpreter).values():
-            major = wheel_major(one)
+        for distribution in case.image.inventory.visible(interpreter).values():
+            major = wheel_major(distribution)
             if major is not None:
-                by_major.setdefault(major, []).append(one.name)
+                by_major.setdefault(major, []).append(distribution.name)
         orphaned = sorted(set(by_major) - used, key=int)
         if len(by_major) < 2 or not orphaned:
             continue
@@ -71,14 +75,16 @@ def mixed_installers(case: ImageCase) -> Iterator[Finding]:
     """What conda installed and pip installed again: each believes that it owns the files."""
     for interpreter in case.image.inventory.interpreters:
         recorded: dict[str, str] = {
-            canonicalize_name(one.name): one.version
-            for one in case.image.inventory.conda_packages
-            if one.prefix == interpreter.prefix
+            canonicalize_name(package.name): package.version
+            for package in case.image.inventory.conda_packages
+            if package.prefix == interpreter.prefix
         }
         again = [
-            f"{one.name} (conda {recorded[one.name]}, now {one.version})"
-            for one in case.image.inventory.visible(interpreter).values()
-            if one.name in recorded and one.installer in ("pip", "uv") and one.version != recorded[one.name]
+            f"{distribution.name} (conda {recorded[distribution.name]}, now {distribution.version})"
+            for distribution in case.image.inventory.visible(interpreter).values()
+            if distribution.name in recorded
+            and distribution.installer in ("pip", "uv")
+            and distribution.version != recorded[distribution.name]
         ]
         if again:
             yield Finding(
@@ -151,29 +157,30 @@ def disputed_layers(case: ImageCase) -> Iterator[Finding]:
 def framework_elsewhere(case: ImageCase) -> Iterator[Finding]:
     """A framework that the default `python` does not see: found all the same, with how to call it."""
     default = case.image.inventory.default_interpreter()
-    for one in case.image.frameworks:
-        if not one.by_default and default is not None:
+    for framework in case.image.frameworks:
+        if not framework.by_default and default is not None:
             yield Finding(
                 "framework-not-default",
                 Severity.WARNING,
-                f"{one.title} {one.version} belongs to {one.interpreter}, but `python` in this image is "
-                f"{default.path if default.default else 'not there'}.",
-                f"{shlex.join(one.command(case.image.inventory.image))} SCRIPT, or put its directory first in PATH.",
+                f"{framework.title} {framework.version} belongs to {framework.interpreter}, but `python` in this image "
+                f"is {default.path if default.default else 'not there'}.",
+                f"{shlex.join(framework.command(case.image.inventory.image))} SCRIPT, or put its directory first "
+                "in PATH.",
             )
 
 
 def environment_unknown(case: ImageCase) -> Iterator[Finding]:
     """Variables on which the verdict rests, and of which only running the image's scripts tells the value."""
-    for one in case.image.inventory.uncertain:
-        if one.name in _READ_HERE:
-            value = case.image.inventory.variable(one.name)
+    for variable in case.image.inventory.uncertain:
+        if variable.name in _READ_HERE:
+            value = case.image.inventory.variable(variable.name)
             yield Finding(
                 "environment-unknown",
-                Severity.WARNING if one.open else Severity.INFO,
-                f"What {one.script} makes of {one.name} is known only when it runs; judged is "
-                f"{f'{one.name}={value}' if value else 'without it'}.",
-                f"Set {one.name} in the recipe's [environment] to a fixed value, or compare with: "
-                f"{shlex.join(['ctk', 'run', case.image.inventory.image, 'printenv', one.name])}",
+                Severity.WARNING if variable.open else Severity.INFO,
+                f"What {variable.script} makes of {variable.name} is known only when it runs; judged is "
+                f"{f'{variable.name}={value}' if value else 'without it'}.",
+                f"Set {variable.name} in the recipe's [environment] to a fixed value, or compare with: "
+                f"{shlex.join(['ctk', 'run', case.image.inventory.image, 'printenv', variable.name])}",
             )
 
 

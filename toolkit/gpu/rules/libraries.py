@@ -27,13 +27,13 @@ def missing_libraries(case: FrameworkCase) -> Iterator[Finding]:
     """Required libraries that the loader does not find: absent, of another version, or out of its sight."""
     framework = case.framework
     lacking = [
-        one
-        for one in framework.libraries
-        if one.want.required and one.path is None and is_cuda_library(one.want.soname)
+        library
+        for library in framework.libraries
+        if library.want.required and library.path is None and is_cuda_library(library.want.soname)
     ]
-    hidden = [one for one in lacking if one.unreachable]
-    other = [one for one in lacking if not one.unreachable and one.others]
-    absent = [one for one in lacking if not one.unreachable and not one.others]
+    hidden = [library for library in lacking if library.unreachable]
+    other = [library for library in lacking if not library.unreachable and library.others]
+    absent = [library for library in lacking if not library.unreachable and not library.others]
     title = f"{framework.title} {framework.version}"
     if other:
         yield Finding(
@@ -51,7 +51,7 @@ def missing_libraries(case: FrameworkCase) -> Iterator[Finding]:
             _absent_fix(framework),
         )
     if hidden:
-        where = ", ".join(dict.fromkeys(posixpath.dirname(one.unreachable[0]) for one in hidden))
+        where = ", ".join(dict.fromkeys(posixpath.dirname(library.unreachable[0]) for library in hidden))
         names = ", ".join(map(_asked, hidden))
         name, since = _PRELOADS_ON_REQUEST
         on_request = framework.name == name and satisfies(framework.version, since)
@@ -70,13 +70,13 @@ def missing_other_library(case: FrameworkCase) -> Iterator[Finding]:
     framework = case.framework
     lost = {posixpath.basename(path) for path in framework.lost}
     lacking = [
-        one
-        for one in framework.libraries
-        if one.path is None and one.want.required and not is_cuda_library(one.want.soname)
-        if one.want.soname not in lost
+        library
+        for library in framework.libraries
+        if library.path is None and library.want.required and not is_cuda_library(library.want.soname)
+        if library.want.soname not in lost
     ]
     if lacking:
-        names = ", ".join(f"{one.want.soname} (for {posixpath.basename(one.want.by)})" for one in lacking)
+        names = ", ".join(f"{library.want.soname} (for {posixpath.basename(library.want.by)})" for library in lacking)
         yield Finding(
             "missing-library",
             Severity.ERROR,
@@ -89,12 +89,12 @@ def missing_other_library(case: FrameworkCase) -> Iterator[Finding]:
 def disagreeing_libraries(case: FrameworkCase) -> Iterator[Finding]:
     """Two of CUDA's libraries of which one uses functions that the other, older one does not have."""
     framework = case.framework
-    for one in framework.disagreeing:
+    for disagreement in framework.disagreeing:
         yield Finding(
             "cuda-libraries-disagree",
             Severity.ERROR,
-            f"{framework.title} {framework.version} loads {one.path}, which needs {one.symbols[0]}, with {one.other}, "
-            "an older release that does not have it.",
+            f"{framework.title} {framework.version} loads {disagreement.path}, which needs {disagreement.symbols[0]}, "
+            f"with {disagreement.other}, an older release that does not have it.",
             "Install both of one CUDA release; where LD_LIBRARY_PATH leads to the older one, remove that entry.",
         )
 
@@ -107,9 +107,9 @@ def older_cudnn(case: FrameworkCase) -> Iterator[Finding]:
     """
     framework = case.framework
     there = loaded_cudnn(framework, case.image.libraries)
-    plugins = (one for name, one in framework.companions.items() if re.match(r"jax-cuda\d+-plugin$", name))
+    plugins = (companion for name, companion in framework.companions.items() if re.match(r"jax-cuda\d+-plugin$", name))
     asking = plugins if framework.name == "jax" else (framework.distribution,)
-    pins = (_CUDNN_PIN.match(line) for one in asking for line in one.requires)
+    pins = (_CUDNN_PIN.match(line) for distribution in asking for line in distribution.requires)
     wanted = next((pin for pin in pins if pin), None)
     number = re.match(r"(\d+)\.(\d+)", there.version) if there else None
     if there is None or wanted is None or number is None:
@@ -133,10 +133,10 @@ def loaded_cudnn(framework: FrameworkFacts, libraries: Iterable[GpuLibrary]) -> 
     That is a part which libcudnn.so opens by name. libcudnn.so has a DT_RUNPATH, so that LD_LIBRARY_PATH comes first,
     even where the framework's DT_RPATH found libcudnn.so elsewhere. Tried: cudnnGetVersion of 9.1.0.70 and 9.10.2.21.
     """
-    found = {one.want.soname: one.path for one in framework.libraries}
+    found = {library.want.soname: library.path for library in framework.libraries}
     names = [*_CUDNN_CORES, *(name for name in found if name.startswith("libcudnn.so."))]
     directories = [posixpath.dirname(path) for name in names if (path := found.get(name))]
-    known = {posixpath.dirname(one.path): one for one in libraries if one.name == "cudnn"}
+    known = {posixpath.dirname(library.path): library for library in libraries if library.name == "cudnn"}
     return next((known[directory] for directory in directories if directory in known), None)
 
 
@@ -149,14 +149,14 @@ def _asked(lacking: Loaded) -> str:
 def _each(loaded: list[Loaded]) -> str:
     """ "libcudnn.so.9, but the image holds libcudnn.so.8" for each."""
     parts = []
-    for one in loaded:
-        there = ", ".join(dict.fromkeys(posixpath.basename(path) for path in one.others))
-        parts.append(f"{one.want.soname}, but the image holds {there}")
+    for library in loaded:
+        there = ", ".join(dict.fromkeys(posixpath.basename(path) for path in library.others))
+        parts.append(f"{library.want.soname}, but the image holds {there}")
     return "; ".join(parts)
 
 
 def _wrong_fix(framework: FrameworkFacts, loaded: list[Loaded]) -> str:
-    if all(one.want.soname.startswith("libcudnn") for one in loaded):
+    if all(library.want.soname.startswith("libcudnn") for library in loaded):
         number = loaded[0].want.soname.rpartition(".")[2]
         major = (framework.build.cuda or "").partition(".")[0]
         wheel = f"nvidia-cudnn-cu{major}" if major else "nvidia-cudnn"

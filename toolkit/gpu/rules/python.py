@@ -20,10 +20,10 @@ _CPYTHON = re.compile(r"cp(\d)(\d+)")
 def other_python(case: FrameworkCase) -> Iterator[Finding]:
     """Wheels of another Python, copied or put on its path: their compiled modules have names that it does not try."""
     framework, interpreters = case.framework, case.image.inventory.interpreters
-    own = next((one for one in interpreters if one.path == framework.interpreter), None)
-    foreign = [(one, tags) for one, tags in framework.tags if own and tags and not serves(tags, own)]
+    own = next((interpreter for interpreter in interpreters if interpreter.path == framework.interpreter), None)
+    foreign = [(distribution, tags) for distribution, tags in framework.tags if own and tags and not serves(tags, own)]
     if own and foreign:
-        names = ", ".join(f"{one.name} {one.version} ({tags[0]})" for one, tags in foreign)
+        names = ", ".join(f"{distribution.name} {distribution.version} ({tags[0]})" for distribution, tags in foreign)
         yield Finding(
             "framework-of-other-python",
             Severity.ERROR,
@@ -40,10 +40,10 @@ def serves(tags: Iterable[str], interpreter: Interpreter) -> bool:
         pythons, abis = match["python"].split("."), match["abi"].split(".")
         if interpreter.abi_tag in abis:
             return True
-        known = [(int(one[1]), int(one[2])) for one in map(_CPYTHON.fullmatch, pythons) if one]
-        if "abi3" in abis and any(one <= version for one in known):
+        known = [(int(match[1]), int(match[2])) for match in map(_CPYTHON.fullmatch, pythons) if match]
+        if "abi3" in abis and any(lowest <= version for lowest in known):
             return True
-        if "none" in abis and (version in known or any(one in (f"py{major}", f"py{major}{minor}") for one in pythons)):
+        if "none" in abis and (version in known or any(tag in (f"py{major}", f"py{major}{minor}") for tag in pythons)):
             return True
         if "none" in abis and not known:
             return True

@@ -57,7 +57,7 @@ class Framework:
 
     def welded_as(self, distribution: str) -> Keep | None:
         """How much of a distribution's version the framework needs kept; None where it needs nothing."""
-        return next((one.keep for one in self.welded if matches(distribution, (one.name,))), None)
+        return next((welded.keep for welded in self.welded if matches(distribution, (welded.name,))), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,9 +89,9 @@ class Variants:
         """How one distribution can stand for another of this group, `name`; None where it cannot."""
         return next(
             (
-                one
-                for one in self.stands
-                if matches(distribution, (one.name,)) and matches(name, one.others) and name != distribution
+                stand
+                for stand in self.stands
+                if matches(distribution, (stand.name,)) and matches(name, stand.others) and name != distribution
             ),
             None,
         )
@@ -149,7 +149,7 @@ class Knowledge:
     def is_gpu_library(self, distribution: str) -> bool:
         """Whether a distribution brings GPU libraries: NVIDIA's wheels, triton, jaxlib and its plugins, …"""
         return matches(distribution, self.nvidia) or any(
-            matches(distribution, one.libraries) for one in self.frameworks
+            matches(distribution, framework.libraries) for framework in self.frameworks
         )
 
 
@@ -159,12 +159,13 @@ def knowledge() -> Knowledge:
     content = read_toml(_FILE).content
     frameworks = tuple(_framework(table) for table in content["framework"])
     own = [
-        Variants(one.module, one.title, one.variants, _stands(table))
-        for one, table in zip(frameworks, content["framework"], strict=True)
-        if one.variants != (one.name,)
+        Variants(framework.module, framework.title, framework.variants, _stands(table))
+        for framework, table in zip(frameworks, content["framework"], strict=True)
+        if framework.variants != (framework.name,)
     ]
     others = [
-        Variants(one["module"], one["title"], tuple(one["distributions"]), _stands(one)) for one in content["variants"]
+        Variants(group["module"], group["title"], tuple(group["distributions"]), _stands(group))
+        for group in content["variants"]
     ]
     return Knowledge(
         checked=str(content["checked"]),
@@ -173,25 +174,30 @@ def knowledge() -> Knowledge:
         variants=(*own, *others),
         pairings=tuple(
             Pairing(
-                one["framework"],
-                one["companion"],
-                one["severity"],
-                one["source"],
-                tuple((row["framework"], row["companion"]) for row in one["rows"]),
+                pair["framework"],
+                pair["companion"],
+                pair["severity"],
+                pair["source"],
+                tuple((row["framework"], row["companion"]) for row in pair["rows"]),
             )
-            for one in content["pair"]
+            for pair in content["pair"]
         ),
         incompatibilities=tuple(
             Incompatibility(
-                one["name"], one["versions"], one["with"], one["with_versions"], one["reason"], one["source"]
+                entry["name"],
+                entry["versions"],
+                entry["with"],
+                entry["with_versions"],
+                entry["reason"],
+                entry["source"],
             )
-            for one in content["incompatible"]
+            for entry in content["incompatible"]
         ),
     )
 
 
 def _stands(table: dict[str, Any]) -> tuple[Stand, ...]:
-    return tuple(Stand(one["name"], tuple(one["for"]), one.get("lacks")) for one in table.get("serves", ()))
+    return tuple(Stand(served["name"], tuple(served["for"]), served.get("lacks")) for served in table.get("serves", ()))
 
 
 def _framework(table: dict[str, Any]) -> Framework:
@@ -202,7 +208,7 @@ def _framework(table: dict[str, Any]) -> Framework:
         variants=tuple(table["variants"]),
         cpu=tuple(table.get("cpu", ())),
         libraries=tuple(table["libraries"]),
-        welded=tuple(Welded(one["name"], one["keep"]) for one in table["welded"]),
+        welded=tuple(Welded(entry["name"], entry["keep"]) for entry in table["welded"]),
         extras=tuple(table["extras"]),
         conda=tuple(table["conda"]),
     )

@@ -97,18 +97,25 @@ class Names:
 
         `cv2` means opencv-python as well as opencv-python-headless.
         """
-        there = {canonicalize_name(one) for one in distributions}
+        there = {canonicalize_name(distribution) for distribution in distributions}
         own, found = canonicalize_name(name), self.imports.get(name) or ""
         if own in there or found in there:
             return own if own in there else found
         variants = knowledge().variants_of(found)
-        return next((one for one in sorted(there) if variants is not None and variants.includes(one)), None)
+        return next(
+            (
+                distribution
+                for distribution in sorted(there)
+                if variants is not None and variants.includes(distribution)
+            ),
+            None,
+        )
 
     def own_name(self, module: str) -> str:
         """The part of `module` that one distribution gives: `numpy` of `numpy.linalg`, but `google.cloud.bigquery`."""
         parts = module.split(".")
         prefixes = [".".join(parts[:length]) for length in range(1, len(parts) + 1)]
-        shared = [one for one in prefixes if any(known.startswith(f"{one}.") for known in self.imports)]
+        shared = [prefix for prefix in prefixes if any(known.startswith(f"{prefix}.") for known in self.imports)]
         return prefixes[min(len(shared), len(prefixes) - 1)]
 
     def frameworks_behind(self, distribution: str) -> tuple[str, ...]:
@@ -117,7 +124,7 @@ class Names:
 
     def feeds(self, distribution: str) -> bool:
         """Whether a distribution only brings data to a framework, whichever it is."""
-        return any(matches(distribution, one.distributions) for one in self.data.values())
+        return any(matches(distribution, package.distributions) for package in self.data.values())
 
     def stranger(self, requirement: str) -> Stranger | None:
         """What a requirement's name is on PyPI, where that is not what users mean; None for one with an address."""
@@ -155,8 +162,8 @@ def names() -> Names:
     same = {name.replace("-", "_"): name for name in content["same"]}
     companions = {framework: tuple(patterns) for framework, patterns in content["companions"].items()}
     data = {
-        one["framework"]: DataParts(tuple(one["parts"]), tuple(one["distributions"]), one.get("instead"))
-        for one in content["data"]
+        entry["framework"]: DataParts(tuple(entry["parts"]), tuple(entry["distributions"]), entry.get("instead"))
+        for entry in content["data"]
     }
     old = content["old"]
     return Names(
@@ -166,7 +173,7 @@ def names() -> Names:
         data,
         OldParts(old["framework"], old["before"], tuple(old["parts"]), tuple(old["ported"])),
         {
-            name: Stranger(name, one.get("means"), one.get("is", ""), one.get("way"), one.get("works", True))
-            for name, one in content["strangers"].items()
+            name: Stranger(name, entry.get("means"), entry.get("is", ""), entry.get("way"), entry.get("works", True))
+            for name, entry in content["strangers"].items()
         },
     )

@@ -84,8 +84,12 @@ def propose_from_imports(
     optional = {known.distribution(module) for module in found.optional} - wanted.keys() - own.keys() - {None, ""}
     lines = [*own.values(), *(name for name in wanted if name not in own)]
     old = first_old_part(found, known.old)
-    fitting = {name: one for name, one in bases.items() if not old or name == base or _is_older(one, known, frameworks)}
-    if old and base is None and not any(_is_older(one, known, frameworks) for one in bases.values()):
+    fitting = {
+        name: candidate
+        for name, candidate in bases.items()
+        if not old or name == base or _is_older(candidate, known, frameworks)
+    }
+    if old and base is None and not any(_is_older(base, known, frameworks) for base in bases.values()):
         return Proposal(None, tuple(sorted(lines)), (*_once(findings), _old_code(old, known.old, Severity.ERROR)))
     if old and base is not None and not _is_older(bases[base], known, frameworks):
         findings.append(_old_code(old, known.old, Severity.WARNING))
@@ -116,7 +120,7 @@ def other_frameworks(
     if base.framework is None and base.bootstrap != Bootstrap.DEBOOTSTRAP:
         return ()
     proposal = propose_from_list(tuple(lines), known, frameworks, {**bases, base.name: base}, base=base.name)
-    return tuple(one for one in proposal.findings if one.code in ("second-framework", "framework-added"))
+    return tuple(finding for finding in proposal.findings if finding.code in ("second-framework", "framework-added"))
 
 
 def gpu_framework(lines: Iterable[str], frameworks: Knowledge) -> str | None:
@@ -162,7 +166,7 @@ class _Chooser:
         findings += replaced
         if ours is not None and replaced:
             packages = [self._freed(ours, line, findings) for line in packages]
-        if more := [one for one in optional if not self._brings(base, ours, one)]:
+        if more := [line for line in optional if not self._brings(base, ours, line)]:
             message = f"used only if it is there: {', '.join(more)}"
             findings.append(Finding("optional-import", Severity.INFO, message, "`ctk add` it."))
         packages = [self._fed(ours, line, findings) for line in packages]
@@ -198,7 +202,7 @@ class _Chooser:
     def _freed(self, ours: Framework, line: str, findings: list[Finding]) -> str:
         """A companion whose exact version belongs to the version of the framework that was replaced, without it."""
         requirement = Requirement(line)
-        exact = any(one.operator in ("==", "===") for one in requirement.specifier)
+        exact = any(clause.operator in ("==", "===") for clause in requirement.specifier)
         if not exact or requirement.url or self.known.frameworks_behind(_name(line)) != (ours.name,):
             return line
         requirement.specifier = SpecifierSet()
@@ -209,7 +213,7 @@ class _Chooser:
     def _requests(self, lines: Iterable[str]) -> list[_Requirement]:
         """Each framework that is wanted, weightiest first."""
         found: dict[str, _Requirement] = {}
-        by_name = {one.name: one for one in self.frameworks.frameworks}
+        by_name = {framework.name: framework for framework in self.frameworks.frameworks}
         alone: Counter[str] = Counter()
         for line in lines:
             framework = self.frameworks.framework_of(_name(line))
@@ -226,13 +230,13 @@ class _Chooser:
         order = list(by_name)
         return sorted(
             found.values(),
-            key=lambda one: (
-                one.framework.name == "onnxruntime",
-                self._feeds(one, alone),
-                not one.line,
-                not one.sole,
-                -alone[one.framework.name],
-                order.index(one.framework.name),
+            key=lambda request: (
+                request.framework.name == "onnxruntime",
+                self._feeds(request, alone),
+                not request.line,
+                not request.sole,
+                -alone[request.framework.name],
+                order.index(request.framework.name),
             ),
         )
 
@@ -250,11 +254,11 @@ class _Chooser:
         having = [base for base in self.bases.values() if _has(base, first.framework)]
         having.sort(key=lambda base: _version(base.framework_version), reverse=True)
         specifier = str(Requirement(first.line).specifier) if first.line else ""
-        fitting = [one for one in having if one.framework_version and satisfies(one.framework_version, specifier)]
-        return next((one.name for one in (*fitting, *having)), _PLAIN)
+        fitting = [base for base in having if base.framework_version and satisfies(base.framework_version, specifier)]
+        return next((base.name for base in (*fitting, *having)), _PLAIN)
 
     def _framework_in(self, base: Base) -> Framework | None:
-        return next((one for one in self.frameworks.frameworks if _has(base, one)), None)
+        return next((framework for framework in self.frameworks.frameworks if _has(base, framework)), None)
 
     def _brings(self, base: Base, ours: Framework | None, line: str) -> bool:
         """Whether a base brings a package itself: its framework, and the GPU libraries of that."""
@@ -340,6 +344,6 @@ def _version(text: str | None) -> Version:
 def _once(findings: Iterable[Finding]) -> list[Finding]:
     """One finding for each module, however many of its parts are imported."""
     found: dict[tuple[str, str], Finding] = {}
-    for one in findings:
-        found.setdefault((one.code, one.message.partition(": ")[2] or one.message), one)
+    for finding in findings:
+        found.setdefault((finding.code, finding.message.partition(": ")[2] or finding.message), finding)
     return list(found.values())
