@@ -167,7 +167,7 @@ def test_the_modulefile_brings_the_ctk_that_the_page_installs(place: Path) -> No
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_toml_blocks_are_read_without_complaint(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_toml_blocks_are_read_without_an_error(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     bases = load_bases(CHECKOUT / "defs/bases.toml")
     (tmp_path / "reviews").mkdir()
     (tmp_path / "reviews/vocabulary.txt").touch()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from toolkit.builds.progress import failed_command, last_complaint, step_of
+from toolkit.builds.progress import failed_command, runtime_reason, step_of
 
 
 @pytest.mark.parametrize(
@@ -44,5 +44,5 @@ def test_what_fails_outside_of_post_is_not_blamed_on_it() -> None:
     assert failed_command(["INFO:    Running setup scriptlet", "+ exit 3"]) is None
     assert failed_command(["INFO:    Running setup scriptlet", "+ exit 0", *post]) == "echo fine"
     fatal = "FATAL:   While performing build: failed to execute %test script: exit status 1"
-    assert last_complaint(["INFO: x", fatal]) == "failed to execute %test script: exit status 1"
-    assert last_complaint(["INFO: x"]) is None
+    assert runtime_reason(["INFO: x", fatal]) == "failed to execute %test script: exit status 1"
+    assert runtime_reason(["INFO: x"]) is None

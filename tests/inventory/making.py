@@ -5,8 +5,10 @@ from __future__ import annotations
 import struct
 import subprocess
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
+from toolkit.inventory.contents.environment import read_environment
 from toolkit.inventory.contents.read import read_inventory
 from toolkit.inventory.formats.images import open_image
 
@@ -121,3 +123,15 @@ def distribution(
         f"{directory}/{information}/RECORD": "\n".join([*rows, f"{information}/RECORD,,", ""]),
         f"{directory}/{information}/INSTALLER": "pip\n",
     }
+
+
+def variables_after(*scripts: str) -> dict[str, str]:
+    """The variables of an image that has these scripts, and no other file."""
+    texts = {f"{number}-x.sh": script for number, script in enumerate(scripts)}
+    image = SimpleNamespace(
+        names=lambda directory: list(texts),
+        read_text=lambda path, limit: texts[path.rpartition("/")[2]],
+        **dict.fromkeys(("exists", "is_file", "is_directory"), lambda path: False),
+    )
+    variables, _ = read_environment(image)  # type: ignore[arg-type]
+    return variables

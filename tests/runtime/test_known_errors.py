@@ -23,7 +23,7 @@ from toolkit.runtime.known_errors import explain
         ("W: Failed to fetch Temporary failure in name resolution", "could not be reached"),
     ],
 )
-def test_a_complaint_is_understood_and_has_a_way_out(line: str, meaning: str) -> None:
+def test_known_error_has_a_meaning_and_a_fix(line: str, meaning: str) -> None:
     found = explain(["INFO: Starting build...", line, "FATAL: While performing build: exit status 255"])
     assert found is not None
     assert meaning in found.meaning
@@ -40,7 +40,7 @@ def test_a_full_disk_is_told_from_a_host_without_namespaces() -> None:
     assert "user.max_user_namespaces" in forbidden.fix
 
 
-def test_the_last_complaint_counts_and_an_unknown_one_is_none() -> None:
+def test_the_runtime_reason_counts_and_an_unknown_one_is_none() -> None:
     found = explain(["no such host", "certificate signed by unknown authority"])
     assert found is not None
     assert "certificate" in found.meaning

@@ -96,11 +96,10 @@ def _pull(base: Base, image: Path, request: BuildRequest, context: BuildContext)
 
 
 def _not_brought(reference: str, status: int, lines: list[str], room: RoomWatch) -> ProgramFailed:
-    complaint = cause(lines, room)
+    known = cause(lines, room)
     return ProgramFailed(
-        f"the base {reference} could not be brought here (status {status})"
-        + (f": {complaint.meaning}" if complaint else ""),
-        fix=complaint.fix if complaint else None,
+        f"the base {reference} could not be brought here (status {status})" + (f": {known.meaning}" if known else ""),
+        fix=known.fix if known else None,
         code="base-not-brought",
         last_lines=tuple(line for line in lines if line.strip())[-12:],
     )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from toolkit.builds.causes import find_cause, telling_lines
 from toolkit.builds.imports import imports_failed
-from toolkit.builds.progress import failed_command, failed_output, last_complaint
+from toolkit.builds.progress import failed_command, failed_output, runtime_reason
 from toolkit.builds.room import RoomWatch, cause
 from toolkit.pins.guard.log import differences, failures
 from toolkit.runtime.known_errors import FULL_DISK
@@ -44,21 +44,21 @@ def explain_failure(attempt: Attempt, status: int, lines: list[str], room: RoomW
             f"The whole log: {attempt.log}",
             code="guard-difference",
         )
-    complaint = cause(lines, room)
-    disk_full = complaint is not None and complaint.pattern == FULL_DISK.pattern
+    known = cause(lines, room)
+    disk_full = known is not None and known.pattern == FULL_DISK.pattern
     printed = failed_output(lines)
     command = failed_command(lines)
     found = None if disk_full or command is None else find_cause(printed)
     message = f"{attempt.what} failed (status {status})"
     if found is not None:
         message += f": {found.message}"
-    elif complaint is not None:
-        message += f": {complaint.meaning}"
+    elif known is not None:
+        message += f": {known.meaning}"
     elif command is not None and not command.startswith("PYTHONNOUSERSITE=1 "):  # that is ctk's own
         message += f", in the %post command: {command}"
-    elif reason := last_complaint(lines):
+    elif reason := runtime_reason(lines):
         message += f": {reason}"
-    fix = _remedy(attempt, found) if found else complaint.fix if complaint else None
+    fix = _remedy(attempt, found) if found else known.fix if known else None
     return ProgramFailed(
         message,
         fix=fix,

@@ -74,7 +74,7 @@ def _last_of_post(lines: Sequence[str]) -> tuple[str | None, list[str]]:
     return command, printed
 
 
-def last_complaint(lines: Sequence[str]) -> str | None:
+def runtime_reason(lines: Sequence[str]) -> str | None:
     """The reason that the runtime itself gave at the end (`FATAL: …`)."""
     found = (re.match(r"FATAL:\s+(?:While performing build: )?(.+)", line) for line in reversed(lines))
     return next((match[1] for match in found if match), None)

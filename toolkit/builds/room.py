@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from toolkit.runtime.area import scratch_of, scratch_variable
-from toolkit.runtime.known_errors import FULL_DISK, Complaint, explain
+from toolkit.runtime.known_errors import FULL_DISK, KnownError, explain
 from toolkit.support.errors import MissingOnHost, ProgramFailed
 from toolkit.support.files import format_size, free_space
 
@@ -102,22 +102,22 @@ class RoomWatch:
             ended.set()
             sampler.join(1)
 
-    def reported(self) -> Complaint:
+    def reported(self) -> KnownError:
         """Which disk is full, where the runtime or the system reported that one is."""
         full = [device for device, free in self._least.items() if free < _FULL]
         if full:
-            return self._complaint(full)
+            return self._full_error(full)
         places = (f"{disk[0].path} ({format_size(self._first[device])} free)" for device, disk in self._disks.items())
         meaning = f"a disk or a quota is full, one of: {', '.join(places)}"
-        return Complaint(FULL_DISK.pattern, meaning, f"`quota -s` may say which. {self._fix(self._disks)}")
+        return KnownError(FULL_DISK.pattern, meaning, f"`quota -s` may say which. {self._fix(self._disks)}")
 
-    def unreported(self) -> Complaint | None:
+    def unreported(self) -> KnownError | None:
         """A disk that became full; a program in `%post` may have said no more than "I/O error"."""
         full = [device for device, free in self._least.items() if free < _FULL <= self._first[device]]
-        return self._complaint(full) if full else None
+        return self._full_error(full) if full else None
 
-    def _complaint(self, full: Sequence[int]) -> Complaint:
-        return Complaint(FULL_DISK.pattern, "; ".join(map(self._words, full)), self._fix(full))
+    def _full_error(self, full: Sequence[int]) -> KnownError:
+        return KnownError(FULL_DISK.pattern, "; ".join(map(self._words, full)), self._fix(full))
 
     def _words(self, device: int) -> str:
         disk = self._disks[device][0]
@@ -143,7 +143,7 @@ def file_system_of(path: Path) -> int:
     return path.stat().st_dev
 
 
-def cause(lines: Sequence[str], room: RoomWatch) -> Complaint | None:
+def cause(lines: Sequence[str], room: RoomWatch) -> KnownError | None:
     """What made a build fail, as far as the runtime's output and the disks tell; None where they do not."""
-    complaint = explain(lines)
-    return room.reported() if complaint is FULL_DISK else complaint or room.unreported()
+    known = explain(lines)
+    return room.reported() if known is FULL_DISK else known or room.unreported()

@@ -180,9 +180,9 @@ class AddRecord:
     def run(self, state: BuildState) -> None:
         TextFile(self.document, state.record.as_text()).run()
         done = run(self.argv)
-        complaint = None if done.ok else cause(done.stderr.splitlines(), state.room)
+        known = None if done.ok else cause(done.stderr.splitlines(), state.room)
         what = "recording what the image was made from"
-        done.require(f"{what} ({complaint.meaning})" if complaint else what, fix=complaint.fix if complaint else None)
+        done.require(f"{what} ({known.meaning})" if known else what, fix=known.fix if known else None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -242,7 +242,7 @@ def _discard_output() -> None:
 
 
 def _usage_error(error: typer.TyperException) -> CtkError:
-    """Typer's complaint about the arguments, in ctk's own form."""
+    """Typer's error about the arguments, in ctk's own form."""
     context: typer.Context | None = getattr(error, "ctx", None)
     command = context.command_path if context is not None else "ctk"
     message = " ".join(error.format_message().split()).rstrip(".")

@@ -61,11 +61,10 @@ def probe(runtime: Runtime, image: Path) -> Probe:
     answer = next((line for line in done.stdout.splitlines() if line.startswith(payload.MARK)), None)
     if answer is None:
         lines = [line for line in (done.stderr + done.stdout).splitlines() if line.strip()]
-        complaint = explain(lines)
+        known = explain(lines)
         raise ProgramFailed(
-            f"{image} could not be started (status {done.returncode})"
-            + (f": {complaint.meaning}" if complaint else ""),
-            fix=complaint.fix if complaint else None,
+            f"{image} could not be started (status {done.returncode})" + (f": {known.meaning}" if known else ""),
+            fix=known.fix if known else None,
             code="container-did-not-start",
             last_lines=tuple(lines[-12:]),
         )

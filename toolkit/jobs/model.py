@@ -84,8 +84,7 @@ class Script:
 
 @dataclass(frozen=True, slots=True)
 class Submission:
-    """A script that a scheduler took, and the number that it gave. `cluster` only where the scheduler named one."""
+    """A script that a scheduler took, and the number that it gave."""
 
     script: Script
     job_id: str
-    cluster: str | None = None

@@ -49,10 +49,10 @@ def submit(script: Script, directory: Path) -> Submission:
         f"submitting {script.path}",
         fix=f"The script is kept: change what Slurm refuses, then {_by_hand(script)}",
     )
-    match = re.fullmatch(r"(?P<id>[0-9]+)(?:;(?P<cluster>\S+))?", done.stdout.strip())
+    match = re.fullmatch(r"(?P<id>[0-9]+)(?:;\S+)?", done.stdout.strip())
     if match is None:
         raise ProgramFailed(f"sbatch gave no job number: {done.stdout.strip()!r}")
-    return Submission(script, match["id"], match["cluster"])
+    return Submission(script, match["id"])
 
 
 def sbatch_environment(job: Job) -> dict[str, str | None]:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Complaint:
+class KnownError:
     """A pattern in the runtime's output, what it means, and the way out."""
 
     pattern: str
@@ -22,58 +22,58 @@ class Complaint:
     fix: str
 
 
-_NO_NAMESPACES = Complaint(
+_NO_NAMESPACES = KnownError(
     # ENOSPC is what clone(2) answers when the limit of user namespaces is reached; apptainer #2455.
     r"no space left on device",
     "this host allows no more user namespaces, which the runtime reports as a full disk",
     "Ask the administrator to raise the sysctl user.max_user_namespaces, or build on another host.",
 )
 
-FULL_DISK = Complaint(
+FULL_DISK = KnownError(
     r"no space left on device|disk quota exceeded",
     "the disk that the build works on is full",
     "Set CTK_HOME to a directory with more room, for example on scratch; `ctk doctor` shows how much there is.",
 )
 
-COMPLAINTS = (
+KNOWN_ERRORS = (
     FULL_DISK,
-    Complaint(
+    KnownError(
         r"(?:could not use fakeroot|no mapping entry|no valid mapping).*sub[ug]id|sub[ug]id.*no mapping entry",
         "this user has no range of subordinate ids, so that --fakeroot cannot work",
         "Ask the administrator for a line in /etc/subuid and /etc/subgid (usermod --add-subuids, --add-subgids).",
     ),
-    Complaint(
+    KnownError(
         r"Requesting capability set",
         "root lacks capabilities here, as in a container",
         "Build as an ordinary user, or give root a line in /etc/subuid and /etc/subgid.",
     ),
-    Complaint(
+    KnownError(
         r"failed to open /dev/fuse|fuse: device not found|fusermount.*not permitted",
         "this host does not let users mount images with FUSE",
         "Ask the administrator to make /dev/fuse readable and writable by all (mode 0666), as udev does.",
     ),
-    *(Complaint(*problem) for problem in PROBLEMS),
-    Complaint(
+    *(KnownError(*problem) for problem in PROBLEMS),
+    KnownError(
         r"destination \S+ doesn't exist in container",
         "something is bound onto a path that the image does not have",
         "Check APPTAINER_BIND and SINGULARITY_BIND: a bind needs a path that the image has.",
     ),
-    Complaint(
+    KnownError(
         r"toomanyrequests|429 Too Many Requests",
         "the registry serves no more anonymous downloads to this address for now",
         "Log in (`apptainer registry login`), or wait; a cache on the site's side helps for good.",
     ),
-    Complaint(
+    KnownError(
         r"MANIFEST_UNKNOWN|manifest unknown",
         "the registry has no such image, tag or digest",
         "Look at the base's reference (`ctk bases`), or start from a local image with --base FILE.sif.",
     ),
-    Complaint(
+    KnownError(
         r"server gave HTTP response to HTTPS client",
         "the registry speaks plain HTTP",
         "For a registry on this machine name it 127.0.0.1:PORT; elsewhere set APPTAINER_NOHTTPS=1 if that is meant.",
     ),
-    Complaint(
+    KnownError(
         r"no such host|Temporary failure in name resolution|network is unreachable|connection refused|i/o timeout",
         "a server could not be reached from this host",
         "Compute nodes often have no internet: build on the login node, or from a local image with --base FILE.sif.",
@@ -81,18 +81,18 @@ COMPLAINTS = (
 )
 
 
-def explain(lines: Iterable[str], *, namespaces_left: bool | None = None) -> Complaint | None:
-    """The first complaint that a line of the runtime's output matches, last line first.
+def explain(lines: Iterable[str], *, namespaces_left: bool | None = None) -> KnownError | None:
+    """The first known error that a line of the runtime's output matches, last line first.
 
     `namespaces_left` says whether this host still allows user namespaces (None: ask the host).
     """
     for line in reversed(list(lines)):
-        for complaint in COMPLAINTS:
-            if re.search(complaint.pattern, line, re.IGNORECASE):
-                if complaint is FULL_DISK and re.search(_NO_NAMESPACES.pattern, line, re.IGNORECASE):
+        for known in KNOWN_ERRORS:
+            if re.search(known.pattern, line, re.IGNORECASE):
+                if known is FULL_DISK and re.search(_NO_NAMESPACES.pattern, line, re.IGNORECASE):
                     left = _namespaces_left() if namespaces_left is None else namespaces_left
-                    return complaint if left else _NO_NAMESPACES
-                return complaint
+                    return known if left else _NO_NAMESPACES
+                return known
     return None
 
 

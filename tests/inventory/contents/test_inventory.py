@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.inventory.making import distribution, fill, inventory_of, python_files
+from tests.inventory.making import distribution, fill, inventory_of, python_files, variables_after
 from toolkit.inventory.contents.distributions import parse_headers, parse_requires_txt
-from toolkit.inventory.contents.environment import apply_script
 from toolkit.inventory.contents.record import hash_of, read_record
 from toolkit.inventory.contents.system import parse_dpkg
 from toolkit.inventory.formats.images import open_image
@@ -203,9 +202,7 @@ def test_records_and_hashes(tmp_path: Path) -> None:
     ],
 )  # fmt: skip
 def test_what_a_script_assigns(script: str, expected: str) -> None:
-    variables = {"P": "p"}
-    apply_script(script, variables)
-    assert variables.get("A", "") == expected
+    assert variables_after("P=p", script).get("A", "") == expected
 
 
 PIECES = ["a", "/b", ":", "$P", "${P}", "${N}", "${N:-d}", "${N-d}", "${P:+e}", "${N:+e}", "${N+f}", "${P:-${N:-g}}"]
@@ -228,8 +225,7 @@ PIECES += [
 @given(st.lists(st.sampled_from(PIECES), max_size=6), st.sampled_from(["A=", "export B=1 A=", "B=x; export A="]))
 def test_a_value_is_what_a_shell_makes_of_it(pieces: list[str], before: str) -> None:
     script = before + "".join(pieces)
-    variables = {"P": "p"}
-    apply_script(script, variables)
+    variables = variables_after("P=p", script)
     shown = subprocess.run(["sh", "-c", f'P=p\n{script}\nprintf %s "$A"'], capture_output=True, text=True, check=True)
     assert variables["A"] == shown.stdout
 
@@ -264,4 +260,4 @@ def test_parsers_take_any_text(text: str) -> None:
     parse_headers(text)
     parse_requires_txt(text)
     list(parse_dpkg(text))
-    apply_script(text, {})
+    variables_after(text)

@@ -275,7 +275,6 @@ def test_kinds_of_imports_are_told_apart(tmp_path: Path) -> None:
     found = scan_imports(tmp_path)
     assert set(found.required) == {"numpy", "scipy.stats", "einops.rearrange", "tqdm"}
     assert set(found.optional) == {"wandb", "ujson"}
-    assert set(found.typing) == {"pandas"}
     assert found.required["scipy.stats"].endswith("train.py:14")
 
 

@@ -90,7 +90,7 @@ def test_a_companion_of_one_framework_counts_for_more_than_one_of_several(lines:
 def test_a_framework_that_is_optional_chooses_the_base_where_nothing_else_does(
     required: list[str], optional: list[str], base: str, more: list[str]
 ) -> None:
-    found = Imports(dict.fromkeys(required, "a.py:1"), dict.fromkeys(optional, "a.py:2"), {}, {})
+    found = Imports(dict.fromkeys(required, "a.py:1"), dict.fromkeys(optional, "a.py:2"), {})
     proposal = propose_from_imports(found, names(), knowledge(), BASES)
     assert proposal.base == base
     assert [one.message for one in proposal.findings] == [f"used only if it is there: {', '.join(more)}"]

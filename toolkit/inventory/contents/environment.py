@@ -75,13 +75,6 @@ def read_environment(rootfs: Rootfs) -> tuple[dict[str, str], tuple[Uncertain, .
     return {name: _known(value) for name, value in found.variables.items()}, tuple(uncertain)
 
 
-def apply_script(script: str, variables: dict[str, str]) -> None:
-    """Carry out the assignments of a script on `variables`."""
-    found = Environment(variables)
-    _Script("", None).carry_out(script, found)
-    variables |= {name: _known(value) for name, value in found.variables.items()}
-
-
 def _known(value: str) -> str:
     """A value without what is unknown in it: of a list of directories only those known as a whole are left."""
     return ":".join(part for part in value.split(":") if _UNKNOWN not in part) if _UNKNOWN in value else value
@@ -90,7 +83,7 @@ def _known(value: str) -> str:
 class _Script:
     """One script, carried out on an environment as far as reading it tells what it does."""
 
-    def __init__(self, name: str, rootfs: Rootfs | None) -> None:
+    def __init__(self, name: str, rootfs: Rootfs) -> None:
         self._name = name
         self._rootfs = rootfs
         self._steps = 0
@@ -158,7 +151,7 @@ class _Script:
 
     def _source(self, path: str, state: Environment) -> None:
         text = None
-        if self._rootfs is not None and path.startswith("/") and _UNKNOWN not in path and self._rootfs.is_file(path):
+        if path.startswith("/") and _UNKNOWN not in path and self._rootfs.is_file(path):
             text = self._rootfs.read_text(path, _LIMIT) if (self._rootfs.size(path) or 0) <= _LIMIT else None
         if text is None or self._depth > _DEEPEST:
             _may_change(_LISTS, state)
@@ -183,7 +176,7 @@ class _Script:
 
     def _holds(self, test: Block, state: Environment) -> bool:
         """Whether a condition is sure to hold: a file or directory that is asked for lies in the image."""
-        if self._rootfs is None or len(test) != 1 or not isinstance(test[0], Command):
+        if len(test) != 1 or not isinstance(test[0], Command):
             return False
         words = [_expanded(word, state.variables) for word in test[0].words]
         if words[:1] == ["test"] or (words[:1], words[-1:]) in ((["["], ["]"]), (["[["], ["]]"])):

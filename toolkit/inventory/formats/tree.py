@@ -21,15 +21,10 @@ class EntryKind(Enum):
     OTHER = "other"
 
 
-class Entry(Protocol):
-    """One name in a directory. What else it holds is the reader's own affair."""
-
-    @property
-    def kind(self) -> EntryKind: ...
-
-
 class Tree(Protocol):
     """One file system. Entries come from this tree and go back into it; nothing is read before it is asked for.
+
+    An entry has a `kind` (EntryKind). What else it holds is the reader's own affair.
 
     Every method raises WrongInput (code `corrupt-image`) where the image is damaged.
     """

@@ -131,7 +131,6 @@ class Incompatibility:
 class Knowledge:
     """All of `frameworks.toml`. `variants` holds those of the frameworks too."""
 
-    checked: str
     frameworks: tuple[Framework, ...]
     nvidia: tuple[str, ...]
     variants: tuple[Variants, ...]
@@ -168,7 +167,6 @@ def knowledge() -> Knowledge:
         for group in content["variants"]
     ]
     return Knowledge(
-        checked=str(content["checked"]),
         frameworks=frameworks,
         nvidia=tuple(content["nvidia"]["libraries"]),
         variants=(*own, *others),

@@ -34,13 +34,12 @@ _EXITS = {("sys", "exit"), ("os", "_exit"), ("", "exit"), ("", "quit")}
 class Imports:
     """Dotted names that code imports from outside of itself and of the standard library, each with its first place.
 
-    `optional` stand in a `try` that catches their absence or under an `if`; `typing` only under `TYPE_CHECKING`.
+    `optional` stand in a `try` that catches their absence or under an `if`. Left out is what only types need.
     `unread` are files that are no Python 3, with the reason. `uses` are the parts of GPU frameworks that it names.
     """
 
     required: dict[str, str]
     optional: dict[str, str]
-    typing: dict[str, str]
     unread: dict[str, str]
     uses: dict[str, str] = field(default_factory=dict)
 
@@ -87,9 +86,7 @@ def imports_of(trees: Iterable[tuple[str, Path, ast.Module]], root: Path, unread
                 found[kind].setdefault(name, f"{label}:{line}")
     required = found["required"]
     optional = {name: where for name, where in found["optional"].items() if name not in required}
-    known = required.keys() | optional.keys()
-    typing = {name: where for name, where in found["typing"].items() if name not in known}
-    return Imports(required, optional, typing, unread, _uses(trees))
+    return Imports(required, optional, unread, _uses(trees))
 
 
 def _uses(trees: Sequence[tuple[str, Path, ast.Module]]) -> dict[str, str]:
