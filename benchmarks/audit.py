@@ -64,8 +64,13 @@ def run() -> Section:
                 f"An image of {full.stat().st_size / _GIGABYTE:.1f} GB",
                 ("command", "median, s", "fastest, s", "ctk ÷ this"),
                 tuple(
-                    (f"`{name}`", f"{one.median:.2f}", f"{one.fastest:.2f}", f"{median / one.median:.3f}")
-                    for name, one in beside.items()
+                    (
+                        f"`{name}`",
+                        f"{distribution.median:.2f}",
+                        f"{distribution.fastest:.2f}",
+                        f"{median / distribution.median:.3f}",
+                    )
+                    for name, distribution in beside.items()
                 ),
             ),
             Table(
@@ -103,7 +108,7 @@ def _pack(image: Path, base: Path, install: Callable[[Path], None]) -> None:
     shutil.rmtree(root, ignore_errors=True)
     with open_image(base) as opened:
         assert opened.sif is not None
-        offset = next(one.offset for one in opened.sif.descriptors if one.partition)
+        offset = next(descriptor.offset for descriptor in opened.sif.descriptors if descriptor.partition)
     _quietly("unsquashfs", "-no-progress", "-offset", str(offset), "-dest", root, base)
     install(root)
     _quietly("mksquashfs", root, squashed, "-noappend", "-quiet", "-comp", "zstd", "-Xcompression-level", "3")

@@ -64,7 +64,7 @@ def write_undeclared(cache: Path, name: str, packages: Sequence[str], jobs: int 
     def one(package: str) -> None:
         row = bench.row(package)
         if row.locked and not row.imports:
-            found = search(bench, package, [one for one in load_bounds(UNDECLARED) if one.holds(bench.versions)])
+            found = search(bench, package, [bound for bound in load_bounds(UNDECLARED) if bound.holds(bench.versions)])
             with _WRITING:
                 write_bounds([*load_bounds(UNDECLARED), *found])
 
@@ -75,10 +75,10 @@ def write_undeclared(cache: Path, name: str, packages: Sequence[str], jobs: int 
 def write_bounds(bounds: Iterable[UndeclaredBound]) -> None:
     """Write the file; of two entries for one package and one cause, the stricter one stays."""
     chosen: dict[tuple[str, tuple[str, ...]], UndeclaredBound] = {}
-    for one in sorted(set(bounds), key=lambda one: (one.package, one.when, _version(one.versions))):
-        chosen.setdefault((one.package, one.when), one)
+    for bound in sorted(set(bounds), key=lambda bound: (bound.package, bound.when, _version(bound.versions))):
+        chosen.setdefault((bound.package, bound.when), bound)
     head = _HEAD.format(date=datetime.date.today().isoformat())
-    write_atomically(UNDECLARED, "\n".join([head, *(f"{text_of(one)}\n" for one in chosen.values())]))
+    write_atomically(UNDECLARED, "\n".join([head, *(f"{text_of(bound)}\n" for bound in chosen.values())]))
 
 
 def text_of(bound: UndeclaredBound) -> str:
@@ -98,7 +98,7 @@ def search(bench: Bench, package: str, known: list[UndeclaredBound]) -> list[Und
     for _ in range(_ROUNDS):
         result = _try(bench, package, [*known, *found])
         if result is None or isinstance(result, str):
-            say(f"{bench.base.name}: {package}: {result or 'imports'} with {[one.versions for one in found]}")
+            say(f"{bench.base.name}: {package}: {result or 'imports'} with {[bound.versions for bound in found]}")
             return found
         failure, added = result
         bound = _hold_back(bench, package, [*known, *found], failure, added)
@@ -114,14 +114,14 @@ def _try(
     bench: Bench, package: str, bounds: Iterable[UndeclaredBound], *more: str
 ) -> tuple[Failure, dict[str, str]] | str | None:
     """None where the lock imports; why there is no lock; or the failure, with what was added."""
-    lines = sorted({f"{one.package}{one.versions}" for one in bounds if one.package == package})
+    lines = sorted({f"{bound.package}{bound.versions}" for bound in bounds if bound.package == package})
     try:
         lock = bench.lock(package, *lines, *more)
-        added = {one.name: one.version for one in lock.packages}
-        held = [f"{one.package}{one.versions}" for one in bounds if one.package in added]
+        added = {package.name: package.version for package in lock.packages}
+        held = [f"{bound.package}{bound.versions}" for bound in bounds if bound.package in added]
         if set(held) - set(lines):
             lock = bench.lock(package, *lines, *held, *more)
-            added = {one.name: one.version for one in lock.packages}
+            added = {package.name: package.version for package in lock.packages}
     except CtkError as error:
         return f"refused: {' '.join(error.message.split())[-200:]}"
     failure = bench.failure_of(lock, package)
@@ -165,13 +165,13 @@ def _first_failing(
     begin, soon = (str(made + datetime.timedelta(days)) for days in (-_DAYS_BEFORE, _DAYS_AFTER))
     days = bench.releases.days(suspect)
     begin = min(begin, days.get(chosen, begin))
-    known = [one for one, day in days.items() if one <= chosen and day >= begin]
+    known = [version for version, day in days.items() if version <= chosen and day >= begin]
     if not known:
         return None
     low, high = -1, len(known) - 1  # known[high] fails; known[low] does not, once low is not -1
     works = False
     # What is built for one framework each works neither with older nor with newer ones: its own age is tried first.
-    guess = sum(days[one] <= soon for one in known) - 1
+    guess = sum(days[version] <= soon for version in known) - 1
     while high - low > 1:
         middle = guess if low < guess < high else (low + high) // 2
         guess = -1
@@ -186,9 +186,9 @@ def _first_failing(
     return known[high], works
 
 
-def _same(one: Failure, other: Failure, suspect: str) -> bool:
+def _same(failure: Failure, other: Failure, suspect: str) -> bool:
     """Whether it is still the suspect that fails, and not, after it, something else."""
-    return one.error == other.error or suspect in one.owners[:1] or not one.owners
+    return failure.error == other.error or suspect in failure.owners[:1] or not failure.owners
 
 
 def _bound(
@@ -218,7 +218,7 @@ def _when(releases: Releases, error: str, cause: str, there: Version, day: str) 
     if day and day < releases.day(cause, there):
         # Before 1.0, what is removed goes in any release.
         return f"{cause}>={series(there) if there.major else there.public}"
-    said = next((Version(one or other) for one, other in _NEEDS.findall(error)), None)
+    said = next((Version(least or other) for least, other in _NEEDS.findall(error)), None)
     if said is not None and said > there and said.major <= there.major + 1:
         return f"{cause}<{short(said)}"
     later = releases.next_series(cause, there)
@@ -238,7 +238,7 @@ def _cause(bench: Bench, failure: Failure, suspect: str) -> str:
 def _names(text: str, distribution: str) -> bool:
     """Whether a message speaks of a distribution or its module."""
     modules = (module for module, name in names().imports.items() if name == distribution)
-    pattern = "|".join(re.escape(one).replace(r"\-", "[-_ ]") for one in (distribution, *modules))
+    pattern = "|".join(re.escape(module).replace(r"\-", "[-_ ]") for module in (distribution, *modules))
     return re.search(rf"(?<![A-Za-z0-9_-])(?:{pattern})(?![A-Za-z0-9_-])", text, re.IGNORECASE) is not None
 
 

@@ -102,12 +102,12 @@ def _table(times: dict[str, Times], sizes: dict[str, int], imports: dict[str, fl
         tuple(
             (
                 f"`{name}`",
-                f"{one.median:.1f}",
-                f"{one.fastest:.1f}",
+                f"{timing.median:.1f}",
+                f"{timing.fastest:.1f}",
                 f"{sizes[name] / 1e6:.0f}",
-                _share(imports[name], one),
-                f"{ctk / one.median:.2f}",
+                _share(imports[name], timing),
+                f"{ctk / timing.median:.2f}",
             )
-            for name, one in times.items()
+            for name, timing in times.items()
         ),
     )

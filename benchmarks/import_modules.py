@@ -31,15 +31,15 @@ def failure(error):
     files = []
     texts = []
     seen = set()
-    one = error
-    while one is not None and id(one) not in seen:
-        seen.add(id(one))
-        frames = traceback.extract_tb(one.__traceback__)
+    raised = error
+    while raised is not None and id(raised) not in seen:
+        seen.add(id(raised))
+        frames = traceback.extract_tb(raised.__traceback__)
         files = [frame.filename for frame in reversed(frames)] + files
-        if isinstance(one, SyntaxError) and one.filename:
-            files.insert(0, one.filename)
-        texts.append(last_line(one))
-        one = one.__cause__ or one.__context__
+        if isinstance(raised, SyntaxError) and raised.filename:
+            files.insert(0, raised.filename)
+        texts.append(last_line(raised))
+        raised = raised.__cause__ or raised.__context__
     files = list(dict.fromkeys(name for name in files if not name.startswith("<")))
     root = error
     while root.__cause__ is not None:

@@ -88,7 +88,7 @@ def run_imports(environment: Environment, modules: Sequence[str], statements: Se
         return None
     owners = _owners(environment)
     found = (owners.get(_relative(environment, file)) for file in answer["files"])
-    return Failure(answer["error"], tuple(answer["texts"]), tuple(dict.fromkeys(one for one in found if one)))
+    return Failure(answer["error"], tuple(answer["texts"]), tuple(dict.fromkeys(text for text in found if text)))
 
 
 def modules_of(environment: Environment, package: str) -> list[str]:

@@ -99,7 +99,7 @@ class Environment:
         """What the resolver must know of it, as if it were an image."""
         with open_image(self.directory) as rootfs:
             site = f"/{self.site.relative_to(self.directory)}"
-            found = {one.name: one for one in read_distributions(rootfs, site)}
+            found = {distribution.name: distribution for distribution in read_distributions(rootfs, site)}
         libc = os.confstr("CS_GNU_LIBC_VERSION") or "glibc 2.17"
         major, minor = libc.split()[1].split(".")[:2]
         version = _output(self.python, "-c", "import platform; print(platform.python_version())")
@@ -139,16 +139,18 @@ def install_lock(uv: Uv, environment: Environment, lock: Lock, timeout: float) -
     """
     sources = {name for build in lock.builds for name in build.sources}
     steps: list[tuple[list[LockedPackage], list[str], Path | None]] = [
-        ([one for one in lock.packages if one.name not in sources], [], None)
+        ([package for package in lock.packages if package.name not in sources], [], None)
     ]
     for number, build in enumerate(lock.builds):
         tools = environment.directory / f"tools-{number}"
         steps.append((list(build.packages), ["--target", str(tools)], None))
-        steps.append(([one for one in lock.packages if one.name in build.sources], ["--no-build-isolation"], tools))
+        steps.append(
+            ([package for package in lock.packages if package.name in build.sources], ["--no-build-isolation"], tools)
+        )
     try:
         for packages, options, tools_at in steps:
             for hashed in (True, False):
-                some = [one for one in packages if (one.sha256 is not None) == hashed]
+                some = [package for package in packages if (package.sha256 is not None) == hashed]
                 if some and (problem := _install(uv, environment, some, options, tools_at, timeout)):
                     return problem
     except subprocess.TimeoutExpired:
@@ -167,9 +169,9 @@ def _install(
     """Install packages that all have a hash, or none."""
     requirements = environment.directory / "requirements.txt"
     lines = (
-        (f"{one.name} @ {one.url}" if one.url else f"{one.name}=={one.version}")
-        + (f" --hash=sha256:{one.sha256}" if one.sha256 else "")
-        for one in packages
+        (f"{package.name} @ {package.url}" if package.url else f"{package.name}=={package.version}")
+        + (f" --hash=sha256:{package.sha256}" if package.sha256 else "")
+        for package in packages
     )
     requirements.write_text("".join(f"{line}\n" for line in lines))
     hashes = ["--require-hashes"] if packages[0].sha256 else []

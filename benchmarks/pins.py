@@ -62,12 +62,12 @@ def run(shapes: tuple[str, ...] = ("tensorflow", "torch", "nvidia", "jax")) -> S
         warm, by_pip = _warm_lock(uv, Path(name))
     rows = [_row(SHAPES[shape].title, found) for shape, found in outcomes.items()]
     replaced = [
-        (SHAPES[shape].title, one.package, ", ".join(one.pip), one.ctk)
+        (SHAPES[shape].title, outcome.package, ", ".join(outcome.pip), outcome.ctk)
         for shape, found in outcomes.items()
-        for one in found
-        if one.pip
+        for outcome in found
+        if outcome.pip
     ]
-    touched = sum(bool(one.touched) for found in outcomes.values() for one in found)
+    touched = sum(bool(outcome.touched) for found in outcomes.values() for outcome in found)
     counts = ("base", "packages", "replaced by pip", "replaced by ctk", "locked", "refused")
     return Section(
         "GPU-safe pins",
@@ -103,11 +103,11 @@ def over(uv: Uv, shape: str, directory: Path) -> list[Outcome]:
 
 
 def _row(title: str, found: list[Outcome]) -> tuple[str, ...]:
-    locked = sum(one.ctk == "locked" for one in found)
+    locked = sum(outcome.ctk == "locked" for outcome in found)
     counts = (
         len(found),
-        sum(bool(one.pip) for one in found),
-        sum(bool(one.touched) for one in found),
+        sum(bool(outcome.pip) for outcome in found),
+        sum(bool(outcome.touched) for outcome in found),
         locked,
         len(found) - locked,
     )
@@ -134,8 +134,8 @@ def by_pip(environment: Path, target: Python, protected: ProtectedSet, package: 
     if done.returncode != 0 or not report.is_file():
         return (), True
     chosen = {
-        one["metadata"]["name"].lower().replace("_", "-").replace(".", "-"): one["metadata"]["version"]
-        for one in json.loads(report.read_text())["install"]
+        item["metadata"]["name"].lower().replace("_", "-").replace(".", "-"): item["metadata"]["version"]
+        for item in json.loads(report.read_text())["install"]
     }
     return tuple(changes(target, protected, chosen)), False
 
@@ -173,7 +173,7 @@ def _by_ctk(uv: Uv, target: Python, protected: ProtectedSet, package: str) -> tu
         return f"refused: {refusal.message.splitlines()[-1]}", ()
     except CtkError as error:
         return f"refused: {error.message}", ()
-    return "locked", tuple(changes(target, protected, {one.name: one.version for one in lock.packages}))
+    return "locked", tuple(changes(target, protected, {package.name: package.version for package in lock.packages}))
 
 
 def _warm_lock(uv: Uv, directory: Path) -> tuple[float, float]:

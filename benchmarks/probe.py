@@ -32,8 +32,8 @@ def run() -> Section:
     ours = times["ctk check-gpu"].median
     beyond = ours - times[_BARE].median
     rows = tuple(
-        (f"`{name}`", f"{one.median:.2f}", f"{one.fastest:.2f}", f"{ours / one.median:.2f}")
-        for name, one in times.items()
+        (f"`{name}`", f"{timing.median:.2f}", f"{timing.fastest:.2f}", f"{ours / timing.median:.2f}")
+        for name, timing in times.items()
     )
     return Section(
         title="The probe",

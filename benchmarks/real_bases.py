@@ -111,12 +111,17 @@ def real_base(uv: Uv, shape: Shape, keep: Path) -> PythonTarget:
     """The base as a target. What was fetched is kept in `keep`."""
     kept = keep / f"{zlib.crc32(repr(shape).encode()):x}.json"
     if kept.is_file():
-        found = [_distribution(one) for one in json.loads(kept.read_text())]
+        found = [_distribution(item) for item in json.loads(kept.read_text())]
     else:
         found = _fetch(uv, shape)
         keep.mkdir(parents=True, exist_ok=True)
-        kept.write_text(json.dumps([asdict(one) for one in found]))
-    return PythonTarget(shape.python, {one.name: one for one in found}, shape.glibc, executable="/usr/bin/python3")
+        kept.write_text(json.dumps([asdict(distribution) for distribution in found]))
+    return PythonTarget(
+        shape.python,
+        {distribution.name: distribution for distribution in found},
+        shape.glibc,
+        executable="/usr/bin/python3",
+    )
 
 
 def _distribution(fields: dict[str, Any]) -> Distribution:
@@ -154,7 +159,7 @@ def fetch_requirements(file: File) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Requires-Dist and Provides-Extra of a wheel, read out of its middle, or of a source distribution."""
     if file.is_wheel:
         with zipfile.ZipFile(RemoteFile(file.url)) as archive:  # type: ignore[arg-type]
-            name = next(one for one in archive.namelist() if one.endswith(".dist-info/METADATA"))
+            name = next(member for member in archive.namelist() if member.endswith(".dist-info/METADATA"))
             fields = parse_headers(archive.read(name).decode())
         return tuple(fields.get("requires-dist", ())), tuple(fields.get("provides-extra", ()))
     with urllib.request.urlopen(file.url, timeout=60) as answer:  # noqa: S310

@@ -25,7 +25,7 @@ class Releases:
     def days(self, name: str) -> dict[Version, str]:
         """The day (`2024-11-15`) of each release, the oldest version first; "" where the index does not tell."""
         found = list_releases(name, self._question, self._directory)
-        return {one.version: str(one.file.uploaded or "")[:10] for one in reversed(found)}
+        return {release.version: str(release.file.uploaded or "")[:10] for release in reversed(found)}
 
     def day(self, name: str, version: Version) -> str:
         """The day of one release; "" where it is not known."""
@@ -33,7 +33,7 @@ class Releases:
 
     def next_series(self, name: str, version: Version) -> str | None:
         """The first series after a version's own: `2` after numpy 1.26.4, `2.16` after 2.15.1; None: it is the last."""
-        later = [one for one in self.days(name) if one.release[:2] > version.release[:2]]
+        later = [day for day in self.days(name) if day.release[:2] > version.release[:2]]
         return series(min(later)) if later else None
 
 

@@ -144,7 +144,12 @@ def _table(caption: str, times: dict[str, Times]) -> Table:
         caption,
         ("command", "median, ms", "fastest, ms", "ctk ÷ this"),
         tuple(
-            (f"`{name}`", f"{1000 * one.median:.0f}", f"{1000 * one.fastest:.0f}", f"{ctk / one.median:.2f}")
-            for name, one in times.items()
+            (
+                f"`{name}`",
+                f"{1000 * timing.median:.0f}",
+                f"{1000 * timing.fastest:.0f}",
+                f"{ctk / timing.median:.2f}",
+            )
+            for name, timing in times.items()
         ),
     )

@@ -110,7 +110,7 @@ class Bench:
         self.environment = install_base(uv, base, cache)
         self.target: PythonTarget = self.environment.target()
         self.protected: ProtectedSet = protect(self.target, knowledge())
-        self.versions = {name: one.version for name, one in self.target.installed.items()}
+        self.versions = {name: distribution.version for name, distribution in self.target.installed.items()}
         self.releases = Releases(self.target, cache / "releases")
 
     def row(self, package: str, *, again: bool = False) -> Row:
@@ -150,7 +150,7 @@ class Bench:
             if problem is not None:
                 return Failure(f"not installed: {problem}")
             # Only what replaces a distribution of the base can break a framework that the package does not import.
-            frameworks = self.base.modules if any(one.replaces for one in lock.packages) else ()
+            frameworks = self.base.modules if any(package.replaces for package in lock.packages) else ()
             return import_package(copy, package, statements(self.base.name, package, frameworks))
 
     def _try(self, package: str) -> Row:
@@ -159,13 +159,13 @@ class Bench:
             lock = self.lock(package)
         except CtkError as error:
             return replace(row, refused=" ".join(error.message.split())[-300:])
-        added = {one.name: one.version for one in lock.packages}
+        added = {package.name: package.version for package in lock.packages}
         there = self.target.installed.get(package)
         row = replace(
             row,
             version=added.get(package) or (there.version if there else None),
             added=tuple(f"{name}=={version}" for name, version in added.items()),
-            without_wheel=tuple(one.name for one in lock.packages if not one.is_wheel),
+            without_wheel=tuple(package.name for package in lock.packages if not package.is_wheel),
         )
         failure = self.failure_of(lock, package)
         if failure is None:

@@ -51,7 +51,7 @@ def test_commands_take_turns_and_each_round_begins_with_another(tmp_path: Path) 
     commands = {name: ["sh", "-c", f"echo {name} >> {log}"] for name in "abc"}
     times = interleaved(commands, rounds=3)
     assert log.read_text().split() == [*"cab", *"abc", *"bca", *"cab"]
-    assert all(len(one.seconds) == 3 and one.fastest <= one.median for one in times.values())
+    assert all(len(timing.seconds) == 3 and timing.fastest <= timing.median for timing in times.values())
 
 
 def test_a_command_that_fails_ends_the_run() -> None:

@@ -133,8 +133,8 @@ def _leaves(module: _Module, shared: dict[str, list[ast.expr]], value: ast.expr)
         yield from _leaves(module, shared, value.body)
         yield from _leaves(module, shared, value.orelse)
     elif isinstance(value, ast.Name):
-        for one in _meanings(module, shared, value):
-            yield from _leaves(module, shared, one)
+        for meaning in _meanings(module, shared, value):
+            yield from _leaves(module, shared, meaning)
     else:
         yield value
 

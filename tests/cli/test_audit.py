@@ -117,10 +117,10 @@ def test_an_explanation(sandbox: Path) -> None:
     assert all(f"\n{part}: " in done.stdout for part in ("Severity", "Fix", "Source"))
     every = document("explain")["explanations"]
     assert len(every) > 200
-    one = document("explain", code)
-    assert {key: one[key] for key in every[0]} in every
-    assert (one["code"], one["severity"]) == (code, ["warning"])
-    assert all(one[key] for key in ("section", "meaning", "remedy", "source"))
+    explained = document("explain", code)
+    assert {key: explained[key] for key in every[0]} in every
+    assert (explained["code"], explained["severity"]) == (code, ["warning"])
+    assert all(explained[key] for key in ("section", "meaning", "remedy", "source"))
     listed = ctk("explain").stdout.splitlines()
     assert listed[0] == "section\tcode\tmeaning"
     assert len(listed) == len(every) + 1

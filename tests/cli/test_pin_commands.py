@@ -55,7 +55,7 @@ def test_a_script_is_run_as_it_was_named(directory: Path) -> None:
     done = ctk(directory, "new", "other", "--from", "sub/my train ü.py", "--base", "pytorch-2.6", "--json")
     made = json.loads(done.stdout)
     assert (made["base"], made["packages"]) == ("pytorch-2.6", ["flax", "jax"])
-    assert [one["code"] for one in made["findings"]] == ["second-framework"]
+    assert [finding["code"] for finding in made["findings"]] == ["second-framework"]
     assert 'command = ["python", "sub/my train ü.py"]' in (directory / "defs/other.toml").read_text()
 
 
@@ -194,7 +194,7 @@ def test_a_name_that_is_something_else_on_the_index_is_said(directory: Path) -> 
     (directory / "list.txt").write_text("pytorch>=2\napex\n")
     made = json.loads(ctk(directory, "new", "listed", "--from", "list.txt", "--json").stdout)
     assert (made["base"], made["packages"]) == ("pytorch-2.6", ["apex"])
-    assert [one["code"] for one in made["findings"]] == ["another-package", "another-package"]
+    assert [finding["code"] for finding in made["findings"]] == ["another-package", "another-package"]
 
 
 def test_first_gpu_framework_brings_a_gpu_for_jobs(directory: Path) -> None:
@@ -219,7 +219,7 @@ def test_a_second_framework_is_said_when_it_is_added(directory: Path) -> None:
     ctk(directory, "new", "ours", "--base", "pytorch-2.6")
     done = json.loads(ctk(directory, "add", "ours", "jax", "timm", "--no-lock", "--json").stdout)
     assert done["added"] == ["jax", "timm"]
-    assert [one["code"] for one in done["findings"]] == ["second-framework"]
+    assert [finding["code"] for finding in done["findings"]] == ["second-framework"]
     alone = json.loads(ctk(directory, "add", "ours", "onnxruntime-gpu", "--no-lock", "--json").stdout)
     assert alone["findings"] == []
 
@@ -238,7 +238,7 @@ def test_a_list_is_added_without_what_the_base_brings(directory: Path) -> None:
     ctk(directory, "new", "ours", "--base", "pytorch-2.6")
     done = json.loads(ctk(directory, "add", "ours", "-r", "list.txt", "einops", "--no-lock", "--json").stdout)
     assert done["added"] == ["einops", "scikit-learn", "numpy<2"]
-    assert {one["code"] for one in done["findings"]} >= {"left-out", "import-name"}
+    assert {finding["code"] for finding in done["findings"]} >= {"left-out", "import-name"}
     assert done["lock_change"] is None
 
 

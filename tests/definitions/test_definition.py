@@ -103,7 +103,7 @@ def python_link(tmp_path: Path, *names: str) -> list[str]:
     (tmp_path / "ln").symlink_to("/bin/ln")
     subprocess.run(["/bin/sh", "-ec", script], env={"PATH": str(tmp_path)}, check=True)
     (tmp_path / "ln").unlink()
-    return sorted(f"{one.name} -> {one.readlink()}" for one in tmp_path.iterdir() if one.is_symlink())
+    return sorted(f"{path.name} -> {path.readlink()}" for path in tmp_path.iterdir() if path.is_symlink())
 
 
 @pytest.mark.parametrize(

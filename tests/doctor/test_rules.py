@@ -164,7 +164,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(
-    ("code", "severity", "changes", "words"), CASES, ids=[f"{case[0]}-{i}" for i, case in enumerate(CASES)]
+    ("code", "severity", "changes", "words"), CASES, ids=[f"{case[0]}-{number}" for number, case in enumerate(CASES)]
 )
 def test_each_lack_is_named_with_a_way_out(
     code: str, severity: Severity, changes: dict[str, object], words: str
@@ -266,6 +266,6 @@ def test_a_scheduler_that_does_not_answer_is_named(tmp_path: Path, monkeypatch: 
 )
 def test_every_rule_is_listed_once(module: ModuleType, listed: tuple[object, ...], facts: str) -> None:
     signature = {"facts": facts, "return": "Iterator[Finding]"}
-    functions = [one for one in vars(module).values() if inspect.isfunction(one)]
-    assert {one for one in functions if one.__annotations__ == signature} <= set(listed)
+    functions = [value for value in vars(module).values() if inspect.isfunction(value)]
+    assert {function for function in functions if function.__annotations__ == signature} <= set(listed)
     assert len(set(listed)) == len(listed)

@@ -76,8 +76,8 @@ class Layout:
                 )
                 if worked and opener is None:
                     kept.add(name)
-                real = (rootfs.resolve(one.path) or "" for one in process.libraries)
-                told.append((worked, sorted(one for one in real if one.startswith(str(self.root)))))
+                real = (rootfs.resolve(library.path) or "" for library in process.libraries)
+                told.append((worked, sorted(path for path in real if path.startswith(str(self.root)))))
         return told
 
 
@@ -98,8 +98,8 @@ def make(root: Path, seed: str, parts: Path) -> Layout:
         (root / name).mkdir(parents=True)
     root = root.resolve()
     (root / "link").symlink_to(generator.choice(_DIRECTORIES))
-    libraries = [one for name in _NAMES for one in _placed(root, name, generator, parts)]
-    present = [one for one in libraries if one.exists()] or [root / "one" / "nothing"]
+    libraries = [library for name in _NAMES for library in _placed(root, name, generator, parts)]
+    present = [library for library in libraries if library.exists()] or [root / "one" / "nothing"]
     steps: list[tuple[str | None, str]] = []
     for _ in range(generator.randint(5, 9)):
         opened = [name for opener, name in steps if opener is None]
@@ -108,7 +108,7 @@ def make(root: Path, seed: str, parts: Path) -> Layout:
         else:
             steps.append((None, _through_a_link(root, str(generator.choice(present)), generator)))
     path = generator.sample((*_DIRECTORIES, "link", "nowhere"), generator.choice((0, 1, 1, 2)))
-    return Layout(root, tuple(f"{root}/{one}" for one in path), tuple(steps))
+    return Layout(root, tuple(f"{root}/{directory}" for directory in path), tuple(steps))
 
 
 def _placed(root: Path, name: str, generator: random.Random, parts: Path) -> list[Path]:
@@ -117,7 +117,7 @@ def _placed(root: Path, name: str, generator: random.Random, parts: Path) -> lis
     for directory in generator.sample(_DIRECTORIES, generator.choice((1, 2, 2, 3))):
         place = root / directory / name
         options = ["-soname", name] if generator.random() < 0.85 else []
-        for needed in generator.sample([one for one in _NAMES if one != name], generator.choice((0, 1, 2, 2))):
+        for needed in generator.sample([other for other in _NAMES if other != name], generator.choice((0, 1, 2, 2))):
             options += [str(parts / needed)]
         kind = generator.choice(("none", "none", "rpath", "rpath", "runpath", "runpath"))
         if kind != "none":

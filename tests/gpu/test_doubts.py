@@ -27,7 +27,7 @@ STUB = "/usr/local/cuda/lib64/stubs/libcuda.so"
 
 
 def severities(found: Audit, code: str) -> list[str]:
-    return [one.severity.value for one in found.findings if one.code == code]
+    return [finding.severity.value for finding in found.findings if finding.code == code]
 
 
 @pytest.mark.parametrize(

@@ -37,8 +37,8 @@ def test_torch_in_a_venv_off_path(tmp_path: Path, prefix: str) -> None:
     fill(tmp_path, {**python_files(), **venv(prefix), **wheels(f"{prefix}/lib/python3.11/site-packages")})
     found = audit(tmp_path)
     assert found.verdict is Verdict.GPU_READY
-    assert [one.facts.interpreter for one in found.frameworks] == [f"/{prefix}/bin/python"]
-    finding = next(one for one in found.findings if one.code == "framework-not-default")
+    assert [framework.facts.interpreter for framework in found.frameworks] == [f"/{prefix}/bin/python"]
+    finding = next(finding for finding in found.findings if finding.code == "framework-not-default")
     assert finding.fix is not None
     assert finding.fix.startswith(f"ctk run {tmp_path} /{prefix}/bin/python SCRIPT")
 
@@ -49,7 +49,7 @@ def test_torch_in_a_conda_environment_of_an_image_without_any_other_python(tmp_p
     fill(tmp_path, wheels(f"{prefix}/lib/python3.11/site-packages"))
     found = audit(tmp_path)
     assert found.verdict is Verdict.GPU_READY
-    message = next(one.message for one in found.findings if one.code == "framework-not-default")
+    message = next(finding.message for finding in found.findings if finding.code == "framework-not-default")
     assert "belongs to /miniconda3/envs/work/bin/python3.11, but `python` in this image is not there" in message
     assert found.frameworks[0].facts.command("x.sif") == ["ctk", "run", "x.sif", "/miniconda3/envs/work/bin/python3.11"]
 
@@ -62,8 +62,8 @@ def test_torch_in_the_home_of_root(tmp_path: Path, mode: int, verdict: Verdict) 
     (tmp_path / "root").chmod(mode)
     found = audit(tmp_path)
     assert found.verdict is verdict
-    told = [one.message for one in found.findings if one.code == "no-framework"]
-    assert ["PATH leads to /root/miniconda3/bin" in one for one in told] == [True] * (mode == 0o700)
+    told = [finding.message for finding in found.findings if finding.code == "no-framework"]
+    assert ["PATH leads to /root/miniconda3/bin" in line for line in told] == [True] * (mode == 0o700)
 
 
 @pytest.mark.parametrize(
@@ -123,7 +123,7 @@ def test_libraries_that_an_environment_script_leads_to(
     fill(tmp_path, {path: text for path, text in wheels(SITE, tensorflow).items() if f"{SITE}/nvidia" not in path})
     found = audit(tmp_path)
     about = {"environment-unknown", "missing-cuda-library", "wrong-cuda-library", "cuda-library-off-path"}
-    assert (found.verdict, {one.code for one in found.findings} & about) == (verdict, codes), found.findings
+    assert (found.verdict, {finding.code for finding in found.findings} & about) == (verdict, codes), found.findings
 
 
 def test_the_version_of_a_compat_library_is_that_of_its_file(tmp_path: Path) -> None:

@@ -34,7 +34,7 @@ def audit(directory: Path, *parts: Files) -> Audit:
 
 
 def codes(found: Audit) -> dict[str, str]:
-    return {one.code: one.message for one in found.findings}
+    return {finding.code: finding.message for finding in found.findings}
 
 
 def environment(text: str, name: str = "90-environment") -> Files:
@@ -43,7 +43,7 @@ def environment(text: str, name: str = "90-environment") -> Files:
 
 def torch(version: str = "2.5.1", cudnn: str = "9.1.0.70", extra: str = "", without: str = "") -> Files:
     """A small torch with its CUDA libraries in NVIDIA's wheels."""
-    rpath = ":".join(f"$ORIGIN/../../nvidia/{one}/lib" for one in ("cudnn", "cusparse", "cuda_runtime"))
+    rpath = ":".join(f"$ORIGIN/../../nvidia/{directory}/lib" for directory in ("cudnn", "cusparse", "cuda_runtime"))
     files = {
         "torch/__init__.py": "", "torch/version.py": f"__version__ = '{version}+cu124'\ncuda = '12.4'\n",
         "torch/lib/libtorch_global_deps.so": library("libcudart.so.12", rpath=rpath),
@@ -59,7 +59,7 @@ def torch(version: str = "2.5.1", cudnn: str = "9.1.0.70", extra: str = "", with
     made = {
         **wheel,
         **distribution("nvidia-cudnn-cu12", cudnn, SITE, {
-            one: library(soname=one.rpartition("/")[2], runpath="$ORIGIN") for one in parts
+            part: library(soname=part.rpartition("/")[2], runpath="$ORIGIN") for part in parts
         }),
         f"{NVIDIA}/cuda_runtime/lib/libcudart.so.12": library(soname="libcudart.so.12"),
         f"{NVIDIA}/cusparse/lib/libcusparse.so.12": library(
@@ -72,7 +72,7 @@ def torch(version: str = "2.5.1", cudnn: str = "9.1.0.70", extra: str = "", with
 
 def nvjitlink(releases: str) -> bytes:
     return library(
-        soname="libnvJitLink.so.12", symbols=" ".join(f"__nvJitLinkComplete_{one}" for one in releases.split())
+        soname="libnvJitLink.so.12", symbols=" ".join(f"__nvJitLinkComplete_{release}" for release in releases.split())
     )
 
 
@@ -168,7 +168,7 @@ def test_the_runpath_of_another_library_of_tensorflow_does_not_count(
 ) -> None:
     """As in 2.16.1, issue 63362: libtensorflow_cc's leads to cuDNN, and that of the library which opens it does not."""
     both = tensorflow()[f"{SITE}/tensorflow/libtensorflow_framework.so.2"]
-    runpath = ":".join(f"$ORIGIN/../nvidia/{one}/lib" for one in own)
+    runpath = ":".join(f"$ORIGIN/../nvidia/{directory}/lib" for directory in own)
     libraries = {
         f"{SITE}/tensorflow/libtensorflow_cc.so.2": both,
         f"{SITE}/tensorflow/libtensorflow_framework.so.2": library(runpath=runpath),
@@ -180,9 +180,9 @@ def test_the_runpath_of_another_library_of_tensorflow_does_not_count(
 
 def tensorflow() -> Files:
     names = {"cuda_runtime": "cudart.so.12", "cudnn": "cudnn.so.9"}
-    runpath = ":".join(f"$ORIGIN/../nvidia/{one}/lib" for one in names)
+    runpath = ":".join(f"$ORIGIN/../nvidia/{name}/lib" for name in names)
     header = '#define TF_CUDA_VERSION "12.5"\n#define TF_CUDART_VERSION "12"\n#define TF_CUDNN_VERSION "9"\n'
-    header += "".join(f'#define TF_{one}_VERSION ""\n' for one in ("CUBLAS", "CUFFT", "CUSOLVER", "CUSPARSE"))
+    header += "".join(f'#define TF_{library}_VERSION ""\n' for library in ("CUBLAS", "CUFFT", "CUSOLVER", "CUSPARSE"))
     files = {
         "tensorflow/__init__.py": "",
         "tensorflow/python/platform/build_info.py": "build_info = dict([('is_cuda_build', True)])\n",
@@ -270,7 +270,7 @@ def test_jax_computes_where_the_image_says(tmp_path: Path, value: str, severity:
     pjrt = distribution("jax-cuda12-pjrt", "0.6.2", SITE, {"jax_plugins/xla_cuda12/xla_cuda_plugin.so": library()})
     plugin = distribution("jax-cuda12-plugin", "0.6.2", SITE)
     found = audit(tmp_path, jax(extra={**pjrt, **plugin}), environment(f"export JAX_PLATFORMS={value}"))
-    told = [one.severity.value for one in found.findings if one.code == "gpu-hidden-by-environment"]
+    told = [finding.severity.value for finding in found.findings if finding.code == "gpu-hidden-by-environment"]
     assert told == ([severity] if severity else [])
 
 
@@ -325,7 +325,7 @@ def test_a_python_in_the_home_of_whoever_built_the_image(tmp_path: Path, home: s
     fill(tmp_path, venv)
     (tmp_path / home).chmod(mode)
     found = audit_image(tmp_path, TargetMachine())
-    assert [one.facts.name for one in found.frameworks] == ["torch"]
+    assert [framework.facts.name for framework in found.frameworks] == ["torch"]
     assert ("python-not-readable" in codes(found)) is broken
 
 

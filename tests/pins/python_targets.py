@@ -14,7 +14,9 @@ def distribution(name: str, version: str, *requires: str, record: bool = True, *
 
 
 def target(*distributions: Distribution, python: str = "3.11.2", **more: object) -> PythonTarget:
-    return PythonTarget(python, {one.name: one for one in distributions}, **{"glibc": (2, 36), **more})  # type: ignore[arg-type]
+    return PythonTarget(
+        python, {distribution.name: distribution for distribution in distributions}, **{"glibc": (2, 36), **more}
+    )  # type: ignore[arg-type]
 
 
 TENSORFLOW = target(

@@ -57,7 +57,7 @@ def test_export_holds_exactly_the_locked_files_and_names_the_base() -> None:
         "index": f"{FILES}/simple",
         "sdist": {"name": SOURCE.file, "url": f"{FILES}/{SOURCE.file}", "hashes": {"sha256": SHA}},
     }
-    assert [one["url"] for one in wheel["wheels"]] == [f"{FILES}/{WHEEL.file}"]
+    assert [file["url"] for file in wheel["wheels"]] == [f"{FILES}/{WHEEL.file}"]
     assert content["tool"]["ctk"] == {
         "recipe": "small",
         "base": {"name": "debian-12", "reference": "bookworm", "python": "3.11"},

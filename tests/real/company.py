@@ -44,7 +44,7 @@ def make_wheel(index: Path, name: str, version: str, *requires: str) -> None:
         "Metadata-Version: 2.1",
         f"Name: {name}",
         f"Version: {version}",
-        *(f"Requires-Dist: {r}" for r in requires),
+        *(f"Requires-Dist: {line}" for line in requires),
     ]
     with zipfile.ZipFile(directory / f"{name}-{version}-py3-none-any.whl", "w") as wheel:
         wheel.writestr(f"{name}/__init__.py", f"ORIGIN = 'company {version}'\n")

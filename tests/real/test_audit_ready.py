@@ -35,7 +35,7 @@ def audit(root: Path) -> Audit:
 
 
 def messages(found: Audit) -> dict[str, str]:
-    return {one.code: one.message for one in found.findings}
+    return {finding.code: finding.message for finding in found.findings}
 
 
 def installed(root: Path, wheelhouse: Wheelhouse, *groups: tuple[str, ...], dependencies: bool = True) -> Audit:
@@ -54,7 +54,9 @@ def test_tensorflow_2_16_1_does_not_find_the_wheels_that_it_requires(tmp_path: P
         assert soname in said
     assert "libcudart" not in said
     assert "missing-cuda-library" not in messages(found)
-    directories = ":".join(f"/{SITE}/nvidia/{one.name}/lib" for one in (tmp_path / SITE / "nvidia").iterdir())
+    directories = ":".join(
+        f"/{SITE}/nvidia/{directory.name}/lib" for directory in (tmp_path / SITE / "nvidia").iterdir()
+    )
     fill(tmp_path, {".singularity.d/env/90-environment.sh": f'export LD_LIBRARY_PATH="{directories}"\n'})
     assert audit(tmp_path).verdict.value == "gpu-ready"
 

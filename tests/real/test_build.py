@@ -127,7 +127,7 @@ def test_a_build_with_nothing_changed_leaves_the_image_untouched(user: User, dir
 
     def state() -> list[object]:
         found = [directory / "same.sif", directory / "same.sif.build.log"]
-        return [(one.stat().st_ino, one.stat().st_mtime_ns, one.read_bytes()) for one in found]
+        return [(path.stat().st_ino, path.stat().st_mtime_ns, path.read_bytes()) for path in found]
 
     before = state()
     started = time.monotonic()

@@ -31,7 +31,10 @@ def contents(image: Path) -> dict[str, str]:
     """Each distribution with its version, and the hash of each RECORD and of each file that the recipe brings."""
     with open_image(image) as rootfs:
         found = read_inventory(rootfs).distributions
-        texts = {f"{one.name} {one.version}": rootfs.read_text(f"{one.metadata}/RECORD", 1 << 24) for one in found}
+        texts = {
+            f"{distribution.name} {distribution.version}": rootfs.read_text(f"{distribution.metadata}/RECORD", 1 << 24)
+            for distribution in found
+        }
         for path in (
             "/opt/data/日本.txt",
             "/opt/data/deep/x",

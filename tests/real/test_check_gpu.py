@@ -79,7 +79,7 @@ def check(
     document = json.loads(done.stdout)
     assert document["schema"] == "ctk.probe/1"
     words = user.ctk("check-gpu", image, cwd=directory, status=status, env=env).stdout
-    return document["verdict"], {one["code"]: one["message"] for one in document["findings"]}, words
+    return document["verdict"], {finding["code"]: finding["message"] for finding in document["findings"]}, words
 
 
 def test_a_host_without_a_gpu_says_so(user: User, directory: Path, python_image: Path) -> None:

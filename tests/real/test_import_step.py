@@ -117,8 +117,8 @@ def test_a_package_that_cannot_be_imported_ends_the_build_and_what_the_recipe_sk
     assert path.read_text() == f'{before}\n[imports]\nskip = ["ctk-bad"]\n'
     assert "is up to date" in ctk("build", "mine").stdout
     document = json.loads(ctk("try", "mine", "--json").stdout)
-    assert [one["steps"] for one in document["imported"]] == [["import ctk_good"]]
-    assert [one["code"] for one in document["findings"]] == ["import-skipped"]
+    assert [imported["steps"] for imported in document["imported"]] == [["import ctk_good"]]
+    assert [finding["code"] for finding in document["findings"]] == ["import-skipped"]
     assert "good is imported" in ctk("run", "mine.sif", "--", "python3", "-c", "import ctk_good").stdout
 
 

@@ -29,7 +29,7 @@ def bench(tmp_path_factory: pytest.TempPathFactory, ground: Path) -> Bench:
 def test_a_release_that_does_not_import_over_the_base_is_held_back_and_then_imports(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (entry,) = [one for one in undeclared_bounds() if one.package == "pyarrow" and one.holds(bench.versions)]
+    (entry,) = [bound for bound in undeclared_bounds() if bound.package == "pyarrow" and bound.holds(bench.versions)]
     with monkeypatch.context() as patch:
         patch.setattr(working, "undeclared_bounds", tuple)
         newest = bench.lock("pyarrow")

@@ -120,7 +120,7 @@ def test_command_that_the_image_lacks_is_found_by_the_build(user: User, director
     text = 'base = "debian-12"\n[job]\ncommand = ["accelerate", "launch"]\n'
     user.run("tee", "defs/mine.toml", cwd=directory, input=text)
     done = user.ctk("build", "mine", "--base", tiny_image, "--json", cwd=directory, status=1)
-    found = {one["code"]: one for one in json.loads(done.stdout)["findings"]}
+    found = {finding["code"]: finding for finding in json.loads(done.stdout)["findings"]}
     assert found["command-not-in-image"]["severity"] == "error"
     assert (directory / "mine.sif").is_file()
     user.run("tee", "defs/mine.toml", cwd=directory, input=text.replace("accelerate", "echo"))

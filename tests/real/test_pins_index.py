@@ -67,8 +67,8 @@ def test_nothing_protected_is_touched(uv: Uv, ground: Path, shape: str, packages
     assert len(pins) >= 4
     for package in packages:
         made = lock(uv, target, package)
-        assert pins.isdisjoint(one.name for one in made.packages), package
-        assert all(one.sha256 for one in made.packages), package
+        assert pins.isdisjoint(package.name for package in made.packages), package
+        assert all(package.sha256 for package in made.packages), package
         assert made.package(package) is not None, package
 
 
@@ -84,7 +84,7 @@ def test_release_that_does_not_work_over_the_framework_is_held_back(
 ) -> None:
     target = real_base(uv, SHAPES[shape], ground / "real-bases")
     made = lock(uv, target, package)
-    (held,) = [one for one in made.held if one.name == package]
+    (held,) = [held_back for held_back in made.held if held_back.name == package]
     assert satisfies(held.version, expected)
     assert because in held.because
     with pytest.raises(CheckFailed) as caught:
@@ -95,9 +95,9 @@ def test_release_that_does_not_work_over_the_framework_is_held_back(
 
 def test_newest_release_that_fits_is_locked_not_one_of_2020(uv: Uv, torch: PythonTarget) -> None:
     made = lock(uv, torch, "espnet")
-    versions = {one.name: one.version for one in made.packages}
+    versions = {package.name: package.version for package in made.packages}
     assert int(versions["espnet"]) >= 202511
-    assert "numba" not in {one.name for one in made.packages if not one.is_wheel}
+    assert "numba" not in {package.name for package in made.packages if not package.is_wheel}
     assert any(note.startswith("antlr4-python3-runtime 4.9.3 is a source distribution of 2021") for note in made.notes)
 
 
@@ -106,10 +106,10 @@ def test_keras_bert_of_its_time_is_locked_as_the_class_ran_it(uv: Uv, ground: Pa
     target = real_base(uv, SHAPES["historical"], ground / "real-bases")
     packages = ("keras", "keras-bert", "sentencepiece", "scikit-learn", "transformers", "matplotlib", "pydot")
     made = lock(uv, target, *packages, exclude_newer="2021-03-07")
-    chosen = {one.name: one.version for one in made.packages}
+    chosen = {package.name: package.version for package in made.packages}
     assert (chosen["keras"], chosen["keras-bert"]) == ("2.3.1", "0.84.0")
     assert not chosen.keys() & {"tensorflow", "tensorflow-gpu", "gast", "numpy"}
-    because = {one.name: one.because for one in made.held}
+    because = {held.name: held.because for held in made.held}
     assert "keras>=2.4.3" in because["keras-bert"]
     assert "keras 2.4 refuses TensorFlow older than 2.2" in because["keras"]
 
@@ -117,19 +117,26 @@ def test_keras_bert_of_its_time_is_locked_as_the_class_ran_it(uv: Uv, ground: Pa
 def test_keras_bert_needs_build_tools_and_they_are_locked(uv: Uv, tensorflow: PythonTarget) -> None:
     packages = ("keras-bert", "sentencepiece", "scikit-learn", "transformers", "matplotlib", "pydot")
     made = lock(uv, tensorflow, *packages)
-    sources = {one.name for one in made.packages if not one.is_wheel}
+    sources = {package.name for package in made.packages if not package.is_wheel}
     assert {"keras-bert", "keras-transformer"} <= sources
     assert sources == {name for build in made.builds for name in build.sources}
-    tools = {one.name for build in made.builds for one in build.packages}
+    tools = {package.name for build in made.builds for package in build.packages}
     assert {"setuptools", "wheel"} <= tools
     assert dump_lock(lock(uv, tensorflow, *reversed(packages))) == dump_lock(made)
 
 
 def test_the_reason_for_an_older_version_names_the_base(uv: Uv, torch: PythonTarget) -> None:
-    alone = replace(torch, installed={name: one for name, one in torch.installed.items() if "torch" not in name[5:]})
-    without = {name: one for name, one in alone.installed.items() if name not in ("torchvision", "torchaudio")}
+    alone = replace(
+        torch,
+        installed={name: distribution for name, distribution in torch.installed.items() if "torch" not in name[5:]},
+    )
+    without = {
+        name: distribution
+        for name, distribution in alone.installed.items()
+        if name not in ("torchvision", "torchaudio")
+    }
     made = lock(uv, replace(alone, installed=without), "torchvision")
-    (held,) = [one for one in made.held if one.name == "torchvision"]
+    (held,) = [held_back for held_back in made.held if held_back.name == "torchvision"]
     assert held.version == "0.20.1"
     assert "torch>=2." in held.because
     assert "2.5.1+cu124 (protected" in held.because
@@ -202,7 +209,7 @@ def test_the_reason_is_that_of_the_newest_release(
 def test_the_first_of_several_requirements_is_no_reason(uv: Uv, tensorflow: PythonTarget) -> None:
     """gpflow asks for one of two ranges of tensorflow-probability, the first of them below 0.15."""
     made = lock(uv, tensorflow, "gpflow")
-    (held,) = [one for one in made.held if one.name == "tensorflow-probability"]
+    (held,) = [held_back for held_back in made.held if held_back.name == "tensorflow-probability"]
     assert "tf-keras>=2.16" in held.because
 
 
@@ -235,7 +242,7 @@ def test_what_imports_torch_to_be_built_is_locked_with_what_its_build_needs(
     uv: Uv, torch: PythonTarget, package: str, tools: set[str], words: str
 ) -> None:
     made = lock(uv, replace(torch, programs=frozenset({"g++"})), package)
-    assert package in {one.name for one in made.packages if not one.is_wheel}
+    assert package in {package.name for package in made.packages if not package.is_wheel}
     found = {tool.name for build in made.builds for tool in build.packages}
     assert tools <= found
     assert "torch" not in found
@@ -246,16 +253,16 @@ def test_what_imports_torch_to_be_built_is_locked_with_what_its_build_needs(
 
 def test_one_variant_of_opencv_serves_all_that_ask_for_one(uv: Uv, torch: PythonTarget) -> None:
     made = lock(uv, torch, "ultralytics", "albumentations")
-    chosen = {one.name: one.required_by for one in made.packages if one.name.startswith("opencv")}
+    chosen = {package.name: package.required_by for package in made.packages if package.name.startswith("opencv")}
     assert chosen == {"opencv-python-headless": ("albucore", "albumentations", "ultralytics")}
-    (note,) = [one for one in made.notes if "stands for" in one]
+    (note,) = [note for note in made.notes if "stands for" in note]
     assert "stands for opencv-python, required by ultralytics: both install the module cv2" in note
 
 
 def test_the_variant_of_the_base_serves_what_asks_for_another(uv: Uv, torch: PythonTarget) -> None:
     own = distribution("opencv-python-headless", "4.10.0.84", "numpy")
     made = lock(uv, replace(torch, installed={**torch.installed, own.name: own}), "ultralytics")
-    assert not [one.name for one in made.packages if one.name.startswith("opencv")]
+    assert not [package.name for package in made.packages if package.name.startswith("opencv")]
     assert any("opencv-python-headless 4.10.0.84 stands for opencv-python" in note for note in made.notes)
 
 
@@ -297,7 +304,7 @@ def test_odd_requests_are_granted(uv: Uv, tensorflow: PythonTarget) -> None:
     marker = lock(uv, tensorflow, "pydot ; python_version < '3.8'", "six")
     assert marker.package("pydot") is None
     extra = lock(uv, tensorflow, "fsspec[http]")
-    assert {"fsspec", "aiohttp"} <= {one.name for one in extra.packages}
+    assert {"fsspec", "aiohttp"} <= {package.name for package in extra.packages}
     assert "fsspec" in (extra.package("aiohttp") or extra.packages[0]).required_by
 
 

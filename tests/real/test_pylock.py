@@ -46,7 +46,7 @@ def test_uv_and_pip_install_exactly_what_was_exported(user: User, directory: Pat
     )
     login = {"UV_INDEX_COMPANY_USERNAME": USER, "UV_INDEX_COMPANY_PASSWORD": PASSWORD}
     done = user.ctk("lock", "mine", "--export", "pylock.mine.toml", "--json", cwd=directory, env=login)
-    locked = {one["name"]: one["version"] for one in json.loads(done.stdout)["packages"]}
+    locked = {package["name"]: package["version"] for package in json.loads(done.stdout)["packages"]}
     assert locked.keys() == {"ctkown", "idna", "six"}
     assert "Exported to pylock.mine.toml" in done.stderr
     text = (directory / "pylock.mine.toml").read_text()
@@ -63,7 +63,7 @@ def test_uv_and_pip_install_exactly_what_was_exported(user: User, directory: Pat
 
     def installed(environment: str) -> dict[str, str]:
         listed = user.run(*uv, "pip", "list", "--format", "json", "--python", environment, cwd=directory).stdout
-        return {one["name"]: one["version"] for one in json.loads(listed) if one["name"] != "pip"}
+        return {package["name"]: package["version"] for package in json.loads(listed) if package["name"] != "pip"}
 
     for environment in ("by-uv", "by-pip"):
         user.run(*uv, "venv", "--quiet", "--python", sys.executable, environment, cwd=directory, env=elsewhere)

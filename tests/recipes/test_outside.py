@@ -72,7 +72,7 @@ COPIED = st.builds(
 @given(st.lists(COPIED, max_size=4))
 def test_the_options_that_the_error_names_allow_what_it_refuses(copied: list[Copied]) -> None:
     recipe = recipe_of(PROJECT)
-    if not any(one.private for one in copied):
+    if not any(file.private for file in copied):
         require_allowed(recipe, copied)
         return
     with pytest.raises(WrongInput) as refused:
@@ -81,7 +81,7 @@ def test_the_options_that_the_error_names_allow_what_it_refuses(copied: list[Cop
     assert set(words[::2]) == {"--allow-file"}
     left = without_allowed(copied, map(Path, words[1::2]))
     require_allowed(recipe, left)
-    assert all(one.outside for one in left), "what lies outside is listed all the same"
+    assert all(file.outside for file in left), "what lies outside is listed all the same"
 
 
 # --- gathering
@@ -114,8 +114,12 @@ def outcome(project: Path, *sources: str | Path) -> list[tuple[str, bool, list[s
     """Of each place that is taken: where it is, whether outside, and what is private of it; relative to the home."""
     home = project.parent
     return [
-        (str(one.path.relative_to(home)), one.outside, [str(private.path.relative_to(home)) for private in one.private])
-        for one in copied_files(recipe_of(project, *sources))
+        (
+            str(file.path.relative_to(home)),
+            file.outside,
+            [str(private.path.relative_to(home)) for private in file.private],
+        )
+        for file in copied_files(recipe_of(project, *sources))
     ]
 
 
@@ -139,7 +143,7 @@ def test_what_lies_in_the_project_is_copied_without_a_word(project: Path) -> Non
     ],
 )
 def test_what_lies_outside_is_found(project: Path, source: str, expected: list[tuple[str, bool, list[str]]]) -> None:
-    assert sorted((p, o, sorted(v)) for p, o, v in outcome(project, source)) == expected
+    assert sorted((place, outside, sorted(private)) for place, outside, private in outcome(project, source)) == expected
     assert outcome(project, (project / "defs" / source).resolve()) == outcome(project, source)
 
 
@@ -176,7 +180,7 @@ def test_each_place_is_one_line_with_the_option_to_type(project: Path) -> None:
     for number in range(9):
         (home / f"open/k{number}").touch(0o600)
     findings = judge_copies(copied_files(recipe_of(project, "../../open/b.csv", "../../.ssh/id", "../../open")))
-    assert [(one.code, "\n" in one.message, one.fix) for one in findings] == [
+    assert [(finding.code, "\n" in finding.message, finding.fix) for finding in findings] == [
         ("file-outside-project", False, None),
         ("private-file", False, None),
         ("private-file", False, None),

@@ -112,9 +112,9 @@ class Sandbox:
     def difference(self) -> str | None:
         """What the real loader misses and the audit does not, or the other way round; None where they agree."""
         with open_image(self._root) as rootfs:
-            (framework,) = (one for one in gather_image_facts(rootfs).frameworks if one.build.gpu)
+            (framework,) = (framework for framework in gather_image_facts(rootfs).frameworks if framework.build.gpu)
         real = self._really_missing(framework)
-        by_audit = {one.want.soname for one in framework.libraries if one.path is None}
+        by_audit = {library.want.soname for library in framework.libraries if library.path is None}
         return None if real == by_audit else f"missing for ld.so {sorted(real)}, for the audit {sorted(by_audit)}"
 
     def away(self, name: str) -> Iterator[None]:
@@ -205,7 +205,7 @@ def _base(directory: Path) -> Path:
     subprocess.run([ctk, "build", "base", "-o", directory / "base.sif"], cwd=directory, check=True)
     with open_image(directory / "base.sif") as image:
         assert image.sif is not None
-        offset = next(one.offset for one in image.sif.descriptors if one.partition)
+        offset = next(descriptor.offset for descriptor in image.sif.descriptors if descriptor.partition)
     unpack = ["unsquashfs", "-no-progress", "-quiet", "-offset", str(offset), "-dest", directory / "base"]
     subprocess.run([*unpack, directory / "base.sif"], check=True)
     return directory / "base"

@@ -43,7 +43,7 @@ def test_a_path_is_never_taken_for_an_option() -> None:
 
 
 def test_counted_words() -> None:
-    assert [count(n, "GPU") for n in (0, 1, 2)] == ["0 GPUs", "1 GPU", "2 GPUs"]
+    assert [count(number, "GPU") for number in (0, 1, 2)] == ["0 GPUs", "1 GPU", "2 GPUs"]
     assert count(2, "library", "libraries") == "2 libraries"
 
 

@@ -44,8 +44,8 @@ def test_nothing_is_left_that_a_terminal_obeys(text: str) -> None:
     shown = printable(text)
     assert is_harmless(shown)
     assert printable(shown) == shown
-    assert [one for one in printable(text, keep="\n\t") if unicodedata.category(one) == "Cc"] == [
-        one for one in text if one in "\n\t"
+    assert [character for character in printable(text, keep="\n\t") if unicodedata.category(character) == "Cc"] == [
+        character for character in text if character in "\n\t"
     ]
 
 

@@ -23,9 +23,9 @@ FILES = {"a/__init__.py": "x = 1\n", "a/data.txt": "data"}
 def differences(
     tmp_path: Path, first: dict[str, str | bytes], second: dict[str, str | bytes], **more: bool
 ) -> list[Difference]:
-    one = fill(tmp_path / "one", {**python_files(), **first})
-    other = fill(tmp_path / "other", {**python_files(), **second})
-    with open_image(one) as ours, open_image(other) as theirs:
+    former = fill(tmp_path / "former", {**python_files(), **first})
+    latter = fill(tmp_path / "latter", {**python_files(), **second})
+    with open_image(former) as ours, open_image(latter) as theirs:
         return list(compare(ours, theirs, **more))
 
 
@@ -45,7 +45,7 @@ def test_a_version_and_a_missing_distribution(tmp_path: Path) -> None:
 def test_other_code_under_the_same_version(tmp_path: Path) -> None:
     changed = {**FILES, "a/__init__.py": "x = 2\n"}
     found = differences(tmp_path, distribution("a", "1", SITE, FILES), distribution("a", "1", SITE, changed))
-    assert [(one.kind, one.name) for one in found] == [("file", f"/{SITE}/a/__init__.py")]
+    assert [(difference.kind, difference.name) for difference in found] == [("file", f"/{SITE}/a/__init__.py")]
 
 
 def test_a_changed_file_under_the_same_record_is_seen_by_hashing(tmp_path: Path) -> None:
@@ -53,23 +53,25 @@ def test_a_changed_file_under_the_same_record_is_seen_by_hashing(tmp_path: Path)
     second = {**first, f"{SITE}/a/data.txt": "changed"}
     assert differences(tmp_path / "quick", first, second) == []
     found = differences(tmp_path / "thorough", first, second, hash_files=True)
-    assert [(one.kind, one.name, one.where) for one in found] == [("file", f"/{SITE}/a/data.txt", "a")]
+    assert [(difference.kind, difference.name, difference.where) for difference in found] == [
+        ("file", f"/{SITE}/a/data.txt", "a")
+    ]
 
 
 def test_what_no_record_lists_is_seen_by_hashing(tmp_path: Path) -> None:
     first = {**distribution("a", "1", SITE, FILES), f"{SITE}/loop": "-> ."}
     bare = {name: text for name, text in first.items() if not name.endswith("/RECORD")}
     changed = {**bare, f"{SITE}/a/__init__.py": "x = 2\n"}
-    (one,) = differences(tmp_path / "bare", bare, changed, hash_files=True)
-    assert (one.kind, one.name) == ("file", f"/{SITE}/a/__init__.py")
+    (difference,) = differences(tmp_path / "bare", bare, changed, hash_files=True)
+    assert (difference.kind, difference.name) == ("file", f"/{SITE}/a/__init__.py")
     beside = {
         f"{SITE}/torch.py": "",
         f"{SITE}/__pycache__/torch.cpython-311.pyc": "x",
         f"{SITE}/a-1.dist-info/REQUESTED": "",
     }
     assert differences(tmp_path / "quick", first, {**first, **beside}) == []
-    (one,) = differences(tmp_path / "beside", first, {**first, **beside}, hash_files=True)
-    assert (one.name, one.first) == (f"/{SITE}/torch.py", None)
+    (difference,) = differences(tmp_path / "beside", first, {**first, **beside}, hash_files=True)
+    assert (difference.name, difference.first) == (f"/{SITE}/torch.py", None)
 
 
 def test_what_the_installer_writes_of_itself_does_not_count(tmp_path: Path) -> None:
@@ -88,7 +90,7 @@ def test_packages_of_the_system_and_of_conda_and_interpreters(tmp_path: Path) ->
     found = differences(
         tmp_path, {"var/lib/dpkg/status": status.format("7")}, {"var/lib/dpkg/status": status.format("8"), **conda}
     )
-    assert [(one.kind, one.name, one.first, one.second) for one in found] == [
+    assert [(difference.kind, difference.name, difference.first, difference.second) for difference in found] == [
         ("interpreter", "/opt/conda/bin/python3.10", None, "3.10.7"),
         ("apt", "curl", "7", "8"),
         ("conda", "zlib", None, "1.2 h1_0"),

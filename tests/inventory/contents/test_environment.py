@@ -27,7 +27,7 @@ def read(
     fill(root, {f".singularity.d/env/{SCRIPT}": script, **(files or {})})
     with open_image(root) as rootfs:
         variables, uncertain = read_environment(rootfs)
-    return variables, {one.name: one.open for one in uncertain}
+    return variables, {variable.name: variable.open for variable in uncertain}
 
 
 @pytest.mark.parametrize(

@@ -68,8 +68,10 @@ def test_debians_python_and_its_three_directories(tmp_path: Path) -> None:
     assert python.version == "3.11.2"
     assert python.site_directories == ("/usr/local/lib/python3.11/dist-packages", "/usr/lib/python3/dist-packages")
     assert found.visible(python)["numpy"].version == "2.0.0"
-    assert [one.version for one in found.copies(python)] == ["2.0.0", "1.24.2"]
-    assert [(one.name, one.version) for one in found.system_packages] == [("python3.11-minimal", "3.11.2-6+deb12u6")]
+    assert [copy.version for copy in found.copies(python)] == ["2.0.0", "1.24.2"]
+    assert [(system_package.name, system_package.version) for system_package in found.system_packages] == [
+        ("python3.11-minimal", "3.11.2-6+deb12u6")
+    ]
     assert found.glibc == "2.36"
 
 
@@ -93,10 +95,10 @@ def test_conda_beside_the_systems_python(tmp_path: Path) -> None:
     assert python is not None
     assert (python.path, python.version, python.origin) == ("/opt/conda/bin/python3.10", "3.10.13", "conda")
     assert found.visible(python)["torch"].has_record is False
-    assert [(one.name, one.version, one.build) for one in found.conda_packages] == [
+    assert [(package.name, package.version, package.build) for package in found.packages] == [
         ("python", "3.10.13", "h955ad1f_0"), ("pytorch", "2.1.0", "py3.10_cuda12.1_cudnn8.9.2_0"),
     ]  # fmt: skip
-    assert [one.default for one in found.interpreters] == [True, False]
+    assert [interpreter.default for interpreter in found.interpreters] == [True, False]
 
 
 @pytest.mark.parametrize("system_packages", [True, False])
@@ -159,9 +161,9 @@ def test_every_kind_of_metadata(tmp_path: Path) -> None:
             f"{SITE}/f-6.0.dist-info/METADATA": "Name: f\nVersion: 6\x1b[31m0\n",
         },
     )
-    versions = {one.name: one.version for one in found.distributions}
+    versions = {distribution.name: distribution.version for distribution in found.distributions}
     assert versions == {"a": "1.0", "b": "2.0", "c": "3.0", "d": "4.0", "e": "5.0", "f": "6 [31m0"}
-    last = next(one for one in found.distributions if one.name == "e")
+    last = next(distribution for distribution in found.distributions if distribution.name == "e")
     assert last.direct_url == "file:///build/e.whl"
     assert last.requires == ("x  y",)
 
@@ -171,7 +173,7 @@ def test_roots_home_is_not_looked_into(tmp_path: Path) -> None:
     fill(tmp_path, {**python_files(), **python_files("3.12", "root/.local"), "opt/x/bin/": ""})
     fill(tmp_path, {".singularity.d/env/90-environment.sh": "export PATH=/root/.local/bin:$PATH\n"})
     (tmp_path / "root").chmod(0o700)
-    assert [one.path for one in inventory_of(tmp_path).interpreters] == ["/usr/local/bin/python3.11"]
+    assert [interpreter.path for interpreter in inventory_of(tmp_path).interpreters] == ["/usr/local/bin/python3.11"]
 
 
 def test_an_image_without_python(tmp_path: Path) -> None:

@@ -37,7 +37,10 @@ def venv(prefix: str, python: str = "3.11") -> dict[str, str | bytes]:
 def test_a_venv_off_path_is_found(tmp_path: Path, prefix: str) -> None:
     fill(tmp_path, {**python_files(), **venv(prefix)})
     found = inventory_of(tmp_path).interpreters
-    assert [(one.prefix, one.default) for one in found] == [("/usr/local", True), (f"/{prefix}", False)]
+    assert [(interpreter.prefix, interpreter.default) for interpreter in found] == [
+        ("/usr/local", True),
+        (f"/{prefix}", False),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -45,10 +48,10 @@ def test_a_venv_off_path_is_found(tmp_path: Path, prefix: str) -> None:
 )
 def test_a_conda_environment_off_path_is_found(tmp_path: Path, prefix: str) -> None:
     base = prefix.partition("/envs")[0]
-    fill(tmp_path, {f"{one}/conda-meta/history": "" for one in (base, prefix)})
+    fill(tmp_path, {f"{place}/conda-meta/history": "" for place in (base, prefix)})
     fill(tmp_path, {**python_files("3.11", base), **python_files("3.10", prefix), f"{base}/pkgs/python-3.10/": ""})
     fill(tmp_path, python_files("3.9", f"{base}/pkgs/python-3.9"))
-    assert {one.prefix: one.origin for one in inventory_of(tmp_path).interpreters} == {
+    assert {interpreter.prefix: interpreter.origin for interpreter in inventory_of(tmp_path).interpreters} == {
         f"/{base}": "conda",
         f"/{prefix}": "conda",
     }
@@ -59,22 +62,22 @@ def test_the_search_stays_out_of_data_and_of_roots_home(tmp_path: Path) -> None:
     fill(tmp_path, {**python_files(), **data, **venv("root/env"), **venv("zoo/env"), **venv("a/b/c/d/e/f/env")})
     fill(tmp_path, {"loop/again": "-> /loop", "other": "-> /zoo"})
     (tmp_path / "root").chmod(0o700)
-    assert [one.prefix for one in inventory_of(tmp_path).interpreters] == ["/usr/local", "/zoo/env"]
+    assert [interpreter.prefix for interpreter in inventory_of(tmp_path).interpreters] == ["/usr/local", "/zoo/env"]
 
 
 def test_the_search_passes_by_what_this_user_may_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As in a sandbox of `apptainer build --fakeroot` with a home of another user, or one that somebody else built."""
     closed = ("home/builder", "opt/private", "secret")
-    fill(tmp_path, {**python_files(), **venv("srv/app/env"), **{f"{one}/bin/": "" for one in closed}})
+    fill(tmp_path, {**python_files(), **venv("srv/app/env"), **{f"{directory}/bin/": "" for directory in closed}})
     scandir = os.scandir
 
     def refusing(path: str) -> object:
-        if path.startswith(tuple(str(tmp_path / one) for one in closed)):
+        if path.startswith(tuple(str(tmp_path / directory) for directory in closed)):
             raise PermissionError(13, "Permission denied", path)
         return scandir(path)
 
     monkeypatch.setattr("toolkit.inventory.formats.sandbox.os.scandir", refusing)
-    assert [one.prefix for one in inventory_of(tmp_path).interpreters] == ["/usr/local", "/srv/app/env"]
+    assert [interpreter.prefix for interpreter in inventory_of(tmp_path).interpreters] == ["/usr/local", "/srv/app/env"]
 
 
 @pytest.mark.parametrize(("mode", "found"), [(0o755, ["/root/miniconda3", "/root/work/.venv"]), (0o700, [])])
@@ -83,11 +86,11 @@ def test_roots_home_counts_where_it_is_open(tmp_path: Path, mode: int, found: li
     fill(tmp_path, {**python_files("3.11", "root/miniconda3"), **work})
     fill(tmp_path, {".singularity.d/env/90-environment.sh": "export PATH=/root/miniconda3/bin:/usr/bin\n"})
     (tmp_path / "root").chmod(mode)
-    assert [one.prefix for one in inventory_of(tmp_path).interpreters] == found
+    assert [interpreter.prefix for interpreter in inventory_of(tmp_path).interpreters] == found
 
 
 def test_the_search_in_a_squashfs_reads_no_more_than_it_may(tmp_path: Path) -> None:
-    deep = {f"data/{a}/{b}/x": "" for a in range(60) for b in range(60)}
+    deep = {f"data/{upper}/{lower}/x": "" for upper in range(60) for lower in range(60)}
     fill(tmp_path / "root", {**python_files(), **deep, **venv("data/zoo/env")})
     image = squash(tmp_path / "root", tmp_path / "image.squashfs")
     with open_image(image) as rootfs:
@@ -95,7 +98,7 @@ def test_the_search_in_a_squashfs_reads_no_more_than_it_may(tmp_path: Path) -> N
         subdirectories = rootfs.subdirectories
         rootfs.subdirectories = lambda path: (listed.append(path), subdirectories(path))[1]  # type: ignore[func-returns-value, method-assign]
         found = read_inventory(rootfs)
-    assert "/data/zoo/env" in [one.prefix for one in found.interpreters]
+    assert "/data/zoo/env" in [interpreter.prefix for interpreter in found.interpreters]
     assert len(listed) <= 1001
 
 

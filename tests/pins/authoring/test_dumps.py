@@ -61,7 +61,7 @@ def test_freeze_of_conda_keeps_every_name_and_says_which_versions_are_missing(tm
     found = read_requirements(path)
     assert found.requirements == ("numpy", "scipy==1.11.4", "six", "torch==2.5.1")
     assert [line for line, _ in found.left_out] == ["mine @ file:///home/ann/mine"]
-    assert [(one.code, one.message.partition(": ")[2]) for one in found.notes] == [("no-version", "numpy, six")]
+    assert [(note.code, note.message.partition(": ")[2]) for note in found.notes] == [("no-version", "numpy, six")]
 
 
 @pytest.mark.parametrize(
@@ -84,7 +84,7 @@ def test_credentials_of_an_index_never_reach_the_list(tmp_path: Path) -> None:
         "-f http://127.0.0.1/files\n--find-links ./wheels\nnumpy\n"
     )
     found = read_requirements(path)
-    assert [(one.name, one.url, one.kind) for one in found.indexes] == [
+    assert [(index.name, index.url, index.kind) for index in found.indexes] == [
         ("pypi-corp-example", "https://pypi.corp.example:8443/simple", "index"),
         ("pypi-corp-example-2", "https://pypi.corp.example/two", "index"),
         ("127-0-0-1", "http://127.0.0.1/files", "find-links"),

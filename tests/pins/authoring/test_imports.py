@@ -239,7 +239,7 @@ def test_a_script_gets_its_packages_and_its_base(tmp_path: Path, name: str) -> N
     proposal = propose(script)
     assert proposal.base == base
     assert set(proposal.packages) == packages
-    unknown = [one.message.split()[1] for one in proposal.findings if one.code == "unknown-import"]
+    unknown = [finding.message.split()[1] for finding in proposal.findings if finding.code == "unknown-import"]
     assert unknown == UNKNOWN.get(name, [])
 
 
@@ -293,14 +293,14 @@ def test_a_file_that_is_no_python_3_is_reported_and_the_others_are_read(tmp_path
     (tmp_path / "new.py").write_text("import numpy\n")
     proposal = propose(tmp_path)
     assert proposal.packages == ("numpy",)
-    assert sorted(one.code for one in proposal.findings) == ["unread-file", "unread-file"]
+    assert sorted(finding.code for finding in proposal.findings) == ["unread-file", "unread-file"]
 
 
 def test_what_is_not_on_pypi_is_not_replaced_by_what_has_its_name_there(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text("import torch\nimport clip\n")
     proposal = propose(tmp_path / "train.py")
     assert proposal.packages == ()
-    assert any("clip is not on PyPI under that name" in one.message for one in proposal.findings)
+    assert any("clip is not on PyPI under that name" in finding.message for finding in proposal.findings)
 
 
 def test_of_two_frameworks_one_is_chosen_and_the_other_is_reported(tmp_path: Path) -> None:
@@ -309,7 +309,7 @@ def test_of_two_frameworks_one_is_chosen_and_the_other_is_reported(tmp_path: Pat
     proposal = propose(tmp_path / "train.py")
     assert proposal.base == "pytorch-2.6", "timm computes with it"
     assert proposal.packages == ("timm",)
-    assert [one.code for one in proposal.findings] == ["second-framework"]
+    assert [finding.code for finding in proposal.findings] == ["second-framework"]
 
 
 def test_no_code_at_all_is_said(tmp_path: Path) -> None:
@@ -370,7 +370,11 @@ def test_each_unknown_part_of_a_shared_name_is_reported(tmp_path: Path) -> None:
         "import google.generativeai\nfrom google.cloud.bigquery import Client\nimport foo.bar, foo.baz\n"
     )
     findings = propose(tmp_path / "train.py").findings
-    assert [one.message.split()[1] for one in findings] == ["google.generativeai", "google.cloud.bigquery", "foo"]
+    assert [finding.message.split()[1] for finding in findings] == [
+        "google.generativeai",
+        "google.cloud.bigquery",
+        "foo",
+    ]
 
 
 def test_lightning_fabric_comes_with_pytorch_lightning() -> None:

@@ -92,7 +92,7 @@ def test_the_framework_that_is_asked_for_chooses_the_base_by_its_version() -> No
     assert base("pandas") == "debian-12"
     other = propose_from_list(["torch==1.9.0"], names(), knowledge(), BASES)
     assert other.base == "pytorch-2.6"
-    assert [one.code for one in other.findings] == ["other-version"]
+    assert [finding.code for finding in other.findings] == ["other-version"]
 
 
 def test_what_the_base_brings_is_not_listed() -> None:

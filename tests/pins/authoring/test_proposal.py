@@ -21,7 +21,7 @@ def propose(*lines: str, base: str | None = None) -> Proposal:
 
 
 def codes(proposal: Proposal) -> list[str]:
-    return [one.code for one in proposal.findings]
+    return [finding.code for finding in proposal.findings]
 
 
 @pytest.mark.parametrize(
@@ -93,4 +93,4 @@ def test_a_framework_that_is_optional_chooses_the_base_where_nothing_else_does(
     found = Imports(dict.fromkeys(required, "a.py:1"), dict.fromkeys(optional, "a.py:2"), {})
     proposal = propose_from_imports(found, names(), knowledge(), BASES)
     assert proposal.base == base
-    assert [one.message for one in proposal.findings] == [f"used only if it is there: {', '.join(more)}"]
+    assert [finding.message for finding in proposal.findings] == [f"used only if it is there: {', '.join(more)}"]

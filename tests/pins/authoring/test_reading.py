@@ -97,7 +97,7 @@ def test_script_that_cannot_be_parsed_is_an_error_with_its_line(tmp_path: Path) 
     (tmp_path / "good.py").write_text("import pandas\n")
     proposal = read(tmp_path)
     assert proposal.packages == ("pandas",)
-    assert [one.code for one in proposal.findings] == ["unread-file"]
+    assert [finding.code for finding in proposal.findings] == ["unread-file"]
 
 
 @pytest.mark.parametrize(
@@ -134,7 +134,7 @@ def test_replaced_version_of_a_framework_is_said_and_frees_its_companions(tmp_pa
     path.write_text("dependencies:\n- pytorch=2.5.1\n- torchvision==0.20.1\n- numpy==1.26.4\n")
     proposal = read(path)
     assert proposal.packages == ("torchvision", "numpy==1.26.4")
-    said = {one.code: one.message for one in proposal.findings}
+    said = {finding.code: finding.message for finding in proposal.findings}
     assert said["other-version"].startswith("torch==2.5.1.* is replaced by the 2.6.0 of the base pytorch-2.6")
     assert "torchvision==0.20.1" in said["version-left-open"]
 
@@ -145,4 +145,4 @@ def test_project_says_where_the_base_has_another_python(tmp_path: Path) -> None:
     (tmp_path / "src").mkdir()
     proposal = read(path)
     assert proposal.project is not None
-    assert [one.code for one in proposal.findings] == ["project-installed", "other-python"]
+    assert [finding.code for finding in proposal.findings] == ["project-installed", "other-python"]

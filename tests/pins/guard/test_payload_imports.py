@@ -113,14 +113,17 @@ def test_the_modules_are_those_of_the_record_without_tests_and_private_ones(imag
     files(image, "mine", "1", paths)
     assert failure(image, "mine").step == "import three", "the file of an extension module is empty"
     _, text = run(image, "mine", modules=("two", "unknown"))
-    assert [one.steps for one in successes(text.splitlines())] == [("import two",)], "known names come first"
+    assert [imported.steps for imported in successes(text.splitlines())] == [("import two",)], "known names come first"
 
 
 def test_a_namespace_package_is_imported_where_it_has_code(image: Image) -> None:
     files(image, "cloud-storage", "1", {"cloud/storage/__init__.py": "import cloud\n", "cloud/storage/a.py": "x ="})
     files(image, "plain-namespace", "1", {"plain/part.py": ""})
     _, text = run(image, "cloud-storage", "plain-namespace")
-    assert [one.steps for one in successes(text.splitlines())] == [("import cloud.storage",), ("import plain",)]
+    assert [imported.steps for imported in successes(text.splitlines())] == [
+        ("import cloud.storage",),
+        ("import plain",),
+    ]
 
 
 def test_the_tests_are_imported_where_the_package_is_called_so(image: Image) -> None:

@@ -48,7 +48,7 @@ def test_direct_packages_and_frameworks_are_imported_by_the_names_that_are_known
         packages=(LockedPackage("onnxruntime-gpu", "1.22", "o.whl"), LockedPackage("six", "1", "s.whl")),
     )
     step = import_step(lock, ("chainer",), (("LEVEL", "3"),))
-    assert [(one.name, one.modules, one.framework) for one in step.packages] == [
+    assert [(package.name, package.modules, package.framework) for package in step.packages] == [
         ("cupy-cuda101", ("cupy",), True),
         ("onnxruntime-gpu", ("onnxruntime",), True),
         ("chainer", ("chainer", "chainermn"), False),

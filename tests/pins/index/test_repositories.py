@@ -83,7 +83,7 @@ def test_list_keeps_commits_and_says_what_it_leaves_out(tmp_path: Path) -> None:
     )
     found = read_requirements(path)
     assert found.requirements == (f"x @ {SERVER}@{COMMIT}", f"edited @ {SERVER}@{COMMIT}")
-    lost = [one for one in found.findings() if one.code == "left-out"]
-    assert [one.severity for one in lost] == [Severity.WARNING] * 3
-    assert any("git ls-remote" in (one.fix or "") for one in lost)
+    lost = [finding for finding in found.findings() if finding.code == "left-out"]
+    assert [finding.severity for finding in lost] == [Severity.WARNING] * 3
+    assert any("git ls-remote" in (finding.fix or "") for finding in lost)
     assert "secret" not in str(lost)

@@ -38,4 +38,6 @@ def test_a_change_leads_from_one_lock_to_the_other(before: dict[str, str], after
 
 
 def with_packages(versions: dict[str, str]) -> Lock:
-    return replace(SMALL, packages=tuple(replace(WHEEL, name=name, version=one) for name, one in versions.items()))
+    return replace(
+        SMALL, packages=tuple(replace(WHEEL, name=name, version=version) for name, version in versions.items())
+    )

@@ -17,7 +17,7 @@ def pins(base: object) -> dict[str, str]:
 
 
 def lines(base: object) -> set[str]:
-    return {one.line for one in hard_constraints(base, protect(base, knowledge()))}  # type: ignore[arg-type]
+    return {constraint.line for constraint in hard_constraints(base, protect(base, knowledge()))}  # type: ignore[arg-type]
 
 
 def test_a_framework_its_gpu_libraries_and_what_is_welded_to_it_are_pinned() -> None:
@@ -50,12 +50,12 @@ def test_other_variants_must_stay_out_but_not_the_one_that_is_there() -> None:
 
 def test_what_a_protected_distribution_asks_of_its_dependencies_holds_and_what_others_ask_would_be_nice() -> None:
     protected = protect(TENSORFLOW, knowledge())
-    hard = {one.line for one in hard_constraints(TENSORFLOW, protected)}
-    soft = {one.line for one in soft_constraints(TENSORFLOW, protected)}
+    hard = {constraint.line for constraint in hard_constraints(TENSORFLOW, protected)}
+    soft = {constraint.line for constraint in soft_constraints(TENSORFLOW, protected)}
     assert "protobuf!=4.21.0,<5.0.0dev,>=3.20.3" in hard
     assert "urllib3<1.27" in soft - hard
     broken = broken_by(TENSORFLOW, {"urllib3": "2.2.0"})
-    assert [(one.line, one.by) for one in broken] == [("urllib3<1.27", "requests 2.28.0 in the base")]
+    assert [(bound.line, bound.by) for bound in broken] == [("urllib3<1.27", "requests 2.28.0 in the base")]
 
 
 def test_a_bound_that_the_base_itself_breaks_binds_nobody() -> None:
@@ -84,7 +84,7 @@ def test_a_variant_that_another_stands_for_is_not_in_a_plan() -> None:
 
 def test_an_import_that_metadata_allows_and_the_framework_refuses_is_found_in_a_plan() -> None:
     found = violations(OLD, protect(OLD, knowledge()), knowledge(), {"keras": "2.4.3"})
-    assert any("refuses TensorFlow older than 2.2" in one for one in found)
+    assert any("refuses TensorFlow older than 2.2" in line for line in found)
 
 
 def test_what_cannot_be_imported_beside_a_version_that_stays_is_kept_out() -> None:

@@ -46,7 +46,7 @@ def test_a_stand_in_of_the_base_counts_as_installed_under_each_name_it_serves() 
         Alias("opencv-python", "opencv-python-headless", "4.10.0.84", "functions that open a window (cv2.imshow)"),
     )
     request = with_aliases(Request(base, ("ultralytics",), protect(base, KNOWN)), aliases)
-    lines = {one.line for one in hard_constraints(request.target, request.protected)}
+    lines = {constraint.line for constraint in hard_constraints(request.target, request.protected)}
     assert {"opencv-python==4.10.0.84", "opencv-contrib-python<0"} <= lines
     assert "opencv-python<0" not in lines
     assert "opencv-python" in first_question(request).target.installed
@@ -68,7 +68,7 @@ def test_of_a_recorded_base_only_the_aliases_are_installed() -> None:
 
 def test_a_base_without_variants_has_no_aliases() -> None:
     assert base_aliases(TORCH, KNOWN) == ()
-    assert {one.by for one in base_aliases(TENSORFLOW, KNOWN)} == {"tensorflow"}
+    assert {alias.by for alias in base_aliases(TENSORFLOW, KNOWN)} == {"tensorflow"}
     request = Request(TORCH, ("timm",), protect(TORCH, KNOWN))
     assert with_aliases(request, ()) is request
 

@@ -44,9 +44,9 @@ def file(version: str, tags: str, day: str | None) -> File:
 def _index(monkeypatch: pytest.MonkeyPatch) -> None:
     """The releases above in place of an index."""
     pages = {
-        "vllm": [Release(Version(one), file(one, tags, day)) for one, (_, tags, day) in VLLM.items()],
+        "vllm": [Release(Version(version), file(version, tags, day)) for version, (_, tags, day) in VLLM.items()],
         **{
-            name: [Release(Version(one), file(one, PURE, day)) for one, day in days.items()]
+            name: [Release(Version(version), file(version, PURE, day)) for version, day in days.items()]
             for name, days in FRAMEWORKS.items()
         },
     }

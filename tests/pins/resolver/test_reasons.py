@@ -37,10 +37,10 @@ def test_the_smallest_conflict_is_found_with_few_questions(items: list[int], dat
 
     def possible(some: list[str]) -> bool:
         asked.append(some)
-        return not {str(one) for one in guilty} <= set(some)
+        return not {str(number) for number in guilty} <= set(some)
 
     found = smallest([str(item) for item in items], possible)
-    assert set(found) == {str(one) for one in guilty}
+    assert set(found) == {str(number) for number in guilty}
     assert len(asked) <= 4 * len(guilty) * (len(items).bit_length() + 1)
 
 

@@ -52,7 +52,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 def versions(tmp_path: Path, **more: object) -> list[str]:
     question = Question(TORCH, ("thing",), **more)  # type: ignore[arg-type]
-    return [str(one.version) for one in list_releases("thing", question, tmp_path)]
+    return [str(release.version) for release in list_releases("thing", question, tmp_path)]
 
 
 def test_releases_are_those_that_an_image_can_take(tmp_path: Path, asked: list[str]) -> None:
@@ -102,4 +102,4 @@ def test_release_page_of_any_text_is_read_or_refused(text: str) -> None:
     except ValueError:
         assert text.lstrip().startswith("{")
     else:
-        assert all(isinstance(one["url"], str) for one in rows)
+        assert all(isinstance(row["url"], str) for row in rows)

@@ -29,11 +29,11 @@ def bound(*when: str) -> UndeclaredBound:
 
 
 def lines(installed: dict[str, str], chosen: dict[str, str] | None = None, *when: str) -> list[str]:
-    return [one.line for one in constraints_over([bound(*(when or ("numpy<2",)))], installed, chosen)]
+    return [constraint.line for constraint in constraints_over([bound(*(when or ("numpy<2",)))], installed, chosen)]
 
 
 def test_undeclared_bounds_that_are_shipped_are_valid() -> None:
-    assert all(one.package and one.source for one in undeclared_bounds())
+    assert all(bound.package and bound.source for bound in undeclared_bounds())
 
 
 def test_undeclared_bounds_are_read(tmp_path: Path) -> None:
@@ -124,9 +124,11 @@ TORCH_25 = {"torch": "2.5.1+cu124", "numpy": "2.1.2", "setuptools": "75.1.0"}
 def test_undeclared_bounds_keep_out_what_fails_and_no_more(
     base: dict[str, str], package: str, fails: str, imports: str
 ) -> None:
-    found = [one.specifier for one in constraints_over(undeclared_bounds(), base) if one.name == package]
-    assert not all(satisfies(fails, one) for one in found)
-    assert all(satisfies(imports, one) for one in found)
+    found = [
+        constraint.specifier for constraint in constraints_over(undeclared_bounds(), base) if constraint.name == package
+    ]
+    assert not all(satisfies(fails, specifier) for specifier in found)
+    assert all(satisfies(imports, specifier) for specifier in found)
 
 
 @pytest.mark.parametrize(
@@ -143,5 +145,7 @@ def test_undeclared_bounds_keep_out_what_fails_and_no_more(
 def test_undeclared_bounds_hold_only_where_they_were_measured(
     base: dict[str, str], package: str, release: str, works: bool
 ) -> None:
-    found = [one.specifier for one in constraints_over(undeclared_bounds(), base) if one.name == package]
-    assert all(satisfies(release, one) for one in found) == works
+    found = [
+        constraint.specifier for constraint in constraints_over(undeclared_bounds(), base) if constraint.name == package
+    ]
+    assert all(satisfies(release, specifier) for specifier in found) == works

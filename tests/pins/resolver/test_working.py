@@ -68,7 +68,7 @@ def lock(uv: Uv, *packages: str, earlier: Lock | None = None, skip: tuple[str, .
 
 
 def versions(made: Lock | Resolution) -> dict[str, str]:
-    return {one.name: one.version for one in made.packages}
+    return {package.name: package.version for package in made.packages}
 
 
 def request(*packages: str, **more: object) -> Request:
@@ -148,7 +148,7 @@ def test_index_that_lists_no_releases_is_asked_for_one_after_the_other(uv: Uv, m
     monkeypatch.setattr(working, "list_releases", lambda *_: ())
     monkeypatch.setattr(working, "_MAX_ROUNDS", 2)
     last, resolution = resolve_working(uv, request("former<5.2"))
-    assert [one.line for one in last.learned if one.name == "former"] == ["former<5.1", "former<5.0"]
+    assert [bound.line for bound in last.learned if bound.name == "former"] == ["former<5.1", "former<5.0"]
     assert versions(resolution) == {"former": "4.11"}
     monkeypatch.setattr(working, "_MAX_ROUNDS", 1)
     _, resolution = resolve_working(uv, request("former<5.2"))
@@ -158,7 +158,7 @@ def test_index_that_lists_no_releases_is_asked_for_one_after_the_other(uv: Uv, m
 def test_undeclared_bound_is_a_constraint_with_its_reason(uv: Uv, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(working, "undeclared_bounds", lambda: (ARROW,))
     made = lock(uv, "arrow")
-    assert [(one.version, one.because) for one in made.held] == [("21.0", "arrow 22 needs numpy 3")]
+    assert [(held.version, held.because) for held in made.held] == [("21.0", "arrow 22 needs numpy 3")]
     with pytest.raises(CheckFailed) as caught:
         lock(uv, "arrow==22.0")
     assert "arrow<22  (arrow 22 needs numpy 3)" in caught.value.message
@@ -181,7 +181,7 @@ def lazy(uv: Uv, package: str, specifier: str) -> working.Resolver:
     """A resolver that settles for an old release, unless it is aimed at another."""
 
     def choose(asked: Request, fresh: bool) -> tuple[Request, Resolution]:
-        old = tuple(f"{one}{specifier}" if one == package else one for one in asked.packages)
+        old = tuple(f"{line}{specifier}" if line == package else line for line in asked.packages)
         return asked, resolve(uv, asked if asked.aims else replace(asked, packages=old), fresh=fresh)
 
     return choose
