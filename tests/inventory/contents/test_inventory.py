@@ -95,7 +95,7 @@ def test_conda_beside_the_systems_python(tmp_path: Path) -> None:
     assert python is not None
     assert (python.path, python.version, python.origin) == ("/opt/conda/bin/python3.10", "3.10.13", "conda")
     assert found.visible(python)["torch"].has_record is False
-    assert [(package.name, package.version, package.build) for package in found.packages] == [
+    assert [(package.name, package.version, package.build) for package in found.conda_packages] == [
         ("python", "3.10.13", "h955ad1f_0"), ("pytorch", "2.1.0", "py3.10_cuda12.1_cudnn8.9.2_0"),
     ]  # fmt: skip
     assert [interpreter.default for interpreter in found.interpreters] == [True, False]
