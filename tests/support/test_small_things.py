@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import errno
+import json
 from pathlib import Path
 
 import pytest
 
+from toolkit.support.enums import StrEnum
 from toolkit.support.errors import MissingOnHost, WrongInput, from_os_error
 from toolkit.support.files import format_size
 from toolkit.support.mirror import debian_mirror
@@ -210,3 +212,18 @@ def test_the_sites_mirror_comes_first(tmp_path: Path) -> None:
         debian_mirror(Site(mirror=Setting("http://near.example/debian", "f")), tmp_path) == "http://near.example/debian"
     )
     assert debian_mirror(Site(), tmp_path / "no apt here") is None
+
+
+def test_member_of_a_str_enum_is_its_word_in_any_text() -> None:
+    class Size(StrEnum):
+        SMALL = "small"
+
+    assert [f"{Size.SMALL}", f"{Size.SMALL:>6}", str(Size.SMALL), "".join(Size)] == [
+        "small",
+        " small",
+        "small",
+        "small",
+    ]
+    assert json.dumps({"size": Size.SMALL}) == '{"size": "small"}'
+    assert {"small": 1}[Size.SMALL] == 1
+    assert Size("small") is Size.SMALL

@@ -96,15 +96,17 @@ def check_partition(value: str, option: str = "--partition") -> str:
 
 def check_account(value: str, option: str = "--account") -> str:
     """The account that pays."""
-    if not _WORD.fullmatch(value):
-        refuse(option, value, "an account's name", fix="For example: --account lab42")
-    return value
+    return _word(value, option, "an account's name", "For example: --account lab42")
 
 
 def check_qos(value: str, option: str = "--qos") -> str:
     """A quality of service."""
+    return _word(value, option, "a quality of service", "`sacctmgr show qos` lists them. For example: --qos high")
+
+
+def _word(value: str, option: str, right: str, fix: str) -> str:
     if not _WORD.fullmatch(value):
-        refuse(option, value, "a quality of service", fix="`sacctmgr show qos` lists them. For example: --qos high")
+        refuse(option, value, right, fix=fix)
     return value
 
 

@@ -95,3 +95,11 @@ def resigned(directory: Path, text: str) -> Path:
     path = directory / "x.lock.toml"
     path.write_text(f'schema = "ctk.lock/1"\ncontent = "sha256:{hashlib.sha256(body.encode()).hexdigest()}"\n{body}')
     return path
+
+
+@pytest.mark.parametrize(("old", "new"), [('"debootstrap"', '"docker-daemon"'), ('"recorded"', '"guessed"')])
+def test_unknown_word_for_the_base_is_refused_with_its_key(tmp_path: Path, old: str, new: str) -> None:
+    text = dump_lock(SMALL)
+    assert old in text
+    with pytest.raises(WrongInput, match=r"base\.(bootstrap|inventory): should be one of"):
+        load_lock(resigned(tmp_path, text.replace(old, new, 1)))
