@@ -67,7 +67,7 @@ def test_an_option_takes_no_time_to_explain_itself() -> None:
     script += "[name for name in sys.modules if name.startswith('toolkit.cli.')])"
     python = PROGRAM.with_name("python")
     done = subprocess.run([python, "-c", script], capture_output=True, text=True, check=True)
-    assert done.stdout.splitlines()[-1] == "[] ['toolkit.cli.main']"
+    assert done.stdout.splitlines()[-1] == "[] ['toolkit.cli.help', 'toolkit.cli.main']"
 
 
 def test_version(ctk: Ctk) -> None:

@@ -26,32 +26,31 @@ def audit(
     image: Annotated[Path, typer.Argument(metavar="IMAGE", help="An image: .sif, sandbox directory or squashfs file.")],
     driver: Annotated[
         str | None,
-        typer.Option("--driver", metavar="VERSION", help="Judge for this NVIDIA driver, for example 535.104.05."),
+        typer.Option("--driver", metavar="VERSION", help="NVIDIA driver to check for, such as 535.104.05."),
     ] = None,
     gpu: Annotated[
-        str | None, typer.Option("--gpu", metavar="GPU", help="Judge for this GPU: V100, sm_70 or 7.0.")
+        str | None, typer.Option("--gpu", metavar="GPU", help="GPU type to check for: V100, sm_70 or 7.0.")
     ] = None,
     allow: Annotated[
         list[Verdict] | None,
-        typer.Option("--allow", metavar="VERDICT", help="A verdict that shall also count as success; repeatable."),
+        typer.Option("--allow", metavar="VERDICT", help="Also treat this verdict as success; repeatable."),
     ] = None,
-    packages: Annotated[bool, typer.Option("--packages", help="Show everything that is installed.")] = False,
+    packages: Annotated[bool, typer.Option("--packages", help="Show all installed packages.")] = False,
     sbom: Annotated[
         Path | None,
-        typer.Option("--sbom", metavar="FILE", help="Write a CycloneDX bill of materials (JSON) to this file."),
+        typer.Option("--sbom", metavar="FILE", help="Write a CycloneDX bill of materials (JSON) to FILE."),
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
-    """Say whether an image can use a GPU, without one.
+    """Check on any host whether an image can use a GPU.
 
-    The image is not run either; read from its file are the frameworks in it and how they were built, the CUDA
-    libraries that they load and whether these are there, what is installed twice, which driver and which GPUs the image
-    is for. Needs no container program.
+    The image is not run, and no container runtime is needed. ctk reads the image's frameworks and their builds, the
+    CUDA libraries that they load, duplicate installations, and the drivers and GPU types that the image supports.
 
-    The verdict is gpu-ready (exit status 0), gpu-broken, cpu-only or no-framework (exit status 1).
+    Verdicts: gpu-ready (exit status 0), gpu-broken, cpu-only and no-framework (exit status 1).
 
         ctk audit trial.sif
-        ctk audit trial.sif --driver 535.104.05 --gpu V100    the machine that it shall run on
+        ctk audit trial.sif --driver 535.104.05 --gpu V100    the machine that it is for
         ctk audit trial.sif --json --allow cpu-only           in CI
     """
     if driver is not None:

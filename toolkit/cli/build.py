@@ -41,25 +41,25 @@ def build(
         ),
     ],
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="PATH", help="Where the image goes. [default: ./NAME.sif]")
+        Path | None, typer.Option("--output", "-o", metavar="PATH", help="Path of the image. [default: ./NAME.sif]")
     ] = None,
     base: Annotated[
         str | None,
         typer.Option(
             metavar="BASE",
-            help="Start the recipe from this instead: a name of `ctk bases`, FILE.sif, a sandbox, docker://REF, "
+            help="Base to start from instead: a name of `ctk bases`, FILE.sif, a sandbox, docker://REF, "
             "docker-archive:FILE or oci:DIR.",
             autocompletion=complete_base,
         ),
     ] = None,
     sandbox: Annotated[
-        bool, typer.Option("--sandbox", help="Make a directory that can be changed, not a SIF.")
+        bool, typer.Option("--sandbox", help="Build a sandbox, a directory that can be changed.")
     ] = False,
     force: Annotated[
         bool,
         typer.Option(
             "--force",
-            help="Build although nothing changed; replace the output whatever it is, but no symlink's target.",
+            help="Build although nothing changed, and replace any output; a symlink's target is kept.",
         ),
     ] = False,
     allow_file: Annotated[
@@ -70,19 +70,19 @@ def build(
         list[str] | None,
         typer.Option(
             metavar="NAME",
-            help="Do not import this package at the end of the build, now and later ([imports] skip); repeatable.",
+            help="Do not import this package at the end of this and later builds; repeatable.",
         ),
     ] = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Print the build as a script for `sh`, and run nothing.")
+        bool, typer.Option("--dry-run", help="Print the build as a script for `sh`; build nothing.")
     ] = False,
     locked: Annotated[
         bool,
-        typer.Option("--locked", help="Refuse a missing or outdated lock (exit status 1): for CI and for papers."),
+        typer.Option("--locked", help="Refuse a missing or outdated lock (exit status 1), as in CI."),
     ] = False,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Print the output of the build as it runs.")] = False,
     compression: Annotated[
-        str, typer.Option(metavar="zstd|gzip", help="gzip is slower; only kernels before 4.14 need it.")
+        str, typer.Option(metavar="zstd|gzip", help="Compression of the SIF; gzip is slower, for kernels before 4.14.")
     ] = "zstd",
     json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
@@ -93,20 +93,20 @@ def build(
         ctk build demo --sandbox -o sb/      a directory to try things in
         ctk build sb/ -o out.sif             that directory, as it is, to an image
 
-    A recipe's lock is written or updated first; versions that fit are kept. Where neither recipe, lock, base nor files
-    changed since the image was built, nothing is built: --force builds again.
+    The recipe's lock is written or updated first; versions that still fit are kept. If recipe, lock, base and files
+    are unchanged since the image was built, nothing is built; --force builds again.
 
-    No root is needed. An image that ctk built from the same target is replaced when the new one is whole; anything
-    else of that name stays, unless --force. The log of the build is kept beside the image.
+    No root is needed. An image that ctk built from the same target is replaced when the new one is complete; any other
+    file of that name is kept, unless you give --force. The log of the build is written next to the image.
 
-    At its end a build imports the packages of the recipe and the frameworks of the base, without a GPU. Where one
-    fails, there is no image, and the exit status is 1. --allow-import-failure is for a package that needs a GPU or a
-    licence file to be imported; the recipe remembers it. `ctk try` imports the same without building an image.
+    At the end, the build imports the recipe's packages and the base's frameworks, without a GPU. If an import fails,
+    the build fails with exit status 1. --allow-import-failure is for a package that needs a GPU or a licence file to
+    be imported; the recipe records it in [imports] skip. `ctk try` does the same imports without building an image.
 
-    An image that lacks the program of the recipe's [job] command is kept, and the exit status is 1.
+    If the image lacks the program of the recipe's [job] command, it is kept, and the exit status is 1.
 
-    What [[files]] of a recipe copies from outside its project is listed first. The project is the directory that holds
-    the recipe's defs/. A private file (mode 0600, ~/.ssh and the like) needs --allow-file.
+    Files that [[files]] copies from outside the project are listed first. The project is the directory that holds the
+    recipe's defs/. A private file (mode 0600, ~/.ssh and the like) needs --allow-file.
     """
     from toolkit.builds.asking import request_build
     from toolkit.builds.context import BuildContext

@@ -24,15 +24,15 @@ def check_gpu(
     image: Annotated[Path, typer.Argument(metavar="IMAGE", help="A SIF or a sandbox directory.")],
     json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
-    """Say whether an image sees the GPU, and if not, why.
+    """Check whether an image sees the GPU, and if not, why.
 
-    The image is started with --nv, and the CUDA driver itself is asked from inside: how many GPUs, which, which
-    driver. No framework is needed or believed.
+    Starts the image with --nv and asks the CUDA driver from inside for the GPUs, their types and the driver version.
+    No framework is needed.
 
         ctk check-gpu trial.sif
 
-    Exit status 0: the GPU is visible. 1: it is not, or that cannot be known, and the reason is given. 3: this host has
-    no GPU.
+    Exit status 0: the GPU is visible. 1: it is not visible, or this cannot be determined; the reason is printed. 3:
+    this host has no GPU.
     """
     from toolkit.gpu.host import host_gpu
     from toolkit.gpu.probe import probe

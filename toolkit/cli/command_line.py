@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from typer.core import TyperCommand
-
+from toolkit.cli.help import Grouped
 from toolkit.support.errors import WrongInput
 from toolkit.support.processes import visible_command
 
 _ROOT_OPTIONS = ("--trace",)  # of ctk itself, accepted by every command
 
 
-class TakesCommand(TyperCommand):
+class TakesCommand(Grouped):
     """A command whose last argument is a command line: from its first word on, all options belong to the program.
 
     `ctk run IMAGE python train.py --epochs 1` needs no `--`, as with `docker run` and `apptainer exec`. Options of ctk

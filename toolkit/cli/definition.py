@@ -18,7 +18,7 @@ def definition(
         str | None,
         typer.Option(
             metavar="BASE",
-            help="Start from this instead: a name of `ctk bases`, FILE.sif, a sandbox, docker://REF, "
+            help="Base to start from instead: a name of `ctk bases`, FILE.sif, a sandbox, docker://REF, "
             "docker-archive:FILE or oci:DIR.",
             autocompletion=complete_base,
         ),
@@ -30,8 +30,8 @@ def definition(
 ) -> None:
     """Print the definition of a recipe.
 
-    The text stands on its own and says the same each time: keep it beside a paper, send it to a colleague, or build
-    it with no ctk at hand. Nothing in ./defs is written: a missing or outdated lock is resolved for the text alone.
+    The text is self-contained and reproducible: keep it with a paper, send it to a colleague, or build it without ctk.
+    Nothing in ./defs is written: if the lock is missing or outdated, it is resolved for this text only.
 
         ctk def keras-bert > k.def && apptainer build --fakeroot k.sif k.def
     """

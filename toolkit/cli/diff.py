@@ -1,4 +1,4 @@
-"""`ctk diff`: in what two images differ."""
+"""`ctk diff`: the packages of two images compared."""
 
 from __future__ import annotations
 
@@ -14,19 +14,17 @@ from toolkit.cli.output import live_steps, print_json, print_table, say
 def diff(
     first: Annotated[Path, typer.Argument(metavar="FIRST", help="An image: .sif, sandbox directory or squashfs file.")],
     second: Annotated[Path, typer.Argument(metavar="SECOND", help="The image to compare it with.")],
-    files: Annotated[
-        bool, typer.Option("--files", help="Read and hash every file of Python's site directories too.")
-    ] = False,
+    files: Annotated[bool, typer.Option("--files", help="Also hash every file of Python's site directories.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
-    """Say in which packages two images differ.
+    """Compare the packages of two images.
 
     Compares Python interpreters, installed distributions with their versions and recorded file hashes, and the
-    packages of apt and conda. --files also finds what no RECORD tells: files that were altered or put there by hand,
-    and the code of distributions without a RECORD. Neither image is run, and no container program is needed. Bytecode
-    and logs do not count.
+    packages of apt and conda. --files also finds files that were changed or added by hand, and the code of
+    distributions without a RECORD. Neither image is run, and no container runtime is needed. Bytecode and logs are
+    ignored.
 
-    Exit status 0: they hold the same; 1: they differ.
+    Exit status 0: no difference; 1: they differ.
 
         ctk diff yesterday.sif today.sif
         ctk diff trial.sif trial-sandbox/ --files

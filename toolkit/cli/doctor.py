@@ -1,4 +1,4 @@
-"""`ctk doctor`: what this host can do."""
+"""`ctk doctor`: this host's prerequisites."""
 
 from __future__ import annotations
 
@@ -14,25 +14,24 @@ from toolkit.support.findings import Severity
 
 def doctor(
     report: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write one redacted file for a support ticket.")
+        Path | None, typer.Option(metavar="FILE", help="Write a redacted report for a support ticket.")
     ] = None,
-    offline: Annotated[
-        bool, typer.Option("--offline", help="Ask no server: neither package index nor registry.")
-    ] = False,
-    force: Annotated[bool, typer.Option("--force", help="Replace FILE where it exists.")] = False,
+    offline: Annotated[bool, typer.Option("--offline", help="Do not contact a package index or registry.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing FILE.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
-    """Check this host's prerequisites, and say what to fix.
+    """Check this host's prerequisites.
 
-    Runtime, how images can be built and mounted, work area and room, scheduler, GPU, package index, registries and
-    their certificates, and the site's settings (/etc/ctk/site.toml, or the file that CTK_SITE names).
+    Checks the runtime, how images can be built and mounted, the work area and its free space, scheduler, GPU, package
+    index, registries and their certificates, and the site's settings (/etc/ctk/site.toml, or the file named by
+    CTK_SITE).
 
-    It tries what it reports: it writes to the disks, builds and runs a small image, and asks each server once. All of
-    it is removed again.
+    The checks are real: ctk writes to the disks, builds and runs a small image, and sends one request to each server.
+    All of it is removed afterwards.
 
         ctk doctor --report ticket.txt
 
-    Exit status 3 where images cannot be built or run here.
+    Exit status 3: images cannot be built or run here.
     """
     from toolkit.doctor.facts import gather_host_facts
     from toolkit.doctor.report import report as report_text

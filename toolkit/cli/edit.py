@@ -26,20 +26,24 @@ if TYPE_CHECKING:
     from toolkit.support.findings import Finding
 
 _Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
-_Recipe = Annotated[str, typer.Argument(metavar="NAME", help="A recipe (`ctk list`).", autocompletion=complete_recipe)]
-_Apt = Annotated[bool, typer.Option("--apt", help="Debian or Ubuntu packages, not Python packages.")]
-_NoLock = Annotated[bool, typer.Option("--no-lock", help="Change the recipe only; the next build updates the lock.")]
+_Recipe = Annotated[
+    str, typer.Argument(metavar="RECIPE", help="Name of a recipe (`ctk list`).", autocompletion=complete_recipe)
+]
+_Apt = Annotated[bool, typer.Option("--apt", help="Take the names as Debian or Ubuntu packages.")]
+_NoLock = Annotated[bool, typer.Option("--no-lock", help="Change only the recipe; the next build updates the lock.")]
 
 
 def add(
     name: _Recipe,
     packages: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[PKG]...", help="As pip takes them (timm, 'numpy<2'), or as imported."),
+        typer.Argument(metavar="[PACKAGE]...", help="Requirements as for pip (timm, 'numpy<2'), or names of modules."),
     ] = None,
     requirements: Annotated[
         list[Path] | None,
-        typer.Option("--requirements", "-r", metavar="FILE", help="Packages of a requirements.txt; repeatable."),
+        typer.Option(
+            "--requirements", "-r", metavar="FILE", help="Add all packages of a requirements.txt; repeatable."
+        ),
     ] = None,
     apt: _Apt = False,
     no_lock: _NoLock = False,
@@ -47,9 +51,9 @@ def add(
 ) -> None:
     """Add packages to a recipe, and lock it.
 
-    Your comments stay. A shipped recipe is copied to ./defs first. A package that is there is replaced. The name of an
-    import is translated: cv2 means opencv-python-headless, sklearn scikit-learn; so is a name that is something else
-    on PyPI: pytorch means torch. Where no versions fit the base, nothing is written.
+    Comments in the recipe are kept. A shipped recipe is copied to ./defs first. A package that the recipe already
+    lists is replaced. Names of modules are translated: cv2 to opencv-python-headless, sklearn to scikit-learn; so are
+    names that are another project on PyPI: pytorch to torch. If no versions fit the base, nothing is written.
 
         ctk add keras-bert pandas 'seaborn>=0.12'
         ctk add keras-bert -r requirements.txt
@@ -80,14 +84,14 @@ def add(
 
 def remove(
     name: _Recipe,
-    packages: Annotated[list[str], typer.Argument(metavar="PKG...", help="Their names, or what they are imported as.")],
+    packages: Annotated[list[str], typer.Argument(metavar="PACKAGE...", help="Names of packages, or of modules.")],
     apt: _Apt = False,
     no_lock: _NoLock = False,
     json: _Json = False,
 ) -> None:
     """Remove packages from a recipe, and lock it.
 
-    Your comments stay. A shipped recipe is copied to ./defs first.
+    Comments in the recipe are kept. A shipped recipe is copied to ./defs first.
 
         ctk remove keras-bert pydot
     """

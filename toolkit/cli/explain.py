@@ -27,8 +27,8 @@ def explain(
 ) -> None:
     """Explain a finding, an error or an exit status.
 
-    Prints what a code means, how to fix what it reports, and the source of the fact. `--json` of every command has the
-    codes of its findings and errors; verdicts are explained too. Without a code, all are listed.
+    Prints what a code means, how to fix what it reports, and the source of the fact. The codes of findings and errors
+    are in the output of `--json` of every command; verdicts are explained too. Without a code, all codes are listed.
 
         ctk explain duplicate-framework
         ctk explain exit-3

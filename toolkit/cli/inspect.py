@@ -1,4 +1,4 @@
-"""`ctk inspect`: what an image says of itself."""
+"""`ctk inspect`: the metadata of an image."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from toolkit.cli.output import print_json, print_table, print_text
 def inspect(
     image: Annotated[Path, typer.Argument(metavar="IMAGE", help="A SIF or a sandbox directory.")],
     definition: Annotated[
-        bool, typer.Option("--definition", help="Print only the definition it was built from.")
+        bool, typer.Option("--definition", help="Print only the definition that it was built from.")
     ] = False,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
-    """Show what an image says of itself.
+    """Show the metadata of an image.
 
-    Its labels, ctk's record of it, and the definition that it was built from; nothing in it is run.
+    Labels, ctk's record of the build, and the definition. Nothing in the image is run.
 
         ctk inspect trial.sif
         ctk inspect trial.sif --definition > again.def

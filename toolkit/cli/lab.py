@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
-    help="""A practice cluster: a real Slurm on this machine, without root.
+    help="""Run a practice cluster, a real Slurm without root.
 
-    Try jobs, limits and failures where nothing can be broken and nobody waits in the queue.
+    Try jobs, limits and failures without a queue, and without risk to a real cluster.
 
         ctk lab up                   start it
         eval "$(ctk lab env)"        from now on plain sbatch, squeue and srun use it
@@ -43,35 +43,35 @@ def _complete_name() -> list[str]:
 
 Name = Annotated[
     str | None,
-    typer.Option("--name", help="Which lab; not needed where there is only one.", autocompletion=_complete_name),
+    typer.Option("--name", help="Name of the lab. [default: the only one]", autocompletion=_complete_name),
 ]
-NodeName = Annotated[str, typer.Argument(metavar="NODE", help="n1, n2, ...")]
+NodeName = Annotated[str, typer.Argument(metavar="NODE", help="Name of a node: n1, ….")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 
 
 @app.command()
 def up(
-    name: Annotated[str, typer.Option("--name", help="What it is called; several labs may be up at once.")] = "lab",
-    nodes: Annotated[int, typer.Option("--nodes", help="How many nodes: n1, n2, ...")] = 4,
+    name: Annotated[str, typer.Option("--name", help="Name of the lab; several labs can be up at once.")] = "lab",
+    nodes: Annotated[int, typer.Option("--nodes", help="Number of nodes: n1, n2, ….")] = 4,
     gpus_per_node: Annotated[int, typer.Option("--gpus-per-node", help="Stand-in GPUs of each node.")] = 2,
-    gpu_type: Annotated[str, typer.Option("--gpu-type", help="What `--gpus TYPE:1` calls them.")] = "tesla",
+    gpu_type: Annotated[str, typer.Option("--gpu-type", help="GPU type, as in `--gpus TYPE:1`.")] = "tesla",
     real_gpus: Annotated[
-        bool, typer.Option("--real-gpus", help="The machine's own GPUs instead, dealt to the nodes in turn.")
+        bool, typer.Option("--real-gpus", help="Share the machine's own GPUs among the nodes.")
     ] = False,
     cpus_per_node: Annotated[
-        int, typer.Option("--cpus-per-node", help="CPUs of each node, for scheduling; the machine may have fewer.")
+        int, typer.Option("--cpus-per-node", help="CPUs of each node, for the scheduler; the machine can have fewer.")
     ] = 4,
     port: Annotated[
-        int | None, typer.Option("--port", help="First of nodes + 1 TCP ports on loopback. [default: free ones]")
+        int | None, typer.Option("--port", help="First of N + 1 TCP ports on loopback. [default: free ports]")
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Also on a machine that belongs to a real cluster.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Start the lab even on a machine of a real cluster.")] = False,
     json: Json = False,
 ) -> None:
     """Start a lab. It is ready when the command ends, in a few seconds.
 
-    The nodes are daemons of your own on this machine; they listen on loopback only. Three partitions: cpu (the
-    default) and gpu with a limit of a day, debug with one node and five minutes. A job that asks debug for more waits
-    for ever, with the reason in squeue: see what that looks like before it happens on the real cluster.
+    The nodes are daemons of your own on this machine that listen on loopback only. There are three partitions: cpu
+    (the default) and gpu with a limit of one day, and debug with one node and five minutes. A job that asks debug for
+    more stays pending for ever, and squeue shows the reason: see it here before it happens on the real cluster.
 
         ctk lab up --nodes 8 --gpus-per-node 4 --gpu-type a100
         ctk lab up --name class-2 --gpus-per-node 0
@@ -106,12 +106,13 @@ def up(
 def down(
     name: Name = None,
     host_is_gone: Annotated[
-        bool, typer.Option("--host-is-gone", help="Forget a lab whose host was renamed or does not exist any more.")
+        bool,
+        typer.Option("--host-is-gone", help="Remove the record of a lab whose host no longer exists or was renamed."),
     ] = False,
 ) -> None:
-    """End a lab with its jobs, and leave nothing of it: no process, no file, no socket.
+    """Stop a lab and its jobs, and remove its processes, files and sockets.
 
-    A lab that has crashed is cleaned away as well. The logs of the daemons go, too; what your jobs wrote stays.
+    A lab that crashed is removed too. The logs of the daemons are removed; files that your jobs wrote are kept.
     """
     from toolkit.lab.cluster import down as stop
     from toolkit.lab.registry import find
@@ -147,8 +148,8 @@ def list_labs(json: Json = False) -> None:
 def status(name: Name = None, json: Json = False) -> None:
     """Show a lab's nodes, its queue, and the jobs that have finished.
 
-    A finished job is shown with its state, exit status and nodes, as sacct shows it on a real cluster. Exit status 1
-    where the lab is not up.
+    A finished job is shown with its state, exit status and nodes, as sacct shows it on a real cluster. Exit status 1:
+    the lab is not up.
     """
     from toolkit.lab.cluster import Condition
     from toolkit.lab.registry import find
@@ -200,7 +201,7 @@ def env(name: Name = None, json: Json = False) -> None:
         eval "$(ctk lab env)"
         sbatch job.sbatch
 
-    Exit status 3, and no variables, where the lab is not up on this host.
+    Exit status 3, and no variables: the lab is not up on this host.
     """
     from toolkit.lab.configuration import shell_text
     from toolkit.lab.registry import find
@@ -217,7 +218,7 @@ def env(name: Name = None, json: Json = False) -> None:
 def shell(name: Name = None) -> None:
     """Open a shell in which plain sbatch, squeue, srun and module use the lab. `exit` leaves it; the lab stays up.
 
-    The shell inherits no variables of Slurm (SBATCH_*, SLURM_CLUSTERS, ...): they would speak of another cluster.
+    The shell inherits no variables of Slurm (SBATCH_*, SLURM_CLUSTERS, ...), since they refer to another cluster.
     """
     from toolkit.lab.configuration import shell_command
     from toolkit.lab.registry import find
@@ -233,14 +234,16 @@ def shell(name: Name = None) -> None:
 
 @app.command()
 def logs(
-    part: Annotated[str, typer.Argument(metavar="PART", help="slurmctld, munged, or a node: n1, ...")] = "slurmctld",
+    part: Annotated[
+        str, typer.Argument(metavar="PART", help="Name of a daemon: slurmctld, munged, or a node (n1, …).")
+    ] = "slurmctld",
     name: Name = None,
-    lines: Annotated[int, typer.Option("--lines", "-n", min=1, help="How many lines from the end.")] = 40,
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on as lines are added, until Ctrl-C.")] = False,
+    lines: Annotated[int, typer.Option("--lines", "-n", min=1, help="Number of lines from the end.")] = 40,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Follow the log until Ctrl-C.")] = False,
 ) -> None:
-    """Show what a daemon of the lab logs: what only an administrator sees on a real cluster.
+    """Show the log of a daemon of the lab, which only an administrator sees on a real cluster.
 
-    A job vanished without a log? The node that it ran on knows why:
+    If a job vanished without a log, the log of its node has the reason:
 
         ctk lab logs n1
     """
@@ -257,9 +260,9 @@ def logs(
 
 @app.command("kill-node")
 def kill_node(node: NodeName, name: Name = None) -> None:
-    """Let a node fail as if its power were cut: its daemon and its jobs' processes are gone at once.
+    """Simulate a power failure of a node: its daemon and the processes of its jobs are killed at once.
 
-    The controller is told nothing. Watch with squeue and sinfo how it notices, and how the node's jobs run again.
+    The controller is not told. Watch with squeue and sinfo how it notices, and how the node's jobs run again.
     """
     from toolkit.lab.nodes import kill_node as kill
     from toolkit.lab.registry import find
@@ -272,7 +275,7 @@ def kill_node(node: NodeName, name: Name = None) -> None:
 
 @app.command("restore-node")
 def restore_node(node: NodeName, name: Name = None) -> None:
-    """Bring back a node that kill-node let fail."""
+    """Restart a node after kill-node."""
     from toolkit.lab.nodes import restore_node as restore
     from toolkit.lab.registry import find
 

@@ -29,46 +29,54 @@ if TYPE_CHECKING:
 _DATE = re.compile(r"(\d{4}-\d{2}-\d{2})(T\d{2}:\d{2}:\d{2}(\.\d+)?Z)?")
 _NEVER = "never"
 _Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
-_Name = Annotated[str, typer.Argument(metavar="NAME", help="A recipe (`ctk list`).", autocompletion=complete_recipe)]
+_Name = Annotated[
+    str, typer.Argument(metavar="RECIPE", help="Name of a recipe (`ctk list`).", autocompletion=complete_recipe)
+]
 
 
 def lock(
     name: _Name,
     packages: Annotated[
-        list[str] | None, typer.Argument(metavar="[PKG]...", help="With --upgrade: only these, else all.")
+        list[str] | None,
+        typer.Argument(metavar="[PACKAGE]...", help="With --upgrade: only these packages. [default: all]"),
     ] = None,
     check: Annotated[
-        bool, typer.Option("--check", help="Only say whether the lock is current (exit status 1: it is not).")
+        bool, typer.Option("--check", help="Only check whether the lock is up to date (exit status 1: it is not).")
     ] = False,
     upgrade: Annotated[
-        bool, typer.Option("--upgrade", help="Take newer versions, and ask for the base again.")
+        bool, typer.Option("--upgrade", help="Take newer versions, and resolve the base's digest again.")
     ] = False,
     exclude_newer: Annotated[
         str | None,
         typer.Option(
             metavar="DATE",
-            help="As if it were that day: 2021-03-07. To reproduce old work; the lock keeps it until `never` is given.",
+            help="Ignore releases after DATE (2021-03-07), now and later; `never` ends that.",
         ),
     ] = None,
     base: Annotated[
         str | None,
-        typer.Option(metavar="BASE", help="On this base instead; ./defs is left alone.", autocompletion=complete_base),
+        typer.Option(
+            metavar="BASE",
+            help="Lock for this base instead; files in ./defs do not change.",
+            autocompletion=complete_base,
+        ),
     ] = None,
     export: Annotated[
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Also write the lock as pylock.toml or pylock.NAME.toml (PEP 751), for uv and pip elsewhere.",
+            help="Also write the lock as pylock.toml or pylock.NAME.toml (PEP 751), for uv and pip.",
         ),
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="With --export: replace FILE whoever wrote it.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="With --export: replace any existing FILE.")] = False,
     json: _Json = False,
 ) -> None:
-    """Choose exact versions that leave the GPU framework alone.
+    """Choose exact versions that do not change the GPU framework.
 
-    The framework, its GPU libraries and what is welded to it (keras with TensorFlow, torchvision with PyTorch) stay
-    as the base has them; everything else is chosen around them, with hashes, and written to ./defs/NAME.lock.toml.
-    `ctk build` installs exactly that. Commit the file: who has it builds the same image.
+    The framework, its GPU libraries and the packages that depend on its exact version (keras with TensorFlow,
+    torchvision with PyTorch) stay as they are in the base. All other packages are resolved around them and written,
+    with hashes, to ./defs/NAME.lock.toml. `ctk build` installs exactly these. Commit the file: anyone with the lock
+    can rebuild the image.
 
         ctk lock mine                               make the lock, or see that it is current
         ctk lock mine --upgrade transformers        a newer one of this, all else as it was
@@ -76,8 +84,8 @@ def lock(
         ctk lock mine --check                       exit status 1 where it is stale
         ctk lock mine --export pylock.mine.toml     for `uv pip install -r pylock.mine.toml`, no container
 
-    An export holds the files that the lock adds, with their addresses and hashes, and no credentials. What the base has
-    already is only listed in it, in [tool.ctk]: install the framework first.
+    An export holds the files that the lock adds, with their URLs and hashes, without credentials. Packages of the base
+    are listed in [tool.ctk] only: install the framework first.
     """
     from toolkit.pins.lock.changes import compare_locks
     from toolkit.pins.lock.lockfile import write_lock
@@ -212,24 +220,24 @@ def _show(lock: Lock, path: Path, json: bool, findings: list[Finding]) -> None:
 
 
 def why(
-    package: Annotated[str, typer.Argument(metavar="PACKAGE", help="A package, or what it is imported as.")],
+    package: Annotated[str, typer.Argument(metavar="PACKAGE", help="Name of a package, or of a module.")],
     name: Annotated[
-        str | None, typer.Argument(metavar="[NAME]", help="A recipe. [default: the only one that is locked]")
+        str | None, typer.Argument(metavar="[RECIPE]", help="Name of a recipe. [default: the only locked one]")
     ] = None,
     base: Annotated[
         str | None,
         typer.Option(
             metavar="BASE",
-            help="Read the lock for this base, as `ctk lock --base` writes it.",
+            help="Read the lock that `ctk lock --base BASE` wrote.",
             autocompletion=complete_base,
         ),
     ] = None,
     json: _Json = False,
 ) -> None:
-    """Say why a package is in an image, in this version.
+    """Explain why a package is in an image, in this version.
 
-    Reads the recipe's lock; nothing is asked from the network. Where another package stands for PACKAGE, both are
-    explained. Exit status 1 where the lock does not know it.
+    Reads the recipe's lock, without the network. If another package is installed in place of PACKAGE, both are
+    explained. Exit status 1: the lock does not contain the package.
 
         ctk why torchvision pytorch
     """

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import importlib
-import inspect
 import os
 import signal
 import sys
 import warnings
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
 from toolkit import __version__
+from toolkit.cli.help import ENVIRONMENT, Grouped, help_text, write_commands, write_environment
 from toolkit.support.errors import CtkError, WrongInput, from_os_error
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ _MARKUP: Literal["rich"] | None = "rich" if sys.stdout.isatty() and "_CTK_COMPLE
 
 @dataclass(frozen=True, slots=True)
 class _Command:
-    """A command of `ctk`: `target` is `module:function`, or `module:app` for one with commands of its own."""
+    """A command of `ctk`. `target` is `module:function` in toolkit.cli, or `module:app` for a group of commands."""
 
     name: str
     target: str
@@ -35,49 +35,32 @@ class _Command:
     takes_command: bool = False  # ends in another program's command line
 
 
-_IMAGES, _GPU, _JOBS, _HELP = "Recipes and images", "GPU", "Jobs", "When something is wrong"
+_IMAGES, _PACKAGES, _GPU, _JOBS, _HOST = "Images", "Packages", "GPU", "Jobs", "Practice and host"
 
+# In the order in which a user needs them.
 COMMANDS = (
-    _Command("list", "toolkit.cli.recipes:list_recipes", "Show the recipes that can be built here.", _IMAGES),
-    _Command("bases", "toolkit.cli.recipes:list_bases", "Show the framework bases to start from.", _IMAGES),
-    _Command("def", "toolkit.cli.definition:definition", "Print the definition of a recipe.", _IMAGES),
-    _Command("new", "toolkit.cli.new:new", "Write a recipe, from the imports of a script if you like.", _IMAGES),
-    _Command("add", "toolkit.cli.edit:add", "Add packages to a recipe, and lock it.", _IMAGES),
-    _Command("remove", "toolkit.cli.edit:remove", "Remove packages from a recipe, and lock it.", _IMAGES),
-    _Command("lock", "toolkit.cli.lock:lock", "Choose exact versions that leave the GPU framework alone.", _IMAGES),
-    _Command("why", "toolkit.cli.lock:why", "Say why a package is in an image, in this version.", _IMAGES),
-    _Command(
-        "try",
-        "toolkit.cli.try_recipe:try_recipe",
-        "Import a recipe's packages without building an image.",
-        _IMAGES,
-    ),
-    _Command(
-        "build", "toolkit.cli.build:build", "Build an image from a recipe, a .def, a sandbox or a registry.", _IMAGES
-    ),
-    _Command("diff", "toolkit.cli.diff:diff", "Say in which packages two images differ.", _IMAGES),
-    _Command("shell", "toolkit.cli.shell:shell", "Open a shell in a sandbox, writable, or in an image.", _IMAGES, True),
-    _Command("inspect", "toolkit.cli.inspect:inspect", "Show what an image says of itself.", _IMAGES),
-    _Command("run", "toolkit.cli.run:run", "Run a command in an image, with the GPU where there is one.", _GPU, True),
-    _Command(
-        "audit",
-        "toolkit.cli.audit:audit",
-        "Say whether an image can use a GPU, without one.",
-        _GPU,
-    ),
-    _Command(
-        "check-gpu", "toolkit.cli.check_gpu:check_gpu", "Say whether an image sees the GPU, and if not, why.", _GPU
-    ),
-    _Command("sbatch", "toolkit.cli.sbatch:sbatch", "Write a Slurm job script that cannot lose its log.", _JOBS, True),
-    _Command("lab", "toolkit.cli.lab:app", "A practice cluster: a real Slurm on this machine, without root.", _JOBS),
-    _Command(
-        "doctor",
-        "toolkit.cli.doctor:doctor",
-        "Check this host's prerequisites, and say what to fix.",
-        _HELP,
-    ),
-    _Command("explain", "toolkit.cli.explain:explain", "Explain a finding, an error or an exit status.", _HELP),
-)
+    _Command("list", "recipes:list_recipes", "Show the recipes that can be built here.", _IMAGES),
+    _Command("bases", "recipes:list_bases", "Show the framework bases to start from.", _IMAGES),
+    _Command("new", "new:new", "Write a recipe, from the imports of a script if you like.", _IMAGES),
+    _Command("build", "build:build", "Build an image from a recipe, a .def, a sandbox or a registry.", _IMAGES),
+    _Command("run", "run:run", "Run a command in an image, with the GPU where there is one.", _IMAGES, True),
+    _Command("shell", "shell:shell", "Open a shell in a sandbox, writable, or in an image.", _IMAGES, True),
+    _Command("inspect", "inspect:inspect", "Show the metadata of an image.", _IMAGES),
+    _Command("diff", "diff:diff", "Compare the packages of two images.", _IMAGES),
+    _Command("def", "definition:definition", "Print the definition of a recipe.", _IMAGES),
+    _Command("add", "edit:add", "Add packages to a recipe, and lock it.", _PACKAGES),
+    _Command("remove", "edit:remove", "Remove packages from a recipe, and lock it.", _PACKAGES),
+    _Command("lock", "lock:lock", "Choose exact versions that do not change the GPU framework.", _PACKAGES),
+    _Command("why", "lock:why", "Explain why a package is in an image, in this version.", _PACKAGES),
+    _Command("try", "try_recipe:try_recipe", "Import a recipe's packages without building an image.", _PACKAGES),
+    _Command("audit", "audit:audit", "Check on any host whether an image can use a GPU.", _GPU),
+    _Command("check-gpu", "check_gpu:check_gpu", "Check whether an image sees the GPU, and if not, why.", _GPU),
+    _Command("sbatch", "sbatch:sbatch", "Write a Slurm job script that cannot lose its log.", _JOBS, True),
+    _Command("lab", "lab:app", "Run a practice cluster, a real Slurm without root.", _HOST),
+    _Command("doctor", "doctor:doctor", "Check this host's prerequisites.", _HOST),
+    _Command("explain", "explain:explain", "Explain a finding, an error or an exit status.", _HOST),
+    _Command("help", "main:show_help", "Show the help of a command.", _HOST),
+)  # fmt: skip
 
 
 class _Deferred(TyperCommand):
@@ -96,7 +79,7 @@ class _Deferred(TyperCommand):
 def load(entry: _Command) -> Any:
     """Import the real command."""
     module, _, attribute = entry.target.partition(":")
-    target: Callable[..., Any] | typer.Typer = getattr(importlib.import_module(module), attribute)
+    target: Callable[..., Any] | typer.Typer = getattr(importlib.import_module(f"toolkit.cli.{module}"), attribute)
     if isinstance(target, typer.Typer):
         target.info.name = entry.name
         target.rich_markup_mode = _MARKUP
@@ -106,21 +89,11 @@ def load(entry: _Command) -> Any:
             command.short_help = command.help.partition("\n")[0].partition(". ")[0].rstrip(".")
         return typer.main.get_group(target)
     app = typer.Typer(rich_markup_mode=_MARKUP, add_completion=False)
-    kind = TyperCommand
+    kind = Grouped
     if entry.takes_command:
         from toolkit.cli.command_line import TakesCommand as kind  # noqa: N813 - a class of commands
     app.command(entry.name, cls=kind, help=help_text(target.__doc__))(target)
     return typer.main.get_command(app)
-
-
-def help_text(docstring: str | None) -> str:
-    """A docstring as Typer wants it: a paragraph on one line, so that it is wrapped, examples marked, so that not."""
-    return "\n\n".join(map(_paragraph, inspect.cleandoc(docstring or "").split("\n\n")))
-
-
-def _paragraph(text: str) -> str:
-    marked = text.startswith("\b")  # a command may be loaded twice
-    return text if marked else f"\b\n{text}" if text.startswith("    ") else " ".join(text.split())
 
 
 class _NoReader(Exception):  # noqa: N818
@@ -134,6 +107,13 @@ class _Ctk(TyperGroup):
         super().__init__(**settings)
         self.commands = {entry.name: _Deferred(entry) for entry in COMMANDS}
 
+    def format_commands(self, _context: Any, formatter: Any) -> None:
+        write_commands(COMMANDS, formatter)
+
+    def format_epilog(self, context: Any, formatter: Any) -> None:
+        write_environment(formatter)
+        super().format_epilog(context, formatter)
+
     def invoke(self, context: Any) -> Any:
         try:
             return super().invoke(context)
@@ -144,13 +124,19 @@ class _Ctk(TyperGroup):
             raise _NoReader from error
 
 
+_START = "Start with: ctk doctor, then ctk build keras-bert. Each command explains itself with --help."
+_EPILOG = (
+    "\n\n".join(["Environment variables:", *map(": ".join, ENVIRONMENT.items()), "", _START]) if _MARKUP else _START
+)
+
 app = typer.Typer(
     name="ctk",
     cls=_Ctk,
     rich_markup_mode=_MARKUP,
     invoke_without_command=True,
     pretty_exceptions_enable=False,
-    epilog="Start with: ctk doctor, then ctk build keras-bert. Each command explains itself with --help.",
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog=_EPILOG,
 )
 
 
@@ -177,6 +163,18 @@ def _root(
         from toolkit.cli.welcome import welcome
 
         welcome()
+
+
+def show_help(
+    words: Annotated[
+        list[str] | None, typer.Argument(metavar="[COMMAND]...", help="Such as `build` or `lab up`.")
+    ] = None,
+) -> None:
+    """Show the help of a command.
+
+    The same as `--help` after the command.
+    """
+    app(args=[*(words or []), "--help"], prog_name="ctk", standalone_mode=False)
 
 
 def _interrupt(_number: int, _frame: object) -> None:

@@ -22,7 +22,9 @@ _Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 
 
 def new(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="What the recipe will be called: small letters.")],
+    name: Annotated[
+        str, typer.Argument(metavar="RECIPE", help="Name of the recipe: lower-case letters, digits and hyphens.")
+    ],
     source: Annotated[
         Path | None,
         typer.Option(
@@ -34,25 +36,24 @@ def new(
     ] = None,
     extra: Annotated[
         list[str] | None,
-        typer.Option(metavar="EXTRA", help="With pyproject.toml or setup.cfg: an optional extra, too; repeatable."),
+        typer.Option(metavar="EXTRA", help="With pyproject.toml or setup.cfg: also this extra; repeatable."),
     ] = None,
     base: Annotated[
         str | None,
         typer.Option(
             metavar="BASE",
-            help="Start from this: a name of `ctk bases`. [default: by the framework that is used]",
+            help="Base to start from, a name of `ctk bases`. [default: chosen by the framework]",
             autocompletion=complete_base,
         ),
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace a recipe of that name in ./defs.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing recipe of that name in ./defs.")] = False,
     json: _Json = False,
 ) -> None:
     """Write a recipe, from the imports of a script if you like.
 
-    With --from the direct packages are read out of what you have: the imports of your code, or a list. The GPU
-    framework that computes chooses the base and is not listed itself; versions are not invented. What ctk does not
-    know it says.
-    With --base only what that base brings is left out.
+    --from finds the direct packages in your code's imports, or in a list of packages. The GPU framework decides the
+    base and is not listed itself. No versions are invented, and ctk names every import that it does not know. With
+    --base, only what that base provides is left out.
 
         ctk new mine --from train.py
         ctk new mine --from requirements.txt      of a `pip freeze` only the direct ones

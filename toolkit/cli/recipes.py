@@ -21,8 +21,8 @@ _Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 def list_recipes(json: _Json = False) -> None:
     """Show the recipes that can be built here.
 
-    Your own recipes, `./defs/NAME.toml`, come first and hide shipped ones of the same name. A recipe that cannot be
-    read is shown with the error, after the others; the exit status is then 2.
+    Your own recipes, `./defs/NAME.toml`, come first and hide shipped recipes of the same name. A recipe that cannot be
+    read is listed last, with its error; the exit status is then 2.
     """
     from toolkit.recipes.catalogue import Catalogue
 
@@ -62,8 +62,8 @@ def _read_all(catalogue: Catalogue, bases: dict[str, Base]) -> tuple[list[Recipe
 def list_bases(json: _Json = False) -> None:
     """Show the framework bases to start from.
 
-    They are written down in `defs/bases.toml`; entries of your own `./defs/bases.toml` are added. What is not known
-    of a base is left empty, not guessed.
+    They are listed in `defs/bases.toml`; entries of your own `./defs/bases.toml` are added. A field is empty where the
+    value is not known.
     """
     from toolkit.recipes.catalogue import Catalogue
 

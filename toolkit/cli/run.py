@@ -14,25 +14,27 @@ from toolkit.support.errors import WrongInput
 
 def run(
     image: Annotated[Path, typer.Argument(metavar="IMAGE", help="A SIF or a sandbox directory.")],
-    command: Annotated[list[str] | None, typer.Argument(metavar="[--] COMMAND...", help="What to run in it.")] = None,
+    command: Annotated[
+        list[str] | None, typer.Argument(metavar="[--] COMMAND...", help="Command to run in the image.")
+    ] = None,
     shell: Annotated[
-        str | None, typer.Option(metavar="LINE", help="Run this line in the image's shell, instead of a command.")
+        str | None, typer.Option(metavar="LINE", help="Line for the image's shell, in place of a command.")
     ] = None,
     bind: Annotated[
         list[str] | None,
-        typer.Option(metavar="SRC[:DST[:ro]]", help="Show a directory of the host inside; repeatable."),
+        typer.Option(metavar="SRC[:DST[:ro]]", help="Bind a directory of the host; repeatable."),
     ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the exact command, do not run it.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the exact command; run nothing.")] = False,
 ) -> None:
     """Run a command in an image, with the GPU where there is one.
 
         ctk run trial.sif python train.py --epochs 3
         ctk run trial.sif --shell 'python train.py | sort > out.txt'
 
-    Options of ctk stand before the command; from its first word on, all belongs to the program. Its exit status is
-    passed on; it is 127 where the container has no such program, and 126 where that cannot be executed. The container
-    shares this host's environment variables, home, working directory, /tmp and devices; of ~/.local Python reads
-    nothing. Where a symlink in the working directory leads outside of these, the --bind for it is named.
+    Options of ctk come before the command; all words after the command's name belong to the command. Its exit status
+    is returned; it is 127 if the image has no such program, and 126 if the program cannot be executed. The container
+    shares this host's environment variables, home, working directory, /tmp and devices; Python ignores ~/.local. If a
+    symlink in the working directory leads out of these, ctk prints the --bind that it needs.
     """
     from toolkit.builds.outdated import outdated
     from toolkit.builds.record import recipe_of

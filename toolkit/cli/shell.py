@@ -15,21 +15,24 @@ from toolkit.cli.output import say, suggest
 
 
 def shell(
-    image: Annotated[Path, typer.Argument(metavar="IMAGE", help="A sandbox directory, or a SIF to look around in.")],
+    image: Annotated[
+        Path, typer.Argument(metavar="IMAGE", help="A sandbox directory (writable) or a SIF (read-only).")
+    ],
     command: Annotated[
-        list[str] | None, typer.Argument(metavar="[--] [COMMAND...]", help="Run this instead of a shell.")
+        list[str] | None, typer.Argument(metavar="[--] [COMMAND...]", help="Command to run in place of a shell.")
     ] = None,
 ) -> None:
     """Open a shell in a sandbox, writable, or in an image.
 
-    In a sandbox you are root, and what you change stays: try dependencies out there, then build an image of it. The
-    working directory is /mnt inside, and `pip install` works as in a build, behind a private certificate authority too.
+    In a sandbox you are root, and your changes are kept: try dependencies there, then build an image of it. The
+    working directory is mounted at /mnt, and `pip install` works as in a build, also behind a private certificate
+    authority.
 
         ctk build demo --sandbox -o sb/
         ctk shell sb/
         ctk build sb/ -o out.sif
 
-    A SIF cannot be changed: its shell is for looking around.
+    A SIF is read-only.
     """
     from toolkit.builds.lending import lent_to_shell
     from toolkit.builds.record import mark_changed

@@ -21,26 +21,27 @@ def try_recipe(
     name: Annotated[str, typer.Argument(metavar="RECIPE", help="The recipe's name.", autocompletion=complete_recipe)],
     base: Annotated[
         str | None,
-        typer.Option(metavar="BASE", help="Start from this instead: as in `ctk build`.", autocompletion=complete_base),
+        typer.Option(
+            metavar="BASE", help="Base to start from instead, as for `ctk build`.", autocompletion=complete_base
+        ),
     ] = None,
-    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Print all output as it comes.")] = False,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Print the output of the build as it runs.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
     """Import a recipe's packages without building an image.
 
-    The locked packages are installed over the base in a throwaway directory, by the installer and under the guard of
-    `ctk build`. Then each package of the recipe and the base's frameworks are imported, as at the end of a build: each
-    in a process of its own, without a GPU. The base stays as it is, and so does ./defs: a missing or outdated lock is
-    resolved for the trial alone.
+    The locked packages are installed over the base in a temporary directory, with the installer and the guard of `ctk
+    build`. Then the recipe's packages and the base's frameworks are imported as at the end of a build: each in its own
+    process, without a GPU. Base and ./defs do not change: a missing or outdated lock is resolved for this trial only.
 
         ctk try mine                  the answer of the build, in a part of its time
         ctk try mine --base my.sif    on an image that is here
 
-    The base must be on this machine: an image, a sandbox, or one that a build brought here. Packages of `apt` are
-    installed as well; `post` and [[files]] are left out.
+    The base must be on this machine: an image, a sandbox, or a base that an earlier build pulled. Packages of `apt`
+    are installed too; `post` and [[files]] are skipped.
 
-    Where a package cannot be imported, the exit status is 1, and the message names it, the likely cause, and a version
-    that is likely to work. Where the base is not on this machine, it is 3, and the message says how to bring it.
+    Exit status 1: a package cannot be imported. The message names it, the likely cause, and a version that is likely
+    to work. Exit status 3: the base is not on this machine; the message says how to pull it.
     """
     from toolkit.builds.context import BuildContext
     from toolkit.builds.trying import base_here, require_packages
