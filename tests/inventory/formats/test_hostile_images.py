@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 from tests.inventory.making import fill, squash, system, write_sif
 from tests.soak.images import run
 from toolkit.gpu.audit import Verdict, audit_image
-from toolkit.gpu.elf import Dynamic, read_dynamic, read_only_data
 from toolkit.gpu.facts import TargetMachine
-from toolkit.gpu.literals import assignments
 from toolkit.gpu.loader import parse_cache
 from toolkit.inventory.formats.compression import DECOMPRESSORS
+from toolkit.inventory.formats.elf import Dynamic, read_dynamic, read_only_data
 from toolkit.inventory.formats.images import open_image
+from toolkit.inventory.formats.literals import assignments
 from toolkit.inventory.formats.sif import read_sif
 from toolkit.inventory.formats.squashfs import Squashfs
 from toolkit.inventory.formats.tree import EntryKind
