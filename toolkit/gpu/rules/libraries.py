@@ -36,7 +36,7 @@ def missing_libraries(case: FrameworkCase) -> Iterator[Finding]:
             "wrong-cuda-library",
             Severity.ERROR,
             f"{title} wants {_each(other)}.",
-            _wrong_fix(framework, other),
+            framework.advice("wrong-cuda-library") or _wrong_fix(framework, other),
         )
     if absent:
         names = ", ".join(map(_asked, absent))
