@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from dataclasses import fields
 from importlib import import_module
 from pathlib import Path
 
@@ -15,6 +16,7 @@ import toolkit
 from toolkit.inventory.knowledge.frameworks import Framework, knowledge, satisfies
 from toolkit.inventory.knowledge.names import names
 from toolkit.support.explanations import explanations
+from toolkit.support.tomlfile import read_toml
 
 PACKAGE = Path(toolkit.__file__).parent
 FRAMEWORKS = PACKAGE / "inventory" / "frameworks"
@@ -122,6 +124,9 @@ def test_each_framework_is_its_data_and_its_reader_with_a_rank_of_its_own() -> N
 
 @pytest.mark.parametrize("framework", KNOWLEDGE.frameworks, ids=lambda one: one.name)
 def test_the_data_of_a_framework_fits_together(framework: Framework) -> None:
+    file = read_toml(FRAMEWORKS / f"{framework.name}.toml").content
+    keys = {one.name for one in fields(Framework)} - {"name", "fixes"}
+    assert set(file) - keys == set(file) & {"checked", "fix", "serves", "pair", "incompatible"}, "a key with a typo"
     assert framework.is_variant(framework.install)
     assert not framework.follows or framework.follows.leader in framework.parts
     codes = explanations()

@@ -119,6 +119,8 @@ class Framework:
     with either of several stands with each, and decides only where nothing else does. `bases` are distributions by
     which a base of it is called too. `beside_others`: it lies beside any other framework, and is no second one.
     `own_ptxas`: it compiles what it runs itself, so that its driver sees no PTX.
+
+    The tables `serves`, `pair` and `incompatible` of its file are `Stand`, `Pairing` and `Incompatibility`.
     """
 
     name: str
