@@ -23,7 +23,7 @@ FLOORS = [
 # The packages of a room, the highest first; "" are the modules that stand in the room itself.
 PACKAGES = {
     "pins": [{""}, {"authoring", "guard"}, {"resolver"}, {"lock"}, {"index"}, {"bases"}],
-    "inventory": [{""}, {"contents"}, {"formats"}, {"knowledge"}],
+    "inventory": [{""}, {"frameworks"}, {"knowledge"}, {"contents"}, {"formats"}],
 }
 
 

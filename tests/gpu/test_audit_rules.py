@@ -12,10 +12,12 @@ import pytest
 from toolkit.gpu import rules
 from toolkit.gpu.audit import judge_image
 from toolkit.gpu.compatibility import compatibility, parse_driver, parse_gpu
-from toolkit.gpu.facts import FrameworkBuild, FrameworkFacts, GpuLibrary, ImageFacts, Loaded, TargetMachine, Want
+from toolkit.gpu.facts import FrameworkFacts, GpuLibrary, ImageFacts, Loaded, TargetMachine
 from toolkit.gpu.rules.generations import has_code
 from toolkit.gpu.rules.image import wheel_major
 from toolkit.inventory.contents.model import Distribution, Interpreter, Inventory, SystemPackage
+from toolkit.inventory.knowledge.builds import FrameworkBuild, Want
+from toolkit.inventory.knowledge.frameworks import knowledge
 from toolkit.support.errors import WrongInput
 from toolkit.support.findings import Verdict
 
@@ -25,7 +27,6 @@ if TYPE_CHECKING:
 SITE = "/usr/lib/python3/dist-packages"
 PYTHON = Interpreter("/usr/bin/python3.11", "3.11.2", "/usr", "system", (SITE,), default=True)
 QUIET = {"PYTHONNOUSERSITE": "1"}
-TITLES = {"tensorflow": "TensorFlow", "torch": "PyTorch", "jax": "JAX", "cupy": "CuPy", "onnxruntime": "ONNX Runtime"}
 
 
 def dist(name: str, version: str = "1.0", **more: str) -> Distribution:
@@ -49,10 +50,9 @@ def framework(
     **more: object,
 ) -> FrameworkFacts:
     own = dist(name, version)
-    known = next((known for known in TITLES if name.startswith(known)), name)
-    plain = FrameworkFacts(
-        known, TITLES[known], PYTHON.path, own, (own,), build, lacking, {one.name: one for one in others}
-    )
+    known = knowledge().framework_of(name)
+    assert known is not None
+    plain = FrameworkFacts(known, PYTHON.path, own, (own,), build, lacking, {one.name: one for one in others})
     return replace(plain, **more)  # type: ignore[arg-type]
 
 

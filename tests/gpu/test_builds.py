@@ -9,9 +9,9 @@ import pytest
 from tests.inventory.making import distribution, fill, python_files
 from tests.real.wheels import elf
 from toolkit.gpu.audit import Audit, audit_image
-from toolkit.gpu.builds.jax import untold_sonames
-from toolkit.gpu.builds.tensorflow import sonames
 from toolkit.gpu.facts import TargetMachine
+from toolkit.inventory.frameworks.jax import untold_sonames
+from toolkit.inventory.frameworks.tensorflow import sonames
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -17,6 +17,7 @@ from tests.inventory.making import fill, python_files
 from tests.real.wheels import elf
 from toolkit.gpu.loader import Loader, parse_cache
 from toolkit.gpu.process import Process
+from toolkit.inventory.formats.elf import read_architectures
 from toolkit.inventory.formats.images import open_image
 
 _LAYOUTS = int(os.environ.get("CTK_LOADER_LAYOUTS", "20"))
@@ -90,3 +91,28 @@ def test_a_hostile_library_does_not_keep_the_audit_busy(tmp_path: Path, run_path
         needs = Process(Loader(rootfs)).open("/liba.so")
     assert len(needs) == 4001
     assert time.process_time() - started < 5
+
+
+def test_the_gpu_architectures_of_a_library_are_those_of_its_code(tmp_path: Path) -> None:
+    fill(
+        tmp_path,
+        {
+            "lib/liba.so": elf([], "", False, "", compiled="sm_61 sm_86 compute_90"),
+            "lib/libb.so": elf([], "", False, ""),
+        },
+    )
+    with open_image(tmp_path) as rootfs:
+        assert read_architectures(rootfs, "/lib/liba.so") == ("sm_61", "sm_86", "compute_90")
+        assert read_architectures(rootfs, "/lib/libb.so") == ()
+        assert read_architectures(rootfs, "/lib/none.so") == ()
+
+
+@pytest.mark.parametrize("damage", [(0, b"\0"), (20, b"\0\0\0\0"), (24, b"\xff" * 8), (8, b"\xff" * 8)])
+def test_a_damaged_fat_binary_has_no_architectures_or_few(tmp_path: Path, damage: tuple[int, bytes]) -> None:
+    at, content = damage
+    whole = bytearray(elf([], "", False, "", compiled="sm_61 sm_86"))
+    start = whole.index(struct.pack("<I", 0xBA55ED50)) + at
+    whole[start : start + len(content)] = content
+    fill(tmp_path, {"lib/liba.so": bytes(whole)})
+    with open_image(tmp_path) as rootfs:
+        assert set(read_architectures(rootfs, "/lib/liba.so")) <= {"sm_61", "sm_86"}

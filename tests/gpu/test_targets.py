@@ -122,7 +122,8 @@ def test_an_old_driver_without_compat_stays_too_old() -> None:
 
 @pytest.mark.parametrize(("unknown", "severity"), [(True, "warning"), (False, "error"), (None, "error")])
 def test_an_unknown_path_decides_no_verdict_alone(unknown: bool | None, severity: str) -> None:
-    from toolkit.gpu.facts import Loaded, Want
+    from toolkit.gpu.facts import Loaded
+    from toolkit.inventory.knowledge.builds import Want
 
     doubts = () if unknown is None else (Uncertain("LD_LIBRARY_PATH", "90-environment.sh", open=unknown),)
     lost = (Loaded(Want("libcudart.so.12", "x"), None),)
@@ -157,7 +158,8 @@ def test_a_vendors_prereleases_belong_together(torch: str, vision: str, broken: 
 
 
 def test_a_framework_off_path_does_not_change_the_verdict_of_the_default_one() -> None:
-    from toolkit.gpu.facts import Loaded, Want
+    from toolkit.gpu.facts import Loaded
+    from toolkit.inventory.knowledge.builds import Want
 
     own = framework("torch", "2.5.1", CU124)
     lost = (Loaded(Want("libcudart.so.12", "x"), None),)

@@ -52,6 +52,14 @@ class WheelSet:
 
 
 @dataclass(frozen=True)
+class Kept:
+    """Patterns of the files of a wheel that are kept: word for word, and as what the loader sees of them."""
+
+    texts: tuple[str, ...]
+    libraries: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class ReducedWheel:
     """What is left of a wheel: texts by path, and shared libraries by path with their dynamic sections, if read."""
 
@@ -64,14 +72,24 @@ class ReducedWheel:
         return {**self.texts, **{path: elf(**one) if one else b"" for path, one in self.libraries.items()}}
 
 
+def kept() -> Kept:
+    """What is kept of a wheel."""
+    tables = _table()["kept"]
+    return Kept(*(tuple(one for table in tables for one in table[key]) for key in ("texts", "libraries")))
+
+
 def wheel_sets() -> list[WheelSet]:
     """All rows, in the order of the file."""
-    groups = tomllib.loads((DATA / "wheel_sets.toml").read_text())["group"]
+    groups = _table()["group"]
     return [
         WheelSet(**{name: tuple(value) if isinstance(value, list) else value for name, value in row.items()})
         for group in groups
         for row in group["sets"]
     ]
+
+
+def _table() -> dict[str, Any]:
+    return tomllib.loads((DATA / "wheel_sets.toml").read_text())
 
 
 @cache

@@ -16,7 +16,7 @@ from elftools.elf.elffile import ELFFile
 
 from tests.inventory.making import distribution, fill, overlay, python_files, squash, system, write_sif
 from tests.real.wheels import Wheelhouse
-from toolkit.gpu.elf import read_dynamic
+from toolkit.inventory.formats.elf import read_dynamic
 from toolkit.inventory.formats.images import open_image
 
 if TYPE_CHECKING:

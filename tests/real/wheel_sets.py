@@ -19,24 +19,12 @@ from tempfile import TemporaryDirectory
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from tests.gpu.wheel_sets import REDUCED, ReducedWheel, WheelSet, reduced, wheel_sets, write
+from tests.gpu.wheel_sets import REDUCED, ReducedWheel, WheelSet, kept, reduced, wheel_sets, write
 from tests.real.wheels import SHARED_LIBRARY, RemoteFile, described, resolve
 from toolkit.inventory.knowledge.frameworks import knowledge
 
-# What is kept word for word; of METADATA the headers, and of `__init__.py` that it is there.
-TEXTS = (
-    "torch/version.py", "tensorflow*/python/platform/build_info.py", "tensorflow*/include/*cuda_config.h",
-    "jax_plugins/xla_cuda*/__init__.py", "cupy/.data/_wheel.json", "cupy/_version.py",
-    "onnxruntime/capi/build_and_package_info.py",
-)  # fmt: skip
+KEPT = kept()
 PACKAGE = re.compile(r"[A-Za-z_]\w*/__init__\.py")
-LIBRARIES = (
-    "torch/lib/libtorch_cuda.so", "torch/lib/libtorch_cuda_c*.so", "torch/lib/libtorch_global_deps.so",
-    "torch/lib/libtorch_python.so", "torch/lib/libtorch.so*", "torch/lib/libc10_cuda.so", "torch/lib/libcaffe2_gpu.so",
-    "tensorflow*/libtensorflow_*.so*", "tensorflow*/python/_pywrap_tensorflow_internal.so",
-    "jax_plugins/*/xla_cuda_plugin.so",
-    "cupy_backends/cuda/libs/*.so", "cupy/cuda/*.so", "onnxruntime/capi/libonnxruntime_providers_cuda.so",
-)  # fmt: skip
 # Wheels of before 2020 hold their files as `NAME.data/purelib/…`.
 DATA_DIRECTORY = re.compile(r"^[^/]+\.data/(purelib|platlib)/")
 
@@ -80,11 +68,11 @@ def reduce_wheel(url: str) -> ReducedWheel:
             path = DATA_DIRECTORY.sub("", member)
             if path.endswith(".dist-info/METADATA"):
                 found.texts[path] = archive.read(member).decode(errors="replace").partition("\n\n")[0] + "\n\n"
-            elif _any(path, TEXTS):
+            elif _any(path, KEPT.texts):
                 found.texts[path] = archive.read(member).decode()
             elif PACKAGE.fullmatch(path):
                 found.texts[path] = ""
-            elif _any(path, LIBRARIES) and archive.getinfo(member).file_size <= _limit(path):
+            elif _any(path, KEPT.libraries) and archive.getinfo(member).file_size <= _limit(path):
                 found.libraries[path] = described(Path(archive.extract(member, directory)))
             elif SHARED_LIBRARY.search(path):
                 found.libraries[path] = None

@@ -30,6 +30,10 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+from toolkit.inventory.formats.elf import read_architectures
+from toolkit.inventory.formats.rootfs import Rootfs
+from toolkit.inventory.formats.sandbox import Sandbox
+
 try:
     import tomllib
 except ModuleNotFoundError:  # Python 3.10
@@ -191,33 +195,55 @@ def _reduced_member(archive: zipfile.ZipFile, member: str, recorded: dict[str, A
 
 
 def elf(
-    needed: list[str], search: str, run_path: bool, architectures: str, soname: str = "", symbols: str = ""
+    needed: list[str],
+    search: str,
+    run_path: bool,
+    architectures: str,
+    soname: str = "",
+    symbols: str = "",
+    compiled: str = "",
 ) -> bytes:
-    """A 64-bit ELF file with this dynamic section, these names of symbols and, in `.rodata`, these architectures."""
+    """A 64-bit ELF file with this dynamic section, these names of symbols and, in `.rodata`, these architectures.
+
+    `compiled` are the architectures of the code in its `.nv_fatbin`.
+    """
     texts = b"\0" + b"".join(symbol.encode() + b"\0" for symbol in symbols.split())
     entries: list[tuple[int, int]] = []
     for tag, text in [*((1, name) for name in needed), *([(29 if run_path else 15, search)] if search else []),
                       *([(14, soname)] if soname else [])]:  # fmt: skip
         entries.append((tag, len(texts)))
         texts += text.encode() + b"\0"
-    names = b"\0.rodata\0.shstrtab\0"
+    names = b"\0.rodata\0.shstrtab\0.nv_fatbin\0"
     data = architectures.encode() + b"\0"
+    code = fat_binary(compiled.split())
     at_texts = 64 + 2 * 56
     at_data = at_texts + len(texts)
     at_names = at_data + len(data)
-    at_dynamic = at_names + len(names)
+    at_code = at_names + len(names)
+    at_dynamic = at_code + len(code)
     dynamic = b"".join(struct.pack("<QQ", *entry) for entry in [*entries, (5, at_texts), (10, len(texts)), (0, 0)])
     at_sections = at_dynamic + len(dynamic)
-    whole = at_sections + 3 * 64
+    whole = at_sections + 4 * 64
     header = struct.pack(
-        "<16sHHIQQQIHHHHHH", b"\x7fELF\x02\x01\x01", 3, 62, 1, 0, 64, at_sections, 0, 64, 56, 2, 64, 3, 2
+        "<16sHHIQQQIHHHHHH", b"\x7fELF\x02\x01\x01", 3, 62, 1, 0, 64, at_sections, 0, 64, 56, 2, 64, 4, 2
     )
     segments = struct.pack("<IIQQQQQQ", 1, 5, 0, 0, 0, whole, whole, 4096)
     segments += struct.pack("<IIQQQQQQ", 2, 6, at_dynamic, at_dynamic, at_dynamic, len(dynamic), len(dynamic), 8)
     sections = bytes(64)
     sections += struct.pack("<IIQQQQIIQQ", 1, 1, 2, at_data, at_data, len(data), 0, 0, 1, 0)
     sections += struct.pack("<IIQQQQIIQQ", 9, 3, 0, 0, at_names, len(names), 0, 0, 1, 0)
-    return header + segments + texts + data + names + dynamic + sections
+    sections += struct.pack("<IIQQQQIIQQ", 19, 1, 2, at_code, at_code, len(code), 0, 0, 1, 0)
+    return header + segments + texts + data + names + code + dynamic + sections
+
+
+def fat_binary(architectures: list[str]) -> bytes:
+    """What nvcc puts into `.nv_fatbin`: an entry with some code for each architecture."""
+    kinds = {"compute": 1, "sm": 2}
+    entries = b"".join(
+        struct.pack("<HHIQ12xI32x8x", kinds[kind], 0x101, 64, 8, int(number))
+        for kind, _, number in (one.partition("_") for one in architectures)
+    )
+    return struct.pack("<IHHQ", 0xBA55ED50, 1, 16, len(entries)) + entries if entries else b""
 
 
 def record() -> None:
@@ -258,7 +284,14 @@ def described(library: Path) -> dict[str, Any]:
         "architectures": architectures,
         "soname": next((tag.soname for tag in tags if tag.entry.d_tag == "DT_SONAME"), ""),
         "symbols": " ".join(sorted({one.decode() for one in re.findall(rb"__nvJitLink\w+_\d+_\d+", names)})),
+        "compiled": compiled_for(library),
     }
+
+
+def compiled_for(library: Path) -> str:
+    """The GPU architectures of a library's code."""
+    rootfs = Rootfs(Sandbox(library.parent), str(library.parent), "sandbox")
+    return " ".join(read_architectures(rootfs, f"/{library.name}"))
 
 
 if __name__ == "__main__":

@@ -11,7 +11,6 @@ from toolkit.gpu.gather import gather_image_facts
 from toolkit.gpu.rules import FRAMEWORK_RULES, IMAGE_RULES
 from toolkit.gpu.rules.doubts import doubted, weighed, without_doubtful
 from toolkit.inventory.formats.images import open_image
-from toolkit.inventory.knowledge.frameworks import knowledge
 from toolkit.support.findings import Severity, Verdict, apply_rules
 
 if TYPE_CHECKING:
@@ -81,8 +80,7 @@ def _judge_framework(
 def _gpu_variant_beside(judged: FrameworkFacts) -> bool:
     """Whether a GPU variant lies beside the CPU variant that an import gets: the GPU was promised all the same."""
     names = {variant.name for variant in judged.variants}
-    framework = knowledge().framework_of(judged.distribution.name)
-    return len(names) > 1 and framework is not None and not all(framework.is_cpu_only(name) for name in names)
+    return len(names) > 1 and not all(map(judged.known.is_cpu_only, names))
 
 
 def _overall(frameworks: tuple[FrameworkAudit, ...], facts: ImageFacts) -> Verdict:

@@ -6,50 +6,12 @@ import platform
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from toolkit.inventory.knowledge.frameworks import matches
+
 if TYPE_CHECKING:
     from toolkit.inventory.contents.model import Distribution, Inventory
-
-
-@dataclass(frozen=True, slots=True)
-class Want:
-    """A library that another one, at the path `by`, loads. Without a required one there is no GPU, or no import."""
-
-    soname: str
-    by: str
-    required: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class Preload:
-    """Libraries that a framework loads by path from NVIDIA's wheels, by their names up to `.so`.
-
-    `when` is "before" all else, "after" its first library is loaded, or on "failure" to load that.
-    """
-
-    when: str
-    stems: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class FrameworkBuild:
-    """What a framework's files say of how it was built.
-
-    `version` as the build says it ("2.5.1+cu124"), "" where it says nothing. `gpu`: whether it holds GPU code.
-    `cuda` and `cudnn` are versions ("12.4", "9"), None where the build does not name them. `architectures` as nvcc
-    names them ("sm_70", "compute_90"), empty where nothing tells. `complete` is False where files that belong to
-    every build are not there. An import loads the libraries at `opens`, in this order, each with what it is linked
-    with; then `wants` are opened by name.
-    """
-
-    version: str
-    gpu: bool
-    cuda: str | None = None
-    cudnn: str | None = None
-    architectures: tuple[str, ...] = ()
-    wants: tuple[Want, ...] = ()
-    complete: bool = True
-    opens: tuple[str, ...] = ()
-    preloads: tuple[Preload, ...] = ()
+    from toolkit.inventory.knowledge.builds import FrameworkBuild, Want
+    from toolkit.inventory.knowledge.frameworks import Framework
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,16 +41,15 @@ class Disagreement:
 class FrameworkFacts:
     """One framework as one interpreter sees it.
 
-    `distribution` is what an import gets; `variants` are all distributions that install its module there.
-    `companions` are the other visible distributions by name. `told_by_hash` says that RECORD hashes chose
-    `distribution` among the variants. `lost` are shared libraries that a RECORD lists and that are not there.
-    `tags` are those of the wheels (cp311-cp311-manylinux_2_17_x86_64) of the framework and its parts. `closed` is a
-    directory on the way to the interpreter that only root may enter. `oldest_jaxlib` is what JAX itself says.
-    `compiled` names the companions that require the framework and hold compiled code.
+    `known` is what ctk knows of the framework; `distribution` is what an import gets; `variants` are all distributions
+    that install its module there. `companions` are the other visible distributions by name. `told_by_hash` says that
+    RECORD hashes chose `distribution` among the variants. `lost` are shared libraries that a RECORD lists and that are
+    not there. `tags` are those of the wheels (cp311-cp311-manylinux_2_17_x86_64) of the framework and its parts.
+    `closed` is a directory on the way to the interpreter that only root may enter. `compiled` names the companions that
+    require the framework and hold compiled code.
     """
 
-    name: str
-    title: str
+    known: Framework
     interpreter: str
     distribution: Distribution
     variants: tuple[Distribution, ...]
@@ -100,14 +61,32 @@ class FrameworkFacts:
     lost: tuple[str, ...] = ()
     tags: tuple[tuple[Distribution, tuple[str, ...]], ...] = ()
     closed: str | None = None
-    oldest_jaxlib: str | None = None
     disagreeing: tuple[Disagreement, ...] = ()
     compiled: frozenset[str] = frozenset()
+
+    @property
+    def name(self) -> str:
+        return self.known.name
+
+    @property
+    def title(self) -> str:
+        return self.known.title
+
+    @property
+    def parts(self) -> tuple[Distribution, ...]:
+        """The other distributions that the framework comes in."""
+        return tuple(one for name, one in self.companions.items() if matches(name, self.known.parts))
 
     @property
     def version(self) -> str:
         """The build's own version, else that of its metadata."""
         return self.build.version or self.distribution.version
+
+    def advice(self, about: str) -> str | None:
+        """The framework's own fix for a finding; None where ctk knows none."""
+        fix = self.known.fix(about, self.version)
+        cuda = (self.build.cuda or "").partition(".")[0]
+        return fix.text.format(version=self.distribution.version, cuda=cuda) if fix else None
 
     def command(self, image: str) -> list[str]:
         """The command that calls this framework's Python in the image at a path."""

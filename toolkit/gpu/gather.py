@@ -8,9 +8,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from toolkit.gpu.builds import Installed, cupy, jax, onnxruntime, tensorflow, torch
-from toolkit.gpu.facts import FrameworkBuild, FrameworkFacts, GpuLibrary, ImageFacts
-from toolkit.gpu.literals import read_assignments
+from toolkit.gpu.facts import FrameworkFacts, GpuLibrary, ImageFacts
 from toolkit.gpu.loader import Loader, read_loader
 from toolkit.gpu.loading import Places, loaded_libraries
 from toolkit.inventory.contents.imports import module_directory
@@ -18,21 +16,16 @@ from toolkit.inventory.contents.interpreters import is_open_to_all
 from toolkit.inventory.contents.model import Distribution
 from toolkit.inventory.contents.read import read_inventory
 from toolkit.inventory.contents.record import hash_of, read_record, read_tags, shared_libraries
-from toolkit.inventory.knowledge.frameworks import Framework, knowledge
+from toolkit.inventory.knowledge.builds import Installed
+from toolkit.inventory.knowledge.frameworks import knowledge, matches
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from toolkit.inventory.contents.model import Interpreter, Inventory
     from toolkit.inventory.formats.rootfs import Rootfs
+    from toolkit.inventory.knowledge.frameworks import Framework
 
-_READERS: dict[str, Callable[[Installed], FrameworkBuild]] = {
-    "tensorflow": tensorflow.read_build,
-    "torch": torch.read_build,
-    "jax": jax.read_build,
-    "cupy": cupy.read_build,
-    "onnxruntime": onnxruntime.read_build,
-}
 _LIBRARY = re.compile(
     r"^lib(cudart|cublas|cudnn|cufft|curand|cusolver|cusparse|nccl|nvinfer|nvrtc|cupti|cutensor)\.so\.(\d[\d.]*)$"
 )
@@ -81,12 +74,12 @@ def _frameworks(
             continue
         variants = _with_files(rootfs, variants) or variants
         winner, by_hash = _winner(rootfs, framework, variants)
-        build = _READERS[framework.name](Installed(rootfs, loader, home or winner.directory, winner, visible))
+        installed = Installed(rootfs, loader.dynamic, home or winner.directory, winner, visible)
+        build = framework.read_build(installed)
         places = Places(_wheel_directories(rootfs, interpreter), toolkits)
         libraries, disagreeing = loaded_libraries(loader, build, interpreter, places)
         yield FrameworkFacts(
-            name=framework.name,
-            title=framework.title,
+            known=framework,
             interpreter=interpreter.path,
             distribution=winner,
             variants=tuple(variants),
@@ -99,7 +92,6 @@ def _frameworks(
             disagreeing=disagreeing,
             tags=tuple((part, read_tags(rootfs, part)) for part in (winner, *_parts(framework, visible))),
             closed=_closed(rootfs, interpreter),
-            oldest_jaxlib=_oldest_jaxlib(rootfs, winner) if framework.name == "jax" else None,
             compiled=_compiled(rootfs, framework, visible) if build.gpu else frozenset(),
         )
 
@@ -111,7 +103,7 @@ def _unrecorded(
     if home is None:
         return []
     found = Distribution(framework.name, "", home, f"{home}/{framework.module}")
-    build = _READERS[framework.name](Installed(rootfs, loader, home, found, visible))
+    build = framework.read_build(Installed(rootfs, loader.dynamic, home, found, visible))
     return [replace(found, version=build.version)] if build.version and build.complete else []
 
 
@@ -128,12 +120,8 @@ def _lost(
 
 
 def _parts(framework: Framework, visible: dict[str, Distribution]) -> list[Distribution]:
-    """JAX's other distributions. The libraries of the other frameworks are no part of them."""
-    return [
-        distribution
-        for name, distribution in visible.items()
-        if framework.name == "jax" and re.match(r"jaxlib$|jax-cuda\d+-", name)
-    ]
+    """The other distributions that the framework comes in."""
+    return [part for name, part in visible.items() if matches(name, framework.parts)]
 
 
 def _compiled(rootfs: Rootfs, framework: Framework, visible: dict[str, Distribution]) -> frozenset[str]:
@@ -159,12 +147,6 @@ def _closed_path(rootfs: Rootfs, inventory: Inventory) -> Iterator[str]:
     for directory in inventory.variable("PATH").split(":"):
         if directory.startswith("/") and not is_open_to_all(rootfs, directory):
             yield directory
-
-
-def _oldest_jaxlib(rootfs: Rootfs, jax: Distribution) -> str | None:
-    assigned = read_assignments(rootfs, f"{jax.directory}/jax/version.py") or {}
-    oldest = assigned.get("_minimum_jaxlib_version")
-    return oldest if isinstance(oldest, str) else None
 
 
 def _with_files(rootfs: Rootfs, variants: list[Distribution]) -> list[Distribution]:

@@ -12,7 +12,7 @@ import struct
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from toolkit.gpu.elf import Dynamic, read_dynamic
+from toolkit.inventory.formats.elf import Dynamic, read_dynamic
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

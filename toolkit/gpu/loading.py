@@ -8,18 +8,19 @@ from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from toolkit.gpu.builds.wanted import is_cuda_library
-from toolkit.gpu.elf import Dynamic, read_symbol_names
-from toolkit.gpu.facts import Disagreement, Loaded, Want
+from toolkit.gpu.facts import Disagreement, Loaded
 from toolkit.gpu.process import Library, Need, Process
+from toolkit.inventory.formats.elf import Dynamic, read_symbol_names
+from toolkit.inventory.knowledge.builds import Want
+from toolkit.inventory.knowledge.cuda_libraries import is_cuda_library
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from toolkit.gpu.facts import FrameworkBuild
     from toolkit.gpu.loader import Loader
     from toolkit.inventory.contents.model import Interpreter
     from toolkit.inventory.formats.rootfs import Rootfs
+    from toolkit.inventory.knowledge.builds import FrameworkBuild
 
 # nvJitLink's functions carry the release: a library of CUDA 12.4 uses those of 12.4, which that of 12.1 does not have.
 # Source: the symbols of libcusparse.so.12 of 12.4 and of libnvJitLink.so.12; pytorch issues 111469 and 138460.

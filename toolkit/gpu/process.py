@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from toolkit.gpu.elf import Dynamic
+from toolkit.inventory.formats.elf import Dynamic
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 from tests.inventory.making import fill, squash, system, write_sif
 from tests.soak.images import run
 from toolkit.gpu.audit import audit_image
-from toolkit.gpu.elf import Dynamic, read_dynamic, read_only_data
 from toolkit.gpu.facts import TargetMachine
-from toolkit.gpu.literals import assignments
 from toolkit.gpu.loader import parse_cache
 from toolkit.inventory.formats.compression import DECOMPRESSORS
+from toolkit.inventory.formats.elf import Dynamic, read_architectures, read_dynamic, read_only_data
 from toolkit.inventory.formats.images import open_image
+from toolkit.inventory.formats.literals import assignments
 from toolkit.inventory.formats.sif import read_sif
 from toolkit.inventory.formats.squashfs import Squashfs
 from toolkit.inventory.formats.tree import EntryKind
@@ -133,6 +133,7 @@ def test_parsers_of_binaries_take_anything(tmp_path_factory: pytest.TempPathFact
     with open_image(directory) as rootfs:
         read_dynamic(rootfs, "/x")
         read_only_data(rootfs, "/x")
+        read_architectures(rootfs, "/x")
 
 
 def library(directory: Path, *entries: tuple[int, int]) -> Path:

@@ -1,13 +1,25 @@
-"""The shared data file: every name and specifier in it means what it says."""
+"""What ctk knows of frameworks: every name and specifier means what it says, and stands in one place."""
 
 from __future__ import annotations
+
+import ast
+import re
+from dataclasses import fields
+from importlib import import_module
+from pathlib import Path
 
 import pytest
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
-from toolkit.inventory.knowledge.frameworks import knowledge, satisfies
+import toolkit
+from toolkit.inventory.knowledge.frameworks import Framework, knowledge, satisfies
+from toolkit.inventory.knowledge.names import names
+from toolkit.support.explanations import explanations
+from toolkit.support.tomlfile import read_toml
 
+PACKAGE = Path(toolkit.__file__).parent
+FRAMEWORKS = PACKAGE / "inventory" / "frameworks"
 KNOWLEDGE = knowledge()
 
 
@@ -98,3 +110,83 @@ def test_the_file_is_well_formed() -> None:
 
 def test_what_is_no_version_satisfies_nothing() -> None:
     assert not satisfies("not a version", ">=0")
+
+
+def test_each_framework_is_its_data_and_its_reader_with_a_rank_of_its_own() -> None:
+    data = {path.stem for path in FRAMEWORKS.glob("*.toml")}
+    assert {path.stem for path in FRAMEWORKS.glob("*.py")} - {"__init__"} == data
+    assert {one.name for one in KNOWLEDGE.frameworks} == data
+    for name in data:
+        assert callable(import_module(f"toolkit.inventory.frameworks.{name}").read_build)
+    ranks = [one.rank for one in KNOWLEDGE.frameworks]
+    assert ranks == sorted(set(ranks))
+
+
+@pytest.mark.parametrize("framework", KNOWLEDGE.frameworks, ids=lambda one: one.name)
+def test_the_data_of_a_framework_fits_together(framework: Framework) -> None:
+    file = read_toml(FRAMEWORKS / f"{framework.name}.toml").content
+    keys = {one.name for one in fields(Framework)} - {"name", "fixes"}
+    assert set(file) - keys == set(file) & {"checked", "fix", "serves", "pair", "incompatible"}, "a key with a typo"
+    assert framework.is_variant(framework.install)
+    assert not framework.follows or framework.follows.leader in framework.parts
+    codes = explanations()
+    for fix in framework.fixes:
+        assert fix.about in codes
+        assert SpecifierSet(fix.versions) is not None
+        assert "{" not in fix.text.format(version="1.0", cuda="12")
+    if framework.data and framework.data.instead:
+        assert framework.is_cpu_only(framework.data.instead)
+
+
+def test_an_import_and_a_name_of_conda_mean_the_framework() -> None:
+    known = names()
+    for framework in KNOWLEDGE.frameworks:
+        assert known.distribution(framework.module) == framework.install
+        assert {known.from_conda(package) for package in framework.conda} <= {framework.name}
+    assert known.from_conda("pytorch") == "torch"
+
+
+@pytest.mark.parametrize(
+    ("version", "advised"), [("2.15.1", True), ("2.14.0rc0", True), ("2.13.1", False), ("unknown", False)]
+)
+def test_a_fix_counts_for_the_versions_that_it_names(version: str, advised: bool) -> None:
+    framework = KNOWLEDGE.framework_of("tensorflow-gpu")
+    assert framework is not None
+    assert (framework.fix("missing-cuda-library", version) is not None) is advised
+
+
+# Where a framework may be named outside its own file, and why.
+NAMED = {
+    "pins/guard/payload/traps.py": "runs inside the image, which has no table of ctk's; it tries these very modules",
+    "recipes/references.py": "the text of an example",
+}
+
+
+def test_no_other_module_names_a_framework() -> None:
+    """A rule that is about one framework is an attribute of that framework: docstrings and comments may name it."""
+    own = [
+        name
+        for one in KNOWLEDGE.frameworks
+        for name in (one.name, one.module, *one.variants, *one.parts, *one.conda, *one.bases)
+    ]
+    patterns = sorted({re.escape(name).replace(r"\*", r"\w*") for name in own}, key=len, reverse=True)
+    name = re.compile(rf"(?<![\w-])({'|'.join(patterns)})(?![\w-])")
+    found = {
+        str(path.relative_to(PACKAGE))
+        for path in PACKAGE.rglob("*.py")
+        if path.parent != FRAMEWORKS and any(map(name.search, texts_of(path)))
+    }
+    assert found == set(NAMED)
+
+
+def texts_of(path: Path) -> list[str]:
+    """The string literals of a module, but for its docstrings."""
+    nodes = list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+    documented = (ast.Module, ast.ClassDef, ast.FunctionDef)
+    first = (node.body[0] for node in nodes if isinstance(node, documented) and node.body)
+    docstrings = {id(statement.value) for statement in first if isinstance(statement, ast.Expr)}
+    return [
+        node.value
+        for node in nodes
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docstrings
+    ]

@@ -126,11 +126,11 @@ def test_code_of_tensorflow_1_gets_a_base_that_has_it_or_none(tmp_path: Path, co
     refused = proposed(tmp_path, code)
     assert refused.base is None
     (error,) = [one for one in refused.findings if one.severity is Severity.ERROR]
-    assert error.code == "tensorflow-1"
+    assert error.code == "old-framework-code"
     assert "is of TensorFlow 1" in error.message
     taken = proposed(tmp_path, code, said="tensorflow-2.15")
     assert taken.base == "tensorflow-2.15"
-    assert [one.severity for one in taken.findings if one.code == "tensorflow-1"] == [Severity.WARNING]
+    assert [one.severity for one in taken.findings if one.code == "old-framework-code"] == [Severity.WARNING]
 
 
 @pytest.mark.parametrize(
@@ -146,7 +146,7 @@ def test_code_of_tensorflow_1_gets_a_base_that_has_it_or_none(tmp_path: Path, co
 def test_code_that_runs_with_tensorflow_2_is_not_taken_for_old(tmp_path: Path, code: str) -> None:
     proposal = proposed(tmp_path, code)
     assert proposal.base == "tensorflow-2.15"
-    assert not [one for one in proposal.findings if one.code == "tensorflow-1"]
+    assert not [one for one in proposal.findings if one.code == "old-framework-code"]
 
 
 def test_a_part_is_named_by_whatever_the_import_bound() -> None:

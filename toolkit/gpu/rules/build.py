@@ -12,13 +12,6 @@ if TYPE_CHECKING:
 
     from toolkit.gpu.facts import FrameworkCase
 
-_WITH_GPU = {
-    "tensorflow": "For TensorFlow up to 2.14 start from a GPU base (`ctk bases`); later: tensorflow[and-cuda].",
-    "torch": "Install the wheel of the index itself, not one of the CPU index: a local version +cpu means no GPU.",
-    "jax": "Install jax[cuda12] or jax[cuda13]: plain `jax`, or an extra that does not exist, is for the CPU only.",
-    "onnxruntime": "Install onnxruntime-gpu instead of onnxruntime, never both.",
-}
-
 
 def cpu_only_build(case: FrameworkCase) -> Iterator[Finding]:
     """The build has no GPU code: no driver and no library will change that."""
@@ -30,7 +23,7 @@ def cpu_only_build(case: FrameworkCase) -> Iterator[Finding]:
         "cpu-only-build",
         Severity.WARNING,
         f"{framework.title}: {name} is built without CUDA.",
-        _WITH_GPU.get(framework.name),
+        framework.advice("cpu-only-build"),
     )
 
 

@@ -76,7 +76,6 @@ def requires_another(case: FrameworkCase) -> Iterator[Finding]:
     A vendor's build (2.6.0a0+ecf3bae40a.nv25.01) counts as the release that it becomes.
     """
     framework = case.framework
-    known = knowledge().framework_of(framework.distribution.name)
     version = framework.distribution.version
     pairings = (pairing for pairing in knowledge().pairings if pairing.framework == framework.name)
     paired = {pairing.companion for pairing in pairings if pairing.wanted(version) is not None}
@@ -88,9 +87,8 @@ def requires_another(case: FrameworkCase) -> Iterator[Finding]:
     python, machine = own.version if own else "3", case.image.inventory.architecture or ""
     environment = {**marker_environment(python, machine), "extra": ""}
     for name, companion in sorted(framework.companions.items()):
-        lines = (
-            [line for line in companion.requires if known and known.is_required_in(line)] if name not in paired else []
-        )
+        asking = companion.requires if name not in paired else ()
+        lines = [line for line in asking if framework.known.is_required_in(line)]
         bounds = [bound for line in lines if (bound := _bound(line, environment))]
         unmet = [
             str(bound)
@@ -121,44 +119,35 @@ def _is_pin(bound: SpecifierSet) -> bool:
     return any(clause.operator in ("==", "===") for clause in bound)
 
 
-def jaxlib_out_of_step(case: FrameworkCase) -> Iterator[Finding]:
-    """JAX refuses a jaxlib that is newer than itself, or older than it says.
-
-    Source: `check_jaxlib_version` in jax/_src/lib/__init__.py of 0.4.25 and 0.6.2.
-    """
+def part_refused(case: FrameworkCase) -> Iterator[Finding]:
+    """A part of the framework in a version that the framework itself refuses."""
     framework = case.framework
-    jaxlib = framework.companions.get("jaxlib") if framework.name == "jax" else None
-    if jaxlib is None:
-        return
-    jax, oldest = _numbers(framework.distribution.version), framework.oldest_jaxlib
-    wanted = f">={oldest},<={jax}" if oldest else f"<={jax}"
-    if not satisfies(_numbers(jaxlib.version), wanted):
-        yield Finding(
-            "companion-out-of-step",
-            Severity.ERROR,
-            f"jax {jax} refuses jaxlib {jaxlib.version} at import: it works with jaxlib{wanted}.",
-            f"Pin jax and jaxlib to one version: jax=={jax}, jaxlib=={jax} or the newest before it.",
-        )
+    own, release = framework.distribution.name, _numbers(framework.distribution.version)
+    for name, accepted in framework.build.accepts:
+        part = framework.companions.get(name)
+        if part is not None and not satisfies(_numbers(part.version), accepted):
+            yield Finding(
+                "companion-out-of-step",
+                Severity.ERROR,
+                f"{own} {release} refuses {name} {part.version} at import: it works with {name}{accepted}.",
+                f"Pin {own} and {name} to one version: {own}=={release}, {name}=={release} or the newest before it.",
+            )
 
 
-def plugin_out_of_step(case: FrameworkCase) -> Iterator[Finding]:
-    """JAX ignores a CUDA plugin of another version than jaxlib's. Source: jaxlib/plugin_support.py, 0.6.2.
-
-    Before 0.5 there was no such file: jax[cuda12]==0.4.35 itself asks for jaxlib 0.4.34 beside a plugin 0.4.35.
-    """
-    framework = case.framework
-    if framework.name != "jax" or not framework.build.gpu or "jaxlib" not in framework.companions:
+def part_ignored(case: FrameworkCase) -> Iterator[Finding]:
+    """A part of the framework that is not of the version of the one that leads them: the framework ignores it."""
+    framework, follows = case.framework, case.framework.known.follows
+    leader = framework.companions.get(follows.leader) if follows and framework.build.gpu else None
+    if follows is None or leader is None or not satisfies(leader.version, follows.versions):
         return
-    jaxlib = framework.companions["jaxlib"]
-    if satisfies(jaxlib.version, "<0.5"):
-        return
-    for name, plugin in sorted(framework.companions.items()):
-        if re.fullmatch(r"jax-cuda\d+-(plugin|pjrt)", name) and _numbers(plugin.version) != _numbers(jaxlib.version):
+    for part in sorted(framework.parts, key=lambda part: part.name):
+        if _numbers(part.version) != _numbers(leader.version):
             yield Finding(
                 "plugin-out-of-step",
                 Severity.ERROR,
-                f"{name} {plugin.version} is not of jaxlib's version, {jaxlib.version}: JAX ignores it.",
-                f"Pin {name}=={jaxlib.version}.",
+                f"{part.name} {part.version} is not of {leader.name}'s version, {leader.version}: {framework.title} "
+                "ignores it.",
+                f"Pin {part.name}=={leader.version}.",
             )
 
 

@@ -15,9 +15,6 @@ if TYPE_CHECKING:
 
     from toolkit.gpu.facts import FrameworkCase, FrameworkFacts, ImageCase, ImageFacts, TargetMachine
 
-# JAX compiles what it runs with a ptxas of its own, so that its driver sees no PTX.
-_COMPILE_THEMSELVES = ("jax",)
-
 
 def driver_floor(case: FrameworkCase) -> Iterator[Finding]:
     """The oldest driver for the framework's CUDA, held against the target's driver where it is known."""
@@ -50,7 +47,7 @@ def _before_toolkit(framework: FrameworkFacts, target: TargetMachine, driver: st
         name
         for name, capability in wanted
         if build.architectures
-        and framework.name not in _COMPILE_THEMSELVES
+        and not framework.known.own_ptxas
         and has_code(build.architectures, capability, build.cuda)
         and not has_binary(build.architectures, capability, build.cuda)
     ]

@@ -37,18 +37,19 @@ def hidden_devices(case: ImageCase) -> Iterator[Finding]:
 
 
 def other_platform(case: FrameworkCase) -> Iterator[Finding]:
-    """JAX_PLATFORMS, or the older JAX_PLATFORM_NAME, without a GPU. Source: jax/_src/xla_bridge.py of 0.6.2."""
-    if case.framework.name != "jax" or not case.framework.build.gpu:
+    """A variable by which the framework chooses another device, such as JAX_PLATFORMS."""
+    platform = case.framework.known.platform
+    if platform is None or not case.framework.build.gpu:
         return
-    for name in ("JAX_PLATFORMS", "JAX_PLATFORM_NAME"):
+    for name in platform.variables:
         value = case.image.inventory.variable(name)
-        platforms = [platform.strip().lower() for platform in value.split(",") if platform.strip()]
-        if platforms and platforms[0] not in ("cuda", "gpu"):
-            only = not {"cuda", "gpu"} & set(platforms)
+        platforms = [word.strip().lower() for word in value.split(",") if word.strip()]
+        if platforms and platforms[0] not in platform.gpu:
+            only = not set(platform.gpu) & set(platforms)
             finding = Finding(
                 "gpu-hidden-by-environment",
                 Severity.ERROR if only else Severity.WARNING,
-                f"The image sets {name}={value}: JAX computes on {platforms[0]}"
+                f"The image sets {name}={value}: {case.framework.title} computes on {platforms[0]}"
                 f"{'' if only else ' unless a program asks for another device'}.",
                 _UNSET,
             )

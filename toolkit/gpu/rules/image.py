@@ -20,11 +20,8 @@ if TYPE_CHECKING:
 # CUDA 13's wheels have no suffix, but for those that follow another numbering (nvidia-cudnn-cu13, nvidia-nccl-cu13).
 _SUFFIX = re.compile(r"-cu(\d+)$")
 _UNSUFFIXED = {"nvidia-cublas", "nvidia-cuda-runtime", "nvidia-cuda-nvrtc", "nvidia-cuda-cupti"}
-# The variables that decide where Python and the loader look, and which devices a framework sees.
-_READ_HERE = (
-    *("PATH", "LD_LIBRARY_PATH", "LD_PRELOAD", "PYTHONPATH"),
-    *("CUDA_VISIBLE_DEVICES", "JAX_PLATFORMS", "JAX_PLATFORM_NAME"),
-)
+# The variables that decide where Python and the loader look, and which devices every framework sees.
+_READ_HERE = ("PATH", "LD_LIBRARY_PATH", "LD_PRELOAD", "PYTHONPATH", "CUDA_VISIBLE_DEVICES")
 _GO_ARCHITECTURES = {
     "amd64": "x86_64",
     "arm64": "aarch64",
@@ -171,8 +168,10 @@ def framework_elsewhere(case: ImageCase) -> Iterator[Finding]:
 
 def environment_unknown(case: ImageCase) -> Iterator[Finding]:
     """Variables on which the verdict rests, and of which only running the image's scripts tells the value."""
+    platforms = (known.platform for known in knowledge().frameworks if known.platform)
+    read_here = {*_READ_HERE, *(name for platform in platforms for name in platform.variables)}
     for variable in case.image.inventory.uncertain:
-        if variable.name in _READ_HERE:
+        if variable.name in read_here:
             value = case.image.inventory.variable(variable.name)
             yield Finding(
                 "environment-unknown",

@@ -6,8 +6,7 @@ import posixpath
 import re
 from typing import TYPE_CHECKING
 
-from toolkit.gpu.builds.wanted import is_cuda_library
-from toolkit.inventory.knowledge.frameworks import satisfies
+from toolkit.inventory.knowledge.cuda_libraries import is_cuda_library
 from toolkit.support.findings import Finding, Severity
 from toolkit.support.text import count
 
@@ -16,9 +15,6 @@ if TYPE_CHECKING:
 
     from toolkit.gpu.facts import FrameworkCase, FrameworkFacts, GpuLibrary, Loaded
 
-# ONNX Runtime finds NVIDIA's wheels when a program asks it to: one line mends what elsewhere takes a new image.
-# Source: onnxruntime/__init__.py of 1.20.2, which has no preload_dlls, and of 1.21.0.
-_PRELOADS_ON_REQUEST = ("onnxruntime", ">=1.21")
 _CUDNN_CORES = ("libcudnn_graph.so.9", "libcudnn_ops_infer.so.8")
 _CUDNN_PIN = re.compile(r"(nvidia-cudnn-cu\d+).*?[=>]=\s*(\d+)\.(\d+)")
 
@@ -40,7 +36,7 @@ def missing_libraries(case: FrameworkCase) -> Iterator[Finding]:
             "wrong-cuda-library",
             Severity.ERROR,
             f"{title} wants {_each(other)}.",
-            _wrong_fix(framework, other),
+            framework.advice("wrong-cuda-library") or _wrong_fix(framework, other),
         )
     if absent:
         names = ", ".join(map(_asked, absent))
@@ -48,20 +44,18 @@ def missing_libraries(case: FrameworkCase) -> Iterator[Finding]:
             "missing-cuda-library",
             Severity.ERROR,
             f"{title} wants {count(len(absent), 'CUDA library', 'CUDA libraries')} that are not in the image: {names}.",
-            _absent_fix(framework),
+            framework.advice("missing-cuda-library") or "Start from a base with this CUDA and cuDNN (`ctk bases`).",
         )
     if hidden:
         where = ", ".join(dict.fromkeys(posixpath.dirname(library.unreachable[0]) for library in hidden))
         names = ", ".join(map(_asked, hidden))
-        name, since = _PRELOADS_ON_REQUEST
-        on_request = framework.name == name and satisfies(framework.version, since)
+        fix = framework.known.fix("cuda-library-off-path", framework.version)
         yield Finding(
             "cuda-library-off-path",
-            Severity.WARNING if on_request else Severity.ERROR,
+            Severity.WARNING if fix and fix.in_program else Severity.ERROR,
             f"{title} wants {names}: in the image, but in {where}, where the loader does not look.",
-            "Call onnxruntime.preload_dlls() first in the program, or import torch before it."
-            if on_request
-            else f'Add to the recipe\'s environment: LD_LIBRARY_PATH = "{where.replace(", ", ":")}".',
+            framework.advice("cuda-library-off-path")
+            or f'Add to the recipe\'s environment: LD_LIBRARY_PATH = "{where.replace(", ", ":")}".',
         )
 
 
@@ -107,8 +101,7 @@ def older_cudnn(case: FrameworkCase) -> Iterator[Finding]:
     """
     framework = case.framework
     there = loaded_cudnn(framework, case.image.libraries)
-    plugins = (companion for name, companion in framework.companions.items() if re.match(r"jax-cuda\d+-plugin$", name))
-    asking = plugins if framework.name == "jax" else (framework.distribution,)
+    asking = framework.parts if framework.known.parts else (framework.distribution,)
     pins = (_CUDNN_PIN.match(line) for distribution in asking for line in distribution.requires)
     wanted = next((pin for pin in pins if pin), None)
     number = re.match(r"(\d+)\.(\d+)", there.version) if there else None
@@ -167,19 +160,3 @@ def _wrong_fix(framework: FrameworkFacts, loaded: list[Loaded]) -> str:
         f"The {framework.title} here is not the one that its base was made for: restore the base's version, "
         "or start from a base with this CUDA (`ctk bases`)."
     )
-
-
-def _absent_fix(framework: FrameworkFacts) -> str:
-    version = re.match(r"\d+\.\d+", framework.version)
-    if framework.name == "tensorflow" and version and tuple(map(int, version.group().split("."))) >= (2, 14):
-        return (
-            f"Install tensorflow[and-cuda]=={framework.distribution.version}, or start from a GPU base (`ctk bases`)."
-        )
-    if framework.name == "torch":
-        return "Install torch with its dependencies (not --no-deps): they bring the nvidia-* wheels."
-    if framework.name == "jax":
-        major = (framework.build.cuda or "12").partition(".")[0]
-        return f"Install jax[cuda{major}], which brings the nvidia-* wheels."
-    if framework.name == "cupy":
-        return "Start from a base with this CUDA (`ctk bases`), or with CuPy 14 and later install the extra [ctk]."
-    return "Start from a base with this CUDA and cuDNN (`ctk bases`)."

@@ -1,4 +1,8 @@
-"""The typed form of `frameworks.toml`: which distributions are frameworks, their variants, and what is tied to them."""
+"""What ctk knows of GPU frameworks and of what is tied to them: the one place that finds them and reads their files.
+
+Each framework is two files in `toolkit/inventory/frameworks`: `NAME.toml` with its data, and `NAME.py`, which reads its
+build from an image. The rest of ctk asks `knowledge()` and compares no names.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +10,9 @@ import re
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cache
+from importlib import import_module
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
@@ -15,9 +20,17 @@ from packaging.version import InvalidVersion, Version
 
 from toolkit.support.tomlfile import read_toml
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from toolkit.inventory.knowledge.builds import FrameworkBuild, Installed
+
 Keep = Literal["exact", "major"]
+_Kind = TypeVar("_Kind")
+_PATTERNS = ("variants", "cpu", "parts", "libraries", "extras", "conda", "companions", "bases")
 _NAME = re.compile(r"[A-Za-z0-9._-]+")
-_FILE = Path(__file__).with_name("frameworks.toml")
+_FRAMEWORKS = Path(__file__).parents[1] / "frameworks"
+_OTHERS = Path(__file__).with_name("distributions.toml")
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,18 +42,114 @@ class Welded:
 
 
 @dataclass(frozen=True, slots=True)
+class Follows:
+    """All parts of a framework are ignored that are not of the version of `leader`, where that is in `versions`."""
+
+    leader: str
+    versions: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Platform:
+    """Variables that name the device on which a framework computes; `gpu` are the values that mean the GPU."""
+
+    variables: tuple[str, ...]
+    gpu: tuple[str, ...]
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Fix:
+    """What the audit advises for the finding `about`, where the framework's version is in `versions` ("": any).
+
+    In `text`, `{version}` is the installed version and `{cuda}` the build's CUDA major. `in_program`: one line of the
+    user's program is enough, so that the finding is a warning.
+    """
+
+    about: str
+    text: str
+    versions: str = ""
+    in_program: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class DataParts:
+    """The `parts` of a framework's module that read and prepare data, or write logs.
+
+    Code that uses no other part of it, beside another framework, computes with that one. `distributions` are companions
+    that feed any framework; `instead` gives these parts without a GPU, so that it can lie beside the other framework.
+    """
+
+    parts: tuple[str, ...]
+    distributions: tuple[str, ...]
+    source: str
+    instead: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class OldParts:
+    """The `parts` of a framework's module that it has only `before` a version, in its `series` ("TensorFlow 1").
+
+    Code that names one of `ported` too was ported. `fix` is what to do with other code.
+    """
+
+    series: str
+    before: str
+    parts: tuple[str, ...]
+    ported: tuple[str, ...]
+    fix: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
 class Framework:
-    """A GPU framework; the comments in `frameworks.toml` say what each field means."""
+    """A GPU framework: the keys of its `NAME.toml`, and how its build is read. `name` is that of the file.
+
+    Names are normalised; `*` in a name stands for any characters. Version conditions are PEP 440 specifiers; a
+    pre-release (2.3.0a0+ebedce2, as NVIDIA builds them) counts.
+
+    `module` is what a program imports, `install` the distribution that gives it (if left out, `name`). `rank` orders
+    the frameworks: of two that code uses alike, the lower one chooses the base. `variants` are distributions that
+    install that module: only one of them may be there, though pip takes several; `cpu` are those that never hold GPU
+    code. `parts` are its own other distributions where it comes in several, `libraries` those that bring its GPU
+    libraries: nothing may change them either. `welded` works only with the framework as it is. `extras` are words by
+    which other distributions name the extra that is for it: transformers[torch]. `conda` are conda's names for it that
+    are not PyPI's. `companions` compute with it without naming it: its own base is the one to start from; what computes
+    with either of several stands with each, and decides only where nothing else does. `bases` are distributions by
+    which a base of it is called too. `beside_others`: it lies beside any other framework, and is no second one.
+    `own_ptxas`: it compiles what it runs itself, so that its driver sees no PTX.
+
+    The tables `serves`, `pair` and `incompatible` of its file are `Stand`, `Pairing` and `Incompatibility`.
+    """
 
     name: str
     title: str
     module: str
+    install: str
+    rank: int
     variants: tuple[str, ...]
-    cpu: tuple[str, ...]
-    libraries: tuple[str, ...]
-    welded: tuple[Welded, ...]
-    extras: tuple[str, ...]
-    conda: tuple[str, ...]
+    cpu: tuple[str, ...] = ()
+    parts: tuple[str, ...] = ()
+    libraries: tuple[str, ...] = ()
+    welded: tuple[Welded, ...] = ()
+    extras: tuple[str, ...] = ()
+    conda: tuple[str, ...] = ()
+    companions: tuple[str, ...] = ()
+    bases: tuple[str, ...] = ()
+    beside_others: bool = False
+    own_ptxas: bool = False
+    follows: Follows | None = None
+    platform: Platform | None = None
+    fixes: tuple[Fix, ...] = ()
+    data: DataParts | None = None
+    old: OldParts | None = None
+
+    def read_build(self, installed: Installed) -> FrameworkBuild:
+        """What its files say of how it was built. Only what an image holds is imported."""
+        read: Callable[[Installed], FrameworkBuild]
+        read = import_module(f"toolkit.inventory.frameworks.{self.name}").read_build
+        return read(installed)
 
     def is_variant(self, distribution: str) -> bool:
         """Whether a distribution (normalised name) is this framework."""
@@ -58,6 +167,11 @@ class Framework:
     def welded_as(self, distribution: str) -> Keep | None:
         """How much of a distribution's version the framework needs kept; None where it needs nothing."""
         return next((welded.keep for welded in self.welded if matches(distribution, (welded.name,))), None)
+
+    def fix(self, about: str, version: str) -> Fix | None:
+        """What to advise for a finding about this version of the framework; None where nothing special is known."""
+        known = (fix for fix in self.fixes if fix.about == about)
+        return next((fix for fix in known if not fix.versions or satisfies(version, fix.versions)), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +243,7 @@ class Incompatibility:
 
 @dataclass(frozen=True, slots=True)
 class Knowledge:
-    """All of `frameworks.toml`. `variants` holds those of the frameworks too."""
+    """All frameworks by rank, and what is known of other distributions. `variants` are those of both."""
 
     frameworks: tuple[Framework, ...]
     nvidia: tuple[str, ...]
@@ -154,62 +268,62 @@ class Knowledge:
 
 @cache
 def knowledge() -> Knowledge:
-    """Read `frameworks.toml` once."""
-    content = read_toml(_FILE).content
-    frameworks = tuple(_framework(table) for table in content["framework"])
-    own = [
-        Variants(framework.module, framework.title, framework.variants, _stands(table))
-        for framework, table in zip(frameworks, content["framework"], strict=True)
-        if framework.variants != (framework.name,)
-    ]
-    others = [
-        Variants(group["module"], group["title"], tuple(group["distributions"]), _stands(group))
-        for group in content["variants"]
-    ]
+    """Read the file of each framework, and `distributions.toml`, once."""
+    tables = {path.stem: read_toml(path).content for path in _FRAMEWORKS.glob("*.toml")}
+    tables = dict(sorted(tables.items(), key=lambda item: int(item[1]["rank"])))
+    frameworks = tuple(_framework(name, table) for name, table in tables.items())
+    others = read_toml(_OTHERS).content
+    refused = [(name, row) for name, table in tables.items() for row in table.get("incompatible", ())]
+    refused += [(row["with"], row) for row in others["incompatible"]]
     return Knowledge(
         frameworks=frameworks,
-        nvidia=tuple(content["nvidia"]["libraries"]),
-        variants=(*own, *others),
-        pairings=tuple(
-            Pairing(
-                pair["framework"],
-                pair["companion"],
-                pair["severity"],
-                pair["source"],
-                tuple((row["framework"], row["companion"]) for row in pair["rows"]),
-            )
-            for pair in content["pair"]
+        nvidia=tuple(others["nvidia"]["libraries"]),
+        variants=(
+            *(_variants(tables[known.name], known.variants) for known in frameworks if known.variants != (known.name,)),
+            *(_variants(row, tuple(row["distributions"])) for row in others["variants"]),
         ),
-        incompatibilities=tuple(
-            Incompatibility(
-                entry["name"],
-                entry["versions"],
-                entry["with"],
-                entry["with_versions"],
-                entry["reason"],
-                entry["source"],
-            )
-            for entry in content["incompatible"]
-        ),
+        pairings=tuple(_pairing(name, row) for name, table in tables.items() for row in table.get("pair", ())),
+        incompatibilities=tuple(_incompatibility(name, row) for name, row in refused),
     )
 
 
-def _stands(table: dict[str, Any]) -> tuple[Stand, ...]:
-    return tuple(Stand(served["name"], tuple(served["for"]), served.get("lacks")) for served in table.get("serves", ()))
-
-
-def _framework(table: dict[str, Any]) -> Framework:
+def _framework(name: str, table: dict[str, Any]) -> Framework:
     return Framework(
-        name=table["name"],
+        name=name,
         title=table["title"],
         module=table["module"],
-        variants=tuple(table["variants"]),
-        cpu=tuple(table.get("cpu", ())),
-        libraries=tuple(table["libraries"]),
-        welded=tuple(Welded(entry["name"], entry["keep"]) for entry in table["welded"]),
-        extras=tuple(table["extras"]),
-        conda=tuple(table["conda"]),
+        install=table.get("install", name),
+        rank=table["rank"],
+        welded=tuple(_one(Welded, row) for row in table.get("welded", ())),
+        fixes=tuple(_one(Fix, row) for row in table.get("fix", ())),
+        follows=_one(Follows, table["follows"]) if "follows" in table else None,
+        platform=_one(Platform, table["platform"]) if "platform" in table else None,
+        data=_one(DataParts, table["data"]) if "data" in table else None,
+        old=_one(OldParts, table["old"]) if "old" in table else None,
+        beside_others=table.get("beside_others", False),
+        own_ptxas=table.get("own_ptxas", False),
+        **{key: tuple(table[key]) for key in _PATTERNS if key in table},
     )
+
+
+def _pairing(framework: str, table: dict[str, Any]) -> Pairing:
+    rows = tuple((row["framework"], row["companion"]) for row in table["rows"])
+    return Pairing(framework, table["companion"], table["severity"], table["source"], rows)
+
+
+def _incompatibility(other: str, table: dict[str, Any]) -> Incompatibility:
+    return Incompatibility(
+        table["name"], table["versions"], other, table["with_versions"], table["reason"], table["source"]
+    )
+
+
+def _variants(table: dict[str, Any], distributions: tuple[str, ...]) -> Variants:
+    stands = (Stand(one["name"], tuple(one["for"]), one.get("lacks")) for one in table.get("serves", ()))
+    return Variants(table["module"], table["title"], distributions, tuple(stands))
+
+
+def _one(kind: type[_Kind], table: dict[str, Any]) -> _Kind:
+    return kind(**{key: tuple(value) if isinstance(value, list) else value for key, value in table.items()})
 
 
 def matches(name: str, patterns: tuple[str, ...]) -> bool:

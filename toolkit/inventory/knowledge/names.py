@@ -17,26 +17,9 @@ from toolkit.support.tomlfile import read_toml
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from toolkit.inventory.knowledge.frameworks import DataParts
+
 _FILE = Path(__file__).with_name("names.toml")
-
-
-@dataclass(frozen=True, slots=True)
-class DataParts:
-    """The `parts` of a framework's module that only feed another one; the comments in `names.toml` say the rest."""
-
-    parts: tuple[str, ...]
-    distributions: tuple[str, ...]
-    instead: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class OldParts:
-    """The `parts` of a framework's module that it has only `before` a version, unless code names a `ported` one."""
-
-    framework: str
-    before: str
-    parts: tuple[str, ...]
-    ported: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,14 +45,14 @@ class Stranger:
 class Names:
     """Distributions by dotted import name, and PyPI's names by conda's; "" is what is not to be had there.
 
-    `companions` are patterns of distributions by the framework that they compute with.
+    `companions` are patterns of distributions by the framework that they compute with, `data` what of a framework only
+    feeds another one.
     """
 
     imports: dict[str, str]
     conda: dict[str, str]
     companions: dict[str, tuple[str, ...]]
     data: dict[str, DataParts]
-    old: OldParts
     strangers: dict[str, Stranger]
 
     def distribution(self, module: str) -> str | None:
@@ -157,21 +140,15 @@ def _given_name(requirement: str) -> str:
 
 @cache
 def names() -> Names:
-    """Read `names.toml` once."""
+    """Read `names.toml` once, and add what the frameworks say."""
     content = read_toml(_FILE).content
+    frameworks = knowledge().frameworks
     same = {name.replace("-", "_"): name for name in content["same"]}
-    companions = {framework: tuple(patterns) for framework, patterns in content["companions"].items()}
-    data = {
-        entry["framework"]: DataParts(tuple(entry["parts"]), tuple(entry["distributions"]), entry.get("instead"))
-        for entry in content["data"]
-    }
-    old = content["old"]
     return Names(
-        {**same, **content["other"]},
-        content["conda"],
-        companions,
-        data,
-        OldParts(old["framework"], old["before"], tuple(old["parts"]), tuple(old["ported"])),
+        {**same, **content["other"], **{known.module: known.install for known in frameworks}},
+        {**content["conda"], **{package: known.name for known in frameworks for package in known.conda}},
+        {known.name: known.companions for known in frameworks},
+        {known.name: known.data for known in frameworks if known.data},
         {
             name: Stranger(name, entry.get("means"), entry.get("is", ""), entry.get("way"), entry.get("works", True))
             for name, entry in content["strangers"].items()

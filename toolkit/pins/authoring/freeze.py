@@ -63,4 +63,4 @@ def direct_requirements(
 def _chooses_base(name: str) -> bool:
     """A framework chooses the base by its version, even where torchvision requires it too."""
     framework = knowledge().framework_of(name)
-    return framework is not None and framework.name != "onnxruntime"
+    return framework is not None and not framework.beside_others

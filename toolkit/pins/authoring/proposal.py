@@ -13,7 +13,7 @@ from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
 from toolkit.inventory.knowledge.frameworks import matches, satisfies
-from toolkit.pins.authoring.purpose import first_old_part, used_for_data
+from toolkit.pins.authoring.purpose import find_old_code, used_for_data
 from toolkit.recipes.model import Bootstrap
 from toolkit.support.findings import Finding, Severity
 
@@ -21,9 +21,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from toolkit.inventory.knowledge.frameworks import Framework, Knowledge
-    from toolkit.inventory.knowledge.names import Names, OldParts
+    from toolkit.inventory.knowledge.names import Names
     from toolkit.pins.authoring.imports import Imports
     from toolkit.pins.authoring.projects import Project
+    from toolkit.pins.authoring.purpose import OldCode
     from toolkit.recipes.model import Base, Index
 
 # Without a GPU framework any base with a Python will do; this one needs no registry.
@@ -83,16 +84,14 @@ def propose_from_imports(
     own = {_name(line): _without_local(line) for line in installed}
     optional = {known.distribution(module) for module in found.optional} - wanted.keys() - own.keys() - {None, ""}
     lines = [*own.values(), *(name for name in wanted if name not in own)]
-    old = first_old_part(found, known.old)
+    old = find_old_code(found, frameworks)
     fitting = {
-        name: candidate
-        for name, candidate in bases.items()
-        if not old or name == base or _is_older(candidate, known, frameworks)
+        name: candidate for name, candidate in bases.items() if not old or name == base or _is_older(candidate, old)
     }
-    if old and base is None and not any(_is_older(base, known, frameworks) for base in bases.values()):
-        return Proposal(None, tuple(sorted(lines)), (*_once(findings), _old_code(old, known.old, Severity.ERROR)))
-    if old and base is not None and not _is_older(bases[base], known, frameworks):
-        findings.append(_old_code(old, known.old, Severity.WARNING))
+    if old and base is None and not any(_is_older(candidate, old) for candidate in bases.values()):
+        return Proposal(None, tuple(sorted(lines)), (*_once(findings), _old_code(old, Severity.ERROR)))
+    if old and base is not None and not _is_older(bases[base], old):
+        findings.append(_old_code(old, Severity.WARNING))
     chooser = _Chooser(known, frameworks, fitting, used_for_data(found, known, frameworks))
     return chooser.propose(sorted(lines), _once(findings), base, sorted(map(str, optional)))
 
@@ -174,7 +173,7 @@ class _Chooser:
             framework = self.frameworks.framework_of(_name(line))
             if ours is not None and framework is not None and framework.is_cpu_only(_name(line)):
                 continue
-            if framework is None or (ours is not None and framework.name == "onnxruntime"):
+            if framework is None or (ours is not None and framework.beside_others):
                 continue
             findings.append(_not_brought(line, framework, base, ours, kept=ours is None or said is not None))
             if ours is not None and said is None:
@@ -226,12 +225,12 @@ class _Chooser:
                 if name not in found or not found[name].sole:
                     found[name] = _Requirement(by_name[name], "", sole=len(behind) == 1)
         # What is named itself counts for more than what a companion implies, and what computes for more than what is
-        # used for data; of several the one with the most companions of its own. ONNX Runtime lives beside any of them.
+        # used for data; of several the one with the most companions of its own. What lies beside any other comes last.
         order = list(by_name)
         return sorted(
             found.values(),
             key=lambda request: (
-                request.framework.name == "onnxruntime",
+                request.framework.beside_others,
                 self._feeds(request, alone),
                 not request.line,
                 not request.sole,
@@ -271,33 +270,22 @@ class _Chooser:
         return is_library or name == canonicalize_name(base.framework or "")
 
 
-def _is_older(base: Base, known: Names, frameworks: Knowledge) -> bool:
+def _is_older(base: Base, code: OldCode) -> bool:
     """Whether a base has the framework that old code needs, in a version that still has these parts."""
-    framework = frameworks.framework_of(canonicalize_name(base.framework or ""))
     version = base.framework_version
-    return (
-        framework is not None
-        and framework.name == known.old.framework
-        and bool(version)
-        and (_version(version) < _version(known.old.before))
-    )
+    is_its = code.framework.is_variant(canonicalize_name(base.framework or ""))
+    return is_its and bool(version) and _version(version) < _version(code.old.before)
 
 
-def _old_code(old: tuple[str, str], known: OldParts, severity: Severity) -> Finding:
-    part, where = old
-    message = f"{where}: {part} is of TensorFlow 1, and TensorFlow {known.before} does not have it"
-    fix = (
-        "Port it with `tf_upgrade_v2`, which TensorFlow brings, or by `import tensorflow.compat.v1 as tf`. To run it "
-        "unchanged, write a base with TensorFlow 1 into ./defs/bases.toml, such as "
-        "docker://tensorflow/tensorflow:1.15.5-gpu-py3, and run `ctk new` again."
-    )
-    return Finding("tensorflow-1", severity, message, fix)
+def _old_code(code: OldCode, severity: Severity) -> Finding:
+    newer = f"{code.framework.title} {code.old.before}"
+    message = f"{code.place}: {code.part} is of {code.old.series}, and {newer} does not have it"
+    return Finding("old-framework-code", severity, message, code.old.fix)
 
 
 def _has(base: Base, framework: Framework) -> bool:
     name = canonicalize_name(base.framework or "")
-    # Chainer computes with CuPy: its images are the ones for both.
-    return framework.is_variant(name) or (framework.name == "cupy" and name == "chainer")
+    return framework.is_variant(name) or name in framework.bases
 
 
 def _other_version(base: Base, line: str, frameworks: Knowledge, said: str | None) -> Finding | None:

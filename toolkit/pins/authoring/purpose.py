@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from toolkit.inventory.knowledge.frameworks import Knowledge
-    from toolkit.inventory.knowledge.names import Names, OldParts
+    from toolkit.inventory.knowledge.frameworks import Framework, Knowledge, OldParts
+    from toolkit.inventory.knowledge.names import Names
     from toolkit.pins.authoring.imports import Imports
 
 
 def used_for_data(found: Imports, known: Names, frameworks: Knowledge) -> frozenset[str]:
     """The frameworks that only feed another one.
 
-    A framework computes where the code uses a part of it that `names.toml` does not list under `data`, where that lists
+    A framework computes where the code uses a part of it that its own file does not list under `data`, where that lists
     none of its parts (JAX), or where the code imports a companion of it alone (flax, torchvision). Of the others the
     code uses nothing but data; where none computes, none is known to be for data only.
     """
@@ -35,14 +36,28 @@ def used_for_data(found: Imports, known: Names, frameworks: Knowledge) -> frozen
     return frozenset(wanted - computing) if computing else frozenset()
 
 
-def first_old_part(found: Imports, old: OldParts) -> tuple[str, str] | None:
-    """(part, place) of the first thing that only an old version of a framework has; None where there is none."""
+@dataclass(frozen=True, slots=True)
+class OldCode:
+    """Code at `place` that uses `part` of `framework`, which only an old version of that has, as `old` says."""
+
+    framework: Framework
+    old: OldParts
+    part: str
+    place: str
+
+
+def find_old_code(found: Imports, frameworks: Knowledge) -> OldCode | None:
+    """The first thing that only an old version of a framework has; None where there is none."""
+    return next((code for one in frameworks.frameworks if (code := _old_code(found, one)) is not None), None)
+
+
+def _old_code(found: Imports, framework: Framework) -> OldCode | None:
     places = {**found.uses, **found.required}
-    parts = list(_parts(old.framework, places))
-    if any(_is_part(part, old.ported) for part in parts):
+    old, parts = framework.old, list(_parts(framework.module, places))
+    if old is None or any(_is_part(part, old.ported) for part in parts):
         return None
-    names = (f"{old.framework}.{part}" for part in parts if _is_part(part, old.parts))
-    return next(((name, places[name]) for name in names), None)
+    names = (f"{framework.module}.{part}" for part in parts if _is_part(part, old.parts))
+    return next((OldCode(framework, old, name, places[name]) for name in names), None)
 
 
 def _parts(module: str, names: Iterable[str]) -> Iterator[str]:

@@ -10,6 +10,7 @@ from packaging.version import InvalidVersion, Version
 
 from toolkit.inventory.contents.markers import marker_environment
 from toolkit.inventory.contents.model import Distribution
+from toolkit.inventory.knowledge.names import names
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -117,8 +118,8 @@ def _from_conda(inventory: Inventory, interpreter: Interpreter, visible: Mapping
     """What conda installed: it says so in INSTALLER, or leaves no RECORD and has a package of that name."""
     ours = (package for package in inventory.conda_packages if package.prefix == interpreter.prefix)
     packages: set[str] = {canonicalize_name(package.name) for package in ours}
-    # conda calls the distribution `torch` by another name.
-    packages |= {"torch"} if "pytorch" in packages else set()
+    # conda calls some distributions by another name: `pytorch`.
+    packages |= {names().from_conda(name) for name in packages}
     return frozenset(
         name
         for name, distribution in visible.items()

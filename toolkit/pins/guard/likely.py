@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from toolkit.pins.lock.model import Lock
 
 _FILE = Path(__file__).with_name("import_causes.toml")
-_CALLED = {"pytorch": "torch"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +50,8 @@ def likely_cause(failure: ImportFailure, versions: Mapping[str, str]) -> Likely 
         found = groups.get("name") or entry.get("name") or _distribution(module, versions)
         if "what" in groups and (not found or found == failure.package):
             continue  # its own module: that says nothing of another package
-        name = _CALLED.get(canonicalize_name(found), canonicalize_name(found))
+        stranger = names().stranger(found)
+        name = (stranger and stranger.means) or canonicalize_name(found)
         words = {**groups, "name": name, "have": f"{name} {versions[name]}" if name in versions else f"no {name}"}
         words["specifier"] = re.sub(r"\s", "", groups.get("specifier", ""))
         apt = (*entry.get("apt", ()), *filter(None, [content["libraries"].get(groups.get("library", ""))]))

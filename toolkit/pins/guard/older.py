@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from toolkit.inventory.knowledge.frameworks import knowledge
 from toolkit.pins.bases.target import valid_version
 from toolkit.pins.resolver.question import ask
 from toolkit.pins.resolver.resolve import first_question
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
     from toolkit.pins.resolver.question import Question
     from toolkit.pins.resolver.resolve import Request
 
-# How packages call the extra that brings a framework.
-_EXTRAS = {"torch": ("torch", "pytorch"), "tensorflow": ("tf", "tensorflow"), "jax": ("jax", "flax")}
 _TIME_LIMIT = 60.0  # seconds for a question: it is advice, and the user waits for it
 
 
@@ -39,7 +38,8 @@ def likely_version(
         if ask(uv, question.asking([*question.packages, likely.need]), again=True).possible:
             return likely.need, "the base allows it"
         wanted = canonicalize_name(Requirement(likely.need).name)
-        for extra in _EXTRAS.get(wanted, (wanted,)):
+        framework = knowledge().framework_of(wanted)
+        for extra in framework.extras if framework else (wanted,):
             version = _answered(uv, question, failure.package, f"[{extra}]<{failure.version}", extra)
             if version is not None:
                 return f"{failure.package}=={version}", f"its extra {extra} accepts the {wanted} of the base"

@@ -1,4 +1,4 @@
-"""The distributions of a base that nothing may change, derived from what it holds and from `frameworks.toml`."""
+"""The distributions of a base that nothing may change, by what it holds and what ctk knows of frameworks."""
 
 from __future__ import annotations
 
@@ -189,15 +189,15 @@ def second_frameworks(
 ) -> list[str]:
     """The GPU frameworks in a plan beside that of the base: each loads GPU libraries of its own, and takes GPU memory.
 
-    Not those that never hold GPU code, nor ONNX Runtime, which lies beside any other.
+    Not those that never hold GPU code, nor those that lie beside any other.
     """
     there = [framework for framework in known.frameworks if any(map(framework.is_variant, target.installed))]
     found = []
     for name, version in sorted(added.items()):
         framework = known.framework_of(name)
-        if framework is None or framework.name == "onnxruntime" or framework in there or framework.is_cpu_only(name):
+        if framework is None or framework.beside_others or framework in there or framework.is_cpu_only(name):
             continue
-        titles = [framework.title for framework in there if framework.name != "onnxruntime"]
+        titles = [framework.title for framework in there if not framework.beside_others]
         if titles:
             who = ", ".join(brought_by.get(name, ()))
             found.append(

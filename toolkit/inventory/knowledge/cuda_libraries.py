@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from toolkit.gpu.loader import Loader
+    from toolkit.inventory.knowledge.builds import Installed
 
 # NVIDIA's libraries; a wheel that carries them itself adds a hash to the name (libcudart-d0da41ae.so.11.0).
 # libcuda and libnvidia-ml are the driver's: --nv brings them.
@@ -23,11 +23,11 @@ def is_cuda_library(name: str) -> bool:
     return _CUDA_LIBRARY.match(name) is not None
 
 
-def linked_cuda_libraries(loader: Loader, libraries: Iterable[str]) -> tuple[str, ...]:
+def linked_cuda_libraries(installed: Installed, libraries: Iterable[str]) -> tuple[str, ...]:
     """The names of the CUDA libraries that the ELF files `libraries` are linked with, each once."""
     found: dict[str, None] = {}
     for library in libraries:
-        dynamic = loader.dynamic(library)
+        dynamic = installed.dynamic(library)
         if dynamic is not None:
             found.update(dict.fromkeys(filter(is_cuda_library, dynamic.needed)))
     return tuple(found)

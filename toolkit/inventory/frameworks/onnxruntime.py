@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from toolkit.gpu.builds.wanted import linked_cuda_libraries, major_of
-from toolkit.gpu.facts import FrameworkBuild
-from toolkit.gpu.literals import read_assignments
+from toolkit.inventory.formats.literals import read_assignments
+from toolkit.inventory.knowledge.builds import FrameworkBuild
+from toolkit.inventory.knowledge.cuda_libraries import linked_cuda_libraries, major_of
 
 if TYPE_CHECKING:
-    from toolkit.gpu.builds import Installed
+    from toolkit.inventory.knowledge.builds import Installed
 
 
 def read_build(installed: Installed) -> FrameworkBuild:
@@ -22,7 +22,7 @@ def read_build(installed: Installed) -> FrameworkBuild:
     version = str(info.get("__version__") or "")
     if not rootfs.is_file(provider):
         return FrameworkBuild(version, gpu=False)
-    linked = linked_cuda_libraries(installed.loader, [provider])
+    linked = linked_cuda_libraries(installed, [provider])
     cuda = info.get("cuda_version")
     if not isinstance(cuda, str):  # libcudart.so.11.0 is that of every 11.x
         cuda = (major_of(linked, "libcudart") or "").partition(".")[0] or None

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from toolkit.gpu.builds.wanted import major_of
-from toolkit.gpu.facts import FrameworkBuild, Preload, Want
-from toolkit.gpu.literals import calls
+from toolkit.inventory.formats.literals import calls, read_assignments
+from toolkit.inventory.knowledge.builds import FrameworkBuild, Preload, Want
+from toolkit.inventory.knowledge.cuda_libraries import major_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from toolkit.gpu.builds import Installed
     from toolkit.inventory.contents.model import Distribution
+    from toolkit.inventory.knowledge.builds import Installed
 
 # Compute capabilities that the plugins ask for. Source: JAX's installation page, August 2026.
 _MIN = {"12": "compute_52", "13": "compute_75"}
@@ -32,6 +33,7 @@ _UNTOLD = {
 }  # fmt: skip
 _OPTIONAL = ("libcupti", "libnccl", "libnvshmem_host", "libnvrtc")
 _PLUGIN = re.compile(r"^jax-cuda(\d+)-plugin$")
+_NUMBERS = re.compile(r"\d+(?:\.\d+)*")
 
 
 def plugin_major(names: list[str]) -> str | None:
@@ -42,6 +44,22 @@ def plugin_major(names: list[str]) -> str | None:
 
 def read_build(installed: Installed) -> FrameworkBuild:
     """What JAX's parts say. Source: the wheels of jaxlib, jax-cuda12-plugin 0.4.35 and 0.6.2, jax-cuda13-pjrt 0.7.2."""
+    return replace(_read_parts(installed), accepts=(("jaxlib", _accepted_jaxlib(installed)),))
+
+
+def _accepted_jaxlib(installed: Installed) -> str:
+    """JAX refuses a jaxlib that is newer than itself, or older than it says.
+
+    Source: `check_jaxlib_version` in jax/_src/lib/__init__.py of 0.4.25 and 0.6.2.
+    """
+    assigned = read_assignments(installed.rootfs, f"{installed.distribution.directory}/jax/version.py") or {}
+    oldest = assigned.get("_minimum_jaxlib_version")
+    release = _NUMBERS.match(installed.distribution.version)
+    newest = f"<={release.group() if release else installed.distribution.version}"
+    return f">={oldest},{newest}" if isinstance(oldest, str) else newest
+
+
+def _read_parts(installed: Installed) -> FrameworkBuild:
     jaxlib = installed.visible.get("jaxlib")
     version = installed.distribution.version
     if jaxlib is None:

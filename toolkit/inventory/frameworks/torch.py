@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from toolkit.gpu.builds.wanted import linked_cuda_libraries, major_of
-from toolkit.gpu.elf import read_only_data
-from toolkit.gpu.facts import FrameworkBuild, Preload
-from toolkit.gpu.literals import read_assignments
+from toolkit.inventory.formats.elf import read_only_data
+from toolkit.inventory.formats.literals import read_assignments
+from toolkit.inventory.knowledge.builds import FrameworkBuild, Preload
+from toolkit.inventory.knowledge.cuda_libraries import linked_cuda_libraries, major_of
 
 if TYPE_CHECKING:
-    from toolkit.gpu.builds import Installed
     from toolkit.inventory.formats.rootfs import Rootfs
+    from toolkit.inventory.knowledge.builds import Installed
 
 # In the order of an import. From 1.9 to 1.13 libtorch_cuda came in two halves; until 1.4 all was in libtorch. The first
 # call of a function of linear algebra opens the last one.
@@ -41,7 +41,7 @@ def read_build(installed: Installed) -> FrameworkBuild:
         version=release,
         gpu=True,
         cuda=cuda,
-        cudnn=major_of(linked_cuda_libraries(installed.loader, opens), "libcudnn"),
+        cudnn=major_of(linked_cuda_libraries(installed, opens), "libcudnn"),
         architectures=_architectures(read_only_data(rootfs, f"{directory}/lib/libtorch_python.so")),
         complete=_holds_cuda_code(rootfs, f"{directory}/lib", release),
         opens=opens,

@@ -6,12 +6,12 @@ import json
 import re
 from typing import TYPE_CHECKING
 
-from toolkit.gpu.facts import FrameworkBuild, Preload, Want
-from toolkit.gpu.literals import read_assignments
+from toolkit.inventory.formats.literals import read_assignments
+from toolkit.inventory.knowledge.builds import FrameworkBuild, Preload, Want
 from toolkit.inventory.knowledge.frameworks import satisfies
 
 if TYPE_CHECKING:
-    from toolkit.gpu.builds import Installed
+    from toolkit.inventory.knowledge.builds import Installed
 
 # cupy imports these; the rest (cudnn, cutensor, nccl, nvtx) only where they are there.
 _LINKED = ("cublas", "curand", "cusolver", "cusparse")

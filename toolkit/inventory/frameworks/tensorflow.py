@@ -8,13 +8,13 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from toolkit.gpu.builds.wanted import linked_cuda_libraries, major_of
-from toolkit.gpu.facts import FrameworkBuild, Want
-from toolkit.gpu.literals import read_assignments
+from toolkit.inventory.formats.literals import read_assignments
+from toolkit.inventory.knowledge.builds import FrameworkBuild, Want
+from toolkit.inventory.knowledge.cuda_libraries import linked_cuda_libraries, major_of
 
 if TYPE_CHECKING:
-    from toolkit.gpu.builds import Installed
     from toolkit.inventory.formats.rootfs import Rootfs
+    from toolkit.inventory.knowledge.builds import Installed
 
 _HEADERS = (
     "include/third_party/gpus/cuda/cuda_config.h",
@@ -53,7 +53,7 @@ def read_build(installed: Installed) -> FrameworkBuild:
     opener = next((path for path in opens[::-1] if "framework" in path), next(iter(opens), ""))
     wants = tuple(Want(soname, opener) for soname in sonames(cuda, cudnn, defined))
     if not wants:  # until 1.12 nothing names them, and the libraries are linked
-        linked = linked_cuda_libraries(installed.loader, opens)
+        linked = linked_cuda_libraries(installed, opens)
         own = major_of(linked, "libcudart")
         return FrameworkBuild("", gpu=True, cuda=own, cudnn=major_of(linked, "libcudnn"), opens=opens)
     return FrameworkBuild(

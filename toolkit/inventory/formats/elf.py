@@ -16,6 +16,7 @@ from typing import IO, TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     import re
+    from collections.abc import Iterator
 
     from toolkit.inventory.formats.rootfs import Rootfs
 
@@ -26,6 +27,8 @@ _MAX_DYNAMIC = 1 << 20
 _LONGEST_TEXT = 1 << 16
 _MAX_SECTION = 8 << 20
 _MAX_ENTRIES = 4096
+_FAT_BINARY = 0xBA55ED50
+_CODE = {1: "compute", 2: "sm"}  # PTX, and binary code
 _MAX_SYMBOL_NAMES = 1 << 20  # those of NVIDIA's libraries have a few KiB
 
 
@@ -78,9 +81,44 @@ def read_only_data(rootfs: Rootfs, path: str) -> bytes:
         return b""
     with file:
         try:
-            return _section(file, b".rodata")
+            place = _find_section(file, b".rodata")
+            return _at(file, place[0], min(place[1], _MAX_SECTION), _MAX_SECTION) if place else b""
         except (struct.error, ValueError):
             return b""
+
+
+def read_architectures(rootfs: Rootfs, path: str) -> tuple[str, ...]:
+    """The GPU architectures of the code in an ELF file, as nvcc names them: those of its first fat binary.
+
+    Each compilation leaves a fat binary with its code for every architecture. NVIDIA documents no headers: these are as
+    nvcc 11.8 wrote them into libphi.so of paddlepaddle-gpu 2.6.2.
+    """
+    file = rootfs.open(path)
+    if file is None:
+        return ()
+    with file:
+        try:
+            place = _find_section(file, b".nv_fatbin")
+            return tuple(dict.fromkeys(_architectures(file, place[0]))) if place else ()
+        except (struct.error, ValueError):
+            return ()
+
+
+def _architectures(file: IO[bytes], start: int) -> Iterator[str]:
+    magic, _, header, size = struct.unpack("<IHHQ", _at(file, start, 16, 16))
+    if magic != _FAT_BINARY:
+        raise ValueError("not a fat binary")
+    at, end = start + header, start + header + size
+    for _ in range(_MAX_ENTRIES):
+        if at >= end:
+            return
+        # kind, version, size of this header, size of the code, …, architecture
+        kind, _, header, size, architecture = struct.unpack("<HHIQ12xI", _at(file, at, 32, 32))
+        if header < 32:
+            raise ValueError("an entry without a header")
+        if kind in _CODE:
+            yield f"{_CODE[kind]}_{architecture}"
+        at += header + size
 
 
 def _header(file: IO[bytes]) -> tuple[int, ...]:
@@ -160,7 +198,8 @@ def _dynamic(file: IO[bytes]) -> Dynamic | None:
     )
 
 
-def _section(file: IO[bytes], wanted: bytes) -> bytes:
+def _find_section(file: IO[bytes], wanted: bytes) -> tuple[int, int] | None:
+    """Where in the file a section is, and its size."""
     _, _, sections, number, names = _header(file)
     table = _at(file, sections, 64 * min(number, _MAX_HEADERS), 64 * _MAX_HEADERS)
     # name, type, flags, address, offset, size, …
@@ -170,5 +209,5 @@ def _section(file: IO[bytes], wanted: bytes) -> bytes:
     texts = _at(file, headers[names][4], headers[names][5], _MAX_DYNAMIC)
     for name, _, _, _, offset, size in headers:
         if texts[name : name + len(wanted) + 1] == wanted + b"\0":
-            return _at(file, offset, min(size, _MAX_SECTION), _MAX_SECTION)
-    return b""
+            return offset, size
+    return None

@@ -1,0 +1,26 @@
+"""The Python of a base that packages are added to, and what conda installed there."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tests.inventory.making import fill, inventory_of, python_files
+from toolkit.pins.bases.target import read_target
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def test_what_conda_installed_under_a_name_of_its_own_is_found(tmp_path: Path) -> None:
+    """Packages of conda without a RECORD: `pytorch` is torch, `matplotlib-base` is matplotlib."""
+    conda = "opt/conda"
+    site = f"{conda}/lib/python3.10/site-packages"
+    packages = {"pytorch-2.1.0-py3.10_0": "torch-2.1.0", "matplotlib-base-3.8.0-py310_0": "matplotlib-3.8.0"}
+    fill(tmp_path, {**python_files("3.10", conda), f"{conda}/conda-meta/history": ""})
+    for package, distribution in {**packages, "": "other-1.0"}.items():
+        name, version = distribution.split("-")
+        fill(tmp_path, {f"{site}/{distribution}-py3.10.egg-info/PKG-INFO": f"Name: {name}\nVersion: {version}\n"})
+        fill(tmp_path, {f"{conda}/conda-meta/{package}.json": "{}"} if package else {})
+    target = read_target(inventory_of(tmp_path), lambda name: name == "torch")
+    assert target is not None
+    assert target.conda == {"torch", "matplotlib"}
