@@ -41,7 +41,10 @@ def build(
         ),
     ],
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="PATH", help="Path of the image. [default: ./NAME.sif]")
+        Path | None,
+        typer.Option(
+            "--output", "-o", metavar="PATH", help="Path of the image. [default: ./NAME.sif]", rich_help_panel="Image"
+        ),
     ] = None,
     base: Annotated[
         str | None,
@@ -50,27 +53,35 @@ def build(
             help="Base to start from instead: a name of `ctk bases`, FILE.sif, a sandbox, docker://REF, "
             "docker-archive:FILE or oci:DIR.",
             autocompletion=complete_base,
+            rich_help_panel="Image",
         ),
     ] = None,
     sandbox: Annotated[
-        bool, typer.Option("--sandbox", help="Build a sandbox, a directory that can be changed.")
+        bool,
+        typer.Option("--sandbox", help="Build a sandbox, a directory that can be changed.", rich_help_panel="Image"),
     ] = False,
     force: Annotated[
         bool,
         typer.Option(
             "--force",
             help="Build although nothing changed, and replace any output; a symlink's target is kept.",
+            rich_help_panel="Image",
         ),
     ] = False,
     allow_file: Annotated[
         list[Path] | None,
-        typer.Option(metavar="PATH", help="Let [[files]] copy this private file or directory; repeatable."),
+        typer.Option(
+            metavar="PATH",
+            help="Let [[files]] copy this private file or directory; repeatable.",
+            rich_help_panel="Checks",
+        ),
     ] = None,
     allow_import_failure: Annotated[
         list[str] | None,
         typer.Option(
             metavar="NAME",
             help="Do not import this package at the end of this and later builds; repeatable.",
+            rich_help_panel="Checks",
         ),
     ] = None,
     dry_run: Annotated[
@@ -78,11 +89,18 @@ def build(
     ] = False,
     locked: Annotated[
         bool,
-        typer.Option("--locked", help="Refuse a missing or outdated lock (exit status 1), as in CI."),
+        typer.Option(
+            "--locked", help="Refuse a missing or outdated lock (exit status 1), as in CI.", rich_help_panel="Checks"
+        ),
     ] = False,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Print the output of the build as it runs.")] = False,
     compression: Annotated[
-        str, typer.Option(metavar="zstd|gzip", help="Compression of the SIF; gzip is slower, for kernels before 4.14.")
+        str,
+        typer.Option(
+            metavar="zstd|gzip",
+            help="Compression of the SIF; gzip is slower, for kernels before 4.14.",
+            rich_help_panel="Image",
+        ),
     ] = "zstd",
     json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:

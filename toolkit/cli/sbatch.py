@@ -23,67 +23,135 @@ if TYPE_CHECKING:
 
 def sbatch(
     command: Annotated[
-        list[str] | None, typer.Argument(metavar="[--] COMMAND...", help="What to run in the image.")
+        list[str] | None, typer.Argument(metavar="[--] COMMAND...", help="Command to run in the image.")
     ] = None,
     job_name: Annotated[
-        str | None, typer.Option("--job-name", "-J", metavar="NAME", help="[default: the recipe's or the image's name]")
+        str | None,
+        typer.Option(
+            "--job-name",
+            "-J",
+            metavar="NAME",
+            help="Name of the job. [default: the recipe's or the image's]",
+            rich_help_panel="Job",
+        ),
     ] = None,
     image: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="A SIF or a sandbox. [default: the recipe's, else the only .sif here]"),
+        typer.Option(
+            metavar="FILE",
+            help="SIF or sandbox. [default: the recipe's, else the only .sif here]",
+            rich_help_panel="Job",
+        ),
     ] = None,
     recipe: Annotated[
         str | None,
         typer.Option(
-            metavar="NAME",
-            help="Whose [job] gives the defaults. [default: the one named as the job, else the image's]",
+            metavar="RECIPE",
+            help="Recipe whose [job] has the defaults. [default: named as the job, else the image's]",
             autocompletion=complete_recipe,
+            rich_help_panel="Job",
         ),
     ] = None,
     gpus: Annotated[
-        str | None, typer.Option(metavar="N|KIND:N", help="GPUs of the whole job, such as 1 or tesla:1; 0 is the CPU.")
+        str | None,
+        typer.Option(
+            metavar="N|TYPE:N",
+            help="GPUs of the whole job, such as 1 or tesla:1; 0 means the CPU.",
+            rich_help_panel="Resources",
+        ),
     ] = None,
-    nodes: Annotated[int | None, typer.Option(metavar="N", help="How many nodes.")] = None,
+    nodes: Annotated[
+        int | None, typer.Option(metavar="N", help="Number of nodes.", rich_help_panel="Resources")
+    ] = None,
     tasks_per_node: Annotated[
-        int | None, typer.Option("--ntasks-per-node", metavar="N", help="Processes on each node, started by srun.")
+        int | None,
+        typer.Option(
+            "--ntasks-per-node",
+            metavar="N",
+            help="Processes on each node, started by srun.",
+            rich_help_panel="Resources",
+        ),
     ] = None,
     time: Annotated[
-        str | None, typer.Option(metavar="LIMIT", help="4:00:00, 30 (minutes), 2-12 (days-hours) and so on.")
+        str | None,
+        typer.Option(
+            metavar="LIMIT", help="Time limit: 4:00:00, 30 (minutes), 2-12 (days-hours).", rich_help_panel="Resources"
+        ),
     ] = None,
-    mem: Annotated[str | None, typer.Option(metavar="SIZE", help="Memory on each node, such as 16G.")] = None,
-    cpus_per_task: Annotated[int | None, typer.Option(metavar="N", help="Cores for each process.")] = None,
-    partition: Annotated[str | None, typer.Option(metavar="NAME", help="Which partition.")] = None,
-    account: Annotated[str | None, typer.Option(metavar="NAME", help="Which account pays.")] = None,
-    qos: Annotated[str | None, typer.Option(metavar="NAME", help="Which quality of service.")] = None,
+    mem: Annotated[
+        str | None, typer.Option(metavar="SIZE", help="Memory on each node, such as 16G.", rich_help_panel="Resources")
+    ] = None,
+    cpus_per_task: Annotated[
+        int | None, typer.Option(metavar="N", help="Cores for each process.", rich_help_panel="Resources")
+    ] = None,
+    partition: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Partition (queue).", rich_help_panel="Resources")
+    ] = None,
+    account: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Account to charge.", rich_help_panel="Resources")
+    ] = None,
+    qos: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Quality of service.", rich_help_panel="Resources")
+    ] = None,
     array: Annotated[
-        str | None, typer.Option(metavar="NUMBERS", help="Many jobs in one: 0-9, or 0-99%8 for eight at a time.")
+        str | None,
+        typer.Option(
+            metavar="NUMBERS", help="Job array: 0-9, or 0-99%8 for eight tasks at a time.", rich_help_panel="Resources"
+        ),
     ] = None,
     bind: Annotated[
         list[str] | None,
-        typer.Option(metavar="SRC[:DST[:ro]]", help="Show a directory of the host inside; repeatable."),
+        typer.Option(
+            metavar="SRC[:DST[:ro]]", help="Bind a directory of the host; repeatable.", rich_help_panel="Container"
+        ),
     ] = None,
     env: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="NAME[=VALUE]", help="A variable in the container; without a value, the job's own. Repeatable."
+            metavar="NAME[=VALUE]",
+            help="Set a variable in the container; without VALUE, to the job's own. Repeatable.",
+            rich_help_panel="Container",
         ),
     ] = None,
     env_file: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Secrets: lines NAME=VALUE, in a file that only you can read.")
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="File of lines NAME=VALUE for secrets, readable only by you.",
+            rich_help_panel="Container",
+        ),
     ] = None,
     shell: Annotated[
-        str | None, typer.Option(metavar="LINE", help="Run this line in the image's shell, instead of a command.")
+        str | None,
+        typer.Option(metavar="LINE", help="Line for the image's shell, in place of a command.", rich_help_panel="Job"),
     ] = None,
     directive: Annotated[
         list[str] | None,
-        typer.Option(metavar="--OPTION=VALUE", help="Any other #SBATCH line of the site's; repeatable."),
+        typer.Option(
+            metavar="--OPTION=VALUE",
+            help="Any other #SBATCH line that your site needs; repeatable.",
+            rich_help_panel="Resources",
+        ),
     ] = None,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="FILE", help="The script. [default: ./NAME.sbatch]")
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="Path of the script. [default: ./NAME.sbatch]",
+            rich_help_panel="Script",
+        ),
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace the script whoever wrote it.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the script, write nothing.")] = False,
-    submit: Annotated[bool, typer.Option("--submit", help="Submit it at once and print the job's number.")] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Replace any existing file of that name.", rich_help_panel="Script")
+    ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print the script; write nothing.", rich_help_panel="Script")
+    ] = False,
+    submit: Annotated[
+        bool, typer.Option("--submit", help="Submit the script and print the job ID.", rich_help_panel="Script")
+    ] = False,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
     """Write a Slurm job script that cannot lose its log.
@@ -92,15 +160,15 @@ def sbatch(
         ctk sbatch -J try1 --image trial.sif --gpus tesla:1 --time 2:00:00 python train.py --lr 0.1
         ctk sbatch -J sweep --image trial.sif --array 0-9     ten small jobs instead of a giant
 
-    Submit it with plain `sbatch NAME.sbatch` from this directory. All that the job and Slurm have to say arrives in
-    logs/NAME-ID.log; the directory logs/ need not be there. Anything else that the site wants goes on its own line:
+    Submit it with plain `sbatch NAME.sbatch` from this directory. All output of the job and of Slurm is written to
+    logs/NAME-ID.log; logs/ does not need to exist. Any other option that your site needs is given as a directive:
     --directive=--constraint=a100.
 
-    The options of ctk come first: from the first word of the command on, all belongs to the program. No shell reads
-    these words on the node; --shell 'LINE' is for $VARIABLES of the job, pipes and the like. The name of a secret goes
-    to --env without its value, or into a file for --env-file: others can read the script.
+    Options of ctk come before the command; all words after the command's name belong to the command. They are not
+    expanded by a shell on the node; use --shell 'LINE' for variables of the job, pipes and the like. Give --env the
+    name of a secret without its value, or put it into a file for --env-file: others can read the script.
 
-    A script that you have changed stays as it is, unless --force.
+    A script that you have changed is kept, unless you give --force.
     """
     from toolkit.inventory.contents.programs import COMMAND_NOT_IN_IMAGE
     from toolkit.jobs.advice import VARIABLE_NOT_SET, advise

@@ -75,7 +75,7 @@ class FrameworkFacts:
     @property
     def parts(self) -> tuple[Distribution, ...]:
         """The other distributions that the framework comes in."""
-        return tuple(one for name, one in self.companions.items() if matches(name, self.known.parts))
+        return tuple(part for name, part in self.companions.items() if matches(name, self.known.parts))
 
     @property
     def version(self) -> str:

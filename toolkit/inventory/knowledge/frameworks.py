@@ -318,7 +318,7 @@ def _incompatibility(other: str, table: dict[str, Any]) -> Incompatibility:
 
 
 def _variants(table: dict[str, Any], distributions: tuple[str, ...]) -> Variants:
-    stands = (Stand(one["name"], tuple(one["for"]), one.get("lacks")) for one in table.get("serves", ()))
+    stands = (Stand(row["name"], tuple(row["for"]), row.get("lacks")) for row in table.get("serves", ()))
     return Variants(table["module"], table["title"], distributions, tuple(stands))
 
 

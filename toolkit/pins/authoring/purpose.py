@@ -48,7 +48,9 @@ class OldCode:
 
 def find_old_code(found: Imports, frameworks: Knowledge) -> OldCode | None:
     """The first thing that only an old version of a framework has; None where there is none."""
-    return next((code for one in frameworks.frameworks if (code := _old_code(found, one)) is not None), None)
+    return next(
+        (code for framework in frameworks.frameworks if (code := _old_code(found, framework)) is not None), None
+    )
 
 
 def _old_code(found: Imports, framework: Framework) -> OldCode | None:
