@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from typing import TYPE_CHECKING
@@ -44,6 +45,22 @@ def test_the_readme_shows_the_counts_of_the_last_run(page: str, title: str) -> N
     rows = "\n".join(table.splitlines()[1:])
     assert rows.count("\n") == 4
     assert f"\n{rows}\n" in (CHECKOUT / page).read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("page", "sentence"),
+    [
+        ("README.md", "take {0:.0f} s with `ctk build`, and {2:.0f} s with pip and plain `apptainer build`"),
+        ("README.ja.md", "`ctk build` では {0:.0f} 秒、 pip と通常の `apptainer build` では {2:.0f} 秒"),
+        ("docs/manual.md", "{0:.0f} s instead of {1:.0f} s"),
+    ],
+)
+def test_pages_state_the_build_times_of_the_last_run(page: str, sentence: str) -> None:
+    results = (CHECKOUT / "benchmarks/RESULTS.md").read_text(encoding="utf-8")
+    building = results.partition("\n## Building\n")[2].partition("\n## ")[0]
+    medians = [float(row.split("|")[2]) for row in re.findall(r"^\| `.*$", building, re.MULTILINE)]
+    text = " ".join((CHECKOUT / page).read_text(encoding="utf-8").split())
+    assert sentence.format(*medians) in text
 
 
 def test_commands_take_turns_and_each_round_begins_with_another(tmp_path: Path) -> None:
