@@ -32,12 +32,25 @@ SECOND_USER = "ctk-test2"
 CA_BUNDLE = "/etc/ssl/certs/ca-certificates.crt"
 QUIET = ("--quiet", "--disable-pip-version-check")
 
+# The files that take more than half a minute each, in the order in which the workers take them: the longest first, and
+# side by side those that compute (images) and those that wait (clusters). All others follow, and end together.
+FIRST = (
+    "test_lab_adversity", "test_guard_tensorflow", "test_demo", "test_pages", "test_build", "test_signals",
+    "test_pins_index", "test_guard", "test_lab_storm", "test_check_gpu", "test_lock_travels", "test_lab_mpi",
+    "test_import_step", "test_sources", "test_build_adversity", "test_other_users", "test_sbatch", "test_lab",
+)  # fmt: skip
+
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what lies in this directory, and nothing else: pytest calls this with the items of all."""
+    """Mark what lies in this directory, and let the long files begin: pytest calls this with the items of all."""
+    rank = {name: number for number, name in enumerate(FIRST)}
     for item in items:
         if item.path.is_relative_to(CHECKOUT / "tests" / "real"):
             item.add_marker("real")
+            if "lab" in getattr(item, "fixturenames", ()):
+                item.add_marker("slurm")
+    # Within a file the order stays.
+    items.sort(key=lambda item: rank.get(item.path.stem, len(rank)) if item.get_closest_marker("real") else len(rank))
 
 
 @dataclass(frozen=True)
