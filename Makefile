@@ -22,10 +22,12 @@ demo:
 demo-undo:
 	@machine/undo
 
-# Lint, types and the unit tests, in a minute: without root, Apptainer, Slurm or network, once $(VENV) is there.
+# Lint, types and the unit tests, in a minute: without root, Apptainer, Slurm or network, once $(VENV) is there. Property
+# tests try fewer examples than in `make test`.
 check:
 	@$(MAKE) --no-print-directory lint
-	$(VENV)/bin/pytest --quiet --numprocesses 2 --dist worksteal -m "not (real or programs or index)"
+	$(VENV)/bin/pytest --quiet --numprocesses 2 --dist worksteal --hypothesis-profile check \
+	    -m "not (real or programs or index)"
 
 # All tests, those on the real Apptainer and the real Slurm included. Three files at a time: a third of them wait for
 # Slurm. Ends with the branch coverage of toolkit/, which may not fall under what pyproject.toml says.

@@ -48,6 +48,7 @@ def _documents_of_programs() -> Iterator[None]:
 
 # A busy machine is no fault of what is tested.
 settings.register_profile("ctk", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("check", settings.get_profile("ctk"), max_examples=20)  # for `make check`; the rest takes 100
 settings.load_profile("ctk")
 
 
