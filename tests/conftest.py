@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.real import shared
 from tests.schemas import check_documents
 from toolkit.support.errors import CtkError
 from toolkit.support.explanations import explanations
@@ -21,6 +22,12 @@ if TYPE_CHECKING:
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Remove what the workers shared, after the last of them ended."""
+    if not hasattr(session.config, "workerinput"):
+        shared.remove()
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -41,6 +48,7 @@ def _documents_of_programs() -> Iterator[None]:
 
 # A busy machine is no fault of what is tested.
 settings.register_profile("ctk", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("check", settings.get_profile("ctk"), max_examples=20)  # for `make check`; the rest takes 100
 settings.load_profile("ctk")
 
 

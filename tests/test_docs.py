@@ -138,7 +138,7 @@ def run_here(place: Path, script: str) -> subprocess.CompletedProcess[str]:
 # Those of the others need images and a cluster: tests/real/test_pages.py.
 @pytest.mark.parametrize(
     "page",
-    [pytest.param("docs/site.md", marks=pytest.mark.network), "docs/findings.md", "benchmarks/README.md"],
+    [pytest.param("docs/site.md", marks=pytest.mark.index), "docs/findings.md", "benchmarks/README.md"],
 )
 def test_the_commands_of_a_page_run_one_after_the_other(page: str, place: Path) -> None:
     lines = [line for line in command_lines(page) if line not in NEVER_RUN]
@@ -146,7 +146,7 @@ def test_the_commands_of_a_page_run_one_after_the_other(page: str, place: Path) 
     assert done.returncode == 0, done.stderr[-3000:]
 
 
-@pytest.mark.network
+@pytest.mark.index
 def test_the_modulefile_brings_the_ctk_that_the_page_installs(place: Path) -> None:
     install = [line for line in command_lines("docs/site.md") if "UV_" in line or "uv " in line]
     done = run_here(place, for_this_place(place, "\n".join(install)))

@@ -23,6 +23,7 @@ from toolkit.inventory.formats.images import open_image
 _LAYOUTS = int(os.environ.get("CTK_LOADER_LAYOUTS", "20"))
 
 
+@pytest.mark.programs
 @pytest.mark.timeout(3600)
 def test_random_layouts_load_as_the_real_loader_loads_them(tmp_path: Path) -> None:
     parts = layouts.prepare(tmp_path / "parts")

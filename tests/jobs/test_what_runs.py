@@ -23,8 +23,9 @@ from toolkit.jobs.quoting import quoted
 
 
 def test_what_runs_is_what_was_asked(tmp_path: Path) -> None:
-    ran = check_scripts(tmp_path, count=100, seed_number=1)
-    assert len(ran) >= 100, "the good ones alone are a hundred"
+    count = settings.default.max_examples
+    ran = check_scripts(tmp_path, count=count, seed_number=1)
+    assert len(ran) >= count, "the good ones alone are so many"
 
 
 @settings(deadline=None)  # each starts a bash

@@ -14,11 +14,14 @@ import subprocess
 import sys
 import time
 import urllib.request
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+
+from tests.real import shared
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,13 +30,27 @@ CHECKOUT = Path(__file__).resolve().parents[2]
 TEST_USER = "ctk-test"
 SECOND_USER = "ctk-test2"
 CA_BUNDLE = "/etc/ssl/certs/ca-certificates.crt"
+QUIET = ("--quiet", "--disable-pip-version-check")
+
+# The files that take more than half a minute each, in the order in which the workers take them: the longest first, and
+# side by side those that compute (images) and those that wait (clusters). All others follow, and end together.
+FIRST = (
+    "test_lab_adversity", "test_guard_tensorflow", "test_demo", "test_pages", "test_build", "test_signals",
+    "test_pins_index", "test_guard", "test_lab_storm", "test_check_gpu", "test_lock_travels", "test_lab_mpi",
+    "test_import_step", "test_sources", "test_build_adversity", "test_other_users", "test_sbatch", "test_lab",
+)  # fmt: skip
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what lies in this directory, and nothing else: pytest calls this with the items of all."""
+    """Mark what lies in this directory, and let the long files begin: pytest calls this with the items of all."""
+    rank = {name: number for number, name in enumerate(FIRST)}
     for item in items:
         if item.path.is_relative_to(CHECKOUT / "tests" / "real"):
             item.add_marker("real")
+            if "lab" in getattr(item, "fixturenames", ()):
+                item.add_marker("slurm")
+    # Within a file the order stays.
+    items.sort(key=lambda item: rank.get(item.path.stem, len(rank)) if item.get_closest_marker("real") else len(rank))
 
 
 @dataclass(frozen=True)
@@ -100,14 +117,14 @@ def ground(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 @pytest.fixture(scope="session")
-def wheel(ground: Path) -> Path:
+def wheel() -> Path:
     """ctk as it is distributed."""
-    directory = ground / "wheel"
-    subprocess.run(
-        [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", str(directory), str(CHECKOUT)],
-        check=True,
-    )
-    return next(directory.glob("*.whl"))
+
+    def make(directory: Path) -> None:
+        command = [sys.executable, "-m", "pip", "wheel", *QUIET, "--no-deps", "--wheel-dir", str(directory)]
+        subprocess.run([*command, str(CHECKOUT)], check=True)
+
+    return next(shared.once("wheel", make).glob("*.whl"))
 
 
 @pytest.fixture(scope="session")
@@ -119,16 +136,45 @@ def me(ground: Path) -> User:
 
 
 @pytest.fixture(scope="session")
+def scratch(ground: Path) -> Iterator[Path]:
+    """A directory for gigabytes: in memory where there is room, else on the disk."""
+    directory = (shared.memory() or ground) / f"ctk-scratch-{os.getpid()}"
+    directory.mkdir()
+    yield directory
+    subprocess.run(["rm", "-rf", str(directory)], check=True)
+
+
+@pytest.fixture(scope="session")
+def builder(me: User, scratch: Path) -> User:
+    """`me`, for builds of gigabytes: everything that ctk and the runtime keep lies in `scratch`."""
+    return replace(me, extra={"CTK_HOME": str(scratch / "ctk-work"), "APPTAINER_TMPDIR": str(scratch)})
+
+
+@pytest.fixture
+def work(scratch: Path, request: pytest.FixtureRequest) -> Iterator[Path]:
+    """An empty directory for a build of `builder`."""
+    directory = scratch / request.node.name[:40]
+    directory.mkdir()
+    yield directory
+    subprocess.run(["rm", "-rf", str(directory)], check=True)
+
+
+@pytest.fixture(scope="session")
 def ordinary_user(wheel: Path) -> Iterator[User]:
     """The test user, with ctk installed from the wheel into a fresh virtual environment, far from the checkout."""
     assert os.geteuid() == 0, "only root can become the test user"
     # A home of this session's own: two runs of the tests on one machine do not meet.
     home = Path(pwd.getpwnam(TEST_USER).pw_dir) / f"tests-{os.getpid()}"
-    user = User(TEST_USER, home, home / "venv" / "bin" / "ctk")
+    user = User(TEST_USER, home, Path("/bin/false"))
     user.run("mkdir", home, cwd=home.parent)
-    user.run("/usr/bin/python3", "-m", "venv", home / "venv", cwd=home)
-    user.run(home / "venv" / "bin" / "pip", "install", "--quiet", wheel, cwd=home)
-    yield user
+
+    def install(venv: Path) -> None:
+        venv.mkdir()
+        shutil.chown(venv, TEST_USER)
+        user.run("/usr/bin/python3", "-m", "venv", venv, cwd=home)
+        user.run(venv / "bin" / "pip", "install", *QUIET, wheel, cwd=home)
+
+    yield replace(user, program=shared.once("venv", install) / "bin" / "ctk")
     subprocess.run(["rm", "-rf", str(home)], check=True)
 
 
@@ -196,24 +242,29 @@ def tiny_image(ground: Path, me: User) -> Path:
 
 
 @pytest.fixture(scope="session")
-def base_image(ground: Path, me: User) -> Path:
+def base_image(ground: Path, builder: User) -> Path:
     """Debian 12 with Python, pip and ca-certificates: what a user's own base looks like. Takes a minute."""
     directory = ground / "base"
     (directory / "defs").mkdir(parents=True)
     (directory / "defs" / "base.toml").write_text('base = "debian-12"\n')
-    me.ctk("build", "base", "-o", ground / "base.sif", cwd=directory)
-    (ground / "base.sif").chmod(0o644)
-    return ground / "base.sif"
+    definition = builder.ctk("def", "base", cwd=directory).stdout
+    runtime = builder.run("apptainer", "--version", cwd=ground).stdout
+    # Debian's archive moves on: an image is kept for the rest of the week.
+    made_from = f"{definition}{runtime}{date.today().isocalendar()[:2]}"
+    return shared.kept("base.sif", made_from, lambda path: _build(builder, "base", path, directory))
 
 
 @pytest.fixture(scope="session")
-def python_image(ground: Path, me: User, base_image: Path) -> Path:
+def python_image(ground: Path, builder: User, base_image: Path) -> Path:
     """The same with `python`, as a framework's own image has it."""
     with_python = f"Bootstrap: localimage\nFrom: {base_image}\n\n%post\n    ln -sf python3 /usr/bin/python\n"
     (ground / "python.def").write_text(with_python)
-    me.ctk("build", "python.def", "-o", ground / "with-python.sif", cwd=ground)
-    (ground / "with-python.sif").chmod(0o644)
-    return ground / "with-python.sif"
+    return shared.once("with-python.sif", lambda path: _build(builder, "python.def", path, ground))
+
+
+def _build(user: User, target: str, image: Path, directory: Path) -> None:
+    user.ctk("build", target, "-o", image, cwd=directory)
+    image.chmod(0o644)
 
 
 @dataclass(frozen=True)

@@ -3,21 +3,29 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
 from pathlib import Path
+
+import pytest
 
 from tests.real.conftest import CHECKOUT, User
 
+pytestmark = pytest.mark.slurm
 
-def test_the_demo_ends_with_the_log_of_a_job_and_builds_nothing_twice(ordinary_user: User, ground: Path) -> None:
+
+def test_the_demo_ends_with_the_log_of_a_job_and_builds_nothing_twice(
+    ordinary_user: User, ground: Path, scratch: Path
+) -> None:
     script = ground / "demo"
     shutil.copy(CHECKOUT / "machine" / "demo", script)
     script.chmod(0o755)
-    place = ordinary_user.home / "demo-cache"
-    ordinary_user.run("rm", "-rf", place, cwd=ordinary_user.home)
+    place = scratch / "demo-cache"
+    place.mkdir()
+    shutil.chown(place, ordinary_user.name)
     listed = ("pgrep", "-af", "/tmp/ctk-demo-")
     before = set(Path("/tmp").glob("ctk-demo-*"))
     running = set(ordinary_user.run(*listed, cwd=ordinary_user.home, status=None).stdout.splitlines())
-    environment = {"XDG_CACHE_HOME": str(place)}
+    environment = {"XDG_CACHE_HOME": str(place), "CTK_HOME": str(place / "ctk-work")}
     for attempt in ("first", "second"):
         done = ordinary_user.run(script, ordinary_user.program, cwd=ordinary_user.home, env=environment)
         words = done.stdout
@@ -30,4 +38,4 @@ def test_the_demo_ends_with_the_log_of_a_job_and_builds_nothing_twice(ordinary_u
     assert set(Path("/tmp").glob("ctk-demo-*")) <= before
     left = ordinary_user.run(*listed, cwd=ordinary_user.home, status=None)
     assert set(left.stdout.splitlines()) <= running, "the practice cluster is gone"
-    ordinary_user.run("rm", "-rf", place, cwd=ordinary_user.home)
+    subprocess.run(["rm", "-rf", str(place)], check=True)

@@ -7,12 +7,16 @@ import shutil
 import subprocess
 from typing import TYPE_CHECKING
 
+import pytest
+
 from tests.pages import CHECKOUT, blocks, for_this_place
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from tests.real.conftest import PracticeCluster, User
+
+pytestmark = pytest.mark.slurm
 
 _RECIPE = """
 base = "debian-12"

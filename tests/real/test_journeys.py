@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
     from tests.real.conftest import PracticeCluster
 
+pytestmark = pytest.mark.slurm
+
 _MAX_COMMANDS = 8
 _TRAIN = """\
 import yaml

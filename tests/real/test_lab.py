@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
     from tests.real.conftest import User
 
+pytestmark = pytest.mark.slurm
+
 
 @pytest.fixture
 def own(user: User, directory: Path) -> Iterator[OwnLab]:

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
     from tests.real.conftest import User
 
+pytestmark = pytest.mark.slurm
+
 
 @pytest.fixture
 def own(ordinary_user: User, ground: Path) -> Iterator[OwnLab]:

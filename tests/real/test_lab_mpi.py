@@ -33,11 +33,11 @@ sys.stdout.write(f"rank {world.rank} of {world.size} sum {total} on {os.environ[
 
 
 @pytest.fixture(scope="module")
-def mpi_image(ground: Path, me: User, base_image: Path) -> Path:
+def mpi_image(ground: Path, builder: User, base_image: Path) -> Path:
     """Debian's Open MPI and mpi4py: the same release as the host's."""
     (ground / "mpi.def").write_text(_DEFINITION.format(base=base_image))
     image = ground / "mpi.sif"
-    me.run("apptainer", "build", "--fakeroot", "--bind", CA_BUNDLE, image, ground / "mpi.def", cwd=ground)
+    builder.run("apptainer", "build", "--fakeroot", "--bind", CA_BUNDLE, image, ground / "mpi.def", cwd=ground)
     image.chmod(0o644)
     (ground / "mpi.py").write_text(_PROGRAM)
     return image

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
     from tests.real.conftest import User
 
+pytestmark = pytest.mark.slurm
+
 SEED = int(os.environ.get("CTK_LAB_SEED", "1"))
 CYCLES = int(os.environ.get("CTK_LAB_CYCLES", "3"))
 JOBS = int(os.environ.get("CTK_LAB_JOBS", "45"))

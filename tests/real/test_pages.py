@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+pytestmark = pytest.mark.slurm
+
 # The small image has no GPU framework, and this host need not have a GPU: these are the right answers then.
 _STATUS = {"ctk audit": (1,), "ctk check-gpu": (0, 3), "ctk diff": (0, 1)}
 _BASES = """
@@ -73,7 +75,7 @@ class Reader:
 
 
 @pytest.fixture(scope="module")
-def reader(me: User, ground: Path, python_image: Path) -> Iterator[Reader]:
+def reader(me: User, ground: Path, scratch: Path, python_image: Path) -> Iterator[Reader]:
     place = ground / "pages"
     checkout = place / "checkout"
     shutil.copytree(CHECKOUT, checkout, ignore=shutil.ignore_patterns(".*", "__pycache__", "tests", "*.sif"))
@@ -92,6 +94,7 @@ def reader(me: User, ground: Path, python_image: Path) -> Iterator[Reader]:
         environment = {**me.environment, **shown["environment"]}
         environment |= {"HOME": str(place / "home"), "PATH": f"{me.program.parent}{os.pathsep}{os.environ['PATH']}"}
         del environment["CTK_HOME"]
+        environment["XDG_CACHE_HOME"] = str(scratch / "pages-cache")
         yield Reader(place, environment)
     finally:
         me.ctk("lab", "down", "--name", name, cwd=ground)

@@ -89,6 +89,7 @@ def test_roots_home_counts_where_it_is_open(tmp_path: Path, mode: int, found: li
     assert [interpreter.prefix for interpreter in inventory_of(tmp_path).interpreters] == found
 
 
+@pytest.mark.programs
 def test_the_search_in_a_squashfs_reads_no_more_than_it_may(tmp_path: Path) -> None:
     deep = {f"data/{upper}/{lower}/x": "" for upper in range(60) for lower in range(60)}
     fill(tmp_path / "root", {**python_files(), **deep, **venv("data/zoo/env")})

@@ -79,12 +79,12 @@ def test_a_reference_has_a_host_a_repository_and_a_tag(text: str, parts: tuple[s
 
 
 @pytest.mark.parametrize("image", ["open/image:1", "token/image:1"])
-@pytest.mark.network
+@pytest.mark.index
 def test_the_digest_is_of_what_the_tag_names(address: str, image: str) -> None:
     assert fetch_digest(f"{address}/{image}") == DIGEST
 
 
-@pytest.mark.network
+@pytest.mark.index
 def test_an_image_that_is_not_there_or_not_for_us_is_said(address: str) -> None:
     with pytest.raises(CheckFailed, match="no image"):
         fetch_digest(f"{address}/none/image:1")
@@ -99,7 +99,7 @@ def test_a_registry_that_fails_or_lies_or_is_not_there_is_no_answer(address: str
         assert caught.value.code == "registry-unreachable"
 
 
-@pytest.mark.network
+@pytest.mark.index
 def test_a_certificate_of_a_private_authority_is_named_until_it_is_trusted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -59,6 +59,7 @@ REFUSED = (
 
 
 # To uv, an index that answers 404 is one without the package: `explain_conflict` names it.
+@pytest.mark.index
 @pytest.mark.parametrize(
     ("kind", "status", "words", "fix"),
     [
@@ -84,6 +85,7 @@ def test_a_refusal_names_the_address_the_status_and_the_fix(
     assert fix in (raised.value.fix or "")
 
 
+@pytest.mark.index
 @pytest.mark.parametrize(("status", "words", "fix"), REFUSED)
 def test_a_file_that_is_refused_is_said_the_same_way(
     server: str, tmp_path: Path, status: int, words: str, fix: str
@@ -94,6 +96,7 @@ def test_a_file_that_is_refused_is_said_the_same_way(
     assert fix in (raised.value.fix or "")
 
 
+@pytest.mark.index
 @pytest.mark.parametrize(
     ("status", "words"),
     [(401, "asks for a login"), (403, "403 Forbidden"), (404, "no such repository"), (500, "answered 500")],
@@ -107,6 +110,7 @@ def test_a_repository_that_is_not_handed_out_is_said_with_the_reason(
     assert ("[[files]]" in (raised.value.fix or "")) is (status != 500)
 
 
+@pytest.mark.index
 def test_an_error_shows_none_of_uvs_warnings(uv: Uv, server: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("UV_DEFAULT_INDEX", f"{server}/404/simple")
     monkeypatch.setenv("UV_INDEX_URL", f"{server}/404/simple")  # uv warns: it is deprecated

@@ -56,6 +56,7 @@ def server(tmp_path: Path) -> Iterator[tuple[str, Path, list[tuple[str, str | No
         yield address, directory, InParts.asked
 
 
+@pytest.mark.index
 def test_requirements_are_read_once_and_kept_by_hash(server: tuple[str, Path, list[object]], tmp_path: Path) -> None:
     address, _, asked = server
     file = File(WHEEL, f"{address}/{WHEEL}", "0" * 64)
@@ -66,6 +67,7 @@ def test_requirements_are_read_once_and_kept_by_hash(server: tuple[str, Path, li
     assert len(asked) == 2
 
 
+@pytest.mark.index
 def test_requirements_are_read_from_the_metadata_file_where_there_is_one(
     server: tuple[str, Path, list[object]], tmp_path: Path
 ) -> None:
@@ -79,6 +81,7 @@ def test_requirements_are_read_from_the_metadata_file_where_there_is_one(
     assert read_requirements(File(WHEEL, f"{address}/{WHEEL}", None), tmp_path) == ('torch>=2.6; extra == "torch"',)
 
 
+@pytest.mark.index
 def test_requirements_that_cannot_be_read_are_none(server: tuple[str, Path, list[object]], tmp_path: Path) -> None:
     address, directory, _ = server
     (directory / "broken-1.0-py3-none-any.whl").write_bytes(b"no zip file")
@@ -95,6 +98,7 @@ def test_requirements_of_a_wheel_on_this_machine_are_read(
     assert not asked
 
 
+@pytest.mark.index
 def test_remote_file_is_read_in_parts_like_the_file_itself(
     server: tuple[str, Path, list[object]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -109,6 +113,7 @@ def test_remote_file_is_read_in_parts_like_the_file_itself(
         assert ours.tell() == theirs.tell()
 
 
+@pytest.mark.index
 def test_remote_file_too_large_to_be_sent_as_a_whole_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

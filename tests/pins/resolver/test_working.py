@@ -33,6 +33,9 @@ if TYPE_CHECKING:
 
     from toolkit.pins.lock.model import Lock
 
+# Almost all of them ask a server on loopback.
+pytestmark = pytest.mark.index
+
 NEW = 'torch>=2.6; extra == "torch"'
 OLD = 'torch>=2.0; extra == "torch"'
 PACKAGES = {
