@@ -294,7 +294,7 @@ def test_a_version_that_pip_cannot_read_is_not_replaced(uv: Uv, torch: PythonTar
 
 
 def test_gpu_libraries_of_another_cuda_would_lie_over_the_bases_own(uv: Uv, torch: PythonTarget) -> None:
-    with pytest.raises(CheckFailed, match=r"nvidia-cudnn-cu13 .* would lie over it"):
+    with pytest.raises(CheckFailed, match=r"nvidia-cudnn-cu13 .* would overwrite its files"):
         lock(uv, torch, "jax[cuda13]")
 
 

@@ -81,7 +81,7 @@ def make_lock(
     if found := violations(target, protected, knowledge(), added, brought_by):
         raise CheckFailed(
             "; ".join(found),
-            fix="Drop what brings it, or start from another base.",
+            fix="Drop the package that requires it, or start from another base.",
             code="variant-over-variant",
         )
     lock = Lock(
@@ -113,7 +113,7 @@ def _skipped_for_nothing(recipe: Recipe, lock: Lock) -> tuple[str, ...]:
     imported = {package.name for package in import_step(lock).packages}
     where = "neither a package of the recipe nor a framework of the base"
     return tuple(
-        f"[imports] skip lists {name}, which is {where}: remove it there"
+        f"[imports] skip lists {name}, which is {where}: remove it"
         for name in recipe.import_skip
         if name not in imported
     )
@@ -131,8 +131,8 @@ def check_requirements(recipe: Recipe) -> tuple[str, ...]:
                 raise WrongInput(f"{redact(where)} {problem[0]}", fix=problem[1], code="unlockable")
         elif url and not url.startswith(("https://", "http://")):
             raise WrongInput(
-                f"{where} names a file of this machine, which the image cannot see",
-                fix="Copy the wheel in with [[files]] and install it in `post`: the guard watches that too.",
+                f"{where} names a file on this machine, which the build cannot access",
+                fix="Copy the wheel in with [[files]] and install it in `post`: the guard checks that too.",
                 code="unlockable",
             )
         found[_spelled(requirement)] = None
@@ -181,7 +181,7 @@ def stale(name: str) -> CheckFailed:
 
 def missing(name: str, path: Path) -> CheckFailed:
     """What to raise where there is no lock, and none may be written."""
-    return CheckFailed(f"the recipe {name} has no lock: {path}", fix=f"`ctk lock {name}` writes it.", code="no-lock")
+    return CheckFailed(f"the recipe {name} has no lock: {path}", fix=f"Run `ctk lock {name}`.", code="no-lock")
 
 
 def contradictions(recorded: Base, target: PythonTarget) -> tuple[str, ...]:
@@ -222,7 +222,7 @@ def _strangers(recipe: Recipe, packages: Iterable[str]) -> tuple[str, ...]:
         if stranger is None or stranger.name in own or any(not index.packages for index in recipe.indexes):
             continue
         if not stranger.works:
-            instead = f"Ask for {stranger.means} instead of {stranger.name}." if stranger.means else None
+            instead = f"Use {stranger.means} instead of {stranger.name}." if stranger.means else None
             raise WrongInput(stranger.message, fix=stranger.way or instead, code="another-package")
         found.append(f"{stranger.message}. {stranger.way}" if stranger.way else stranger.message)
     return tuple(found)
@@ -234,7 +234,7 @@ def _refuse_conda(recipe: Recipe, target: PythonTarget, protected: ProtectedSet)
     if recipe.packages and ours:
         raise WrongInput(
             f"the base {recipe.base.name} has its {', '.join(ours)} from conda: Python packages cannot be added safely",
-            fix="Start from a base that was made with pip: `ctk bases` shows the installer of each.",
+            fix="Start from a base whose framework was installed with pip: `ctk bases` shows the installer of each.",
             code="conda-base",
         )
 
@@ -245,7 +245,7 @@ def _refuse_free_threaded(recipe: Recipe, target: PythonTarget) -> None:
         raise WrongInput(
             f"the base {recipe.base.name} has the free-threaded Python {target.minor}t: which packages have a wheel "
             "for it, ctk cannot tell",
-            fix=f"Start from a base with the usual Python {target.minor}, or install the packages in `post`.",
+            fix=f"Start from a base with the standard Python {target.minor}, or install the packages in `post`.",
             code="free-threaded-base",
         )
 
@@ -259,8 +259,8 @@ def _refuse_banned(
         for ban in () if name in target.installed or name in served else protected.forbidden:
             if matches(name, (ban.name,)):
                 raise CheckFailed(
-                    f"{name} must stay out: {ban.why}",
-                    fix=f"Drop {name} from the recipe: what it gives is in the base. Or start from another base.",
+                    f"{name} cannot be installed: {ban.why}",
+                    fix=f"Drop {name} from the recipe (the base already provides it), or start from another base.",
                     code="variant-over-variant",
                 )
 
@@ -270,7 +270,7 @@ def _refuse_replaced(added: Mapping[str, str], protected: ProtectedSet) -> None:
     for pin in protected.pins:
         if pin.name in added:
             raise CheckFailed(
-                f"{pin.name} {pin.version} must stay, it is {pin.why}: these packages would bring {added[pin.name]}",
+                f"{pin.name} {pin.version} is protected ({pin.why}): these packages would replace it with {added[pin.name]}",
                 fix="Start from a base whose framework has a version that pip understands (PEP 440).",
                 code="framework-replaced",
             )

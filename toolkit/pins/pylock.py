@@ -149,7 +149,7 @@ def _file(package: LockedPackage, entry: Mapping[str, Any], recipe: str) -> dict
         )
     if not good[0].get("hashes", {}).get("sha256"):
         raise _refused(
-            f"pylock.toml needs the SHA-256 of each file, and the index tells none for {package.file}",
+            f"pylock.toml needs the SHA-256 of each file, and the index lists none for {package.file}",
             "Share the lock file instead: `ctk build` needs no hash.",
         )
     return good[0]

@@ -26,7 +26,9 @@ if TYPE_CHECKING:
     from toolkit.recipes.model import Base, Recipe
 
 
-NO_DIGEST = "the digest of the base is missing, its registry could not be asked: the tag may come to mean another image"
+NO_DIGEST = (
+    "the digest of the base is unknown, because its registry could not be reached: the tag may move to another image"
+)
 
 
 class Policy(Enum):
@@ -163,7 +165,7 @@ class Locks:
         facts = gather_facts(recipe.base, self.cache, image=base.image, digest=base.digest or known)
         if base.image is not None and (found := contradictions(recipe.base, facts.target)):
             raise CheckFailed(
-                f"the base {recipe.base.name} is not what is recorded of it: {'; '.join(found)}",
+                f"the base {recipe.base.name} differs from its entry in bases.toml: {'; '.join(found)}",
                 fix="Correct its entry in bases.toml, or choose another base.",
                 code="base-contradicts",
             )
@@ -198,7 +200,7 @@ def moved_tag(recipe: Recipe, lock: Lock) -> str | None:
     try:
         now = fetch_digest(recipe.base.reference)
     except CtkError as error:
-        return f"{error.message}; nobody knows whether the tag still names the locked image"
+        return f"{error.message}; ctk cannot check whether the tag still names the locked image"
     if now == lock.base.digest:
         return None
     return f"the tag {recipe.base.reference} moved: it names {now} now, the lock stays with {lock.base.digest}"

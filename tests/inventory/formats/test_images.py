@@ -174,11 +174,11 @@ def test_a_data_partition_is_no_layer(tmp_path: Path) -> None:
 
 WRONG = {
     "empty": (b"", "is empty"),
-    "text": (b"hello", "no SIF and no squashfs"),
+    "text": (b"hello", "neither SIF nor squashfs"),
     "definition": (b"Bootstrap: docker\nFrom: debian\n", "a definition file"),
     "gzip": (b"\x1f\x8b\x08" + bytes(60), "compressed with gzip"),
     "page": (b"<!DOCTYPE html><html>", "a web page"),
-    "short-header": (b"#!/usr/bin/env run-singularity\n".ljust(32, b"\0") + b"SIF_MAGIC\0", "its header is cut off"),
+    "short-header": (b"#!/usr/bin/env run-singularity\n".ljust(32, b"\0") + b"SIF_MAGIC\0", "its header is truncated"),
     "short-squashfs": (b"hsqs" + bytes(20), "refers to bytes"),
 }
 

@@ -93,4 +93,4 @@ def test_a_framework_that_is_optional_chooses_the_base_where_nothing_else_does(
     found = Imports(dict.fromkeys(required, "a.py:1"), dict.fromkeys(optional, "a.py:2"), {})
     proposal = propose_from_imports(found, names(), knowledge(), BASES)
     assert proposal.base == base
-    assert [finding.message for finding in proposal.findings] == [f"used only if it is there: {', '.join(more)}"]
+    assert [finding.message for finding in proposal.findings] == [f"used only if installed: {', '.join(more)}"]

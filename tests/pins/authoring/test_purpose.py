@@ -84,7 +84,7 @@ def test_what_feeds_another_framework_is_installed_without_its_gpu_part(tmp_path
     (finding,) = proposal.findings
     assert (finding.code, finding.severity) == ("framework-for-data", Severity.INFO)
     assert finding.message == (
-        "the code uses TensorFlow for its data only and computes with JAX: tensorflow-cpu is installed beside it, "
+        "the code uses TensorFlow only to read data and computes with JAX: tensorflow-cpu is installed beside it, "
         "which uses no GPU"
     )
 

@@ -92,13 +92,13 @@ def test_what_the_guard_found_is_read_out_of_a_log() -> None:
     log = [
         "+ pip install x",
         "ctk guard: DIFFERENCE torch: 2.5.1 -> 2.6.0 (asked for by name)",
-        "  ctk guard: CONTRADICTION torch: the lock was made for 2.5.1, the base holds 2.4",
+        "  ctk guard: CONTRADICTION torch: the lock was made for 2.5.1, the base has 2.4",
         "  | ctk guard: DIFFERENCE torch: printed by a package that the import step runs, indented",
         "ctk guard: note: idna 3 became 4",
     ]
     assert differences(log) == (
         "torch: 2.5.1 -> 2.6.0 (asked for by name)",
-        "torch: the lock was made for 2.5.1, the base holds 2.4",
+        "torch: the lock was made for 2.5.1, the base has 2.4",
     )
 
 
@@ -117,13 +117,13 @@ ERROR: Cannot install torch==2.12.1 because these package versions have conflict
 + trap - EXIT
 + [ 1 -eq 0 ]
 + ctk_guard_run failed
-ctk guard: a command failed. Protected, and held by the constraint file: torch 2.13.0+cpu"""
+ctk guard: a command failed. Protected by the constraint file: torch 2.13.0+cpu"""
 
 
 def test_what_the_constraint_file_stopped_is_a_difference_that_would_have_been() -> None:
     """The words of pip 20.3 to 26; before that it knew one sentence for files, and left what is there alone."""
     log = STOPPED.splitlines()
-    assert differences(log) == ("torch==2.13.0+cpu must stay, against: torch==2.12.1",)
+    assert differences(log) == ("torch==2.13.0+cpu must not change, but these requirements conflict: torch==2.12.1",)
     assert differences([*log[:8], "+ false", *log[8:]]) == (), "what a later command failed of was something else"
     assert differences([line for line in log if "constraint)" not in line]) == (), "a conflict of the user's own"
     legacy = "ERROR: Could not satisfy constraints for 'idna': installation from path cannot be constrained"

@@ -40,7 +40,7 @@ SEEN = [
     ),
     (
         "ImportError: libcuda.so.1: cannot open shared object file: No such file or directory",
-        Likely("it needs the driver of a GPU to be imported", allow=True),
+        Likely("it needs a GPU driver to be imported", allow=True),
     ),
     (
         "ImportError: libodd.so.2: cannot open shared object file",
@@ -52,7 +52,7 @@ SEEN = [
     ),
     (
         "ended by SIGILL",
-        Likely("it holds an instruction that the CPU of this machine does not have", allow=True),
+        Likely("it uses an instruction that the CPU of this machine does not have", allow=True),
     ),
     (
         "ModuleNotFoundError: No module named 'cv2'",
@@ -80,8 +80,8 @@ SEEN = [
     (
         "RuntimeError: operator torchvision::nms does not exist",
         Likely(
-            "its compiled part was made for another build of the framework",
-            fix="Take it from the index that the framework of the base came from ([[index]] in the recipe).",
+            "its compiled part was built for another build of the framework",
+            fix="Install it from the index of the base's framework ([[index]] in the recipe).",
         ),
     ),
     ("ImportError: Bad git executable. The git", Likely("it needs the program git", apt=("git",))),

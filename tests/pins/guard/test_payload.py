@@ -99,7 +99,7 @@ def a_lock(**changes: object) -> dict[str, object]:
     return {
         "protected": [{"name": "torch", "version": "2.5.1+cu124", "why": "the base's PyTorch"}],
         "bounds": [{"name": "numpy", "specifier": ">=1,<2", "why": "PyTorch was compiled for it"}],
-        "forbidden": [{"name": "tensorflow-*", "why": "it would lie over it"}],
+        "forbidden": [{"name": "tensorflow-*", "why": "it would overwrite its files"}],
         "packages": [],
         "builds": [],
         "installer": None,
@@ -191,7 +191,7 @@ def test_a_variant_that_lies_over_it(image: Image) -> None:
     image.put("tensorflow-cpu", "2.15")
     (found,) = image.differences(a_lock())
     assert found.startswith("tensorflow-cpu: nothing -> 2.15")
-    assert "it would lie over it" in found
+    assert "it would overwrite its files" in found
 
 
 def test_a_module_without_metadata_that_would_be_imported_first(image: Image) -> None:
@@ -222,7 +222,7 @@ def test_a_base_that_is_not_the_locked_one_is_refused_before_anything_is_install
     other.put("torch", "2.4.0")
     status, text = other.guard("before", a_lock())
     assert status == 1
-    assert log.differences(text.splitlines()) == ("torch: the lock was made for 2.5.1+cu124, the base holds 2.4.0",)
+    assert log.differences(text.splitlines()) == ("torch: the lock was made for 2.5.1+cu124, the base has 2.4.0",)
 
 
 def test_a_command_that_failed_is_told_what_is_held(image: Image) -> None:

@@ -75,7 +75,7 @@ def test_a_package_that_can_be_imported_passes_and_is_counted(image: Image) -> N
         ("raise ImportError('\\n\\nIMPORTANT:\\n\\nread this\\nand that')", "ImportError: IMPORTANT: read this"),
         ("raise SystemExit('this program needs a licence')", "SystemExit: this program needs a licence"),
         ("import sys; sys.exit(3)", "SystemExit: 3"),
-        ("import os; os._exit(0)", "the import ended the program with status 0"),
+        ("import os; os._exit(0)", "the import exited with status 0"),
         ("import os, signal; os.kill(os.getpid(), signal.SIGILL)", "ended by SIGILL"),
         ("import os, signal; os.kill(os.getpid(), signal.SIGSEGV)", "ended by SIGSEGV"),
         ("syntax error", "SyntaxError: invalid syntax"),
@@ -93,7 +93,7 @@ def test_an_import_without_end_is_stopped_at_the_limit_with_what_it_started(imag
     mark = image.directory / "started"
     code = "import subprocess, sys, time; p = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(60)'])\n"
     image.put("slow", "1.0", code=code + f"open({str(mark)!r}, 'w').write(str(p.pid)); time.sleep(60)\n")
-    assert failure(image, "slow", seconds=3).error == "no end within 3 s"
+    assert failure(image, "slow", seconds=3).error == "timed out after 3 s"
     stat = Path("/proc", mark.read_text(), "stat")
     assert not stat.exists() or stat.read_text().rpartition(")")[2].split()[0] == "Z"
 
@@ -102,7 +102,7 @@ def test_a_package_that_the_recipe_skips_is_not_imported(image: Image) -> None:
     image.put("licensed", "1.0", code="raise SystemExit('no licence')\n")
     status, text = run(image, "licensed", skip=["licensed"])
     assert status == 0
-    assert "not imported, as the recipe says ([imports] skip): licensed" in text
+    assert "not imported, because of [imports] skip in the recipe: licensed" in text
 
 
 def test_the_modules_are_those_of_the_record_without_tests_and_private_ones(image: Image) -> None:

@@ -39,7 +39,7 @@ def test_a_lock_is_written_only_where_it_says_something_new(tmp_path: Path) -> N
     ("old", "new"),
     [
         ('version = "1.0.3"', 'version = "1.0.4"'),
-        ("# Nothing may change these.", "# Nothing may change these!"),
+        ("# Protected packages of the base.", "# Nothing may change these!"),
         ('"torch==2.5.1+cu124"', '"torch==2.5.1+cu121"'),
         ("packages = [", "packages = [ "),
     ],

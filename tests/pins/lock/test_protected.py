@@ -117,7 +117,7 @@ def test_a_companion_that_the_index_may_not_have_for_the_bases_build_is_told() -
 def test_a_second_framework_is_told_with_who_brings_it() -> None:
     by = {"tensorflow": ("gpflow",), "jax": ("recipe",)}
     found = second_frameworks(TORCH, knowledge(), {"tensorflow": "2.21.0", "numpy": "2.1.2", "onnxruntime": "1"}, by)
-    assert found == ["tensorflow 2.21.0 (for gpflow) is a second GPU framework beside PyTorch of the base"]
+    assert found == ["tensorflow 2.21.0 (for gpflow) is a second GPU framework next to PyTorch of the base"]
     assert second_frameworks(TORCH, knowledge(), {"tensorflow-cpu": "2.21.0"}, by) == []
     assert second_frameworks(target(distribution("pip", "24")), knowledge(), {"jax": "0.4.35"}, by) == []
 

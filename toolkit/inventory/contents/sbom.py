@@ -31,7 +31,7 @@ def write_sbom(inventory: Inventory, path: Path) -> None:
 
     refuse_link(path)
     if path.exists() and not _is_sbom(path):
-        raise WrongInput(f"{path} exists and is no bill of materials", fix="Name another file, or move it away.")
+        raise WrongInput(f"{path} exists and is not a bill of materials", fix="Name another file, or move this one.")
 
     def component(kind: str, namespace: str | None, name: str, version: str) -> Component:
         url = PackageURL(type=kind, namespace=namespace, name=name, version=version or None)

@@ -115,7 +115,7 @@ def _architectures(file: IO[bytes], start: int) -> Iterator[str]:
         # kind, version, size of this header, size of the code, …, architecture
         kind, _, header, size, architecture = struct.unpack("<HHIQ12xI", _at(file, at, 32, 32))
         if header < 32:
-            raise ValueError("an entry without a header")
+            raise ValueError("entry without a header")
         if kind in _CODE:
             yield f"{_CODE[kind]}_{architecture}"
         at += header + size
@@ -125,22 +125,22 @@ def _header(file: IO[bytes]) -> tuple[int, ...]:
     """Offsets, entry sizes and numbers of the program and section headers, and the index of the section names."""
     start = file.read(64)
     if start[:4] != b"\x7fELF" or start[4:6] != b"\x02\x01":
-        raise ValueError("not a 64-bit little-endian ELF file: no framework's GPU library is any other")
+        raise ValueError("not a 64-bit little-endian ELF file, the only kind that frameworks use for GPU code")
     programs, sections, _, _, program_size, programs_number, section_size, sections_number, names = struct.unpack_from(
         "<QQIHHHHHH", start, 32
     )
     if program_size != 56 or section_size not in (0, 64) or programs_number > _MAX_HEADERS:
-        raise ValueError("headers of a wrong size")
+        raise ValueError("wrong header size")
     return programs, programs_number, sections, sections_number, names
 
 
 def _at(file: IO[bytes], offset: int, size: int, limit: int) -> bytes:
     if not 0 <= size <= limit or offset >= 1 << 62:
-        raise ValueError("a table of an absurd size")
+        raise ValueError("implausible table size")
     try:
         file.seek(offset)
     except OSError as error:  # of a file in a sandbox: its file system has no files of that size
-        raise ValueError("a table beyond the end of any file") from error
+        raise ValueError("table offset out of range") from error
     return file.read(size)
 
 
@@ -174,7 +174,7 @@ def _table(file: IO[bytes]) -> _Table | None:
         None,
     )
     if texts is None:
-        raise ValueError("its texts are nowhere")
+        raise ValueError("string table not found")
     return _Table(entries, texts, values.get(_STRSZ, 0))
 
 
@@ -205,7 +205,7 @@ def _find_section(file: IO[bytes], wanted: bytes) -> tuple[int, int] | None:
     # name, type, flags, address, offset, size, …
     headers = [struct.unpack_from("<IIQQQQ", table, 64 * index) for index in range(len(table) // 64)]
     if names >= len(headers):
-        raise ValueError("its section names are nowhere")
+        raise ValueError("section names not found")
     texts = _at(file, headers[names][4], headers[names][5], _MAX_DYNAMIC)
     for name, _, _, _, offset, size in headers:
         if texts[name : name + len(wanted) + 1] == wanted + b"\0":

@@ -26,18 +26,18 @@ class PathKind(Enum):
     OCI_SIF = "an OCI-SIF"
     SQUASHFS = "a squashfs file"
     SANDBOX = "a sandbox"
-    ROOT = "a directory with a Linux system, and no sandbox"
-    DIRECTORY = "a directory, but no sandbox"
+    ROOT = "a directory with a Linux system, but not a sandbox"
+    DIRECTORY = "a directory, but not a sandbox"
     TAR = "a tar archive"
     GZIP = "compressed with gzip"
     EXT = "an ext file system"
     PROGRAM = "a program"
-    DISK = "a virtual machine's disk"
+    DISK = "a virtual machine disk"
     LFS_POINTER = "a Git LFS pointer, not the file itself"
     PAGE = "a web page"
     DEFINITION = "a definition file"
     EMPTY = "empty"
-    OTHER_FILE = "no SIF and no squashfs"
+    OTHER_FILE = "neither SIF nor squashfs"
     SPECIAL = "neither a file nor a directory"
     ABSENT = "not there"
 
@@ -69,7 +69,7 @@ def existing_image(path: Path) -> Path:
     if kind in IMAGES:
         return path
     if kind is PathKind.ABSENT:
-        raise WrongInput(f"there is no image {path}", fix="`ctk build RECIPE` makes one.")
+        raise WrongInput(f"there is no image {path}", fix="Build one with `ctk build RECIPE`.")
     if kind in _DIRECTORIES:
         raise WrongInput(f"{path} is a directory, but not a sandbox: it has no {SANDBOX_MARK}")
     if kind is PathKind.OTHER_FILE:
@@ -83,9 +83,9 @@ def fix_for(path: Path, kind: PathKind) -> str | None:
     return {
         PathKind.TAR: archive,
         PathKind.GZIP: archive,
-        PathKind.EMPTY: "Build or fetch it again.",
+        PathKind.EMPTY: "Build or download it again.",
         PathKind.LFS_POINTER: "git lfs pull",
-        PathKind.PAGE: "Fetch the image again; perhaps log in first.",
+        PathKind.PAGE: "Download the image again; the server may require a login.",
         PathKind.DEFINITION: "Build it first: ctk build FILE.def",
     }.get(kind)
 

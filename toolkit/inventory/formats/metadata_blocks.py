@@ -31,10 +31,12 @@ class ImageFile:
     def read(self, position: int, length: int) -> bytes:
         """Exactly `length` bytes. Raises WrongInput where they are not all there."""
         if position < 0 or length < 0 or position + length > self.size:
-            raise corrupt(self.label, f"it refers to bytes {position} to {position + length} of {self.size}")
+            raise corrupt(
+                self.label, f"it refers to bytes {position} to {position + length}, but has {self.size} bytes"
+            )
         data = os.pread(self._descriptor, length, self._offset + position)
         if len(data) < length:
-            raise corrupt(self.label, "it is cut off")
+            raise corrupt(self.label, "it is truncated")
         return data
 
     def close(self) -> None:

@@ -130,7 +130,7 @@ class Rootfs:
             return None
         size = self._tree.size(found)
         if size > limit:
-            raise corrupt(self.label, f"{path} in it has {size} bytes, where no more than {limit} are expected")
+            raise corrupt(self.label, f"{path} in it has {size} bytes; at most {limit} are expected")
         with self._tree.open(found) as file:
             return file.read(size)
 

@@ -77,5 +77,5 @@ def _kind(entry: os.DirEntry[str]) -> EntryKind:
 def _unreadable(path: str, error: OSError) -> Unreadable:
     return Unreadable(
         f"cannot read {path}: {error.strerror}",
-        fix="Read the sandbox as the user who built it, or build an image of it: ctk build IMAGE.sif SANDBOX/",
+        fix="Run ctk as the user who built the sandbox, or build an image from it: ctk build IMAGE.sif SANDBOX/",
     )

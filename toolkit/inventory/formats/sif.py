@@ -156,16 +156,16 @@ def _read(path: Path, file: IO[bytes]) -> Sif:
     if not is_sif(start):
         raise WrongInput(f"{path} is not a SIF image")
     if len(start) < _HEADER.size:
-        raise _corrupt(path, "its header is cut off")
+        raise _corrupt(path, "its header is truncated")
     _, _, version, architecture, _, _, _, _, total, offset, _, _, _ = _HEADER.unpack(start)
     if version != b"01\0":
-        raise WrongInput(f"{path} is a SIF of version {_text(version)!r}; ctk reads version 01", code="foreign-image")
+        raise WrongInput(f"{path} uses SIF version {_text(version)!r}; ctk reads version 01", code="foreign-image")
     if not 0 <= total <= _MAX_DESCRIPTORS or not 0 <= offset <= file_size - total * _DESCRIPTOR.size:
-        raise _corrupt(path, "its table of data objects lies outside the file")
+        raise _corrupt(path, "its table of data objects is outside the file")
     file.seek(offset)
     table = file.read(total * _DESCRIPTOR.size)
     if len(table) < total * _DESCRIPTOR.size:
-        raise _corrupt(path, "its table of data objects is cut off")
+        raise _corrupt(path, "its table of data objects is truncated")
     descriptors = tuple(_descriptor(fields) for fields in _DESCRIPTOR.iter_unpack(table) if fields[1])
     for descriptor in descriptors:
         end = descriptor.offset + descriptor.size
@@ -173,7 +173,7 @@ def _read(path: Path, file: IO[bytes]) -> Sif:
             raise _corrupt(
                 path,
                 f"data object {descriptor.id} should end at byte {end}, but the file has {file_size}",
-                fix="Fetch or build it again: the copy was interrupted, or the disk was full.",
+                fix="Download or build it again: the copy was interrupted, or the disk was full.",
             )
     return Sif(path, _ARCHITECTURES.get(architecture.rstrip(b"\0"), "unknown"), descriptors)
 

@@ -63,6 +63,6 @@ def corrupt(label: str, reason: str) -> WrongInput:
     """The one error for an image that cannot be as it is; `label` is its path."""
     return WrongInput(
         f"{label} is damaged: {reason}",
-        fix="Fetch or build it again, and compare its size with the original's.",
+        fix="Download or build it again, and compare its size with the original.",
         code="corrupt-image",
     )

@@ -38,7 +38,7 @@ class Stranger:
     @property
     def message(self) -> str:
         what = f"{self.name} on PyPI is {self.what}" if self.what else f"{self.name} is not on PyPI"
-        return f"{what}: {self.means} is meant" if self.means else what
+        return f"{what}: use {self.means}" if self.means else what
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,7 @@ def read_conda_environment(path: Path) -> PackageList:
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise WrongInput(f"{path} is not YAML: {str(error).splitlines()[0]}") from error
     if not isinstance(content, dict) or not isinstance(content.get("dependencies"), list):
-        raise WrongInput(f"{path} has no list of `dependencies`: it is no environment of conda")
+        raise WrongInput(f"{path} has no `dependencies` list: it is not a conda environment file")
     lines = Lines()
     builds = 0
     for entry in content["dependencies"]:
@@ -37,7 +37,7 @@ def read_conda_environment(path: Path) -> PackageList:
         requirement, has_build = _from_conda(str(entry))
         builds += has_build
         if requirement is None:
-            lines.left_out.append((str(entry), "the base brings it, or it is no Python package: `apt` is for those"))
+            lines.left_out.append((str(entry), "the base provides it, or it is not a Python package (use `apt`)"))
         else:
             lines.add(requirement)
     lines.is_dump |= builds >= _DUMP_BUILDS

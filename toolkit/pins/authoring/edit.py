@@ -77,7 +77,7 @@ def removed(path: Path, packages: Sequence[str], key: str = PACKAGES) -> Edit:
     names = {_name(package, key): package for package in check_packages(packages, key)}
     for name, package in names.items():
         if name not in there:
-            raise WrongInput(f"{path} does not ask for {package}.{did_you_mean(name, there)}")
+            raise WrongInput(f"{path} does not list {package}.{did_you_mean(name, there)}")
     # One package may stand there several times, each for another Python.
     gone = [str(line) for line in array if _name(str(line), key) in names]
     for line in gone:
@@ -213,7 +213,7 @@ def _array(table: MutableMapping[str, Any], key: str, where: str) -> Array:
         table[key] = tomlkit.array()  # of a document, tomlkit puts it before the first table
     array = table[key]
     if not isinstance(array, Array):
-        raise WrongInput(f"{where}: should be a list of texts in quotes")
+        raise WrongInput(f"{where}: should be a list of strings")
     return array
 
 

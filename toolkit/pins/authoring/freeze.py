@@ -45,18 +45,20 @@ def direct_requirements(
             if error.name not in names:  # a requirement of one of them
                 break
             names.remove(error.name)
-            findings.append(Finding("not-on-index", Severity.WARNING, f"{error.name} is not on the index: left out"))
+            findings.append(
+                Finding("not-on-index", Severity.WARNING, f"{error.name} is not on the index, so it was left out")
+            )
             continue
         except ProgramFailed:
             break
         direct = [by_name[name] for name in names if edges.get(name, set()) <= {RECIPE} or _chooses_base(name)]
         message = (
-            f"the list is a dump of an environment: {len(by_name) - len(direct)} of its {len(by_name)} packages are "
-            "dependencies of the others, and are left to the lock"
+            f"the list is a full environment dump: {len(by_name) - len(direct)} of its {len(by_name)} packages are "
+            "dependencies of the others, and the lock chooses them"
         )
         return tuple(direct), [Finding("freeze", Severity.INFO, message), *findings]
-    message = "the list is a dump of an environment, and its direct packages could not be told from the others"
-    fix = "List what your code imports, once: `ctk new NAME --from train.py` does."
+    message = "the list is a full environment dump, and its direct packages could not be identified"
+    fix = "To list only what your code imports, run `ctk new NAME --from train.py`."
     return tuple(by_name[name] for name in names), [Finding("freeze", Severity.WARNING, message, fix), *findings]
 
 

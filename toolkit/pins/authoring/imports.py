@@ -53,7 +53,7 @@ def scan_imports(path: Path) -> Imports:
     files = sorted(_python_files(path)) if path.is_dir() else [path]
     if not files:
         raise WrongInput(
-            f"there is no Python file in {path}", fix="Give --from a script, a notebook (.ipynb) or a list of packages."
+            f"no Python file in {path}", fix="Use --from with a script, a notebook (.ipynb) or a list of packages."
         )
     trees: list[tuple[str, Path, ast.Module]] = []
     unread: dict[str, str] = {}
@@ -70,7 +70,7 @@ def scan_imports(path: Path) -> Imports:
         where, reason = next(iter(unread.items()))
         raise WrongInput(
             f"cannot read {where}: {reason}",
-            fix="Correct it first (`python3 -m py_compile FILE` shows the place). ctk reads Python 3, not Python 2.",
+            fix="Fix the syntax error first (`python3 -m py_compile FILE` shows the line). ctk reads Python 3, not Python 2.",
             code="unparsable-script",
         )
     return imports_of(trees, root, unread)
@@ -115,7 +115,7 @@ def _python_files(directory: Path) -> Iterator[Path]:
             if name.endswith(".py"):
                 count += 1
                 if count > _MAX_FILES:
-                    raise WrongInput(f"{directory} holds more than {_MAX_FILES} Python files: name the training script")
+                    raise WrongInput(f"{directory} holds more than {_MAX_FILES} Python files: pass the training script")
                 yield here / name
 
 

@@ -56,16 +56,16 @@ def _sources(path: Path) -> Iterator[str]:
     except OSError as error:
         raise WrongInput(f"cannot read {path}: {error.strerror}") from error
     except (ValueError, RecursionError) as error:
-        raise WrongInput(f"{path} is no notebook: {error}") from error
+        raise WrongInput(f"{path} is not a notebook: {error}") from error
     sheets = document.get("worksheets", [document]) if isinstance(document, dict) else []
     sheets = [sheet for sheet in sheets if isinstance(sheet, dict) and isinstance(sheet.get("cells"), list)]
     if not sheets:
-        raise WrongInput(f"{path} is no notebook: it has no list of cells")
+        raise WrongInput(f"{path} is not a notebook: it has no list of cells")
     language: Any = document
     for step in ("metadata", "kernelspec", "language"):
         language = language.get(step) if isinstance(language, dict) else None
     if language not in (None, "python"):
-        raise WrongInput(f"{path} is a notebook of {language}, not of Python")
+        raise WrongInput(f"{path} is a notebook in {language}, not in Python")
     for cell in (cell for sheet in sheets for cell in sheet["cells"]):
         if isinstance(cell, dict) and cell.get("cell_type") == "code":
             source = cell.get("source", cell.get("input", ""))
@@ -92,7 +92,7 @@ def _parse(where: str, code: str) -> ast.Module:
     except SyntaxError as error:
         raise WrongInput(
             f"{where}, line {error.lineno}: {error.msg}",
-            fix="Correct the cell, or clear it; a cell of another language begins with its magic, such as %%bash.",
+            fix="Fix or clear the cell. A cell in another language must start with its magic, such as %%bash.",
             code="unparsable-script",
         ) from error
     except (ValueError, RecursionError, MemoryError) as error:
@@ -109,7 +109,7 @@ def _tree(code: str) -> ast.Module:
 
 def _note_install(line: str, path: Path, lines: Lines) -> None:
     if other := _OTHER_INSTALLER.match(line):
-        fix = "`apt` of the recipe is for those" if other[1].startswith("apt") else "only pip's packages are taken over"
+        fix = "use `apt` in the recipe" if other[1].startswith("apt") else "only pip packages are added"
         lines.left_out.append((line.strip(), fix))
     if found := _INSTALL.match(line):
         try:

@@ -63,7 +63,7 @@ def propose_from_imports(
     code itself installs (a notebook's `%pip install`): they stay as they are.
     """
     findings = [
-        Finding("unread-file", Severity.WARNING, f"{file} is not read: {reason}")
+        Finding("unread-file", Severity.WARNING, f"{file} was skipped: {reason}")
         for file, reason in found.unread.items()
     ]
     wanted: dict[str, str] = {}
@@ -78,7 +78,7 @@ def propose_from_imports(
                 "unknown-import",
                 Severity.WARNING,
                 f"{where}: {known.own_name(module)} {said}",
-                "If it is a package, `ctk add` it by the name that pip takes.",
+                "If it is a package, add it with `ctk add` under its name on PyPI.",
             )
         )
     own = {_name(line): _without_local(line) for line in installed}
@@ -166,8 +166,8 @@ class _Chooser:
         if ours is not None and replaced:
             packages = [self._freed(ours, line, findings) for line in packages]
         if more := [line for line in optional if not self._brings(base, ours, line)]:
-            message = f"used only if it is there: {', '.join(more)}"
-            findings.append(Finding("optional-import", Severity.INFO, message, "`ctk add` it."))
+            message = f"used only if installed: {', '.join(more)}"
+            findings.append(Finding("optional-import", Severity.INFO, message, "Add it with `ctk add`."))
         packages = [self._fed(ours, line, findings) for line in packages]
         for line in list(packages):
             framework = self.frameworks.framework_of(_name(line))
@@ -192,8 +192,8 @@ class _Chooser:
             return line
         requirement.name = data.instead
         message = (
-            f"the code uses {framework.title} for its data only and computes with {ours.title}: {requirement} is "
-            f"installed beside it, which uses no GPU"
+            f"the code uses {framework.title} only to read data and computes with {ours.title}: {requirement}, "
+            "which uses no GPU, is installed as well"
         )
         findings.append(Finding("framework-for-data", Severity.INFO, message))
         return str(requirement)
@@ -205,7 +205,7 @@ class _Chooser:
         if not exact or requirement.url or self.known.frameworks_behind(_name(line)) != (ours.name,):
             return line
         requirement.specifier = SpecifierSet()
-        message = f"{line} belongs to the version of {ours.title} that is replaced: its version is left to the lock"
+        message = f"{line} belongs to the replaced version of {ours.title}: the lock chooses its version"
         findings.append(Finding("version-left-open", Severity.WARNING, message))
         return str(requirement)
 
@@ -279,7 +279,7 @@ def _is_older(base: Base, code: OldCode) -> bool:
 
 def _old_code(code: OldCode, severity: Severity) -> Finding:
     newer = f"{code.framework.title} {code.old.before}"
-    message = f"{code.place}: {code.part} is of {code.old.series}, and {newer} does not have it"
+    message = f"{code.place}: {code.part} is part of {code.old.series} and was removed in {newer}"
     return Finding("old-framework-code", severity, message, code.old.fix)
 
 
@@ -295,22 +295,24 @@ def _other_version(base: Base, line: str, frameworks: Knowledge, said: str | Non
         return None
     if satisfies(base.framework_version, specifier):
         return None
-    why = f"the base {base.name} was asked for" if said else "no base of `ctk bases` has that version"
-    message = f"{line} is replaced by the {base.framework_version} of the base {base.name}: {why}"
-    fix = "To keep the version, write a base that has it into ./defs/bases.toml, then `ctk new` again with --base."
+    why = f"the base {base.name} was requested" if said else "no base in `ctk bases` has that version"
+    message = f"{line} is replaced by version {base.framework_version} of the base {base.name}: {why}"
+    fix = "To keep the version, add a base that has it to ./defs/bases.toml, then run `ctk new` again with --base."
     return Finding("other-version", Severity.WARNING, message, fix)
 
 
 def _not_brought(line: str, framework: Framework, base: Base, ours: Framework | None, *, kept: bool) -> Finding:
     """A framework that is wanted and that the base does not have."""
     if ours is None:
-        message = f"the base {base.name} does not bring {framework.title}: {line} is installed into it"
-        return Finding("framework-added", Severity.WARNING, message, "`ctk bases` lists those that bring a framework.")
+        message = f"the base {base.name} does not include {framework.title}: {line} is installed into it"
+        return Finding(
+            "framework-added", Severity.WARNING, message, "`ctk bases` lists the bases that include a framework."
+        )
     message = (
-        f"{line} is another GPU framework: one image holds one, and {base.name} is for {ours.title}; "
-        f"it is {'kept all the same' if kept else 'left out'}"
+        f"{line} is a second GPU framework, and {base.name} is for {ours.title}; "
+        f"it is {'kept anyway' if kept else 'left out'}"
     )
-    return Finding("second-framework", Severity.WARNING, message, "Make a recipe for each of them.")
+    return Finding("second-framework", Severity.WARNING, message, "Create one recipe per framework.")
 
 
 def _without_local(line: str) -> str:

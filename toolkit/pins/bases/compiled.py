@@ -98,7 +98,7 @@ def compile_note(what: str, needs: Needs, target: PythonTarget, apt: Sequence[st
     there = (
         f"the base does not have {'it' if len(lacking) == 1 else 'them'}"
         if target.programs is not None
-        else "the programs of the base are not known until it is on this machine"
+        else "the base was not pulled yet, so its programs are unknown"
     )
     ways = []
     if packages := list(dict.fromkeys(package for tool in lacking for package in tool.apt if package not in apt)):

@@ -61,8 +61,8 @@ def gather_facts(base: Base, cache: Path, *, image: Path | None = None, digest: 
         )
     if target is None:
         raise MissingOnHost(
-            f"the base {base.name} is not on this machine, and bases.toml does not say which Python it has",
-            fix="`ctk build` brings the base here first and makes the lock then.",
+            f"the base {base.name} is not on this machine, and bases.toml does not record its Python version",
+            fix="`ctk build` pulls the base first, then writes the lock.",
             code="base-not-here",
         )
     if base.is_local:
@@ -99,9 +99,9 @@ def read_image(image: Path) -> PythonTarget | None:
         has_musl = any(name.startswith("ld-musl-") for name in rootfs.names("/lib"))
     if has_musl and inventory.glibc is None:
         raise WrongInput(
-            f"{image} has musl instead of glibc, as Alpine Linux does: neither wheels of the frameworks nor libraries "
+            f"{image} uses musl instead of glibc, like Alpine Linux: neither wheels of the frameworks nor libraries "
             "of the NVIDIA driver run there",
-            fix="Start from an image of Debian, Ubuntu or another Linux with glibc.",
+            fix="Start from an image with glibc, such as Debian or Ubuntu.",
             code="no-glibc",
         )
     target = read_target(inventory, lambda name: known.framework_of(name) is not None, lines)
@@ -137,7 +137,7 @@ def content_digest(path: Path, cache: Path) -> str:
         if _stamps(path) != stamps:
             raise CheckFailed(
                 f"{path} changed while ctk read it",
-                fix="Run the command again when nothing writes to it any more.",
+                fix="Run the command again when no process writes to it.",
                 code="base-changed",
             )
     except OSError as error:

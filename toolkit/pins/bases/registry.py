@@ -87,7 +87,7 @@ def fetch_digest(text: str) -> str:
             message = f"the registry {reference.host} cannot be used: {meaning}"
             raise ProgramFailed(message, fix=fix, code="certificate") from error
         raise ProgramFailed(
-            f"the registry {reference.host} gives no answer: {reason}", code="registry-unreachable"
+            f"the registry {reference.host} does not respond: {reason}", code="registry-unreachable"
         ) from error
 
 
@@ -97,7 +97,7 @@ def _manifest_digest(url: str, headers: Mapping[str, str]) -> str:
         said = answer.headers.get("Docker-Content-Digest", "")
     computed = f"sha256:{hashlib.sha256(content).hexdigest()}"
     if said and said.startswith("sha256:") and said != computed:
-        raise ValueError(f"it says the manifest is {said}, but what it sends is {computed}")
+        raise ValueError(f"the digest of the manifest should be {said}, but is {computed}")
     return computed
 
 
@@ -109,7 +109,7 @@ def _authorization(challenge: str, host: str) -> str:
         return f"Basic {own}"
     fields = dict(re.findall(r'(\w+)="([^"]*)"', rest))
     if scheme.lower() != "bearer" or not fields.get("realm", "").startswith(("https://", "http://")):
-        raise ValueError(f"it asks for credentials in a way that is not known here: {challenge}")
+        raise ValueError(f"unsupported authentication challenge: {challenge}")
     query = urlencode({key: fields[key] for key in ("service", "scope") if key in fields})
     with _open(f"{fields['realm']}?{query}", {"Authorization": f"Basic {own}"} if own else {}) as answer:
         token = json.loads(answer.read(_LARGEST))
@@ -155,11 +155,11 @@ def api_address(host: str) -> str:
 
 def _refused(text: str, status: int) -> CheckFailed | ProgramFailed:
     if status == 404:
-        return CheckFailed(f"the registry has no image {text}", fix="Look at the tag again.", code="no-such-image")
+        return CheckFailed(f"the registry has no image {text}", fix="Check the name and the tag.", code="no-such-image")
     if status in (401, 403):
         return CheckFailed(
-            f"the registry shows {text} only to those who log in",
+            f"the registry requires a login for {text}",
             fix="`apptainer registry login docker://HOST`, then try again.",
             code="registry-login",
         )
-    return ProgramFailed(f"the registry answered {text} with status {status}", code="registry-unreachable")
+    return ProgramFailed(f"the registry returned status {status} for {text}", code="registry-unreachable")

@@ -56,7 +56,7 @@ def require_unchanged(before: BaseState | None) -> None:
     if before is not None and _look(before.path) != before:
         raise CheckFailed(
             f"the base {before.path} changed while ctk read it",
-            fix="Run the command again when nothing writes to it any more, or start from a copy of your own.",
+            fix="Run the command again when no process writes to it, or start from a copy of your own.",
             code="base-changed",
         )
 

@@ -36,7 +36,7 @@ def likely_version(
     uv, question = replace(uv, patience=_TIME_LIMIT), first_question(request)
     if likely is not None and likely.need:
         if ask(uv, question.asking([*question.packages, likely.need]), again=True).possible:
-            return likely.need, "the base allows it"
+            return likely.need, "compatible with the base"
         wanted = canonicalize_name(Requirement(likely.need).name)
         framework = knowledge().framework_of(wanted)
         for extra in framework.extras if framework else (wanted,):

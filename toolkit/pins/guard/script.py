@@ -36,7 +36,7 @@ def guard_before(lock: Lock, wanted: ImportStep | None = None) -> str:
     in addition to one that the base ships.
     """
     parts = [
-        "# The guard of ctk: nothing that is installed below may touch the GPU framework of the base.",
+        "# The ctk guard: no command below may change the GPU framework of the base.",
         'ctk_guard=$(mktemp -d "${TMPDIR:-/tmp}/ctk-guard.XXXXXX" 2>/dev/null || mktemp -d /tmp/ctk-guard.XXXXXX)',
         *_here_document("lock.json", lock_for_guard(lock, wanted)),
         *(line for name in _FILES for line in _here_document(name, payload(name))),
@@ -56,7 +56,7 @@ def guard_before(lock: Lock, wanted: ImportStep | None = None) -> str:
         '    exit "$ctk_status"',
         "}",
         'ctk_guard_run before || { ctk_status=$?; rm -rf "$ctk_guard"; exit "$ctk_status"; }',
-        "# An `exit 0` in the middle of a script does not go around the guard.",
+        "# An `exit 0` in the middle of a script does not bypass the guard.",
         f"trap '{END} $?' EXIT",
         'export PIP_CONSTRAINT="${PIP_CONSTRAINT:+$PIP_CONSTRAINT }$ctk_guard/constraint.txt"',
         'export UV_CONSTRAINT="${UV_CONSTRAINT:+$UV_CONSTRAINT }$ctk_guard/constraint.txt"',

@@ -40,13 +40,13 @@ def refused(address: str, status: int) -> ProgramFailed:
         return ProgramFailed(f"{address} refuses access ({said})", fix=CREDENTIALS_FIX, code="index-credentials")
     if status == 404:
         return ProgramFailed(
-            f"there is nothing at {address} ({said})",
-            fix="Correct the address where it is written: `url` of an [[index]], or `packages` of the recipe.",
+            f"nothing found at {address} ({said})",
+            fix="Correct the address: `url` of an [[index]], or `packages` of the recipe.",
             code="index-not-found",
         )
     return ProgramFailed(
-        f"{address} answered with status {said}",
-        fix="The fault is the server's: try again later, or ask its administrator.",
+        f"{address} returned status {said}",
+        fix="The server failed: try again later, or ask its administrator.",
         code="index-unreachable",
     )
 
@@ -54,7 +54,7 @@ def refused(address: str, status: int) -> ProgramFailed:
 def git_refusal(output: str) -> tuple[str, str] | None:
     """What git says of a repository that the server does not hand out, and the fix; None for any other failure."""
     public = (
-        "A build fetches only what is open to everybody. Of a private repository, build a wheel and put it on an index "
+        "A build can fetch only public repositories. Of a private repository, build a wheel and put it on an index "
         "with a password ([[index]]), or copy it into the image with [[files]] and install it in `post`."
     )
     if _GIT_LOGIN.search(output):
@@ -67,4 +67,4 @@ def git_refusal(output: str) -> tuple[str, str] | None:
             "the server has no such repository, or does not show it without a login",
             f"Correct the address; `git ls-remote` tries it. {public}",
         )
-    return (f"the server answered {status[1]}", "The fault is the server's: try again later.") if status else None
+    return (f"the server answered {status[1]}", "The server failed: try again later.") if status else None

@@ -46,23 +46,23 @@ def why_unlockable(url: str) -> tuple[str, str] | None:
     address = f"{parts.scheme.removeprefix('git+')}://{parts.netloc.rpartition('@')[2]}{path}"
     if parts.scheme not in ("git+https", "git+http") or not parts.hostname:
         return (
-            "is no git repository that is fetched over https, and a build has no key of yours",
+            "is not a git repository over https, and a build cannot use your SSH keys",
             "Name it as NAME @ git+https://SERVER/PATH@COMMIT.",
         )
     if "@" in parts.netloc:
         return (
-            "holds a user or a password, which an image must not",
-            "Remove them: a build can only fetch what is open to everybody.",
+            "contains a user name or a password, which must not be stored in an image",
+            "Remove them: a build can fetch only public repositories.",
         )
     if _COMMIT.fullmatch(revision):
         return None
     if _PART_OF_COMMIT.fullmatch(revision):
         return (
-            f"names no commit to lock: {revision} may be another commit tomorrow",
+            f"names no commit to lock: {revision} may move to another commit",
             "Write the commit in full, in lower-case letters: `git rev-parse COMMIT` prints it in a clone.",
         )
     wanted = revision or "HEAD"
-    what = f"{wanted} may be another commit tomorrow" if revision else "it has no commit"
+    what = f"{wanted} may move to another commit" if revision else "it has no commit"
     return (
         f"names no commit to lock: {what}",
         f"`git ls-remote {address} {wanted} '{wanted}^{{}}'` prints it, that of a tag on the last line: "
@@ -116,8 +116,7 @@ def unreachable(url: str, output: str) -> ProgramFailed:
     return ProgramFailed(
         f"the repository cannot be fetched: {url.removeprefix('git+')}{f' ({meaning})' if meaning else ''}",
         fix=fix
-        or "Check address and commit; `git ls-remote` tries the address. "
-        "A build fetches only what is open to everybody.",
+        or "Check address and commit; `git ls-remote` tries the address. A build can fetch only public repositories.",
         code="repository-unreachable",
         last_lines=tuple(output.strip().splitlines()[-6:]),
     )

@@ -113,8 +113,8 @@ class Uv:
 def _timed_out(failure: ProgramFailed, seconds: float) -> ProgramFailed:
     """A resolver may go back through all old releases of everything."""
     return ProgramFailed(
-        f"the resolver found no versions that fit together within {seconds:g} s",
-        fix="Give bounds to some packages of the recipe, such as the newest version of each that you need.",
+        f"the resolver found no compatible versions within {seconds:g} s",
+        fix="Add version bounds to some packages of the recipe, such as the newest version that you need.",
         code="resolver-timeout",
         last_lines=(failure.message,),
     )
@@ -142,8 +142,8 @@ def open_uv(work_area: Path) -> Uv:
         program = find_uv_bin()
     except (ImportError, FileNotFoundError) as error:
         raise MissingOnHost(
-            "the package resolver uv is not there, although ctk requires it",
-            fix="Install ctk again, or `pip install uv` beside it.",
+            "the package resolver uv, which ctk requires, is not installed",
+            fix="Reinstall ctk, or run `pip install uv` in its environment.",
         ) from error
     cache = os.environ.get("UV_CACHE_DIR")
     return Uv(program, Path(cache).absolute() if cache else work_area / "cache" / "uv", work_area / "tmp")

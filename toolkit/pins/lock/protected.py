@@ -95,9 +95,7 @@ def _reason(name: str, present: Mapping[str, tuple[Framework, str]], known: Know
     if not kept:
         return "", None
     title, keep = min(kept, key=lambda pair: pair[1])  # "exact" stands before "major"
-    return (
-        f"welded to the base's {title}" if keep == "exact" else f"{title} was compiled for this major version"
-    ), keep
+    return (f"tied to the base's {title}" if keep == "exact" else f"{title} was compiled for this major version"), keep
 
 
 def _companions(present: Mapping[str, tuple[Framework, str]], known: Knowledge) -> Iterator[Bound]:
@@ -112,7 +110,7 @@ def _companions(present: Mapping[str, tuple[Framework, str]], known: Knowledge) 
                 if (rule.name, rule.other) == (pairing.companion, framework.name)
                 and satisfies(version, rule.other_versions)
             )
-            why = next(refused, f"{framework.title} {version} goes with {pairing.companion} {wanted}")
+            why = next(refused, f"{framework.title} {version} needs {pairing.companion} {wanted}")
             yield Bound(pairing.companion, wanted, why)
 
 
@@ -144,7 +142,7 @@ def _bans(target: PythonTarget, known: Knowledge) -> Iterator[Ban]:
         for name in names if there else ():
             if name not in there:
                 version = target.installed[there[0]].version
-                yield Ban(name, f"the base has {title} as {there[0]} {version}, and {name} would lie over it")
+                yield Ban(name, f"the base has {title} as {there[0]} {version}, and {name} would overwrite its files")
 
 
 def violations(
@@ -176,7 +174,7 @@ def violations(
         if len(members) > 1 and any(name in added and name not in target.installed for name in members):
             said = any(matches(name, (ban.name,)) for name in members for ban in protected.forbidden)
             names = " and ".join(map(listed, members))
-            found += [] if said else [f"{names} both install {group.module}: the one written last would win"]
+            found += [] if said else [f"{names} both install {group.module} and would overwrite each other"]
     for rule in known.incompatibilities:
         if rule.name in added and satisfies(added[rule.name], rule.versions):
             refused = any(_is_other(name, version, rule, known) for name, version in together.items())
@@ -201,7 +199,7 @@ def second_frameworks(
         if titles:
             who = ", ".join(brought_by.get(name, ()))
             found.append(
-                f"{name} {version} (for {who}) is a second GPU framework beside {' and '.join(titles)} of the base"
+                f"{name} {version} (for {who}) is a second GPU framework next to {' and '.join(titles)} of the base"
             )
     return found
 
@@ -219,7 +217,7 @@ def other_builds(protected: ProtectedSet, known: Knowledge, added: Mapping[str, 
         build = pin.version.partition("+")[2] if pin else ""
         if pin is not None and build and version is not None and version.partition("+")[2] != build:
             found.append(
-                f"{pairing.companion} {version} comes from an index that may not have it for {pin.name} {pin.version}: "
-                f"try whether it can be imported; if not, take it from where the base's {pin.name} came from"
+                f"{pairing.companion} {version} comes from an index that may have no build for {pin.name} {pin.version}: "
+                f"check that it can be imported; if not, install it from the index of the base's {pin.name}"
             )
     return found

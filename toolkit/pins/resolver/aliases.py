@@ -59,7 +59,7 @@ def with_aliases(request: Request, aliases: Iterable[Alias]) -> Request:
         return request
     installed = {name: Distribution(name, alias.version, "", "") for name, alias in by_name.items()}
     pins = tuple(
-        Pin(name, alias.version, f"{alias.by} {alias.version} stands for it") for name, alias in by_name.items()
+        Pin(name, alias.version, f"{alias.by} {alias.version} is used in its place") for name, alias in by_name.items()
     )
     protected = replace(
         request.protected,
@@ -133,7 +133,7 @@ def standing(group: Variants, members: Sequence[str]) -> list[str]:
 
 def _requiring(request: Request, name: str, version: str) -> Request:
     """`request` with exactly this release of `name`."""
-    pin = Pin(name, version, f"{name} stands for another distribution of the same module")
+    pin = Pin(name, version, f"{name} replaces another distribution of the same module")
     protected = replace(request.protected, pins=(*request.protected.pins, pin))
     return replace(request, packages=(*request.packages, name), protected=protected)
 
@@ -156,7 +156,7 @@ def alias_notes(aliases: Iterable[Alias], asked: Mapping[str, Sequence[str]], kn
         group = known.variants_of(alias.by)
         yield "".join(
             (
-                f"{alias.by} {alias.version} stands for {alias.name}, required by {who}",
+                f"{alias.by} {alias.version} is used in place of {alias.name}, required by {who}",
                 f": both install the module {group.module}" if group else "",
                 f". It lacks {alias.lacks}" if alias.lacks else "",
                 f". `pip check` reports {alias.name} as missing, which is harmless" if packages else "",

@@ -72,8 +72,8 @@ def resolve_recipe(
                 raise reason from failure
             patient, request = uv, replace(request, aims=_newest_releases(uv, asked))
     raise CheckFailed(
-        "no versions were found that fit together",
-        fix="Ask for exact versions of the packages in the recipe, or start from another base.",
+        "no compatible versions were found",
+        fix="Request exact versions of the packages in the recipe, or start from another base.",
         code="requirements-conflict",
     )
 
@@ -106,7 +106,7 @@ def _require_age(uv: Uv, request: Request, resolution: Resolution, bases: Sequen
 def _after(missing: MissingExtra | None, error: CheckFailed | WrongInput) -> CheckFailed | WrongInput:
     if missing is not None:
         error.message = (
-            f"{missing.name} {missing.version} fits, but has no extra [{missing.extra}]. Newer releases have it, and "
+            f"{missing.name} {missing.version} fits, but has no extra [{missing.extra}]. Newer releases have it, but "
             f"do not fit: {error.message}"
         )
         error.args = (error.message,)

@@ -95,7 +95,7 @@ def _why_not_newer(uv: Uv, request: Request, resolution: Resolution, name: str, 
         answer = ask(uv, together, again=True) if _is_asked_for(name, request) else alone
     except ProgramFailed:
         # On its way back through old releases the resolver met one that cannot be read. The lock does not need it.
-        return "newer ones do not go with the other packages"
+        return "newer ones conflict with the other packages"
     if answer.proof is not None:
         return _sentence(answer.proof, name, request)
     if any(line.startswith(f"{name}==") for line in request.prefer):
@@ -103,17 +103,17 @@ def _why_not_newer(uv: Uv, request: Request, resolution: Resolution, name: str, 
             return refused
         return "the earlier lock had this version; `ctk lock --upgrade` looks for newer ones"
     older = [
-        f"{package.name} back to {answer.installed[package.name]}"
+        f"{package.name} to {answer.installed[package.name]}"
         for package in resolution.packages
         if not package.url and _is_newer(package.version, answer.installed.get(package.name))
     ]
     if older:
-        return f"newer ones would take {' and '.join(older)}"
+        return f"newer ones would downgrade {' and '.join(older)}"
     replaced = {package.name for package in resolution.packages if package.replaces}
     moved = [f"{removed} {version}" for removed, version in sorted(answer.removed.items()) if removed not in replaced]
     if moved:
         return f"newer ones would replace the base's {' and '.join(moved)}"
-    return "newer ones do not go with the other packages, or have no file for this image"
+    return "newer ones conflict with the other packages, or have no file for this image"
 
 
 def _who_bars(
@@ -158,7 +158,7 @@ def _sentence(proof: str, name: str, request: Request) -> str:
     """A resolver's proof as one sentence: what the newer one needs, and what stands against it."""
     found = conflicting_need(proof, request)
     if found is None:
-        return f"the resolver says: {shortened(proof)}"
+        return f"output of the resolver: {shortened(proof)}"
     who, need, against = found
     through = "newer ones need" if who == name else f"newer ones bring {who}, which needs"
     return f"{through} {need}; {stands(against, request.target)}"

@@ -23,8 +23,8 @@ class MissingExtra(CheckFailed):
 
     def __init__(self, name: str, version: str, extra: str) -> None:
         super().__init__(
-            f"{name} {version} has no extra [{extra}]: pip would install {name} without it and say nothing",
-            fix=f"Ask for a version of {name} that has [{extra}], or for an extra that this one has.",
+            f"{name} {version} has no extra [{extra}]: pip would silently install {name} without it",
+            fix=f"Request a version of {name} that has [{extra}], or an extra that this version has.",
         )
         self.name = name
         self.version = version

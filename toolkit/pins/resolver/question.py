@@ -36,7 +36,7 @@ _NO_PKG_RESOURCES = "No module named 'pkg_resources'"
 _UNREADABLE = re.compile(r"(?:Failed to (?:build|download and build) `|hint: `)([A-Za-z0-9._-]+)(?:==|` \(v)([^`)]+)")
 _NO_MODULE = re.compile(r"ModuleNotFoundError: No module named '([\w.]+)'")
 _NO_GIT, _GIT_FAILED = "Git executable not found", "Git operation failed"
-_GIT_FIX = "Load the module that has it (`module load git`), or ask the administrator."
+_GIT_FIX = "Load the module that provides it (`module load git`), or ask the administrator."
 _REPOSITORY = re.compile(r"Failed to (?:build|download and build) `\S+ @ (git\+[^`]+)`")
 # What uv says of an address in the user's own list. Source: uv 0.13.
 _MISTAKE = re.compile(
@@ -58,7 +58,7 @@ class UnreadableSource(ProgramFailed):
     def __init__(self, name: str, version: str, lines: tuple[str, ...]) -> None:
         super().__init__(
             f"the requirements of {name} {version} cannot be read on this host",
-            fix="A source distribution may need a Python of the image's version here. Or ask for another version.",
+            fix="A source distribution may need the image's version of Python on this host. Or request another version.",
             last_lines=lines[-12:],
         )
         self.name = canonicalize_name(name)
@@ -222,7 +222,7 @@ def _answer(done: Completed, asked: Iterable[str]) -> Answer:
         return Answer({}, {}, proof=_proof(done.stderr))
     document = json.loads(done.stdout)
     if document.get("schema", {}).get("version") != "preview" or "changes" not in document:
-        raise ProgramFailed("uv answers in a form that this ctk does not know", fix="Install ctk again: it brings uv.")
+        raise ProgramFailed("this version of ctk cannot read the output of uv", fix="Reinstall ctk, which includes uv.")
     versions: dict[str, dict[str, str]] = {}
     for change in document["changes"]:
         versions.setdefault(change["action"], {})[canonicalize_name(change["name"])] = change.get("version", "")
@@ -244,7 +244,7 @@ def _confusion(done: Completed, asked: Iterable[str]) -> WrongInput | None:
         return None
     return WrongInput(
         f"{found[1]} cannot be installed: it is often confused for {found[2]}",
-        fix=f"Ask for {found[2]} instead of {found[1]}.",
+        fix=f"Use {found[2]} instead of {found[1]}.",
         code="no-such-package",
     )
 
@@ -252,13 +252,15 @@ def _confusion(done: Completed, asked: Iterable[str]) -> WrongInput | None:
 def _failure(done: Completed) -> CtkError:
     """uv's own words: it could not read a package, most often a source distribution that this host cannot build."""
     if _NO_GIT in done.stderr:
-        return MissingOnHost("there is no git on this host, and a package comes from a git repository", fix=_GIT_FIX)
+        return MissingOnHost(
+            "git is not installed on this host, and a package comes from a git repository", fix=_GIT_FIX
+        )
     if _GIT_FAILED in done.stderr and (repository := _REPOSITORY.search(done.stderr)):
         return unreachable(repository[1], "\n".join(own_words(done.stderr)))
     if mistake := _MISTAKE.search(" ".join(done.stderr.split())):
         return WrongInput(
             f"an address in `packages` is wrong: {redact(mistake[1])}",
-            fix="Correct it in the recipe: NAME is the name that the project gives itself.",
+            fix="Correct it in the recipe: NAME must be the name in the project's metadata.",
             code="wrong-address",
         )
     lines = own_words(done.stderr)
@@ -267,7 +269,7 @@ def _failure(done: Completed) -> CtkError:
         return UnreadableSource(culprit[1], culprit[2], lines)
     return ProgramFailed(
         "the requirements of a package cannot be read on this host",
-        fix="A source distribution may need a Python of the image's version here. Or ask for another version.",
+        fix="A source distribution may need the image's version of Python on this host. Or request another version.",
         code="resolver-failed",
         last_lines=lines[-12:],
     )

@@ -39,7 +39,7 @@ class Conflict(CheckFailed):
     code = "requirements-conflict"
 
     def __init__(self, request: Request, question: Question, proof: str) -> None:
-        super().__init__("these packages cannot be had together over this base")
+        super().__init__("these packages conflict on this base")
         self.request = request
         self.question = question
         self.proof = proof
@@ -108,7 +108,7 @@ def resolve(uv: Uv, request: Request, *, fresh: bool = False) -> Resolution:
         if file is None and not is_repository(url):
             raise CheckFailed(
                 f"{name} {version} has no file for Python {request.target.minor} on {request.target.architecture}",
-                fix=f"Ask for another version of {name}, or drop it from the recipe.",
+                fix=f"Request another version of {name}, or drop it from the recipe.",
             )
         if file is not None:
             chosen[name] = file
@@ -337,7 +337,7 @@ def wheels_only(uv: Uv, question: Question) -> tuple[LockedPackage, ...]:
     answer = ask(uv, empty, again=True)
     if not answer.possible:
         raise ProgramFailed(
-            f"the tools that build a source distribution cannot be had: {', '.join(question.packages)}",
+            f"the tools that build a source distribution are not available: {', '.join(question.packages)}",
             last_lines=(answer.proof or "",),
             code="no-build-tools",
         )
@@ -364,12 +364,8 @@ def _given_address(packages: Iterable[str], name: str) -> str | None:
 
 
 def _notes(request: Request, answer: Answer) -> tuple[str, ...]:
-    notes = [
-        f"{name} {version} was withdrawn by its authors{': ' + why if why else ''}"
-        for name, version, why in answer.yanked
-    ]
+    notes = [f"{name} {version} was yanked{': ' + why if why else ''}" for name, version, why in answer.yanked]
     notes += [
-        f"{bound.by} asks for {bound.line}, and will not get it"
-        for bound in broken_by(request.target, answer.installed)
+        f"{bound.by} requires {bound.line}, which is not met" for bound in broken_by(request.target, answer.installed)
     ]
     return tuple(sorted(notes))

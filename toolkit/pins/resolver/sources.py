@@ -160,7 +160,7 @@ def build_requirements(what: str, content: SourceFiles, needs: Needs) -> tuple[s
 
 def _unreadable(what: str, error: Exception) -> CheckFailed:
     return CheckFailed(
-        f"{what} cannot be read: {error}", fix="Ask for a version that has a wheel.", code="unreadable-source"
+        f"{what} cannot be read: {error}", fix="Request a version that has a wheel.", code="unreadable-source"
     )
 
 

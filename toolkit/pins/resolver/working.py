@@ -60,7 +60,7 @@ def resolve_working(
         last, resolution = choose(asked, False)
     else:
         learned, notes = _lessons(uv, asked, resolution)
-        notes |= {f"{bound.name} is still one that may not work: {bound.by}" for bound in learned}
+        notes |= {f"{bound.name} may not work: {bound.by}" for bound in learned}
     return last, replace(resolution, notes=tuple(sorted({*resolution.notes, *notes})))
 
 
@@ -73,12 +73,15 @@ def _lessons(uv: Uv, request: Request, resolution: Resolution) -> tuple[list[Con
     ]
     bounds, unread = _extra_bounds(uv, request, resolution)
     notes = {
-        f"the metadata of {name} cannot be read: whether it fits the base's framework is not known" for name in unread
+        f"the metadata of {name} cannot be read: its compatibility with the base's framework is unknown"
+        for name in unread
     }
     for name, bound in bounds.items():
         oldest = _oldest_refused(uv, request, name, chosen[name])
         if oldest is None:
-            notes.add(f"{name} {chosen[name]} needs {bound.need}, and no older release is known to need less")
+            notes.add(
+                f"{name} {chosen[name]} needs {bound.need}, and no older release with lower requirements was found"
+            )
         else:
             learned.append(Constraint(name, f"<{oldest}", bound.why(name)))
     return learned, notes

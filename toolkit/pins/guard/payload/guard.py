@@ -35,7 +35,7 @@ def main(action, directory):
             return 1
         found, worked = compare(lock, before, after), True
         if not found:
-            say("the framework of the base is as it was: " + names_of(lock))
+            say("the framework of the base is unchanged: " + names_of(lock))
             worked = try_imports(lock["imports"], after["copies"], directory)
             # An import runs code of others as root: some packages install at import what they miss.
             after = take_state(lock, known=after["files"])

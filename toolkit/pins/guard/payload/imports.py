@@ -51,7 +51,7 @@ def try_imports(wanted, copies, directory):
     skipped = [package["name"] for package in wanted["packages"] if package["name"] in wanted["skip"]]
     attempts = [attempt for attempt in plan(wanted, copies, sites) if attempt.name not in skipped]
     if skipped:
-        say("note: not imported, as the recipe says ([imports] skip): " + ", ".join(skipped))
+        say("note: not imported, because of [imports] skip in the recipe: " + ", ".join(skipped))
     if not attempts:
         return True
     say(log_lines.IMPORTING, packages=", ".join(attempt.title for attempt in attempts))
@@ -65,7 +65,7 @@ def try_imports(wanted, copies, directory):
     failed = []
     for attempt in attempts:
         if attempt.error and attempt.name in frameworks and any(NEEDS_DRIVER.search(line) for line in attempt.output):
-            say("note: " + attempt.title + " needs the driver of a GPU to be imported: nothing is known of it here")
+            say("note: " + attempt.title + " needs a GPU driver to be imported, and was not checked")
         elif attempt.error:
             failed.append(attempt)
     count = str(len(attempts)) + " packages, " + str(len(failed)) + " failed"
@@ -79,8 +79,8 @@ def try_imports(wanted, copies, directory):
             error=attempt.error,
         )
     if failed:
-        say("what is installed cannot be used: the build ends here. For a package that needs a GPU or a licence file")
-        say("to be imported: `ctk build --allow-import-failure NAME`, or `skip` in [imports] of the recipe.")
+        say("an installed package cannot be imported: the build stops here. If it needs a GPU or a licence file to be")
+        say("imported, use `ctk build --allow-import-failure NAME`, or `skip` in [imports] of the recipe.")
     return not failed
 
 
@@ -207,11 +207,11 @@ def judge(attempt, status, result, limit):
             reasons = [line.strip() for line in attempt.output if TELLING.search(line)]
             attempt.error += " (" + reasons[-1][:300] + ")" if reasons else ""
     elif status is None:
-        attempt.error = "no end within " + str(limit) + " s"
+        attempt.error = "timed out after " + str(limit) + " s"
     elif status < 0:
         attempt.error = "ended by " + signal_name(-status)
     else:
-        attempt.error = "the import ended the program with status " + str(status)
+        attempt.error = "the import exited with status " + str(status)
 
 
 def signal_name(number):

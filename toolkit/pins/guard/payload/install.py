@@ -168,7 +168,7 @@ class Installer:
         say(log_lines.RUNNING, command=" ".join(command))
         status = subprocess.call(command, env=environment)
         if status != 0:
-            say("that command ended with status " + str(status))
+            say("that command exited with status " + str(status))
             sys.exit(status)
 
 

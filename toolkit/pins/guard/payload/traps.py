@@ -45,7 +45,7 @@ def torch_with_numpy():
     import torch
 
     array = torch.from_numpy(numpy.zeros(1)).numpy()
-    return None if array.shape == (1,) else "torch and numpy do not exchange an array"
+    return None if array.shape == (1,) else "torch and numpy cannot exchange an array"
 
 
 TRAPS = {
