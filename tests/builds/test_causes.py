@@ -39,7 +39,7 @@ ctk guard: that command exited with status 1
 + trap - EXIT
 + [ 1 -eq 0 ]
 + ctk_guard_run failed
-ctk guard: a command failed. Protected by the constraint file: it holds none
+ctk guard: a command failed. Protected by the constraint file: none in the lock
 + exit 1
 FATAL:   While performing build: while running engine: while running %post section: exit status 1
 """.splitlines()

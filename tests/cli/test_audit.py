@@ -98,7 +98,7 @@ def test_an_image_that_cannot_be_read(tmp_path: Path, command: tuple[str, ...]) 
 def test_a_bill_of_materials_replaces_an_earlier_one_and_nothing_else(sandbox: Path) -> None:
     mine = sandbox.parent / "notes.txt"
     mine.write_text("mine")
-    assert "is no bill of materials" in ctk("audit", sandbox, "--sbom", mine).stderr
+    assert "is not a bill of materials" in ctk("audit", sandbox, "--sbom", mine).stderr
     assert mine.read_text() == "mine"
     bill = sandbox.parent / "bill.json"
     for _ in ("new", "again"):

@@ -120,8 +120,8 @@ def test_companions_come_and_the_framework_stays_though_a_script_upgrades_it(
 BY_WHEEL = "PIP_CONSTRAINT= pip install -q --no-deps /opt/NAME-9.9-py3-none-any.whl"
 # What a `post` may try against a framework: its release OTHER, a wheel of 9.9 that lies in /opt; and what is said then.
 ATTACKS = {
-    "pip install NAME==OTHER": "NAME==VERSION must not change, but these requirements conflict: NAME==OTHER",
-    "pip install --force-reinstall --no-deps /opt/NAME-9.9-py3-none-any.whl": "VERSION must not change, but these requirements conflict: NAME 9.9",
+    "pip install NAME==OTHER": "NAME==VERSION must not change; conflicts with: NAME==OTHER",
+    "pip install --force-reinstall --no-deps /opt/NAME-9.9-py3-none-any.whl": "VERSION must not change; conflicts with: NAME 9.9",
     BY_WHEEL: "NAME: VERSION -> 9.9 (asked for",
     "PIP_CONSTRAINT= pip install -q --no-deps NAME==OTHER": "NAME: VERSION -> OTHER (asked for",
     "pip uninstall -q -y NAME; trap - EXIT; exit 0": "NAME: VERSION -> nothing (a command removed it)",

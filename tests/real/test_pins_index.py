@@ -289,7 +289,7 @@ def test_what_an_extra_adds_to_a_framework_of_the_base_is_the_recipe_s(uv: Uv) -
 
 def test_a_version_that_pip_cannot_read_is_not_replaced(uv: Uv, torch: PythonTarget) -> None:
     installed = {**torch.installed, "torch": replace(torch.installed["torch"], version="2.13.0.fb")}
-    with pytest.raises(CheckFailed, match=r"torch 2\.13\.0\.fb must stay, it is the base's PyTorch"):
+    with pytest.raises(CheckFailed, match=r"torch 2\.13\.0\.fb is protected \(the base's PyTorch\)"):
         lock(uv, replace(torch, installed=installed), "timm")
 
 

@@ -270,7 +270,7 @@ def _refuse_replaced(added: Mapping[str, str], protected: ProtectedSet) -> None:
     for pin in protected.pins:
         if pin.name in added:
             raise CheckFailed(
-                f"{pin.name} {pin.version} is protected ({pin.why}): these packages would replace it with {added[pin.name]}",
+                f"{pin.name} {pin.version} is protected ({pin.why}): these packages would install {added[pin.name]}",
                 fix="Start from a base whose framework has a version that pip understands (PEP 440).",
                 code="framework-replaced",
             )

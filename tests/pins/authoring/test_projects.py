@@ -67,7 +67,7 @@ def test_dynamic_dependencies_of_setuptools_are_read_from_their_files(tmp_path: 
     ("text", "words"),
     [
         ("[tool.poetry]\nname = 'x'\n", "Poetry"),
-        ("[tool.black]\n", "no table"),
+        ("[tool.black]\n", "no [project] table"),
         ("[project]\nname = 'x'\ndynamic = ['dependencies']\n", "dynamic"),
         ("[project]\nname = 'x'\ndependencies = 'numpy'\n", "dependencies"),
         ("[project\n", "not TOML"),

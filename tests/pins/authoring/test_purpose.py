@@ -84,8 +84,8 @@ def test_what_feeds_another_framework_is_installed_without_its_gpu_part(tmp_path
     (finding,) = proposal.findings
     assert (finding.code, finding.severity) == ("framework-for-data", Severity.INFO)
     assert finding.message == (
-        "the code uses TensorFlow only to read data and computes with JAX: tensorflow-cpu is installed beside it, "
-        "which uses no GPU"
+        "the code uses TensorFlow only to read data and computes with JAX: tensorflow-cpu, which uses no "
+        "GPU, is installed as well"
     )
 
 

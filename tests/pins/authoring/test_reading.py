@@ -79,7 +79,7 @@ def test_what_is_no_notebook_is_refused_or_empty(tmp_path: Path, text: str) -> N
     if text == '{"metadata": 3, "cells": []}':
         assert read_notebook(path).cells == ()
         return
-    with pytest.raises(WrongInput, match="no notebook"):
+    with pytest.raises(WrongInput, match="not a notebook"):
         read_notebook(path)
 
 
@@ -135,7 +135,7 @@ def test_replaced_version_of_a_framework_is_said_and_frees_its_companions(tmp_pa
     proposal = read(path)
     assert proposal.packages == ("torchvision", "numpy==1.26.4")
     said = {finding.code: finding.message for finding in proposal.findings}
-    assert said["other-version"].startswith("torch==2.5.1.* is replaced by the 2.6.0 of the base pytorch-2.6")
+    assert said["other-version"].startswith("torch==2.5.1.* is replaced by version 2.6.0 of the base pytorch-2.6")
     assert "torchvision==0.20.1" in said["version-left-open"]
 
 

@@ -115,7 +115,7 @@ def test_the_note_names_what_the_base_lacks_and_how_to_add_it() -> None:
         "code is compiled"
     )
     unknown = compile_note("x 1", Needs(("gcc",)), TORCH, (), "mine") or ""
-    assert "the programs of the base are not known" in unknown
+    assert "its programs are unknown" in unknown
 
 
 @pytest.mark.parametrize(

@@ -123,7 +123,7 @@ ctk guard: a command failed. Protected by the constraint file: torch 2.13.0+cpu"
 def test_what_the_constraint_file_stopped_is_a_difference_that_would_have_been() -> None:
     """The words of pip 20.3 to 26; before that it knew one sentence for files, and left what is there alone."""
     log = STOPPED.splitlines()
-    assert differences(log) == ("torch==2.13.0+cpu must not change, but these requirements conflict: torch==2.12.1",)
+    assert differences(log) == ("torch==2.13.0+cpu must not change; conflicts with: torch==2.12.1",)
     assert differences([*log[:8], "+ false", *log[8:]]) == (), "what a later command failed of was something else"
     assert differences([line for line in log if "constraint)" not in line]) == (), "a conflict of the user's own"
     legacy = "ERROR: Could not satisfy constraints for 'idna': installation from path cannot be constrained"

@@ -57,12 +57,13 @@ SEEN = [
     (
         "ModuleNotFoundError: No module named 'cv2'",
         Likely(
-            "it imports cv2, which nothing in the image gives, and does not declare that", need="opencv-python-headless"
+            "it imports cv2, which is not in the image, and does not declare the dependency",
+            need="opencv-python-headless",
         ),
     ),
     (
         "ModuleNotFoundError: No module named 'odd.part'",
-        Likely("it imports odd.part, which nothing in the image gives, and does not declare that"),
+        Likely("it imports odd.part, which is not in the image, and does not declare the dependency"),
     ),
     (
         "ModuleNotFoundError: No module named 'pkg_resources'",

@@ -121,7 +121,7 @@ def image(tmp_path: Path, request: pytest.FixtureRequest) -> Image:
 def test_nothing_happened(image: Image) -> None:
     status, text = image.guard("after", a_lock())
     assert status == 0
-    assert "as it was: torch 2.5.1+cu124" in text
+    assert "is unchanged: torch 2.5.1+cu124" in text
 
 
 def test_what_is_neither_protected_nor_locked_may_change_and_is_told(image: Image) -> None:
@@ -228,7 +228,7 @@ def test_a_base_that_is_not_the_locked_one_is_refused_before_anything_is_install
 def test_a_command_that_failed_is_told_what_is_held(image: Image) -> None:
     status, text = image.guard("failed", a_lock())
     assert status == 1
-    assert "held by the constraint file: torch 2.5.1+cu124" in text
+    assert "Protected by the constraint file: torch 2.5.1+cu124" in text
 
 
 def test_the_constraint_file_says_what_the_lock_says(image: Image) -> None:

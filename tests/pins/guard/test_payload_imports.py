@@ -239,7 +239,7 @@ def test_a_framework_that_wants_the_driver_is_unknown_and_a_package_that_does_is
     image.put("cupy-cuda101", "7.8", code=f"raise ImportError('''CuPy is not installed.\n\nold\n{text}''')\n")
     status, log = run(image, "cupy-cuda101", framework=True)
     assert status == 0
-    assert "cupy-cuda101 7.8 needs the driver of a GPU" in log
+    assert "cupy-cuda101 7.8 needs a GPU driver" in log
     assert failure(image, "cupy-cuda101").error == "ImportError: CuPy is not installed."
 
 

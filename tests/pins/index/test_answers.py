@@ -54,7 +54,7 @@ def uv(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Uv:
 REFUSED = (
     (401, "refuses access (401 Unauthorized)", "UV_INDEX_NAME_USERNAME"),
     (403, "refuses access (403 Forbidden)", "~/.netrc"),
-    (404, "there is nothing at", "Correct the address"),
+    (404, "nothing found at", "Correct the address"),
 )
 
 

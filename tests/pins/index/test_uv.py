@@ -89,7 +89,7 @@ def test_a_resolver_is_stopped_at_its_time_limit(tmp_path: Path) -> None:
     program = tmp_path / "uv"
     program.write_text("#!/bin/sh\nexec sleep 30\n")
     program.chmod(0o755)
-    with pytest.raises(ProgramFailed, match=r"no versions that fit together within 0\.2 s") as raised:
+    with pytest.raises(ProgramFailed, match=r"no compatible versions within 0\.2 s") as raised:
         Uv(str(program), tmp_path / "cache", tmp_path, patience=0.2).call(["a"], tmp_path)
     assert raised.value.code == "resolver-timeout"
     assert raised.value.fix

@@ -114,10 +114,10 @@ def test_why_tells_of_each_part_that_a_package_can_have() -> None:
             LockedPackage("loop", "1", "l.whl", SHA, required_by=("huggingface-hub",)),
         ),
     )
-    assert why(chain, "Torch")[0] == "torch 2.5.1+cu124 is protected, it is the base's PyTorchand must not change."
+    assert why(chain, "Torch")[0] == "torch 2.5.1+cu124 is protected (the base's PyTorch) and must not change."
     assert why(chain, "httpx") == (
         "httpx 1 is added: httpx ← huggingface-hub ← timm ← the recipe.",
-        "It takes the place of the base's 0.9.",
+        "It replaces the base's 0.9.",
     )
     assert why(chain, "timm")[1] == "It is not 1.1: newer ones need torch>=3."
     assert "must stay out" in why(chain, "tf_nightly")[0]

@@ -102,8 +102,7 @@ def test_release_whose_extra_refuses_the_framework_is_held_back(uv: Uv) -> None:
 def test_skipped_import_of_what_is_not_in_the_recipe_is_noted(uv: Uv) -> None:
     (note,) = lock(uv, "user", skip=("former", "torch", "user")).notes
     assert note == (
-        "[imports] skip lists former, which is neither a package of the recipe nor a framework of the base: "
-        "remove it there"
+        "[imports] skip lists former, which is neither a package of the recipe nor a framework of the base: remove it"
     )
 
 

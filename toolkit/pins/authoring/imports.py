@@ -70,7 +70,7 @@ def scan_imports(path: Path) -> Imports:
         where, reason = next(iter(unread.items()))
         raise WrongInput(
             f"cannot read {where}: {reason}",
-            fix="Fix the syntax error first (`python3 -m py_compile FILE` shows the line). ctk reads Python 3, not Python 2.",
+            fix="Fix the syntax error first (`python3 -m py_compile FILE` shows the line). ctk reads Python 3 only.",
             code="unparsable-script",
         )
     return imports_of(trees, root, unread)

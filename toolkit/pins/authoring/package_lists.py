@@ -201,7 +201,7 @@ class Lines:
         notes = list(self.notes)
         if self.unversioned:
             message = f"the file has no versions for these packages: {', '.join(self.unversioned)}"
-            fix = "In a conda environment, `pip freeze` omits versions. `pip list --format=freeze > requirements.txt` writes all versions."
+            fix = "Write them with `pip list --format=freeze > requirements.txt`: `pip freeze` omits those of conda."
             notes.append(Finding("no-version", Severity.WARNING, message, fix))
         return PackageList(
             tuple(dict.fromkeys(self.found)),

@@ -84,9 +84,5 @@ def _stopped_by_constraint(log: Sequence[str]) -> tuple[str, ...]:
         listed = list(takewhile(bool, said[said.index(_CONFLICT) + 1 :]))
         held = [line.removeprefix(_HELD) for line in listed if line.startswith(_HELD)]
         asked = [line.removeprefix(_ASKED) for line in listed if not line.startswith(_HELD)]
-        return (
-            (f"{' and '.join(held)} must not change, but these requirements conflict: {', '.join(asked)}",)
-            if held
-            else ()
-        )
+        return (f"{' and '.join(held)} must not change; conflicts with: {', '.join(asked)}",) if held else ()
     return tuple(line.removeprefix("ERROR: ") for line in said if _LEGACY in line)

@@ -217,7 +217,7 @@ def other_builds(protected: ProtectedSet, known: Knowledge, added: Mapping[str, 
         build = pin.version.partition("+")[2] if pin else ""
         if pin is not None and build and version is not None and version.partition("+")[2] != build:
             found.append(
-                f"{pairing.companion} {version} comes from an index that may have no build for {pin.name} {pin.version}: "
-                f"check that it can be imported; if not, install it from the index of the base's {pin.name}"
+                f"{pairing.companion} {version} comes from an index that may have no build for {pin.name} {pin.version}. "
+                f"Check that it can be imported; if not, install it from the index of the base's {pin.name}"
             )
     return found

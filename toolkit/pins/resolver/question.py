@@ -58,7 +58,7 @@ class UnreadableSource(ProgramFailed):
     def __init__(self, name: str, version: str, lines: tuple[str, ...]) -> None:
         super().__init__(
             f"the requirements of {name} {version} cannot be read on this host",
-            fix="A source distribution may need the image's version of Python on this host. Or request another version.",
+            fix="A source distribution may need the image's Python version on this host. Or request another version.",
             last_lines=lines[-12:],
         )
         self.name = canonicalize_name(name)
@@ -269,7 +269,7 @@ def _failure(done: Completed) -> CtkError:
         return UnreadableSource(culprit[1], culprit[2], lines)
     return ProgramFailed(
         "the requirements of a package cannot be read on this host",
-        fix="A source distribution may need the image's version of Python on this host. Or request another version.",
+        fix="A source distribution may need the image's Python version on this host. Or request another version.",
         code="resolver-failed",
         last_lines=lines[-12:],
     )
