@@ -1,4 +1,4 @@
-"""From a recipe and the facts of its base to a lock, and whether a lock still says what the recipe asks."""
+"""Create a lock from a recipe and the facts of its base, and check whether a lock is current."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def make_lock(
 
     Versions of an `earlier` lock are kept where they can be, but for those that `upgrade` names.
     `bases` are searched for one that would fit where the packages do not.
-    Raises CheckFailed where the packages cannot be had over the base, and says why.
+    Raises CheckFailed if the packages are not available over the base, and says why.
     """
     from toolkit.pins.resolver.aliases import base_aliases
     from toolkit.pins.resolver.attempts import resolve_recipe
@@ -120,7 +120,7 @@ def _skipped_for_nothing(recipe: Recipe, lock: Lock) -> tuple[str, ...]:
 
 
 def check_requirements(recipe: Recipe) -> tuple[str, ...]:
-    """The recipe's packages in one spelling and order. Raises WrongInput for what no lock can hold."""
+    """The recipe's packages in one spelling and order. Raises WrongInput for what cannot be locked."""
     found: dict[str, None] = {}
     for line in recipe.packages:
         requirement = Requirement(line)
@@ -180,7 +180,7 @@ def stale(name: str) -> CheckFailed:
 
 
 def missing(name: str, path: Path) -> CheckFailed:
-    """What to raise where there is no lock, and none may be written."""
+    """What to raise if there is no lock, and none may be written."""
     return CheckFailed(f"the recipe {name} has no lock: {path}", fix=f"Run `ctk lock {name}`.", code="no-lock")
 
 
@@ -211,7 +211,7 @@ def _preferences(earlier: Lock | None, upgrade: Upgrade) -> tuple[str, ...]:
 
 
 def _strangers(recipe: Recipe, packages: Iterable[str]) -> tuple[str, ...]:
-    """What of the recipe is something else on PyPI than users mean by it, unless an index of its own has it.
+    """Packages of the recipe that are something else on PyPI than users expect, unless a private index has them.
 
     Raises WrongInput for one that cannot be installed.
     """
@@ -229,7 +229,7 @@ def _strangers(recipe: Recipe, packages: Iterable[str]) -> tuple[str, ...]:
 
 
 def _refuse_conda(recipe: Recipe, target: PythonTarget, protected: ProtectedSet) -> None:
-    """pip does not know what conda installed, nor conda what pip did: over such a framework nothing is added."""
+    """pip does not track packages of conda, nor conda those of pip: nothing is added to such a framework."""
     ours = sorted(pin.name for pin in protected.pins if pin.name in target.conda)
     if recipe.packages and ours:
         raise WrongInput(
@@ -253,7 +253,7 @@ def _refuse_free_threaded(recipe: Recipe, target: PythonTarget) -> None:
 def _refuse_banned(
     packages: Iterable[str], target: PythonTarget, protected: ProtectedSet, served: Collection[str]
 ) -> None:
-    """Raise CheckFailed for what would lie over a distribution of the base that cannot stand for it (`served`)."""
+    """Raise CheckFailed for what would overwrite a distribution of the base that cannot replace it (`served`)."""
     for line in packages:
         name = canonicalize_name(Requirement(line).name)
         for ban in () if name in target.installed or name in served else protected.forbidden:
@@ -266,7 +266,7 @@ def _refuse_banned(
 
 
 def _refuse_replaced(added: Mapping[str, str], protected: ProtectedSet) -> None:
-    """A version that PEP 440 does not know (2.5.1.fb) cannot be told to a resolver, which then takes another."""
+    """A version outside of PEP 440 (2.5.1.fb) cannot be passed to a resolver, which then chooses another."""
     for pin in protected.pins:
         if pin.name in added:
             raise CheckFailed(

@@ -1,4 +1,4 @@
-"""Where locks lie, and the one lock that a command works with: found, updated, or refused as out of date."""
+"""The location of locks, and the lock of a command: found, updated, or refused as out of date."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ NO_DIGEST = (
 
 
 class Policy(Enum):
-    """What becomes of a lock that is missing or out of date: written to `./defs`, refused, or made for this once."""
+    """What to do with a missing or outdated lock: write it to `./defs`, refuse it, or make a temporary one."""
 
     UPDATE = "update"
     LOCKED = "locked"
@@ -41,7 +41,7 @@ class Policy(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The lock to work with; `change` says what became of the earlier one at `path`, None where it was current."""
+    """The lock to work with; `change` says what became of the earlier one at `path`, None if it was current."""
 
     lock: Lock
     path: Path
@@ -78,7 +78,7 @@ class Locks:
     def path(self, recipe: Recipe) -> Path:
         """The recipe's lock; on another base than its own (`--base`) one in the cache, by what was asked.
 
-        Raises WrongInput where the recipe's lock is a symlink: it would be replaced by what is locked next.
+        Raises WrongInput if the recipe's lock is a symlink: it would be replaced by what is locked next.
         """
         if recipe.rebased:
             return self._cached_path(recipe)
@@ -95,7 +95,7 @@ class Locks:
         return content_digest(local_path(recipe.base), self.cache) if recipe.base.is_local else None
 
     def current(self, recipe: Recipe) -> Lock | None:
-        """The recipe's lock; None where it is missing or out of date. Raises WrongInput where it was edited."""
+        """The recipe's lock; None if it is missing or out of date. Raises WrongInput if it was edited."""
         path = self.path(recipe)
         lock = load_lock(path) if path.is_file() else None
         return lock if lock is not None and is_current(lock, recipe, self.local_digest(recipe)) else None
@@ -104,7 +104,7 @@ class Locks:
         """The lock to build with, written unless `write` is false.
 
         One that is missing or out of date is treated as the policy says; an update keeps the versions of the earlier
-        one. Once the image of the base is here, a lock that was made from recorded facts is regenerated from the truth,
+        one. Once the image of the base is here, a lock that was made from recorded facts is regenerated from the image,
         and a contradiction between the two is CheckFailed. So is a missing or outdated lock (`no-lock`, `stale-lock`)
         where only a current one will do.
         """
@@ -117,7 +117,7 @@ class Locks:
             # Without a Python there is no lock.
             gather_facts(recipe.base, self.cache, image=base.image, digest=base.digest)
             raise self._refusal(recipe, path)
-        # What is only printed is kept in the cache where nothing else says which versions: it is the same tomorrow.
+        # What is only printed is kept in the cache if nothing else says which versions: it is the same tomorrow.
         is_preview = self.policy is Policy.PREVIEW
         target = self._cached_path(recipe) if is_preview and earlier is None else path
         if target != path and target.is_file():
@@ -131,7 +131,7 @@ class Locks:
         return Found(lock, path, compare_locks(earlier, lock))
 
     def require(self, recipe: Recipe) -> None:
-        """Raise CheckFailed (`stale-lock`, `no-lock`) where the policy is LOCKED and packages have no current lock."""
+        """Raise CheckFailed (`stale-lock`, `no-lock`) if the policy is LOCKED and packages have no current lock."""
         if self.policy is Policy.LOCKED and recipe.packages and self.current(recipe) is None:
             raise self._refusal(recipe, self.path(recipe))
 
@@ -139,7 +139,7 @@ class Locks:
         return stale(recipe.name) if path.is_file() else missing(recipe.name, path)
 
     def _is_final(self, lock: Lock) -> bool:
-        """Whether the base need not be looked at again. With a policy of LOCKED the guard compares it in the build."""
+        """Whether the base needs no second check. With a policy of LOCKED the guard compares it in the build."""
         return lock.base.inventory is Inventoried.READ or self.policy is Policy.LOCKED
 
     def make(
@@ -179,7 +179,7 @@ class Locks:
             upgrade=upgrade,
         )
         if facts.trouble:
-            # What the network said is of this moment, and no part of a lock that others will make again.
+            # Notes about the network are temporary, and not part of a lock that others must reproduce.
             self.warn(facts.trouble)
             lock = replace(lock, notes=(NO_DIGEST, *lock.notes))
         require_unchanged(state)
@@ -192,7 +192,7 @@ def locked_base(recipe: Recipe, lock: Lock) -> Base:
 
 
 def moved_tag(recipe: Recipe, lock: Lock) -> str | None:
-    """What the registry says of a locked tag now: a sentence where it is not the locked image any more."""
+    """What the registry says of a locked tag now: a sentence if it is not the locked image any more."""
     from toolkit.pins.bases.registry import fetch_digest
 
     if lock.base.bootstrap != Bootstrap.DOCKER or lock.base.digest is None or recipe.base.digest is not None:

@@ -1,4 +1,4 @@
-"""What a lock knows of one package."""
+"""What a lock says about one package."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def why(lock: Lock, package: str) -> tuple[str, ...]:
-    """What a lock knows of one package, a sentence each; nothing where it knows nothing."""
+    """What a lock says about one package, one sentence each; empty if it is not in the lock."""
     name = canonicalize_name(package)
     there = dict(line.partition("==")[::2] for line in lock.present)
     if (stand_in := _stand_in(lock, name, there)) is not None:
@@ -40,7 +40,7 @@ def why(lock: Lock, package: str) -> tuple[str, ...]:
 
 
 def _stand_in(lock: Lock, name: str, there: Mapping[str, str]) -> tuple[str, str] | None:
-    """The distribution in the image that stands for `name`, which is not in it, and a sentence that says so."""
+    """The distribution in the image that replaces `name`, which is not installed, and a sentence about it."""
     in_image = {**there, **{package.name: package.version for package in lock.packages}}
     group = knowledge().variants_of(name)
     if name in in_image or group is None:
@@ -58,7 +58,7 @@ def _stand_in(lock: Lock, name: str, there: Mapping[str, str]) -> tuple[str, str
 
 
 def way_to_recipe(lock: Lock, name: str) -> list[str]:
-    """How a package comes in, the shortest way, the recipe last; nothing where the lock does not know it."""
+    """The shortest dependency path from a package to the recipe; empty if the lock does not have the package."""
     by_name = {package.name: package for package in lock.packages}
     ways: list[list[str]] = [[name]]
     seen = {name}

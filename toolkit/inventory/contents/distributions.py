@@ -125,5 +125,5 @@ def _direct_url(text: str | None) -> str | None:
 
 
 def _clean(value: str) -> str:
-    """On one line and without control characters: what an image says ends on a terminal and in TOML."""
+    """On one line and without control characters: text from an image is printed on terminals and written to TOML."""
     return _CONTROL.sub(" ", value).strip()

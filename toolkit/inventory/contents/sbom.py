@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def write_sbom(inventory: Inventory, path: Path) -> None:
     """Write `inventory` to `path` as CycloneDX 1.6 JSON.
 
-    Raises MissingOnHost without the extra `sbom`, WrongInput where `path` is anything but an earlier bill of materials.
+    Raises MissingOnHost without the extra `sbom`, WrongInput if `path` is anything but an earlier bill of materials.
     """
     try:
         from cyclonedx.model.bom import Bom

@@ -1,4 +1,4 @@
-"""Open whatever a user calls an image, or say in one sentence why it cannot be read."""
+"""Open an image of any format, or raise an error that says why it cannot be read."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def open_image(path: Path) -> Rootfs:
     """The file system of a SIF (flat or layered), a squashfs file or a sandbox directory; close it, or use `with`.
 
-    Needs neither a container runtime nor squashfs-tools. Raises WrongInput where there is no image at `path`, or it is
+    Needs neither a container runtime nor squashfs-tools. Raises WrongInput if there is no image at `path`, or it is
     encrypted, cut off, damaged, or of another format.
     """
     kind = kind_of(path)
@@ -42,7 +42,7 @@ def _open_sif(sif: Sif) -> Rootfs:
     overlays = [entry for entry in partitions if entry[1].type == PartitionType.OVERLAY]
     trees: list[Squashfs] = []
     try:
-        for found, partition in [*overlays[::-1], system[0]]:  # what was added last lies uppermost
+        for found, partition in [*overlays[::-1], system[0]]:  # the overlay added last is on top
             trees.append(_open_partition(sif, found, partition))
     except BaseException:
         for tree in trees:

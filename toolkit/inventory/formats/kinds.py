@@ -1,4 +1,4 @@
-"""What kind of thing a path is, by what it holds and never by its name: the one place that decides it."""
+"""The type of a file or directory, from its content and never from its name."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _START = 2048  # bytes
 
 
 class PathKind(Enum):
-    """What a path can be. For what is no image the value says it in words."""
+    """The type of a path. The value is a description for messages."""
 
     SIF = "a SIF"
     OCI_SIF = "an OCI-SIF"
@@ -48,7 +48,7 @@ _DIRECTORIES = (PathKind.ROOT, PathKind.DIRECTORY)
 
 
 def kind_of(path: Path) -> PathKind:
-    """What `path` is. Raises WrongInput where it is there and cannot be read."""
+    """What `path` is. Raises WrongInput if it is there and cannot be read."""
     try:
         if path.is_dir():
             return _kind_of_directory({entry.name for entry in path.iterdir()})
@@ -64,7 +64,7 @@ def kind_of(path: Path) -> PathKind:
 
 
 def existing_image(path: Path) -> Path:
-    """Return `path`; raise WrongInput where it is nothing that the runtime runs."""
+    """Return `path`; raise WrongInput if the runtime cannot run it."""
     kind = kind_of(path)
     if kind in IMAGES:
         return path
@@ -78,7 +78,7 @@ def existing_image(path: Path) -> Path:
 
 
 def fix_for(path: Path, kind: PathKind) -> str | None:
-    """What helps where an image is wanted, and `path` is of another kind; None where that is not known."""
+    """The fix if `path` should be an image but is of another type; None if there is none."""
     archive = f"If docker save made it: {command_line(['ctk', 'build', f'docker-archive:{path}'])}"
     return {
         PathKind.TAR: archive,
@@ -100,7 +100,7 @@ def _kind_of_sif(path: Path) -> PathKind:
     try:
         return PathKind.OCI_SIF if read_sif(path).of_type(DataType.OCI_ROOT_INDEX) else PathKind.SIF
     except WrongInput:
-        return PathKind.SIF  # a damaged one: who reads it says where
+        return PathKind.SIF  # damaged: the reader reports where
 
 
 def _kind_of_other(start: bytes) -> PathKind:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 
 def decompress_lzo(data: bytes, limit: int) -> bytes:
-    """One raw LZO1X block. Raises ValueError where it is no such block, or is larger than `limit` bytes."""
+    """One raw LZO1X block. Raises ValueError if it is no such block, or is larger than `limit` bytes."""
     try:
         return _decompress_lzo(data, limit)
     except IndexError as error:

@@ -29,7 +29,7 @@ class ImageFile:
         self._offset = offset
 
     def read(self, position: int, length: int) -> bytes:
-        """Exactly `length` bytes. Raises WrongInput where they are not all there."""
+        """Exactly `length` bytes. Raises WrongInput if they are not all there."""
         if position < 0 or length < 0 or position + length > self.size:
             raise corrupt(
                 self.label, f"it refers to bytes {position} to {position + length}, but has {self.size} bytes"

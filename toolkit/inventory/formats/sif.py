@@ -105,7 +105,7 @@ class Sif:
         return tuple(found for found in self.descriptors if found.data_type == data_type)
 
     def read(self, descriptor: Descriptor, limit: int = 16 << 20) -> bytes:
-        """The content of a data object. Raises WrongInput where it is larger than `limit` bytes."""
+        """The content of a data object. Raises WrongInput if it is larger than `limit` bytes."""
         if descriptor.size > limit:
             raise WrongInput(
                 f"{self.path}: data object {descriptor.id} is {descriptor.size} bytes, more than ctk reads",
@@ -116,7 +116,7 @@ class Sif:
             return file.read(descriptor.size)
 
     def definition(self) -> str | None:
-        """The definition file that the image was built from, or None where it carries none."""
+        """The definition file that the image was built from, or None if it carries none."""
         found = self.of_type(DataType.DEFINITION)
         return self.read(found[0]).decode(errors="replace") if found else None
 
@@ -140,7 +140,7 @@ def is_sif(start: bytes) -> bool:
 def read_sif(path: Path) -> Sif:
     """Read the header and all descriptors of a SIF file.
 
-    Raises WrongInput where it is truncated, or where its numbers cannot be true.
+    Raises WrongInput if it is truncated, or where its numbers cannot be true.
     """
     try:
         with path.open("rb") as file:

@@ -2,7 +2,7 @@
 
 Source of the format: squashfs-tools-ng, doc/format.adoc. The one library on PyPI under a free enough licence,
 PySquashfsImage 0.9.0, reads every inode of the image when it opens it, into one object each, and follows any number
-that it finds there; an audit should cost what it reads, and an image may be hostile.
+that it finds there; an audit should read only what it needs, and an image may be hostile.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _DIRECTORY, _FILE, _SYMLINK, _CHARACTER = 1, 2, 3, 5
 _EXTENDED = 7  # an extended inode's type is its basic type plus this
 _KINDS = {_DIRECTORY: EntryKind.DIRECTORY, _FILE: EntryKind.FILE, _SYMLINK: EntryKind.SYMLINK}
 
-# No image that anyone made comes near these; an image that does is there to exhaust us.
+# Real images stay far below these limits; an image that exceeds them is an attack.
 _MAX_ENTRIES = 500_000  # in one directory
 _MAX_LISTED = 2_000_000  # in all directories that were listed
 _MAX_BLOCKS = 1 << 21  # of one file: 256 GiB at the usual 128 KiB
@@ -103,7 +103,7 @@ class Squashfs:
         return SquashEntry(EntryKind.DIRECTORY, self._root)
 
     def close(self) -> None:
-        """Give back the file descriptor."""
+        """Close the file."""
         self._file.close()
 
     def children(self, directory: SquashEntry) -> Mapping[str, SquashEntry]:
@@ -111,7 +111,7 @@ class Squashfs:
         return self._directory(directory.reference)
 
     def target(self, symlink: SquashEntry) -> str:
-        """What a symlink says."""
+        """The target of a symlink."""
         _, cursor = self._inode(symlink.reference, _SYMLINK)
         _, length = struct.unpack("<II", cursor.read(8))
         if length > _LONGEST_TARGET:

@@ -12,14 +12,14 @@ from toolkit.support.errors import WrongInput
 if TYPE_CHECKING:
     from pathlib import Path
 
-_DUMP_BUILDS = 12  # so many builds are named by no hand
+_DUMP_BUILDS = 12  # more builds than a user writes by hand
 _CONDA = re.compile(r"(?:[A-Za-z0-9_.-]+::)?([A-Za-z0-9_.-]+)\s*(.*)")
 # A build stands after a version, behind `=` or a space: `=1.21.2=py39h20f2e39_0`, `* *cuda*`, `>=2.0=*cuda*`.
 _CONDA_BUILD = re.compile(r"(.*[\w*])(?:=|\s+)([^\s=<>!~,|]+)")
 
 
 def read_conda_environment(path: Path) -> PackageList:
-    """Read an `environment.yml`, conda's names turned into PyPI's. Raises WrongInput where it is none."""
+    """Read an `environment.yml`, conda's names turned into PyPI's. Raises WrongInput if it is not one."""
     import yaml
 
     try:

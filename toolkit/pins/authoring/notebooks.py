@@ -36,7 +36,7 @@ class Notebook:
 
 
 def read_notebook(path: Path) -> Notebook:
-    """Read a notebook. Raises WrongInput where it is none, or a cell cannot be parsed, with cell and line."""
+    """Read a notebook. Raises WrongInput if it is none, or a cell cannot be parsed, with cell and line."""
     cells: list[tuple[str, ast.Module]] = []
     lines = Lines()
     for number, source in enumerate(_sources(path), 1):
@@ -73,7 +73,7 @@ def _sources(path: Path) -> Iterator[str]:
 
 
 def _python_of(source: str) -> str | None:
-    """A cell without its cell magic; None where that is of another language."""
+    """A cell without its cell magic; None if that is of another language."""
     magic = re.match(r"\s*%%(\w*)[^\n]*", source)
     if magic is None:
         return source
@@ -121,7 +121,7 @@ def _note_install(line: str, path: Path, lines: Lines) -> None:
 
 
 def _pip_lines(words: list[str]) -> Iterator[str]:
-    """What follows `pip install` as lines of a requirements file; switches such as -q and -U say nothing."""
+    """What follows `pip install` as lines of a requirements file; switches such as -q and -U are ignored."""
     waiting = iter(words)
     for word in waiting:
         if word in ("&&", ";", "|", "||", ">", ">>", "2>&1"):

@@ -1,4 +1,4 @@
-"""Lists of packages that users have already: `requirements.txt`, and what pip and conda print of an environment."""
+"""Existing lists of packages: `requirements.txt`, and what pip and conda print of an environment."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from toolkit.recipes.model import Index
 
-# From here on a list of exact versions was hardly written by hand.
+# A list with more exact versions than this was probably not written by hand.
 _FREEZE_LINES = 12
 _FREEZE_SHARE = 0.9
 _INCLUDE = re.compile(r"(?:-r|--requirement)\s*=?\s*(\S+)")
@@ -37,7 +37,7 @@ _OTHER_MACHINE = "a file on another machine"
 _LOST = (_NAMELESS, _NO_NAME, _OTHER_MACHINE)
 _MAX_REASONS = 5
 _HASH = re.compile(r"\s--hash(?:\s|=).*")
-# What an image can be: Linux on either kind of machine, with any Python 3 that a base may have.
+# The environments an image can have: Linux on either architecture, with any Python 3 of a base.
 _IMAGES = [
     {"sys_platform": "linux", "platform_system": "Linux", "os_name": "posix", "platform_machine": machine}
     | {"python_version": f"3.{minor}", "python_full_version": f"3.{minor}.0"}
@@ -70,7 +70,7 @@ class PackageList:
 
 
 def refuse_empty(found: PackageList, path: Path) -> None:
-    """Raise WrongInput where a file has no package that a recipe can install, with the reason of each line."""
+    """Raise WrongInput if a file has no package that a recipe can install, with the reason of each line."""
     if found.requirements:
         return
     findings = [finding for finding in found.findings() if finding.code == "left-out"]
@@ -91,7 +91,7 @@ def refuse_empty(found: PackageList, path: Path) -> None:
 
 
 def read_requirements(path: Path) -> PackageList:
-    """Read a `requirements.txt`, with those that it includes. Raises WrongInput where it cannot be read."""
+    """Read a `requirements.txt`, with those that it includes. Raises WrongInput if it cannot be read."""
     lines = Lines()
     lines.read_file(path)
     return lines.package_list()
@@ -110,7 +110,7 @@ class Lines:
     _seen: set[Path] = field(default_factory=set)
 
     def read_file(self, path: Path) -> None:
-        """Take a file's lines, once. Raises WrongInput where it cannot be read."""
+        """Take a file's lines, once. Raises WrongInput if it cannot be read."""
         if path.resolve() in self._seen:
             return
         self._seen.add(path.resolve())
@@ -126,7 +126,7 @@ class Lines:
         self.left_out += [(line, "not a Python package on PyPI (use `apt`)") for line in foreign]
 
     def read(self, lines: Iterable[str], directory: Path) -> None:
-        """Take the lines of a list that lies in `directory`, for that is what an `-r` in it starts from."""
+        """Read the lines of a list in `directory`, to which an `-r` in it is relative."""
         for line in lines:
             text = re.sub(r"(^|\s)#.*", "", line).strip()
             if not text:
@@ -195,7 +195,7 @@ class Lines:
             self.notes.append(finding)
 
     def package_list(self) -> PackageList:
-        """All of it as one value."""
+        """The result as one value."""
         pinned = sum(1 for line in self.found if re.search(r"===?[^=*,]+$", line.partition(";")[0].strip()))
         is_long = len(self.found) >= _FREEZE_LINES and pinned >= _FREEZE_SHARE * len(self.found)
         notes = list(self.notes)

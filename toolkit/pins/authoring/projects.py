@@ -1,4 +1,4 @@
-"""A project of the user's own: the dependencies in `pyproject.toml` or `setup.cfg`, and how it is installed itself."""
+"""A user's project: the dependencies in `pyproject.toml` or `setup.cfg`, and how it is installed itself."""
 
 from __future__ import annotations
 
@@ -154,7 +154,7 @@ def _name(line: str) -> str:
 
 
 def _project(path: Path, name: str, requires_python: str | None, *, version_from_git: bool = False) -> Project | None:
-    """The project with its code: `src`, else the package or module of its name; None where neither is there."""
+    """The project with its code: `src`, else the package or module of its name; None if neither is there."""
     module = re.sub(r"[-.]+", "_", name)
     directory = path.parent
     candidates = ["src", *([module, module.lower(), f"{module}.py"] if module else [])]

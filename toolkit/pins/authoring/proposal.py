@@ -27,14 +27,14 @@ if TYPE_CHECKING:
     from toolkit.pins.authoring.purpose import OldCode
     from toolkit.recipes.model import Base, Index
 
-# Without a GPU framework any base with a Python will do; this one needs no registry.
+# Without a GPU framework any base with Python works; this one needs no registry.
 _PLAIN = "debian-12"
 _LOCAL = re.compile(r"(===?\s*[^\s,;+]+)\+[A-Za-z0-9._-]+")
 
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """A recipe as it could be: `base` is None where the catalogue has none that fits.
+    """A proposed recipe: `base` is None if no base of the catalogue fits.
 
     `uses_gpu`: the base or a package is a GPU framework. `indexes` are those that the list names, `project` is what
     is installed from the user's own sources, `command` what a job runs, as far as the source says.
@@ -57,7 +57,7 @@ def propose_from_imports(
     base: str | None = None,
     installed: Sequence[str] = (),
 ) -> Proposal:
-    """The direct packages of code, without versions: nothing says which, so none is invented.
+    """The direct packages of code, without versions, since code does not name any.
 
     `base` is the one that the user chose; only what it brings is left out. `installed` are requirements that the
     code itself installs (a notebook's `%pip install`): they stay as they are.
@@ -114,7 +114,7 @@ def other_frameworks(
 ) -> tuple[Finding, ...]:
     """What `ctk new` would say of GPU frameworks among `lines` that `base` does not have; all of them are kept.
 
-    Nothing of an image of the user's own, of which nobody recorded what it has.
+    Empty for a user's own image, whose content is not recorded.
     """
     if base.framework is None and base.bootstrap != Bootstrap.DEBOOTSTRAP:
         return ()
@@ -133,7 +133,7 @@ def gpu_framework(lines: Iterable[str], frameworks: Knowledge) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class _Requirement:
-    """A framework that is wanted. `line` names it, "" where only companions do; `sole`: some compute with no other."""
+    """A framework that is wanted. `line` names it, "" if only companions do; `sole`: some compute with no other."""
 
     framework: Framework
     line: str
@@ -152,8 +152,8 @@ class _Chooser:
     def propose(
         self, lines: list[str], findings: list[Finding], said: str | None, optional: Sequence[str] = ()
     ) -> Proposal:
-        """The base that was said, else the one that fits best, and what is to be installed into it."""
-        # What is used only if it is there chooses the base where nothing else does.
+        """The requested base, else the best one, and what to install into it."""
+        # Optional imports choose the base only if nothing else does.
         requests = self._requests(lines) or [request for request in self._requests(optional) if request.line]
         base = self.bases.get(said or self._best_base(requests))
         if base is None:
@@ -210,7 +210,7 @@ class _Chooser:
         return str(requirement)
 
     def _requests(self, lines: Iterable[str]) -> list[_Requirement]:
-        """Each framework that is wanted, weightiest first."""
+        """Each requested framework, the most important first."""
         found: dict[str, _Requirement] = {}
         by_name = {framework.name: framework for framework in self.frameworks.frameworks}
         alone: Counter[str] = Counter()

@@ -1,4 +1,4 @@
-"""`ctk new --from PATH`: which reader a file has, what it gives, and a clear refusal of what has none."""
+"""`ctk new --from PATH`: choose the reader of a file, and refuse unsupported files."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Bases:
 def propose(source: Path, bases: Bases, open_uv: Callable[[], Uv], extras: Sequence[str] = ()) -> Proposal:
     """The recipe that `source` suggests. `open_uv` is called only where an index must be asked.
 
-    Raises WrongInput where ctk does not read such a file, or cannot parse it.
+    Raises WrongInput if ctk does not read such a file, or cannot parse it.
     """
     if not source.exists():
         raise WrongInput(f"{source} does not exist")
@@ -133,7 +133,7 @@ def _allows(specifier: str, python: str) -> bool:
 
 
 def _refuse(source: Path) -> None:
-    """Raise WrongInput for what has no reader, with what to give instead."""
+    """Raise WrongInput for an unsupported file, with what to use instead."""
     name = source.name.lower()
     if name.startswith(("dockerfile", "containerfile")) or name.endswith((".dockerfile", ".containerfile")):
         raise _dockerfile(source)
@@ -154,7 +154,7 @@ def _refuse(source: Path) -> None:
 
 
 def _dockerfile(source: Path) -> WrongInput:
-    """A Dockerfile is a program for another builder: its list of packages, or its finished image, can be taken."""
+    """A Dockerfile is not read: its list of packages or its finished image can be used instead."""
     lists = [name for name in _INSTALLS.findall(read_text(source)) if (source.parent / Path(name).name).is_file()]
     ways = (
         [f"It installs {Path(lists[0]).name}: `--from {source.parent / Path(lists[0]).name}` reads that."]

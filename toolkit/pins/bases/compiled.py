@@ -1,4 +1,4 @@
-"""What compiles a source distribution, as its files tell: which compilers, and which modules its `setup.py` imports."""
+"""What a source distribution needs to be compiled: compilers, and the modules that its `setup.py` imports."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _NOT_INSTALLED_FOR = {"setuptools", "distutils", "pkg_resources", "__future__"}
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """A compiler or the like; the comments in `compiled.toml` say what each field means."""
+    """A compiler or another build tool; the comments in `compiled.toml` say what each field means."""
 
     name: str
     title: str
@@ -82,12 +82,12 @@ def needs_of(files: Collection[str], setup: str | None, pyproject: str | None) -
 
 
 def imported_distributions(needs: Needs) -> list[str]:
-    """The distributions that give what a `setup.py` imports, as far as ctk knows them."""
+    """The known distributions that provide what a `setup.py` imports."""
     return sorted({found for module in needs.imports if (found := names().distribution(module))})
 
 
 def compile_note(what: str, needs: Needs, target: PythonTarget, apt: Sequence[str], recipe: str) -> str | None:
-    """What the build of `what` needs and the base does not have, in a sentence; None where nothing is missing.
+    """What the build of `what` needs and the base does not have, in a sentence; None if nothing is missing.
 
     `apt` are the packages that the recipe installs before.
     """
@@ -113,7 +113,7 @@ def compile_note(what: str, needs: Needs, target: PythonTarget, apt: Sequence[st
 
 
 def import_note(what: str, needs: Needs, target: PythonTarget) -> str | None:
-    """Which framework a `setup.py` imports that the base does not have; None where there is none."""
+    """Which framework a `setup.py` imports that the base does not have; None if there is none."""
     from toolkit.inventory.knowledge.frameworks import knowledge
 
     for module in needs.imports:
@@ -177,7 +177,7 @@ def _build_system(pyproject: str | None) -> tuple[str, str]:
 
 
 def _own_imports(setup: str, files: Collection[str]) -> set[str]:
-    """The modules that a `setup.py` imports whatever happens, but for the standard library's and its own."""
+    """The modules that a `setup.py` imports unconditionally, except its own and the standard library's."""
     try:
         body = ast.parse(setup).body
     except (SyntaxError, ValueError, RecursionError):

@@ -1,4 +1,4 @@
-"""Which image a tag names right now, asked from its registry.
+"""Which image a tag names now, according to its registry.
 
 Source: OCI Distribution Specification 1.1 (manifests, Docker-Content-Digest) and Docker's token authentication.
 """
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 _HUB, _HUB_API = "docker.io", "registry-1.docker.io"
 _TIMEOUT_SECONDS = 20
 _LARGEST = 8 << 20
-# An index is wanted where there is one: its digest is what `FROM image@sha256:…` means on every architecture.
+# An index is wanted if there is one: its digest is what `FROM image@sha256:…` means on every architecture.
 _ACCEPT = ", ".join(
     (
         "application/vnd.oci.image.index.v1+json",
@@ -65,7 +65,7 @@ def parse_reference(text: str) -> Reference:
 def fetch_digest(text: str) -> str:
     """The digest (`sha256:…`) of the manifest that a reference names now.
 
-    Raises CheckFailed where the registry has no such image or wants credentials, ProgramFailed where it is silent.
+    Raises CheckFailed if the registry has no such image or wants credentials, ProgramFailed if it does not respond.
     """
     reference = parse_reference(text)
     url = f"{api_address(reference.host)}/v2/{reference.repository}/manifests/{reference.tag}"
@@ -117,7 +117,7 @@ def _authorization(challenge: str, host: str) -> str:
 
 
 def _own_credentials(host: str) -> str | None:
-    """What `apptainer registry login` or `docker login` kept for a registry (base64 of user:password)."""
+    """What `apptainer registry login` or `docker login` stored for a registry (base64 of user:password)."""
     names = (host, f"https://{host}", "https://index.docker.io/v1/") if host == _HUB else (host, f"https://{host}")
     directory = home()
     if directory is None:

@@ -1,4 +1,4 @@
-"""Lock and guard as shell text for `%post`: they travel in the definition, and need no ctk to work."""
+"""Lock and guard as shell text for `%post`: the definition contains them and does not need ctk."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 # Where ctk binds a directory with uv's program; /mnt is in every image, and a bind onto what is not there ends a build.
 UV_MOUNT = "/mnt"
-# In an image the system's Python is the user's Python: PEP 668 protects nobody there, and root is nobody else.
+# In an image the system's Python is the user's Python: PEP 668 protects nothing there, and root is the only user.
 PIP_SETTINGS = {
     "PIP_BREAK_SYSTEM_PACKAGES": "1",
     "PIP_ROOT_USER_ACTION": "ignore",
@@ -30,7 +30,7 @@ _FILES = ("log_lines.py", "state.py", "compare.py", "install.py", "traps.py", "a
 
 
 def guard_before(lock: Lock, wanted: ImportStep | None = None) -> str:
-    """Takes the base's state before anything is installed, and sees to it that the end of `%post` is never missed.
+    """Records the state of the base before anything is installed, and makes sure that the end of `%post` is checked.
 
     Fails the build where the base is not the one that was locked. From here on pip and uv are under a constraint file,
     in addition to one that the base ships.
@@ -66,7 +66,7 @@ def guard_before(lock: Lock, wanted: ImportStep | None = None) -> str:
 
 
 def install(lock: Lock) -> str:
-    """Installs exactly the files of the lock; nothing where it adds nothing."""
+    """Installs exactly the files of the lock; nothing if it adds nothing."""
     return "ctk_guard_run install" if lock.packages else ":"
 
 
@@ -75,7 +75,7 @@ GUARD_AFTER = f"{END} 0"
 
 
 def guarded(lock: Lock, post: str, wanted: ImportStep | None = None) -> str:
-    """The whole of it: guard, installation, the user's script, guard with the import step.
+    """All parts: guard, installation, the user's script, guard with the import step.
 
     The script runs in a shell of its own, so that an `exit` or a `trap` in it ends nothing but itself.
     """

@@ -1,4 +1,4 @@
-"""What the answer of a server means that gives no file: which address said what, and the fix."""
+"""Errors of a server that sends no file: the address, its answer, and the fix."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _GIT_MISSING = re.compile(r"fatal: (?:remote error: )?[Rr]epository .*not found"
 
 
 def status_in(output: str) -> tuple[str, int] | None:
-    """The address and the status of the HTTP answer that ended uv; None where none did."""
+    """The address and the status of the HTTP answer that ended uv; None if none did."""
     if found := _STATUS.search(output):
         return found[3], int(found[1])
     if found := _INDEX_STATUS.search(output):
@@ -52,7 +52,7 @@ def refused(address: str, status: int) -> ProgramFailed:
 
 
 def git_refusal(output: str) -> tuple[str, str] | None:
-    """What git says of a repository that the server does not hand out, and the fix; None for any other failure."""
+    """The error and the fix for a repository that the server refuses; None for any other failure."""
     public = (
         "A build can fetch only public repositories. Of a private repository, build a wheel and put it on an index "
         "with a password ([[index]]), or copy it into the image with [[files]] and install it in `post`."

@@ -31,8 +31,8 @@ _LARGEST = 512 << 20
 def fetch_file(url: str, sha256: str | None, directory: Path, indexes: Iterable[Index] = ()) -> bytes:
     """The file at `url`, which must hash to `sha256` (None: no hash is known, and it is not kept).
 
-    A server that is asked for the `indexes` gets their credentials. Raises ProgramFailed where it cannot be fetched,
-    CheckFailed where it is another file.
+    A server that is asked for the `indexes` gets their credentials. Raises ProgramFailed if it cannot be fetched,
+    CheckFailed if the hash differs.
     """
     kept = directory / sha256 if sha256 else None
     if kept is not None and kept.is_file():

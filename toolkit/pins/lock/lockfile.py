@@ -1,4 +1,4 @@
-"""The lock as text: the same lock is the same text, byte for byte, and a text that was edited is noticed."""
+"""The lock as text: the same lock gives the same text, byte for byte, and manual edits are detected."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def dump_lock(lock: Lock) -> str:
 
 
 def write_lock(lock: Lock, path: Path) -> bool:
-    """Write a lock unless that very text is there; whether it was written."""
+    """Write a lock unless the file has the same text; return whether it was written."""
     text = dump_lock(lock)
     if path.is_file() and path.read_text(encoding="utf-8", errors="replace") == text:
         return False
@@ -51,7 +51,7 @@ def write_lock(lock: Lock, path: Path) -> bool:
 
 
 def load_lock(path: Path) -> Lock:
-    """Read a lock. Raises WrongInput where it is damaged, from another ctk, or was edited by hand."""
+    """Read a lock. Raises WrongInput if it is damaged, from another ctk, or was edited by hand."""
     file = read_toml(path)
     again = f"`ctk lock {path.name.removesuffix('.lock.toml')}` regenerates it."
     if file.content.get("schema") != SCHEMA:
@@ -61,7 +61,7 @@ def load_lock(path: Path) -> Lock:
         raise WrongInput(f"{path} was edited by hand, or is damaged", fix=again, code="edited-lock")
     try:
         return _lock(file)
-    except WrongInput as error:  # its hash is right: not a user wrote this, but another ctk
+    except WrongInput as error:  # the hash matches: written by another version of ctk, not edited
         raise WrongInput(error.message, fix=again, code="wrong-lock") from error
 
 
@@ -177,7 +177,7 @@ def _read_packages(file: TomlFile, table: Mapping[str, Any]) -> tuple[LockedPack
 
 
 def _read_package(file: TomlFile, table: Mapping[str, Any]) -> LockedPackage:
-    """What stands here ends in requirement files and command lines: nothing but names, versions and hashes may."""
+    """These values are used in requirement files and command lines: only names, versions and hashes are allowed."""
     name, version = _texts(file, table, "name", "version")
     path, sha256, url, replaces = (file.get(table, key, str) for key in ("file", "sha256", "url", "replaces"))
     words = _NAME.fullmatch(name) and _ONE_WORD.fullmatch(version) and (url is None or _ONE_WORD.fullmatch(url))

@@ -1,4 +1,4 @@
-"""The distributions of a base that nothing may change, by what it holds and what ctk knows of frameworks."""
+"""The distributions of a base that must not change, from its content and ctk's data about frameworks."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _OPPOSITE = {"<=": ">", ">=": "<", "<": ">=", ">": "<="}
 
 @dataclass(frozen=True, slots=True)
 class Pin:
-    """A distribution that stays at this very version and build. `why` says what it is to the base."""
+    """A distribution that stays at this very version and build. `why` is its role in the base."""
 
     name: str
     version: str
@@ -28,7 +28,7 @@ class Pin:
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """Versions that alone go with the base: `specifier` as in PEP 440. `why` is a sentence without its full stop."""
+    """The versions that fit the base: `specifier` as in PEP 440. `why` is a sentence without its full stop."""
 
     name: str
     specifier: str
@@ -37,7 +37,7 @@ class Bound:
 
 @dataclass(frozen=True, slots=True)
 class Ban:
-    """A distribution that must stay out, since it would lie over one that is there.
+    """A distribution that must not be installed: it would overwrite the files of another one.
 
     `*` in `name` stands for any characters, but never means one that the base has itself.
     """
@@ -48,7 +48,7 @@ class Ban:
 
 @dataclass(frozen=True, slots=True)
 class ProtectedSet:
-    """What nothing may change: exact versions, bounds on what may still come, and what must stay out."""
+    """The protected set: exact versions, bounds for other packages, and packages that must not be installed."""
 
     pins: tuple[Pin, ...] = ()
     bounds: tuple[Bound, ...] = ()
@@ -59,7 +59,7 @@ class ProtectedSet:
 
 
 def protect(target: PythonTarget, known: Knowledge) -> ProtectedSet:
-    """The protected set of a base: its frameworks, their GPU libraries, and what is welded to them."""
+    """The protected set of a base: its frameworks, their GPU libraries, and what is tied to them."""
     present = _frameworks(target, known)
     pins: dict[str, Pin] = {}
     bounds: list[Bound] = []
@@ -86,7 +86,7 @@ def _frameworks(target: PythonTarget, known: Knowledge) -> dict[str, tuple[Frame
 
 
 def _reason(name: str, present: Mapping[str, tuple[Framework, str]], known: Knowledge) -> tuple[str, str | None]:
-    """Why a distribution of the base is protected, and how much of its version; (…, None) where it is not."""
+    """Why a distribution of the base is protected, and how much of its version; (…, None) if it is not."""
     if name in present:
         return f"the base's {present[name][0].title}", "exact"
     if known.is_gpu_library(name):
@@ -135,7 +135,7 @@ def _is_other(name: str, version: str, rule: Incompatibility, known: Knowledge) 
 
 
 def _bans(target: PythonTarget, known: Knowledge) -> Iterator[Ban]:
-    """The other variants of what the base has; one that is there already is not this lock's fault."""
+    """The other variants of what the base has; one that is installed already is ignored."""
     groups = [(variant.title, variant.distributions) for variant in known.variants]
     for title, names in groups:
         there = sorted(name for name in target.installed if matches(name, names))
@@ -152,7 +152,7 @@ def violations(
     added: Mapping[str, str],
     brought_by: Mapping[str, Sequence[str]] | None = None,
 ) -> list[str]:
-    """What a resolver cannot see in a plan (versions by name): variants that lie over one another, refused imports.
+    """What a resolver cannot see in a plan (versions by name): variants that overwrite each other, refused imports.
 
     `brought_by` names who asks for each.
     """
@@ -217,7 +217,7 @@ def other_builds(protected: ProtectedSet, known: Knowledge, added: Mapping[str, 
         build = pin.version.partition("+")[2] if pin else ""
         if pin is not None and build and version is not None and version.partition("+")[2] != build:
             found.append(
-                f"{pairing.companion} {version} comes from an index that may have no build for {pin.name} {pin.version}. "
+                f"{pairing.companion} {version} comes from an index that may not match {pin.name} {pin.version}. "
                 f"Check that it can be imported; if not, install it from the index of the base's {pin.name}"
             )
     return found

@@ -1,6 +1,6 @@
-"""Several distributions that install one module (OpenCV has four): which of them stands for the others in an image.
+"""Several distributions install one module (OpenCV has four): which of them replaces the others in an image.
 
-To the resolver the others are installed already, in the version of the one that stands for them. So whatever bound a
+To the resolver the others are installed already, in the version of the one that replaces them. So whatever bound a
 package puts on any of them holds for the one that is there, and a bound that does not hold is found as a conflict.
 """
 
@@ -31,7 +31,7 @@ _MAX_ROUNDS = 8  # one for each group of variants that a list of packages can br
 
 @dataclass(frozen=True, slots=True)
 class Alias:
-    """`name` is not installed: `by` in `version` stands for it, which lacks `lacks` of it."""
+    """`name` is not installed: `by` in `version` replaces it, without `lacks`."""
 
     name: str
     by: str
@@ -40,7 +40,7 @@ class Alias:
 
 
 def base_aliases(target: PythonTarget, known: Knowledge) -> tuple[Alias, ...]:
-    """The distributions that those of a base stand for."""
+    """The distributions that those of a base replace."""
     found: dict[str, Alias] = {}
     for group in known.variants:
         for there in sorted(name for name in target.installed if group.includes(name)):
@@ -149,7 +149,7 @@ def _with_requirers(resolution: Resolution, by: str, who: Iterable[str], *, aske
 
 
 def alias_notes(aliases: Iterable[Alias], asked: Mapping[str, Sequence[str]], known: Knowledge) -> Iterator[str]:
-    """A sentence for each alias that someone asks for. `asked` names who: packages, or RECIPE."""
+    """A sentence for each requested alias. `asked` names what requests it: packages, or RECIPE."""
     for alias in (alias for alias in aliases if asked.get(alias.name)):
         packages = sorted(set(asked[alias.name]) - {RECIPE})
         who = " and ".join([*(["the recipe"] if RECIPE in asked[alias.name] else []), *packages])

@@ -1,4 +1,4 @@
-"""Why some packages cannot be had together over a base, and what to change."""
+"""Why some packages conflict over a base, and what to change."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def explain_conflict(uv: Uv, request: Request, conflict: Conflict, bases: Sequen
 
 
 def _without_release(request: Request, constraints: Iterable[Constraint]) -> Constraint | None:
-    """What no release of works over this base (`undeclared.toml`), where a conflict comes from that."""
+    """The package without any release that works with this base (`undeclared.toml`), if it causes the conflict."""
     return next(
         (constraint for constraint in constraints if constraint in request.learned and constraint.specifier == "<0"),
         None,
@@ -107,7 +107,7 @@ def _says_no_release(dead: Constraint, packages: Sequence[str]) -> CheckFailed:
 
 
 def unavailable(proof: str, target: PythonTarget) -> str | None:
-    """What has no file for the Python or the platform of the base, where a proof says so."""
+    """The package without a file for the Python or platform of the base, according to a proof."""
     has = f"the base has Python {target.python} on {target.architecture}"
     if found := _OTHER_PYTHON.search(proof):
         return f"{found[1]}{found[2]} needs Python {found[3].rstrip('.,')}, but {has}"
@@ -117,7 +117,7 @@ def unavailable(proof: str, target: PythonTarget) -> str | None:
 
 
 def way_to(proof: str) -> str | None:
-    """Where there is a file of what `unavailable` says to have none."""
+    """Where to find a file of a package that `unavailable` reports."""
     if found := _OTHER_PYTHON.search(proof):
         return f"A base with Python {found[3].rstrip('.,')} fits (`ctk bases`)."
     if found := _NO_WHEEL.search(proof):
@@ -147,7 +147,7 @@ def _no_such_version(uv: Uv, request: Request, conflict: Conflict) -> CheckFaile
 
 
 def explain_newest(uv: Uv, request: Request, bases: Sequence[Base]) -> CheckFailed | None:
-    """Why the newest release of what the recipe asks for does not fit; None where nothing stands against it.
+    """Why the newest release of what the recipe asks for does not fit; None if it fits.
 
     Where it does not, a resolver goes back through old releases, and what it says of those is not the reason.
     """
@@ -172,7 +172,7 @@ def explain_newest(uv: Uv, request: Request, bases: Sequence[Base]) -> CheckFail
 
 
 def explain_old_build(uv: Uv, request: Request, build: OldBuild, bases: Sequence[Base]) -> CheckFailed | None:
-    """Why the release that was made for the base's framework does not fit; None where there is no such release."""
+    """Why the release that was made for the base's framework does not fit; None if there is no such release."""
     bound = bound_release(uv, request, build)
     if bound is None:
         return None
@@ -222,7 +222,7 @@ def _why_not(uv: Uv, request: Request, line: str, version: str) -> tuple[str, st
 
 
 def smallest_conflict(uv: Uv, request: Request, conflict: Conflict) -> tuple[list[str], list[Constraint]]:
-    """The fewest requirements of the recipe, and the fewest constraints, that cannot be had together."""
+    """The fewest requirements of the recipe, and the fewest constraints, that conflict."""
     question = conflict.question
     fixed = question.packages[len(request.packages) :]
 

@@ -1,4 +1,4 @@
-"""Why a version is not newer: in a user's words, not a resolver's."""
+"""Why a version is not newer, in terms that users understand."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _DEPENDS = re.compile(
 )
 _LONGEST_PROOF = 300
 _AT_ONCE = 4
-_TIMEOUT_SECONDS = 60.0  # for a reason, which nobody needs to build an image
+_TIMEOUT_SECONDS = 60.0  # to find a reason, which is not needed to build an image
 
 
 def find_held(uv: Uv, request: Request, resolution: Resolution) -> tuple[Held, ...]:
@@ -77,7 +77,7 @@ def _why_not_newer(uv: Uv, request: Request, resolution: Resolution, name: str, 
             return f"the recipe asks for {requirement.name}{requirement.specifier}"
     question = first_question(request)
     hard = request.constraints()
-    # What is said of the package itself comes later: what the newer one needs explains more.
+    # The requirements of the newer release explain more than those on the package itself.
     others = question.under(constraint.line for constraint in hard if constraint.name != name)
     framework = question.packages[len(request.packages) :]
     try:
@@ -90,11 +90,11 @@ def _why_not_newer(uv: Uv, request: Request, resolution: Resolution, name: str, 
             return _asks(own[0])
         if barred := _who_bars(uv, request, others, resolution, name, newest):
             return barred
-        # All together may lead the resolver far back: only what the user asked for themselves is worth that.
+        # All of them may take the resolver long: only direct requirements are worth that.
         together = question.asking((*question.packages, f"{name}=={newest}"))
         answer = ask(uv, together, again=True) if _is_asked_for(name, request) else alone
     except ProgramFailed:
-        # On its way back through old releases the resolver met one that cannot be read. The lock does not need it.
+        # The resolver tried an old release that cannot be read. The lock does not need it.
         return "newer ones conflict with the other packages"
     if answer.proof is not None:
         return _sentence(answer.proof, name, request)
@@ -119,7 +119,7 @@ def _why_not_newer(uv: Uv, request: Request, resolution: Resolution, name: str, 
 def _who_bars(
     uv: Uv, request: Request, question: Question, resolution: Resolution, name: str, newest: str
 ) -> str | None:
-    """Which of those that need a package does not take its newest release. All that this asks, uv has read already."""
+    """Which of those that need a package does not take its newest release. uv has already read all of it."""
     needed_by = next(package.required_by for package in resolution.packages if package.name == name)
     target = question.target
     for there in (target.installed[needing] for needing in needed_by if needing in target.installed):

@@ -58,7 +58,7 @@ class ExtraBound:
 def find_extra_bound(
     requires: Iterable[str], pins: Iterable[Pin], known: Knowledge, environment: Mapping[str, str]
 ) -> ExtraBound | None:
-    """By what a release with these Requires-Dist refuses a framework among `pins`; None where it refuses none."""
+    """By what a release with these Requires-Dist refuses a framework among `pins`; None if it refuses none."""
     lines = list(_requirements(requires))
     for pin in pins:
         framework, there = known.framework_of(pin.name), valid_version(pin.version)

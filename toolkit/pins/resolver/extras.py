@@ -1,4 +1,4 @@
-"""An extra that does not exist is silently nothing to pip: `jax[cuda13]==0.6.2` means JAX on the CPU."""
+"""pip silently ignores an extra that does not exist: `jax[cuda13]==0.6.2` means JAX on the CPU."""
 
 from __future__ import annotations
 
@@ -45,10 +45,10 @@ def require_extras(packages: Iterable[str], target: PythonTarget, answer: Answer
 def _missing_in_base(
     asked: dict[str, set[str]], target: PythonTarget, answer: Answer
 ) -> Iterator[tuple[str, str, str]]:
-    """Of what the base has and keeps, the index is not asked: its own metadata tells."""
+    """For what the base has and keeps, its own metadata is used instead of the index."""
     for name in sorted(asked.keys() & target.installed.keys() - answer.installed.keys()):
         there = target.installed[name]
         if not (there.requires or there.extras):
-            continue  # nothing is known of it: conda and Debian leave such behind
+            continue  # no metadata: left behind by conda or Debian
         for extra in sorted(asked[name] - set(map(canonicalize_name, there.extras))):
             yield name, there.version, extra

@@ -1,4 +1,4 @@
-"""A question to the resolver as files and arguments, and its answer as values."""
+"""A resolver run: its input files and arguments, and its parsed result."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from toolkit.recipes.model import Index
     from toolkit.support.processes import Completed
 
-# pkg_resources was deprecated for years and left setuptools with version 82; the setup.py of old work still imports it.
+# pkg_resources was deprecated for years and left setuptools with version 82; old setup.py files still import it.
 WITH_PKG_RESOURCES = "setuptools<81"
 _NO_PKG_RESOURCES = "No module named 'pkg_resources'"
 _UNREADABLE = re.compile(r"(?:Failed to (?:build|download and build) `|hint: `)([A-Za-z0-9._-]+)(?:==|` \(v)([^`)]+)")
@@ -51,7 +51,7 @@ _YANKED = re.compile(r'`([^`=]+)==([^`]+)` is yanked(?: \(reason: "(.*)"\))?')
 
 
 class UnreadableSource(ProgramFailed):
-    """uv could not run what tells the requirements of `name` in `version`, most often a `setup.py`."""
+    """uv could not determine the requirements of `name` in `version`, usually because of a `setup.py`."""
 
     code = "resolver-failed"
 
@@ -111,7 +111,7 @@ class Question:
 
     @property
     def options(self) -> list[str]:
-        """What every call of uv for this target says."""
+        """The arguments of every call of uv for this target."""
         options = ["--python", python_for(self.target.minor), "--python-version", self.target.python]
         options += ["--python-platform", uv_platform(self.target)]
         # Of a file without a line uv warns.
@@ -135,7 +135,7 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What would change. `installed` and `removed` are versions by name; where there is no solution, `proof` says why.
+    """What would change. `installed` and `removed` are versions by name; if there is no solution, `proof` says why.
 
     uv tells no version of what is given by the address of an archive or a repository: there it is "".
     `missing_extras` are (name, version, extra), `yanked` (name, version, reason).
@@ -155,7 +155,7 @@ class Answer:
 def ask(uv: Uv, question: Question, *, fresh: bool = False, again: bool = False) -> Answer:
     """What uv would install. `again` is for a question close to one just asked, `fresh` for news from the index.
 
-    Raises ProgramFailed where uv fails for another reason than that there is no solution.
+    Raises ProgramFailed if uv fails for another reason than that there is no solution.
     """
     with _directory(uv, question) as directory:
         write_stub(directory / "site", question.target.installed.values())
@@ -190,7 +190,7 @@ def require_lines(done: Completed, what: str) -> Completed:
 
 
 def missing_package(text: str) -> str | None:
-    """The package that no index has, by uv's own explanation; None where something else is wrong."""
+    """The package that no index has, by uv's own explanation; None if something else is wrong."""
     found = _NOT_FOUND.search(" ".join(text.split()))
     return found[1] if found else None
 
@@ -237,7 +237,7 @@ def _answer(done: Completed, asked: Iterable[str]) -> Answer:
 
 
 def _confusion(done: Completed, asked: Iterable[str]) -> WrongInput | None:
-    """uv knows some names that mean another package (sklearn). One that only a package asks for is no slip of ours."""
+    """uv knows some names that mean another package (sklearn). Only names that the user gave are checked."""
     found = _CONFUSED.search(done.stderr)
     names = {canonicalize_name(Requirement(line).name) for line in asked}
     if found is None or canonicalize_name(found[1]) not in names:
@@ -250,7 +250,7 @@ def _confusion(done: Completed, asked: Iterable[str]) -> WrongInput | None:
 
 
 def _failure(done: Completed) -> CtkError:
-    """uv's own words: it could not read a package, most often a source distribution that this host cannot build."""
+    """The error for a package that uv could not read, usually a source distribution that this host cannot build."""
     if _NO_GIT in done.stderr:
         return MissingOnHost(
             "git is not installed on this host, and a package comes from a git repository", fix=_GIT_FIX
@@ -292,7 +292,7 @@ def _without_platform(options: list[str], more: Iterable[str]) -> list[str]:
 
 @contextmanager
 def _directory(uv: Uv, question: Question) -> Iterator[Path]:
-    # Not in the current directory: uv looks for settings there and above, and those of a project are not ours.
+    # Not in the current directory: uv looks for settings there and above, and those of a project must not be used.
     uv.scratch.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="ctk-question-", dir=uv.scratch) as name:
         directory = Path(name)

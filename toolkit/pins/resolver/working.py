@@ -1,4 +1,4 @@
-"""Releases that install over a base and do not work there: found in what was chosen, held back, and chosen again.
+"""Releases that install over a base but do not work there: find them, exclude them, and resolve again.
 
 What a resolver cannot see is in an extra's bound on the base's framework (`extra_bounds`) or in no metadata at all
 (`undeclared`). Each becomes a constraint like those of the base, so that a conflict and a lock can say it.
@@ -43,9 +43,9 @@ _AT_ONCE = 4
 def resolve_working(
     uv: Uv, request: Request, *, fresh: bool = False, resolver: Resolver | None = None
 ) -> tuple[Request, Resolution]:
-    """Choose versions of which none is known not to work; the request comes back with what was learned on the way.
+    """Choose versions without known problems; return the request with what was learned.
 
-    `resolver` stands for `resolve`. Raises Conflict, whose request has learned that too, where there is no solution.
+    `resolver` replaces `resolve`. Raises Conflict, whose request has learned that too, if there is no solution.
     """
     choose = resolver or (lambda asked, fresh: (asked, resolve(uv, asked, fresh=fresh)))
     asked = _learning(request, constraints_over(undeclared_bounds(), _installed(request)))
@@ -88,7 +88,7 @@ def _lessons(uv: Uv, request: Request, resolution: Resolution) -> tuple[list[Con
 
 
 def why_refused(uv: Uv, request: Request, name: str, version: str) -> str | None:
-    """Why a release does not work over the request's base, as its extras say it; None where they refuse nothing."""
+    """Why a release does not work over the request's base, as its extras say it; None if they refuse nothing."""
     releases = list_releases(name, first_question(request), pages(uv))
     file = next((release.file for release in releases if release.version == Version(version)), None)
     bound = (
@@ -98,7 +98,7 @@ def why_refused(uv: Uv, request: Request, name: str, version: str) -> str | None
 
 
 def nearest_fitting(releases: Sequence[T], refused: Callable[[T], bool]) -> int | None:
-    """The place of the first of `releases`, newest first, that is not refused; None where there is none.
+    """The place of the first of `releases`, newest first, that is not refused; None if there is none.
 
     What is refused is taken to stand before what is not. Of n releases about 2 log n are looked at, the near ones
     first: far ones may be of another age, from before the extra that says so.
@@ -121,7 +121,7 @@ def nearest_fitting(releases: Sequence[T], refused: Callable[[T], bool]) -> int 
 
 
 def _oldest_refused(uv: Uv, request: Request, name: str, version: str) -> Version | None:
-    """From which release on a package wants a newer framework; None where no older one is known to want less."""
+    """From which release on a package wants a newer framework; None if no older one is known to want less."""
     found = list_releases(name, first_question(request), pages(uv))
     if not found:
         return Version(version)  # the index does not list its releases: the resolver finds the next older one

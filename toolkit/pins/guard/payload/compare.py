@@ -1,4 +1,4 @@
-"""What changed between two states of an image, who pulled it, and which of it fails the build."""
+"""What changed between two states of an image, which package caused it, and which changes fail the build."""
 
 import fnmatch
 import os
@@ -23,7 +23,7 @@ def names_of(lock):
 
 
 def check_base(lock, state):
-    """The base must be the one that the lock was made for, before anything is put over it."""
+    """Check that the base is the one of the lock, before anything is installed."""
     wrong = []
     for pin in lock["protected"]:
         versions = sorted({copy["version"] for copy in state["copies"] if copy["name"] == pin["name"]})
@@ -119,7 +119,7 @@ def changed_files(name, old, new, before, after):
 
 
 def pulled_by(name, come, before, after):
-    """Who asked for it: pip marks what was named on its command line, else the newcomers that require it."""
+    """Who requested it: pip marks what was named on its command line; else the new packages that require it."""
     if not come:
         return "a command removed it"
     if any(os.path.isfile(os.path.join(copy["information"], "REQUESTED")) for copy in come):
@@ -139,7 +139,7 @@ def pulled_by(name, come, before, after):
 
 
 def other_changes(lock, before, after):
-    """What changed besides, and is neither protected nor in the lock: told, and no more."""
+    """Other changes, neither protected nor in the lock: they are only reported."""
     locked = {package["name"]: package["version"] for package in lock["packages"]}
     old = {(copy["site"], copy["name"]): copy["version"] for copy in before["copies"]}
     new = {(copy["site"], copy["name"]): copy["version"] for copy in after["copies"]}

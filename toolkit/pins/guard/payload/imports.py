@@ -20,15 +20,15 @@ SHOWN_LINES = 200
 SHOWN_PATHS = 5
 NOT_TRIED = set(NOT_SHADOWS) | {"benchmark", "benchmarks", "conftest", "example", "samples", "setup"}
 TESTS = re.compile(r"(^|_)tests?(_|$)")
-# What a library writes at import goes here and is thrown away. A driver of the host is not used.
+# What a library writes at import goes here and is deleted. The host's driver is not used.
 CACHES = ("HOME", "HF_HOME", "KERAS_HOME", "MPLCONFIGDIR", "NUMBA_CACHE_DIR", "TMPDIR", "TORCH_HOME", "XDG_CACHE_HOME")
-# An old framework wants the driver's library for its import. The driver comes with the GPU: nothing is known then.
+# An old framework needs the driver's library at import. Without a GPU there is no driver, so the import proves nothing.
 NEEDS_DRIVER = re.compile(r"libcuda\.so\.1: cannot open shared object file")
 TELLING = re.compile(r"\brequire[sd]?\b", re.IGNORECASE)
 
 
 class Attempt:
-    """The import of one distribution. `error` stays None where it succeeds; `step` is what failed."""
+    """The import of one distribution. `error` stays None if it succeeds; `step` is what failed."""
 
     def __init__(self, name, version, steps):
         self.name = name
@@ -45,7 +45,7 @@ class Attempt:
 
 
 def try_imports(wanted, copies, directory):
-    """Import all that is wanted of the distributions `copies`, several at once; whether nothing failed."""
+    """Import what is requested of the distributions `copies`, in parallel; whether all succeeded."""
     started = time.monotonic()
     sites = sorted({copy["site"] for copy in copies})
     skipped = [package["name"] for package in wanted["packages"] if package["name"] in wanted["skip"]]
@@ -151,7 +151,7 @@ def listed_in(copy):
 
 
 def is_tried(module, distribution):
-    """Neither what is private nor the tests: nobody imports them, and a test may need what is not installed."""
+    """Private modules and tests are left out: users do not import them, and tests may need other packages."""
     parts = module.split(".")
     if module.lower().replace("_", "-").replace(".", "-") == distribution:
         return True
@@ -159,7 +159,7 @@ def is_tried(module, distribution):
 
 
 def run(attempt, number, wanted, directory):
-    """Import in a process of its own, under the time limit; nothing that it starts outlives it."""
+    """Import in a process of its own, under the time limit; its child processes are killed, too."""
     started = time.monotonic()
     home = os.path.join(directory, "import-" + str(number))
     os.mkdir(home)
@@ -193,7 +193,7 @@ def run(attempt, number, wanted, directory):
 
 
 def judge(attempt, status, result, limit):
-    """What the result says, and the end of the process where it came without one."""
+    """The result, or how the process ended if it wrote none."""
     said = {"step": attempt.steps[0], "error": None, "done": False}
     if os.path.isfile(result):
         with open(result) as file:
@@ -248,7 +248,7 @@ def files_in(sites):
 
 
 def remove(paths):
-    """What an import wrote beside the code: the image must hold what was installed, and nothing else."""
+    """Remove what imports wrote next to the code: the image must contain only what was installed."""
     if paths:
         some = ", ".join(sorted(paths)[:SHOWN_PATHS]) + (" and more" if len(paths) > SHOWN_PATHS else "")
         say("note: the imports wrote " + str(len(paths)) + " files and directories, which are removed: " + some)

@@ -1,4 +1,4 @@
-"""What imports without an error and does not work all the same: each trap with its source."""
+"""What imports without an error but does not work: each trap with its source."""
 
 
 class Trap:
