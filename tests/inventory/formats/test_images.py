@@ -63,7 +63,7 @@ def check(rootfs: Rootfs) -> None:
             start, length = RANDOM.randrange(len(LARGE)), RANDOM.randrange(1, 70_000)
             file.seek(start)
             assert file.read(length) == LARGE[start : start + length]
-    with pytest.raises(WrongInput, match="no more than 10 are expected"):
+    with pytest.raises(WrongInput, match="at most 10 are expected"):
         rootfs.read("/usr/lib/large.so", limit=10)
 
 
@@ -194,7 +194,7 @@ def test_what_is_no_image_is_named(tmp_path: Path, name: str) -> None:
 def test_other_things_that_are_no_image(tmp_path: Path) -> None:
     with pytest.raises(WrongInput, match="there is no image"):
         open_image(tmp_path / "nothing.sif")
-    with pytest.raises(WrongInput, match="no sandbox"):
+    with pytest.raises(WrongInput, match="not a sandbox"):
         open_image(tmp_path)
 
 

@@ -127,7 +127,7 @@ def test_code_of_tensorflow_1_gets_a_base_that_has_it_or_none(tmp_path: Path, co
     assert refused.base is None
     (error,) = [one for one in refused.findings if one.severity is Severity.ERROR]
     assert error.code == "old-framework-code"
-    assert "is of TensorFlow 1" in error.message
+    assert "is part of TensorFlow 1" in error.message
     taken = proposed(tmp_path, code, said="tensorflow-2.15")
     assert taken.base == "tensorflow-2.15"
     assert [one.severity for one in taken.findings if one.code == "old-framework-code"] == [Severity.WARNING]

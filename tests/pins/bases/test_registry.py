@@ -88,7 +88,7 @@ def test_the_digest_is_of_what_the_tag_names(address: str, image: str) -> None:
 def test_an_image_that_is_not_there_or_not_for_us_is_said(address: str) -> None:
     with pytest.raises(CheckFailed, match="no image"):
         fetch_digest(f"{address}/none/image:1")
-    with pytest.raises(CheckFailed, match="log in"):
+    with pytest.raises(CheckFailed, match="login"):
         fetch_digest(f"{address}/private/image:1")
 
 

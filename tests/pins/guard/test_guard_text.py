@@ -91,13 +91,13 @@ def test_nothing_is_installed_where_nothing_is_added() -> None:
 def test_what_the_guard_found_is_read_out_of_a_log() -> None:
     log = [
         "+ pip install x",
-        "ctk guard: DIFFERENCE torch: 2.5.1 -> 2.6.0 (asked for by name)",
+        "ctk guard: DIFFERENCE torch: 2.5.1 -> 2.6.0 (requested by name)",
         "  ctk guard: CONTRADICTION torch: the lock was made for 2.5.1, the base has 2.4",
         "  | ctk guard: DIFFERENCE torch: printed by a package that the import step runs, indented",
         "ctk guard: note: idna 3 became 4",
     ]
     assert differences(log) == (
-        "torch: 2.5.1 -> 2.6.0 (asked for by name)",
+        "torch: 2.5.1 -> 2.6.0 (requested by name)",
         "torch: the lock was made for 2.5.1, the base has 2.4",
     )
 

@@ -134,7 +134,7 @@ def test_what_is_neither_protected_nor_locked_may_change_and_is_told(image: Imag
 def test_another_version_asked_for_by_name(image: Image) -> None:
     image.drop("torch", "2.5.1+cu124")
     image.put("torch", "2.6.0", asked=True)
-    assert image.differences(a_lock()) == ("torch: 2.5.1+cu124 -> 2.6.0 (asked for by name)",)
+    assert image.differences(a_lock()) == ("torch: 2.5.1+cu124 -> 2.6.0 (requested by name)",)
 
 
 def test_another_version_pulled_by_a_newcomer(image: Image) -> None:

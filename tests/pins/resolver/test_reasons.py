@@ -120,7 +120,7 @@ def test_why_tells_of_each_part_that_a_package_can_have() -> None:
         "It replaces the base's 0.9.",
     )
     assert why(chain, "timm")[1] == "It is not 1.1: newer ones need torch>=3."
-    assert "must stay out" in why(chain, "tf_nightly")[0]
+    assert "cannot be installed" in why(chain, "tf_nightly")[0]
     assert "Only torchvision ==0.20.*" in why(chain, "torchvision")[0]
     assert why(chain, "flask") == ()
     unexplained = replace(SMALL, packages=(replace(WHEEL, required_by=()),))
@@ -238,11 +238,13 @@ def test_why_says_what_stands_for_a_package() -> None:
     )
     lock = replace(SMALL, packages=(headless,))
     assert why(lock, "opencv-python") == (
-        "opencv-python is not installed. opencv-python-headless 4.10.0.84 stands for opencv-python: both install the "
+        "opencv-python is not installed. opencv-python-headless 4.10.0.84 is used in place of opencv-python: both install the "
         "module cv2. It lacks functions that open a window (cv2.imshow).",
         "opencv-python-headless 4.10.0.84 is added: opencv-python-headless ← the recipe.",
     )
-    note = "opencv-python-headless 4.10.0.84 stands for opencv-python, required by ultralytics: both install cv2"
+    note = (
+        "opencv-python-headless 4.10.0.84 is used in place of opencv-python, required by ultralytics: both install cv2"
+    )
     assert why(replace(lock, notes=(note,)), "OpenCV_Python")[0] == f"opencv-python is not installed. {note}."
     assert why(lock, "opencv-contrib-python") == ()
 
