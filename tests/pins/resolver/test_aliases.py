@@ -77,6 +77,6 @@ def test_the_note_names_who_asks_for_which() -> None:
     aliases = [Alias("opencv-python", "opencv-python-headless", "4.10.0.84", "windows"), Alias("x", "y", "1")]
     (note,) = alias_notes(aliases, {"opencv-python": ("recipe", "ultralytics")}, KNOWN)
     assert note == (
-        "opencv-python-headless 4.10.0.84 is used in place of opencv-python, required by the recipe and ultralytics: both "
-        "install the module cv2. It lacks windows. `pip check` reports opencv-python as missing, which is harmless"
+        "opencv-python-headless 4.10.0.84 is used in place of opencv-python, required by the recipe and ultralytics: "
+        "both install the module cv2. It lacks windows. `pip check` reports opencv-python as missing, which is harmless"
     )

@@ -238,8 +238,8 @@ def test_why_says_what_stands_for_a_package() -> None:
     )
     lock = replace(SMALL, packages=(headless,))
     assert why(lock, "opencv-python") == (
-        "opencv-python is not installed. opencv-python-headless 4.10.0.84 is used in place of opencv-python: both install the "
-        "module cv2. It lacks functions that open a window (cv2.imshow).",
+        "opencv-python is not installed. opencv-python-headless 4.10.0.84 is used in place of opencv-python: both "
+        "install the module cv2. It lacks functions that open a window (cv2.imshow).",
         "opencv-python-headless 4.10.0.84 is added: opencv-python-headless ← the recipe.",
     )
     note = (
