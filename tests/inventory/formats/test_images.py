@@ -93,7 +93,7 @@ def test_a_squashfs_of_every_compression(directory: Path, tmp_path: Path, compre
     ids=" ".join,
 )
 @pytest.mark.programs
-def test_a_squashfs_however_it_is_laid_out(directory: Path, tmp_path: Path, options: tuple[str, ...]) -> None:
+def test_squashfs_of_every_layout(directory: Path, tmp_path: Path, options: tuple[str, ...]) -> None:
     compression = ("-comp", "lz4") if "-Xhc" in options else ()
     with open_image(squash(directory, tmp_path / "image.squashfs", *compression, *options)) as rootfs:
         check(rootfs)
@@ -184,14 +184,14 @@ WRONG = {
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_what_is_no_image_is_named(tmp_path: Path, name: str) -> None:
+def test_open_image_names_type_of_other_files(tmp_path: Path, name: str) -> None:
     content, words = WRONG[name]
     (tmp_path / name).write_bytes(content)
     with pytest.raises(WrongInput, match=words):
         open_image(tmp_path / name)
 
 
-def test_other_things_that_are_no_image(tmp_path: Path) -> None:
+def test_open_image_refuses_missing_path_and_directory(tmp_path: Path) -> None:
     with pytest.raises(WrongInput, match="there is no image"):
         open_image(tmp_path / "nothing.sif")
     with pytest.raises(WrongInput, match="not a sandbox"):
@@ -209,13 +209,13 @@ def test_other_things_that_are_no_image(tmp_path: Path) -> None:
         (Part(0x4001, b"Bootstrap: x"), "no system partition"),
     ],
 )
-def test_a_sif_that_cannot_be_read_says_why(tmp_path: Path, part: Part, words: str) -> None:
+def test_unreadable_sif_error_has_reason(tmp_path: Path, part: Part, words: str) -> None:
     with pytest.raises(WrongInput, match=words):
         open_image(write_sif(tmp_path / "image.sif", [part]))
 
 
 @pytest.mark.programs
-def test_a_cut_off_sif(directory: Path, tmp_path: Path) -> None:
+def test_truncated_sif_is_refused(directory: Path, tmp_path: Path) -> None:
     squashed = squash(directory, tmp_path / "image.squashfs").read_bytes()
     image = write_sif(tmp_path / "image.sif", [system(squashed)])
     image.write_bytes(image.read_bytes()[:-5000])

@@ -49,7 +49,7 @@ def test_a_commit_can_be_locked(url: str) -> None:
         (f"hg+https://hg.example/r@{COMMIT}", "not a git repository", "git+https://"),
     ],
 )
-def test_what_is_no_commit_is_refused_with_the_way(url: str, why: str, fix: str) -> None:
+def test_requirement_without_commit_is_refused_with_fix(url: str, why: str, fix: str) -> None:
     problem = why_unlockable(url)
     assert problem is not None
     assert why in problem[0]
@@ -69,7 +69,7 @@ def test_what_is_no_commit_is_refused_with_the_way(url: str, why: str, fix: str)
         ("numpy<2", "numpy<2"),
     ],
 )
-def test_name_of_old_is_written_as_today(line: str, today: str) -> None:
+def test_egg_fragment_is_converted_to_pep_508(line: str, today: str) -> None:
     assert with_name(line) == today
     if line != today:
         assert why_unlockable(Requirement(today).url or "") is None

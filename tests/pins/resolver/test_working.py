@@ -215,6 +215,6 @@ def test_newest_release_of_which_one_variant_serves_all_is_taken(uv: Uv) -> None
 
 
 @pytest.mark.parametrize("asked", [request("speech==0.8"), request("speech", prefer=("speech==0.8",))])
-def test_version_that_is_settled_is_left(uv: Uv, asked: Request, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_settled_version_is_kept(uv: Uv, asked: Request, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr(newest, "newest_that_fits")
     assert versions(resolve_newest(uv, asked)[1]) == {"speech": "0.8"}
