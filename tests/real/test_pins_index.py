@@ -184,7 +184,7 @@ def test_what_cannot_be_had_is_said(
             "pytorch3d has only wheels for other Pythons or platforms, and no source",
             "pytorch3d @ git+https://",
         ),
-        ("scipy>=1.18rc1", "needs Python >=3.12, and the base has Python 3.11.10", "Another version fits: scipy==1."),
+        ("scipy>=1.18rc1", "needs Python >=3.12, but the base has Python 3.11.10", "Another version fits: scipy==1."),
         (
             "spacy[cuda12x]",
             "numpy>=1.20,<1.29; the base has 2.1.2: PyTorch was compiled for this major version",
@@ -216,7 +216,7 @@ def test_the_first_of_several_requirements_is_no_reason(uv: Uv, tensorflow: Pyth
 def test_the_reason_is_found_after_a_resolver_timeout(uv: Uv, torch: PythonTarget) -> None:
     with pytest.raises(CheckFailed) as caught:
         lock(replace(uv, patience=3), torch, "TTS")
-    assert "the newest release, does not fit this base: it brings gruut, which needs numpy" in caught.value.message
+    assert "the newest release, does not fit this base: it requires gruut, which needs numpy" in caught.value.message
     assert "Start from a base with numpy>=1.19.0,<2.0.0" in (caught.value.fix or "")
 
 

@@ -94,7 +94,7 @@ def test_refused_file_has_same_error_as_page(server: str, tmp_path: Path, status
 
 @pytest.mark.parametrize(
     ("status", "words"),
-    [(401, "asks for a login"), (403, "403 Forbidden"), (404, "no such repository"), (500, "answered 500")],
+    [(401, "requires a login"), (403, "403 Forbidden"), (404, "no such repository"), (500, "answered 500")],
 )
 def test_refused_repository_error_has_reason(server: str, tmp_path: Path, status: int, words: str) -> None:
     with pytest.raises(ProgramFailed) as raised:

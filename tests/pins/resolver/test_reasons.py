@@ -86,7 +86,7 @@ def test_package_without_working_release_is_the_reason(
 def test_proof_gives_package_that_bars_newest() -> None:
     proof = "Because sympy==1.13.1 depends on mpmath>=1.1.0,<1.4 and you require sympy==1.13.1, we can conclude …"
     pins = {"sympy": "sympy==1.13.1"}
-    assert named_bar(proof, pins, "mpmath", "1.4.1") == "sympy 1.13.1 asks for mpmath>=1.1.0,<1.4"
+    assert named_bar(proof, pins, "mpmath", "1.4.1") == "sympy 1.13.1 requires mpmath>=1.1.0,<1.4"
     assert named_bar(proof, pins, "mpmath", "1.3.0") is None
     assert named_bar(proof, {"torch": "torch==2.5.1"}, "mpmath", "1.4.1") is None
 
@@ -177,12 +177,12 @@ def test_base_that_contradicts_its_record_is_reported() -> None:
         (
             "Because the requested Python version (>=3.11.10) does not satisfy Python>=3.12 and scipy>=1.18.0rc1 "
             "depends on Python>=3.12, we can conclude that scipy>=1.18.0rc1 cannot be used.",
-            "scipy>=1.18.0rc1 needs Python >=3.12, and the base has Python 3.11.2",
+            "scipy>=1.18.0rc1 needs Python >=3.12, but the base has Python 3.11.2",
         ),
         (
             "Because the current Python version (3.11.2) does not satisfy Python>=3.12 and scipy>=1.18.0rc1 depends "
             "on Python>=3.12, we can conclude that scipy>=1.18.0rc1 cannot be used.",
-            "scipy>=1.18.0rc1 needs Python >=3.12, and the base has Python 3.11.2",
+            "scipy>=1.18.0rc1 needs Python >=3.12, but the base has Python 3.11.2",
         ),
         (
             "Because torch>=1.10.0,<=1.12.1 has no wheels with a matching Python ABI tag (e.g., `cp311`) and only the",

@@ -38,7 +38,7 @@ def missing_program(image: Path, command: Sequence[str], binds: Sequence[str] = 
     if program.startswith("python"):
         fix = 'Add Python to the recipe: apt = ["python3"]. An image with python3 gets `python` as well.'
     else:
-        fix = "Correct the command (`[job] command` of a recipe), or add the package that has it (`apt`, `packages`)."
+        fix = "Correct the command (`[job] command` of a recipe), or add its package (`apt`, `packages`)."
     message = f"the image has no program {command[0]}, which the command starts (searched: {path})"
     return Finding(COMMAND_NOT_IN_IMAGE, Severity.ERROR, message, fix)
 

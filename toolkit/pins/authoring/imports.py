@@ -115,7 +115,9 @@ def _python_files(directory: Path) -> Iterator[Path]:
             if name.endswith(".py"):
                 count += 1
                 if count > _MAX_FILES:
-                    raise WrongInput(f"{directory} holds more than {_MAX_FILES} Python files: pass the training script")
+                    raise WrongInput(
+                        f"{directory} holds more than {_MAX_FILES} Python files: give the training script instead"
+                    )
                 yield here / name
 
 

@@ -58,7 +58,7 @@ def git_refusal(output: str) -> tuple[str, str] | None:
         "with a password ([[index]]), or copy it into the image with [[files]] and install it in `post`."
     )
     if _GIT_LOGIN.search(output):
-        return "the server asks for a login: the repository is private, or does not exist", public
+        return "the server requires a login: the repository is private, or does not exist", public
     status = _GIT_STATUS.search(output)
     if status and status[1] == "403":
         return "the server answered 403 Forbidden", public

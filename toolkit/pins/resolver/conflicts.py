@@ -217,7 +217,7 @@ def _why_not(uv: Uv, request: Request, line: str, version: str) -> tuple[str, st
     need = conflicting_need(proof, request)
     if need is None:
         return unavailable(proof, request.target) or f"output of the resolver: {shortened(proof)}", None
-    through = "needs" if need[0] == canonicalize_name(requirement.name) else f"brings {need[0]}, which needs"
+    through = "needs" if need[0] == canonicalize_name(requirement.name) else f"requires {need[0]}, which needs"
     return f"it {through} {need[1]}; {stands(need[2], request.target)}", need[1]
 
 

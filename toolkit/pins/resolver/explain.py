@@ -74,7 +74,7 @@ def _why_not_newer(uv: Uv, request: Request, resolution: Resolution, name: str, 
     for line in request.packages:
         requirement = Requirement(line)
         if canonicalize_name(requirement.name) == name and not satisfies(newest, str(requirement.specifier)):
-            return f"the recipe asks for {requirement.name}{requirement.specifier}"
+            return f"the recipe requires {requirement.name}{requirement.specifier}"
     question = first_question(request)
     hard = request.constraints()
     # The requirements of the newer release explain more than those on the package itself.
@@ -125,7 +125,7 @@ def _who_bars(
     for there in (target.installed[needing] for needing in needed_by if needing in target.installed):
         for requirement in active_requirements(there.requires, target.environment(), there.extras):
             if canonicalize_name(requirement.name) == name and not satisfies(newest, str(requirement.specifier)):
-                return f"{there.name} {there.version} in the base asks for {name}{requirement.specifier}"
+                return f"{there.name} {there.version} in the base requires {name}{requirement.specifier}"
     pins = {
         package.name: f"{package.name}=={package.version}"
         for package in resolution.packages
@@ -146,12 +146,12 @@ def named_bar(proof: str, pins: Mapping[str, str], name: str, newest: str) -> st
         # Of several that would do, the one that is listed first asks for nothing.
         is_choice = proof[: found.start(3)].endswith("one of: ")
         if who in pins and what == name and not is_choice and not satisfies(newest, specifier):
-            return f"{pins[who].replace('==', ' ')} asks for {name}{specifier}"
+            return f"{pins[who].replace('==', ' ')} requires {name}{specifier}"
     return None
 
 
 def _asks(constraint: Constraint) -> str:
-    return f"{constraint.by} asks for {constraint.line}" if constraint.by.endswith("in the base") else constraint.by
+    return f"{constraint.by} requires {constraint.line}" if constraint.by.endswith("in the base") else constraint.by
 
 
 def _sentence(proof: str, name: str, request: Request) -> str:
@@ -160,7 +160,7 @@ def _sentence(proof: str, name: str, request: Request) -> str:
     if found is None:
         return f"output of the resolver: {shortened(proof)}"
     who, need, against = found
-    through = "newer ones need" if who == name else f"newer ones bring {who}, which needs"
+    through = "newer ones need" if who == name else f"newer ones require {who}, which needs"
     return f"{through} {need}; {stands(against, request.target)}"
 
 
