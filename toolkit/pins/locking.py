@@ -240,7 +240,7 @@ def _refuse_conda(recipe: Recipe, target: PythonTarget, protected: ProtectedSet)
 
 
 def _refuse_free_threaded(recipe: Recipe, target: PythonTarget) -> None:
-    """uv 0.13 resolves for a Python that it is told by its number, and that number means the usual build."""
+    """uv 0.13 selects a Python by its version number, which means the standard build."""
     if recipe.packages and target.free_threaded:
         raise WrongInput(
             f"the base {recipe.base.name} has the free-threaded Python {target.minor}t: which packages have a wheel "

@@ -67,7 +67,7 @@ def export_lock(lock: Lock, path: Path, uv: Uv, *, force: bool = False) -> None:
 
 
 def pylock_text(lock: Lock, entries: Iterable[Mapping[str, Any]]) -> str:
-    """The text of the export. `entries` are what the index tells of the releases, as `[[packages]]` of PEP 751.
+    """The text of the export. `entries` are the index data of the releases, as `[[packages]]` of PEP 751.
 
     Raises CheckFailed if the standard cannot hold the lock.
     """
@@ -134,7 +134,7 @@ def _package(package: LockedPackage, entry: Mapping[str, Any], recipe: str) -> d
 
 
 def _file(package: LockedPackage, entry: Mapping[str, Any], recipe: str) -> dict[str, Any]:
-    """What the index tells of the locked file."""
+    """The index data of the locked file."""
     if package.url is not None:
         archive = dict(entry.get("archive", {}), url=package.url)
         sha256 = package.sha256 or archive.get("hashes", {}).get("sha256")
@@ -195,7 +195,7 @@ def _recipe_of(text: str) -> str | None:
 
 
 def _table(values: Mapping[str, Any]) -> Any:
-    """A table of TOML; what is in it stands on its line, a list with a line for each of its values."""
+    """A TOML table; nested tables are inline, and a list has one value per line."""
     import tomlkit
 
     table = tomlkit.table()

@@ -52,7 +52,7 @@ class Found:
 class Locks:
     """The locks that a command in the current directory sees. `area` is the work area, `bases` the catalogue's.
 
-    `warn` is told what a user should know although the lock could be made.
+    `warn` receives warnings for the user if the lock could be made.
     """
 
     directory: Path
@@ -91,7 +91,7 @@ class Locks:
         return self.cache / "locks" / f"{name}.lock.toml"
 
     def local_digest(self, recipe: Recipe) -> str | None:
-        """The digest of a base that lies on this machine; None for one that does not."""
+        """The digest of a base on this machine; None for any other."""
         return content_digest(local_path(recipe.base), self.cache) if recipe.base.is_local else None
 
     def current(self, recipe: Recipe) -> Lock | None:
@@ -155,7 +155,7 @@ class Locks:
 
         `upgrade` is what may become newer than `earlier` has it. The registry is asked for the base's digest only where
         neither the caller nor `earlier` knows it, or with an upgrade of everything. Raises CheckFailed (`base-changed`)
-        where a base on this machine changes meanwhile.
+        if a base on this machine changes during that.
         """
         from toolkit.pins.index.uv import open_uv
 

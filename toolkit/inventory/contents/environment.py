@@ -81,7 +81,7 @@ def _known(value: str) -> str:
 
 
 class _Script:
-    """One script, carried out on an environment as far as reading it tells what it does."""
+    """One script, applied to an environment as far as its effect can be determined without running it."""
 
     def __init__(self, name: str, rootfs: Rootfs) -> None:
         self._name = name
@@ -175,7 +175,7 @@ class _Script:
         self._unite(outcomes, state)
 
     def _holds(self, test: Block, state: Environment) -> bool:
-        """Whether a condition is sure to hold: a file or directory that is asked for lies in the image."""
+        """Whether a condition is certainly true: the tested file or directory is in the image."""
         if len(test) != 1 or not isinstance(test[0], Command):
             return False
         words = [_expanded(word, state.variables) for word in test[0].words]

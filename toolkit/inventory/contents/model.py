@@ -68,7 +68,7 @@ class SystemPackage:
 
 @dataclass(frozen=True, slots=True)
 class Uncertain:
-    """A variable whose value only running `script` tells.
+    """A variable whose value is known only by running `script`.
 
     `open` is False if every value that it may have is known: then the image's environment holds all of them.
     """

@@ -104,7 +104,7 @@ def _kind_of_sif(path: Path) -> PathKind:
 
 
 def _kind_of_other(start: bytes) -> PathKind:
-    """What a file is, as far as its first bytes tell."""
+    """The type of a file, from its first bytes."""
     if not start:
         return PathKind.EMPTY
     words = start.lstrip().lower()

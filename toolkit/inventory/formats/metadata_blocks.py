@@ -1,4 +1,4 @@
-"""Squashfs metadata: a chain of compressed blocks of 8 KiB, read as if it were one run of bytes.
+"""Squashfs metadata: a chain of compressed blocks of 8 KiB, read as one stream of bytes.
 
 Source of the format: squashfs-tools-ng, doc/format.adoc, sections 2.2 and 2.3.
 """

@@ -145,7 +145,7 @@ class Squashfs:
         return says_opaque(self._file, self._metadata, self._xattr_table, xattr)
 
     def _inode(self, reference: int, wanted: int) -> tuple[int, MetadataCursor]:
-        """The type of the inode, basic or extended, and a reader that stands behind its header."""
+        """The type of the inode, basic or extended, and a reader positioned after its header."""
         cursor = self._metadata.cursor(self._inode_table + (reference >> 16), reference & 0xFFFF)
         type_ = _INODE.unpack(cursor.read(_INODE.size))[0]
         if type_ not in (wanted, wanted + _EXTENDED):

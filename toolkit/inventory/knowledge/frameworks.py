@@ -77,7 +77,7 @@ class Fix:
 class DataParts:
     """The `parts` of a framework's module that read and prepare data, or write logs.
 
-    Code that uses no other part of it, beside another framework, computes with that one. `distributions` are companions
+    Code that uses only these parts, and another framework, computes with the other one. `distributions` are companions
     that feed any framework; `instead` gives these parts without a GPU, so that it can lie beside the other framework.
     """
 
@@ -106,7 +106,7 @@ class OldParts:
 class Framework:
     """A GPU framework: the keys of its `NAME.toml`, and how its build is read. `name` is that of the file.
 
-    Names are normalized; `*` in a name stands for any characters. Version conditions are PEP 440 specifiers; a
+    Names are normalized; `*` in a name matches any characters. Version conditions are PEP 440 specifiers; a
     pre-release (2.3.0a0+ebedce2, as NVIDIA builds them) counts.
 
     `module` is what a program imports, `install` the distribution that gives it (if left out, `name`). `rank` orders
@@ -117,7 +117,7 @@ class Framework:
     which other distributions name the extra that is for it: transformers[torch]. `conda` are conda's names for it that
     are not PyPI's. `companions` compute with it without naming it: its own base is the one to start from; what computes
     with either of several stands with each, and decides only if nothing else does. `bases` are distributions by
-    which a base of it is called too. `beside_others`: it lies beside any other framework, and is no second one.
+    which a base of it is named, too. `beside_others`: it works next to any other framework, and is not a second one.
     `own_ptxas`: it compiles what it runs itself, so that its driver sees no PTX.
 
     The tables `serves`, `pair` and `incompatible` of its file are `Stand`, `Pairing` and `Incompatibility`.
@@ -176,7 +176,7 @@ class Framework:
 
 @dataclass(frozen=True, slots=True)
 class Stand:
-    """A variant that can stand for others; `lacks` is what the others have and it has not."""
+    """A variant that can replace others; `lacks` is what only the others have."""
 
     name: str
     others: tuple[str, ...]
@@ -187,7 +187,7 @@ class Stand:
 class Variants:
     """Distributions that install the same module and therefore exclude one another. `title` is its name for users.
 
-    `stands` are those that can stand for others, most preferred first.
+    `stands` are those that can replace others, most preferred first.
     """
 
     module: str
@@ -200,7 +200,7 @@ class Variants:
         return matches(distribution, self.distributions)
 
     def served_by(self, distribution: str, name: str) -> Stand | None:
-        """How one distribution can stand for another of this group, `name`; None if it cannot."""
+        """How one distribution can replace another of this group, `name`; None if it cannot."""
         return next(
             (
                 stand
@@ -327,7 +327,7 @@ def _one(kind: type[_Kind], table: dict[str, Any]) -> _Kind:
 
 
 def matches(name: str, patterns: tuple[str, ...]) -> bool:
-    """Whether a normalized name is one of `patterns`, in which `*` stands for any characters."""
+    """Whether a normalized name is one of `patterns`, in which `*` matches any characters."""
     # fnmatch compiles each pattern, which takes longer than all that an audit compares.
     return any(name == pattern or ("*" in pattern and fnmatchcase(name, pattern)) for pattern in patterns)
 

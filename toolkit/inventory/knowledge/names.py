@@ -133,7 +133,7 @@ class Names:
 
 
 def _given_name(requirement: str) -> str:
-    """The name in a requirement as it was typed: imports are told from distributions by their capitals."""
+    """The name in a requirement as it was typed: imports differ from distributions in their capitals."""
     match = re.match(r"[A-Za-z0-9._-]+", requirement.strip())
     return match[0] if match else ""
 

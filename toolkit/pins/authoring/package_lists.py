@@ -51,7 +51,7 @@ class PackageList:
     """Requirements of a file in its order. `frozen` says that it is a dump of an environment, not a choice.
 
     `left_out` are lines that are no packages for pip to resolve, each with the reason; `indexes` are those that the
-    file names beside PyPI; `notes` say what else the user should know.
+    file names in addition to PyPI; `notes` are further information for the user.
     """
 
     requirements: tuple[str, ...]

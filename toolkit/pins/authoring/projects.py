@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-# Where the sources of a project lie in an image.
+# The directory of a project's sources in an image.
 _SOURCES = "/usr/src"
-# What a build backend may read beside the code (PEP 621 `readme` and `license-files`; setuptools' own files).
+# What a build backend may read in addition to the code (PEP 621 `readme` and `license-files`; setuptools' own files).
 _BESIDE = ("pyproject.toml", "setup.cfg", "setup.py", "MANIFEST.in", "README*", "LICEN[CS]E*", "COPYING*", "VERSION*")
 _VERSION_FROM_GIT = ("setuptools-scm", "hatch-vcs")
 

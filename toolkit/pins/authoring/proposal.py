@@ -225,7 +225,7 @@ class _Chooser:
                 if name not in found or not found[name].sole:
                     found[name] = _Requirement(by_name[name], "", sole=len(behind) == 1)
         # What is named itself counts for more than what a companion implies, and what computes for more than what is
-        # used for data; of several the one with the most companions of its own. What lies beside any other comes last.
+        # used for data; of several the one with the most companions of its own. Frameworks that work next to any other come last.
         order = list(by_name)
         return sorted(
             found.values(),
@@ -246,7 +246,7 @@ class _Chooser:
         return request.sole and not alone[request.framework.name]
 
     def _best_base(self, requests: Sequence[_Requirement]) -> str:
-        """The newest base of the weightiest framework, of those that fit the version asked for; else the plain one."""
+        """The newest base of the most important framework that fits the requested version; else the plain one."""
         if not requests:
             return _PLAIN
         first = requests[0]

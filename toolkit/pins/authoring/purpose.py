@@ -68,5 +68,5 @@ def _parts(module: str, names: Iterable[str]) -> Iterator[str]:
 
 
 def _is_part(part: str, of: Iterable[str]) -> bool:
-    """Whether a dotted name is one of `of`, or lies in one."""
+    """Whether a dotted name is one of `of`, or inside one."""
     return any(part == name or part.startswith(f"{name}.") for name in of)

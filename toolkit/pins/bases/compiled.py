@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _FILE = Path(__file__).with_name("compiled.toml")
 _C, _CPP, _FORTRAN = (".c", ".pyx"), (".cc", ".cpp", ".cxx", ".cu"), (".f", ".f90")
-# A `setup.py` that compiles nothing may still have C files beside it, as documentation or tests.
+# A `setup.py` that compiles nothing may still come with C files, as documentation or tests.
 _COMPILES = re.compile(r"ext_modules|\w*Extension\(|cythonize|cffi_modules|rust_extensions|cmake", re.IGNORECASE)
 _COMPILING_BACKENDS = ("mesonpy", "scikit_build_core", "skbuild", "maturin", "setuptools_rust", "py_build_cmake")
 _CUDA = re.compile(r"CUDAExtension|CUDA_HOME|\bnvcc\b")

@@ -42,7 +42,7 @@ class BaseFacts:
 
 
 def gather_facts(base: Base, cache: Path, *, image: Path | None = None, digest: str | None = None) -> BaseFacts:
-    """The facts of `base`. `image` is where the base lies, once the builder has pulled it.
+    """The facts of `base`. `image` is the path of the base, once the builder has pulled it.
 
     `digest` is one that an earlier lock knows: then the registry is not asked. Raises WrongInput for a base without
     Python, MissingOnHost if neither the image is here nor `bases.toml` says which Python it has.
@@ -76,7 +76,7 @@ def gather_facts(base: Base, cache: Path, *, image: Path | None = None, digest: 
 
 
 def local_path(base: Base) -> Path:
-    """Where a base of this machine lies; `oci:DIR:TAG` names a directory and a tag."""
+    """The path of a base on this machine; `oci:DIR:TAG` names a directory and a tag."""
     return Path(base.reference if base.bootstrap == Bootstrap.LOCALIMAGE else base.reference.partition(":")[0])
 
 
@@ -99,8 +99,8 @@ def read_image(image: Path) -> PythonTarget | None:
         has_musl = any(name.startswith("ld-musl-") for name in rootfs.names("/lib"))
     if has_musl and inventory.glibc is None:
         raise WrongInput(
-            f"{image} uses musl instead of glibc, like Alpine Linux: neither wheels of the frameworks nor libraries "
-            "of the NVIDIA driver run there",
+            f"{image} uses musl instead of glibc, like Alpine Linux: framework wheels and NVIDIA driver "
+            "libraries do not run on it",
             fix="Start from an image with glibc, such as Debian or Ubuntu.",
             code="no-glibc",
         )

@@ -65,7 +65,7 @@ def parse_reference(text: str) -> Reference:
 def fetch_digest(text: str) -> str:
     """The digest (`sha256:…`) of the manifest that a reference names now.
 
-    Raises CheckFailed if the registry has no such image or wants credentials, ProgramFailed if it does not respond.
+    Raises CheckFailed if the registry has no such image or requires credentials, ProgramFailed if it does not respond.
     """
     reference = parse_reference(text)
     url = f"{api_address(reference.host)}/v2/{reference.repository}/manifests/{reference.tag}"

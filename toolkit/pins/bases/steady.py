@@ -77,7 +77,7 @@ def _look(path: Path) -> BaseState:
     links = [parent for parent in (path.absolute(), *path.absolute().parents) if parent.is_symlink()]
     inside = sorted(entry for _, entry in entries(real)) if real.is_dir() else []
     whole = [stamp for entry in (real, *links, *inside) if (stamp := _stamp(entry)) is not None]
-    # A directory before the base changes with every file beside it: only that it is the same one counts.
+    # A parent directory of the base changes with each of its files: only its identity is compared.
     before = [(*stamp[:3], 0, 0, 0) for parent in real.parents if (stamp := _stamp(parent)) is not None]
     return BaseState(path, (*whole, *before))
 

@@ -33,7 +33,7 @@ class PythonTarget:
     that conda installed, not pip. `constraints` are lines of a constraint file that the image ships for its pip.
     `free_threaded`: it is built without the global lock, and takes wheels of an ABI of its own (cp313t).
     `programs` are the compilers that it has (`compiled.toml`), None if unknown.
-    `aliases` are those of `installed` that are not there: another distribution stands for them (`pins.aliases`).
+    `aliases` are those of `installed` that are missing: another distribution replaces them (`pins.aliases`).
     """
 
     python: str

@@ -70,7 +70,7 @@ def install(lock: Lock) -> str:
     return "ctk_guard_run install" if lock.packages else ":"
 
 
-# Compares, and ends `%post`: nothing may stand behind it.
+# Compares, and ends `%post`: it must come last.
 GUARD_AFTER = f"{END} 0"
 
 
@@ -84,9 +84,9 @@ def guarded(lock: Lock, post: str, wanted: ImportStep | None = None) -> str:
 
 
 def lock_for_guard(lock: Lock, wanted: ImportStep | None = None) -> str:
-    """What the guard must know of a lock, as JSON that can stand in a definition."""
+    """The data of a lock that the guard needs, as JSON for a definition."""
     document = guard_document(lock, wanted or import_step(lock))
-    # The definition's reader takes two braces together for a build argument. In this JSON they can only stand in texts.
+    # The definition's parser reads two braces as a build argument. In this JSON they can only occur in strings.
     return json.dumps(document, indent=1).replace("{{", "{\\u007b").replace("}}", "}\\u007d")
 
 

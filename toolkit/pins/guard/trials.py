@@ -22,7 +22,7 @@ _TIME_LIMIT = 300  # seconds for one package; TensorFlow takes 10 on a slow disk
 
 @dataclass(frozen=True, slots=True)
 class ImportedPackage:
-    """A distribution to import. `modules` are its import names if they are known; else the image itself tells."""
+    """A distribution to import. `modules` are its import names if they are known; else they are read from the image."""
 
     name: str
     modules: tuple[str, ...]

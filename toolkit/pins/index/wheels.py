@@ -30,7 +30,7 @@ HASHES_CHOOSE_SINCE = "19.2"
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """One file of a release on the index. `sha256` and `uploaded` are None if the index does not tell them."""
+    """One file of a release on the index. `sha256` and `uploaded` are None if the index does not list them."""
 
     name: str
     url: str

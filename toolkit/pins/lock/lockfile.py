@@ -112,7 +112,7 @@ def _value(value: Any) -> str:
         return "{ " + ", ".join(f"{key} = {_value(known)}" for key, known in value.items() if known is not None) + " }"
     if isinstance(value, list):
         return "[" + ", ".join(map(_value, value)) + "]"
-    # JSON's texts are TOML's, but for DEL, which TOML wants escaped as well.
+    # JSON's texts are TOML's, but for DEL, which TOML requires to be escaped, too.
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 

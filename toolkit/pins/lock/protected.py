@@ -39,7 +39,7 @@ class Bound:
 class Ban:
     """A distribution that must not be installed: it would overwrite the files of another one.
 
-    `*` in `name` stands for any characters, but never means one that the base has itself.
+    `*` in `name` matches any characters, but never a distribution of the base.
     """
 
     name: str
@@ -94,7 +94,7 @@ def _reason(name: str, present: Mapping[str, tuple[Framework, str]], known: Know
     kept = [(framework.title, keep) for framework, _ in present.values() if (keep := framework.welded_as(name))]
     if not kept:
         return "", None
-    title, keep = min(kept, key=lambda pair: pair[1])  # "exact" stands before "major"
+    title, keep = min(kept, key=lambda pair: pair[1])  # "exact" sorts before "major"
     return (f"tied to the base's {title}" if keep == "exact" else f"{title} was compiled for this major version"), keep
 
 
@@ -115,7 +115,7 @@ def _companions(present: Mapping[str, tuple[Framework, str]], known: Knowledge) 
 
 
 def _refusals(pins: Mapping[str, Pin], bounds: Iterable[Bound], known: Knowledge) -> Iterator[Bound]:
-    """What cannot be imported beside a version that stays, where one bound keeps it out; `violations` sees the rest."""
+    """What cannot be imported with a protected version, if one bound excludes it; `violations` finds the rest."""
     stays = {pin.name: pin.version for pin in pins.values()}
     # Of what is not recorded of a base, the series is known all the same: keras ==2.15.* goes with TensorFlow 2.15.
     stays |= {
@@ -185,9 +185,9 @@ def violations(
 def second_frameworks(
     target: PythonTarget, known: Knowledge, added: Mapping[str, str], brought_by: Mapping[str, Sequence[str]]
 ) -> list[str]:
-    """The GPU frameworks in a plan beside that of the base: each loads GPU libraries of its own, and takes GPU memory.
+    """The GPU frameworks in a plan in addition to that of the base: each loads GPU libraries of its own, and takes GPU memory.
 
-    Not those that never hold GPU code, nor those that lie beside any other.
+    Except those without GPU code, and those that work next to any other.
     """
     there = [framework for framework in known.frameworks if any(map(framework.is_variant, target.installed))]
     found = []

@@ -77,7 +77,7 @@ def with_aliases(request: Request, aliases: Iterable[Alias]) -> Request:
 def resolve_variants(
     uv: Uv, request: Request, there: Iterable[Alias], known: Knowledge, *, fresh: bool = False
 ) -> tuple[Request, Resolution]:
-    """Resolve `request` so that one variant of each module is added, where one can stand for all that are asked for.
+    """Resolve `request` so that one variant of each module is added, if it can replace all requested ones.
 
     `there` are the aliases that `request` has already. Returns what was resolved in the end too. Raises as `resolve`.
     """
@@ -99,7 +99,7 @@ def resolve_variants(
 def _merged(
     uv: Uv, request: Request, resolution: Resolution, known: Knowledge
 ) -> tuple[Request, Resolution, list[Alias]] | None:
-    """The first group of which several are added, resolved again with one that stands for all; None: there is none."""
+    """The first group of which several are added, resolved again with one that replaces all; None if there is none."""
     added = {package.name: package.version for package in resolution.packages}
     for group in known.variants:
         members = sorted(name for name in added if group.includes(name) and name not in request.target.installed)
@@ -121,7 +121,7 @@ def _merged(
 
 
 def standing(group: Variants, members: Sequence[str]) -> list[str]:
-    """The distributions of a group that can stand for all of `members`, most preferred first."""
+    """The distributions of a group that can replace all of `members`, most preferred first."""
     concrete = dict.fromkeys((*members, *(name for name in group.distributions if "*" not in name)))
     return [
         name
@@ -139,7 +139,7 @@ def _requiring(request: Request, name: str, version: str) -> Request:
 
 
 def _with_requirers(resolution: Resolution, by: str, who: Iterable[str], *, asked: bool) -> Resolution:
-    """The one that stands for others is in the image for those that ask for these; `asked`: for the recipe, too."""
+    """Record who requires the replaced distributions as requirers of `by`; `asked`: the recipe, too."""
 
     def changed(package: LockedPackage) -> LockedPackage:
         required_by = {*package.required_by, *who} - (set() if asked else {RECIPE})

@@ -155,7 +155,7 @@ def _asks(constraint: Constraint) -> str:
 
 
 def _sentence(proof: str, name: str, request: Request) -> str:
-    """A resolver's proof as one sentence: what the newer one needs, and what stands against it."""
+    """A resolver's proof as one sentence: what the newer one needs, and what conflicts with it."""
     found = conflicting_need(proof, request)
     if found is None:
         return f"output of the resolver: {shortened(proof)}"
@@ -170,7 +170,7 @@ def shortened(proof: str) -> str:
 
 
 def conflicting_need(proof: str, request: Request) -> tuple[str, str, Constraint] | None:
-    """(who, what it needs, what stands against that) of the last dependency in a proof that a constraint refuses."""
+    """(who, what it needs, the conflicting constraint) of the last dependency in a proof that a constraint refuses."""
     by_name: dict[str, list[Constraint]] = {}
     for constraint in request.constraints():
         by_name.setdefault(constraint.name, []).append(constraint)

@@ -160,7 +160,7 @@ def _is_as_good(request: Request, name: str, before: Mapping[str, str], now: Map
 
 
 def _others(request: Request, name: str) -> set[str]:
-    """What the recipe asks for besides `name`."""
+    """The requirements of the recipe except `name`."""
     return {str(canonicalize_name(Requirement(line).name)) for line in request.packages} - {name}
 
 

@@ -92,7 +92,7 @@ def required_frameworks(requires: Iterable[Requirement], pins: Mapping[Pin, str]
 
 
 def bound_release(uv: Uv, request: Request, build: OldBuild) -> tuple[Release, bool] | None:
-    """The newest release that wants no newer framework (True), else the newest of all (False).
+    """The newest release that needs no newer framework (True), else the newest of all (False).
 
     None if that does not require one exact version of the framework, or none is newer than `build`: then nothing
     says that a build fits one version only.

@@ -91,7 +91,7 @@ class Question:
 
     `only_binary` names packages that must not come as source distributions; `exclude_newer` is a date (RFC 3339 or
     `2021-03-07`, that day included). `build_constraints` hold for what reads source distributions on this host.
-    `indexes` are asked beside PyPI; `metadata` is believed instead of building a source distribution.
+    `indexes` are used in addition to PyPI; `metadata` is used instead of building a source distribution.
     """
 
     target: PythonTarget
@@ -137,7 +137,7 @@ class Question:
 class Answer:
     """What would change. `installed` and `removed` are versions by name; if there is no solution, `proof` says why.
 
-    uv tells no version of what is given by the address of an archive or a repository: there it is "".
+    uv prints no version for the URL of an archive or a repository: there it is "".
     `missing_extras` are (name, version, extra), `yanked` (name, version, reason).
     """
 
@@ -170,7 +170,7 @@ def ask(uv: Uv, question: Question, *, fresh: bool = False, again: bool = False)
 
 
 def compile_lines(uv: Uv, question: Question, *options: str, excludes: Iterable[str] = ()) -> Completed:
-    """`uv pip compile` of the question's packages, as if nothing were installed and `excludes` did not exist.
+    """`uv pip compile` of the question's packages, ignoring what is installed and `excludes`.
 
     Its lines are on stdout. Where they are not, `require_lines` says why.
     """
@@ -317,7 +317,7 @@ def _known_metadata(question: Question, table: str = "") -> str:
 def _bindings(question: Question) -> str:
     """A project that requires each package bound to an index: uv heeds the binding only of direct requirements.
 
-    So a package that nobody asked for is chosen as well; `resolve.needed` tells which are asked for.
+    So packages that nothing requires are chosen, too; `resolve.needed` finds the required ones.
     """
     bound = [index for index in question.indexes if index.packages]
     lines = ["[project]", f'name = "{_PROJECT}"', 'version = "0"', f"dependencies = {json.dumps(question.bound)}"]

@@ -72,7 +72,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Resolution:
-    """What will be added, each with its file (by name), and what to tell the user.
+    """The packages to add, each with its file (by name), and the notes for the user.
 
     `aliases` are those of the target's that are asked for, and by whom.
     """
@@ -182,7 +182,7 @@ def _framework_requirements(target: PythonTarget) -> tuple[str, ...]:
 
 
 def release_entries(uv: Uv, question: Question, versions: Mapping[str, str]) -> list[dict[str, Any]]:
-    """What the index tells of each release, as `[[packages]]` of PEP 751: every file, whatever it is for."""
+    """The index data of each release, as `[[packages]]` of PEP 751: every file, whatever it is for."""
     pins = [_given_requirement(question.packages, name) or f"{name}=={version}" for name, version in versions.items()]
     if not pins:
         return []

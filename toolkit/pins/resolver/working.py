@@ -121,7 +121,7 @@ def nearest_fitting(releases: Sequence[T], refused: Callable[[T], bool]) -> int 
 
 
 def _oldest_refused(uv: Uv, request: Request, name: str, version: str) -> Version | None:
-    """From which release on a package wants a newer framework; None if no older one is known to want less."""
+    """The first release of a package that needs a newer framework; None if no older one is known to need less."""
     found = list_releases(name, first_question(request), pages(uv))
     if not found:
         return Version(version)  # the index does not list its releases: the resolver finds the next older one
@@ -133,13 +133,13 @@ def _oldest_refused(uv: Uv, request: Request, name: str, version: str) -> Versio
 
 
 def _refuses(uv: Uv, request: Request, release: Release) -> bool:
-    """Whether a release wants a newer framework. One whose metadata cannot be read is not taken instead of another."""
+    """Whether a release needs a newer framework. One whose metadata cannot be read is not taken instead of another."""
     requires = requirements_of(uv, request, release.file)
     return requires is None or _bound_in(request, requires) is not None
 
 
 def _extra_bounds(uv: Uv, request: Request, resolution: Resolution) -> tuple[dict[str, ExtraBound], list[str]]:
-    """Which of the chosen releases want a newer framework than the base's, and which wheels could not be read.
+    """Which of the chosen releases need a newer framework than the base's, and which wheels could not be read.
 
     Nothing is read for a base without a framework, nor of what the recipe gives by an address.
     """

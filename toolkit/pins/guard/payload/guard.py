@@ -1,7 +1,7 @@
 """The guard inside a build: installs exactly the lock, and fails the build if the framework changed.
 
 These files are copied as text into definitions and run by the image's own Python: they support Python 3.5 and import
-only the standard library. No line of them begins with a percent sign and no two braces stand together, since the
+only the standard library. No line begins with a percent sign, and no two braces are adjacent, since the
 definition's parser would interpret them.
 """
 

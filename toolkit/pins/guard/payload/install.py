@@ -110,7 +110,7 @@ class Installer:
         return environment
 
     def split(self, packages):
-        """pip wants all hashes or none in one call, and each call asks the same indexes."""
+        """pip requires all hashes or none in one call, and one call uses the same indexes for all."""
         groups = {}
         for package in packages:
             index = self.index_of(package["name"])
