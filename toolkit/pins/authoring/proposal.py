@@ -225,7 +225,7 @@ class _Chooser:
                 if name not in found or not found[name].sole:
                     found[name] = _Requirement(by_name[name], "", sole=len(behind) == 1)
         # What is named itself counts for more than what a companion implies, and what computes for more than what is
-        # used for data; of several the one with the most companions of its own. Frameworks that work next to any other come last.
+        # used for data; of several the one with the most companions of its own. Those that fit next to any come last.
         order = list(by_name)
         return sorted(
             found.values(),

@@ -185,7 +185,7 @@ def violations(
 def second_frameworks(
     target: PythonTarget, known: Knowledge, added: Mapping[str, str], brought_by: Mapping[str, Sequence[str]]
 ) -> list[str]:
-    """The GPU frameworks in a plan in addition to that of the base: each loads GPU libraries of its own, and takes GPU memory.
+    """Further GPU frameworks in a plan: each loads its own GPU libraries, and takes GPU memory.
 
     Except those without GPU code, and those that work next to any other.
     """

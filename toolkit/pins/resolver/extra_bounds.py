@@ -73,7 +73,7 @@ def find_extra_bound(
 
 
 def wants_newer(requirement: Requirement, there: Version) -> bool:
-    """Whether a requirement needs a newer version than the installed one. A vendor's pre-release counts as the release."""
+    """Whether a requirement needs a newer version than the installed one. A vendor's pre-release counts as release."""
     release = Version(there.base_version)
     for clause in requirement.specifier:
         try:
