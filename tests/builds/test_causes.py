@@ -33,13 +33,13 @@ Building wheels for collected packages: pyaudio
   ERROR: Failed building wheel for pyaudio
 Failed to build pyaudio
 ERROR: Failed to build one or more wheels
-ctk guard: that command ended with status 1
+ctk guard: that command exited with status 1
 + ctk_guard_end 1
 + ctk_status=1
 + trap - EXIT
 + [ 1 -eq 0 ]
 + ctk_guard_run failed
-ctk guard: a command failed. Protected, and held by the constraint file: it holds none
+ctk guard: a command failed. Protected by the constraint file: none in the lock
 + exit 1
 FATAL:   While performing build: while running engine: while running %post section: exit status 1
 """.splitlines()

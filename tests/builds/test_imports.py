@@ -73,7 +73,7 @@ def test_the_index_is_asked_for_three_failures_at_most(monkeypatch: pytest.Monke
 
 def test_a_definition_has_no_recipe_to_change() -> None:
     error = imports_failed("building k.def", None, None, [failed("ended by SIGILL")], LOG, AREA)
-    assert "(likely: it holds an instruction that the CPU of this machine does not have)" in error.message
+    assert "(likely: it uses an instruction that the CPU of this machine does not have)" in error.message
     assert error.fix == (
         "Where it needs a GPU or a licence file to be imported, list it in `skip` under [imports] of the recipe.\n"
         "Full log: mine.sif.build.log"

@@ -92,13 +92,13 @@ def test_an_image_that_cannot_be_read(tmp_path: Path, command: tuple[str, ...]) 
     done = ctk(*command, tmp_path / "x.sif")
     assert done.returncode == 2
     assert done.stderr.count("\n") == 1
-    assert "no SIF and no squashfs" in done.stderr
+    assert "neither SIF nor squashfs" in done.stderr
 
 
 def test_a_bill_of_materials_replaces_an_earlier_one_and_nothing_else(sandbox: Path) -> None:
     mine = sandbox.parent / "notes.txt"
     mine.write_text("mine")
-    assert "is no bill of materials" in ctk("audit", sandbox, "--sbom", mine).stderr
+    assert "is not a bill of materials" in ctk("audit", sandbox, "--sbom", mine).stderr
     assert mine.read_text() == "mine"
     bill = sandbox.parent / "bill.json"
     for _ in ("new", "again"):

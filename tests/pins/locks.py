@@ -21,7 +21,7 @@ SMALL = Lock(
     protected=ProtectedSet(
         (Pin("torch", "2.5.1+cu124", "the base's PyTorch"),),
         (Bound("torchvision", "==0.20.*", "PyTorch goes with it"),),
-        (Ban("tf-nightly", "it would lie over TensorFlow"),),
+        (Ban("tf-nightly", "it would overwrite TensorFlow"),),
     ),
     packages=(SOURCE, WHEEL),
     builds=(

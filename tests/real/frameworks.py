@@ -70,8 +70,8 @@ def build(user: User, work: Path, base: FrameworkBase, text: str, status: int) -
 BY_WHEEL = "PIP_CONSTRAINT= pip install -q --no-deps /opt/NAME-9.9-py3-none-any.whl"
 # What a `post` may try against a framework: its release OTHER, a wheel of 9.9 that lies in /opt; and what is said then.
 ATTACKS = {
-    "pip install NAME==OTHER": "NAME==VERSION must stay, against: NAME==OTHER",
-    "pip install --force-reinstall --no-deps /opt/NAME-9.9-py3-none-any.whl": "VERSION must stay, against: NAME 9.9",
+    "pip install NAME==OTHER": "NAME==VERSION must not change; conflicts with: NAME==OTHER",
+    "pip install --force-reinstall --no-deps /opt/NAME-9.9-py3-none-any.whl": "; conflicts with: NAME 9.9",
     BY_WHEEL: "NAME: VERSION -> 9.9 (asked for",
     "PIP_CONSTRAINT= pip install -q --no-deps NAME==OTHER": "NAME: VERSION -> OTHER (asked for",
     "pip uninstall -q -y NAME; trap - EXIT; exit 0": "NAME: VERSION -> nothing (a command removed it)",

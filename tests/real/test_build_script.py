@@ -76,4 +76,4 @@ def test_a_base_that_is_not_here_is_said_and_not_pulled(me: User, tmp_path: Path
     printed = me.ctk("build", "mine", "--dry-run", cwd=tmp_path)
     assert "The base far is not on this machine" in printed.stderr
     assert printed.stdout.startswith("#!/bin/sh\n"), "the notes are no part of the script"
-    assert "/uv:/mnt" not in printed.stdout, "nobody knows whether that base has /mnt"
+    assert "/uv:/mnt" not in printed.stdout, "it is unknown whether that base has /mnt"

@@ -78,9 +78,9 @@ def test_engineer_brings_project_freeze_and_company_index(
     assert 'base = "pytorch-2.6"' in frozen
     assert '"idna"' in frozen
     assert '"six==1.16.0"' in frozen
-    assert "torch==2.5.1 is replaced by the 2.6.0 of the base pytorch-2.6" in said
+    assert "torch==2.5.1 is replaced by version 2.6.0 of the base pytorch-2.6" in said
     assert "torchvision==0.20.1 belongs to" in said
-    assert "not say which version of these was installed: idna" in said
+    assert "has no versions for these packages: idna" in said
 
     # The project, with an extra, over the company's index: three packages come from there, and from nowhere else.
     user.ctk("new", "grown", "--from", "pyproject.toml", "--extra", "report", cwd=directory)

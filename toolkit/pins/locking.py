@@ -1,4 +1,4 @@
-"""From a recipe and the facts of its base to a lock, and whether a lock still says what the recipe asks."""
+"""Create a lock from a recipe and the facts of its base, and check whether a lock is current."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def make_lock(
 
     Versions of an `earlier` lock are kept where they can be, but for those that `upgrade` names.
     `bases` are searched for one that would fit where the packages do not.
-    Raises CheckFailed where the packages cannot be had over the base, and says why.
+    Raises CheckFailed if the packages are not available over the base, and says why.
     """
     from toolkit.pins.resolver.aliases import base_aliases
     from toolkit.pins.resolver.attempts import resolve_recipe
@@ -81,7 +81,7 @@ def make_lock(
     if found := violations(target, protected, knowledge(), added, brought_by):
         raise CheckFailed(
             "; ".join(found),
-            fix="Drop what brings it, or start from another base.",
+            fix="Drop the package that requires it, or start from another base.",
             code="variant-over-variant",
         )
     lock = Lock(
@@ -113,14 +113,14 @@ def _skipped_for_nothing(recipe: Recipe, lock: Lock) -> tuple[str, ...]:
     imported = {package.name for package in import_step(lock).packages}
     where = "neither a package of the recipe nor a framework of the base"
     return tuple(
-        f"[imports] skip lists {name}, which is {where}: remove it there"
+        f"[imports] skip lists {name}, which is {where}: remove it"
         for name in recipe.import_skip
         if name not in imported
     )
 
 
 def check_requirements(recipe: Recipe) -> tuple[str, ...]:
-    """The recipe's packages in one spelling and order. Raises WrongInput for what no lock can hold."""
+    """The recipe's packages in one spelling and order. Raises WrongInput for what cannot be locked."""
     found: dict[str, None] = {}
     for line in recipe.packages:
         requirement = Requirement(line)
@@ -131,8 +131,8 @@ def check_requirements(recipe: Recipe) -> tuple[str, ...]:
                 raise WrongInput(f"{redact(where)} {problem[0]}", fix=problem[1], code="unlockable")
         elif url and not url.startswith(("https://", "http://")):
             raise WrongInput(
-                f"{where} names a file of this machine, which the image cannot see",
-                fix="Copy the wheel in with [[files]] and install it in `post`: the guard watches that too.",
+                f"{where} names a file on this machine, which the build cannot access",
+                fix="Copy the wheel in with [[files]] and install it in `post`: the guard checks that too.",
                 code="unlockable",
             )
         found[_spelled(requirement)] = None
@@ -180,8 +180,8 @@ def stale(name: str) -> CheckFailed:
 
 
 def missing(name: str, path: Path) -> CheckFailed:
-    """What to raise where there is no lock, and none may be written."""
-    return CheckFailed(f"the recipe {name} has no lock: {path}", fix=f"`ctk lock {name}` writes it.", code="no-lock")
+    """What to raise if there is no lock, and none may be written."""
+    return CheckFailed(f"the recipe {name} has no lock: {path}", fix=f"Run `ctk lock {name}`.", code="no-lock")
 
 
 def contradictions(recorded: Base, target: PythonTarget) -> tuple[str, ...]:
@@ -211,7 +211,7 @@ def _preferences(earlier: Lock | None, upgrade: Upgrade) -> tuple[str, ...]:
 
 
 def _strangers(recipe: Recipe, packages: Iterable[str]) -> tuple[str, ...]:
-    """What of the recipe is something else on PyPI than users mean by it, unless an index of its own has it.
+    """Packages of the recipe that are something else on PyPI than users expect, unless a private index has them.
 
     Raises WrongInput for one that cannot be installed.
     """
@@ -222,30 +222,30 @@ def _strangers(recipe: Recipe, packages: Iterable[str]) -> tuple[str, ...]:
         if stranger is None or stranger.name in own or any(not index.packages for index in recipe.indexes):
             continue
         if not stranger.works:
-            instead = f"Ask for {stranger.means} instead of {stranger.name}." if stranger.means else None
+            instead = f"Use {stranger.means} instead of {stranger.name}." if stranger.means else None
             raise WrongInput(stranger.message, fix=stranger.way or instead, code="another-package")
         found.append(f"{stranger.message}. {stranger.way}" if stranger.way else stranger.message)
     return tuple(found)
 
 
 def _refuse_conda(recipe: Recipe, target: PythonTarget, protected: ProtectedSet) -> None:
-    """pip does not know what conda installed, nor conda what pip did: over such a framework nothing is added."""
+    """pip does not track packages of conda, nor conda those of pip: nothing is added to such a framework."""
     ours = sorted(pin.name for pin in protected.pins if pin.name in target.conda)
     if recipe.packages and ours:
         raise WrongInput(
             f"the base {recipe.base.name} has its {', '.join(ours)} from conda: Python packages cannot be added safely",
-            fix="Start from a base that was made with pip: `ctk bases` shows the installer of each.",
+            fix="Start from a base whose framework was installed with pip: `ctk bases` shows the installer of each.",
             code="conda-base",
         )
 
 
 def _refuse_free_threaded(recipe: Recipe, target: PythonTarget) -> None:
-    """uv 0.13 resolves for a Python that it is told by its number, and that number means the usual build."""
+    """uv 0.13 selects a Python by its version number, which means the standard build."""
     if recipe.packages and target.free_threaded:
         raise WrongInput(
             f"the base {recipe.base.name} has the free-threaded Python {target.minor}t: which packages have a wheel "
             "for it, ctk cannot tell",
-            fix=f"Start from a base with the usual Python {target.minor}, or install the packages in `post`.",
+            fix=f"Start from a base with the standard Python {target.minor}, or install the packages in `post`.",
             code="free-threaded-base",
         )
 
@@ -253,24 +253,24 @@ def _refuse_free_threaded(recipe: Recipe, target: PythonTarget) -> None:
 def _refuse_banned(
     packages: Iterable[str], target: PythonTarget, protected: ProtectedSet, served: Collection[str]
 ) -> None:
-    """Raise CheckFailed for what would lie over a distribution of the base that cannot stand for it (`served`)."""
+    """Raise CheckFailed for what would overwrite a distribution of the base that cannot replace it (`served`)."""
     for line in packages:
         name = canonicalize_name(Requirement(line).name)
         for ban in () if name in target.installed or name in served else protected.forbidden:
             if matches(name, (ban.name,)):
                 raise CheckFailed(
-                    f"{name} must stay out: {ban.why}",
-                    fix=f"Drop {name} from the recipe: what it gives is in the base. Or start from another base.",
+                    f"{name} cannot be installed: {ban.why}",
+                    fix=f"Drop {name} from the recipe (the base already provides it), or start from another base.",
                     code="variant-over-variant",
                 )
 
 
 def _refuse_replaced(added: Mapping[str, str], protected: ProtectedSet) -> None:
-    """A version that PEP 440 does not know (2.5.1.fb) cannot be told to a resolver, which then takes another."""
+    """A version outside of PEP 440 (2.5.1.fb) cannot be passed to a resolver, which then chooses another."""
     for pin in protected.pins:
         if pin.name in added:
             raise CheckFailed(
-                f"{pin.name} {pin.version} must stay, it is {pin.why}: these packages would bring {added[pin.name]}",
+                f"{pin.name} {pin.version} is protected ({pin.why}): these packages would install {added[pin.name]}",
                 fix="Start from a base whose framework has a version that pip understands (PEP 440).",
                 code="framework-replaced",
             )

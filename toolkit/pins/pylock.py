@@ -39,7 +39,7 @@ _NOTE = """\
 
 
 def check_export(path: Path, recipe: str, *, force: bool) -> None:
-    """Raise WrongInput where `path` is no name of PEP 751, or a file that ctk did not write for `recipe`."""
+    """Raise WrongInput if `path` is no name of PEP 751, or a file that ctk did not write for `recipe`."""
     if not is_valid_pylock_path(path):
         raise WrongInput(
             f"{path} is not a file name of PEP 751",
@@ -60,16 +60,16 @@ def check_export(path: Path, recipe: str, *, force: bool) -> None:
 
 
 def export_lock(lock: Lock, path: Path, uv: Uv, *, force: bool = False) -> None:
-    """Write `lock` to `path`, as `check_export` allows. Raises CheckFailed where PEP 751 cannot hold it."""
+    """Write `lock` to `path`, as `check_export` allows. Raises CheckFailed if PEP 751 cannot hold it."""
     text = pylock_text(lock, _ask_index(lock, uv))
     check_export(path, lock.recipe, force=force)
     write_atomically(path, text, keep_mode=True)
 
 
 def pylock_text(lock: Lock, entries: Iterable[Mapping[str, Any]]) -> str:
-    """The text of the export. `entries` are what the index tells of the releases, as `[[packages]]` of PEP 751.
+    """The text of the export. `entries` are the index data of the releases, as `[[packages]]` of PEP 751.
 
-    Raises CheckFailed where the standard cannot hold the lock.
+    Raises CheckFailed if the standard cannot hold the lock.
     """
     import tomlkit
 
@@ -134,7 +134,7 @@ def _package(package: LockedPackage, entry: Mapping[str, Any], recipe: str) -> d
 
 
 def _file(package: LockedPackage, entry: Mapping[str, Any], recipe: str) -> dict[str, Any]:
-    """What the index tells of the locked file."""
+    """The index data of the locked file."""
     if package.url is not None:
         archive = dict(entry.get("archive", {}), url=package.url)
         sha256 = package.sha256 or archive.get("hashes", {}).get("sha256")
@@ -149,7 +149,7 @@ def _file(package: LockedPackage, entry: Mapping[str, Any], recipe: str) -> dict
         )
     if not good[0].get("hashes", {}).get("sha256"):
         raise _refused(
-            f"pylock.toml needs the SHA-256 of each file, and the index tells none for {package.file}",
+            f"pylock.toml needs the SHA-256 of each file, and the index lists none for {package.file}",
             "Share the lock file instead: `ctk build` needs no hash.",
         )
     return good[0]
@@ -172,7 +172,7 @@ def _known(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _public(url: str, name: str) -> str:
-    """`url` without user and password. Raises CheckFailed where its query holds a credential."""
+    """`url` without user and password. Raises CheckFailed if its query holds a credential."""
     parts = urlsplit(url)
     if redact(f"?{parts.query}") != f"?{parts.query}":
         raise _refused(
@@ -186,7 +186,7 @@ def _refused(message: str, fix: str | None = None) -> CheckFailed:
 
 
 def _recipe_of(text: str) -> str | None:
-    """The recipe whose export ctk wrote as `text`; None where it is another file, or was changed since."""
+    """The recipe whose export ctk wrote as `text`; None if it is another file, or was changed since."""
     match = _MARKER.match(text)
     if match is None:
         return None
@@ -195,7 +195,7 @@ def _recipe_of(text: str) -> str | None:
 
 
 def _table(values: Mapping[str, Any]) -> Any:
-    """A table of TOML; what is in it stands on its line, a list with a line for each of its values."""
+    """A TOML table; nested tables are inline, and a list has one value per line."""
     import tomlkit
 
     table = tomlkit.table()

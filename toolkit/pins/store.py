@@ -1,4 +1,4 @@
-"""Where locks lie, and the one lock that a command works with: found, updated, or refused as out of date."""
+"""The location of locks, and the lock of a command: found, updated, or refused as out of date."""
 
 from __future__ import annotations
 
@@ -26,11 +26,13 @@ if TYPE_CHECKING:
     from toolkit.recipes.model import Base, Recipe
 
 
-NO_DIGEST = "the digest of the base is missing, its registry could not be asked: the tag may come to mean another image"
+NO_DIGEST = (
+    "the digest of the base is unknown, because its registry could not be reached: the tag may move to another image"
+)
 
 
 class Policy(Enum):
-    """What becomes of a lock that is missing or out of date: written to `./defs`, refused, or made for this once."""
+    """What to do with a missing or outdated lock: write it to `./defs`, refuse it, or make a temporary one."""
 
     UPDATE = "update"
     LOCKED = "locked"
@@ -39,7 +41,7 @@ class Policy(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The lock to work with; `change` says what became of the earlier one at `path`, None where it was current."""
+    """The lock to work with; `change` says what became of the earlier one at `path`, None if it was current."""
 
     lock: Lock
     path: Path
@@ -50,7 +52,7 @@ class Found:
 class Locks:
     """The locks that a command in the current directory sees. `area` is the work area, `bases` the catalogue's.
 
-    `warn` is told what a user should know although the lock could be made.
+    `warn` receives warnings for the user if the lock could be made.
     """
 
     directory: Path
@@ -76,7 +78,7 @@ class Locks:
     def path(self, recipe: Recipe) -> Path:
         """The recipe's lock; on another base than its own (`--base`) one in the cache, by what was asked.
 
-        Raises WrongInput where the recipe's lock is a symlink: it would be replaced by what is locked next.
+        Raises WrongInput if the recipe's lock is a symlink: it would be replaced by what is locked next.
         """
         if recipe.rebased:
             return self._cached_path(recipe)
@@ -89,11 +91,11 @@ class Locks:
         return self.cache / "locks" / f"{name}.lock.toml"
 
     def local_digest(self, recipe: Recipe) -> str | None:
-        """The digest of a base that lies on this machine; None for one that does not."""
+        """The digest of a base on this machine; None for any other."""
         return content_digest(local_path(recipe.base), self.cache) if recipe.base.is_local else None
 
     def current(self, recipe: Recipe) -> Lock | None:
-        """The recipe's lock; None where it is missing or out of date. Raises WrongInput where it was edited."""
+        """The recipe's lock; None if it is missing or out of date. Raises WrongInput if it was edited."""
         path = self.path(recipe)
         lock = load_lock(path) if path.is_file() else None
         return lock if lock is not None and is_current(lock, recipe, self.local_digest(recipe)) else None
@@ -102,7 +104,7 @@ class Locks:
         """The lock to build with, written unless `write` is false.
 
         One that is missing or out of date is treated as the policy says; an update keeps the versions of the earlier
-        one. Once the image of the base is here, a lock that was made from recorded facts is regenerated from the truth,
+        one. Once the image of the base is here, a lock that was made from recorded facts is regenerated from the image,
         and a contradiction between the two is CheckFailed. So is a missing or outdated lock (`no-lock`, `stale-lock`)
         where only a current one will do.
         """
@@ -115,7 +117,7 @@ class Locks:
             # Without a Python there is no lock.
             gather_facts(recipe.base, self.cache, image=base.image, digest=base.digest)
             raise self._refusal(recipe, path)
-        # What is only printed is kept in the cache where nothing else says which versions: it is the same tomorrow.
+        # What is only printed is kept in the cache if nothing else says which versions: it is the same tomorrow.
         is_preview = self.policy is Policy.PREVIEW
         target = self._cached_path(recipe) if is_preview and earlier is None else path
         if target != path and target.is_file():
@@ -129,7 +131,7 @@ class Locks:
         return Found(lock, path, compare_locks(earlier, lock))
 
     def require(self, recipe: Recipe) -> None:
-        """Raise CheckFailed (`stale-lock`, `no-lock`) where the policy is LOCKED and packages have no current lock."""
+        """Raise CheckFailed (`stale-lock`, `no-lock`) if the policy is LOCKED and packages have no current lock."""
         if self.policy is Policy.LOCKED and recipe.packages and self.current(recipe) is None:
             raise self._refusal(recipe, self.path(recipe))
 
@@ -137,7 +139,7 @@ class Locks:
         return stale(recipe.name) if path.is_file() else missing(recipe.name, path)
 
     def _is_final(self, lock: Lock) -> bool:
-        """Whether the base need not be looked at again. With a policy of LOCKED the guard compares it in the build."""
+        """Whether the base needs no second check. With a policy of LOCKED the guard compares it in the build."""
         return lock.base.inventory is Inventoried.READ or self.policy is Policy.LOCKED
 
     def make(
@@ -153,7 +155,7 @@ class Locks:
 
         `upgrade` is what may become newer than `earlier` has it. The registry is asked for the base's digest only where
         neither the caller nor `earlier` knows it, or with an upgrade of everything. Raises CheckFailed (`base-changed`)
-        where a base on this machine changes meanwhile.
+        if a base on this machine changes during that.
         """
         from toolkit.pins.index.uv import open_uv
 
@@ -163,7 +165,7 @@ class Locks:
         facts = gather_facts(recipe.base, self.cache, image=base.image, digest=base.digest or known)
         if base.image is not None and (found := contradictions(recipe.base, facts.target)):
             raise CheckFailed(
-                f"the base {recipe.base.name} is not what is recorded of it: {'; '.join(found)}",
+                f"the base {recipe.base.name} differs from its entry in bases.toml: {'; '.join(found)}",
                 fix="Correct its entry in bases.toml, or choose another base.",
                 code="base-contradicts",
             )
@@ -177,7 +179,7 @@ class Locks:
             upgrade=upgrade,
         )
         if facts.trouble:
-            # What the network said is of this moment, and no part of a lock that others will make again.
+            # Notes about the network are temporary, and not part of a lock that others must reproduce.
             self.warn(facts.trouble)
             lock = replace(lock, notes=(NO_DIGEST, *lock.notes))
         require_unchanged(state)
@@ -190,7 +192,7 @@ def locked_base(recipe: Recipe, lock: Lock) -> Base:
 
 
 def moved_tag(recipe: Recipe, lock: Lock) -> str | None:
-    """What the registry says of a locked tag now: a sentence where it is not the locked image any more."""
+    """What the registry says of a locked tag now: a sentence if it is not the locked image any more."""
     from toolkit.pins.bases.registry import fetch_digest
 
     if lock.base.bootstrap != Bootstrap.DOCKER or lock.base.digest is None or recipe.base.digest is not None:
@@ -198,7 +200,7 @@ def moved_tag(recipe: Recipe, lock: Lock) -> str | None:
     try:
         now = fetch_digest(recipe.base.reference)
     except CtkError as error:
-        return f"{error.message}; nobody knows whether the tag still names the locked image"
+        return f"{error.message}; ctk cannot check whether the tag still names the locked image"
     if now == lock.base.digest:
         return None
     return f"the tag {recipe.base.reference} moved: it names {now} now, the lock stays with {lock.base.digest}"

@@ -1,4 +1,4 @@
-"""What a lock knows of one package."""
+"""What a lock says about one package."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def why(lock: Lock, package: str) -> tuple[str, ...]:
-    """What a lock knows of one package, a sentence each; nothing where it knows nothing."""
+    """What a lock says about one package, one sentence each; empty if it is not in the lock."""
     name = canonicalize_name(package)
     there = dict(line.partition("==")[::2] for line in lock.present)
     if (stand_in := _stand_in(lock, name, there)) is not None:
@@ -24,23 +24,23 @@ def why(lock: Lock, package: str) -> tuple[str, ...]:
         return sentence, *why(lock, by)
     found = []
     if (pin := lock.protected.pin(name)) is not None:
-        found.append(f"{name} {pin.version} is protected, it is {pin.why}: nothing may change it.")
+        found.append(f"{name} {pin.version} is protected ({pin.why}) and must not change.")
     elif name in there:
         found.append(f"{name} {there[name]} is in the base.")
     if (added := lock.package(name)) is not None:
         way = way_to_recipe(lock, name)
         found.append(f"{name} {added.version} is added" + (f": {' ← '.join([name, *way])}." if way else "."))
-        found += [f"It takes the place of the base's {added.replaces}."] if added.replaces else []
+        found += [f"It replaces the base's {added.replaces}."] if added.replaces else []
     found += [f"It is not {held.newest}: {held.because}." for held in lock.held if held.name == name]
     bounds = [bound for bound in lock.protected.bounds if bound.name == name]
-    found += [f"Only {name} {bound.specifier} goes with this base: {bound.why}." for bound in bounds]
+    found += [f"Only {name} {bound.specifier} is compatible with this base: {bound.why}." for bound in bounds]
     bans = [ban for ban in lock.protected.forbidden if name not in there and matches(name, (ban.name,))]
-    found += [f"{name} must stay out: {ban.why}." for ban in bans]
+    found += [f"{name} cannot be installed: {ban.why}." for ban in bans]
     return tuple(found)
 
 
 def _stand_in(lock: Lock, name: str, there: Mapping[str, str]) -> tuple[str, str] | None:
-    """The distribution in the image that stands for `name`, which is not in it, and a sentence that says so."""
+    """The distribution in the image that replaces `name`, which is not installed, and a sentence about it."""
     in_image = {**there, **{package.name: package.version for package in lock.packages}}
     group = knowledge().variants_of(name)
     if name in in_image or group is None:
@@ -48,7 +48,7 @@ def _stand_in(lock: Lock, name: str, there: Mapping[str, str]) -> tuple[str, str
     for by in sorted(in_image):
         if not group.includes(by) or (stand := group.served_by(by, name)) is None:
             continue
-        start = f"{by} {in_image[by]} stands for {name}"
+        start = f"{by} {in_image[by]} is used in place of {name}"
         # The note of the lock also tells who requires it.
         noted = next((note for note in lock.notes if note.startswith((f"{start},", f"{start}:"))), None)
         lacks = f". It lacks {stand.lacks}" if stand.lacks else ""
@@ -58,7 +58,7 @@ def _stand_in(lock: Lock, name: str, there: Mapping[str, str]) -> tuple[str, str
 
 
 def way_to_recipe(lock: Lock, name: str) -> list[str]:
-    """How a package comes in, the shortest way, the recipe last; nothing where the lock does not know it."""
+    """The shortest dependency path from a package to the recipe; empty if the lock does not have the package."""
     by_name = {package.name: package for package in lock.packages}
     ways: list[list[str]] = [[name]]
     seen = {name}

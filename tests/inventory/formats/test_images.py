@@ -63,7 +63,7 @@ def check(rootfs: Rootfs) -> None:
             start, length = RANDOM.randrange(len(LARGE)), RANDOM.randrange(1, 70_000)
             file.seek(start)
             assert file.read(length) == LARGE[start : start + length]
-    with pytest.raises(WrongInput, match="no more than 10 are expected"):
+    with pytest.raises(WrongInput, match="at most 10 are expected"):
         rootfs.read("/usr/lib/large.so", limit=10)
 
 
@@ -93,7 +93,7 @@ def test_a_squashfs_of_every_compression(directory: Path, tmp_path: Path, compre
     ids=" ".join,
 )
 @pytest.mark.programs
-def test_a_squashfs_however_it_is_laid_out(directory: Path, tmp_path: Path, options: tuple[str, ...]) -> None:
+def test_squashfs_of_every_layout(directory: Path, tmp_path: Path, options: tuple[str, ...]) -> None:
     compression = ("-comp", "lz4") if "-Xhc" in options else ()
     with open_image(squash(directory, tmp_path / "image.squashfs", *compression, *options)) as rootfs:
         check(rootfs)
@@ -174,27 +174,27 @@ def test_a_data_partition_is_no_layer(tmp_path: Path) -> None:
 
 WRONG = {
     "empty": (b"", "is empty"),
-    "text": (b"hello", "no SIF and no squashfs"),
+    "text": (b"hello", "neither SIF nor squashfs"),
     "definition": (b"Bootstrap: docker\nFrom: debian\n", "a definition file"),
     "gzip": (b"\x1f\x8b\x08" + bytes(60), "compressed with gzip"),
     "page": (b"<!DOCTYPE html><html>", "a web page"),
-    "short-header": (b"#!/usr/bin/env run-singularity\n".ljust(32, b"\0") + b"SIF_MAGIC\0", "its header is cut off"),
+    "short-header": (b"#!/usr/bin/env run-singularity\n".ljust(32, b"\0") + b"SIF_MAGIC\0", "its header is truncated"),
     "short-squashfs": (b"hsqs" + bytes(20), "refers to bytes"),
 }
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_what_is_no_image_is_named(tmp_path: Path, name: str) -> None:
+def test_open_image_names_type_of_other_files(tmp_path: Path, name: str) -> None:
     content, words = WRONG[name]
     (tmp_path / name).write_bytes(content)
     with pytest.raises(WrongInput, match=words):
         open_image(tmp_path / name)
 
 
-def test_other_things_that_are_no_image(tmp_path: Path) -> None:
+def test_open_image_refuses_missing_path_and_directory(tmp_path: Path) -> None:
     with pytest.raises(WrongInput, match="there is no image"):
         open_image(tmp_path / "nothing.sif")
-    with pytest.raises(WrongInput, match="no sandbox"):
+    with pytest.raises(WrongInput, match="not a sandbox"):
         open_image(tmp_path)
 
 
@@ -209,13 +209,13 @@ def test_other_things_that_are_no_image(tmp_path: Path) -> None:
         (Part(0x4001, b"Bootstrap: x"), "no system partition"),
     ],
 )
-def test_a_sif_that_cannot_be_read_says_why(tmp_path: Path, part: Part, words: str) -> None:
+def test_unreadable_sif_error_has_reason(tmp_path: Path, part: Part, words: str) -> None:
     with pytest.raises(WrongInput, match=words):
         open_image(write_sif(tmp_path / "image.sif", [part]))
 
 
 @pytest.mark.programs
-def test_a_cut_off_sif(directory: Path, tmp_path: Path) -> None:
+def test_truncated_sif_is_refused(directory: Path, tmp_path: Path) -> None:
     squashed = squash(directory, tmp_path / "image.squashfs").read_bytes()
     image = write_sif(tmp_path / "image.sif", [system(squashed)])
     image.write_bytes(image.read_bytes()[:-5000])

@@ -31,15 +31,15 @@ def answering(directory: Path, missing: str, told: str) -> Uv:
     return Uv(str(program), directory / "cache", directory / "scratch")
 
 
-def test_package_of_no_index_is_left_out_however_long_the_message(tmp_path: Path) -> None:
+def test_package_missing_on_index_is_left_out_despite_long_message(tmp_path: Path) -> None:
     uv = answering(tmp_path, "our-own", "our-own")
     direct, findings = direct_requirements(uv, ["our-own==1", "requests==2.32", "idna==3.10"])
     assert direct == ("requests==2.32",)
     assert [finding.code for finding in findings] == ["freeze", "not-on-index"]
-    assert findings[1].message == "our-own is not on the index: left out"
+    assert findings[1].message == "our-own is not on the index, so it was left out"
 
 
-def test_requirement_that_no_index_has_leaves_the_list_as_it_is(tmp_path: Path) -> None:
+def test_requirement_missing_on_index_keeps_list(tmp_path: Path) -> None:
     uv = answering(tmp_path, "requests", "needed-by-it")
     direct, findings = direct_requirements(uv, ["requests==2.32", "idna==3.10"])
     assert direct == ("requests==2.32", "idna==3.10")

@@ -37,16 +37,14 @@ def codes(proposal: Proposal) -> list[str]:
         ("tensorflow-2.15", "jaxlib", "jaxlib", []),
     ],
 )
-def test_of_a_chosen_base_only_what_it_brings_is_left_out(
-    base: str, lines: str, packages: str, found: list[str]
-) -> None:
+def test_chosen_base_replaces_only_its_own_packages(base: str, lines: str, packages: str, found: list[str]) -> None:
     proposal = propose(*lines.split(), base=base)
     assert proposal.base == base
     assert proposal.packages == tuple(packages.split())
     assert codes(proposal) == found
 
 
-def test_a_framework_that_no_base_has_is_installed_into_the_plain_one() -> None:
+def test_framework_without_base_is_installed_into_plain_base() -> None:
     proposal = propose("onnxruntime", "opencv-python-headless")
     assert (proposal.base, proposal.packages) == ("debian-12", ("onnxruntime", "opencv-python-headless"))
     assert codes(proposal) == ["framework-added"]
@@ -93,4 +91,4 @@ def test_a_framework_that_is_optional_chooses_the_base_where_nothing_else_does(
     found = Imports(dict.fromkeys(required, "a.py:1"), dict.fromkeys(optional, "a.py:2"), {})
     proposal = propose_from_imports(found, names(), knowledge(), BASES)
     assert proposal.base == base
-    assert [finding.message for finding in proposal.findings] == [f"used only if it is there: {', '.join(more)}"]
+    assert [finding.message for finding in proposal.findings] == [f"used only if installed: {', '.join(more)}"]

@@ -78,14 +78,14 @@ def test_the_framework_that_computes_chooses_the_base(tmp_path: Path, code: str,
     assert (proposal.base, set(proposal.packages)) == (base, packages)
 
 
-def test_what_feeds_another_framework_is_installed_without_its_gpu_part(tmp_path: Path) -> None:
+def test_framework_for_data_is_installed_as_cpu_variant(tmp_path: Path) -> None:
     code = "import jax\nimport tensorflow as tf\nx = jax.grad(lambda y: y)\nrows = tf.data.Dataset.range(3)"
     proposal = proposed(tmp_path, code)
     (finding,) = proposal.findings
     assert (finding.code, finding.severity) == ("framework-for-data", Severity.INFO)
     assert finding.message == (
-        "the code uses TensorFlow for its data only and computes with JAX: tensorflow-cpu is installed beside it, "
-        "which uses no GPU"
+        "the code uses TensorFlow only to read data and computes with JAX: tensorflow-cpu, which uses no "
+        "GPU, is installed as well"
     )
 
 
@@ -99,11 +99,11 @@ def test_what_feeds_another_framework_is_installed_without_its_gpu_part(tmp_path
         ("tensorflow jax", "tensorflow-2.15"),
     ],
 )
-def test_of_a_list_the_companions_tell_which_framework_computes(lines: str, base: str) -> None:
+def test_companions_of_list_determine_computing_framework(lines: str, base: str) -> None:
     assert propose_from_list(lines.split(), names(), knowledge(), BASES).base == base
 
 
-def test_a_cell_knows_what_an_earlier_one_imported(tmp_path: Path) -> None:
+def test_cell_uses_imports_of_earlier_cells(tmp_path: Path) -> None:
     cells = ["import jax, tensorflow as tf", "x = jax.jit(len)", "rows = tf.data.Dataset.range(3)"]
     notebook = tmp_path / "x.ipynb"
     notebook.write_text(json.dumps({"cells": [{"cell_type": "code", "source": cell} for cell in cells]}))
@@ -127,7 +127,7 @@ def test_code_of_tensorflow_1_gets_a_base_that_has_it_or_none(tmp_path: Path, co
     assert refused.base is None
     (error,) = [one for one in refused.findings if one.severity is Severity.ERROR]
     assert error.code == "old-framework-code"
-    assert "is of TensorFlow 1" in error.message
+    assert "is part of TensorFlow 1" in error.message
     taken = proposed(tmp_path, code, said="tensorflow-2.15")
     assert taken.base == "tensorflow-2.15"
     assert [one.severity for one in taken.findings if one.code == "old-framework-code"] == [Severity.WARNING]
@@ -143,7 +143,7 @@ def test_code_of_tensorflow_1_gets_a_base_that_has_it_or_none(tmp_path: Path, co
         "import requests\nimport tensorflow\nrequests.Session()",
     ],
 )
-def test_code_that_runs_with_tensorflow_2_is_not_taken_for_old(tmp_path: Path, code: str) -> None:
+def test_code_for_tensorflow_2_is_not_old(tmp_path: Path, code: str) -> None:
     proposal = proposed(tmp_path, code)
     assert proposal.base == "tensorflow-2.15"
     assert not [one for one in proposal.findings if one.code == "old-framework-code"]

@@ -73,13 +73,13 @@ def test_notebook_that_cannot_be_parsed_is_an_error_with_cell_and_line(tmp_path:
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"cells": 1}', '{"metadata": 3, "cells": []}', "[" * 100_000])
-def test_what_is_no_notebook_is_refused_or_empty(tmp_path: Path, text: str) -> None:
+def test_invalid_notebook_is_refused_or_empty(tmp_path: Path, text: str) -> None:
     path = tmp_path / "a.ipynb"
     path.write_text(text)
     if text == '{"metadata": 3, "cells": []}':
         assert read_notebook(path).cells == ()
         return
-    with pytest.raises(WrongInput, match="no notebook"):
+    with pytest.raises(WrongInput, match="not a notebook"):
         read_notebook(path)
 
 
@@ -113,7 +113,7 @@ def test_script_that_cannot_be_parsed_is_an_error_with_its_line(tmp_path: Path) 
         ("data.csv", "", "notebook"),
     ],
 )
-def test_file_without_a_reader_is_refused_with_the_way(tmp_path: Path, name: str, text: str, words: str) -> None:
+def test_unsupported_file_is_refused_with_fix(tmp_path: Path, name: str, text: str, words: str) -> None:
     (tmp_path / "requirements.txt").touch()
     (tmp_path / name).write_text(text)
     with pytest.raises(WrongInput) as refused:
@@ -129,17 +129,17 @@ def test_extras_belong_to_projects(tmp_path: Path) -> None:
         propose(tmp_path / "train.py", Bases(BASES), no_uv, ["gpu"])
 
 
-def test_replaced_version_of_a_framework_is_said_and_frees_its_companions(tmp_path: Path) -> None:
+def test_replaced_framework_version_is_reported_and_unpins_companions(tmp_path: Path) -> None:
     path = tmp_path / "environment.yml"
     path.write_text("dependencies:\n- pytorch=2.5.1\n- torchvision==0.20.1\n- numpy==1.26.4\n")
     proposal = read(path)
     assert proposal.packages == ("torchvision", "numpy==1.26.4")
     said = {finding.code: finding.message for finding in proposal.findings}
-    assert said["other-version"].startswith("torch==2.5.1.* is replaced by the 2.6.0 of the base pytorch-2.6")
+    assert said["other-version"].startswith("torch==2.5.1.* is replaced by version 2.6.0 of the base pytorch-2.6")
     assert "torchvision==0.20.1" in said["version-left-open"]
 
 
-def test_project_says_where_the_base_has_another_python(tmp_path: Path) -> None:
+def test_project_with_other_python_than_base_is_reported(tmp_path: Path) -> None:
     path = tmp_path / "pyproject.toml"
     path.write_text('[project]\nname = "mine"\nrequires-python = ">=3.12"\ndependencies = ["torch"]\n')
     (tmp_path / "src").mkdir()

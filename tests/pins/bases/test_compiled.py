@@ -93,7 +93,7 @@ MATURIN = '[build-system]\nbuild-backend = "maturin"\nrequires = ["maturin>=1"]\
         ("a.py", None, "not [ toml", Needs()),
     ],
 )
-def test_compilers_are_told_by_the_files_and_by_setup_py(
+def test_compilers_are_found_from_files_and_setup_py(
     files: str, setup: str | None, pyproject: str | None, wanted: Needs
 ) -> None:
     assert needs_of(files.split(), setup, pyproject) == wanted
@@ -115,16 +115,14 @@ def test_the_note_names_what_the_base_lacks_and_how_to_add_it() -> None:
         "code is compiled"
     )
     unknown = compile_note("x 1", Needs(("gcc",)), TORCH, (), "mine") or ""
-    assert "the programs of the base are not known" in unknown
+    assert "its programs are unknown" in unknown
 
 
 @pytest.mark.parametrize(
     ("programs", "apt"),
     [({"g++"}, ()), (set(), ("g++",)), (set(), ("build-essential",)), (set(), ("g++=4:12.2.0-3",))],
 )
-def test_nothing_is_said_where_the_base_or_the_recipe_has_the_compiler(
-    programs: set[str], apt: tuple[str, ...]
-) -> None:
+def test_no_note_if_base_or_recipe_has_compiler(programs: set[str], apt: tuple[str, ...]) -> None:
     assert compile_note("x 1", Needs(("g++",)), replace(TORCH, programs=frozenset(programs)), apt, "mine") is None
 
 
@@ -134,7 +132,7 @@ def test_a_setup_py_that_imports_a_framework_needs_a_base_that_has_it() -> None:
     assert "Start from a base with PyTorch" in (import_note("torch-scatter 2.1.2", needs, TENSORFLOW) or "")
 
 
-def test_compilers_of_an_image_are_found_on_its_path_and_where_cuda_lies(tmp_path: Path) -> None:
+def test_compilers_are_found_on_path_and_in_cuda_directory(tmp_path: Path) -> None:
     for path in ("usr/bin/gcc", "usr/local/cuda/bin/nvcc"):
         (tmp_path / path).parent.mkdir(parents=True)
         (tmp_path / path).touch()

@@ -85,14 +85,14 @@ def test_the_digest_is_of_what_the_tag_names(address: str, image: str) -> None:
 
 
 @pytest.mark.index
-def test_an_image_that_is_not_there_or_not_for_us_is_said(address: str) -> None:
+def test_missing_or_private_image_is_reported(address: str) -> None:
     with pytest.raises(CheckFailed, match="no image"):
         fetch_digest(f"{address}/none/image:1")
-    with pytest.raises(CheckFailed, match="log in"):
+    with pytest.raises(CheckFailed, match="login"):
         fetch_digest(f"{address}/private/image:1")
 
 
-def test_a_registry_that_fails_or_lies_or_is_not_there_is_no_answer(address: str) -> None:
+def test_faulty_or_unreachable_registry_is_an_error(address: str) -> None:
     for image in (f"{address}/broken/image:1", f"{address}/liar/image:1", "127.0.0.1:9/image:1"):
         with pytest.raises(ProgramFailed) as caught:
             fetch_digest(image)
@@ -100,9 +100,7 @@ def test_a_registry_that_fails_or_lies_or_is_not_there_is_no_answer(address: str
 
 
 @pytest.mark.index
-def test_a_certificate_of_a_private_authority_is_named_until_it_is_trusted(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_untrusted_certificate_is_reported_until_trusted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("SSL_CERT_FILE", "PIP_CERT", "NO_PROXY", "no_proxy"):
         monkeypatch.delenv(name, raising=False)
     with inspection(tmp_path) as network:

@@ -33,12 +33,12 @@ def assert_stands_in_a_definition(text: str) -> None:
 
 @settings(max_examples=100, deadline=None)
 @given(lock=locks)
-def test_any_lock_can_stand_in_a_definition(lock: Lock) -> None:
+def test_any_lock_can_be_written_to_a_definition(lock: Lock) -> None:
     assert_stands_in_a_definition(guarded(lock, "echo done"))
 
 
 @given(why=words | st.text("{}\\\"'%\n$`", max_size=12))
-def test_what_the_guard_reads_is_what_the_lock_says(why: str) -> None:
+def test_guard_reads_content_of_lock(why: str) -> None:
     lock = replace(SMALL, protected=ProtectedSet((Pin("torch", "1", why),)))
     assert json.loads(lock_for_guard(lock))["protected"] == [{"name": "torch", "version": "1", "why": why}]
     assert_stands_in_a_definition(lock_for_guard(lock))
@@ -56,7 +56,7 @@ def test_the_guard_is_written_for_python_3_5(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_the_guard_imports_only_the_standard_library_of_then(name: str) -> None:
+def test_guard_imports_only_standard_library_of_python_3_5(name: str) -> None:
     known = {
         "concurrent.futures", "contextlib", "csv", "ctypes", "fnmatch", "hashlib", "importlib", "json", "os", "re",
         "signal", "subprocess", "sys", "time", "traceback", "urllib.parse",
@@ -71,7 +71,7 @@ def test_the_guard_imports_only_the_standard_library_of_then(name: str) -> None:
 
 
 @pytest.mark.parametrize("shell", ["sh", "bash"])
-def test_the_shell_can_read_it(shell: str) -> None:
+def test_guard_script_is_valid_shell(shell: str) -> None:
     text = guarded(SMALL, "pip install something\n")
     done = subprocess.run([shell, "-n"], input=text, text=True, capture_output=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
@@ -88,17 +88,17 @@ def test_nothing_is_installed_where_nothing_is_added() -> None:
     assert install(replace(SMALL, packages=())) == ":"
 
 
-def test_what_the_guard_found_is_read_out_of_a_log() -> None:
+def test_differences_are_parsed_from_log() -> None:
     log = [
         "+ pip install x",
-        "ctk guard: DIFFERENCE torch: 2.5.1 -> 2.6.0 (asked for by name)",
-        "  ctk guard: CONTRADICTION torch: the lock was made for 2.5.1, the base holds 2.4",
+        "ctk guard: DIFFERENCE torch: 2.5.1 -> 2.6.0 (requested by name)",
+        "  ctk guard: CONTRADICTION torch: the lock was made for 2.5.1, the base has 2.4",
         "  | ctk guard: DIFFERENCE torch: printed by a package that the import step runs, indented",
         "ctk guard: note: idna 3 became 4",
     ]
     assert differences(log) == (
-        "torch: 2.5.1 -> 2.6.0 (asked for by name)",
-        "torch: the lock was made for 2.5.1, the base holds 2.4",
+        "torch: 2.5.1 -> 2.6.0 (requested by name)",
+        "torch: the lock was made for 2.5.1, the base has 2.4",
     )
 
 
@@ -117,13 +117,13 @@ ERROR: Cannot install torch==2.12.1 because these package versions have conflict
 + trap - EXIT
 + [ 1 -eq 0 ]
 + ctk_guard_run failed
-ctk guard: a command failed. Protected, and held by the constraint file: torch 2.13.0+cpu"""
+ctk guard: a command failed. Protected by the constraint file: torch 2.13.0+cpu"""
 
 
-def test_what_the_constraint_file_stopped_is_a_difference_that_would_have_been() -> None:
+def test_conflict_with_constraint_file_is_a_difference() -> None:
     """The words of pip 20.3 to 26; before that it knew one sentence for files, and left what is there alone."""
     log = STOPPED.splitlines()
-    assert differences(log) == ("torch==2.13.0+cpu must stay, against: torch==2.12.1",)
+    assert differences(log) == ("torch==2.13.0+cpu must not change; conflicts with: torch==2.12.1",)
     assert differences([*log[:8], "+ false", *log[8:]]) == (), "what a later command failed of was something else"
     assert differences([line for line in log if "constraint)" not in line]) == (), "a conflict of the user's own"
     legacy = "ERROR: Could not satisfy constraints for 'idna': installation from path cannot be constrained"

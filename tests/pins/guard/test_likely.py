@@ -40,7 +40,7 @@ SEEN = [
     ),
     (
         "ImportError: libcuda.so.1: cannot open shared object file: No such file or directory",
-        Likely("it needs the driver of a GPU to be imported", allow=True),
+        Likely("it needs a GPU driver to be imported", allow=True),
     ),
     (
         "ImportError: libodd.so.2: cannot open shared object file",
@@ -52,17 +52,18 @@ SEEN = [
     ),
     (
         "ended by SIGILL",
-        Likely("it holds an instruction that the CPU of this machine does not have", allow=True),
+        Likely("it uses an instruction that the CPU of this machine does not have", allow=True),
     ),
     (
         "ModuleNotFoundError: No module named 'cv2'",
         Likely(
-            "it imports cv2, which nothing in the image gives, and does not declare that", need="opencv-python-headless"
+            "it imports cv2, which is not in the image, and does not declare the dependency",
+            need="opencv-python-headless",
         ),
     ),
     (
         "ModuleNotFoundError: No module named 'odd.part'",
-        Likely("it imports odd.part, which nothing in the image gives, and does not declare that"),
+        Likely("it imports odd.part, which is not in the image, and does not declare the dependency"),
     ),
     (
         "ModuleNotFoundError: No module named 'pkg_resources'",
@@ -80,8 +81,8 @@ SEEN = [
     (
         "RuntimeError: operator torchvision::nms does not exist",
         Likely(
-            "its compiled part was made for another build of the framework",
-            fix="Take it from the index that the framework of the base came from ([[index]] in the recipe).",
+            "its compiled part was built for another build of the framework",
+            fix="Install it from the index of the base's framework ([[index]] in the recipe).",
         ),
     ),
     ("ImportError: Bad git executable. The git", Likely("it needs the program git", apt=("git",))),

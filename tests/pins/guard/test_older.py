@@ -54,11 +54,11 @@ def proposed(
 
 def test_a_requirement_that_fits_the_base_is_proposed_first(monkeypatch: pytest.MonkeyPatch) -> None:
     found, asked = proposed(monkeypatch, Likely("", need="pyarrow<22"), {"pyarrow<22": {"pyarrow": "21.0"}})
-    assert found == ("pyarrow<22", "the base allows it")
+    assert found == ("pyarrow<22", "compatible with the base")
     assert asked == ["pyarrow<22"]
 
 
-def test_a_framework_that_must_stay_leads_to_the_release_whose_extra_accepts_it(
+def test_protected_framework_selects_release_with_accepting_extra(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     answers = {"transformers[torch]<5.1.0": {"transformers": "4.57.6"}}
@@ -88,7 +88,7 @@ def test_without_a_known_cause_the_series_before_is_proposed_or_nothing(monkeypa
     assert proposed(monkeypatch, None, {})[0] is None
 
 
-def test_another_package_that_came_too_new_is_the_one_to_take_back(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_new_dependency_is_the_one_to_downgrade(monkeypatch: pytest.MonkeyPatch) -> None:
     likely = Likely("", other="huggingface-hub")
     answers = {"huggingface-hub<1.2": {"huggingface-hub": "1.1.9"}, "transformers<5.1": {"transformers": "5.0"}}
     found, _ = proposed(monkeypatch, likely, answers, **{"huggingface-hub": "1.2.3"})

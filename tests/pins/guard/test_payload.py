@@ -99,7 +99,7 @@ def a_lock(**changes: object) -> dict[str, object]:
     return {
         "protected": [{"name": "torch", "version": "2.5.1+cu124", "why": "the base's PyTorch"}],
         "bounds": [{"name": "numpy", "specifier": ">=1,<2", "why": "PyTorch was compiled for it"}],
-        "forbidden": [{"name": "tensorflow-*", "why": "it would lie over it"}],
+        "forbidden": [{"name": "tensorflow-*", "why": "it would overwrite its files"}],
         "packages": [],
         "builds": [],
         "installer": None,
@@ -118,26 +118,26 @@ def image(tmp_path: Path, request: pytest.FixtureRequest) -> Image:
     return made
 
 
-def test_nothing_happened(image: Image) -> None:
+def test_compare_unchanged_image(image: Image) -> None:
     status, text = image.guard("after", a_lock())
     assert status == 0
-    assert "as it was: torch 2.5.1+cu124" in text
+    assert "is unchanged: torch 2.5.1+cu124" in text
 
 
-def test_what_is_neither_protected_nor_locked_may_change_and_is_told(image: Image) -> None:
+def test_other_package_may_change_and_is_reported(image: Image) -> None:
     image.put("timm", "1.0")
     status, text = image.guard("after", a_lock())
     assert status == 0
     assert "note: timm (not there) became 1.0" in text
 
 
-def test_another_version_asked_for_by_name(image: Image) -> None:
+def test_other_version_requested_by_name(image: Image) -> None:
     image.drop("torch", "2.5.1+cu124")
     image.put("torch", "2.6.0", asked=True)
-    assert image.differences(a_lock()) == ("torch: 2.5.1+cu124 -> 2.6.0 (asked for by name)",)
+    assert image.differences(a_lock()) == ("torch: 2.5.1+cu124 -> 2.6.0 (requested by name)",)
 
 
-def test_another_version_pulled_by_a_newcomer(image: Image) -> None:
+def test_other_version_pulled_by_new_package(image: Image) -> None:
     image.drop("torch", "2.5.1+cu124")
     image.put("torch", "2.6.0")
     image.put("torchvision", "0.21", requires="torch (==2.6.0)")
@@ -145,7 +145,7 @@ def test_another_version_pulled_by_a_newcomer(image: Image) -> None:
     assert found == ("torch: 2.5.1+cu124 -> 2.6.0 (pulled by torchvision 0.21 (it requires torch (==2.6.0)))",)
 
 
-def test_the_same_version_built_otherwise(image: Image) -> None:
+def test_other_build_of_same_version(image: Image) -> None:
     image.drop("torch", "2.5.1+cu124")
     image.put("torch", "2.5.1+cu124", code="cuda = None\n")
     (found,) = image.differences(a_lock())
@@ -158,7 +158,7 @@ def test_the_same_files_installed_again_are_no_difference(image: Image) -> None:
     assert image.differences(a_lock()) == ()
 
 
-def test_a_file_was_altered_behind_the_record(image: Image) -> None:
+def test_file_altered_without_record(image: Image) -> None:
     path = image.sites[0] / "torch/__init__.py"
     path.write_text(path.read_text().replace("2", "3"))
     (found,) = image.differences(a_lock())
@@ -176,7 +176,7 @@ def test_bytecode_is_no_difference(image: Image) -> None:
     assert image.differences(a_lock()) == ()
 
 
-def test_it_was_removed(image: Image) -> None:
+def test_removed_package_is_a_difference(image: Image) -> None:
     image.drop("torch", "2.5.1+cu124")
     assert image.differences(a_lock()) == ("torch: 2.5.1+cu124 -> nothing (a command removed it)",)
 
@@ -187,11 +187,11 @@ def test_a_second_copy_in_another_directory(image: Image) -> None:
     assert "a second copy in" in found
 
 
-def test_a_variant_that_lies_over_it(image: Image) -> None:
+def test_variant_that_overwrites_framework(image: Image) -> None:
     image.put("tensorflow-cpu", "2.15")
     (found,) = image.differences(a_lock())
     assert found.startswith("tensorflow-cpu: nothing -> 2.15")
-    assert "it would lie over it" in found
+    assert "it would overwrite its files" in found
 
 
 def test_a_module_without_metadata_that_would_be_imported_first(image: Image) -> None:
@@ -222,16 +222,16 @@ def test_a_base_that_is_not_the_locked_one_is_refused_before_anything_is_install
     other.put("torch", "2.4.0")
     status, text = other.guard("before", a_lock())
     assert status == 1
-    assert log.differences(text.splitlines()) == ("torch: the lock was made for 2.5.1+cu124, the base holds 2.4.0",)
+    assert log.differences(text.splitlines()) == ("torch: the lock was made for 2.5.1+cu124, the base has 2.4.0",)
 
 
-def test_a_command_that_failed_is_told_what_is_held(image: Image) -> None:
+def test_failed_command_lists_protected_packages(image: Image) -> None:
     status, text = image.guard("failed", a_lock())
     assert status == 1
-    assert "held by the constraint file: torch 2.5.1+cu124" in text
+    assert "Protected by the constraint file: torch 2.5.1+cu124" in text
 
 
-def test_the_constraint_file_says_what_the_lock_says(image: Image) -> None:
+def test_constraint_file_has_pins_of_lock(image: Image) -> None:
     lines = (image.directory / "guard/constraint.txt").read_text().splitlines()
     assert lines == ["numpy>=1,<2", "torch==2.5.1+cu124"]
 

@@ -75,7 +75,7 @@ def test_a_package_that_can_be_imported_passes_and_is_counted(image: Image) -> N
         ("raise ImportError('\\n\\nIMPORTANT:\\n\\nread this\\nand that')", "ImportError: IMPORTANT: read this"),
         ("raise SystemExit('this program needs a licence')", "SystemExit: this program needs a licence"),
         ("import sys; sys.exit(3)", "SystemExit: 3"),
-        ("import os; os._exit(0)", "the import ended the program with status 0"),
+        ("import os; os._exit(0)", "the import exited with status 0"),
         ("import os, signal; os.kill(os.getpid(), signal.SIGILL)", "ended by SIGILL"),
         ("import os, signal; os.kill(os.getpid(), signal.SIGSEGV)", "ended by SIGSEGV"),
         ("syntax error", "SyntaxError: invalid syntax"),
@@ -89,11 +89,11 @@ def test_an_import_that_fails_is_named_with_its_reason(image: Image, code: str, 
     assert found.error.startswith(error)
 
 
-def test_an_import_without_end_is_stopped_at_the_limit_with_what_it_started(image: Image) -> None:
+def test_import_beyond_time_limit_is_killed_with_children(image: Image) -> None:
     mark = image.directory / "started"
     code = "import subprocess, sys, time; p = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(60)'])\n"
     image.put("slow", "1.0", code=code + f"open({str(mark)!r}, 'w').write(str(p.pid)); time.sleep(60)\n")
-    assert failure(image, "slow", seconds=3).error == "no end within 3 s"
+    assert failure(image, "slow", seconds=3).error == "timed out after 3 s"
     stat = Path("/proc", mark.read_text(), "stat")
     assert not stat.exists() or stat.read_text().rpartition(")")[2].split()[0] == "Z"
 
@@ -102,7 +102,7 @@ def test_a_package_that_the_recipe_skips_is_not_imported(image: Image) -> None:
     image.put("licensed", "1.0", code="raise SystemExit('no licence')\n")
     status, text = run(image, "licensed", skip=["licensed"])
     assert status == 0
-    assert "not imported, as the recipe says ([imports] skip): licensed" in text
+    assert "not imported, because of [imports] skip in the recipe: licensed" in text
 
 
 def test_the_modules_are_those_of_the_record_without_tests_and_private_ones(image: Image) -> None:
@@ -126,7 +126,7 @@ def test_a_namespace_package_is_imported_where_it_has_code(image: Image) -> None
     ]
 
 
-def test_the_tests_are_imported_where_the_package_is_called_so(image: Image) -> None:
+def test_tests_module_is_imported_if_package_has_that_name(image: Image) -> None:
     image.put("test-tube", "1")
     _, text = run(image, "test-tube")
     assert successes(text.splitlines())[0].steps == ("import test_tube",)
@@ -144,9 +144,7 @@ def test_without_a_record_the_list_of_modules_is_read(image: Image) -> None:
     assert successes(text.splitlines())[0].steps == ("import older",)
 
 
-def test_the_import_sees_no_gpu_and_no_credentials_and_leaves_nothing(
-    image: Image, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_import_sees_no_gpu_or_credentials_and_leaves_no_files(image: Image, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("UV_INDEX_LAB_PASSWORD", "secret")
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")
     code = """
@@ -168,7 +166,7 @@ open(os.path.join(os.path.dirname(__file__), "cache", "deep", "font.bin"), "w").
     assert not list(Path.home().glob("left"))
 
 
-def test_a_variable_that_extends_the_images_own_is_set_so(image: Image, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_variable_extends_value_of_image(image: Image, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LD_LIBRARY_PATH", "/own")
     code = """
 import os
@@ -227,19 +225,19 @@ def test_classes_for_tensorflow_that_are_gone_are_a_failure(image: Image) -> Non
     assert failure(image, "transformers").error == "transformers 5.0 has no classes for torch"
 
 
-def test_a_torch_that_takes_no_array_is_a_failure(image: Image) -> None:
+def test_torch_without_numpy_arrays_is_a_failure(image: Image) -> None:
     image.put("numpy", "2.0", code="def zeros(n):\n    return [0.0] * n\n")
     code = "def from_numpy(array):\n    raise RuntimeError('Numpy is not available')\n"
     image.put("torch", "2.2.2", code=code)
     assert failure(image, "torch").error == "RuntimeError: Numpy is not available"
 
 
-def test_a_framework_that_wants_the_driver_is_unknown_and_a_package_that_does_is_a_failure(image: Image) -> None:
+def test_missing_driver_is_unknown_for_framework_and_failure_for_package(image: Image) -> None:
     text = "libcuda.so.1: cannot open shared object file: No such file or directory"
     image.put("cupy-cuda101", "7.8", code=f"raise ImportError('''CuPy is not installed.\n\nold\n{text}''')\n")
     status, log = run(image, "cupy-cuda101", framework=True)
     assert status == 0
-    assert "cupy-cuda101 7.8 needs the driver of a GPU" in log
+    assert "cupy-cuda101 7.8 needs a GPU driver" in log
     assert failure(image, "cupy-cuda101").error == "ImportError: CuPy is not installed."
 
 

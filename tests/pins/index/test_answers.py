@@ -54,7 +54,7 @@ def uv(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Uv:
 REFUSED = (
     (401, "refuses access (401 Unauthorized)", "UV_INDEX_NAME_USERNAME"),
     (403, "refuses access (403 Forbidden)", "~/.netrc"),
-    (404, "there is nothing at", "Correct the address"),
+    (404, "nothing found at", "Correct the address"),
 )
 
 
@@ -87,9 +87,7 @@ def test_a_refusal_names_the_address_the_status_and_the_fix(
 
 @pytest.mark.index
 @pytest.mark.parametrize(("status", "words", "fix"), REFUSED)
-def test_a_file_that_is_refused_is_said_the_same_way(
-    server: str, tmp_path: Path, status: int, words: str, fix: str
-) -> None:
+def test_refused_file_has_same_error_as_page(server: str, tmp_path: Path, status: int, words: str, fix: str) -> None:
     with pytest.raises(ProgramFailed) as raised:
         fetch_file(f"{server}/{status}/mine-1.0.tar.gz", None, tmp_path)
     assert words in raised.value.message
@@ -99,11 +97,9 @@ def test_a_file_that_is_refused_is_said_the_same_way(
 @pytest.mark.index
 @pytest.mark.parametrize(
     ("status", "words"),
-    [(401, "asks for a login"), (403, "403 Forbidden"), (404, "no such repository"), (500, "answered 500")],
+    [(401, "requires a login"), (403, "403 Forbidden"), (404, "no such repository"), (500, "answered 500")],
 )
-def test_a_repository_that_is_not_handed_out_is_said_with_the_reason(
-    server: str, tmp_path: Path, status: int, words: str
-) -> None:
+def test_refused_repository_error_has_reason(server: str, tmp_path: Path, status: int, words: str) -> None:
     with pytest.raises(ProgramFailed) as raised:
         read_repository(f"git+{server}/{status}/mine@{'a1' * 20}", ("setup.py",), tmp_path)
     assert words in raised.value.message
@@ -111,7 +107,7 @@ def test_a_repository_that_is_not_handed_out_is_said_with_the_reason(
 
 
 @pytest.mark.index
-def test_an_error_shows_none_of_uvs_warnings(uv: Uv, server: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_error_omits_warnings_of_uv(uv: Uv, server: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("UV_DEFAULT_INDEX", f"{server}/404/simple")
     monkeypatch.setenv("UV_INDEX_URL", f"{server}/404/simple")  # uv warns: it is deprecated
     done = compile_lines(uv, Question(TORCH, ("mine",), build_constraints=("setuptools<81 ; python_version < '3'",)))
@@ -121,7 +117,7 @@ def test_an_error_shows_none_of_uvs_warnings(uv: Uv, server: str, monkeypatch: p
     assert not [line for line in raised.value.last_lines if "warning" in line or "does not contain" in line]
 
 
-def test_uv_is_told_of_no_file_without_a_line(uv: Uv, tmp_path: Path) -> None:
+def test_empty_files_are_not_passed_to_uv(uv: Uv, tmp_path: Path) -> None:
     program = tmp_path / "uv"
     program.write_text('#!/bin/sh\necho "$@"\n')
     program.chmod(0o755)

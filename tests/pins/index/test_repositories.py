@@ -38,18 +38,18 @@ def test_a_commit_can_be_locked(url: str) -> None:
         (SERVER, "it has no commit", "`git ls-remote https://git.example/o/r HEAD 'HEAD^{}'`"),
         (
             f"{SERVER}@main",
-            "main may be another commit tomorrow",
+            "main may move to another commit",
             "`git ls-remote https://git.example/o/r main 'main^{}'`",
         ),
-        (f"{SERVER}@{COMMIT[:12]}", "may be another commit", "in full"),
-        (f"{SERVER}@{COMMIT.upper()}", "may be another commit", "in full, in lower-case letters"),
-        (f"git+https://ann:secret@git.example/o/r@{COMMIT}", "holds a user or a password", "Remove them"),
-        (f"git+ssh://git@git.example/o/r@{COMMIT}", "no key of yours", "git+https://SERVER/PATH@COMMIT"),
-        (f"git+file:///home/ann/r@{COMMIT}", "fetched over https", "git+https://"),
-        (f"hg+https://hg.example/r@{COMMIT}", "no git repository", "git+https://"),
+        (f"{SERVER}@{COMMIT[:12]}", "may move to another commit", "in full"),
+        (f"{SERVER}@{COMMIT.upper()}", "may move to another commit", "in full, in lower-case letters"),
+        (f"git+https://ann:secret@git.example/o/r@{COMMIT}", "contains a user name or a password", "Remove them"),
+        (f"git+ssh://git@git.example/o/r@{COMMIT}", "cannot use your SSH keys", "git+https://SERVER/PATH@COMMIT"),
+        (f"git+file:///home/ann/r@{COMMIT}", "over https", "git+https://"),
+        (f"hg+https://hg.example/r@{COMMIT}", "not a git repository", "git+https://"),
     ],
 )
-def test_what_is_no_commit_is_refused_with_the_way(url: str, why: str, fix: str) -> None:
+def test_requirement_without_commit_is_refused_with_fix(url: str, why: str, fix: str) -> None:
     problem = why_unlockable(url)
     assert problem is not None
     assert why in problem[0]
@@ -69,7 +69,7 @@ def test_what_is_no_commit_is_refused_with_the_way(url: str, why: str, fix: str)
         ("numpy<2", "numpy<2"),
     ],
 )
-def test_name_of_old_is_written_as_today(line: str, today: str) -> None:
+def test_egg_fragment_is_converted_to_pep_508(line: str, today: str) -> None:
     assert with_name(line) == today
     if line != today:
         assert why_unlockable(Requirement(today).url or "") is None

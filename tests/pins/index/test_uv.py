@@ -48,9 +48,7 @@ def _bare(monkeypatch: pytest.MonkeyPatch) -> None:
         ),
     ],
 )
-def test_a_certificate_that_is_refused_is_told_from_a_missing_network(
-    tmp_path: Path, cause: str, code: str, words: str
-) -> None:
+def test_refused_certificate_differs_from_missing_network(tmp_path: Path, cause: str, code: str, words: str) -> None:
     with pytest.raises(ProgramFailed, match=words) as raised:
         uv(tmp_path, cause, 2).call(["pip", "compile"], tmp_path)
     assert raised.value.code == code
@@ -75,7 +73,7 @@ def test_the_index_is_the_one_that_uv_asks(monkeypatch: pytest.MonkeyPatch) -> N
         assert name in index_address()
 
 
-def test_lock_files_of_uv_go_with_its_call(tmp_path: Path) -> None:
+def test_uv_lock_files_are_removed_after_call(tmp_path: Path) -> None:
     program = tmp_path / "uv"
     program.write_text('#!/bin/sh\n: > "$TMPDIR/uv-setuptools-1.lock"\necho "$TMPDIR"\n')
     program.chmod(0o755)
@@ -89,7 +87,7 @@ def test_a_resolver_is_stopped_at_its_time_limit(tmp_path: Path) -> None:
     program = tmp_path / "uv"
     program.write_text("#!/bin/sh\nexec sleep 30\n")
     program.chmod(0o755)
-    with pytest.raises(ProgramFailed, match=r"no versions that fit together within 0\.2 s") as raised:
+    with pytest.raises(ProgramFailed, match=r"no compatible versions within 0\.2 s") as raised:
         Uv(str(program), tmp_path / "cache", tmp_path, patience=0.2).call(["a"], tmp_path)
     assert raised.value.code == "resolver-timeout"
     assert raised.value.fix

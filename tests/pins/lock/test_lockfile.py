@@ -29,7 +29,7 @@ def test_what_is_read_is_what_was_written(tmp_path_factory: pytest.TempPathFacto
     assert dump_lock(again) == path.read_text(encoding="utf-8")
 
 
-def test_a_lock_is_written_only_where_it_says_something_new(tmp_path: Path) -> None:
+def test_lock_is_written_only_if_changed(tmp_path: Path) -> None:
     path = tmp_path / "defs" / "small.lock.toml"
     assert write_lock(SMALL, path)
     assert not write_lock(SMALL, path)
@@ -39,12 +39,12 @@ def test_a_lock_is_written_only_where_it_says_something_new(tmp_path: Path) -> N
     ("old", "new"),
     [
         ('version = "1.0.3"', 'version = "1.0.4"'),
-        ("# Nothing may change these.", "# Nothing may change these!"),
+        ("# Protected packages of the base.", "# Protected packages of the base!"),
         ('"torch==2.5.1+cu124"', '"torch==2.5.1+cu121"'),
         ("packages = [", "packages = [ "),
     ],
 )
-def test_an_edit_is_noticed(tmp_path: Path, old: str, new: str) -> None:
+def test_edited_lock_is_refused(tmp_path: Path, old: str, new: str) -> None:
     text = dump_lock(SMALL)
     assert old in text
     path = tmp_path / "small.lock.toml"
@@ -56,7 +56,7 @@ def test_an_edit_is_noticed(tmp_path: Path, old: str, new: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "schema = 1\n", 'schema = "ctk.lock/9"\n', "recipe =\n", "\x00"])
-def test_what_is_no_lock_is_refused(tmp_path: Path, text: str) -> None:
+def test_invalid_lock_is_refused(tmp_path: Path, text: str) -> None:
     path = tmp_path / "x.lock.toml"
     path.write_text(text)
     with pytest.raises(WrongInput):
@@ -65,7 +65,7 @@ def test_what_is_no_lock_is_refused(tmp_path: Path, text: str) -> None:
 
 @pytest.mark.parametrize("bad", ["--index-url", "a b", "a;b", "$(x)"])
 def test_a_name_that_could_be_an_option_or_a_command_is_refused(tmp_path: Path, bad: str) -> None:
-    with pytest.raises(WrongInput, match="not described as a lock"):
+    with pytest.raises(WrongInput, match="not a valid"):
         load_lock(resigned(tmp_path, dump_lock(SMALL).replace('name = "timm"', f'name = "{bad}"', 1)))
 
 
@@ -76,12 +76,12 @@ def test_a_name_that_could_be_an_option_or_a_command_is_refused(tmp_path: Path, 
 def test_without_a_file_only_a_commit_is_taken(tmp_path: Path, url: str) -> None:
     text = dump_lock(replace(SMALL, packages=(COMMIT,)))
     assert load_lock(resigned(tmp_path, text)).packages == (COMMIT,)
-    with pytest.raises(WrongInput, match="not described as a lock"):
+    with pytest.raises(WrongInput, match="not a valid"):
         load_lock(resigned(tmp_path, text.replace(str(COMMIT.url), url)))
 
 
 @pytest.mark.parametrize(("key", "older"), [("held_back = [", "held-back = ["), ("[[builds]]", "[[build]]")])
-def test_a_lock_of_another_ctk_is_to_be_regenerated(tmp_path: Path, key: str, older: str) -> None:
+def test_lock_of_other_ctk_version_asks_for_regeneration(tmp_path: Path, key: str, older: str) -> None:
     text = dump_lock(SMALL)
     assert key in text
     with pytest.raises(WrongInput) as caught:

@@ -20,7 +20,7 @@ def lines(base: object) -> set[str]:
     return {constraint.line for constraint in hard_constraints(base, protect(base, knowledge()))}  # type: ignore[arg-type]
 
 
-def test_a_framework_its_gpu_libraries_and_what_is_welded_to_it_are_pinned() -> None:
+def test_framework_gpu_libraries_and_tied_packages_are_pinned() -> None:
     assert pins(TENSORFLOW) == {"keras": "2.15.0", "tensorboard": "2.15.2", "tensorflow": "2.15.1"}
     assert pins(TORCH) == {"torch": "2.5.1+cu124", "triton": "3.1.0", "nvidia-cudnn-cu12": "9.1.0.70"}
 
@@ -43,12 +43,12 @@ def test_companions_that_are_not_there_yet_must_fit_the_framework() -> None:
     assert "refuses TensorFlow older than 2.2" in reason
 
 
-def test_other_variants_must_stay_out_but_not_the_one_that_is_there() -> None:
+def test_other_variants_are_forbidden_except_installed_one() -> None:
     assert {"tensorflow<0", "tensorflow-cpu<0", "tf-nightly<0"} <= lines(OLD)
     assert "tensorflow-gpu<0" not in lines(OLD)
 
 
-def test_what_a_protected_distribution_asks_of_its_dependencies_holds_and_what_others_ask_would_be_nice() -> None:
+def test_requirements_of_protected_distributions_are_hard_and_others_soft() -> None:
     protected = protect(TENSORFLOW, knowledge())
     hard = {constraint.line for constraint in hard_constraints(TENSORFLOW, protected)}
     soft = {constraint.line for constraint in soft_constraints(TENSORFLOW, protected)}
@@ -58,12 +58,12 @@ def test_what_a_protected_distribution_asks_of_its_dependencies_holds_and_what_o
     assert [(bound.line, bound.by) for bound in broken] == [("urllib3<1.27", "requests 2.28.0 in the base")]
 
 
-def test_a_bound_that_the_base_itself_breaks_binds_nobody() -> None:
+def test_bound_broken_by_base_is_ignored() -> None:
     odd = target(distribution("torch", "2.5.1", "sympy==1.13.1"), distribution("sympy", "1.12"))
     assert "sympy==1.13.1" not in lines(odd)
 
 
-def test_variants_that_no_resolver_knows_of_are_found_in_a_plan() -> None:
+def test_conflicting_variants_are_found_in_plan() -> None:
     cupy = target(distribution("cupy-cuda12x", "13.3.0"))
     found = violations(cupy, protect(cupy, knowledge()), knowledge(), {"cupy-cuda11x": "13.3.0"})
     assert len(found) == 1
@@ -76,7 +76,7 @@ def test_variants_that_no_resolver_knows_of_are_found_in_a_plan() -> None:
     assert violations(TORCH, protect(TORCH, knowledge()), knowledge(), {"timm": "1.0"}) == []
 
 
-def test_a_variant_that_another_stands_for_is_not_in_a_plan() -> None:
+def test_replaced_variant_is_not_in_plan() -> None:
     alias = replace(TORCH, aliases=frozenset({"opencv-python"}))
     alias = replace(alias, installed={**TORCH.installed, "opencv-python": distribution("opencv-python", "4.9")})
     assert violations(alias, protect(TORCH, knowledge()), knowledge(), {"opencv-python-headless": "4.9"}) == []
@@ -87,7 +87,7 @@ def test_an_import_that_metadata_allows_and_the_framework_refuses_is_found_in_a_
     assert any("refuses TensorFlow older than 2.2" in line for line in found)
 
 
-def test_what_cannot_be_imported_beside_a_version_that_stays_is_kept_out() -> None:
+def test_package_incompatible_with_protected_version_is_excluded() -> None:
     assert {"keras-hub>=0.19", "keras-nlp<0.14"} <= lines(TENSORFLOW)
     assert not any(line.startswith("keras-hub") for line in lines(TORCH))
     bare = target(distribution("tensorflow-cpu", "2.14.0"))
@@ -96,7 +96,7 @@ def test_what_cannot_be_imported_beside_a_version_that_stays_is_kept_out() -> No
     assert {"keras==2.15.*", "keras-hub>=0.19"} <= lines(recorded_target(base))
 
 
-def test_a_recorded_base_protects_what_is_recorded_and_says_nothing_of_its_python_if_that_is_not() -> None:
+def test_recorded_base_protects_recorded_packages() -> None:
     base = Base("x", "docker", "a/b:1", python="3.11", framework="tensorflow", framework_version="2.15.0")
     recorded = recorded_target(base)
     assert recorded is not None
@@ -105,7 +105,7 @@ def test_a_recorded_base_protects_what_is_recorded_and_says_nothing_of_its_pytho
     assert recorded_target(Base("x", "docker", "a/b:1")) is None
 
 
-def test_a_companion_that_the_index_may_not_have_for_the_bases_build_is_told() -> None:
+def test_companion_for_other_build_is_reported() -> None:
     protected = protect(TORCH, knowledge())
     (note,) = other_builds(protected, knowledge(), {"torchvision": "0.20.1", "timm": "1.0"})
     assert "torchvision 0.20.1" in note
@@ -114,15 +114,15 @@ def test_a_companion_that_the_index_may_not_have_for_the_bases_build_is_told() -
     assert other_builds(protect(TENSORFLOW, knowledge()), knowledge(), {"tf-keras": "2.15.0"}) == []
 
 
-def test_a_second_framework_is_told_with_who_brings_it() -> None:
+def test_second_framework_is_reported_with_requirer() -> None:
     by = {"tensorflow": ("gpflow",), "jax": ("recipe",)}
     found = second_frameworks(TORCH, knowledge(), {"tensorflow": "2.21.0", "numpy": "2.1.2", "onnxruntime": "1"}, by)
-    assert found == ["tensorflow 2.21.0 (for gpflow) is a second GPU framework beside PyTorch of the base"]
+    assert found == ["tensorflow 2.21.0 (for gpflow) is a second GPU framework next to PyTorch of the base"]
     assert second_frameworks(TORCH, knowledge(), {"tensorflow-cpu": "2.21.0"}, by) == []
     assert second_frameworks(target(distribution("pip", "24")), knowledge(), {"jax": "0.4.35"}, by) == []
 
 
-def test_what_lies_over_one_another_is_named_with_who_asks_for_it() -> None:
+def test_overwriting_variants_are_reported_with_requirers() -> None:
     added = {"cupy-cuda11x": "13.3.0", "cupy-cuda12x": "13.3.0"}
     (found,) = violations(TORCH, protect(TORCH, knowledge()), knowledge(), added, {"cupy-cuda12x": ("spacy",)})
     assert found.startswith("cupy-cuda11x and cupy-cuda12x (for spacy) both install cupy")

@@ -39,7 +39,7 @@ def test_the_variant_that_serves_all_is_chosen(asked: str, chosen: str | None) -
     assert next(iter(standing(group, members)), None) == chosen
 
 
-def test_a_stand_in_of_the_base_counts_as_installed_under_each_name_it_serves() -> None:
+def test_variant_of_base_counts_as_installed_under_each_served_name() -> None:
     base = target(*TORCH.installed.values(), distribution("opencv-python-headless", "4.10.0.84"))
     aliases = base_aliases(base, KNOWN)
     assert aliases == (
@@ -52,12 +52,12 @@ def test_a_stand_in_of_the_base_counts_as_installed_under_each_name_it_serves() 
     assert "opencv-python" in first_question(request).target.installed
 
 
-def test_a_vendor_build_stands_under_its_public_version() -> None:
+def test_vendor_build_has_public_version() -> None:
     base = target(distribution("tensorflow", "2.15.0+nv24.3"), distribution("pip", "24.0"))
     assert Alias("tensorflow-cpu", "tensorflow", "2.15.0") in base_aliases(base, KNOWN)
 
 
-def test_of_a_recorded_base_only_the_aliases_are_installed() -> None:
+def test_recorded_base_has_only_aliases_installed() -> None:
     recorded = PythonTarget("3.11", {"tensorflow": distribution("tensorflow", "2.15.0")}, recorded=True)
     request = with_aliases(Request(recorded, ("x",), protect(recorded, KNOWN)), base_aliases(recorded, KNOWN))
     question = first_question(request)
@@ -73,10 +73,10 @@ def test_a_base_without_variants_has_no_aliases() -> None:
     assert with_aliases(request, ()) is request
 
 
-def test_the_note_names_who_asks_for_which() -> None:
+def test_alias_note_names_requirers() -> None:
     aliases = [Alias("opencv-python", "opencv-python-headless", "4.10.0.84", "windows"), Alias("x", "y", "1")]
     (note,) = alias_notes(aliases, {"opencv-python": ("recipe", "ultralytics")}, KNOWN)
     assert note == (
-        "opencv-python-headless 4.10.0.84 stands for opencv-python, required by the recipe and ultralytics: both "
-        "install the module cv2. It lacks windows. `pip check` reports opencv-python as missing, which is harmless"
+        "opencv-python-headless 4.10.0.84 is used in place of opencv-python, required by the recipe and ultralytics: "
+        "both install the module cv2. It lacks windows. `pip check` reports opencv-python as missing, which is harmless"
     )

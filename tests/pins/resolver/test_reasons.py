@@ -48,7 +48,7 @@ def request(base: object) -> Request:
     return Request(base, ("x",), protect(base, knowledge()))  # type: ignore[arg-type]
 
 
-def test_a_proof_is_read_for_what_needs_what_and_what_stands_against_it() -> None:
+def test_proof_gives_need_and_conflicting_constraint() -> None:
     proof = (
         "Because torchvision==0.29.2 depends on torch>=2.14.0 and torch==2.5.1+cu124, we can conclude that "
         "torchvision==0.29.2 cannot be used."
@@ -59,7 +59,7 @@ def test_a_proof_is_read_for_what_needs_what_and_what_stands_against_it() -> Non
     assert found[2].line == "torch==2.5.1+cu124"
 
 
-def test_a_proof_that_names_nothing_protected_says_nothing() -> None:
+def test_proof_without_protected_package_gives_nothing() -> None:
     assert conflicting_need("Because a==1 depends on b>=2 and you require b<2, …", request(TORCH)) is None
     assert conflicting_need("Because a==1 depends on torch>=2.0 and …", request(TORCH)) is None, "the base fulfils that"
 
@@ -71,7 +71,9 @@ def test_a_proof_that_names_nothing_protected_says_nothing() -> None:
         ("speechbrain>=1", "speechbrain>=1 needs torchaudio, and no release of torchaudio works with CUDA 13.2"),
     ],
 )
-def test_what_no_release_works_of_is_the_reason(monkeypatch: pytest.MonkeyPatch, asked: str, message: str) -> None:
+def test_package_without_working_release_is_the_reason(
+    monkeypatch: pytest.MonkeyPatch, asked: str, message: str
+) -> None:
     bound = Constraint("torchaudio", "<0", "no release of torchaudio works with CUDA 13.2")
     learned = replace(request(TORCH), packages=(asked,), learned=(bound,))
     monkeypatch.setattr(conflicts, "smallest_conflict", lambda *_: ((asked,), (bound,)))
@@ -81,15 +83,15 @@ def test_what_no_release_works_of_is_the_reason(monkeypatch: pytest.MonkeyPatch,
     assert found.fix == f"Drop {asked.partition('>')[0]} from the recipe, or choose another base (`ctk bases`)."
 
 
-def test_a_proof_is_read_for_who_does_not_take_the_newest() -> None:
+def test_proof_gives_package_that_bars_newest() -> None:
     proof = "Because sympy==1.13.1 depends on mpmath>=1.1.0,<1.4 and you require sympy==1.13.1, we can conclude …"
     pins = {"sympy": "sympy==1.13.1"}
-    assert named_bar(proof, pins, "mpmath", "1.4.1") == "sympy 1.13.1 asks for mpmath>=1.1.0,<1.4"
+    assert named_bar(proof, pins, "mpmath", "1.4.1") == "sympy 1.13.1 requires mpmath>=1.1.0,<1.4"
     assert named_bar(proof, pins, "mpmath", "1.3.0") is None
     assert named_bar(proof, {"torch": "torch==2.5.1"}, "mpmath", "1.4.1") is None
 
 
-def test_the_first_of_several_versions_that_would_do_is_not_what_somebody_asks_for() -> None:
+def test_first_of_several_choices_is_not_a_requirement() -> None:
     proof = "gpflow>=2.11.2 depends on one of: tensorflow-probability>=0.12.0,<=0.15.0 tensorflow-probability>=0.16.0"
     pins = {"gpflow": "gpflow==2.11.2"}
     assert named_bar(proof, pins, "tensorflow-probability", "0.25.0") is None
@@ -104,7 +106,7 @@ def test_bases_that_fit_a_need_are_found_in_the_catalogue() -> None:
     assert fitting_bases("numpy>=1", bases) == []
 
 
-def test_why_tells_of_each_part_that_a_package_can_have() -> None:
+def test_why_explains_each_role_of_a_package() -> None:
     chain = replace(
         SMALL,
         packages=(
@@ -114,13 +116,13 @@ def test_why_tells_of_each_part_that_a_package_can_have() -> None:
             LockedPackage("loop", "1", "l.whl", SHA, required_by=("huggingface-hub",)),
         ),
     )
-    assert why(chain, "Torch")[0] == "torch 2.5.1+cu124 is protected, it is the base's PyTorch: nothing may change it."
+    assert why(chain, "Torch")[0] == "torch 2.5.1+cu124 is protected (the base's PyTorch) and must not change."
     assert why(chain, "httpx") == (
         "httpx 1 is added: httpx ← huggingface-hub ← timm ← the recipe.",
-        "It takes the place of the base's 0.9.",
+        "It replaces the base's 0.9.",
     )
     assert why(chain, "timm")[1] == "It is not 1.1: newer ones need torch>=3."
-    assert "must stay out" in why(chain, "tf_nightly")[0]
+    assert "cannot be installed" in why(chain, "tf_nightly")[0]
     assert "Only torchvision ==0.20.*" in why(chain, "torchvision")[0]
     assert why(chain, "flask") == ()
     unexplained = replace(SMALL, packages=(replace(WHEEL, required_by=()),))
@@ -140,14 +142,14 @@ def test_the_input_of_a_lock_is_what_is_asked_in_any_order_and_spelling() -> Non
     assert one != input_hash(recipe("timm", "scikit-learn>=1", base=Base("b", "docker", "a/b:2")), None, None)
 
 
-def test_of_a_local_base_counts_what_it_holds_and_not_where_it_lies() -> None:
+def test_input_hash_uses_content_of_local_base_not_its_path() -> None:
     here, there = (Base("b", "localimage", path) for path in ("/here/x.sif", "/there/y.sif"))
     assert input_hash(recipe(base=here), "sha256:1", None) == input_hash(recipe(base=there), "sha256:1", None)
     assert input_hash(recipe(base=here), "sha256:1", None) != input_hash(recipe(base=here), "sha256:2", None)
 
 
 @pytest.mark.parametrize("line", ["x @ git+https://example.org/x.git", "x @ file:///tmp/x.whl", "x @ ./x.whl"])
-def test_what_no_lock_can_hold_is_refused_with_the_way_out(line: str) -> None:
+def test_unlockable_requirement_is_refused_with_fix(line: str) -> None:
     with pytest.raises(WrongInput) as caught:
         check_requirements(recipe(line))
     assert caught.value.fix is not None
@@ -157,7 +159,7 @@ def test_an_address_with_a_file_behind_it_can_be_locked() -> None:
     assert check_requirements(recipe("x @ https://example.org/x-1.zip")) == ("x @ https://example.org/x-1.zip",)
 
 
-def test_a_base_that_is_not_what_is_recorded_of_it_is_noticed() -> None:
+def test_base_that_contradicts_its_record_is_reported() -> None:
     said = Base("b", "docker", "a/b", python="3.11", framework="tensorflow", framework_version="2.15.1")
     assert contradictions(said, TENSORFLOW) == ()
     assert contradictions(said, TORCH) == ("bases.toml says tensorflow 2.15.1, the image has none",)
@@ -175,12 +177,12 @@ def test_a_base_that_is_not_what_is_recorded_of_it_is_noticed() -> None:
         (
             "Because the requested Python version (>=3.11.10) does not satisfy Python>=3.12 and scipy>=1.18.0rc1 "
             "depends on Python>=3.12, we can conclude that scipy>=1.18.0rc1 cannot be used.",
-            "scipy>=1.18.0rc1 needs Python >=3.12, and the base has Python 3.11.2",
+            "scipy>=1.18.0rc1 needs Python >=3.12, but the base has Python 3.11.2",
         ),
         (
             "Because the current Python version (3.11.2) does not satisfy Python>=3.12 and scipy>=1.18.0rc1 depends "
             "on Python>=3.12, we can conclude that scipy>=1.18.0rc1 cannot be used.",
-            "scipy>=1.18.0rc1 needs Python >=3.12, and the base has Python 3.11.2",
+            "scipy>=1.18.0rc1 needs Python >=3.12, but the base has Python 3.11.2",
         ),
         (
             "Because torch>=1.10.0,<=1.12.1 has no wheels with a matching Python ABI tag (e.g., `cp311`) and only the",
@@ -191,13 +193,13 @@ def test_a_base_that_is_not_what_is_recorded_of_it_is_noticed() -> None:
         ("Because a depends on b", None),
     ],
 )
-def test_a_proof_is_read_for_what_has_no_file_for_the_base(proof: str, words: str | None) -> None:
+def test_proof_gives_package_without_file_for_base(proof: str, words: str | None) -> None:
     said = unavailable(proof, TENSORFLOW)
     assert (said is None) if words is None else words in (said or "")
     assert (way_to(proof) is None) == (words is None)
 
 
-def test_the_way_to_what_has_no_file_is_another_python_or_its_sources() -> None:
+def test_fix_for_missing_file_is_other_python_or_sources() -> None:
     python = (
         "Because the current Python version (3.11.2) does not satisfy Python>=3.12 and x depends on Python>=3.12, we"
     )
@@ -232,22 +234,24 @@ def test_a_resolver_timeout_is_followed_by_a_question_for_the_newest_releases(mo
     assert tried == [(), ("x==9.1",)]
 
 
-def test_why_says_what_stands_for_a_package() -> None:
+def test_why_names_replacement_of_package() -> None:
     headless = LockedPackage(
         "opencv-python-headless", "4.10.0.84", "o-1-py3-none-any.whl", SHA, required_by=("recipe",)
     )
     lock = replace(SMALL, packages=(headless,))
     assert why(lock, "opencv-python") == (
-        "opencv-python is not installed. opencv-python-headless 4.10.0.84 stands for opencv-python: both install the "
-        "module cv2. It lacks functions that open a window (cv2.imshow).",
+        "opencv-python is not installed. opencv-python-headless 4.10.0.84 is used in place of opencv-python: both "
+        "install the module cv2. It lacks functions that open a window (cv2.imshow).",
         "opencv-python-headless 4.10.0.84 is added: opencv-python-headless ← the recipe.",
     )
-    note = "opencv-python-headless 4.10.0.84 stands for opencv-python, required by ultralytics: both install cv2"
+    note = (
+        "opencv-python-headless 4.10.0.84 is used in place of opencv-python, required by ultralytics: both install cv2"
+    )
     assert why(replace(lock, notes=(note,)), "OpenCV_Python")[0] == f"opencv-python is not installed. {note}."
     assert why(lock, "opencv-contrib-python") == ()
 
 
-def test_why_says_which_pattern_keeps_a_package_out() -> None:
+def test_why_names_pattern_that_forbids_package() -> None:
     ban = Ban("cupy-cuda*", "it would overwrite files of cupy-cuda12x")
     banned = replace(SMALL, protected=replace(SMALL.protected, forbidden=(ban,)))
-    assert why(banned, "cupy-cuda11x") == (f"cupy-cuda11x must stay out: {ban.why}.",)
+    assert why(banned, "cupy-cuda11x") == (f"cupy-cuda11x cannot be installed: {ban.why}.",)

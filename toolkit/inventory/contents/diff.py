@@ -1,4 +1,4 @@
-"""In what two images differ: distributions, versions, the hashes of their files, and packages of dpkg and conda."""
+"""Differences between two images: distributions, versions, hashes of files, and packages of dpkg and conda."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from toolkit.inventory.contents.model import Distribution, Inventory, SystemPackage
     from toolkit.inventory.formats.rootfs import Rootfs
 
-# Who installed a distribution, and from where, differs between pip and uv; what was installed does not.
+# The installer and the origin of a distribution differ between pip and uv; its files do not.
 _OF_THE_INSTALLER = ("/INSTALLER", "/RECORD", "/REQUESTED", "/direct_url.json", "/uv_build.json", "/uv_cache.json")
 _BYTECODE = re.compile(r"\.py[co]$|/__pycache__/")
 _LONGEST_PATH = 4096
@@ -35,11 +35,11 @@ class Difference:
 
 
 def compare(first: Rootfs, second: Rootfs, *, hash_files: bool = False) -> tuple[Difference, ...]:
-    """All differences between two images; none where they hold the same.
+    """All differences between two images; none if they hold the same.
 
     The files of a distribution are compared by what its RECORD says; with `hash_files` by their content as well, and
     so is all in the site directories that no RECORD lists: each of them is read. Left out are bytecode, what only the
-    installer wrote of itself, and console scripts, whose text pip and uv write differently. Raises WrongInput where an
+    installer wrote of itself, and console scripts, whose text pip and uv write differently. Raises WrongInput if an
     image is damaged.
     """
     former, latter = read_inventory(first), read_inventory(second)
@@ -97,7 +97,7 @@ def _files(
 
 
 def _unrecorded(first: Rootfs, former: Inventory, second: Rootfs, latter: Inventory) -> Iterator[Difference]:
-    """A distribution without a RECORD, or a module that was put beside the others: an import gets it all the same."""
+    """A distribution without a RECORD, or a single module: an import finds it, too."""
     recorded: set[str] = set()
     for rootfs, inventory in ((first, former), (second, latter)):
         recorded.update(*(read_record(rootfs, distribution) for distribution in inventory.distributions))

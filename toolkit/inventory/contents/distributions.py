@@ -27,7 +27,7 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 
 
 def read_distributions(rootfs: Rootfs, directory: str) -> Iterator[Distribution]:
-    """The distributions that lie in one site directory."""
+    """The distributions in one site directory."""
     for name in rootfs.names(directory)[:_MAX]:
         path = f"{directory}/{name}"
         if name.endswith(".dist-info"):
@@ -125,5 +125,5 @@ def _direct_url(text: str | None) -> str | None:
 
 
 def _clean(value: str) -> str:
-    """On one line and without control characters: what an image says ends on a terminal and in TOML."""
+    """On one line and without control characters: text from an image is printed on terminals and written to TOML."""
     return _CONTROL.sub(" ", value).strip()

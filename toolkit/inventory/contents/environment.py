@@ -1,6 +1,6 @@
 """The variables that an image sets: what Apptainer wrote from Docker's configuration and from `%environment`.
 
-Nothing is run: the scripts are read as a shell would. Where only running one would tell what a variable becomes, the
+Nothing is run: the scripts are parsed as a shell would. If only running one would determine a variable, the
 variable holds all that it may become, as far as that is known, and is named as uncertain.
 """
 
@@ -39,7 +39,7 @@ _OF_THE_HOST = re.compile(r"HOME|USER|LOGNAME|PWD|HOSTNAME|TMPDIR|SHELL|(SINGULA
 _LISTS = ("PATH", "LD_LIBRARY_PATH", "PYTHONPATH")  # what a script that cannot be followed may change
 _CHANGES_ANYTHING = ("eval", "conda", "mamba", "micromamba", "module", "ml", "spack")
 _DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"  # Apptainer's, where an image sets none
-_UNKNOWN = "\0"  # stands in a value for what only running the script tells
+_UNKNOWN = "\0"  # marks a part of a value that only running the script determines
 _LONGEST_VALUE = 1 << 16
 _LIMIT = 1 << 20
 _DEEPEST = 10
@@ -49,7 +49,7 @@ _MAX_STEPS = 10_000
 
 @dataclass(slots=True)
 class Environment:
-    """What the scripts leave: the value of each variable, and which of them are uncertain."""
+    """The result of the scripts: the value of each variable, and which of them are uncertain."""
 
     variables: dict[str, str]
     conditional: dict[str, str] = field(default_factory=dict)
@@ -81,7 +81,7 @@ def _known(value: str) -> str:
 
 
 class _Script:
-    """One script, carried out on an environment as far as reading it tells what it does."""
+    """One script, applied to an environment as far as its effect can be determined without running it."""
 
     def __init__(self, name: str, rootfs: Rootfs) -> None:
         self._name = name
@@ -159,7 +159,7 @@ class _Script:
             self._block(parse_script(text), state)
 
     def _choice(self, node: Choice, state: Environment) -> None:
-        """Carry out the options that may be taken, each for itself, and unite what they leave."""
+        """Evaluate each possible branch separately, and merge the results."""
         outcomes: list[Environment] = []
         decided = False
         for number, option in enumerate(node.options):
@@ -175,7 +175,7 @@ class _Script:
         self._unite(outcomes, state)
 
     def _holds(self, test: Block, state: Environment) -> bool:
-        """Whether a condition is sure to hold: a file or directory that is asked for lies in the image."""
+        """Whether a condition is certainly true: the tested file or directory is in the image."""
         if len(test) != 1 or not isinstance(test[0], Command):
             return False
         words = [_expanded(word, state.variables) for word in test[0].words]
@@ -265,7 +265,7 @@ def _value(name: str, variables: dict[str, str]) -> str | None:
 
 
 def _reference(inner: str, variables: dict[str, str], depth: int) -> str:
-    """What stands for `${inner}`: NAME, NAME:-WORD, NAME-WORD, NAME:+WORD, NAME+WORD; anything else is unknown."""
+    """The value of `${inner}`: NAME, NAME:-WORD, NAME-WORD, NAME:+WORD, NAME+WORD; anything else is unknown."""
     match = _BRACES.fullmatch(inner)
     if match is None or depth > _DEEPEST:
         return _UNKNOWN

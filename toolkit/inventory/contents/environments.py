@@ -1,6 +1,6 @@
 """Python environments anywhere in an image, off PATH too: a project's venv, a conda of its own, a standalone Python.
 
-The search goes down from the top, level by level, and has a limit of what it looks at: an image can hold a data set.
+The search goes down from the top, level by level, and is limited: an image can contain a data set.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def environment_prefixes(rootfs: Rootfs) -> Iterator[str]:
                 continue
             try:
                 inside = rootfs.subdirectories(directory)
-            except Unreadable:  # somebody else's, in a sandbox
+            except Unreadable:  # of another user, in a sandbox
                 continue
             found = _is_environment(rootfs, directory, inside)
             if found:

@@ -28,7 +28,7 @@ _MAX_FINDERS = 100
 def module_directory(
     rootfs: Rootfs, interpreter: Interpreter, module: str, distributions: Iterable[Distribution] = ()
 ) -> str | None:
-    """The directory in which `module` lies for this interpreter; None where an import would not find it.
+    """The directory of `module` for this interpreter; None if an import would not find it.
 
     `distributions` are those that install it: an editable one says in `direct_url.json` where its sources are.
     """

@@ -83,7 +83,7 @@ def _program_directories(rootfs: Rootfs, path: str) -> Iterator[str]:
 
 
 def _names(rootfs: Rootfs, directory: str) -> tuple[str, ...]:
-    """The names in a directory, no more than may be looked at; none in that of somebody else's in a sandbox."""
+    """The names in a directory, up to a limit; none if another user's sandbox does not permit it."""
     try:
         return rootfs.names(directory)[:_MAX_DIRECTORIES]
     except Unreadable:
@@ -91,9 +91,9 @@ def _names(rootfs: Rootfs, directory: str) -> tuple[str, ...]:
 
 
 def is_open_to_all(rootfs: Rootfs, directory: str) -> bool:
-    """Whether users may look there: not in root's home, unless that is open. Whoever runs the image is not root.
+    """Whether users can read it: not root's home, unless it is readable. The user who runs the image is not root.
 
-    In somebody else's sandbox this user may not look there either.
+    In another user's sandbox it may not be readable either.
     """
     return directory.startswith("/") and not (_ROOTS_HOME.match(directory) and rootfs.closed_directory(directory))
 
@@ -107,7 +107,7 @@ def _default_program(rootfs: Rootfs, path: str) -> str | None:
 
 
 def _identity(rootfs: Rootfs, program: str) -> tuple[str, str] | None:
-    """(prefix, "3.11" or "3.13t") of a program; None where it is no interpreter with a library beside it."""
+    """(prefix, "3.11" or "3.13t") of a program; None if it is no interpreter with a library beside it."""
     real = rootfs.resolve(program)
     if real is None or rootfs.kind(real) is not EntryKind.FILE:
         return None
@@ -183,7 +183,7 @@ def _existing(rootfs: Rootfs, first: Iterable[str], site: Iterable[str]) -> list
 
 def _added_by_pth(rootfs: Rootfs, directory: str) -> Iterator[str]:
     for name in rootfs.names(directory):
-        # A larger one is no list of directories: PyTorch's users call their weights .pth as well.
+        # A larger file is not a list of directories: PyTorch weights have the suffix .pth, too.
         if not name.endswith(".pth") or (rootfs.size(f"{directory}/{name}") or 0) > _SMALL:
             continue
         for line in (rootfs.read_text(f"{directory}/{name}", _SMALL) or "").splitlines()[:1000]:
@@ -196,7 +196,7 @@ def _added_by_pth(rootfs: Rootfs, directory: str) -> Iterator[str]:
 def _version(
     rootfs: Rootfs, prefix: str, minor: str, settings: Mapping[str, str] | None, packages: Mapping[str, str]
 ) -> str:
-    """The full version, from whatever in the image says it without being run."""
+    """The full version, from files of the image; nothing is run."""
     candidates = [(settings or {}).get("version", ""), (settings or {}).get("version_info", "")]
     if prefix == "/usr":
         candidates += [packages.get(f"python{minor}-minimal", ""), packages.get(f"python{minor}", "")]

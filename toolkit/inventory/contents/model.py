@@ -9,9 +9,9 @@ from dataclasses import dataclass
 class Distribution:
     """One installed Python distribution.
 
-    `name` is normalised (PEP 503), `version` as its metadata says it ("2.15.0+nv24.3"). `directory` is the site
+    `name` is normalized (PEP 503), `version` as its metadata says it ("2.15.0+nv24.3"). `directory` is the site
     directory that holds it, and `metadata` its `.dist-info` or `.egg-info`. `requires` holds Requires-Dist as written.
-    `direct_url` is where it came from if not from an index. Without a RECORD nobody can say which files are its own.
+    `direct_url` is where it came from if not from an index. Without a RECORD its files are unknown.
     """
 
     name: str
@@ -31,7 +31,7 @@ class Interpreter:
     """One Python.
 
     `path` is its program as found (a venv's own, not the one that it links to); `version` is "3.11.2", or "3.11"
-    where nothing says more. `origin` is "system", "local", "conda" or "venv". `site_directories` stand in the order of
+    if nothing says more. `origin` is "system", "local", "conda" or "venv". `site_directories` stand in the order of
     sys.path, PYTHONPATH of the image first. `default` marks the one that `python`, else `python3`, means in the image.
     """
 
@@ -68,9 +68,9 @@ class SystemPackage:
 
 @dataclass(frozen=True, slots=True)
 class Uncertain:
-    """A variable whose value only running `script` tells.
+    """A variable whose value is known only by running `script`.
 
-    `open` is False where every value that it may have is known: then the image's environment holds all of them.
+    `open` is False if every value that it may have is known: then the image's environment holds all of them.
     """
 
     name: str
@@ -82,7 +82,7 @@ class Uncertain:
 class Inventory:
     """All that an image holds, as far as ctk reads it.
 
-    `architecture` is the machine that its programs are for, as uname says it ("x86_64"), None where it has no program.
+    `architecture` is the machine that its programs are for, as uname says it ("x86_64"), None if it has no program.
     `glibc` is "2.36", None in an image without glibc. `os` is os-release's ID and VERSION_ID ("ubuntu 22.04").
     `environment` is what the image sets for its programs, `uncertain` what of it only running its scripts tells.
     """
@@ -100,11 +100,11 @@ class Inventory:
     uncertain: tuple[Uncertain, ...] = ()
 
     def variable(self, name: str) -> str:
-        """A variable of the image's environment; "" where it sets none."""
+        """A variable of the image's environment; "" if it sets none."""
         return dict(self.environment).get(name, "")
 
     def doubt(self, name: str) -> Uncertain | None:
-        """Why the value of a variable is uncertain; None where it is not."""
+        """Why the value of a variable is uncertain; None if it is not."""
         return next((variable for variable in self.uncertain if variable.name == name), None)
 
     def default_interpreter(self) -> Interpreter | None:

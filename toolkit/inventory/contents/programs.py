@@ -1,4 +1,4 @@
-"""Whether an image holds the program that a command starts with: looked up on the image's own PATH, nothing is run."""
+"""Whether an image holds the program that a command starts with: a lookup on the image's PATH; nothing is run."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _OF_THE_IMAGE = ("/bin/", "/sbin/", "/usr/")
 
 
 def missing_program(image: Path, command: Sequence[str], binds: Sequence[str] = ()) -> Finding | None:
-    """An error where `image` does not hold the program of `command`; None where it does, or may get it at run time.
+    """An error where `image` does not hold the program of `command`; None if it does, or may get it at run time.
 
-    `binds` are the job's (`SRC[:DST[:ro]]`). Raises WrongInput where the image cannot be read.
+    `binds` are the job's (`SRC[:DST[:ro]]`). Raises WrongInput if the image cannot be read.
     """
     if not command:
         return None
@@ -38,7 +38,7 @@ def missing_program(image: Path, command: Sequence[str], binds: Sequence[str] = 
     if program.startswith("python"):
         fix = 'Add Python to the recipe: apt = ["python3"]. An image with python3 gets `python` as well.'
     else:
-        fix = "Correct the command (`[job] command` of a recipe), or add what brings the program (`apt`, `packages`)."
+        fix = "Correct the command (`[job] command` of a recipe), or add its package (`apt`, `packages`)."
     message = f"the image has no program {command[0]}, which the command starts (searched: {path})"
     return Finding(COMMAND_NOT_IN_IMAGE, Severity.ERROR, message, fix)
 

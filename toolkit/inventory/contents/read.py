@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def read_inventory(rootfs: Rootfs) -> Inventory:
-    """All that an image holds. Raises WrongInput (code `corrupt-image`) where it is damaged."""
+    """All that an image holds. Raises WrongInput (code `corrupt-image`) if it is damaged."""
     environment, uncertain = read_environment(rootfs)
     system_packages = read_dpkg(rootfs)
     versions = {package.name: package.version for package in system_packages}

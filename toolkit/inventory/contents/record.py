@@ -24,9 +24,9 @@ _END_OF_LIBRARY = re.compile(r"\.so(?:\.[\d.]+)?(?=,)")
 
 
 def read_record(rootfs: Rootfs, distribution: Distribution) -> dict[str, str]:
-    """Absolute path in the image to "sha256=…" (base64, "" where the RECORD has none), for every file that it lists.
+    """Absolute path in the image to "sha256=…" (base64, "" if the RECORD has none), for every file that it lists.
 
-    Raises WrongInput where the RECORD is damaged.
+    Raises WrongInput if the RECORD is damaged.
     """
     text = rootfs.read_text(f"{distribution.metadata}/RECORD", _LIMIT) or ""
     base = posixpath.dirname(distribution.metadata)
@@ -50,13 +50,13 @@ def shared_libraries(rootfs: Rootfs, distribution: Distribution) -> list[str]:
 
 
 def read_tags(rootfs: Rootfs, distribution: Distribution) -> tuple[str, ...]:
-    """The tags of the wheel that was installed, as its file WHEEL lists them; none where there is no such file."""
+    """The tags of the wheel that was installed, as its file WHEEL lists them; none if there is no such file."""
     text = rootfs.read_text(f"{distribution.metadata}/WHEEL", _SMALL) or ""
     return tuple(line.partition(":")[2].strip() for line in text.splitlines() if line.startswith("Tag:"))
 
 
 def hash_of(rootfs: Rootfs, path: str) -> str | None:
-    """The "sha256=…" of a file as a RECORD writes it; None where there is no such file."""
+    """The "sha256=…" of a file as a RECORD writes it; None if there is no such file."""
     file = rootfs.open(path)
     if file is None:
         return None

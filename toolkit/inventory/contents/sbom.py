@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def write_sbom(inventory: Inventory, path: Path) -> None:
     """Write `inventory` to `path` as CycloneDX 1.6 JSON.
 
-    Raises MissingOnHost without the extra `sbom`, WrongInput where `path` is anything but an earlier bill of materials.
+    Raises MissingOnHost without the extra `sbom`, WrongInput if `path` is anything but an earlier bill of materials.
     """
     try:
         from cyclonedx.model.bom import Bom
@@ -31,7 +31,7 @@ def write_sbom(inventory: Inventory, path: Path) -> None:
 
     refuse_link(path)
     if path.exists() and not _is_sbom(path):
-        raise WrongInput(f"{path} exists and is no bill of materials", fix="Name another file, or move it away.")
+        raise WrongInput(f"{path} exists and is not a bill of materials", fix="Name another file, or move this one.")
 
     def component(kind: str, namespace: str | None, name: str, version: str) -> Component:
         url = PackageURL(type=kind, namespace=namespace, name=name, version=version or None)

@@ -1,4 +1,4 @@
-"""A shell script as a tree: commands, and the parts of which only running it tells whether they are carried out.
+"""A shell script as a tree: commands, and the parts that may or may not be executed.
 
 Source: POSIX.1-2017, Shell Command Language, 2.10 Shell Grammar. Unfinished text ends where the script ends.
 """

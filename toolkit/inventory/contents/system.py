@@ -33,7 +33,7 @@ _LIBRARY_DIRECTORIES = (
 
 
 def read_os(rootfs: Rootfs) -> str:
-    """ID and VERSION_ID of os-release, as "ubuntu 22.04"; "" where there is none."""
+    """ID and VERSION_ID of os-release, as "ubuntu 22.04"; "" if there is none."""
     text = rootfs.read_text("/etc/os-release", _SMALL) or rootfs.read_text("/usr/lib/os-release", _SMALL) or ""
     pairs = dict(re.findall(r"^([A-Z_]+)=[\"']?([^\"'\n]*)", text, re.MULTILINE))
     return " ".join(pairs[key] for key in ("ID", "VERSION_ID") if pairs.get(key))
@@ -49,7 +49,7 @@ def read_architecture(rootfs: Rootfs, programs: tuple[str, ...]) -> str | None:
 
 
 def elf_machine(rootfs: Rootfs, path: str) -> str | None:
-    """The machine that an ELF file is for, as uname says it; None where there is no ELF file."""
+    """The machine that an ELF file is for, as uname says it; None if there is no ELF file."""
     file = rootfs.open(path)
     if file is None:
         return None
@@ -61,7 +61,7 @@ def elf_machine(rootfs: Rootfs, path: str) -> str | None:
 
 
 def read_glibc(rootfs: Rootfs) -> str | None:
-    """The version of the image's glibc ("2.36"); None where it has none.
+    """The version of the image's glibc ("2.36"); None if it has none.
 
     From the name that libc.so.6 links to (until 2.33), else from `ldd`, which glibc's build fills in, else from the
     banner inside the library.

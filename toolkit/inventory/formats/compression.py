@@ -65,7 +65,7 @@ def _lz4(data: bytes, limit: int) -> bytes:
 
 
 # Numbers of the superblock. Source: squashfs-tools, squashfs_fs.h. Each takes the data and the largest size that it
-# may give back, stops there, and raises ValueError where the data is damaged.
+# may give back, stops there, and raises ValueError if the data is damaged.
 DECOMPRESSORS: dict[int, Callable[[bytes, int], bytes]] = {
     1: _gzip,
     2: _lzma(lzma.FORMAT_ALONE),

@@ -1,4 +1,4 @@
-"""What kind of thing a path is, by what it holds and never by its name: the one place that decides it."""
+"""The type of a file or directory, from its content and never from its name."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ _START = 2048  # bytes
 
 
 class PathKind(Enum):
-    """What a path can be. For what is no image the value says it in words."""
+    """The type of a path. The value is a description for messages."""
 
     SIF = "a SIF"
     OCI_SIF = "an OCI-SIF"
     SQUASHFS = "a squashfs file"
     SANDBOX = "a sandbox"
-    ROOT = "a directory with a Linux system, and no sandbox"
-    DIRECTORY = "a directory, but no sandbox"
+    ROOT = "a directory with a Linux system, but not a sandbox"
+    DIRECTORY = "a directory, but not a sandbox"
     TAR = "a tar archive"
     GZIP = "compressed with gzip"
     EXT = "an ext file system"
     PROGRAM = "a program"
-    DISK = "a virtual machine's disk"
+    DISK = "a virtual machine disk"
     LFS_POINTER = "a Git LFS pointer, not the file itself"
     PAGE = "a web page"
     DEFINITION = "a definition file"
     EMPTY = "empty"
-    OTHER_FILE = "no SIF and no squashfs"
+    OTHER_FILE = "neither SIF nor squashfs"
     SPECIAL = "neither a file nor a directory"
     ABSENT = "not there"
 
@@ -48,7 +48,7 @@ _DIRECTORIES = (PathKind.ROOT, PathKind.DIRECTORY)
 
 
 def kind_of(path: Path) -> PathKind:
-    """What `path` is. Raises WrongInput where it is there and cannot be read."""
+    """What `path` is. Raises WrongInput if it is there and cannot be read."""
     try:
         if path.is_dir():
             return _kind_of_directory({entry.name for entry in path.iterdir()})
@@ -64,12 +64,12 @@ def kind_of(path: Path) -> PathKind:
 
 
 def existing_image(path: Path) -> Path:
-    """Return `path`; raise WrongInput where it is nothing that the runtime runs."""
+    """Return `path`; raise WrongInput if the runtime cannot run it."""
     kind = kind_of(path)
     if kind in IMAGES:
         return path
     if kind is PathKind.ABSENT:
-        raise WrongInput(f"there is no image {path}", fix="`ctk build RECIPE` makes one.")
+        raise WrongInput(f"there is no image {path}", fix="Build one with `ctk build RECIPE`.")
     if kind in _DIRECTORIES:
         raise WrongInput(f"{path} is a directory, but not a sandbox: it has no {SANDBOX_MARK}")
     if kind is PathKind.OTHER_FILE:
@@ -78,14 +78,14 @@ def existing_image(path: Path) -> Path:
 
 
 def fix_for(path: Path, kind: PathKind) -> str | None:
-    """What helps where an image is wanted, and `path` is of another kind; None where that is not known."""
+    """The fix if `path` should be an image but is of another type; None if there is none."""
     archive = f"If docker save made it: {command_line(['ctk', 'build', f'docker-archive:{path}'])}"
     return {
         PathKind.TAR: archive,
         PathKind.GZIP: archive,
-        PathKind.EMPTY: "Build or fetch it again.",
+        PathKind.EMPTY: "Build or download it again.",
         PathKind.LFS_POINTER: "git lfs pull",
-        PathKind.PAGE: "Fetch the image again; perhaps log in first.",
+        PathKind.PAGE: "Download the image again; the server may require a login.",
         PathKind.DEFINITION: "Build it first: ctk build FILE.def",
     }.get(kind)
 
@@ -100,11 +100,11 @@ def _kind_of_sif(path: Path) -> PathKind:
     try:
         return PathKind.OCI_SIF if read_sif(path).of_type(DataType.OCI_ROOT_INDEX) else PathKind.SIF
     except WrongInput:
-        return PathKind.SIF  # a damaged one: who reads it says where
+        return PathKind.SIF  # damaged: the reader reports where
 
 
 def _kind_of_other(start: bytes) -> PathKind:
-    """What a file is, as far as its first bytes tell."""
+    """The type of a file, from its first bytes."""
     if not start:
         return PathKind.EMPTY
     words = start.lstrip().lower()

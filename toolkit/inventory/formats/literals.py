@@ -1,4 +1,4 @@
-"""What a Python file assigns, read with `ast`: a build that describes itself is never executed."""
+"""What a Python file assigns, read with `ast`: the file is never executed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _LIMIT = 1 << 18
 
 
 def read_assignments(rootfs: Rootfs, path: str) -> dict[str, Any] | None:
-    """Name to value of every literal that the file assigns at its top level; None where there is no such file."""
+    """Name to value of every literal that the file assigns at its top level; None if there is no such file."""
     text = rootfs.read_text(path, _LIMIT)
     return None if text is None else assignments(text)
 
@@ -45,7 +45,7 @@ def calls(text: str, function: str) -> Iterator[tuple[Any, ...]]:
 
 
 def parse(text: str) -> ast.Module:
-    """The syntax tree, empty where the text is no Python."""
+    """The syntax tree, empty if the text is no Python."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", SyntaxWarning)

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 
 def decompress_lzo(data: bytes, limit: int) -> bytes:
-    """One raw LZO1X block. Raises ValueError where it is no such block, or is larger than `limit` bytes."""
+    """One raw LZO1X block. Raises ValueError if it is no such block, or is larger than `limit` bytes."""
     try:
         return _decompress_lzo(data, limit)
     except IndexError as error:
-        raise ValueError("an LZO block is cut off") from error
+        raise ValueError("an LZO block is truncated") from error
 
 
 def _decompress_lzo(data: bytes, limit: int) -> bytes:
@@ -70,9 +70,9 @@ def _lzo_length(data: bytes, position: int, length: int, mask: int) -> tuple[int
 def _copy_literals(data: bytes, position: int, length: int, output: bytearray, limit: int) -> int:
     end = position + length
     if end > len(data):
-        raise ValueError("a compressed block is cut off")
+        raise ValueError("a compressed block is truncated")
     if len(output) + length > limit:
-        raise ValueError("a compressed block is larger than it may be")
+        raise ValueError("a compressed block exceeds its maximum size")
     output += data[position:end]
     return end
 
@@ -80,9 +80,9 @@ def _copy_literals(data: bytes, position: int, length: int, output: bytearray, l
 def _copy_match(output: bytearray, distance: int, length: int, limit: int) -> None:
     start = len(output) - distance
     if distance == 0 or start < 0:
-        raise ValueError("a compressed block refers to what is not there")
+        raise ValueError("a compressed block has an invalid back-reference")
     if len(output) + length > limit:
-        raise ValueError("a compressed block is larger than it may be")
+        raise ValueError("a compressed block exceeds its maximum size")
     if distance >= length:
         output += output[start : start + length]
     else:

@@ -1,4 +1,4 @@
-"""Squashfs metadata: a chain of compressed blocks of 8 KiB, read as if it were one run of bytes.
+"""Squashfs metadata: a chain of compressed blocks of 8 KiB, read as one stream of bytes.
 
 Source of the format: squashfs-tools-ng, doc/format.adoc, sections 2.2 and 2.3.
 """
@@ -29,12 +29,14 @@ class ImageFile:
         self._offset = offset
 
     def read(self, position: int, length: int) -> bytes:
-        """Exactly `length` bytes. Raises WrongInput where they are not all there."""
+        """Exactly `length` bytes. Raises WrongInput if they are not all there."""
         if position < 0 or length < 0 or position + length > self.size:
-            raise corrupt(self.label, f"it refers to bytes {position} to {position + length} of {self.size}")
+            raise corrupt(
+                self.label, f"it refers to bytes {position} to {position + length}, but has {self.size} bytes"
+            )
         data = os.pread(self._descriptor, length, self._offset + position)
         if len(data) < length:
-            raise corrupt(self.label, "it is cut off")
+            raise corrupt(self.label, "it is truncated")
         return data
 
     def close(self) -> None:

@@ -51,7 +51,7 @@ class Overlay:
     def _merge(self, directory: OverlayEntry) -> dict[str, OverlayEntry]:
         sources: dict[str, list[tuple[int, Any]]] = {}
         kinds: dict[str, EntryKind] = {}
-        hidden: set[str] = set()  # names of which the trees further down have no more say
+        hidden: set[str] = set()  # names that hide those of lower trees
         marked: set[str] = set()  # those of them that only a mark hides which the kernel may ignore
         opaque = False
         for number, entry in directory.sources:
@@ -92,7 +92,7 @@ class Overlay:
         return self._trees[number], own
 
     def target(self, symlink: OverlayEntry) -> str:
-        """What a symlink says."""
+        """The target of a symlink."""
         tree, own = self._first(symlink)
         return tree.target(own)
 

@@ -21,10 +21,10 @@ class Rootfs:
     """An image's files. Paths are absolute inside the image ("/usr/lib"), whatever leads to them.
 
     `label` is the image's path, `form` what it is ("flat SIF", "layered SIF", "squashfs", "sandbox"), and `sif` the
-    header where it has one. `disputed` grows with what is looked at: paths of a lower layer that an upper one hides by
+    header if it has one. `disputed` grows with what is looked at: paths of a lower layer that an upper one hides by
     a mark which the kernel's overlayfs may ignore.
 
-    Every method raises WrongInput (code `corrupt-image`) where the image is damaged.
+    Every method raises WrongInput (code `corrupt-image`) if the image is damaged.
     """
 
     def __init__(
@@ -46,25 +46,25 @@ class Rootfs:
         self._tree.close()
 
     def resolve(self, path: str) -> str | None:
-        """The path without any symlink in it, or None where it leads nowhere."""
+        """The path without any symlink in it, or None if it does not exist."""
         found = self._find(path)
         return found[0] if found else None
 
     def kind(self, path: str) -> EntryKind | None:
-        """What is there in the end; None where it leads nowhere."""
+        """The resolved entry; None if the path does not exist."""
         found = self._find(path)
         return found[1].kind if found else None
 
     def exists(self, path: str) -> bool:
-        """Whether the path leads to anything."""
+        """Whether the path exists."""
         return self._find(path) is not None
 
     def is_file(self, path: str) -> bool:
-        """Whether the path leads to a regular file."""
+        """Whether the path is a regular file."""
         return self.kind(path) is EntryKind.FILE
 
     def is_directory(self, path: str) -> bool:
-        """Whether the path leads to a directory."""
+        """Whether the path is a directory."""
         return self.kind(path) is EntryKind.DIRECTORY
 
     def closed_directory(self, path: str) -> str | None:
@@ -89,7 +89,7 @@ class Rootfs:
         return None
 
     def names(self, path: str) -> tuple[str, ...]:
-        """The names in a directory, sorted; none where the path leads to no directory."""
+        """The names in a directory, sorted; none if the path leads to no directory."""
         found = self._find(path)
         if found is None or found[1].kind is not EntryKind.DIRECTORY:
             return ()
@@ -105,7 +105,7 @@ class Rootfs:
         )
 
     def readlink(self, path: str) -> str | None:
-        """What the symlink at `path` says; None where there is no symlink."""
+        """The target of the symlink at `path`; None if there is no symlink."""
         directory, name = posixpath.split(_normal(path))
         parent = self._find(directory)
         if parent is None or parent[1].kind is not EntryKind.DIRECTORY:
@@ -114,23 +114,23 @@ class Rootfs:
         return self._tree.target(entry) if entry is not None and entry.kind is EntryKind.SYMLINK else None
 
     def size(self, path: str) -> int | None:
-        """Bytes of a file; None where there is none."""
+        """Bytes of a file; None if there is none."""
         found = self._file(path)
         return None if found is None else self._tree.size(found)
 
     def open(self, path: str) -> IO[bytes] | None:
-        """A file to read and seek in, of which only what is read is fetched; None where there is none."""
+        """A file to read and seek in, of which only what is read is fetched; None if there is none."""
         found = self._file(path)
         return None if found is None else self._tree.open(found)
 
     def read(self, path: str, limit: int = _READ_LIMIT) -> bytes | None:
-        """The content of a file, None where there is none. Raises WrongInput where it has more than `limit` bytes."""
+        """The content of a file, None if there is none. Raises WrongInput if it has more than `limit` bytes."""
         found = self._file(path)
         if found is None:
             return None
         size = self._tree.size(found)
         if size > limit:
-            raise corrupt(self.label, f"{path} in it has {size} bytes, where no more than {limit} are expected")
+            raise corrupt(self.label, f"{path} in it has {size} bytes; at most {limit} are expected")
         with self._tree.open(found) as file:
             return file.read(size)
 

@@ -28,7 +28,7 @@ class Sandbox:
         self._directories: dict[str, dict[str, SandboxEntry]] = {}
 
     def children(self, directory: SandboxEntry) -> Mapping[str, SandboxEntry]:
-        """The entries of a directory by name. Raises WrongInput where this user may not look into it."""
+        """The entries of a directory by name. Raises WrongInput if this user may not look into it."""
         if directory.path not in self._directories:
             try:
                 with os.scandir(directory.path) as entries:
@@ -40,7 +40,7 @@ class Sandbox:
         return self._directories[directory.path]
 
     def target(self, symlink: SandboxEntry) -> str:
-        """What a symlink says."""
+        """The target of a symlink."""
         return str(Path(symlink.path).readlink())
 
     def size(self, file: SandboxEntry) -> int:
@@ -52,7 +52,7 @@ class Sandbox:
         return stat.S_IMODE(os.lstat(directory.path).st_mode)
 
     def open(self, file: SandboxEntry) -> IO[bytes]:
-        """A file to read and seek in. Raises WrongInput where this user may not read it."""
+        """A file to read and seek in. Raises WrongInput if this user may not read it."""
         try:
             return os.fdopen(os.open(file.path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC), "rb")
         except OSError as error:
@@ -63,7 +63,7 @@ class Sandbox:
         return False
 
     def close(self) -> None:
-        """Nothing is held open."""
+        """No open files to close."""
 
 
 def _kind(entry: os.DirEntry[str]) -> EntryKind:
@@ -77,5 +77,5 @@ def _kind(entry: os.DirEntry[str]) -> EntryKind:
 def _unreadable(path: str, error: OSError) -> Unreadable:
     return Unreadable(
         f"cannot read {path}: {error.strerror}",
-        fix="Read the sandbox as the user who built it, or build an image of it: ctk build IMAGE.sif SANDBOX/",
+        fix="Run ctk as the user who built the sandbox, or build an image from it: ctk build IMAGE.sif SANDBOX/",
     )

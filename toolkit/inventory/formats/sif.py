@@ -105,7 +105,7 @@ class Sif:
         return tuple(found for found in self.descriptors if found.data_type == data_type)
 
     def read(self, descriptor: Descriptor, limit: int = 16 << 20) -> bytes:
-        """The content of a data object. Raises WrongInput where it is larger than `limit` bytes."""
+        """The content of a data object. Raises WrongInput if it is larger than `limit` bytes."""
         if descriptor.size > limit:
             raise WrongInput(
                 f"{self.path}: data object {descriptor.id} is {descriptor.size} bytes, more than ctk reads",
@@ -116,7 +116,7 @@ class Sif:
             return file.read(descriptor.size)
 
     def definition(self) -> str | None:
-        """The definition file that the image was built from, or None where it carries none."""
+        """The definition file that the image was built from, or None if it carries none."""
         found = self.of_type(DataType.DEFINITION)
         return self.read(found[0]).decode(errors="replace") if found else None
 
@@ -140,7 +140,7 @@ def is_sif(start: bytes) -> bool:
 def read_sif(path: Path) -> Sif:
     """Read the header and all descriptors of a SIF file.
 
-    Raises WrongInput where it is truncated, or where its numbers cannot be true.
+    Raises WrongInput if it is truncated, or where its numbers cannot be true.
     """
     try:
         with path.open("rb") as file:
@@ -156,16 +156,16 @@ def _read(path: Path, file: IO[bytes]) -> Sif:
     if not is_sif(start):
         raise WrongInput(f"{path} is not a SIF image")
     if len(start) < _HEADER.size:
-        raise _corrupt(path, "its header is cut off")
+        raise _corrupt(path, "its header is truncated")
     _, _, version, architecture, _, _, _, _, total, offset, _, _, _ = _HEADER.unpack(start)
     if version != b"01\0":
-        raise WrongInput(f"{path} is a SIF of version {_text(version)!r}; ctk reads version 01", code="foreign-image")
+        raise WrongInput(f"{path} uses SIF version {_text(version)!r}; ctk reads version 01", code="foreign-image")
     if not 0 <= total <= _MAX_DESCRIPTORS or not 0 <= offset <= file_size - total * _DESCRIPTOR.size:
-        raise _corrupt(path, "its table of data objects lies outside the file")
+        raise _corrupt(path, "its table of data objects is outside the file")
     file.seek(offset)
     table = file.read(total * _DESCRIPTOR.size)
     if len(table) < total * _DESCRIPTOR.size:
-        raise _corrupt(path, "its table of data objects is cut off")
+        raise _corrupt(path, "its table of data objects is truncated")
     descriptors = tuple(_descriptor(fields) for fields in _DESCRIPTOR.iter_unpack(table) if fields[1])
     for descriptor in descriptors:
         end = descriptor.offset + descriptor.size
@@ -173,7 +173,7 @@ def _read(path: Path, file: IO[bytes]) -> Sif:
             raise _corrupt(
                 path,
                 f"data object {descriptor.id} should end at byte {end}, but the file has {file_size}",
-                fix="Fetch or build it again: the copy was interrupted, or the disk was full.",
+                fix="Download or build it again: the copy was interrupted, or the disk was full.",
             )
     return Sif(path, _ARCHITECTURES.get(architecture.rstrip(b"\0"), "unknown"), descriptors)
 

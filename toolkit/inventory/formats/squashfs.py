@@ -2,7 +2,7 @@
 
 Source of the format: squashfs-tools-ng, doc/format.adoc. The one library on PyPI under a free enough licence,
 PySquashfsImage 0.9.0, reads every inode of the image when it opens it, into one object each, and follows any number
-that it finds there; an audit should cost what it reads, and an image may be hostile.
+that it finds there; an audit should read only what it needs, and an image may be hostile.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _DIRECTORY, _FILE, _SYMLINK, _CHARACTER = 1, 2, 3, 5
 _EXTENDED = 7  # an extended inode's type is its basic type plus this
 _KINDS = {_DIRECTORY: EntryKind.DIRECTORY, _FILE: EntryKind.FILE, _SYMLINK: EntryKind.SYMLINK}
 
-# No image that anyone made comes near these; an image that does is there to exhaust us.
+# Real images stay far below these limits; an image that exceeds them is an attack.
 _MAX_ENTRIES = 500_000  # in one directory
 _MAX_LISTED = 2_000_000  # in all directories that were listed
 _MAX_BLOCKS = 1 << 21  # of one file: 256 GiB at the usual 128 KiB
@@ -86,13 +86,13 @@ class Squashfs:
         major, minor, self._root, used = fields[9:13]
         self._xattr_table, self._inode_table, self._directory_table, self._fragment_table = fields[14:18]
         if magic != MAGIC:
-            raise corrupt(self.label, "there should be a squashfs, but its magic number is missing")
+            raise corrupt(self.label, "the squashfs magic number is missing")
         if (major, minor) != (4, 0):
             raise WrongInput(f"{self.label} is a squashfs {major}.{minor}; ctk reads 4.0", code="foreign-image")
         if compressor not in DECOMPRESSORS:
-            raise WrongInput(f"{self.label}: its compressor, number {compressor}, is unknown", code="foreign-image")
+            raise WrongInput(f"{self.label}: unknown compressor number {compressor}", code="foreign-image")
         if not 12 <= block_log <= 20 or self._block_size != 1 << block_log:
-            raise corrupt(self.label, f"its block size is {self._block_size}")
+            raise corrupt(self.label, f"invalid block size {self._block_size}")
         if used > self._file.size:
             raise corrupt(self.label, f"its file system should have {used} bytes, but only {self._file.size} are there")
         self._metadata = MetadataBlocks(self._file, DECOMPRESSORS[compressor])
@@ -103,7 +103,7 @@ class Squashfs:
         return SquashEntry(EntryKind.DIRECTORY, self._root)
 
     def close(self) -> None:
-        """Give back the file descriptor."""
+        """Close the file."""
         self._file.close()
 
     def children(self, directory: SquashEntry) -> Mapping[str, SquashEntry]:
@@ -111,7 +111,7 @@ class Squashfs:
         return self._directory(directory.reference)
 
     def target(self, symlink: SquashEntry) -> str:
-        """What a symlink says."""
+        """The target of a symlink."""
         _, cursor = self._inode(symlink.reference, _SYMLINK)
         _, length = struct.unpack("<II", cursor.read(8))
         if length > _LONGEST_TARGET:
@@ -145,11 +145,11 @@ class Squashfs:
         return says_opaque(self._file, self._metadata, self._xattr_table, xattr)
 
     def _inode(self, reference: int, wanted: int) -> tuple[int, MetadataCursor]:
-        """The type of the inode, basic or extended, and a reader that stands behind its header."""
+        """The type of the inode, basic or extended, and a reader positioned after its header."""
         cursor = self._metadata.cursor(self._inode_table + (reference >> 16), reference & 0xFFFF)
         type_ = _INODE.unpack(cursor.read(_INODE.size))[0]
         if type_ not in (wanted, wanted + _EXTENDED):
-            raise corrupt(self.label, f"an inode is of type {type_} where {wanted} should be")
+            raise corrupt(self.label, f"an inode has type {type_}; expected {wanted}")
         return type_, cursor
 
     def _list(self, reference: int) -> dict[str, SquashEntry]:
@@ -167,7 +167,7 @@ class Squashfs:
             count, inode_block, _ = struct.unpack("<III", cursor.read(12))
             left -= 12
             if count >= 256:
-                raise corrupt(self.label, f"a part of a directory claims {count + 1} entries")
+                raise corrupt(self.label, f"a directory header claims {count + 1} entries")
             for _ in range(count + 1):
                 inode_offset, _, type_, length = struct.unpack("<HHHH", cursor.read(8))
                 name = os.fsdecode(cursor.read(length + 1))
@@ -177,9 +177,9 @@ class Squashfs:
                 )
             self._listed += count + 1
             if len(found) > _MAX_ENTRIES or self._listed > _MAX_LISTED:
-                raise corrupt(self.label, "it has more entries than any real image")
+                raise corrupt(self.label, "it has too many entries")
         if any("/" in name or "\0" in name or name in (".", "..") for name in found):
-            raise corrupt(self.label, "a name in it holds a character that no name may hold")
+            raise corrupt(self.label, "a file name has an invalid character")
         return found
 
     def _kind(self, type_: int, reference: int) -> EntryKind:
@@ -205,7 +205,7 @@ class Squashfs:
     def _fragment(self, number: int) -> tuple[int, int]:
         """Where a fragment block starts, and its size as data blocks have it."""
         if number >= self._fragments:
-            raise corrupt(self.label, f"it refers to fragment {number} of {self._fragments}")
+            raise corrupt(self.label, f"it refers to fragment {number}, but has {self._fragments}")
         index, rest = divmod(number, _FRAGMENTS_A_BLOCK)
         position = int.from_bytes(self._file.read(self._fragment_table + 8 * index, 8), "little")
         start, size, _ = _FRAGMENT.unpack(self._metadata.cursor(position, rest * _FRAGMENT.size).read(_FRAGMENT.size))
@@ -228,7 +228,7 @@ class Squashfs:
             start, size = self._fragment(file.fragment)
             content = self._block(start, size)[file.fragment_offset : file.fragment_offset + wanted]
         if len(content) != wanted:
-            raise corrupt(self.label, f"a block has {len(content)} bytes where {wanted} should be")
+            raise corrupt(self.label, f"a block has {len(content)} bytes; expected {wanted}")
         return content
 
 

@@ -1,4 +1,4 @@
-"""What every reader of an image gives: a tree of entries, none of whose symlinks are followed."""
+"""The interface of every image reader: a tree of entries, none of whose symlinks are followed."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ class EntryKind(Enum):
 class Tree(Protocol):
     """One file system. Entries come from this tree and go back into it; nothing is read before it is asked for.
 
-    An entry has a `kind` (EntryKind). What else it holds is the reader's own affair.
+    An entry has a `kind` (EntryKind). Its other attributes are internal to the reader.
 
-    Every method raises WrongInput (code `corrupt-image`) where the image is damaged.
+    Every method raises WrongInput (code `corrupt-image`) if the image is damaged.
     """
 
     @property
@@ -37,7 +37,7 @@ class Tree(Protocol):
         """The entries of a directory by name."""
 
     def target(self, symlink: Any) -> str:
-        """What a symlink says, as it stands there."""
+        """The target of a symlink, unresolved."""
 
     def size(self, file: Any) -> int:
         """Bytes of a file."""
@@ -52,17 +52,17 @@ class Tree(Protocol):
         """Whether, in an overlay, this directory hides the lower layer's directory whole."""
 
     def close(self) -> None:
-        """Give back the file descriptor."""
+        """Close the file."""
 
 
 class Unreadable(WrongInput):
-    """A directory or file of a sandbox that this user may not look into."""
+    """A directory or file of a sandbox that this user may not read."""
 
 
 def corrupt(label: str, reason: str) -> WrongInput:
-    """The one error for an image that cannot be as it is; `label` is its path."""
+    """The error for a damaged image; `label` is its path."""
     return WrongInput(
         f"{label} is damaged: {reason}",
-        fix="Fetch or build it again, and compare its size with the original's.",
+        fix="Download or build it again, and compare its size with the original.",
         code="corrupt-image",
     )

@@ -26,7 +26,7 @@ def says_opaque(file: ImageFile, metadata: MetadataBlocks, table: int, number: i
     """Whether the attributes with index `number` in the table at `table` mark a directory as opaque."""
     start, count, _ = struct.unpack("<QII", file.read(table, 16))
     if number >= count:
-        raise corrupt(file.label, f"it refers to attributes {number} of {count}")
+        raise corrupt(file.label, f"it refers to attribute {number}, but has {count}")
     index, rest = divmod(number, _ENTRIES_A_BLOCK)
     position = int.from_bytes(file.read(table + 16 + 8 * index, 8), "little")
     reference, pairs, _ = _ENTRY.unpack(metadata.cursor(position, rest * _ENTRY.size).read(_ENTRY.size))

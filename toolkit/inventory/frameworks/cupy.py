@@ -13,7 +13,7 @@ from toolkit.inventory.knowledge.frameworks import satisfies
 if TYPE_CHECKING:
     from toolkit.inventory.knowledge.builds import Installed
 
-# cupy imports these; the rest (cudnn, cutensor, nccl, nvtx) only where they are there.
+# cupy imports these; the rest (cudnn, cutensor, nccl, nvtx) only if they are there.
 _LINKED = ("cublas", "curand", "cusolver", "cusparse")
 _FOUND = (
     "libcudart",
@@ -29,7 +29,7 @@ _DIRECTORIES = ("cupy_backends/cuda/libs", "cupy/cuda")  # until 7.8 its modules
 
 
 def read_build(installed: Installed) -> FrameworkBuild:
-    """What CuPy says: every build of it is for a GPU.
+    """Build facts: every build is for a GPU.
 
     Source: the wheels cupy-cuda92 7.8.0, cupy-cuda12x 13.6.0, cupy-cuda13x 14.2.0.
     """

@@ -37,13 +37,13 @@ _NUMBERS = re.compile(r"\d+(?:\.\d+)*")
 
 
 def plugin_major(names: list[str]) -> str | None:
-    """The CUDA major of the plugin among normalised distribution names, the newest if there are several."""
+    """The CUDA major of the plugin among normalized distribution names, the newest if there are several."""
     majors = [match[1] for match in map(_PLUGIN.match, names) if match]
     return max(majors, key=int, default=None)
 
 
 def read_build(installed: Installed) -> FrameworkBuild:
-    """What JAX's parts say. Source: the wheels of jaxlib, jax-cuda12-plugin 0.4.35 and 0.6.2, jax-cuda13-pjrt 0.7.2."""
+    """Build facts. Source: the wheels of jaxlib, jax-cuda12-plugin 0.4.35 and 0.6.2, jax-cuda13-pjrt 0.7.2."""
     return replace(_read_parts(installed), accepts=(("jaxlib", _accepted_jaxlib(installed)),))
 
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def read_build(installed: Installed) -> FrameworkBuild:
-    """What ONNX Runtime says. Source: the wheels onnxruntime-gpu 1.22.0 and onnxruntime 1.20.1."""
+    """Build facts. Source: the wheels onnxruntime-gpu 1.22.0 and onnxruntime 1.20.1."""
     rootfs, directory = installed.rootfs, f"{installed.directory}/onnxruntime/capi"
     if not rootfs.is_directory(directory):
         return FrameworkBuild("", gpu=False, complete=False)

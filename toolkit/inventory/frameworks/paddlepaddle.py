@@ -21,7 +21,7 @@ _OPTIONAL = ("libcurand.so", "libcusolver.so", "libcusparse.so", "libcufft.so", 
 
 
 def read_build(installed: Installed) -> FrameworkBuild:
-    """What PaddlePaddle says. Source: the wheels of paddlepaddle-gpu 2.5.2 and 2.6.2, and of paddlepaddle 2.6.2.
+    """Build facts. Source: the wheels of paddlepaddle-gpu 2.5.2 and 2.6.2, and of paddlepaddle 2.6.2.
 
     Builds that load CUDA from NVIDIA's wheels (from 3 on) name their directories to it: those are not judged here.
     """

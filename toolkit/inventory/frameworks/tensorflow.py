@@ -33,7 +33,7 @@ _LIBRARIES = ("CUDART", "CUBLAS", "CUFFT", "CUSOLVER", "CUSPARSE", "CUDNN")
 
 
 def read_build(installed: Installed) -> FrameworkBuild:
-    """What TensorFlow says. Source: the wheels tensorflow-gpu 1.4.1, 1.12.0, 2.0.0; tensorflow 2.1.0 to 2.18.1."""
+    """Build facts. Source: the wheels tensorflow-gpu 1.4.1, 1.12.0, 2.0.0; tensorflow 2.1.0 to 2.18.1."""
     rootfs = installed.rootfs
     for package in ("tensorflow", "tensorflow_core"):  # 1.15 to 2.1 keep their code in tensorflow_core
         directory = f"{installed.directory}/{package}"

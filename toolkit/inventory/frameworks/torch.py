@@ -27,7 +27,7 @@ _ARCHITECTURES = re.compile(rb"\b(?:sm|compute)_\d+a?(?: (?:sm|compute)_\d+a?)+\
 
 
 def read_build(installed: Installed) -> FrameworkBuild:
-    """What torch says. Source: `torch/version.py` of the wheels 1.4.0, 2.5.1 and 2.11.0; torch.cuda.get_arch_list."""
+    """Build facts. Source: `torch/version.py` of the wheels 1.4.0, 2.5.1 and 2.11.0; torch.cuda.get_arch_list."""
     rootfs, directory = installed.rootfs, f"{installed.directory}/torch"
     version = read_assignments(rootfs, f"{directory}/version.py")
     if version is None:

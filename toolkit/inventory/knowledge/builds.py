@@ -1,4 +1,4 @@
-"""What a framework's files say of how it was built: the values that each framework's `read_build` takes and gives."""
+"""The build facts of a framework: parameters and result of each framework's `read_build`."""
 
 from __future__ import annotations
 
@@ -51,9 +51,9 @@ class Preload:
 class FrameworkBuild:
     """What a framework's files say of how it was built.
 
-    `version` as the build says it ("2.5.1+cu124"), "" where it says nothing. `gpu`: whether it holds GPU code.
-    `cuda` and `cudnn` are versions ("12.4", "9"), None where the build does not name them. `architectures` as nvcc
-    names them ("sm_70", "compute_90"), empty where nothing tells. `complete` is False where files that belong to
+    `version` as the build says it ("2.5.1+cu124"), "" if it says nothing. `gpu`: whether it holds GPU code.
+    `cuda` and `cudnn` are versions ("12.4", "9"), None if the build does not name them. `architectures` as nvcc
+    names them ("sm_70", "compute_90"), empty if nothing tells. `complete` is False if files that belong to
     every build are not there. An import loads the libraries at `opens`, in this order, each with what it is linked
     with; then `wants` are opened by name. `accepts` are the versions of its other parts (name, specifier) that it
     does not refuse.

@@ -1,4 +1,4 @@
-"""From a library's needs to what the framework wants of CUDA."""
+"""The CUDA libraries that a framework needs, from the ELF files of its libraries."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What ctk knows of GPU frameworks and of what is tied to them: the one place that finds them and reads their files.
+"""ctk's data about GPU frameworks and what is tied to them: this module finds and reads their files.
 
 Each framework is two files in `toolkit/inventory/frameworks`: `NAME.toml` with its data, and `NAME.py`, which reads its
 build from an image. The rest of ctk asks `knowledge()` and compares no names.
@@ -43,7 +43,7 @@ class Welded:
 
 @dataclass(frozen=True, slots=True)
 class Follows:
-    """All parts of a framework are ignored that are not of the version of `leader`, where that is in `versions`."""
+    """All parts of a framework are ignored that are not of the version of `leader`, if that is in `versions`."""
 
     leader: str
     versions: str
@@ -77,7 +77,7 @@ class Fix:
 class DataParts:
     """The `parts` of a framework's module that read and prepare data, or write logs.
 
-    Code that uses no other part of it, beside another framework, computes with that one. `distributions` are companions
+    Code that uses only these parts, and another framework, computes with the other one. `distributions` are companions
     that feed any framework; `instead` gives these parts without a GPU, so that it can lie beside the other framework.
     """
 
@@ -106,7 +106,7 @@ class OldParts:
 class Framework:
     """A GPU framework: the keys of its `NAME.toml`, and how its build is read. `name` is that of the file.
 
-    Names are normalised; `*` in a name stands for any characters. Version conditions are PEP 440 specifiers; a
+    Names are normalized; `*` in a name matches any characters. Version conditions are PEP 440 specifiers; a
     pre-release (2.3.0a0+ebedce2, as NVIDIA builds them) counts.
 
     `module` is what a program imports, `install` the distribution that gives it (if left out, `name`). `rank` orders
@@ -116,8 +116,8 @@ class Framework:
     libraries: nothing may change them either. `welded` works only with the framework as it is. `extras` are words by
     which other distributions name the extra that is for it: transformers[torch]. `conda` are conda's names for it that
     are not PyPI's. `companions` compute with it without naming it: its own base is the one to start from; what computes
-    with either of several stands with each, and decides only where nothing else does. `bases` are distributions by
-    which a base of it is called too. `beside_others`: it lies beside any other framework, and is no second one.
+    with either of several stands with each, and decides only if nothing else does. `bases` are distributions by
+    which a base of it is named, too. `beside_others`: it works next to any other framework, and is not a second one.
     `own_ptxas`: it compiles what it runs itself, so that its driver sees no PTX.
 
     The tables `serves`, `pair` and `incompatible` of its file are `Stand`, `Pairing` and `Incompatibility`.
@@ -152,7 +152,7 @@ class Framework:
         return read(installed)
 
     def is_variant(self, distribution: str) -> bool:
-        """Whether a distribution (normalised name) is this framework."""
+        """Whether a distribution (normalized name) is this framework."""
         return matches(distribution, self.variants)
 
     def is_required_in(self, line: str) -> bool:
@@ -165,18 +165,18 @@ class Framework:
         return matches(distribution, self.cpu)
 
     def welded_as(self, distribution: str) -> Keep | None:
-        """How much of a distribution's version the framework needs kept; None where it needs nothing."""
+        """How much of a distribution's version the framework needs kept; None if it needs nothing."""
         return next((welded.keep for welded in self.welded if matches(distribution, (welded.name,))), None)
 
     def fix(self, about: str, version: str) -> Fix | None:
-        """What to advise for a finding about this version of the framework; None where nothing special is known."""
+        """What to advise for a finding about this version of the framework; None if nothing special is known."""
         known = (fix for fix in self.fixes if fix.about == about)
         return next((fix for fix in known if not fix.versions or satisfies(version, fix.versions)), None)
 
 
 @dataclass(frozen=True, slots=True)
 class Stand:
-    """A variant that can stand for others; `lacks` is what the others have and it has not."""
+    """A variant that can replace others; `lacks` is what only the others have."""
 
     name: str
     others: tuple[str, ...]
@@ -187,7 +187,7 @@ class Stand:
 class Variants:
     """Distributions that install the same module and therefore exclude one another. `title` is its name for users.
 
-    `stands` are those that can stand for others, most preferred first.
+    `stands` are those that can replace others, most preferred first.
     """
 
     module: str
@@ -196,11 +196,11 @@ class Variants:
     stands: tuple[Stand, ...] = ()
 
     def includes(self, distribution: str) -> bool:
-        """Whether a distribution (normalised name) is one of them."""
+        """Whether a distribution (normalized name) is one of them."""
         return matches(distribution, self.distributions)
 
     def served_by(self, distribution: str, name: str) -> Stand | None:
-        """How one distribution can stand for another of this group, `name`; None where it cannot."""
+        """How one distribution can replace another of this group, `name`; None if it cannot."""
         return next(
             (
                 stand
@@ -225,7 +225,7 @@ class Pairing:
     rows: tuple[tuple[str, str], ...]
 
     def wanted(self, framework_version: str) -> str | None:
-        """The specifier for the companion beside this framework version; None where no row names it."""
+        """The specifier for the companion beside this framework version; None if no row names it."""
         return next((companion for ours, companion in self.rows if satisfies(framework_version, ours)), None)
 
 
@@ -252,7 +252,7 @@ class Knowledge:
     incompatibilities: tuple[Incompatibility, ...]
 
     def framework_of(self, distribution: str) -> Framework | None:
-        """The framework that a distribution (normalised name) is, or None."""
+        """The framework that a distribution (normalized name) is, or None."""
         return next((found for found in self.frameworks if found.is_variant(distribution)), None)
 
     def variants_of(self, distribution: str) -> Variants | None:
@@ -327,7 +327,7 @@ def _one(kind: type[_Kind], table: dict[str, Any]) -> _Kind:
 
 
 def matches(name: str, patterns: tuple[str, ...]) -> bool:
-    """Whether a normalised name is one of `patterns`, in which `*` stands for any characters."""
+    """Whether a normalized name is one of `patterns`, in which `*` matches any characters."""
     # fnmatch compiles each pattern, which takes longer than all that an audit compares.
     return any(name == pattern or ("*" in pattern and fnmatchcase(name, pattern)) for pattern in patterns)
 

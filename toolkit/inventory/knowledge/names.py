@@ -1,4 +1,4 @@
-"""From what code imports to what pip installs: the typed form of `names.toml`."""
+"""Map imports to distributions: the typed form of `names.toml`."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ _FILE = Path(__file__).with_name("names.toml")
 
 @dataclass(frozen=True, slots=True)
 class Stranger:
-    """A name that is something else on PyPI than users mean by it: `what`, "" where it is not there.
+    """A name that is another package on PyPI than users expect: `what`, "" if it is not there.
 
-    `means` is the name that they mean, `way` how to get it where there is no such name. `works`: it can be installed.
+    `means` is the name that they mean, `way` how to get it if there is no such name. `works`: it can be installed.
     """
 
     name: str
@@ -38,12 +38,12 @@ class Stranger:
     @property
     def message(self) -> str:
         what = f"{self.name} on PyPI is {self.what}" if self.what else f"{self.name} is not on PyPI"
-        return f"{what}: {self.means} is meant" if self.means else what
+        return f"{what}: use {self.means}" if self.means else what
 
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """Distributions by dotted import name, and PyPI's names by conda's; "" is what is not to be had there.
+    """Distributions by dotted import name, and PyPI's names by conda's; "" means not available there.
 
     `companions` are patterns of distributions by the framework that they compute with, `data` what of a framework only
     feeds another one.
@@ -67,7 +67,7 @@ class Names:
     def by_import(self, requirement: str) -> str | None:
         """`requirement` with the name of the distribution, where its name is that of an import: `cv2`, `PIL>=10`.
 
-        None where the name is a distribution's own; "" where no distribution of PyPI gives that import.
+        None if the name is a distribution's own; "" if no distribution of PyPI gives that import.
         """
         name = _given_name(requirement)
         found = self.imports.get(name)
@@ -102,7 +102,7 @@ class Names:
         return prefixes[min(len(shared), len(prefixes) - 1)]
 
     def frameworks_behind(self, distribution: str) -> tuple[str, ...]:
-        """The frameworks that a distribution computes with, where it is the companion of one, or of either."""
+        """The frameworks that a distribution computes with, if it is the companion of one, or of either."""
         return tuple(name for name, patterns in self.companions.items() if matches(distribution, patterns))
 
     def feeds(self, distribution: str) -> bool:
@@ -110,7 +110,7 @@ class Names:
         return any(matches(distribution, package.distributions) for package in self.data.values())
 
     def stranger(self, requirement: str) -> Stranger | None:
-        """What a requirement's name is on PyPI, where that is not what users mean; None for one with an address."""
+        """What a requirement's name is on PyPI, if that is not what users mean; None for one with an address."""
         return None if "@" in requirement else self.strangers.get(canonicalize_name(_given_name(requirement)))
 
     def as_meant(self, requirements: Iterable[str]) -> tuple[list[str], list[Finding]]:
@@ -125,7 +125,7 @@ class Names:
         return lines, findings
 
     def from_conda(self, package: str) -> str:
-        """PyPI's name of a package of conda; "" where it has none. Most have the same, libraries of C have none."""
+        """PyPI's name of a package of conda; "" if it has none. Most have the same, libraries of C have none."""
         known = self.conda.get(package.lower())
         if known is None and package.startswith(("_", "lib")):
             return ""
@@ -133,7 +133,7 @@ class Names:
 
 
 def _given_name(requirement: str) -> str:
-    """The name in a requirement as it was typed: imports are told from distributions by their capitals."""
+    """The name in a requirement as it was typed: imports differ from distributions in their capitals."""
     match = re.match(r"[A-Za-z0-9._-]+", requirement.strip())
     return match[0] if match else ""
 

@@ -12,14 +12,14 @@ from toolkit.support.errors import WrongInput
 if TYPE_CHECKING:
     from pathlib import Path
 
-_DUMP_BUILDS = 12  # so many builds are named by no hand
+_DUMP_BUILDS = 12  # more builds than a user writes by hand
 _CONDA = re.compile(r"(?:[A-Za-z0-9_.-]+::)?([A-Za-z0-9_.-]+)\s*(.*)")
-# A build stands after a version, behind `=` or a space: `=1.21.2=py39h20f2e39_0`, `* *cuda*`, `>=2.0=*cuda*`.
+# A build follows a version, after `=` or a space: `=1.21.2=py39h20f2e39_0`, `* *cuda*`, `>=2.0=*cuda*`.
 _CONDA_BUILD = re.compile(r"(.*[\w*])(?:=|\s+)([^\s=<>!~,|]+)")
 
 
 def read_conda_environment(path: Path) -> PackageList:
-    """Read an `environment.yml`, conda's names turned into PyPI's. Raises WrongInput where it is none."""
+    """Read an `environment.yml`, conda's names turned into PyPI's. Raises WrongInput if it is not one."""
     import yaml
 
     try:
@@ -27,7 +27,7 @@ def read_conda_environment(path: Path) -> PackageList:
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise WrongInput(f"{path} is not YAML: {str(error).splitlines()[0]}") from error
     if not isinstance(content, dict) or not isinstance(content.get("dependencies"), list):
-        raise WrongInput(f"{path} has no list of `dependencies`: it is no environment of conda")
+        raise WrongInput(f"{path} has no `dependencies` list: it is not a conda environment file")
     lines = Lines()
     builds = 0
     for entry in content["dependencies"]:
@@ -37,7 +37,7 @@ def read_conda_environment(path: Path) -> PackageList:
         requirement, has_build = _from_conda(str(entry))
         builds += has_build
         if requirement is None:
-            lines.left_out.append((str(entry), "the base brings it, or it is no Python package: `apt` is for those"))
+            lines.left_out.append((str(entry), "the base provides it, or it is not a Python package (use `apt`)"))
         else:
             lines.add(requirement)
     lines.is_dump |= builds >= _DUMP_BUILDS

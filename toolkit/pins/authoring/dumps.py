@@ -28,7 +28,7 @@ _CONDA_FILE = re.compile(r"([^/]+)-([^-/]+)-[^-/]+\.(?:conda|tar\.bz2)$")
 
 
 def listed_requirements(text: str) -> tuple[list[str], list[str]] | None:
-    """The requirements of a listing, and the lines that name nothing on PyPI; None where `text` is no listing."""
+    """The requirements of a listing, and the lines that name nothing on PyPI; None if `text` is no listing."""
     readers: tuple[tuple[re.Pattern[str], Callable[[str], tuple[str, str] | None]], ...] = (
         (_PIP_LIST, _of_pip_list),
         (_CONDA_LIST, _of_conda_list),
@@ -84,7 +84,7 @@ def _of_conda_explicit(line: str) -> tuple[str, str] | None:
 def pinned_file(name: str, url: str) -> str | None:
     """`NAME @ file:…` of a freeze as a requirement: with the version of the file's name, else the bare name.
 
-    None where the file is neither a release nor built by conda: then the name may be anybody's on the index.
+    None if the file is neither a release nor built by conda: then the name on the index may belong to another project.
     """
     file = url.partition("#")[0].rpartition("/")[2]
     try:

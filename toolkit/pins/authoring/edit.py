@@ -34,7 +34,7 @@ PACKAGES, APT = "packages", "apt"
 class Edit:
     """A recipe as it would be: `entries` of the edited list, the `changed` ones of them, and the whole `text`.
 
-    `unskipped` are the packages (normalised names) that went from `skip` of `[imports]` with the changed ones.
+    `unskipped` are the packages (normalized names) that went from `skip` of `[imports]` with the changed ones.
     """
 
     entries: tuple[str, ...]
@@ -46,7 +46,7 @@ class Edit:
 def added(path: Path, packages: Sequence[str], key: str = PACKAGES) -> Edit:
     """The recipe at `path` with more packages; those of the same name are replaced. `key` is the list to change.
 
-    Raises WrongInput where one is no requirement, or no name of a Debian package.
+    Raises WrongInput if one is not a requirement, or not the name of a Debian package.
     """
     wanted: dict[str, list[str]] = {}
     for line in dict.fromkeys(check_packages(packages, key)):
@@ -68,17 +68,17 @@ def added(path: Path, packages: Sequence[str], key: str = PACKAGES) -> Edit:
 
 
 def removed(path: Path, packages: Sequence[str], key: str = PACKAGES) -> Edit:
-    """The recipe at `path` without these packages, whatever versions it asks for, in `skip` of `[imports]` either.
+    """The recipe at `path` without these packages, in any version, and without them in `skip` of `[imports]`.
 
-    Raises WrongInput where one is not in the recipe.
+    Raises WrongInput if one is not in the recipe.
     """
     document, array = _open(path, key)
     there = {_name(str(line), key) for line in array}
     names = {_name(package, key): package for package in check_packages(packages, key)}
     for name, package in names.items():
         if name not in there:
-            raise WrongInput(f"{path} does not ask for {package}.{did_you_mean(name, there)}")
-    # One package may stand there several times, each for another Python.
+            raise WrongInput(f"{path} does not list {package}.{did_you_mean(name, there)}")
+    # A package may be listed several times, each for another Python.
     gone = [str(line) for line in array if _name(str(line), key) in names]
     for line in gone:
         array.remove(line)
@@ -104,7 +104,7 @@ def _unskip(document: TOMLDocument, names: Iterable[str]) -> tuple[str, ...]:
 
 
 def skipping(path: Path, names: Sequence[str]) -> Edit:
-    """The recipe at `path` with these packages, by their normalised names, in `skip` of `[imports]`."""
+    """The recipe at `path` with these packages, by their normalized names, in `skip` of `[imports]`."""
     import tomlkit
     from tomlkit.container import Container
     from tomlkit.items import AbstractTable
@@ -122,7 +122,7 @@ def skipping(path: Path, names: Sequence[str]) -> Edit:
 
 
 def asking_for_gpu(edit: Edit) -> Edit:
-    """An edit of a recipe whose `[job] gpus` is 0, with 1 there."""
+    """An edit of a recipe that changes `[job] gpus` from 0 to 1."""
     import tomlkit
 
     document = tomlkit.parse(edit.text)
@@ -131,9 +131,9 @@ def asking_for_gpu(edit: Edit) -> Edit:
 
 
 def write_edit(edit: Edit, path: Path) -> None:
-    """Write an edit to the recipe at `path`; nothing where it changes nothing."""
+    """Write an edit to the recipe at `path`; nothing if it changes nothing."""
     if edit.changed:
-        # A link to a recipe stays a link (`_open` has looked where it leads): the recipe itself is replaced.
+        # A symlink to a recipe stays a symlink (`_open` has checked its target): the target is replaced.
         write_atomically(Path(os.path.realpath(path)), edit.text, keep_mode=True)
 
 
@@ -205,7 +205,7 @@ def _open(path: Path, key: str) -> tuple[TOMLDocument, Array]:
 
 
 def _array(table: MutableMapping[str, Any], key: str, where: str) -> Array:
-    """The list `key` of a table, which is added where it is missing."""
+    """The list `key` of a table, which is added if it is missing."""
     import tomlkit
     from tomlkit.items import Array
 
@@ -213,7 +213,7 @@ def _array(table: MutableMapping[str, Any], key: str, where: str) -> Array:
         table[key] = tomlkit.array()  # of a document, tomlkit puts it before the first table
     array = table[key]
     if not isinstance(array, Array):
-        raise WrongInput(f"{where}: should be a list of texts in quotes")
+        raise WrongInput(f"{where}: should be a list of strings")
     return array
 
 
@@ -232,10 +232,10 @@ def _read(path: Path) -> TOMLDocument:
 
 
 def _is_own_recipe(path: Path, document: TOMLDocument) -> bool:
-    """Whether a link may be followed: it leads to a file of this user that holds what a recipe does, and no more.
+    """Whether a symlink may be followed: its target is a file of this user that has only the keys of a recipe.
 
-    Users share one recipe among projects by a link. A link in a cloned repository may lead to the settings of any
-    other program, which nobody wants changed.
+    Users share a recipe among projects by a symlink. A symlink in a cloned repository may point to the settings of
+    any other program, which must not be changed.
     """
     return "base" in document and set(document) <= set(RECIPE_KEYS) and path.stat().st_uid == os.geteuid()
 

@@ -1,4 +1,4 @@
-"""From a dump of a whole environment (`pip freeze`) to the few packages that somebody asked for."""
+"""Reduce a full environment dump (`pip freeze`) to its direct packages."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ if TYPE_CHECKING:
     from toolkit.pins.index.uv import Uv
     from toolkit.recipes.model import Index
 
-_PYTHON = "3.11"  # only to ask who requires whom; the recipe's base decides which Python there will be
+_PYTHON = "3.11"  # only used to find dependencies; the base of the recipe decides the Python version
 _MAX_UNKNOWN = 5
-# pip freeze leaves these out, conda does not; nobody asks for them in a recipe.
+# pip freeze omits these, conda does not; a recipe does not need them.
 _TOOLS = frozenset({"pip", "setuptools", "wheel", "certifi", "distribute", "pkg-resources"})
 
 
 def direct_requirements(
     uv: Uv, requirements: Sequence[str], indexes: tuple[Index, ...] = ()
 ) -> tuple[tuple[str, ...], list[Finding]]:
-    """Of a frozen list those that no other of it requires, and what to tell the user.
+    """The packages of a frozen list that no other one requires, and the findings for the user.
 
-    Who requires whom is asked of the newest releases: it rarely changes, and old ones may be gone.
+    The dependencies are those of the newest releases: they rarely change, and old releases may be gone.
     """
     by_name: dict[str, str] = {canonicalize_name(Requirement(line).name): line for line in requirements}
     names: list[str] = [name for name in by_name if name not in _TOOLS]
@@ -45,18 +45,20 @@ def direct_requirements(
             if error.name not in names:  # a requirement of one of them
                 break
             names.remove(error.name)
-            findings.append(Finding("not-on-index", Severity.WARNING, f"{error.name} is not on the index: left out"))
+            findings.append(
+                Finding("not-on-index", Severity.WARNING, f"{error.name} is not on the index, so it was left out")
+            )
             continue
         except ProgramFailed:
             break
         direct = [by_name[name] for name in names if edges.get(name, set()) <= {RECIPE} or _chooses_base(name)]
         message = (
-            f"the list is a dump of an environment: {len(by_name) - len(direct)} of its {len(by_name)} packages are "
-            "dependencies of the others, and are left to the lock"
+            f"the list is a full environment dump: {len(by_name) - len(direct)} of its {len(by_name)} packages are "
+            "dependencies of the others, and the lock chooses them"
         )
         return tuple(direct), [Finding("freeze", Severity.INFO, message), *findings]
-    message = "the list is a dump of an environment, and its direct packages could not be told from the others"
-    fix = "List what your code imports, once: `ctk new NAME --from train.py` does."
+    message = "the list is a full environment dump, and its direct packages could not be identified"
+    fix = "To list only what your code imports, run `ctk new NAME --from train.py`."
     return tuple(by_name[name] for name in names), [Finding("freeze", Severity.WARNING, message, fix), *findings]
 
 

@@ -1,4 +1,4 @@
-"""Which modules a user's code imports: for sure, only perhaps, and only for type checkers."""
+"""Which modules a user's code imports: always, optionally, or only for type checkers."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ _EXITS = {("sys", "exit"), ("os", "_exit"), ("", "exit"), ("", "quit")}
 
 @dataclass(frozen=True, slots=True)
 class Imports:
-    """Dotted names that code imports from outside of itself and of the standard library, each with its first place.
+    """Dotted names that code imports, except its own and the standard library's, each with its first place.
 
-    `optional` stand in a `try` that catches their absence or under an `if`. Left out is what only types need.
+    `optional` are in a `try` that catches their absence, or below an `if`. Imports for types only are left out.
     `unread` are files that are no Python 3, with the reason. `uses` are the parts of GPU frameworks that it names.
     """
 
@@ -47,13 +47,13 @@ class Imports:
 def scan_imports(path: Path) -> Imports:
     """The imports of a script, or of all scripts below a directory.
 
-    Raises WrongInput where there is no Python code, or none that can be parsed: with the line of a single script.
+    Raises WrongInput if there is no Python code, or none that can be parsed: with the line of a single script.
     """
     root = path if path.is_dir() else path.parent
     files = sorted(_python_files(path)) if path.is_dir() else [path]
     if not files:
         raise WrongInput(
-            f"there is no Python file in {path}", fix="Give --from a script, a notebook (.ipynb) or a list of packages."
+            f"no Python file in {path}", fix="Use --from with a script, a notebook (.ipynb) or a list of packages."
         )
     trees: list[tuple[str, Path, ast.Module]] = []
     unread: dict[str, str] = {}
@@ -70,7 +70,7 @@ def scan_imports(path: Path) -> Imports:
         where, reason = next(iter(unread.items()))
         raise WrongInput(
             f"cannot read {where}: {reason}",
-            fix="Correct it first (`python3 -m py_compile FILE` shows the place). ctk reads Python 3, not Python 2.",
+            fix="Fix the syntax error first (`python3 -m py_compile FILE` shows the line). ctk reads Python 3 only.",
             code="unparsable-script",
         )
     return imports_of(trees, root, unread)
@@ -115,17 +115,19 @@ def _python_files(directory: Path) -> Iterator[Path]:
             if name.endswith(".py"):
                 count += 1
                 if count > _MAX_FILES:
-                    raise WrongInput(f"{directory} holds more than {_MAX_FILES} Python files: name the training script")
+                    raise WrongInput(
+                        f"{directory} holds more than {_MAX_FILES} Python files: give the training script instead"
+                    )
                 yield here / name
 
 
 def _is_environment(directory: Path) -> bool:
-    """Whether a directory is a virtual environment or a sandbox; parts of a sandbox may be closed to this user."""
+    """Whether a directory is a virtual environment or a sandbox; parts of a sandbox may not be readable."""
     return any(os.path.exists(directory / mark) for mark in ("pyvenv.cfg", ".singularity.d"))  # noqa: PTH110
 
 
 def _is_own(name: str, file: Path, root: Path) -> bool:
-    """Whether a dotted name lies beside a script, at the top of its project or in `src`: it is imported from there."""
+    """Whether a dotted name is a local module: next to the script, at the top of its project, or in `src`."""
     return any(_lies_in(directory, name.split("."), file) for directory in {file.parent, root, root / "src"})
 
 
@@ -161,7 +163,7 @@ def _imports(tree: ast.Module) -> Iterator[tuple[str, int, str]]:
 
 
 def _below(node: ast.AST, kind: str) -> Iterator[tuple[ast.AST, str]]:
-    """What stands directly in a statement, each with the kind that an import has there."""
+    """The children of a statement, each with the kind that an import has there."""
     if isinstance(node, ast.If):
         typing = _is_type_checking(node.test)
         yield from ((child, "typing" if typing else _weaker(kind, node.test)) for child in node.body)
@@ -177,7 +179,7 @@ def _below(node: ast.AST, kind: str) -> Iterator[tuple[ast.AST, str]]:
 
 
 def _weaker(kind: str, test: ast.expr) -> str:
-    """Below `if __name__ == "__main__"` an import is as sure as above it; below another `if` it depends."""
+    """An import below `if __name__ == "__main__"` counts as unconditional; below another `if` it is optional."""
     main = isinstance(test, ast.Compare) and isinstance(test.left, ast.Name) and test.left.id == "__name__"
     return kind if main or kind == "typing" else "optional"
 
@@ -188,7 +190,7 @@ def _is_type_checking(test: ast.expr) -> bool:
 
 
 def _goes_on_without(node: ast.Try) -> bool:
-    """Whether the code still runs where a module is missing: its absence is caught, and that is not the end."""
+    """Whether the code still runs if a module is missing: the error is caught, and the program goes on."""
     handler = next(filter(_catches_imports, node.handlers), None)
     return handler is not None and not any(map(_ends_the_program, handler.body))
 

@@ -36,7 +36,7 @@ class Notebook:
 
 
 def read_notebook(path: Path) -> Notebook:
-    """Read a notebook. Raises WrongInput where it is none, or a cell cannot be parsed, with cell and line."""
+    """Read a notebook. Raises WrongInput if it is none, or a cell cannot be parsed, with cell and line."""
     cells: list[tuple[str, ast.Module]] = []
     lines = Lines()
     for number, source in enumerate(_sources(path), 1):
@@ -56,16 +56,16 @@ def _sources(path: Path) -> Iterator[str]:
     except OSError as error:
         raise WrongInput(f"cannot read {path}: {error.strerror}") from error
     except (ValueError, RecursionError) as error:
-        raise WrongInput(f"{path} is no notebook: {error}") from error
+        raise WrongInput(f"{path} is not a notebook: {error}") from error
     sheets = document.get("worksheets", [document]) if isinstance(document, dict) else []
     sheets = [sheet for sheet in sheets if isinstance(sheet, dict) and isinstance(sheet.get("cells"), list)]
     if not sheets:
-        raise WrongInput(f"{path} is no notebook: it has no list of cells")
+        raise WrongInput(f"{path} is not a notebook: it has no list of cells")
     language: Any = document
     for step in ("metadata", "kernelspec", "language"):
         language = language.get(step) if isinstance(language, dict) else None
     if language not in (None, "python"):
-        raise WrongInput(f"{path} is a notebook of {language}, not of Python")
+        raise WrongInput(f"{path} is a notebook in {language}, not in Python")
     for cell in (cell for sheet in sheets for cell in sheet["cells"]):
         if isinstance(cell, dict) and cell.get("cell_type") == "code":
             source = cell.get("source", cell.get("input", ""))
@@ -73,7 +73,7 @@ def _sources(path: Path) -> Iterator[str]:
 
 
 def _python_of(source: str) -> str | None:
-    """A cell without its cell magic; None where that is of another language."""
+    """A cell without its cell magic; None if that is of another language."""
     magic = re.match(r"\s*%%(\w*)[^\n]*", source)
     if magic is None:
         return source
@@ -92,7 +92,7 @@ def _parse(where: str, code: str) -> ast.Module:
     except SyntaxError as error:
         raise WrongInput(
             f"{where}, line {error.lineno}: {error.msg}",
-            fix="Correct the cell, or clear it; a cell of another language begins with its magic, such as %%bash.",
+            fix="Fix or clear the cell. A cell in another language must start with its magic, such as %%bash.",
             code="unparsable-script",
         ) from error
     except (ValueError, RecursionError, MemoryError) as error:
@@ -109,7 +109,7 @@ def _tree(code: str) -> ast.Module:
 
 def _note_install(line: str, path: Path, lines: Lines) -> None:
     if other := _OTHER_INSTALLER.match(line):
-        fix = "`apt` of the recipe is for those" if other[1].startswith("apt") else "only pip's packages are taken over"
+        fix = "use `apt` in the recipe" if other[1].startswith("apt") else "only pip packages are added"
         lines.left_out.append((line.strip(), fix))
     if found := _INSTALL.match(line):
         try:
@@ -121,7 +121,7 @@ def _note_install(line: str, path: Path, lines: Lines) -> None:
 
 
 def _pip_lines(words: list[str]) -> Iterator[str]:
-    """What follows `pip install` as lines of a requirements file; switches such as -q and -U say nothing."""
+    """What follows `pip install` as lines of a requirements file; switches such as -q and -U are ignored."""
     waiting = iter(words)
     for word in waiting:
         if word in ("&&", ";", "|", "||", ">", ">>", "2>&1"):

@@ -1,4 +1,4 @@
-"""Lists of packages that users have already: `requirements.txt`, and what pip and conda print of an environment."""
+"""Existing lists of packages: `requirements.txt`, and what pip and conda print of an environment."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ if TYPE_CHECKING:
 
     from toolkit.recipes.model import Index
 
-# From here on a list of exact versions was hardly written by hand.
+# A list with more exact versions than this was probably not written by hand.
 _FREEZE_LINES = 12
 _FREEZE_SHARE = 0.9
 _INCLUDE = re.compile(r"(?:-r|--requirement)\s*=?\s*(\S+)")
 _INDEX = re.compile(r"(-i|--index-url|--extra-index-url|-f|--find-links)(?:\s+|\s*=\s*)(\S+)")
 # Why a line is left out; the recipe then lacks a package that the list has.
-_NAMELESS = "a repository without the name of its package: write NAME @ git+https://SERVER/PATH@COMMIT"
-_NO_NAME = "not the name of a package"
-_OTHER_MACHINE = "a file of another machine"
+_NAMELESS = "a repository without a package name: write NAME @ git+https://SERVER/PATH@COMMIT"
+_NO_NAME = "not a package name"
+_OTHER_MACHINE = "a file on another machine"
 _LOST = (_NAMELESS, _NO_NAME, _OTHER_MACHINE)
 _MAX_REASONS = 5
 _HASH = re.compile(r"\s--hash(?:\s|=).*")
-# What an image can be: Linux on either kind of machine, with any Python 3 that a base may have.
+# The environments an image can have: Linux on either architecture, with any Python 3 of a base.
 _IMAGES = [
     {"sys_platform": "linux", "platform_system": "Linux", "os_name": "posix", "platform_machine": machine}
     | {"python_version": f"3.{minor}", "python_full_version": f"3.{minor}.0"}
@@ -51,7 +51,7 @@ class PackageList:
     """Requirements of a file in its order. `frozen` says that it is a dump of an environment, not a choice.
 
     `left_out` are lines that are no packages for pip to resolve, each with the reason; `indexes` are those that the
-    file names beside PyPI; `notes` say what else the user should know.
+    file names in addition to PyPI; `notes` are further information for the user.
     """
 
     requirements: tuple[str, ...]
@@ -70,12 +70,12 @@ class PackageList:
 
 
 def refuse_empty(found: PackageList, path: Path) -> None:
-    """Raise WrongInput where a file names no package that a recipe can ask for, with the reason of each line."""
+    """Raise WrongInput if a file has no package that a recipe can install, with the reason of each line."""
     if found.requirements:
         return
     findings = [finding for finding in found.findings() if finding.code == "left-out"]
     lines = [
-        f"{path} names no package that a recipe can ask for",
+        f"{path} has no package that a recipe can install",
         *(finding.message for finding in findings[:_MAX_REASONS]),
     ]
     if len(findings) > _MAX_REASONS:
@@ -84,14 +84,14 @@ def refuse_empty(found: PackageList, path: Path) -> None:
         "\n".join(lines),
         fix=next(
             filter(None, (finding.fix for finding in findings)),
-            "List packages as pip takes them: numpy>=1.26, one a line.",
+            "List one pip requirement per line, such as numpy>=1.26.",
         ),
         code="nothing-usable",
     )
 
 
 def read_requirements(path: Path) -> PackageList:
-    """Read a `requirements.txt`, with those that it includes. Raises WrongInput where it cannot be read."""
+    """Read a `requirements.txt`, with those that it includes. Raises WrongInput if it cannot be read."""
     lines = Lines()
     lines.read_file(path)
     return lines.package_list()
@@ -110,7 +110,7 @@ class Lines:
     _seen: set[Path] = field(default_factory=set)
 
     def read_file(self, path: Path) -> None:
-        """Take a file's lines, once. Raises WrongInput where it cannot be read."""
+        """Take a file's lines, once. Raises WrongInput if it cannot be read."""
         if path.resolve() in self._seen:
             return
         self._seen.add(path.resolve())
@@ -123,10 +123,10 @@ class Lines:
         requirements, foreign = listed
         for line in requirements:
             self.add(line)
-        self.left_out += [(line, "no Python package of PyPI: `apt` is for those") for line in foreign]
+        self.left_out += [(line, "not a Python package on PyPI (use `apt`)") for line in foreign]
 
     def read(self, lines: Iterable[str], directory: Path) -> None:
-        """Take the lines of a list that lies in `directory`, for that is what an `-r` in it starts from."""
+        """Read the lines of a list in `directory`, to which an `-r` in it is relative."""
         for line in lines:
             text = re.sub(r"(^|\s)#.*", "", line).strip()
             if not text:
@@ -140,9 +140,9 @@ class Lines:
             elif is_repository(checkout := re.sub(r"^(-e|--editable)[\s=]+", "", text)):
                 self.add(checkout)  # `pip freeze` says so of an editable one
             elif re.match(r"(-e|--editable)[\s=]", text) or text in (".", "./"):
-                self.left_out.append((text, "a project of this machine: `ctk new --from pyproject.toml` installs it"))
+                self.left_out.append((text, "a project on this machine: `ctk new --from pyproject.toml` installs it"))
             elif text.startswith("-"):
-                self.left_out.append((text, "an option of pip"))
+                self.left_out.append((text, "a pip option"))
             else:
                 self.add(_HASH.sub("", text).strip())
 
@@ -161,7 +161,7 @@ class Lines:
                 self.left_out.append((text, _NAMELESS if is_repository(text) else _NO_NAME))
             return
         if requirement.marker is not None and not _may_hold(requirement.marker):
-            self.left_out.append((text, "its condition holds in no image"))
+            self.left_out.append((text, "its environment marker never applies in an image"))
             return
         if (requirement.url or "").startswith("file:"):
             self._add_from_file(text, requirement)
@@ -187,7 +187,7 @@ class Lines:
     def _add_index(self, option: str, url: str) -> None:
         index, finding = index_of_option(option, url)
         if index is None:
-            self.left_out.append((f"{option} {url}", "not an address of http or https"))
+            self.left_out.append((f"{option} {url}", "not an http or https URL"))
         elif index.url not in [known.url for known in self.indexes]:
             taken = sum(1 for known in self.indexes if re.fullmatch(rf"{index.name}(-\d+)?", known.name))
             self.indexes.append(replace(index, name=f"{index.name}-{taken + 1}") if taken else index)
@@ -195,13 +195,13 @@ class Lines:
             self.notes.append(finding)
 
     def package_list(self) -> PackageList:
-        """All of it as one value."""
+        """The result as one value."""
         pinned = sum(1 for line in self.found if re.search(r"===?[^=*,]+$", line.partition(";")[0].strip()))
         is_long = len(self.found) >= _FREEZE_LINES and pinned >= _FREEZE_SHARE * len(self.found)
         notes = list(self.notes)
         if self.unversioned:
-            message = f"the file does not say which version of these was installed: {', '.join(self.unversioned)}"
-            fix = "conda hides it from `pip freeze`. `pip list --format=freeze > requirements.txt` writes all versions."
+            message = f"the file has no versions for these packages: {', '.join(self.unversioned)}"
+            fix = "Write them with `pip list --format=freeze > requirements.txt`: `pip freeze` omits those of conda."
             notes.append(Finding("no-version", Severity.WARNING, message, fix))
         return PackageList(
             tuple(dict.fromkeys(self.found)),

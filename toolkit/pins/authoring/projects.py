@@ -1,4 +1,4 @@
-"""A project of the user's own: the dependencies in `pyproject.toml` or `setup.cfg`, and how it is installed itself."""
+"""A user's project: the dependencies in `pyproject.toml` or `setup.cfg`, and how it is installed itself."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-# Where the sources of a project lie in an image.
+# The directory of a project's sources in an image.
 _SOURCES = "/usr/src"
-# What a build backend may read beside the code (PEP 621 `readme` and `license-files`; setuptools' own files).
+# What a build backend may read in addition to the code (PEP 621 `readme` and `license-files`; setuptools' own files).
 _BESIDE = ("pyproject.toml", "setup.cfg", "setup.py", "MANIFEST.in", "README*", "LICEN[CS]E*", "COPYING*", "VERSION*")
 _VERSION_FROM_GIT = ("setuptools-scm", "hatch-vcs")
 
@@ -65,8 +65,8 @@ def read_pyproject(path: Path, extras: Sequence[str]) -> tuple[PackageList, Proj
         dependencies = _dynamic(path, tools, "dependencies")
     if "optional-dependencies" in dynamic:
         raise WrongInput(
-            f"{path}: project.optional-dependencies is dynamic: only the build of the project knows it",
-            fix="Write the extras into [project.optional-dependencies], or name a requirements file with --from.",
+            f"{path}: project.optional-dependencies is dynamic: its value is known only when the project is built",
+            fix="Add the extras to [project.optional-dependencies], or name a requirements file with --from.",
         )
     lines.read(_with_extras(path, own, dependencies, groups, extras), path.parent)
     system = file.get(file.content, "build-system", dict) or {}
@@ -85,8 +85,8 @@ def read_setup_cfg(path: Path, extras: Sequence[str]) -> tuple[PackageList, Proj
         raise WrongInput(f"{path} cannot be read: {' '.join(str(error).split())}") from error
     if not parser.has_option("options", "install_requires") and not parser.has_option("metadata", "name"):
         raise WrongInput(
-            f"{path} names no dependencies: it has neither install_requires in [options] nor name in [metadata]",
-            fix="Give --from the file that lists them: pyproject.toml, requirements.txt or your script.",
+            f"{path} lists no dependencies: it has neither install_requires in [options] nor name in [metadata]",
+            fix="Use --from with the file that lists them: pyproject.toml, requirements.txt or your script.",
         )
     own = parser.get("metadata", "name", fallback="").strip()
     groups = {name: _value_lines(path, value) for name, value in _section(parser, "options.extras_require").items()}
@@ -118,7 +118,7 @@ def _dynamic(path: Path, tools: Mapping[str, Any], key: str) -> list[str]:
     if isinstance(names, list) and all(isinstance(name, str) for name in names):
         return [line for name in names for line in read_text(path.parent / name).splitlines()]
     raise WrongInput(
-        f"{path}: project.{key} is dynamic: only the build of the project knows it",
+        f"{path}: project.{key} is dynamic: its value is known only when the project is built",
         fix=f"Write the {key} into [project], or name a requirements file or setup.cfg with --from.",
     )
 
@@ -154,7 +154,7 @@ def _name(line: str) -> str:
 
 
 def _project(path: Path, name: str, requires_python: str | None, *, version_from_git: bool = False) -> Project | None:
-    """The project with its code: `src`, else the package or module of its name; None where neither is there."""
+    """The project with its code: `src`, else the package or module of its name; None if neither is there."""
     module = re.sub(r"[-.]+", "_", name)
     directory = path.parent
     candidates = ["src", *([module, module.lower(), f"{module}.py"] if module else [])]
@@ -164,7 +164,7 @@ def _project(path: Path, name: str, requires_python: str | None, *, version_from
     try:
         canonical = canonicalize_name(name, validate=True)
     except InvalidName as error:
-        raise WrongInput(f"{path}: {name!r} is not a name that a project can have (PEP 508)") from error
+        raise WrongInput(f"{path}: {name!r} is not a valid project name (PEP 508)") from error
     beside = sorted({path.name for pattern in _BESIDE for path in directory.glob(pattern) if path.is_file()})
     return Project(canonical, (*beside, code), requires_python, version_from_git)
 
@@ -172,12 +172,12 @@ def _project(path: Path, name: str, requires_python: str | None, *, version_from
 def _no_project(path: Path, tools: Mapping[str, Any]) -> WrongInput:
     if "poetry" in tools:
         return WrongInput(
-            f"{path} lists its dependencies in [tool.poetry], a form of Poetry's own that ctk does not read",
-            fix="Run `poetry export --without-hashes -o requirements.txt`, then give --from requirements.txt.",
+            f"{path} lists its dependencies in [tool.poetry], a Poetry format that ctk does not read",
+            fix="Run `poetry export --without-hashes -o requirements.txt`, then use --from requirements.txt.",
         )
     if (path.parent / "setup.cfg").is_file():
-        return WrongInput(f"{path} has no table [project]", fix=f"Give --from {path.parent / 'setup.cfg'} instead.")
+        return WrongInput(f"{path} has no [project] table", fix=f"Give --from {path.parent / 'setup.cfg'} instead.")
     return WrongInput(
-        f"{path} has no table [project]: it lists no dependencies",
-        fix="Give --from the file that lists them: requirements.txt, environment.yml or your script.",
+        f"{path} has no [project] table: it lists no dependencies",
+        fix="Use --from with the file that lists them: requirements.txt, environment.yml or your script.",
     )

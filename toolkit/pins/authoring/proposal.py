@@ -27,14 +27,14 @@ if TYPE_CHECKING:
     from toolkit.pins.authoring.purpose import OldCode
     from toolkit.recipes.model import Base, Index
 
-# Without a GPU framework any base with a Python will do; this one needs no registry.
+# Without a GPU framework any base with Python works; this one needs no registry.
 _PLAIN = "debian-12"
 _LOCAL = re.compile(r"(===?\s*[^\s,;+]+)\+[A-Za-z0-9._-]+")
 
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """A recipe as it could be: `base` is None where the catalogue has none that fits.
+    """A proposed recipe: `base` is None if no base of the catalogue fits.
 
     `uses_gpu`: the base or a package is a GPU framework. `indexes` are those that the list names, `project` is what
     is installed from the user's own sources, `command` what a job runs, as far as the source says.
@@ -57,13 +57,13 @@ def propose_from_imports(
     base: str | None = None,
     installed: Sequence[str] = (),
 ) -> Proposal:
-    """The direct packages of code, without versions: nothing says which, so none is invented.
+    """The direct packages of code, without versions, since code does not name any.
 
     `base` is the one that the user chose; only what it brings is left out. `installed` are requirements that the
     code itself installs (a notebook's `%pip install`): they stay as they are.
     """
     findings = [
-        Finding("unread-file", Severity.WARNING, f"{file} is not read: {reason}")
+        Finding("unread-file", Severity.WARNING, f"{file} was skipped: {reason}")
         for file, reason in found.unread.items()
     ]
     wanted: dict[str, str] = {}
@@ -78,7 +78,7 @@ def propose_from_imports(
                 "unknown-import",
                 Severity.WARNING,
                 f"{where}: {known.own_name(module)} {said}",
-                "If it is a package, `ctk add` it by the name that pip takes.",
+                "If it is a package, add it with `ctk add` under its name on PyPI.",
             )
         )
     own = {_name(line): _without_local(line) for line in installed}
@@ -114,7 +114,7 @@ def other_frameworks(
 ) -> tuple[Finding, ...]:
     """What `ctk new` would say of GPU frameworks among `lines` that `base` does not have; all of them are kept.
 
-    Nothing of an image of the user's own, of which nobody recorded what it has.
+    Empty for a user's own image, whose content is not recorded.
     """
     if base.framework is None and base.bootstrap != Bootstrap.DEBOOTSTRAP:
         return ()
@@ -133,7 +133,7 @@ def gpu_framework(lines: Iterable[str], frameworks: Knowledge) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class _Requirement:
-    """A framework that is wanted. `line` names it, "" where only companions do; `sole`: some compute with no other."""
+    """A framework that is wanted. `line` names it, "" if only companions do; `sole`: some compute with no other."""
 
     framework: Framework
     line: str
@@ -152,8 +152,8 @@ class _Chooser:
     def propose(
         self, lines: list[str], findings: list[Finding], said: str | None, optional: Sequence[str] = ()
     ) -> Proposal:
-        """The base that was said, else the one that fits best, and what is to be installed into it."""
-        # What is used only if it is there chooses the base where nothing else does.
+        """The requested base, else the best one, and what to install into it."""
+        # Optional imports choose the base only if nothing else does.
         requests = self._requests(lines) or [request for request in self._requests(optional) if request.line]
         base = self.bases.get(said or self._best_base(requests))
         if base is None:
@@ -166,8 +166,8 @@ class _Chooser:
         if ours is not None and replaced:
             packages = [self._freed(ours, line, findings) for line in packages]
         if more := [line for line in optional if not self._brings(base, ours, line)]:
-            message = f"used only if it is there: {', '.join(more)}"
-            findings.append(Finding("optional-import", Severity.INFO, message, "`ctk add` it."))
+            message = f"used only if installed: {', '.join(more)}"
+            findings.append(Finding("optional-import", Severity.INFO, message, "Add it with `ctk add`."))
         packages = [self._fed(ours, line, findings) for line in packages]
         for line in list(packages):
             framework = self.frameworks.framework_of(_name(line))
@@ -192,8 +192,8 @@ class _Chooser:
             return line
         requirement.name = data.instead
         message = (
-            f"the code uses {framework.title} for its data only and computes with {ours.title}: {requirement} is "
-            f"installed beside it, which uses no GPU"
+            f"the code uses {framework.title} only to read data and computes with {ours.title}: {requirement}, "
+            "which uses no GPU, is installed as well"
         )
         findings.append(Finding("framework-for-data", Severity.INFO, message))
         return str(requirement)
@@ -205,12 +205,12 @@ class _Chooser:
         if not exact or requirement.url or self.known.frameworks_behind(_name(line)) != (ours.name,):
             return line
         requirement.specifier = SpecifierSet()
-        message = f"{line} belongs to the version of {ours.title} that is replaced: its version is left to the lock"
+        message = f"{line} belongs to the replaced version of {ours.title}: the lock chooses its version"
         findings.append(Finding("version-left-open", Severity.WARNING, message))
         return str(requirement)
 
     def _requests(self, lines: Iterable[str]) -> list[_Requirement]:
-        """Each framework that is wanted, weightiest first."""
+        """Each requested framework, the most important first."""
         found: dict[str, _Requirement] = {}
         by_name = {framework.name: framework for framework in self.frameworks.frameworks}
         alone: Counter[str] = Counter()
@@ -225,7 +225,7 @@ class _Chooser:
                 if name not in found or not found[name].sole:
                     found[name] = _Requirement(by_name[name], "", sole=len(behind) == 1)
         # What is named itself counts for more than what a companion implies, and what computes for more than what is
-        # used for data; of several the one with the most companions of its own. What lies beside any other comes last.
+        # used for data; of several the one with the most companions of its own. Those that fit next to any come last.
         order = list(by_name)
         return sorted(
             found.values(),
@@ -246,7 +246,7 @@ class _Chooser:
         return request.sole and not alone[request.framework.name]
 
     def _best_base(self, requests: Sequence[_Requirement]) -> str:
-        """The newest base of the weightiest framework, of those that fit the version asked for; else the plain one."""
+        """The newest base of the most important framework that fits the requested version; else the plain one."""
         if not requests:
             return _PLAIN
         first = requests[0]
@@ -279,7 +279,7 @@ def _is_older(base: Base, code: OldCode) -> bool:
 
 def _old_code(code: OldCode, severity: Severity) -> Finding:
     newer = f"{code.framework.title} {code.old.before}"
-    message = f"{code.place}: {code.part} is of {code.old.series}, and {newer} does not have it"
+    message = f"{code.place}: {code.part} is part of {code.old.series} and was removed in {newer}"
     return Finding("old-framework-code", severity, message, code.old.fix)
 
 
@@ -295,22 +295,24 @@ def _other_version(base: Base, line: str, frameworks: Knowledge, said: str | Non
         return None
     if satisfies(base.framework_version, specifier):
         return None
-    why = f"the base {base.name} was asked for" if said else "no base of `ctk bases` has that version"
-    message = f"{line} is replaced by the {base.framework_version} of the base {base.name}: {why}"
-    fix = "To keep the version, write a base that has it into ./defs/bases.toml, then `ctk new` again with --base."
+    why = f"the base {base.name} was requested" if said else "no base in `ctk bases` has that version"
+    message = f"{line} is replaced by version {base.framework_version} of the base {base.name}: {why}"
+    fix = "To keep the version, add a base that has it to ./defs/bases.toml, then run `ctk new` again with --base."
     return Finding("other-version", Severity.WARNING, message, fix)
 
 
 def _not_brought(line: str, framework: Framework, base: Base, ours: Framework | None, *, kept: bool) -> Finding:
     """A framework that is wanted and that the base does not have."""
     if ours is None:
-        message = f"the base {base.name} does not bring {framework.title}: {line} is installed into it"
-        return Finding("framework-added", Severity.WARNING, message, "`ctk bases` lists those that bring a framework.")
+        message = f"the base {base.name} does not include {framework.title}: {line} is installed into it"
+        return Finding(
+            "framework-added", Severity.WARNING, message, "`ctk bases` lists the bases that include a framework."
+        )
     message = (
-        f"{line} is another GPU framework: one image holds one, and {base.name} is for {ours.title}; "
-        f"it is {'kept all the same' if kept else 'left out'}"
+        f"{line} is a second GPU framework, and {base.name} is for {ours.title}; "
+        f"it is {'kept anyway' if kept else 'left out'}"
     )
-    return Finding("second-framework", Severity.WARNING, message, "Make a recipe for each of them.")
+    return Finding("second-framework", Severity.WARNING, message, "Create one recipe per framework.")
 
 
 def _without_local(line: str) -> str:

@@ -18,7 +18,7 @@ def used_for_data(found: Imports, known: Names, frameworks: Knowledge) -> frozen
 
     A framework computes where the code uses a part of it that its own file does not list under `data`, where that lists
     none of its parts (JAX), or where the code imports a companion of it alone (flax, torchvision). Of the others the
-    code uses nothing but data; where none computes, none is known to be for data only.
+    code uses nothing but data; if none computes, none is known to be for data only.
     """
     wanted, computing = set(), set()
     modules = {name.partition(".")[0] for name in found.required}
@@ -47,7 +47,7 @@ class OldCode:
 
 
 def find_old_code(found: Imports, frameworks: Knowledge) -> OldCode | None:
-    """The first thing that only an old version of a framework has; None where there is none."""
+    """The first thing that only an old version of a framework has; None if there is none."""
     return next(
         (code for framework in frameworks.frameworks if (code := _old_code(found, framework)) is not None), None
     )
@@ -68,5 +68,5 @@ def _parts(module: str, names: Iterable[str]) -> Iterator[str]:
 
 
 def _is_part(part: str, of: Iterable[str]) -> bool:
-    """Whether a dotted name is one of `of`, or lies in one."""
+    """Whether a dotted name is one of `of`, or inside one."""
     return any(part == name or part.startswith(f"{name}.") for name in of)

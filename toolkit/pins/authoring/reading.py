@@ -1,4 +1,4 @@
-"""`ctk new --from PATH`: which reader a file has, what it gives, and a clear refusal of what has none."""
+"""`ctk new --from PATH`: choose the reader of a file, and refuse unsupported files."""
 
 from __future__ import annotations
 
@@ -46,13 +46,13 @@ class Bases:
 def propose(source: Path, bases: Bases, open_uv: Callable[[], Uv], extras: Sequence[str] = ()) -> Proposal:
     """The recipe that `source` suggests. `open_uv` is called only where an index must be asked.
 
-    Raises WrongInput where ctk does not read such a file, or cannot parse it.
+    Raises WrongInput if ctk does not read such a file, or cannot parse it.
     """
     if not source.exists():
-        raise WrongInput(f"there is no {source}")
+        raise WrongInput(f"{source} does not exist")
     read_project = {"pyproject.toml": read_pyproject, "setup.cfg": read_setup_cfg}.get(source.name)
     if extras and read_project is None:
-        raise WrongInput("--extra is for --from pyproject.toml and --from setup.cfg", fix="Leave --extra out.")
+        raise WrongInput("--extra works only with --from pyproject.toml or --from setup.cfg", fix="Remove --extra.")
     if read_project is not None:
         requests, project = read_project(source, extras)
         if project is None:
@@ -104,7 +104,7 @@ def _of_list(found: PackageList, bases: Bases, open_uv: Callable[[], Uv]) -> Pro
 
 def _with_project(proposal: Proposal, project: Project | None, source: Path, bases: Bases) -> Proposal:
     if project is None:
-        message = f"{source} has no code beside it (`src`, or a package of its name): only its dependencies are taken"
+        message = f"{source} has no code next to it (`src`, or a package of its name): only its dependencies are added"
         finding = Finding("project-not-installed", Severity.INFO, message)
         return replace(proposal, findings=(*proposal.findings, finding))
     message = f"{project.name} itself is copied to /usr/src/{project.name} in the image and installed there"
@@ -114,7 +114,9 @@ def _with_project(proposal: Proposal, project: Project | None, source: Path, bas
         message = (
             f"{project.name} requires Python {project.requires_python}, and the base {base.name} has {base.python}"
         )
-        findings.append(Finding("other-python", Severity.WARNING, message, "`ctk bases` shows the Python of each."))
+        findings.append(
+            Finding("other-python", Severity.WARNING, message, "`ctk bases` shows the Python version of each base.")
+        )
     return replace(proposal, findings=tuple(findings), project=project)
 
 
@@ -131,14 +133,14 @@ def _allows(specifier: str, python: str) -> bool:
 
 
 def _refuse(source: Path) -> None:
-    """Raise WrongInput for what has no reader, with what to give instead."""
+    """Raise WrongInput for an unsupported file, with what to use instead."""
     name = source.name.lower()
     if name.startswith(("dockerfile", "containerfile")) or name.endswith((".dockerfile", ".containerfile")):
         raise _dockerfile(source)
     if name == "setup.py":
         raise WrongInput(
-            f"{source} is a program: what it requires is known only when it runs",
-            fix="Give --from pyproject.toml, setup.cfg or requirements.txt, or the directory with your code.",
+            f"{source} is a Python program: its requirements are known only when it runs",
+            fix="Use --from pyproject.toml, setup.cfg or requirements.txt, or the directory with your code.",
         )
     if source.is_dir() or source.suffix in (".py", ".ipynb", ".yml", ".yaml", ".txt", ".in"):
         return
@@ -146,13 +148,13 @@ def _refuse(source: Path) -> None:
         "pipfile": "`pipenv requirements > requirements.txt` writes a list that ctk reads.",
         "pipfile.lock": "`pipenv requirements > requirements.txt` writes a list that ctk reads.",
         "poetry.lock": "`poetry export --without-hashes -o requirements.txt` writes a list that ctk reads.",
-        "uv.lock": "Give --from pyproject.toml instead.",
+        "uv.lock": "Use --from pyproject.toml instead.",
     }
     raise WrongInput(f"ctk does not read {source}", fix=ways.get(name, f"Give {_READ}setup.cfg."))
 
 
 def _dockerfile(source: Path) -> WrongInput:
-    """A Dockerfile is a program for another builder: its list of packages, or its finished image, can be taken."""
+    """A Dockerfile is not read: its list of packages or its finished image can be used instead."""
     lists = [name for name in _INSTALLS.findall(read_text(source)) if (source.parent / Path(name).name).is_file()]
     ways = (
         [f"It installs {Path(lists[0]).name}: `--from {source.parent / Path(lists[0]).name}` reads that."]
@@ -160,9 +162,7 @@ def _dockerfile(source: Path) -> WrongInput:
         else []
     )
     ways.append(
-        "Where Docker or Podman runs: `docker build -t mine .`, `docker save -o mine.tar mine`; then here "
+        "On a machine with Docker or Podman: `docker build -t mine .`, `docker save -o mine.tar mine`; then here "
         "`ctk build docker-archive:mine.tar`, or a recipe on it: `ctk build NAME --base docker-archive:mine.tar`."
     )
-    return WrongInput(
-        f"{source} is a Dockerfile: it builds an image of its own, and ctk does not run it", fix=" ".join(ways)
-    )
+    return WrongInput(f"{source} is a Dockerfile: ctk does not run Dockerfiles", fix=" ".join(ways))

@@ -36,7 +36,7 @@ def used_parts(tree: ast.Module, bound: dict[str, str]) -> Iterator[tuple[str, i
 
 
 def _chain(node: ast.expr) -> tuple[str, list[str]]:
-    """The name that an expression such as `tf.data.Dataset` begins with ("" where it is none), and its attributes."""
+    """The name that an expression such as `tf.data.Dataset` begins with ("" if it is none), and its attributes."""
     attributes: list[str] = []
     while isinstance(node, ast.Attribute):
         attributes.append(node.attr)

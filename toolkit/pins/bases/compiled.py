@@ -1,4 +1,4 @@
-"""What compiles a source distribution, as its files tell: which compilers, and which modules its `setup.py` imports."""
+"""What a source distribution needs to be compiled: compilers, and the modules that its `setup.py` imports."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _FILE = Path(__file__).with_name("compiled.toml")
 _C, _CPP, _FORTRAN = (".c", ".pyx"), (".cc", ".cpp", ".cxx", ".cu"), (".f", ".f90")
-# A `setup.py` that compiles nothing may still have C files beside it, as documentation or tests.
+# A `setup.py` that compiles nothing may still come with C files, as documentation or tests.
 _COMPILES = re.compile(r"ext_modules|\w*Extension\(|cythonize|cffi_modules|rust_extensions|cmake", re.IGNORECASE)
 _COMPILING_BACKENDS = ("mesonpy", "scikit_build_core", "skbuild", "maturin", "setuptools_rust", "py_build_cmake")
 _CUDA = re.compile(r"CUDAExtension|CUDA_HOME|\bnvcc\b")
@@ -33,7 +33,7 @@ _NOT_INSTALLED_FOR = {"setuptools", "distutils", "pkg_resources", "__future__"}
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """A compiler or the like; the comments in `compiled.toml` say what each field means."""
+    """A compiler or another build tool; the comments in `compiled.toml` say what each field means."""
 
     name: str
     title: str
@@ -82,12 +82,12 @@ def needs_of(files: Collection[str], setup: str | None, pyproject: str | None) -
 
 
 def imported_distributions(needs: Needs) -> list[str]:
-    """The distributions that give what a `setup.py` imports, as far as ctk knows them."""
+    """The known distributions that provide what a `setup.py` imports."""
     return sorted({found for module in needs.imports if (found := names().distribution(module))})
 
 
 def compile_note(what: str, needs: Needs, target: PythonTarget, apt: Sequence[str], recipe: str) -> str | None:
-    """What the build of `what` needs and the base does not have, in a sentence; None where nothing is missing.
+    """What the build of `what` needs and the base does not have, in a sentence; None if nothing is missing.
 
     `apt` are the packages that the recipe installs before.
     """
@@ -98,7 +98,7 @@ def compile_note(what: str, needs: Needs, target: PythonTarget, apt: Sequence[st
     there = (
         f"the base does not have {'it' if len(lacking) == 1 else 'them'}"
         if target.programs is not None
-        else "the programs of the base are not known until it is on this machine"
+        else "the base was not pulled yet, so its programs are unknown"
     )
     ways = []
     if packages := list(dict.fromkeys(package for tool in lacking for package in tool.apt if package not in apt)):
@@ -113,7 +113,7 @@ def compile_note(what: str, needs: Needs, target: PythonTarget, apt: Sequence[st
 
 
 def import_note(what: str, needs: Needs, target: PythonTarget) -> str | None:
-    """Which framework a `setup.py` imports that the base does not have; None where there is none."""
+    """Which framework a `setup.py` imports that the base does not have; None if there is none."""
     from toolkit.inventory.knowledge.frameworks import knowledge
 
     for module in needs.imports:
@@ -177,7 +177,7 @@ def _build_system(pyproject: str | None) -> tuple[str, str]:
 
 
 def _own_imports(setup: str, files: Collection[str]) -> set[str]:
-    """The modules that a `setup.py` imports whatever happens, but for the standard library's and its own."""
+    """The modules that a `setup.py` imports unconditionally, except its own and the standard library's."""
     try:
         body = ast.parse(setup).body
     except (SyntaxError, ValueError, RecursionError):

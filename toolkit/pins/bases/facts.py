@@ -1,4 +1,4 @@
-"""What a lock is made for: the facts of a base, read from the image where it is here, else as `bases.toml` has them."""
+"""What a lock is made for: the facts of a base, read from the image if it is here, else as `bases.toml` has them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _LARGEST_CONSTRAINTS = 4 << 20
 
 @dataclass(frozen=True, slots=True)
 class BaseFacts:
-    """A base and its Python. `digest` is the registry's or the content's; `trouble` says why it could not be had."""
+    """A base and its Python. `digest` is the registry's or the content's; `trouble` says why it is not known."""
 
     base: Base
     target: PythonTarget
@@ -42,10 +42,10 @@ class BaseFacts:
 
 
 def gather_facts(base: Base, cache: Path, *, image: Path | None = None, digest: str | None = None) -> BaseFacts:
-    """The facts of `base`. `image` is where the base lies, once the builder has brought it here.
+    """The facts of `base`. `image` is the path of the base, once the builder has pulled it.
 
     `digest` is one that an earlier lock knows: then the registry is not asked. Raises WrongInput for a base without
-    Python, MissingOnHost where neither the image is here nor `bases.toml` says which Python it has.
+    Python, MissingOnHost if neither the image is here nor `bases.toml` says which Python it has.
     """
     from toolkit.pins.bases.registry import fetch_digest
     from toolkit.pins.bases.target import recorded_target
@@ -61,8 +61,8 @@ def gather_facts(base: Base, cache: Path, *, image: Path | None = None, digest: 
         )
     if target is None:
         raise MissingOnHost(
-            f"the base {base.name} is not on this machine, and bases.toml does not say which Python it has",
-            fix="`ctk build` brings the base here first and makes the lock then.",
+            f"the base {base.name} is not on this machine, and bases.toml does not record its Python version",
+            fix="`ctk build` pulls the base first, then writes the lock.",
             code="base-not-here",
         )
     if base.is_local:
@@ -76,14 +76,14 @@ def gather_facts(base: Base, cache: Path, *, image: Path | None = None, digest: 
 
 
 def local_path(base: Base) -> Path:
-    """Where a base of this machine lies; `oci:DIR:TAG` names a directory and a tag."""
+    """The path of a base on this machine; `oci:DIR:TAG` names a directory and a tag."""
     return Path(base.reference if base.bootstrap == Bootstrap.LOCALIMAGE else base.reference.partition(":")[0])
 
 
 def read_image(image: Path) -> PythonTarget | None:
-    """The Python of an image on this machine; None where it has none.
+    """The Python of an image on this machine; None if it has none.
 
-    Raises WrongInput where the image cannot be read, or has musl for its C library.
+    Raises WrongInput if the image cannot be read, or has musl for its C library.
     """
     from toolkit.inventory.contents.read import read_inventory
     from toolkit.inventory.formats.images import open_image
@@ -99,9 +99,9 @@ def read_image(image: Path) -> PythonTarget | None:
         has_musl = any(name.startswith("ld-musl-") for name in rootfs.names("/lib"))
     if has_musl and inventory.glibc is None:
         raise WrongInput(
-            f"{image} has musl instead of glibc, as Alpine Linux does: neither wheels of the frameworks nor libraries "
-            "of the NVIDIA driver run there",
-            fix="Start from an image of Debian, Ubuntu or another Linux with glibc.",
+            f"{image} uses musl instead of glibc, like Alpine Linux: framework wheels and NVIDIA driver "
+            "libraries do not run on it",
+            fix="Start from an image with glibc, such as Debian or Ubuntu.",
             code="no-glibc",
         )
     target = read_target(inventory, lambda name: known.framework_of(name) is not None, lines)
@@ -125,8 +125,8 @@ def _own_constraints(rootfs: Rootfs) -> tuple[str, ...]:
 def content_digest(path: Path, cache: Path) -> str:
     """`sha256:…` of a file's content, or of all names, modes and contents in a directory.
 
-    Kept as long as the sizes, inodes and times of all of it stay. Raises WrongInput where something cannot be read, and
-    CheckFailed (`base-changed`) where something is written to meanwhile.
+    Kept as long as the sizes, inodes and times of all of it stay. Raises WrongInput if something cannot be read, and
+    CheckFailed (`base-changed`) if something changes during the read.
     """
     try:
         stamps = _stamps(path)
@@ -137,7 +137,7 @@ def content_digest(path: Path, cache: Path) -> str:
         if _stamps(path) != stamps:
             raise CheckFailed(
                 f"{path} changed while ctk read it",
-                fix="Run the command again when nothing writes to it any more.",
+                fix="Run the command again when no process writes to it.",
                 code="base-changed",
             )
     except OSError as error:

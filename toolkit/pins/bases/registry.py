@@ -1,4 +1,4 @@
-"""Which image a tag names right now, asked from its registry.
+"""Which image a tag names now, according to its registry.
 
 Source: OCI Distribution Specification 1.1 (manifests, Docker-Content-Digest) and Docker's token authentication.
 """
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 _HUB, _HUB_API = "docker.io", "registry-1.docker.io"
 _TIMEOUT_SECONDS = 20
 _LARGEST = 8 << 20
-# An index is wanted where there is one: its digest is what `FROM image@sha256:…` means on every architecture.
+# An index is wanted if there is one: its digest is what `FROM image@sha256:…` means on every architecture.
 _ACCEPT = ", ".join(
     (
         "application/vnd.oci.image.index.v1+json",
@@ -65,7 +65,7 @@ def parse_reference(text: str) -> Reference:
 def fetch_digest(text: str) -> str:
     """The digest (`sha256:…`) of the manifest that a reference names now.
 
-    Raises CheckFailed where the registry has no such image or wants credentials, ProgramFailed where it is silent.
+    Raises CheckFailed if the registry has no such image or requires credentials, ProgramFailed if it does not respond.
     """
     reference = parse_reference(text)
     url = f"{api_address(reference.host)}/v2/{reference.repository}/manifests/{reference.tag}"
@@ -87,7 +87,7 @@ def fetch_digest(text: str) -> str:
             message = f"the registry {reference.host} cannot be used: {meaning}"
             raise ProgramFailed(message, fix=fix, code="certificate") from error
         raise ProgramFailed(
-            f"the registry {reference.host} gives no answer: {reason}", code="registry-unreachable"
+            f"the registry {reference.host} does not respond: {reason}", code="registry-unreachable"
         ) from error
 
 
@@ -97,7 +97,7 @@ def _manifest_digest(url: str, headers: Mapping[str, str]) -> str:
         said = answer.headers.get("Docker-Content-Digest", "")
     computed = f"sha256:{hashlib.sha256(content).hexdigest()}"
     if said and said.startswith("sha256:") and said != computed:
-        raise ValueError(f"it says the manifest is {said}, but what it sends is {computed}")
+        raise ValueError(f"the digest of the manifest should be {said}, but is {computed}")
     return computed
 
 
@@ -109,7 +109,7 @@ def _authorization(challenge: str, host: str) -> str:
         return f"Basic {own}"
     fields = dict(re.findall(r'(\w+)="([^"]*)"', rest))
     if scheme.lower() != "bearer" or not fields.get("realm", "").startswith(("https://", "http://")):
-        raise ValueError(f"it asks for credentials in a way that is not known here: {challenge}")
+        raise ValueError(f"unsupported authentication challenge: {challenge}")
     query = urlencode({key: fields[key] for key in ("service", "scope") if key in fields})
     with _open(f"{fields['realm']}?{query}", {"Authorization": f"Basic {own}"} if own else {}) as answer:
         token = json.loads(answer.read(_LARGEST))
@@ -117,7 +117,7 @@ def _authorization(challenge: str, host: str) -> str:
 
 
 def _own_credentials(host: str) -> str | None:
-    """What `apptainer registry login` or `docker login` kept for a registry (base64 of user:password)."""
+    """What `apptainer registry login` or `docker login` stored for a registry (base64 of user:password)."""
     names = (host, f"https://{host}", "https://index.docker.io/v1/") if host == _HUB else (host, f"https://{host}")
     directory = home()
     if directory is None:
@@ -155,11 +155,11 @@ def api_address(host: str) -> str:
 
 def _refused(text: str, status: int) -> CheckFailed | ProgramFailed:
     if status == 404:
-        return CheckFailed(f"the registry has no image {text}", fix="Look at the tag again.", code="no-such-image")
+        return CheckFailed(f"the registry has no image {text}", fix="Check the name and the tag.", code="no-such-image")
     if status in (401, 403):
         return CheckFailed(
-            f"the registry shows {text} only to those who log in",
+            f"the registry requires a login for {text}",
             fix="`apptainer registry login docker://HOST`, then try again.",
             code="registry-login",
         )
-    return ProgramFailed(f"the registry answered {text} with status {status}", code="registry-unreachable")
+    return ProgramFailed(f"the registry returned status {status} for {text}", code="registry-unreachable")

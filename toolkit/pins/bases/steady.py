@@ -1,6 +1,6 @@
-"""A base on this machine must stay what it is while it is locked and built from.
+"""A base on this machine must not change while a lock or an image is made from it.
 
-Else a lock has the digest of one image and the packages of another, or an image is made from what was never locked.
+Otherwise a lock has the digest of one image and the packages of another, or an image differs from its lock.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 class BaseState:
     """What `path` led to at one moment: the base with its inodes, sizes and times, the links and directories before it.
 
-    Who replaces a file, or writes to it, changes its inode or its change time (`st_ctime`), which nobody can set.
+    Replacing or writing a file changes its inode or its change time (`st_ctime`), which cannot be set.
     """
 
     path: Path
@@ -33,7 +33,7 @@ class BaseState:
 
 @dataclass(frozen=True, slots=True)
 class PresentBase:
-    """A base as far as a command has it: its image on this machine, and the digest by which that was pulled.
+    """What a command knows of a base: its image on this machine, and the digest by which it was pulled.
 
     `state` is what a base on this machine was when the command began. All None: nothing of it is here.
     """
@@ -52,18 +52,18 @@ def state_of(base: Base | None) -> BaseState | None:
 
 
 def require_unchanged(before: BaseState | None) -> None:
-    """Raise CheckFailed (`base-changed`) where a base is not what it was."""
+    """Raise CheckFailed (`base-changed`) if a base changed."""
     if before is not None and _look(before.path) != before:
         raise CheckFailed(
             f"the base {before.path} changed while ctk read it",
-            fix="Run the command again when nothing writes to it any more, or start from a copy of your own.",
+            fix="Run the command again when no process writes to it, or start from a copy of your own.",
             code="base-changed",
         )
 
 
 @contextlib.contextmanager
 def unchanged(before: BaseState | None) -> Iterator[None]:
-    """Require a base to stay as it is while the block runs. That it changed explains an error of the block, too."""
+    """Require that a base does not change while the block runs. A change also explains an error of the block."""
     try:
         yield
     except CtkError:
@@ -77,7 +77,7 @@ def _look(path: Path) -> BaseState:
     links = [parent for parent in (path.absolute(), *path.absolute().parents) if parent.is_symlink()]
     inside = sorted(entry for _, entry in entries(real)) if real.is_dir() else []
     whole = [stamp for entry in (real, *links, *inside) if (stamp := _stamp(entry)) is not None]
-    # A directory before the base changes with every file beside it: only that it is the same one counts.
+    # A parent directory of the base changes with each of its files: only its identity is compared.
     before = [(*stamp[:3], 0, 0, 0) for parent in real.parents if (stamp := _stamp(parent)) is not None]
     return BaseState(path, (*whole, *before))
 

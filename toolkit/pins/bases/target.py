@@ -1,4 +1,4 @@
-"""What the resolver must know of a base: one of its Pythons, its C library, and what is installed there."""
+"""What the resolver needs to know about a base: its Python, its C library, and the installed packages."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from toolkit.inventory.contents.model import Interpreter, Inventory
     from toolkit.recipes.model import Base
 
-# The C library where nothing is known of an image: what a Python of that age is likely to sit on at least.
-# Such a lock is provisional ("recorded"), and made anew from the image itself before anything is built.
+# The C library of an unknown image: the oldest one that its Python version is likely to run on.
+# Such a lock is provisional ("recorded"), and regenerated from the image itself before anything is built.
 _ASSUMED_GLIBC = {True: (2, 28), False: (2, 17)}
 
 
@@ -27,13 +27,13 @@ _ASSUMED_GLIBC = {True: (2, 28), False: (2, 17)}
 class PythonTarget:
     """One Python of a base.
 
-    `python` is `3.11.2`, or `3.11` where no more is known; `glibc` (major, minor), None where it is not known.
+    `python` is `3.11.2`, or `3.11` if no more is known; `glibc` (major, minor), None if it is not known.
     `installed` are the distributions that it finds, of two copies the one that an import gets, by normalized name.
     `recorded` says that the facts come from `bases.toml` and not from the image. `conda` names the distributions
     that conda installed, not pip. `constraints` are lines of a constraint file that the image ships for its pip.
     `free_threaded`: it is built without the global lock, and takes wheels of an ABI of its own (cp313t).
-    `programs` are the compilers that it has (`compiled.toml`), None where nobody looked.
-    `aliases` are those of `installed` that are not there: another distribution stands for them (`pins.aliases`).
+    `programs` are the compilers that it has (`compiled.toml`), None if unknown.
+    `aliases` are those of `installed` that are missing: another distribution replaces them (`pins.aliases`).
     """
 
     python: str
@@ -68,7 +68,7 @@ class PythonTarget:
 
 
 def valid_version(text: str) -> Version | None:
-    """The version, or None where it is not one that PEP 440 knows (Debian and conda have such)."""
+    """The version, or None if it is not one that PEP 440 knows (Debian and conda have such)."""
     try:
         return Version(text)
     except InvalidVersion:
@@ -80,7 +80,7 @@ def read_target(
 ) -> PythonTarget | None:
     """The Python that packages are added to: the default one, unless only another holds a framework.
 
-    None where the image has no Python.
+    None if the image has no Python.
     """
     with_framework = [
         interpreter for interpreter in inventory.interpreters if any(map(is_framework, inventory.visible(interpreter)))
@@ -103,7 +103,7 @@ def read_target(
 
 
 def recorded_target(base: Base) -> PythonTarget | None:
-    """The Python that `bases.toml` records of a base; None where it does not say which one it has."""
+    """The Python that `bases.toml` records of a base; None if it does not say which one it has."""
     if base.python is None:
         return None
     installed: dict[str, Distribution] = {}

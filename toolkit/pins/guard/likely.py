@@ -1,4 +1,4 @@
-"""Why an import failed, as far as its exception says (`import_causes.toml`), and what is likely to help."""
+"""Why an import failed, according to its exception (`import_causes.toml`), and what may help."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Likely:
     """The likely cause of a failed import: `meaning` is a clause about the package.
 
     `need` is a requirement that the image does not meet, `other` a distribution of which it needs another version,
-    `apt` Debian packages that help, `fix` what to do where no other version helps. `allow`: it may be this machine
+    `apt` Debian packages that help, `fix` what to do if no other version helps. `allow`: it may be this machine
     alone that cannot import it.
     """
 
@@ -40,7 +40,7 @@ class Likely:
 
 
 def likely_cause(failure: ImportFailure, versions: Mapping[str, str]) -> Likely | None:
-    """The likely cause; None where the exception says none that is known. `versions` are those of the image."""
+    """The likely cause; None if the exception matches no known one. `versions` are those of the image."""
     content = _causes()
     for entry in content["cause"]:
         if (match := re.search(entry["pattern"], failure.error)) is None:
@@ -75,14 +75,14 @@ def versions_of(lock: Lock) -> dict[str, str]:
 
 
 def _distribution(module: str, versions: Mapping[str, str]) -> str:
-    """The distribution of the image that gives `module`; "" where none is known."""
+    """The distribution of the image that gives `module`; "" if none is known."""
     top = module.partition(".")[0]
     guesses = (names().distribution(module) or "", canonicalize_name(top) if top else "")
     return next((guess for guess in guesses if guess in versions), "")
 
 
 def _missing(failure: ImportFailure, module: str) -> str | None:
-    """The package that gives a missing module, where that is known, and it is not the failing one itself."""
+    """The package that gives a missing module, if that is known, and it is not the failing one itself."""
     found = names().distribution(module) if module else None
     return found if found and found != failure.package else None
 

@@ -13,7 +13,7 @@ from toolkit.pins.guard.trials import Imported, ImportFailure
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-# The words of pip 9 to 26.
+# Messages of pip 9 to 26.
 _CONFLICT = "The conflict is caused by:"
 _ASKED, _HELD = "The user requested ", "The user requested (constraint) "
 _LEGACY = "Could not satisfy constraints for "
@@ -37,7 +37,7 @@ def fields(text: str, line: str) -> dict[str, str] | None:
 
 
 def differences(log: Sequence[str]) -> tuple[str, ...]:
-    """What a build would have changed of the base, out of its log: what the guard found, else what made pip stop.
+    """What a build would have changed in the base, from its log: what the guard found, else why pip stopped.
 
     Where there is anything, the build's answer is "no" (exit status 1), and not the failure of a program.
     """
@@ -62,7 +62,7 @@ def successes(log: Iterable[str]) -> tuple[Imported, ...]:
 
 
 def seconds_of_imports(log: Iterable[str]) -> float | None:
-    """How long the import step took; None where there was none."""
+    """How long the import step took; None if there was none."""
     return next((float(values["seconds"]) for values in _all(log_lines.IMPORTS_TOOK, log)), None)
 
 
@@ -76,7 +76,7 @@ def _pattern(text: str) -> re.Pattern[str]:
 
 
 def _stopped_by_constraint(log: Sequence[str]) -> tuple[str, ...]:
-    """What the last command asked of pip against the guard's constraint file."""
+    """The requirements of the last pip command that conflict with the guard's constraint file."""
     own = list(takewhile(lambda line: not is_end(line), log))
     begins = max((number for number, line in enumerate(own) if line.startswith("+ ")), default=0)
     said = [line.strip() for line in own[begins:]]
@@ -84,5 +84,5 @@ def _stopped_by_constraint(log: Sequence[str]) -> tuple[str, ...]:
         listed = list(takewhile(bool, said[said.index(_CONFLICT) + 1 :]))
         held = [line.removeprefix(_HELD) for line in listed if line.startswith(_HELD)]
         asked = [line.removeprefix(_ASKED) for line in listed if not line.startswith(_HELD)]
-        return (f"{' and '.join(held)} must stay, against: {', '.join(asked)}",) if held else ()
+        return (f"{' and '.join(held)} must not change; conflicts with: {', '.join(asked)}",) if held else ()
     return tuple(line.removeprefix("ERROR: ") for line in said if _LEGACY in line)

@@ -1,4 +1,4 @@
-"""A version that is likely to work in place of one that cannot be imported: asked of the index, never tried."""
+"""A version that is likely to work instead of one that cannot be imported: found on the index, not tested."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _TIME_LIMIT = 60.0  # seconds for a question: it is advice, and the user waits f
 def likely_version(
     uv: Uv, request: Request, failure: ImportFailure, likely: Likely | None, added: Mapping[str, str]
 ) -> tuple[str, str] | None:
-    """A requirement that is likely to help, and why; None where the index has none. At most four questions.
+    """A requirement that is likely to help, and why; None if the index has none. At most four questions.
 
     First the package that is needed itself; then the newest release whose own extra accepts the framework of the base;
     then a release of an older series, which may need no more than the base has. `added` are the versions of the lock.
@@ -36,7 +36,7 @@ def likely_version(
     uv, question = replace(uv, patience=_TIME_LIMIT), first_question(request)
     if likely is not None and likely.need:
         if ask(uv, question.asking([*question.packages, likely.need]), again=True).possible:
-            return likely.need, "the base allows it"
+            return likely.need, "compatible with the base"
         wanted = canonicalize_name(Requirement(likely.need).name)
         framework = knowledge().framework_of(wanted)
         for extra in framework.extras if framework else (wanted,):
@@ -51,7 +51,7 @@ def likely_version(
 
 
 def _answered(uv: Uv, question: Question, name: str, versions: str, extra: str = "") -> str | None:
-    """The version that the resolver takes under `versions`; None where there is none, or it has no such extra."""
+    """The version that the resolver takes under `versions`; None if there is none, or it has no such extra."""
     others = [line for line in question.packages if canonicalize_name(Requirement(line).name) != name]
     answer = ask(uv, question.asking([*others, f"{name}{versions}"]), again=True)
     missing = extra and any(canonicalize_name(lacking) == name for lacking, _, _ in answer.missing_extras)

@@ -1,4 +1,4 @@
-"""Lock and guard as shell text for `%post`: they travel in the definition, and need no ctk to work."""
+"""Lock and guard as shell text for `%post`: the definition contains them and does not need ctk."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 # Where ctk binds a directory with uv's program; /mnt is in every image, and a bind onto what is not there ends a build.
 UV_MOUNT = "/mnt"
-# In an image the system's Python is the user's Python: PEP 668 protects nobody there, and root is nobody else.
+# In an image the system's Python is the user's Python: PEP 668 protects nothing there, and root is the only user.
 PIP_SETTINGS = {
     "PIP_BREAK_SYSTEM_PACKAGES": "1",
     "PIP_ROOT_USER_ACTION": "ignore",
@@ -30,13 +30,13 @@ _FILES = ("log_lines.py", "state.py", "compare.py", "install.py", "traps.py", "a
 
 
 def guard_before(lock: Lock, wanted: ImportStep | None = None) -> str:
-    """Takes the base's state before anything is installed, and sees to it that the end of `%post` is never missed.
+    """Records the state of the base before anything is installed, and makes sure that the end of `%post` is checked.
 
     Fails the build where the base is not the one that was locked. From here on pip and uv are under a constraint file,
     in addition to one that the base ships.
     """
     parts = [
-        "# The guard of ctk: nothing that is installed below may touch the GPU framework of the base.",
+        "# The ctk guard: no command below may change the GPU framework of the base.",
         'ctk_guard=$(mktemp -d "${TMPDIR:-/tmp}/ctk-guard.XXXXXX" 2>/dev/null || mktemp -d /tmp/ctk-guard.XXXXXX)',
         *_here_document("lock.json", lock_for_guard(lock, wanted)),
         *(line for name in _FILES for line in _here_document(name, payload(name))),
@@ -56,7 +56,7 @@ def guard_before(lock: Lock, wanted: ImportStep | None = None) -> str:
         '    exit "$ctk_status"',
         "}",
         'ctk_guard_run before || { ctk_status=$?; rm -rf "$ctk_guard"; exit "$ctk_status"; }',
-        "# An `exit 0` in the middle of a script does not go around the guard.",
+        "# An `exit 0` in the middle of a script does not bypass the guard.",
         f"trap '{END} $?' EXIT",
         'export PIP_CONSTRAINT="${PIP_CONSTRAINT:+$PIP_CONSTRAINT }$ctk_guard/constraint.txt"',
         'export UV_CONSTRAINT="${UV_CONSTRAINT:+$UV_CONSTRAINT }$ctk_guard/constraint.txt"',
@@ -66,16 +66,16 @@ def guard_before(lock: Lock, wanted: ImportStep | None = None) -> str:
 
 
 def install(lock: Lock) -> str:
-    """Installs exactly the files of the lock; nothing where it adds nothing."""
+    """Installs exactly the files of the lock; nothing if it adds nothing."""
     return "ctk_guard_run install" if lock.packages else ":"
 
 
-# Compares, and ends `%post`: nothing may stand behind it.
+# Compares, and ends `%post`: it must come last.
 GUARD_AFTER = f"{END} 0"
 
 
 def guarded(lock: Lock, post: str, wanted: ImportStep | None = None) -> str:
-    """The whole of it: guard, installation, the user's script, guard with the import step.
+    """All parts: guard, installation, the user's script, guard with the import step.
 
     The script runs in a shell of its own, so that an `exit` or a `trap` in it ends nothing but itself.
     """
@@ -84,9 +84,9 @@ def guarded(lock: Lock, post: str, wanted: ImportStep | None = None) -> str:
 
 
 def lock_for_guard(lock: Lock, wanted: ImportStep | None = None) -> str:
-    """What the guard must know of a lock, as JSON that can stand in a definition."""
+    """The data of a lock that the guard needs, as JSON for a definition."""
     document = guard_document(lock, wanted or import_step(lock))
-    # The definition's reader takes two braces together for a build argument. In this JSON they can only stand in texts.
+    # The definition's parser reads two braces as a build argument. In this JSON they can only occur in strings.
     return json.dumps(document, indent=1).replace("{{", "{\\u007b").replace("}}", "}\\u007d")
 
 

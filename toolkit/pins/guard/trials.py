@@ -22,7 +22,7 @@ _TIME_LIMIT = 300  # seconds for one package; TensorFlow takes 10 on a slow disk
 
 @dataclass(frozen=True, slots=True)
 class ImportedPackage:
-    """A distribution to import. `modules` are its import names where they are known; else the image itself tells."""
+    """A distribution to import. `modules` are its import names if they are known; else they are read from the image."""
 
     name: str
     modules: tuple[str, ...]
@@ -79,7 +79,7 @@ def import_step(
     """The import step of a lock: the direct packages, the frameworks of the base, and those that come."""
     known = knowledge()
     direct: list[str] = [canonicalize_name(Requirement(line).name) for line in lock.asked]
-    # What stands for a package that was asked for has its module.
+    # A replacement of a requested package has the same module.
     direct += [package.name for package in lock.packages if RECIPE in package.required_by]
     there = [*(pin.name for pin in lock.protected.pins), *(package.name for package in lock.packages)]
     frameworks = [name for name in there if known.framework_of(name) is not None]

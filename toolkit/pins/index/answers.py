@@ -1,4 +1,4 @@
-"""What the answer of a server means that gives no file: which address said what, and the fix."""
+"""Errors of a server that sends no file: the address, its answer, and the fix."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _GIT_MISSING = re.compile(r"fatal: (?:remote error: )?[Rr]epository .*not found"
 
 
 def status_in(output: str) -> tuple[str, int] | None:
-    """The address and the status of the HTTP answer that ended uv; None where none did."""
+    """The address and the status of the HTTP answer that ended uv; None if none did."""
     if found := _STATUS.search(output):
         return found[3], int(found[1])
     if found := _INDEX_STATUS.search(output):
@@ -40,25 +40,25 @@ def refused(address: str, status: int) -> ProgramFailed:
         return ProgramFailed(f"{address} refuses access ({said})", fix=CREDENTIALS_FIX, code="index-credentials")
     if status == 404:
         return ProgramFailed(
-            f"there is nothing at {address} ({said})",
-            fix="Correct the address where it is written: `url` of an [[index]], or `packages` of the recipe.",
+            f"nothing found at {address} ({said})",
+            fix="Correct the address: `url` of an [[index]], or `packages` of the recipe.",
             code="index-not-found",
         )
     return ProgramFailed(
-        f"{address} answered with status {said}",
-        fix="The fault is the server's: try again later, or ask its administrator.",
+        f"{address} returned status {said}",
+        fix="The server failed: try again later, or ask its administrator.",
         code="index-unreachable",
     )
 
 
 def git_refusal(output: str) -> tuple[str, str] | None:
-    """What git says of a repository that the server does not hand out, and the fix; None for any other failure."""
+    """The error and the fix for a repository that the server refuses; None for any other failure."""
     public = (
-        "A build fetches only what is open to everybody. Of a private repository, build a wheel and put it on an index "
+        "A build can fetch only public repositories. Of a private repository, build a wheel and put it on an index "
         "with a password ([[index]]), or copy it into the image with [[files]] and install it in `post`."
     )
     if _GIT_LOGIN.search(output):
-        return "the server asks for a login: the repository is private, or does not exist", public
+        return "the server requires a login: the repository is private, or does not exist", public
     status = _GIT_STATUS.search(output)
     if status and status[1] == "403":
         return "the server answered 403 Forbidden", public
@@ -67,4 +67,4 @@ def git_refusal(output: str) -> tuple[str, str] | None:
             "the server has no such repository, or does not show it without a login",
             f"Correct the address; `git ls-remote` tries it. {public}",
         )
-    return (f"the server answered {status[1]}", "The fault is the server's: try again later.") if status else None
+    return (f"the server answered {status[1]}", "The server failed: try again later.") if status else None

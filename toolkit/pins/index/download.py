@@ -31,8 +31,8 @@ _LARGEST = 512 << 20
 def fetch_file(url: str, sha256: str | None, directory: Path, indexes: Iterable[Index] = ()) -> bytes:
     """The file at `url`, which must hash to `sha256` (None: no hash is known, and it is not kept).
 
-    A server that is asked for the `indexes` gets their credentials. Raises ProgramFailed where it cannot be fetched,
-    CheckFailed where it is another file.
+    A server that is asked for the `indexes` gets their credentials. Raises ProgramFailed if it cannot be fetched,
+    CheckFailed if the hash differs.
     """
     kept = directory / sha256 if sha256 else None
     if kept is not None and kept.is_file():
@@ -51,8 +51,8 @@ def fetch_file(url: str, sha256: str | None, directory: Path, indexes: Iterable[
         raise ProgramFailed(f"{name} cannot be fetched: {meaning}", fix=fix, code="index-unreachable") from error
     if sha256 and hashlib.sha256(content).hexdigest() != sha256:
         raise CheckFailed(
-            f"{name} is not the file that the index promised: its hash is another one",
-            fix="A proxy may have answered in its place. Try again from another network.",
+            f"{name} does not have the hash that the index lists",
+            fix="A proxy may have replaced it. Try again from another network.",
             code="wrong-hash",
         )
     if kept is not None:

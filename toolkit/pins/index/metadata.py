@@ -27,7 +27,7 @@ _UNREADABLE = (*_UNANSWERED, zipfile.BadZipFile, ValueError, KeyError)
 
 
 def read_requirements(file: File, directory: Path, indexes: Iterable[Index] = ()) -> tuple[str, ...] | None:
-    """Requires-Dist of a wheel; None where it cannot be read: the server serves neither metadata nor parts of files.
+    """Requires-Dist of a wheel; None if it cannot be read: the server serves neither metadata nor parts of files.
 
     None for a source distribution too: what it requires is known only once it is built.
     """

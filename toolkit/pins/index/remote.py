@@ -41,7 +41,7 @@ def read_url(url: str, indexes: Iterable[Index] = (), **headers: str) -> tuple[b
 
 
 def _ask_open_connection(request: urllib.request.Request) -> tuple[bytes, HTTPMessage] | None:
-    """The answer over a connection that stays open; None where that is none of it: a proxy, a redirect, a lost one.
+    """The answer over a connection that stays open; None if there is none: a proxy, a redirect, a lost connection.
 
     A lock reads the metadata of dozens of files from one server. To connect takes longer than to ask, and some name
     servers drop a part of many questions at once.
@@ -61,7 +61,7 @@ def _ask_open_connection(request: urllib.request.Request) -> tuple[bytes, HTTPMe
         answer = connection.getresponse()
         content = _content(answer)
     except (OSError, HTTPException, ValueError):
-        # What is wrong, if anything is, a new connection tells.
+        # A new connection shows what is wrong, if anything.
         open_now.pop(parts.netloc).close()
         return None
     if answer.status >= 400:
@@ -70,7 +70,7 @@ def _ask_open_connection(request: urllib.request.Request) -> tuple[bytes, HTTPMe
 
 
 def _content(answer: HTTPResponse) -> bytes:
-    # A server that knows no ranges would send gigabytes.
+    # A server without range support would send gigabytes.
     if int(answer.headers.get("Content-Length") or 0) > _LARGEST:
         raise ValueError("the server sends whole files only")
     content = answer.read(_LARGEST + 1)
@@ -81,14 +81,14 @@ def _content(answer: HTTPResponse) -> bytes:
 
 @cache
 def _context() -> SSLContext:
-    """One for all: to read the certificates of a host takes 40 ms, a request 10 ms, and there are dozens."""
+    """One context for all: reading the host's certificates takes 40 ms, a request 10 ms, and there are dozens."""
     return tls_context()
 
 
 class RemoteFile(io.RawIOBase):
     """The file at `url` by HTTP ranges; `indexes` have the credentials for it.
 
-    Raises OSError where the server does not answer, ValueError where it sends a large file as a whole.
+    Raises OSError if the server does not answer, ValueError if it sends a large file as a whole.
     """
 
     def __init__(self, url: str, indexes: Iterable[Index] = ()) -> None:

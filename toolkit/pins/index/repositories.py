@@ -1,4 +1,4 @@
-"""Requirements that name a repository: one commit of it, which says by itself what it holds, as a hash does.
+"""Requirements that name a repository: a commit identifies its content, as a hash does.
 
 Sources: pip's documentation, "VCS Support"; gitrevisions(7).
 """
@@ -23,7 +23,7 @@ _REPOSITORY = re.compile(r"(?:git|hg|svn|bzr)\+")
 _COMMIT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 _PART_OF_COMMIT = re.compile(r"[0-9a-fA-F]{7,64}")
 _EGG = re.compile(r"[#&]egg=([A-Za-z0-9][A-Za-z0-9._-]*)(?:\[([A-Za-z0-9._,-]*)\])?")
-# Set where ctk runs in a hook of the user's own repository, which is none of ours.
+# Set if ctk runs in a git hook of the user's repository, which must not be used here.
 _NOT_OURS = (
     *("GIT_DIR", "GIT_COMMON_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY"),
     *("GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_NAMESPACE", "GIT_SHALLOW_FILE"),
@@ -39,30 +39,30 @@ def is_repository(url: str | None) -> bool:
 def why_unlockable(url: str) -> tuple[str, str] | None:
     """Why a lock cannot hold this repository, and the fix; None for one commit of git over https.
 
-    A branch, a tag and a short commit may mean another commit tomorrow.
+    A branch, a tag or a short commit may move to another commit.
     """
     parts = urlsplit(url)
     path, _, revision = parts.path.rpartition("@") if "@" in parts.path else (parts.path, "", "")
     address = f"{parts.scheme.removeprefix('git+')}://{parts.netloc.rpartition('@')[2]}{path}"
     if parts.scheme not in ("git+https", "git+http") or not parts.hostname:
         return (
-            "is no git repository that is fetched over https, and a build has no key of yours",
+            "is not a git repository over https, and a build cannot use your SSH keys",
             "Name it as NAME @ git+https://SERVER/PATH@COMMIT.",
         )
     if "@" in parts.netloc:
         return (
-            "holds a user or a password, which an image must not",
-            "Remove them: a build can only fetch what is open to everybody.",
+            "contains a user name or a password, which must not be stored in an image",
+            "Remove them: a build can fetch only public repositories.",
         )
     if _COMMIT.fullmatch(revision):
         return None
     if _PART_OF_COMMIT.fullmatch(revision):
         return (
-            f"names no commit to lock: {revision} may be another commit tomorrow",
+            f"names no commit to lock: {revision} may move to another commit",
             "Write the commit in full, in lower-case letters: `git rev-parse COMMIT` prints it in a clone.",
         )
     wanted = revision or "HEAD"
-    what = f"{wanted} may be another commit tomorrow" if revision else "it has no commit"
+    what = f"{wanted} may move to another commit" if revision else "it has no commit"
     return (
         f"names no commit to lock: {what}",
         f"`git ls-remote {address} {wanted} '{wanted}^{{}}'` prints it, that of a tag on the last line: "
@@ -71,7 +71,7 @@ def why_unlockable(url: str) -> tuple[str, str] | None:
 
 
 def with_name(line: str) -> str:
-    """`git+https://…@COMMIT#egg=NAME`, as pip took it for years, in today's form; any other line as it is."""
+    """`git+https://…@COMMIT#egg=NAME`, the old form of pip, in the current form; any other line unchanged."""
     egg = _EGG.search(line)
     if egg is None or not _REPOSITORY.match(line):
         return line
@@ -83,8 +83,8 @@ def with_name(line: str) -> str:
 def read_repository(url: str, names: tuple[str, ...], scratch: Path) -> dict[str, str | None]:
     """The text of some files of the project at a commit, `git+https://…@COMMIT[#subdirectory=…]`; None: not there.
 
-    Nothing of the repository is run or checked out. Raises MissingOnHost without git, ProgramFailed where the commit
-    cannot be fetched, CheckFailed where the repository does not have it.
+    Nothing of the repository is run or checked out. Raises MissingOnHost without git, ProgramFailed if the commit
+    cannot be fetched, CheckFailed if the repository does not have it.
     """
     parts = urlsplit(url)
     path, _, commit = parts.path.rpartition("@")
@@ -116,15 +116,14 @@ def unreachable(url: str, output: str) -> ProgramFailed:
     return ProgramFailed(
         f"the repository cannot be fetched: {url.removeprefix('git+')}{f' ({meaning})' if meaning else ''}",
         fix=fix
-        or "Check address and commit; `git ls-remote` tries the address. "
-        "A build fetches only what is open to everybody.",
+        or "Check address and commit; `git ls-remote` tries the address. A build can fetch only public repositories.",
         code="repository-unreachable",
         last_lines=tuple(output.strip().splitlines()[-6:]),
     )
 
 
 def git_settings() -> dict[str, str]:
-    """The variables with which git on this host asks no questions, and trusts what this host trusts."""
+    """Variables that keep git from prompting and make it trust the host's certificates."""
     trust = trusting()
     certificates = {"GIT_SSL_CAINFO": trust["SSL_CERT_FILE"]} if "SSL_CERT_FILE" in trust else {}
     return {"GIT_TERMINAL_PROMPT": "0", **certificates}

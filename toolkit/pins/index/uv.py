@@ -1,4 +1,4 @@
-"""The one door to uv: where it is, how it is called, and which answers are kept for ten minutes."""
+"""The only module that runs uv: its location, its arguments, and a cache of its answers (ten minutes)."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 # for each page again, which takes seconds; the answer to the very same question is kept instead.
 FRESH_SECONDS = 600.0
 _TIMEOUT_SECONDS = 300.0
-# What a user set for uv's use elsewhere must not steer a lock that others will make again.
+# The user's own uv settings must not affect a lock that others must be able to reproduce.
 _NOT_FOR_US = (
     "UV_BUILD_CONSTRAINT",
     "UV_CONSTRAINT",
@@ -52,7 +52,7 @@ _NETWORK = ("Failed to fetch", "error sending request", "Request failed after", 
 class Uv:
     """uv's program, its cache, and the directory for our questions to it (not in the cache: uv refuses that).
 
-    `patience` is how many seconds an answer may take: a resolver can lose itself in old releases.
+    `patience` is how many seconds an answer may take: a resolver can spend hours in old releases.
     """
 
     program: str
@@ -61,9 +61,9 @@ class Uv:
     patience: float = _TIMEOUT_SECONDS
 
     def call(self, arguments: Sequence[str], directory: Path, *, fresh: bool = False) -> Completed:
-        """Run uv in `directory`; the very same question of the last minutes is answered from memory, unless `fresh`.
+        """Run uv in `directory`; an identical question of the last minutes is answered from the cache, unless `fresh`.
 
-        Raises ProgramFailed where the index cannot be reached, or no answer comes.
+        Raises ProgramFailed if the index cannot be reached, or no answer comes.
         """
         kept = self.cache / "ctk-answers" / _question(arguments, directory)
         if not fresh and (known := _read_answer(kept)) is not None:
@@ -113,8 +113,8 @@ class Uv:
 def _timed_out(failure: ProgramFailed, seconds: float) -> ProgramFailed:
     """A resolver may go back through all old releases of everything."""
     return ProgramFailed(
-        f"the resolver found no versions that fit together within {seconds:g} s",
-        fix="Give bounds to some packages of the recipe, such as the newest version of each that you need.",
+        f"the resolver found no compatible versions within {seconds:g} s",
+        fix="Add version bounds to some packages of the recipe, such as the newest version that you need.",
         code="resolver-timeout",
         last_lines=(failure.message,),
     )
@@ -132,9 +132,9 @@ def index_address() -> str:
 
 
 def open_uv(work_area: Path) -> Uv:
-    """uv as it came with ctk, its cache in the work area unless UV_CACHE_DIR names another directory.
+    """The uv that was installed with ctk, its cache in the work area unless UV_CACHE_DIR names another directory.
 
-    Raises MissingOnHost where the package `uv` is not there.
+    Raises MissingOnHost if the package `uv` is not there.
     """
     try:
         from uv import find_uv_bin
@@ -142,8 +142,8 @@ def open_uv(work_area: Path) -> Uv:
         program = find_uv_bin()
     except (ImportError, FileNotFoundError) as error:
         raise MissingOnHost(
-            "the package resolver uv is not there, although ctk requires it",
-            fix="Install ctk again, or `pip install uv` beside it.",
+            "the package resolver uv, which ctk requires, is not installed",
+            fix="Reinstall ctk, or run `pip install uv` in its environment.",
         ) from error
     cache = os.environ.get("UV_CACHE_DIR")
     return Uv(program, Path(cache).absolute() if cache else work_area / "cache" / "uv", work_area / "tmp")
@@ -181,7 +181,7 @@ def _read_answer(path: Path) -> Completed | None:
 
 
 def _keep_answer(path: Path, answer: Completed) -> None:
-    """Keep what uv found out. What failed on this host, such as a build, may succeed once the user has fixed it."""
+    """Cache what uv found. A failure on this host, such as a build, may succeed once the user has fixed it."""
     if not answer.ok and "No solution found" not in answer.stderr:
         return
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -193,13 +193,13 @@ def _keep_answer(path: Path, answer: Completed) -> None:
 
 
 def _has_gap(answer: Completed) -> bool:
-    """Whether uv would have needed the network: then a "no" is not a "no"."""
+    """Whether uv would have needed the network: then "no solution" proves nothing."""
     said = " ".join(answer.stderr.split())  # uv breaks its lines
     return not answer.ok and any(words in said for words in _OFFLINE_GAP)
 
 
 def _require_no_refusal(answer: Completed) -> None:
-    """A server that refuses is no index without the package, and the answer must not be kept."""
+    """A server that refuses access does not prove that the package is missing: the answer must not be cached."""
     found = None if answer.ok else status_in(answer.stderr)
     if found is not None:
         address, status = found

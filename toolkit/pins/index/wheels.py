@@ -1,6 +1,6 @@
-"""Which file of a release an image gets: the wheel that its pip likes best, or the source distribution.
+"""Which file of a release an image gets: the wheel that its pip prefers, or the source distribution.
 
-Sources: PEP 425, 600 (manylinux_X_Y) and PEP 513, 571, 599 (their names of old); pip's NEWS for who knew which when.
+Sources: PEP 425, 600 (manylinux_X_Y) and PEP 513, 571, 599 (their older names); pip's NEWS for each release.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ HASHES_CHOOSE_SINCE = "19.2"
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """One file of a release on the index. `sha256` and `uploaded` are None where the index does not tell them."""
+    """One file of a release on the index. `sha256` and `uploaded` are None if the index does not list them."""
 
     name: str
     url: str
@@ -43,7 +43,7 @@ class File:
 
 
 def supported_tags(target: PythonTarget, pip: str | None = None) -> list[Tag]:
-    """The tags that wheels for `target` may bear, best first; of an old `pip` only those that it knows."""
+    """The tags that wheels for `target` may bear, best first; for an old `pip` only those that it supports."""
     python = target.python_version
     abi = f"cp{python[0]}{python[1]}{'m' if python < (3, 8) else ''}"
     platforms = list(_platforms(target, Version(pip) if pip else None))

@@ -25,7 +25,7 @@ class LockChange:
 
     @property
     def lines(self) -> tuple[str, ...]:
-        """One line for each package, as `uv` prints them."""
+        """One line per package, as `uv` prints them."""
         return (
             *(f"+ {line}" for line in self.added),
             *(f"- {line}" for line in self.removed),

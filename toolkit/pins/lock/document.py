@@ -1,4 +1,4 @@
-"""A lock as plain keys and values: the lock file, the guard and `ctk lock --json` spell it alike, since all write this.
+"""A lock as plain keys and values: the common form of the lock file, the guard and `ctk lock --json`.
 
 The keys are those of docs/schemas/lock.json.
 """
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def lock_document(lock: Lock) -> dict[str, Any]:
-    """Everything that a lock says. What is not known is None."""
+    """The content of a lock. Unknown values are None."""
     return {
         "recipe": lock.recipe,
         "input": lock.input,

@@ -1,4 +1,4 @@
-"""The lock as text: the same lock is the same text, byte for byte, and a text that was edited is noticed."""
+"""The lock as text: the same lock gives the same text, byte for byte, and manual edits are detected."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ _SHA256 = re.compile(r"[0-9a-f]{64}")
 def dump_lock(lock: Lock) -> str:
     """The text of a lock."""
     body = "".join(f"{line}\n" for line in _lines(lock))
-    head = f"# What `ctk lock {lock.recipe}` decided. Not to be edited: change the recipe, then lock again.\n"
+    head = f"# Written by `ctk lock {lock.recipe}`. Do not edit: change the recipe, then run `ctk lock` again.\n"
     content = hashlib.sha256(body.encode()).hexdigest()
     return f'{head}schema = "{SCHEMA}"\ncontent = "sha256:{content}"\n{body}'
 
 
 def write_lock(lock: Lock, path: Path) -> bool:
-    """Write a lock unless that very text is there; whether it was written."""
+    """Write a lock unless the file has the same text; return whether it was written."""
     text = dump_lock(lock)
     if path.is_file() and path.read_text(encoding="utf-8", errors="replace") == text:
         return False
@@ -51,17 +51,17 @@ def write_lock(lock: Lock, path: Path) -> bool:
 
 
 def load_lock(path: Path) -> Lock:
-    """Read a lock. Raises WrongInput where it is damaged, from another ctk, or was edited by hand."""
+    """Read a lock. Raises WrongInput if it is damaged, from another ctk, or was edited by hand."""
     file = read_toml(path)
     again = f"`ctk lock {path.name.removesuffix('.lock.toml')}` regenerates it."
     if file.content.get("schema") != SCHEMA:
-        raise WrongInput(f"{path} is not a lock that this ctk can read", fix=again, code="wrong-lock")
+        raise WrongInput(f"{path} is not a lock file that this version of ctk can read", fix=again, code="wrong-lock")
     said = _CONTENT.search(file.text)
     if said is None or hashlib.sha256(file.text[said.end() :].encode()).hexdigest() != said[1]:
         raise WrongInput(f"{path} was edited by hand, or is damaged", fix=again, code="edited-lock")
     try:
         return _lock(file)
-    except WrongInput as error:  # its hash is right: not a user wrote this, but another ctk
+    except WrongInput as error:  # the hash matches: written by another version of ctk, not edited
         raise WrongInput(error.message, fix=again, code="wrong-lock") from error
 
 
@@ -72,20 +72,20 @@ def _lines(lock: Lock) -> Iterator[str]:
     document = lock_document(lock)
     yield from _keys(document, "recipe", "input", "exclude_newer", "asked", "notes")
     yield ""
-    yield "# Nothing may change these."
+    yield "# Protected packages of the base."
     yield from _keys(document, "protected", "bounds", "forbidden")
     yield ""
-    yield "# What is added, exactly these files."
+    yield "# Packages to add, pinned to these files."
     yield from _keys(document, "packages", "held_back")
     yield ""
-    yield "# What the base brings itself."
+    yield "# Packages of the base."
     yield from _keys(document, "present")
     yield ""
     yield "[base]"
     yield from _keys(document["base"])
     if document["installer"]:
         yield ""
-        yield "[installer]  # the image's own pip cannot take all of the files"
+        yield "[installer]  # the pip of the image cannot install all of the files"
         yield from _keys(document["installer"])
     for key in ("indexes", "builds"):
         for table in document[key]:
@@ -112,7 +112,7 @@ def _value(value: Any) -> str:
         return "{ " + ", ".join(f"{key} = {_value(known)}" for key, known in value.items() if known is not None) + " }"
     if isinstance(value, list):
         return "[" + ", ".join(map(_value, value)) + "]"
-    # JSON's texts are TOML's, but for DEL, which TOML wants escaped as well.
+    # JSON's texts are TOML's, but for DEL, which TOML requires to be escaped, too.
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
@@ -177,7 +177,7 @@ def _read_packages(file: TomlFile, table: Mapping[str, Any]) -> tuple[LockedPack
 
 
 def _read_package(file: TomlFile, table: Mapping[str, Any]) -> LockedPackage:
-    """What stands here ends in requirement files and command lines: nothing but names, versions and hashes may."""
+    """These values are used in requirement files and command lines: only names, versions and hashes are allowed."""
     name, version = _texts(file, table, "name", "version")
     path, sha256, url, replaces = (file.get(table, key, str) for key in ("file", "sha256", "url", "replaces"))
     words = _NAME.fullmatch(name) and _ONE_WORD.fullmatch(version) and (url is None or _ONE_WORD.fullmatch(url))
@@ -187,14 +187,14 @@ def _read_package(file: TomlFile, table: Mapping[str, Any]) -> LockedPackage:
         good_hash = sha256 is None or _SHA256.fullmatch(sha256) is not None
         source = _ONE_WORD.fullmatch(path) is not None and "/" not in path and good_hash
     if not (words and source):
-        file.fail("packages", f"{name!r} is not described as a lock describes packages")
+        file.fail("packages", f"{name!r} is not a valid package entry")
     return LockedPackage(name, version, path, sha256, url, replaces, file.get_texts(table, "required_by"))
 
 
 def _index(file: TomlFile, table: Mapping[str, Any]) -> Index:
     name, url, kind = _texts(file, table, "name", "url", "kind")
     if not INDEX_NAME.fullmatch(name) or not _ONE_WORD.fullmatch(url) or kind not in list(IndexKind):
-        file.fail("indexes", f"{name!r} is not described as a lock describes indexes")
+        file.fail("indexes", f"{name!r} is not a valid index entry")
     return Index(name, url, file.get_texts(table, "packages"), IndexKind(kind))
 
 

@@ -1,4 +1,4 @@
-"""The lock as plain values: what an image starts from, what nothing may touch, and what is added to it."""
+"""The lock as plain values: the base, the protected packages, and the packages to add."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 class LockedPackage:
     """One distribution to install: exactly this file. `file` is a name, no path and no address.
 
-    `file` is None for the commit of a repository, which `url` names. `sha256` is None where the index names no hash;
+    `file` is None for the commit of a repository, which `url` names. `sha256` is None if the index names no hash;
     `url` only where the recipe itself gives an address.
-    `replaces` is the version that the base has of it. `required_by` names who wants it, `recipe` for the recipe.
+    `replaces` is the version that the base has of it. `required_by` names what requires it, `recipe` for the recipe.
     """
 
     name: str
@@ -64,7 +64,7 @@ class Inventoried(StrEnum):
 class LockedBase:
     """What the lock was made for.
 
-    `digest` is the registry's for an image from a registry, the content's for a local one, and None where the registry
+    `digest` is the registry's for an image from a registry, the content's for a local one, and None if the registry
     could not be asked.
     """
 
@@ -81,7 +81,7 @@ class LockedBase:
 
 @dataclass(frozen=True, slots=True)
 class Lock:
-    """All that decides which Python packages an image will hold.
+    """Everything that determines the Python packages of an image.
 
     `input` is the hash of what was asked for. `installer` is a newer pip where the image's own cannot take one of the
     files. `present` are the base's own distributions (`name==version`). `indexes` are asked

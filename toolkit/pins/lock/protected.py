@@ -1,4 +1,4 @@
-"""The distributions of a base that nothing may change, by what it holds and what ctk knows of frameworks."""
+"""The distributions of a base that must not change, from its content and ctk's data about frameworks."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _OPPOSITE = {"<=": ">", ">=": "<", "<": ">=", ">": "<="}
 
 @dataclass(frozen=True, slots=True)
 class Pin:
-    """A distribution that stays at this very version and build. `why` says what it is to the base."""
+    """A distribution that stays at this very version and build. `why` is its role in the base."""
 
     name: str
     version: str
@@ -28,7 +28,7 @@ class Pin:
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """Versions that alone go with the base: `specifier` as in PEP 440. `why` is a sentence without its full stop."""
+    """The versions that fit the base: `specifier` as in PEP 440. `why` is a sentence without its full stop."""
 
     name: str
     specifier: str
@@ -37,9 +37,9 @@ class Bound:
 
 @dataclass(frozen=True, slots=True)
 class Ban:
-    """A distribution that must stay out, since it would lie over one that is there.
+    """A distribution that must not be installed: it would overwrite the files of another one.
 
-    `*` in `name` stands for any characters, but never means one that the base has itself.
+    `*` in `name` matches any characters, but never a distribution of the base.
     """
 
     name: str
@@ -48,7 +48,7 @@ class Ban:
 
 @dataclass(frozen=True, slots=True)
 class ProtectedSet:
-    """What nothing may change: exact versions, bounds on what may still come, and what must stay out."""
+    """The protected set: exact versions, bounds for other packages, and packages that must not be installed."""
 
     pins: tuple[Pin, ...] = ()
     bounds: tuple[Bound, ...] = ()
@@ -59,7 +59,7 @@ class ProtectedSet:
 
 
 def protect(target: PythonTarget, known: Knowledge) -> ProtectedSet:
-    """The protected set of a base: its frameworks, their GPU libraries, and what is welded to them."""
+    """The protected set of a base: its frameworks, their GPU libraries, and what is tied to them."""
     present = _frameworks(target, known)
     pins: dict[str, Pin] = {}
     bounds: list[Bound] = []
@@ -86,7 +86,7 @@ def _frameworks(target: PythonTarget, known: Knowledge) -> dict[str, tuple[Frame
 
 
 def _reason(name: str, present: Mapping[str, tuple[Framework, str]], known: Knowledge) -> tuple[str, str | None]:
-    """Why a distribution of the base is protected, and how much of its version; (…, None) where it is not."""
+    """Why a distribution of the base is protected, and how much of its version; (…, None) if it is not."""
     if name in present:
         return f"the base's {present[name][0].title}", "exact"
     if known.is_gpu_library(name):
@@ -94,10 +94,8 @@ def _reason(name: str, present: Mapping[str, tuple[Framework, str]], known: Know
     kept = [(framework.title, keep) for framework, _ in present.values() if (keep := framework.welded_as(name))]
     if not kept:
         return "", None
-    title, keep = min(kept, key=lambda pair: pair[1])  # "exact" stands before "major"
-    return (
-        f"welded to the base's {title}" if keep == "exact" else f"{title} was compiled for this major version"
-    ), keep
+    title, keep = min(kept, key=lambda pair: pair[1])  # "exact" sorts before "major"
+    return (f"tied to the base's {title}" if keep == "exact" else f"{title} was compiled for this major version"), keep
 
 
 def _companions(present: Mapping[str, tuple[Framework, str]], known: Knowledge) -> Iterator[Bound]:
@@ -112,12 +110,12 @@ def _companions(present: Mapping[str, tuple[Framework, str]], known: Knowledge) 
                 if (rule.name, rule.other) == (pairing.companion, framework.name)
                 and satisfies(version, rule.other_versions)
             )
-            why = next(refused, f"{framework.title} {version} goes with {pairing.companion} {wanted}")
+            why = next(refused, f"{framework.title} {version} needs {pairing.companion} {wanted}")
             yield Bound(pairing.companion, wanted, why)
 
 
 def _refusals(pins: Mapping[str, Pin], bounds: Iterable[Bound], known: Knowledge) -> Iterator[Bound]:
-    """What cannot be imported beside a version that stays, where one bound keeps it out; `violations` sees the rest."""
+    """What cannot be imported with a protected version, if one bound excludes it; `violations` finds the rest."""
     stays = {pin.name: pin.version for pin in pins.values()}
     # Of what is not recorded of a base, the series is known all the same: keras ==2.15.* goes with TensorFlow 2.15.
     stays |= {
@@ -137,14 +135,14 @@ def _is_other(name: str, version: str, rule: Incompatibility, known: Knowledge) 
 
 
 def _bans(target: PythonTarget, known: Knowledge) -> Iterator[Ban]:
-    """The other variants of what the base has; one that is there already is not this lock's fault."""
+    """The other variants of what the base has; one that is installed already is ignored."""
     groups = [(variant.title, variant.distributions) for variant in known.variants]
     for title, names in groups:
         there = sorted(name for name in target.installed if matches(name, names))
         for name in names if there else ():
             if name not in there:
                 version = target.installed[there[0]].version
-                yield Ban(name, f"the base has {title} as {there[0]} {version}, and {name} would lie over it")
+                yield Ban(name, f"the base has {title} as {there[0]} {version}, and {name} would overwrite its files")
 
 
 def violations(
@@ -154,7 +152,7 @@ def violations(
     added: Mapping[str, str],
     brought_by: Mapping[str, Sequence[str]] | None = None,
 ) -> list[str]:
-    """What a resolver cannot see in a plan (versions by name): variants that lie over one another, refused imports.
+    """What a resolver cannot see in a plan (versions by name): variants that overwrite each other, refused imports.
 
     `brought_by` names who asks for each.
     """
@@ -176,7 +174,7 @@ def violations(
         if len(members) > 1 and any(name in added and name not in target.installed for name in members):
             said = any(matches(name, (ban.name,)) for name in members for ban in protected.forbidden)
             names = " and ".join(map(listed, members))
-            found += [] if said else [f"{names} both install {group.module}: the one written last would win"]
+            found += [] if said else [f"{names} both install {group.module} and would overwrite each other"]
     for rule in known.incompatibilities:
         if rule.name in added and satisfies(added[rule.name], rule.versions):
             refused = any(_is_other(name, version, rule, known) for name, version in together.items())
@@ -187,9 +185,9 @@ def violations(
 def second_frameworks(
     target: PythonTarget, known: Knowledge, added: Mapping[str, str], brought_by: Mapping[str, Sequence[str]]
 ) -> list[str]:
-    """The GPU frameworks in a plan beside that of the base: each loads GPU libraries of its own, and takes GPU memory.
+    """Further GPU frameworks in a plan: each loads its own GPU libraries, and takes GPU memory.
 
-    Not those that never hold GPU code, nor those that lie beside any other.
+    Except those without GPU code, and those that work next to any other.
     """
     there = [framework for framework in known.frameworks if any(map(framework.is_variant, target.installed))]
     found = []
@@ -201,7 +199,7 @@ def second_frameworks(
         if titles:
             who = ", ".join(brought_by.get(name, ()))
             found.append(
-                f"{name} {version} (for {who}) is a second GPU framework beside {' and '.join(titles)} of the base"
+                f"{name} {version} (for {who}) is a second GPU framework next to {' and '.join(titles)} of the base"
             )
     return found
 
@@ -219,7 +217,7 @@ def other_builds(protected: ProtectedSet, known: Knowledge, added: Mapping[str, 
         build = pin.version.partition("+")[2] if pin else ""
         if pin is not None and build and version is not None and version.partition("+")[2] != build:
             found.append(
-                f"{pairing.companion} {version} comes from an index that may not have it for {pin.name} {pin.version}: "
-                f"try whether it can be imported; if not, take it from where the base's {pin.name} came from"
+                f"{pairing.companion} {version} comes from an index that may not match {pin.name} {pin.version}. "
+                f"Check that it can be imported; if not, install it from the index of the base's {pin.name}"
             )
     return found

@@ -1,4 +1,4 @@
-"""What a new lock takes over from an earlier one."""
+"""What a new lock keeps from an earlier one."""
 
 from __future__ import annotations
 

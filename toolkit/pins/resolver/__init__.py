@@ -1,1 +1,1 @@
-"""From requirements and a base to exact files, or to the reason why there are none."""
+"""Resolve requirements over a base to exact files, or explain why there is no solution."""

@@ -1,6 +1,6 @@
-"""Several distributions that install one module (OpenCV has four): which of them stands for the others in an image.
+"""Several distributions install one module (OpenCV has four): which of them replaces the others in an image.
 
-To the resolver the others are installed already, in the version of the one that stands for them. So whatever bound a
+To the resolver the others are installed already, in the version of the one that replaces them. So whatever bound a
 package puts on any of them holds for the one that is there, and a bound that does not hold is found as a conflict.
 """
 
@@ -31,7 +31,7 @@ _MAX_ROUNDS = 8  # one for each group of variants that a list of packages can br
 
 @dataclass(frozen=True, slots=True)
 class Alias:
-    """`name` is not installed: `by` in `version` stands for it, which lacks `lacks` of it."""
+    """`name` is not installed: `by` in `version` replaces it, without `lacks`."""
 
     name: str
     by: str
@@ -40,7 +40,7 @@ class Alias:
 
 
 def base_aliases(target: PythonTarget, known: Knowledge) -> tuple[Alias, ...]:
-    """The distributions that those of a base stand for."""
+    """The distributions that those of a base replace."""
     found: dict[str, Alias] = {}
     for group in known.variants:
         for there in sorted(name for name in target.installed if group.includes(name)):
@@ -59,7 +59,7 @@ def with_aliases(request: Request, aliases: Iterable[Alias]) -> Request:
         return request
     installed = {name: Distribution(name, alias.version, "", "") for name, alias in by_name.items()}
     pins = tuple(
-        Pin(name, alias.version, f"{alias.by} {alias.version} stands for it") for name, alias in by_name.items()
+        Pin(name, alias.version, f"{alias.by} {alias.version} is used in its place") for name, alias in by_name.items()
     )
     protected = replace(
         request.protected,
@@ -77,7 +77,7 @@ def with_aliases(request: Request, aliases: Iterable[Alias]) -> Request:
 def resolve_variants(
     uv: Uv, request: Request, there: Iterable[Alias], known: Knowledge, *, fresh: bool = False
 ) -> tuple[Request, Resolution]:
-    """Resolve `request` so that one variant of each module is added, where one can stand for all that are asked for.
+    """Resolve `request` so that one variant of each module is added, if it can replace all requested ones.
 
     `there` are the aliases that `request` has already. Returns what was resolved in the end too. Raises as `resolve`.
     """
@@ -99,7 +99,7 @@ def resolve_variants(
 def _merged(
     uv: Uv, request: Request, resolution: Resolution, known: Knowledge
 ) -> tuple[Request, Resolution, list[Alias]] | None:
-    """The first group of which several are added, resolved again with one that stands for all; None: there is none."""
+    """The first group of which several are added, resolved again with one that replaces all; None if there is none."""
     added = {package.name: package.version for package in resolution.packages}
     for group in known.variants:
         members = sorted(name for name in added if group.includes(name) and name not in request.target.installed)
@@ -121,7 +121,7 @@ def _merged(
 
 
 def standing(group: Variants, members: Sequence[str]) -> list[str]:
-    """The distributions of a group that can stand for all of `members`, most preferred first."""
+    """The distributions of a group that can replace all of `members`, most preferred first."""
     concrete = dict.fromkeys((*members, *(name for name in group.distributions if "*" not in name)))
     return [
         name
@@ -133,13 +133,13 @@ def standing(group: Variants, members: Sequence[str]) -> list[str]:
 
 def _requiring(request: Request, name: str, version: str) -> Request:
     """`request` with exactly this release of `name`."""
-    pin = Pin(name, version, f"{name} stands for another distribution of the same module")
+    pin = Pin(name, version, f"{name} replaces another distribution of the same module")
     protected = replace(request.protected, pins=(*request.protected.pins, pin))
     return replace(request, packages=(*request.packages, name), protected=protected)
 
 
 def _with_requirers(resolution: Resolution, by: str, who: Iterable[str], *, asked: bool) -> Resolution:
-    """The one that stands for others is in the image for those that ask for these; `asked`: for the recipe, too."""
+    """Record who requires the replaced distributions as requirers of `by`; `asked`: the recipe, too."""
 
     def changed(package: LockedPackage) -> LockedPackage:
         required_by = {*package.required_by, *who} - (set() if asked else {RECIPE})
@@ -149,14 +149,14 @@ def _with_requirers(resolution: Resolution, by: str, who: Iterable[str], *, aske
 
 
 def alias_notes(aliases: Iterable[Alias], asked: Mapping[str, Sequence[str]], known: Knowledge) -> Iterator[str]:
-    """A sentence for each alias that someone asks for. `asked` names who: packages, or RECIPE."""
+    """A sentence for each requested alias. `asked` names what requests it: packages, or RECIPE."""
     for alias in (alias for alias in aliases if asked.get(alias.name)):
         packages = sorted(set(asked[alias.name]) - {RECIPE})
         who = " and ".join([*(["the recipe"] if RECIPE in asked[alias.name] else []), *packages])
         group = known.variants_of(alias.by)
         yield "".join(
             (
-                f"{alias.by} {alias.version} stands for {alias.name}, required by {who}",
+                f"{alias.by} {alias.version} is used in place of {alias.name}, required by {who}",
                 f": both install the module {group.module}" if group else "",
                 f". It lacks {alias.lacks}" if alias.lacks else "",
                 f". `pip check` reports {alias.name} as missing, which is harmless" if packages else "",

@@ -1,4 +1,4 @@
-"""Resolve what a recipe asks for, and where that fails for a reason of the resolver's own, find the true one."""
+"""Resolve the packages of a recipe; if the resolver fails, find the actual reason."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ def resolve_recipe(
 ) -> tuple[Request, Resolution, Sources]:
     """What will be added for `request`, what its source distributions need, and the request as it was resolved.
 
-    Raises CheckFailed or WrongInput with the reason where there is no answer, ProgramFailed where uv fails.
+    Raises CheckFailed or WrongInput with the reason if there is no answer, ProgramFailed if uv fails.
     """
     before: MissingExtra | None = None
-    # A resolver that needs longer is most often among old releases: then it is asked again, from the newest ones on.
+    # A resolver that needs longer is usually trying old releases: run it again, starting with the newest ones.
     patient = replace(uv, patience=min(uv.patience, _FIRST_TRY_SECONDS))
     for _ in range(_MAX_ATTEMPTS):
         aliases = base_aliases(request.target, knowledge())
@@ -72,8 +72,8 @@ def resolve_recipe(
                 raise reason from failure
             patient, request = uv, replace(request, aims=_newest_releases(uv, asked))
     raise CheckFailed(
-        "no versions were found that fit together",
-        fix="Ask for exact versions of the packages in the recipe, or start from another base.",
+        "no compatible versions were found",
+        fix="Request exact versions of the packages in the recipe, or start from another base.",
         code="requirements-conflict",
     )
 
@@ -94,7 +94,7 @@ def _newest_releases(uv: Uv, request: Request) -> tuple[str, ...]:
 
 
 def _require_age(uv: Uv, request: Request, resolution: Resolution, bases: Sequence[Base]) -> Resolution:
-    """With a note for what was compiled for an older framework. Raises CheckFailed where only ctk would choose that."""
+    """With a note for what was compiled for an older framework. Raises CheckFailed if only ctk would choose that."""
     notes = []
     for build in find_old_builds(uv, request, resolution):
         if build.name in free_packages(request) and (refused := explain_old_build(uv, request, build, bases)):
@@ -106,7 +106,7 @@ def _require_age(uv: Uv, request: Request, resolution: Resolution, bases: Sequen
 def _after(missing: MissingExtra | None, error: CheckFailed | WrongInput) -> CheckFailed | WrongInput:
     if missing is not None:
         error.message = (
-            f"{missing.name} {missing.version} fits, but has no extra [{missing.extra}]. Newer releases have it, and "
+            f"{missing.name} {missing.version} fits, but has no extra [{missing.extra}]. Newer releases have it, but "
             f"do not fit: {error.message}"
         )
         error.args = (error.message,)
@@ -114,7 +114,7 @@ def _after(missing: MissingExtra | None, error: CheckFailed | WrongInput) -> Che
 
 
 def _newer_with_extra(uv: Uv, asked: Request, request: Request, missing: MissingExtra) -> Request | None:
-    """`request` without the releases up to the one that lacks the extra; None where the newest one lacks it too."""
+    """`request` without the releases up to the one that lacks the extra; None if the newest one lacks it too."""
     mine = [line for line in request.packages if canonicalize_name(Requirement(line).name) == missing.name]
     alone = first_question(asked).asking(mine).under(())
     # Not from the cache alone: it may hold no more than the release that lacks the extra.

@@ -1,4 +1,4 @@
-"""Why some packages cannot be had together over a base, and what to change."""
+"""Why some packages conflict over a base, and what to change."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def explain_conflict(uv: Uv, request: Request, conflict: Conflict, bases: Sequen
             f"there is no package {missing} on the index",
             fix=elsewhere.way
             if elsewhere and elsewhere.way
-            else "Look at its spelling: the name that `pip install` takes can differ from the one that `import` takes.",
+            else "Check the spelling: the name for `pip install` can differ from the name for `import`.",
             code="no-such-package",
         )
     if impossible := _no_such_version(uv, request, conflict):
@@ -68,7 +68,7 @@ def explain_conflict(uv: Uv, request: Request, conflict: Conflict, bases: Sequen
     rows = [f"  {line}  (the recipe)" for line in packages] + [
         f"  {constraint.line}  ({constraint.by})" for constraint in constraints
     ]
-    rows += [f"  {line}  (what is recorded of the base)" for line in recorded]
+    rows += [f"  {line}  (recorded for the base)" for line in recorded]
     words = f"\n{need[0]} needs {need[1]}; {stands(need[2], request.target)}" if need else ""
     if not need and (reason := unavailable(proof or conflict.proof, request.target)):
         if len(packages) == 1 and not constraints and not recorded:
@@ -79,16 +79,16 @@ def explain_conflict(uv: Uv, request: Request, conflict: Conflict, bases: Sequen
             )
         words = f"\n{reason}"
     elif not need:
-        words = f"\nThe resolver says: {shortened(proof or conflict.proof)}"
+        words = f"\nOutput of the resolver: {shortened(proof or conflict.proof)}"
     return CheckFailed(
-        "these cannot be had together:\n" + "\n".join(rows) + words,
+        "the requirements conflict:\n" + "\n".join(rows) + words,
         fix=_ways_out(uv, request, packages, need, bases),
         code="requirements-conflict",
     )
 
 
 def _without_release(request: Request, constraints: Iterable[Constraint]) -> Constraint | None:
-    """What no release of works over this base (`undeclared.toml`), where a conflict comes from that."""
+    """The package without any release that works with this base (`undeclared.toml`), if it causes the conflict."""
     return next(
         (constraint for constraint in constraints if constraint in request.learned and constraint.specifier == "<0"),
         None,
@@ -107,17 +107,17 @@ def _says_no_release(dead: Constraint, packages: Sequence[str]) -> CheckFailed:
 
 
 def unavailable(proof: str, target: PythonTarget) -> str | None:
-    """What has no file for the Python or the platform of the base, where a proof says so."""
+    """The package without a file for the Python or platform of the base, according to a proof."""
     has = f"the base has Python {target.python} on {target.architecture}"
     if found := _OTHER_PYTHON.search(proof):
-        return f"{found[1]}{found[2]} needs Python {found[3].rstrip('.,')}, and {has}"
+        return f"{found[1]}{found[2]} needs Python {found[3].rstrip('.,')}, but {has}"
     if found := _NO_WHEEL.search(proof):
         return f"{found[1]}{found[2] or ''} has only wheels for other Pythons or platforms, and no source; {has}"
     return None
 
 
 def way_to(proof: str) -> str | None:
-    """Where there is a file of what `unavailable` says to have none."""
+    """Where to find a file of a package that `unavailable` reports."""
     if found := _OTHER_PYTHON.search(proof):
         return f"A base with Python {found[3].rstrip('.,')} fits (`ctk bases`)."
     if found := _NO_WHEEL.search(proof):
@@ -140,14 +140,14 @@ def _no_such_version(uv: Uv, request: Request, conflict: Conflict) -> CheckFaile
             return CheckFailed(
                 f"{name} has no release {requirement.specifier} for Python {request.target.minor}"
                 + (f"; the newest is {newest}" if newest else ""),
-                fix=f"Ask for a release of {name} that exists.",
+                fix=f"Request a release of {name} that exists.",
                 code="no-such-version",
             )
     return None
 
 
 def explain_newest(uv: Uv, request: Request, bases: Sequence[Base]) -> CheckFailed | None:
-    """Why the newest release of what the recipe asks for does not fit; None where nothing stands against it.
+    """Why the newest release of what the recipe asks for does not fit; None if it fits.
 
     Where it does not, a resolver goes back through old releases, and what it says of those is not the reason.
     """
@@ -172,7 +172,7 @@ def explain_newest(uv: Uv, request: Request, bases: Sequence[Base]) -> CheckFail
 
 
 def explain_old_build(uv: Uv, request: Request, build: OldBuild, bases: Sequence[Base]) -> CheckFailed | None:
-    """Why the release that was made for the base's framework does not fit; None where there is no such release."""
+    """Why the release that was made for the base's framework does not fit; None if there is no such release."""
     bound = bound_release(uv, request, build)
     if bound is None:
         return None
@@ -181,7 +181,7 @@ def explain_old_build(uv: Uv, request: Request, build: OldBuild, bases: Sequence
     line = next(line for line in request.packages if canonicalize_name(Requirement(line).name) == build.name)
     newest = newest_versions(uv, first_question(request), [build.name]).get(build.name, version)
     reason, need = _why_not(uv, request, line, version) or (
-        "it does not go with the other packages of the recipe",
+        "it conflicts with the other packages of the recipe",
         None,
     )
     needs = [need, (_why_not(uv, request, line, newest) or ("", None))[1]]
@@ -189,7 +189,7 @@ def explain_old_build(uv: Uv, request: Request, build: OldBuild, bases: Sequence
         f"{build.name} {version}, {what}, does not fit this base: {reason}. Only older releases install: "
         f"{build.message}",
         fix=f"{_other_base(needs, request, bases)}, or drop {build.name} from the recipe. "
-        f"{build.name}=={build.version} locks the old release all the same.",
+        f"{build.name}=={build.version} locks the old release anyway.",
         code="requirements-conflict",
     )
 
@@ -216,13 +216,13 @@ def _why_not(uv: Uv, request: Request, line: str, version: str) -> tuple[str, st
         return None
     need = conflicting_need(proof, request)
     if need is None:
-        return unavailable(proof, request.target) or f"the resolver says: {shortened(proof)}", None
-    through = "needs" if need[0] == canonicalize_name(requirement.name) else f"brings {need[0]}, which needs"
+        return unavailable(proof, request.target) or f"output of the resolver: {shortened(proof)}", None
+    through = "needs" if need[0] == canonicalize_name(requirement.name) else f"requires {need[0]}, which needs"
     return f"it {through} {need[1]}; {stands(need[2], request.target)}", need[1]
 
 
 def smallest_conflict(uv: Uv, request: Request, conflict: Conflict) -> tuple[list[str], list[Constraint]]:
-    """The fewest requirements of the recipe, and the fewest constraints, that cannot be had together."""
+    """The fewest requirements of the recipe, and the fewest constraints, that conflict."""
     question = conflict.question
     fixed = question.packages[len(request.packages) :]
 
@@ -299,7 +299,7 @@ def _ways_out(
         ways.append(f"Another base fits: {', '.join(fitting)}.")
     names = " or ".join(Requirement(line).name for line in packages)
     if not names:
-        return "Start from another base (`ctk bases`)" + (", or take a later day." if request.exclude_newer else ".")
+        return "Start from another base (`ctk bases`)" + (", or use a later date." if request.exclude_newer else ".")
     if need is not None and Requirement(need[1]).name in request.target.installed and not ways:
         return f"{_other_base([need[1]], request, ())}, or drop {names} from the recipe."
     return " ".join([*ways, f"{'Or drop' if ways else 'Drop'} {names} from the recipe."])

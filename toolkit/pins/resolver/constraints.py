@@ -1,4 +1,4 @@
-"""What holds the resolver back: the protected set, and what the base's distributions already ask of one another."""
+"""The constraints of the resolver: the protected set, and the requirements among the base's distributions."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Constraint:
 
 
 def hard_constraints(target: PythonTarget, protected: ProtectedSet) -> tuple[Constraint, ...]:
-    """What must hold whatever the price: the protected set, and what its members ask of their dependencies."""
+    """Constraints that must always hold: the protected set, and what its members ask of their dependencies."""
     found = [Constraint(pin.name, f"=={pin.version}", pin.why) for pin in protected.pins if valid_version(pin.version)]
     found += [Constraint(bound.name, bound.specifier, bound.why) for bound in protected.bounds]
     # A pattern is no name to a resolver: `violations` looks for those afterwards.

@@ -1,4 +1,4 @@
-"""Why a version is not newer: in a user's words, not a resolver's."""
+"""Why a version is not newer, in terms that users understand."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _DEPENDS = re.compile(
 )
 _LONGEST_PROOF = 300
 _AT_ONCE = 4
-_TIMEOUT_SECONDS = 60.0  # for a reason, which nobody needs to build an image
+_TIMEOUT_SECONDS = 60.0  # to find a reason, which is not needed to build an image
 
 
 def find_held(uv: Uv, request: Request, resolution: Resolution) -> tuple[Held, ...]:
@@ -74,10 +74,10 @@ def _why_not_newer(uv: Uv, request: Request, resolution: Resolution, name: str, 
     for line in request.packages:
         requirement = Requirement(line)
         if canonicalize_name(requirement.name) == name and not satisfies(newest, str(requirement.specifier)):
-            return f"the recipe asks for {requirement.name}{requirement.specifier}"
+            return f"the recipe requires {requirement.name}{requirement.specifier}"
     question = first_question(request)
     hard = request.constraints()
-    # What is said of the package itself comes later: what the newer one needs explains more.
+    # The requirements of the newer release explain more than those on the package itself.
     others = question.under(constraint.line for constraint in hard if constraint.name != name)
     framework = question.packages[len(request.packages) :]
     try:
@@ -90,12 +90,12 @@ def _why_not_newer(uv: Uv, request: Request, resolution: Resolution, name: str, 
             return _asks(own[0])
         if barred := _who_bars(uv, request, others, resolution, name, newest):
             return barred
-        # All together may lead the resolver far back: only what the user asked for themselves is worth that.
+        # All of them may take the resolver long: only direct requirements are worth that.
         together = question.asking((*question.packages, f"{name}=={newest}"))
         answer = ask(uv, together, again=True) if _is_asked_for(name, request) else alone
     except ProgramFailed:
-        # On its way back through old releases the resolver met one that cannot be read. The lock does not need it.
-        return "newer ones do not go with the other packages"
+        # The resolver tried an old release that cannot be read. The lock does not need it.
+        return "newer ones conflict with the other packages"
     if answer.proof is not None:
         return _sentence(answer.proof, name, request)
     if any(line.startswith(f"{name}==") for line in request.prefer):
@@ -103,29 +103,29 @@ def _why_not_newer(uv: Uv, request: Request, resolution: Resolution, name: str, 
             return refused
         return "the earlier lock had this version; `ctk lock --upgrade` looks for newer ones"
     older = [
-        f"{package.name} back to {answer.installed[package.name]}"
+        f"{package.name} to {answer.installed[package.name]}"
         for package in resolution.packages
         if not package.url and _is_newer(package.version, answer.installed.get(package.name))
     ]
     if older:
-        return f"newer ones would take {' and '.join(older)}"
+        return f"newer ones would downgrade {' and '.join(older)}"
     replaced = {package.name for package in resolution.packages if package.replaces}
     moved = [f"{removed} {version}" for removed, version in sorted(answer.removed.items()) if removed not in replaced]
     if moved:
         return f"newer ones would replace the base's {' and '.join(moved)}"
-    return "newer ones do not go with the other packages, or have no file for this image"
+    return "newer ones conflict with the other packages, or have no file for this image"
 
 
 def _who_bars(
     uv: Uv, request: Request, question: Question, resolution: Resolution, name: str, newest: str
 ) -> str | None:
-    """Which of those that need a package does not take its newest release. All that this asks, uv has read already."""
+    """Which of those that need a package does not take its newest release. uv has already read all of it."""
     needed_by = next(package.required_by for package in resolution.packages if package.name == name)
     target = question.target
     for there in (target.installed[needing] for needing in needed_by if needing in target.installed):
         for requirement in active_requirements(there.requires, target.environment(), there.extras):
             if canonicalize_name(requirement.name) == name and not satisfies(newest, str(requirement.specifier)):
-                return f"{there.name} {there.version} in the base asks for {name}{requirement.specifier}"
+                return f"{there.name} {there.version} in the base requires {name}{requirement.specifier}"
     pins = {
         package.name: f"{package.name}=={package.version}"
         for package in resolution.packages
@@ -146,21 +146,21 @@ def named_bar(proof: str, pins: Mapping[str, str], name: str, newest: str) -> st
         # Of several that would do, the one that is listed first asks for nothing.
         is_choice = proof[: found.start(3)].endswith("one of: ")
         if who in pins and what == name and not is_choice and not satisfies(newest, specifier):
-            return f"{pins[who].replace('==', ' ')} asks for {name}{specifier}"
+            return f"{pins[who].replace('==', ' ')} requires {name}{specifier}"
     return None
 
 
 def _asks(constraint: Constraint) -> str:
-    return f"{constraint.by} asks for {constraint.line}" if constraint.by.endswith("in the base") else constraint.by
+    return f"{constraint.by} requires {constraint.line}" if constraint.by.endswith("in the base") else constraint.by
 
 
 def _sentence(proof: str, name: str, request: Request) -> str:
-    """A resolver's proof as one sentence: what the newer one needs, and what stands against it."""
+    """A resolver's proof as one sentence: what the newer one needs, and what conflicts with it."""
     found = conflicting_need(proof, request)
     if found is None:
-        return f"the resolver says: {shortened(proof)}"
+        return f"output of the resolver: {shortened(proof)}"
     who, need, against = found
-    through = "newer ones need" if who == name else f"newer ones bring {who}, which needs"
+    through = "newer ones need" if who == name else f"newer ones require {who}, which needs"
     return f"{through} {need}; {stands(against, request.target)}"
 
 
@@ -170,7 +170,7 @@ def shortened(proof: str) -> str:
 
 
 def conflicting_need(proof: str, request: Request) -> tuple[str, str, Constraint] | None:
-    """(who, what it needs, what stands against that) of the last dependency in a proof that a constraint refuses."""
+    """(who, what it needs, the conflicting constraint) of the last dependency in a proof that a constraint refuses."""
     by_name: dict[str, list[Constraint]] = {}
     for constraint in request.constraints():
         by_name.setdefault(constraint.name, []).append(constraint)

@@ -1,7 +1,7 @@
 """What an extra says of a framework, where the base has that framework: `torch>=2.6; extra == "torch"` is a bound.
 
 A package that works with a framework, and without it too, requires it in an extra only. pip and uv ignore the extra
-where nobody asks for it, and install a release that refuses the framework which is there.
+unless it is requested, and install a release that refuses the installed framework.
 
 The rule. An extra counts where its name says the framework or a device (`torch`, `tf`, `cpu`, `cuda12`), and none of
 its words is of the package's own development (`dev-torch`, `tests`, `pinned-tf`): other extras bound a feature, not
@@ -58,7 +58,7 @@ class ExtraBound:
 def find_extra_bound(
     requires: Iterable[str], pins: Iterable[Pin], known: Knowledge, environment: Mapping[str, str]
 ) -> ExtraBound | None:
-    """By what a release with these Requires-Dist refuses a framework among `pins`; None where it refuses none."""
+    """By what a release with these Requires-Dist refuses a framework among `pins`; None if it refuses none."""
     lines = list(_requirements(requires))
     for pin in pins:
         framework, there = known.framework_of(pin.name), valid_version(pin.version)
@@ -73,7 +73,7 @@ def find_extra_bound(
 
 
 def wants_newer(requirement: Requirement, there: Version) -> bool:
-    """Whether a requirement wants a newer version than is there. A vendor's pre-release counts as the release."""
+    """Whether a requirement needs a newer version than the installed one. A vendor's pre-release counts as release."""
     release = Version(there.base_version)
     for clause in requirement.specifier:
         try:

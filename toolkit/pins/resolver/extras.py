@@ -1,4 +1,4 @@
-"""An extra that does not exist is silently nothing to pip: `jax[cuda13]==0.6.2` means JAX on the CPU."""
+"""pip silently ignores an extra that does not exist: `jax[cuda13]==0.6.2` means JAX on the CPU."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ class MissingExtra(CheckFailed):
 
     def __init__(self, name: str, version: str, extra: str) -> None:
         super().__init__(
-            f"{name} {version} has no extra [{extra}]: pip would install {name} without it and say nothing",
-            fix=f"Ask for a version of {name} that has [{extra}], or for an extra that this one has.",
+            f"{name} {version} has no extra [{extra}]: pip would silently install {name} without it",
+            fix=f"Request a version of {name} that has [{extra}], or an extra that this version has.",
         )
         self.name = name
         self.version = version
@@ -45,10 +45,10 @@ def require_extras(packages: Iterable[str], target: PythonTarget, answer: Answer
 def _missing_in_base(
     asked: dict[str, set[str]], target: PythonTarget, answer: Answer
 ) -> Iterator[tuple[str, str, str]]:
-    """Of what the base has and keeps, the index is not asked: its own metadata tells."""
+    """For what the base has and keeps, its own metadata is used instead of the index."""
     for name in sorted(asked.keys() & target.installed.keys() - answer.installed.keys()):
         there = target.installed[name]
         if not (there.requires or there.extras):
-            continue  # nothing is known of it: conda and Debian leave such behind
+            continue  # no metadata: left behind by conda or Debian
         for extra in sorted(asked[name] - set(map(canonicalize_name, there.extras))):
             yield name, there.version, extra

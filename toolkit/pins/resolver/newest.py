@@ -1,7 +1,7 @@
-"""The newest release that fits, where a resolver settles for one that merely installs.
+"""Find the newest release that fits, where a resolver chooses any that installs.
 
 A resolver goes back with the package whose turn it is, and may take espnet of 2020 for an older pypinyin. So a direct
-package that ends far behind its newest release is asked for at that release, and gives way step by step.
+package that ends far behind its newest release is asked for at that release, and lowered step by step.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _FAR = timedelta(days=365)
 _OLD_SOURCE = timedelta(days=3 * 365)
 _MAX_TRIES = 8
 _MAX_AIMS = 3
-_TIMEOUT_SECONDS = 60.0  # for one try: to prove that nothing newer fits can take a resolver very long
+_TIMEOUT_SECONDS = 60.0  # for one try: proving that nothing newer fits can take a resolver very long
 
 
 def resolve_newest(
@@ -57,7 +57,7 @@ def resolve_newest(
 
 
 def fitting_version(uv: Uv, request: Request, line: str) -> str | None:
-    """The version that is locked where a requirement of the recipe leaves it open; None where that is no advice."""
+    """The version that is locked where a requirement of the recipe leaves it open; None if that is no advice."""
     name = canonicalize_name(Requirement(line).name)
     packages = tuple(name if asked == line else asked for asked in request.packages)
     try:
@@ -73,7 +73,7 @@ def fitting_version(uv: Uv, request: Request, line: str) -> str | None:
 
 
 def _newest_allowed(uv: Uv, request: Request, name: str, latest: str) -> str | None:
-    """The newest release that the recipe itself and what is known to work allow; None where they allow none."""
+    """The newest release that the recipe itself and what is known to work allow; None if they allow none."""
     lines = [
         Requirement(line) for line in (*request.packages, *(constraint.line for constraint in request.constraints()))
     ]
@@ -96,7 +96,7 @@ def _is_far_behind(uv: Uv, request: Request, resolution: Resolution, name: str, 
 
 
 def is_far_behind(version: str, newest: str, file: File | None, files: Callable[[], Mapping[Version, File]]) -> bool:
-    """Whether further questions are worth their time: an older major version, a source distribution, or a year.
+    """Whether further questions are worthwhile: an older major version, a source distribution, or a year.
 
     `files` are those of every release; they are asked for only where the time decides.
     """
@@ -115,7 +115,7 @@ def is_old_source(file: File, today: datetime) -> bool:
 
 
 def newest_that_fits(uv: Uv, request: Request, name: str, chosen: Mapping[str, str], newest: str) -> str | None:
-    """A newer release than the chosen one that goes with everything else; None where there is none.
+    """A newer release than the chosen one that goes with everything else; None if there is none.
 
     Asked for is the newest release, then any newer than the chosen: most often the answer to that is no, and all is
     said. Else the releases between are halved. No other package of the recipe may become older for it.
@@ -127,7 +127,7 @@ def newest_that_fits(uv: Uv, request: Request, name: str, chosen: Mapping[str, s
     ]
 
     def found(specifier: str) -> str | None:
-        """Which version of the package fits together with everything else; None where none does."""
+        """Which version of the package fits together with everything else; None if none does."""
         asked = question.asking((*question.packages, f"{name}{specifier}"))
         try:
             answer = ask(patient, asked.under([*asked.constraints, *others]), again=True)
@@ -160,7 +160,7 @@ def _is_as_good(request: Request, name: str, before: Mapping[str, str], now: Map
 
 
 def _others(request: Request, name: str) -> set[str]:
-    """What the recipe asks for besides `name`."""
+    """The requirements of the recipe except `name`."""
     return {str(canonicalize_name(Requirement(line).name)) for line in request.packages} - {name}
 
 
@@ -173,7 +173,7 @@ def _between(uv: Uv, question: Question, name: str, low: str, high: str) -> list
 def _moved(
     uv: Uv, request: Request, name: str, chosen: Mapping[str, str], newest: str, resolver: Resolver | None
 ) -> tuple[Request, Resolution] | None:
-    """All once more with the newest release that fits; None where that is no improvement after all."""
+    """Resolve again with the newest release that fits; None if that is no improvement."""
     for _ in range(_MAX_AIMS):
         better = newest_that_fits(uv, request, name, chosen, newest)
         if better is None:

@@ -1,4 +1,4 @@
-"""Releases that were compiled before the base's framework was there: they install over it, and are not made for it.
+"""Releases that were compiled before the base's framework was there: they install, but are not built for it.
 
 A package that is compiled against a framework fits one minor release of it: neither PyTorch nor TensorFlow keeps its
 C++ interface stable. Later releases of such a package say so (`torch==2.5.1`), but one from before they did asks for
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from toolkit.pins.resolver.releases import Release
     from toolkit.pins.resolver.resolve import Request, Resolution
 
-_TOGETHER = timedelta(days=30)  # what is made for a release of a framework may appear shortly before it
+_TOGETHER = timedelta(days=30)  # packages for a framework release may appear shortly before it
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,9 +92,9 @@ def required_frameworks(requires: Iterable[Requirement], pins: Mapping[Pin, str]
 
 
 def bound_release(uv: Uv, request: Request, build: OldBuild) -> tuple[Release, bool] | None:
-    """The newest release that wants no newer framework (True), else the newest of all (False).
+    """The newest release that needs no newer framework (True), else the newest of all (False).
 
-    None where that does not require one exact version of the framework, or none is newer than `build`: then nothing
+    None if that does not require one exact version of the framework, or none is newer than `build`: then nothing
     says that a build fits one version only.
     """
     there = valid_version(build.framework.version)

@@ -1,4 +1,4 @@
-"""A question to the resolver as files and arguments, and its answer as values."""
+"""A resolver run: its input files and arguments, and its parsed result."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ if TYPE_CHECKING:
     from toolkit.recipes.model import Index
     from toolkit.support.processes import Completed
 
-# pkg_resources was deprecated for years and left setuptools with version 82; the setup.py of old work still imports it.
+# pkg_resources was deprecated for years and left setuptools with version 82; old setup.py files still import it.
 WITH_PKG_RESOURCES = "setuptools<81"
 _NO_PKG_RESOURCES = "No module named 'pkg_resources'"
 _UNREADABLE = re.compile(r"(?:Failed to (?:build|download and build) `|hint: `)([A-Za-z0-9._-]+)(?:==|` \(v)([^`)]+)")
 _NO_MODULE = re.compile(r"ModuleNotFoundError: No module named '([\w.]+)'")
 _NO_GIT, _GIT_FAILED = "Git executable not found", "Git operation failed"
-_GIT_FIX = "Load the module that has it (`module load git`), or ask the administrator."
+_GIT_FIX = "Load the module that provides it (`module load git`), or ask the administrator."
 _REPOSITORY = re.compile(r"Failed to (?:build|download and build) `\S+ @ (git\+[^`]+)`")
 # What uv says of an address in the user's own list. Source: uv 0.13.
 _MISTAKE = re.compile(
@@ -51,14 +51,14 @@ _YANKED = re.compile(r'`([^`=]+)==([^`]+)` is yanked(?: \(reason: "(.*)"\))?')
 
 
 class UnreadableSource(ProgramFailed):
-    """uv could not run what tells the requirements of `name` in `version`, most often a `setup.py`."""
+    """uv could not determine the requirements of `name` in `version`, usually because of a `setup.py`."""
 
     code = "resolver-failed"
 
     def __init__(self, name: str, version: str, lines: tuple[str, ...]) -> None:
         super().__init__(
             f"the requirements of {name} {version} cannot be read on this host",
-            fix="A source distribution may need a Python of the image's version here. Or ask for another version.",
+            fix="A source distribution may need the image's Python version on this host. Or request another version.",
             last_lines=lines[-12:],
         )
         self.name = canonicalize_name(name)
@@ -91,7 +91,7 @@ class Question:
 
     `only_binary` names packages that must not come as source distributions; `exclude_newer` is a date (RFC 3339 or
     `2021-03-07`, that day included). `build_constraints` hold for what reads source distributions on this host.
-    `indexes` are asked beside PyPI; `metadata` is believed instead of building a source distribution.
+    `indexes` are used in addition to PyPI; `metadata` is used instead of building a source distribution.
     """
 
     target: PythonTarget
@@ -111,7 +111,7 @@ class Question:
 
     @property
     def options(self) -> list[str]:
-        """What every call of uv for this target says."""
+        """The arguments of every call of uv for this target."""
         options = ["--python", python_for(self.target.minor), "--python-version", self.target.python]
         options += ["--python-platform", uv_platform(self.target)]
         # Of a file without a line uv warns.
@@ -135,9 +135,9 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What would change. `installed` and `removed` are versions by name; where there is no solution, `proof` says why.
+    """What would change. `installed` and `removed` are versions by name; if there is no solution, `proof` says why.
 
-    uv tells no version of what is given by the address of an archive or a repository: there it is "".
+    uv prints no version for the URL of an archive or a repository: there it is "".
     `missing_extras` are (name, version, extra), `yanked` (name, version, reason).
     """
 
@@ -155,7 +155,7 @@ class Answer:
 def ask(uv: Uv, question: Question, *, fresh: bool = False, again: bool = False) -> Answer:
     """What uv would install. `again` is for a question close to one just asked, `fresh` for news from the index.
 
-    Raises ProgramFailed where uv fails for another reason than that there is no solution.
+    Raises ProgramFailed if uv fails for another reason than that there is no solution.
     """
     with _directory(uv, question) as directory:
         write_stub(directory / "site", question.target.installed.values())
@@ -170,7 +170,7 @@ def ask(uv: Uv, question: Question, *, fresh: bool = False, again: bool = False)
 
 
 def compile_lines(uv: Uv, question: Question, *options: str, excludes: Iterable[str] = ()) -> Completed:
-    """`uv pip compile` of the question's packages, as if nothing were installed and `excludes` did not exist.
+    """`uv pip compile` of the question's packages, ignoring what is installed and `excludes`.
 
     Its lines are on stdout. Where they are not, `require_lines` says why.
     """
@@ -190,7 +190,7 @@ def require_lines(done: Completed, what: str) -> Completed:
 
 
 def missing_package(text: str) -> str | None:
-    """The package that no index has, by uv's own explanation; None where something else is wrong."""
+    """The package that no index has, by uv's own explanation; None if something else is wrong."""
     found = _NOT_FOUND.search(" ".join(text.split()))
     return found[1] if found else None
 
@@ -222,7 +222,7 @@ def _answer(done: Completed, asked: Iterable[str]) -> Answer:
         return Answer({}, {}, proof=_proof(done.stderr))
     document = json.loads(done.stdout)
     if document.get("schema", {}).get("version") != "preview" or "changes" not in document:
-        raise ProgramFailed("uv answers in a form that this ctk does not know", fix="Install ctk again: it brings uv.")
+        raise ProgramFailed("this version of ctk cannot read the output of uv", fix="Reinstall ctk, which includes uv.")
     versions: dict[str, dict[str, str]] = {}
     for change in document["changes"]:
         versions.setdefault(change["action"], {})[canonicalize_name(change["name"])] = change.get("version", "")
@@ -237,28 +237,30 @@ def _answer(done: Completed, asked: Iterable[str]) -> Answer:
 
 
 def _confusion(done: Completed, asked: Iterable[str]) -> WrongInput | None:
-    """uv knows some names that mean another package (sklearn). One that only a package asks for is no slip of ours."""
+    """uv knows some names that mean another package (sklearn). Only names that the user gave are checked."""
     found = _CONFUSED.search(done.stderr)
     names = {canonicalize_name(Requirement(line).name) for line in asked}
     if found is None or canonicalize_name(found[1]) not in names:
         return None
     return WrongInput(
         f"{found[1]} cannot be installed: it is often confused for {found[2]}",
-        fix=f"Ask for {found[2]} instead of {found[1]}.",
+        fix=f"Use {found[2]} instead of {found[1]}.",
         code="no-such-package",
     )
 
 
 def _failure(done: Completed) -> CtkError:
-    """uv's own words: it could not read a package, most often a source distribution that this host cannot build."""
+    """The error for a package that uv could not read, usually a source distribution that this host cannot build."""
     if _NO_GIT in done.stderr:
-        return MissingOnHost("there is no git on this host, and a package comes from a git repository", fix=_GIT_FIX)
+        return MissingOnHost(
+            "git is not installed on this host, and a package comes from a git repository", fix=_GIT_FIX
+        )
     if _GIT_FAILED in done.stderr and (repository := _REPOSITORY.search(done.stderr)):
         return unreachable(repository[1], "\n".join(own_words(done.stderr)))
     if mistake := _MISTAKE.search(" ".join(done.stderr.split())):
         return WrongInput(
             f"an address in `packages` is wrong: {redact(mistake[1])}",
-            fix="Correct it in the recipe: NAME is the name that the project gives itself.",
+            fix="Correct it in the recipe: NAME must be the name in the project's metadata.",
             code="wrong-address",
         )
     lines = own_words(done.stderr)
@@ -267,7 +269,7 @@ def _failure(done: Completed) -> CtkError:
         return UnreadableSource(culprit[1], culprit[2], lines)
     return ProgramFailed(
         "the requirements of a package cannot be read on this host",
-        fix="A source distribution may need a Python of the image's version here. Or ask for another version.",
+        fix="A source distribution may need the image's Python version on this host. Or request another version.",
         code="resolver-failed",
         last_lines=lines[-12:],
     )
@@ -290,7 +292,7 @@ def _without_platform(options: list[str], more: Iterable[str]) -> list[str]:
 
 @contextmanager
 def _directory(uv: Uv, question: Question) -> Iterator[Path]:
-    # Not in the current directory: uv looks for settings there and above, and those of a project are not ours.
+    # Not in the current directory: uv looks for settings there and above, and those of a project must not be used.
     uv.scratch.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="ctk-question-", dir=uv.scratch) as name:
         directory = Path(name)
@@ -315,7 +317,7 @@ def _known_metadata(question: Question, table: str = "") -> str:
 def _bindings(question: Question) -> str:
     """A project that requires each package bound to an index: uv heeds the binding only of direct requirements.
 
-    So a package that nobody asked for is chosen as well; `resolve.needed` tells which are asked for.
+    So packages that nothing requires are chosen, too; `resolve.needed` finds the required ones.
     """
     bound = [index for index in question.indexes if index.packages]
     lines = ["[project]", f'name = "{_PROJECT}"', 'version = "0"', f"dependencies = {json.dumps(question.bound)}"]

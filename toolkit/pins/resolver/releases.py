@@ -52,7 +52,7 @@ class Release:
 def list_releases(name: str, question: Question, directory: Path) -> tuple[Release, ...]:
     """The releases of a package that an image can take, newest first; pages are kept in `directory` for ten minutes.
 
-    Left out are pre-releases, yanked files and what is newer than the question's day. Nothing where the index does
+    Left out are pre-releases, yanked files and what is newer than the question's day. Nothing if the index does
     not tell: a page of links without versions, or no answer.
     """
     for address in _addresses(name, question):

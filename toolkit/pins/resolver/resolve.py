@@ -34,12 +34,12 @@ RECIPE = "recipe"
 
 
 class Conflict(CheckFailed):
-    """The packages cannot be had together over this base. `proof` is the resolver's own derivation."""
+    """The packages conflict over this base. `proof` is the resolver's own derivation."""
 
     code = "requirements-conflict"
 
     def __init__(self, request: Request, question: Question, proof: str) -> None:
-        super().__init__("these packages cannot be had together over this base")
+        super().__init__("these packages conflict on this base")
         self.request = request
         self.question = question
         self.proof = proof
@@ -72,7 +72,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Resolution:
-    """What will be added, each with its file (by name), and what to tell the user.
+    """The packages to add, each with its file (by name), and the notes for the user.
 
     `aliases` are those of the target's that are asked for, and by whom.
     """
@@ -91,7 +91,7 @@ class Resolution:
 
 
 def resolve(uv: Uv, request: Request, *, fresh: bool = False) -> Resolution:
-    """Choose versions and files. Raises Conflict where there is no solution, CheckFailed for an unknown extra."""
+    """Choose versions and files. Raises Conflict if there is no solution, CheckFailed for an unknown extra."""
     question, answer = _choose_versions(uv, request, fresh=fresh)
     question, answer, releases = _prefer_wheels(uv, question, *find_releases(uv, question, answer))
     require_extras(request.packages, question.target, answer)
@@ -108,7 +108,7 @@ def resolve(uv: Uv, request: Request, *, fresh: bool = False) -> Resolution:
         if file is None and not is_repository(url):
             raise CheckFailed(
                 f"{name} {version} has no file for Python {request.target.minor} on {request.target.architecture}",
-                fix=f"Ask for another version of {name}, or drop it from the recipe.",
+                fix=f"Request another version of {name}, or drop it from the recipe.",
             )
         if file is not None:
             chosen[name] = file
@@ -148,7 +148,7 @@ def first_question(request: Request) -> Question:
 
 
 def _choose_versions(uv: Uv, request: Request, *, fresh: bool) -> tuple[Question, Answer]:
-    """First with all that would be nice (the earlier lock, a base in harmony), then with what must be."""
+    """First with preferences (the earlier lock, the base's requirements), then with hard constraints only."""
     hard = first_question(request)
     soft = hard.under(
         constraint.line for constraint in (*soft_constraints(request.target, request.protected), *request.learned)
@@ -173,7 +173,7 @@ def _is_refused(pin: str, constraints: Iterable[Constraint]) -> bool:
 
 
 def _framework_requirements(target: PythonTarget) -> tuple[str, ...]:
-    """A recorded base says only which framework it has; what that brings along, the resolver finds out."""
+    """A recorded base names only its framework; the resolver finds the dependencies."""
     return tuple(
         f"{distribution.name}=={distribution.version}"
         for distribution in target.installed.values()
@@ -182,7 +182,7 @@ def _framework_requirements(target: PythonTarget) -> tuple[str, ...]:
 
 
 def release_entries(uv: Uv, question: Question, versions: Mapping[str, str]) -> list[dict[str, Any]]:
-    """What the index tells of each release, as `[[packages]]` of PEP 751: every file, whatever it is for."""
+    """The index data of each release, as `[[packages]]` of PEP 751: every file, whatever it is for."""
     pins = [_given_requirement(question.packages, name) or f"{name}=={version}" for name, version in versions.items()]
     if not pins:
         return []
@@ -220,9 +220,9 @@ def file_name(url: str) -> str:
 def _prefer_wheels(
     uv: Uv, question: Question, answer: Answer, releases: dict[str, list[File]]
 ) -> tuple[Question, Answer, dict[str, list[File]]]:
-    """Where the chosen release is compiled, but not for this image, take an older one that is.
+    """If the chosen release has wheels, but none for this image, use an older one that has.
 
-    Compiling, say, numpy inside an image needs compilers that are not there. Releases without any wheel are left alone.
+    Compiling numpy, for example, needs compilers that images lack. Releases without any wheel are left alone.
     """
     tags = supported_tags(question.target)
     compiled = []
@@ -241,7 +241,7 @@ def _prefer_wheels(
 
 
 def _asked_aliases(uv: Uv, question: Question, versions: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
-    """Who of what is installed asks for which alias; nothing where uv cannot read one (psycopg2 has no wheel)."""
+    """Which installed packages require which alias; nothing if uv cannot read one (psycopg2 has no wheel)."""
     aliases = question.target.aliases
     if not aliases:
         return {}
@@ -255,7 +255,7 @@ def _asked_aliases(uv: Uv, question: Question, versions: Mapping[str, str]) -> d
 def who_requires_whom(uv: Uv, question: Question, versions: Mapping[str, str]) -> dict[str, set[str]]:
     """For each name in `versions` the names that require it, RECIPE for the recipe's own request.
 
-    A version "" leaves it open. Raises NotOnIndex for a package that no index has, ProgramFailed where uv finds no
+    A version "" leaves it open. Raises NotOnIndex for a package that no index has, ProgramFailed if uv finds no
     answer for another reason.
     """
     pins = [f"{name}=={version}" for name, version in versions.items() if version]
@@ -294,7 +294,7 @@ def _roots(line: str, target: PythonTarget, versions: Mapping[str, str]) -> Iter
 
 
 def _closure(edges: Mapping[str, set[str]], roots: Iterable[str]) -> frozenset[str]:
-    """All that `roots` bring along, themselves included."""
+    """The transitive dependencies of `roots`, themselves included."""
     reached: set[str] = {canonicalize_name(Requirement(root).name) for root in roots}
     while True:
         more = {name for name, by in edges.items() if by & reached} - reached
@@ -304,12 +304,12 @@ def _closure(edges: Mapping[str, set[str]], roots: Iterable[str]) -> frozenset[s
 
 
 def needed(edges: Mapping[str, set[str]]) -> frozenset[str]:
-    """The packages that the recipe asks for, with all that they bring along."""
+    """The packages of the recipe with their transitive dependencies."""
     return _closure(edges, [name for name, by in edges.items() if RECIPE in by])
 
 
 def _newer_pip(uv: Uv, request: Request, packages: Sequence[LockedPackage]) -> LockedPackage | None:
-    """A pip that can take every chosen file, where the image's own cannot; None where it can."""
+    """A pip that can take every chosen file, where the image's own cannot; None if it can."""
     if request.target.recorded or not packages:
         return None
     own = request.target.installed.get("pip")
@@ -331,13 +331,13 @@ def _newer_pip(uv: Uv, request: Request, packages: Sequence[LockedPackage]) -> L
 def wheels_only(uv: Uv, question: Question) -> tuple[LockedPackage, ...]:
     """The question's packages with all that they need, as wheels, into an empty directory.
 
-    Raises ProgramFailed where some have no wheel, or cannot be had together.
+    Raises ProgramFailed if some have no wheel, or conflict.
     """
     empty = replace(question, target=replace(question.target, installed={}), only_binary=(":all:",))
     answer = ask(uv, empty, again=True)
     if not answer.possible:
         raise ProgramFailed(
-            f"the tools that build a source distribution cannot be had: {', '.join(question.packages)}",
+            f"the tools that build a source distribution are not available: {', '.join(question.packages)}",
             last_lines=(answer.proof or "",),
             code="no-build-tools",
         )
@@ -364,12 +364,8 @@ def _given_address(packages: Iterable[str], name: str) -> str | None:
 
 
 def _notes(request: Request, answer: Answer) -> tuple[str, ...]:
-    notes = [
-        f"{name} {version} was withdrawn by its authors{': ' + why if why else ''}"
-        for name, version, why in answer.yanked
-    ]
+    notes = [f"{name} {version} was yanked{': ' + why if why else ''}" for name, version, why in answer.yanked]
     notes += [
-        f"{bound.by} asks for {bound.line}, and will not get it"
-        for bound in broken_by(request.target, answer.installed)
+        f"{bound.by} requires {bound.line}, which is not met" for bound in broken_by(request.target, answer.installed)
     ]
     return tuple(sorted(notes))

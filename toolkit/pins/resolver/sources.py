@@ -1,4 +1,4 @@
-"""What source distributions need to become wheels: read out of each, and locked like everything else.
+"""What source distributions need to be built: read from each one, and locked.
 
 Sources: PEP 518 (`[build-system] requires`, and setuptools and wheel where a project says nothing); setuptools, which
 adds `setup_requires` to them (`get_requires_for_build_wheel`, PEP 517).
@@ -45,7 +45,7 @@ _SMALL = 4 << 20
 
 @dataclass(frozen=True, slots=True)
 class SourceFiles:
-    """The files of a source distribution: the text of some (None: not there), the paths of all where they are known."""
+    """The files of a source distribution: the text of some (None: not there), the paths of all if they are known."""
 
     texts: Mapping[str, str | None]
     names: frozenset[str] = frozenset()
@@ -78,7 +78,7 @@ class Sources:
 def lock_sources(uv: Uv, request: Request, resolution: Resolution, downloads: Path) -> Sources:
     """The build requirements of every source distribution in `resolution`; those that need the same share one entry.
 
-    Raises CheckFailed where a source distribution cannot be read, ProgramFailed where its tools cannot be had.
+    Raises CheckFailed if a source distribution cannot be read, ProgramFailed if its tools are not available.
     """
     groups: dict[tuple[str, ...], list[str]] = {}
     needs: list[tuple[str, Needs]] = []
@@ -102,7 +102,7 @@ def lock_sources(uv: Uv, request: Request, resolution: Resolution, downloads: Pa
 
 
 def source_metadata(uv: Uv, request: Request, name: str, version: str, downloads: Path) -> Metadata | None:
-    """The requirements that a release's source distribution holds as text; None where it does not, or has no file."""
+    """The requirements that a release's source distribution holds as text; None if it does not, or has no file."""
     known = Metadata(name, version)
     question = replace(first_question(request), metadata=(*request.metadata, known))
     _, releases = find_releases(uv, question, Answer({name: version}, {}))
@@ -118,9 +118,9 @@ def source_metadata(uv: Uv, request: Request, name: str, version: str, downloads
 
 
 def _tools(uv: Uv, request: Request, requires: tuple[str, ...]) -> tuple[LockedPackage, ...]:
-    # Extensions are compiled against the numpy that the base has: with another one's headers they would not load.
+    # Extensions are compiled against the numpy of the base: with other headers they would not load.
     there = {"numpy", "oldest-supported-numpy"} if "numpy" in request.target.installed else set()
-    # The same holds for its framework, and no tool is worth the gigabytes of another one.
+    # The same applies to its framework, and a build tool must not add the gigabytes of another one.
     wanted = tuple(
         line
         for line in requires
@@ -160,12 +160,12 @@ def build_requirements(what: str, content: SourceFiles, needs: Needs) -> tuple[s
 
 def _unreadable(what: str, error: Exception) -> CheckFailed:
     return CheckFailed(
-        f"{what} cannot be read: {error}", fix="Ask for a version that has a wheel.", code="unreadable-source"
+        f"{what} cannot be read: {error}", fix="Request a version that has a wheel.", code="unreadable-source"
     )
 
 
 def read_archive(name: str, content: bytes) -> SourceFiles:
-    """What ctk reads of the source distribution called `name`. Raises CheckFailed where it cannot be read."""
+    """What ctk reads of the source distribution called `name`. Raises CheckFailed if it cannot be read."""
     texts: dict[str, str | None] = {}
     paths: list[str] = []
 

@@ -1,4 +1,4 @@
-"""The typed form of `undeclared.toml`: which releases do not work over a base, although they install there."""
+"""The typed form of `undeclared.toml`: which releases install over a base but do not work there."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Releases that install over a base and do not work there: found in what was chosen, held back, and chosen again.
+"""Releases that install over a base but do not work there: find them, exclude them, and resolve again.
 
 What a resolver cannot see is in an extra's bound on the base's framework (`extra_bounds`) or in no metadata at all
 (`undeclared`). Each becomes a constraint like those of the base, so that a conflict and a lock can say it.
@@ -43,9 +43,9 @@ _AT_ONCE = 4
 def resolve_working(
     uv: Uv, request: Request, *, fresh: bool = False, resolver: Resolver | None = None
 ) -> tuple[Request, Resolution]:
-    """Choose versions of which none is known not to work; the request comes back with what was learned on the way.
+    """Choose versions without known problems; return the request with what was learned.
 
-    `resolver` stands for `resolve`. Raises Conflict, whose request has learned that too, where there is no solution.
+    `resolver` replaces `resolve`. Raises Conflict, whose request has learned that too, if there is no solution.
     """
     choose = resolver or (lambda asked, fresh: (asked, resolve(uv, asked, fresh=fresh)))
     asked = _learning(request, constraints_over(undeclared_bounds(), _installed(request)))
@@ -60,7 +60,7 @@ def resolve_working(
         last, resolution = choose(asked, False)
     else:
         learned, notes = _lessons(uv, asked, resolution)
-        notes |= {f"{bound.name} is still one that may not work: {bound.by}" for bound in learned}
+        notes |= {f"{bound.name} may not work: {bound.by}" for bound in learned}
     return last, replace(resolution, notes=tuple(sorted({*resolution.notes, *notes})))
 
 
@@ -73,19 +73,22 @@ def _lessons(uv: Uv, request: Request, resolution: Resolution) -> tuple[list[Con
     ]
     bounds, unread = _extra_bounds(uv, request, resolution)
     notes = {
-        f"the metadata of {name} cannot be read: whether it fits the base's framework is not known" for name in unread
+        f"the metadata of {name} cannot be read: its compatibility with the base's framework is unknown"
+        for name in unread
     }
     for name, bound in bounds.items():
         oldest = _oldest_refused(uv, request, name, chosen[name])
         if oldest is None:
-            notes.add(f"{name} {chosen[name]} needs {bound.need}, and no older release is known to need less")
+            notes.add(
+                f"{name} {chosen[name]} needs {bound.need}, and no older release with lower requirements was found"
+            )
         else:
             learned.append(Constraint(name, f"<{oldest}", bound.why(name)))
     return learned, notes
 
 
 def why_refused(uv: Uv, request: Request, name: str, version: str) -> str | None:
-    """Why a release does not work over the request's base, as its extras say it; None where they refuse nothing."""
+    """Why a release does not work over the request's base, as its extras say it; None if they refuse nothing."""
     releases = list_releases(name, first_question(request), pages(uv))
     file = next((release.file for release in releases if release.version == Version(version)), None)
     bound = (
@@ -95,7 +98,7 @@ def why_refused(uv: Uv, request: Request, name: str, version: str) -> str | None
 
 
 def nearest_fitting(releases: Sequence[T], refused: Callable[[T], bool]) -> int | None:
-    """The place of the first of `releases`, newest first, that is not refused; None where there is none.
+    """The place of the first of `releases`, newest first, that is not refused; None if there is none.
 
     What is refused is taken to stand before what is not. Of n releases about 2 log n are looked at, the near ones
     first: far ones may be of another age, from before the extra that says so.
@@ -118,7 +121,7 @@ def nearest_fitting(releases: Sequence[T], refused: Callable[[T], bool]) -> int 
 
 
 def _oldest_refused(uv: Uv, request: Request, name: str, version: str) -> Version | None:
-    """From which release on a package wants a newer framework; None where no older one is known to want less."""
+    """The first release of a package that needs a newer framework; None if no older one is known to need less."""
     found = list_releases(name, first_question(request), pages(uv))
     if not found:
         return Version(version)  # the index does not list its releases: the resolver finds the next older one
@@ -130,13 +133,13 @@ def _oldest_refused(uv: Uv, request: Request, name: str, version: str) -> Versio
 
 
 def _refuses(uv: Uv, request: Request, release: Release) -> bool:
-    """Whether a release wants a newer framework. One whose metadata cannot be read is not taken instead of another."""
+    """Whether a release needs a newer framework. One whose metadata cannot be read is not taken instead of another."""
     requires = requirements_of(uv, request, release.file)
     return requires is None or _bound_in(request, requires) is not None
 
 
 def _extra_bounds(uv: Uv, request: Request, resolution: Resolution) -> tuple[dict[str, ExtraBound], list[str]]:
-    """Which of the chosen releases want a newer framework than the base's, and which wheels could not be read.
+    """Which of the chosen releases need a newer framework than the base's, and which wheels could not be read.
 
     Nothing is read for a base without a framework, nor of what the recipe gives by an address.
     """

@@ -1,4 +1,4 @@
-"""One attempt in a process of its own: imports modules, then looks for known traps, and writes down how far it came."""
+"""One attempt in a process of its own: imports modules, then looks for known traps, and records its progress."""
 
 import contextlib
 import ctypes
@@ -18,7 +18,7 @@ def main(arguments):
     here = os.path.dirname(os.path.abspath(__file__))
     import traps
 
-    # The files of the guard must not stand in for a package of the same name.
+    # The files of the guard must not shadow a package of the same name.
     sys.modules.pop("traps")
     sys.path[:] = [path for path in sys.path if os.path.abspath(path or ".") != here]
     sys.argv = ["-c"]
@@ -38,7 +38,7 @@ def main(arguments):
 
 
 def take(step, known):
-    """What is wrong although nothing is raised; None where nothing is."""
+    """A problem that raises no exception; None if there is none."""
     kind, _, name = step.partition(" ")
     if kind == "trap":
         return known[name].problem()

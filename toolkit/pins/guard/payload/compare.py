@@ -1,4 +1,4 @@
-"""What changed between two states of an image, who pulled it, and which of it fails the build."""
+"""What changed between two states of an image, which package caused it, and which changes fail the build."""
 
 import fnmatch
 import os
@@ -19,21 +19,21 @@ def names_of(lock):
     pins = lock["protected"]
     shown = ", ".join(pin["name"] + " " + pin["version"] for pin in pins[:8])
     more = len(pins) - 8
-    return (shown + (" and " + str(more) + " more" if more > 0 else "")) or "it holds none"
+    return (shown + (" and " + str(more) + " more" if more > 0 else "")) or "none in the lock"
 
 
 def check_base(lock, state):
-    """The base must be the one that the lock was made for, before anything is put over it."""
+    """Check that the base is the one of the lock, before anything is installed."""
     wrong = []
     for pin in lock["protected"]:
         versions = sorted({copy["version"] for copy in state["copies"] if copy["name"] == pin["name"]})
         if pin["version"] not in versions:
             there = " and ".join(versions) or "none"
-            wrong.append(pin["name"] + ": the lock was made for " + pin["version"] + ", the base holds " + there)
+            wrong.append(pin["name"] + ": the lock was made for " + pin["version"] + ", the base has " + there)
     if wrong:
         for line in wrong:
             say(log_lines.CONTRADICTION, difference=line)
-        say("the base is not the one that was locked. `ctk lock` makes the lock anew.")
+        say("the base differs from the locked one. `ctk lock` regenerates the lock.")
         sys.exit(1)
 
 
@@ -119,11 +119,11 @@ def changed_files(name, old, new, before, after):
 
 
 def pulled_by(name, come, before, after):
-    """Who asked for it: pip marks what was named on its command line, else the newcomers that require it."""
+    """Who requested it: pip marks what was named on its command line; else the new packages that require it."""
     if not come:
         return "a command removed it"
     if any(os.path.isfile(os.path.join(copy["information"], "REQUESTED")) for copy in come):
-        return "asked for by name"
+        return "requested by name"
     was = {(copy["site"], copy["name"], copy["version"]) for copy in before["copies"]}
     pullers = []
     for copy in after["copies"]:
@@ -135,32 +135,30 @@ def pulled_by(name, come, before, after):
                 pullers.append(copy["name"] + " " + copy["version"] + " (it requires " + line.strip() + ")")
     if pullers:
         return "pulled by " + ", ".join(sorted(pullers))
-    return "nothing that came with it requires it: a command named it, or removed it"
+    return "no newly installed package requires it: a command named or removed it"
 
 
 def other_changes(lock, before, after):
-    """What changed besides, and is neither protected nor in the lock: told, and no more."""
+    """Other changes, neither protected nor in the lock: they are only reported."""
     locked = {package["name"]: package["version"] for package in lock["packages"]}
     old = {(copy["site"], copy["name"]): copy["version"] for copy in before["copies"]}
     new = {(copy["site"], copy["name"]): copy["version"] for copy in after["copies"]}
     for where in sorted(set(old) | set(new)):
         was, now, name = old.get(where), new.get(where), where[1]
         if was != now and (name not in locked or (now is not None and now != locked[name])):
-            yield (
-                name + " " + (was or "(not there)") + " became " + (now or "(gone)") + ", which the lock does not know"
-            )
+            yield (name + " " + (was or "(not there)") + " became " + (now or "(gone)") + ", which is not in the lock")
 
 
 def tell_differences(found):
     for package, was, now, sentence in found:
         say(log_lines.DIFFERENCE, difference=package + ": " + was + " -> " + now + " (" + sentence + ")")
-    say("the base's framework would not be what it was, and the GPU might silently not be used: the build ends here.")
-    say("Ask for what fits the base (`ctk why PACKAGE`), or start from another base (`ctk bases`).")
+    say("the base's framework would change, and the GPU might silently not be used: the build stops here.")
+    say("Request versions that fit the base (`ctk why PACKAGE`), or start from another base (`ctk bases`).")
 
 
 def tell_failure(lock, found):
     if found:
         tell_differences(found)
         return
-    say("a command failed. Protected, and held by the constraint file: " + names_of(lock))
-    say("where pip found no matching version above, something asked for another version of one of these.")
+    say("a command failed. Protected by the constraint file: " + names_of(lock))
+    say("if pip found no matching version above, a package requires another version of one of these.")

@@ -1,8 +1,8 @@
-"""The guard inside a build: installs exactly the lock, and fails the build where the framework is not as it was.
+"""The guard inside a build: installs exactly the lock, and fails the build if the framework changed.
 
-These files travel as text inside definitions and are run by the image's own Python: they speak Python 3.5 and import
-only the standard library. No line of them begins with a percent sign and no two braces stand together, since the
-definition's reader would take them for its own.
+These files are copied as text into definitions and run by the image's own Python: they support Python 3.5 and import
+only the standard library. No line begins with a percent sign, and no two braces are adjacent, since the
+definition's parser would interpret them.
 """
 
 import json
@@ -35,9 +35,9 @@ def main(action, directory):
             return 1
         found, worked = compare(lock, before, after), True
         if not found:
-            say("the framework of the base is as it was: " + names_of(lock))
+            say("the framework of the base is unchanged: " + names_of(lock))
             worked = try_imports(lock["imports"], after["copies"], directory)
-            # An import runs code of others as root: some packages install at import what they miss.
+            # An import runs third-party code as root: some packages install missing dependencies at import.
             after = take_state(lock, known=after["files"])
             found = compare(lock, before, after)
         if found:

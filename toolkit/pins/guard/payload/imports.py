@@ -20,15 +20,15 @@ SHOWN_LINES = 200
 SHOWN_PATHS = 5
 NOT_TRIED = set(NOT_SHADOWS) | {"benchmark", "benchmarks", "conftest", "example", "samples", "setup"}
 TESTS = re.compile(r"(^|_)tests?(_|$)")
-# What a library writes at import goes here and is thrown away. A driver of the host is not used.
+# What a library writes at import goes here and is deleted. The host's driver is not used.
 CACHES = ("HOME", "HF_HOME", "KERAS_HOME", "MPLCONFIGDIR", "NUMBA_CACHE_DIR", "TMPDIR", "TORCH_HOME", "XDG_CACHE_HOME")
-# An old framework wants the driver's library for its import. The driver comes with the GPU: nothing is known then.
+# An old framework needs the driver's library at import. Without a GPU there is no driver, so the import proves nothing.
 NEEDS_DRIVER = re.compile(r"libcuda\.so\.1: cannot open shared object file")
 TELLING = re.compile(r"\brequire[sd]?\b", re.IGNORECASE)
 
 
 class Attempt:
-    """The import of one distribution. `error` stays None where it succeeds; `step` is what failed."""
+    """The import of one distribution. `error` stays None if it succeeds; `step` is what failed."""
 
     def __init__(self, name, version, steps):
         self.name = name
@@ -45,13 +45,13 @@ class Attempt:
 
 
 def try_imports(wanted, copies, directory):
-    """Import all that is wanted of the distributions `copies`, several at once; whether nothing failed."""
+    """Import what is requested of the distributions `copies`, in parallel; whether all succeeded."""
     started = time.monotonic()
     sites = sorted({copy["site"] for copy in copies})
     skipped = [package["name"] for package in wanted["packages"] if package["name"] in wanted["skip"]]
     attempts = [attempt for attempt in plan(wanted, copies, sites) if attempt.name not in skipped]
     if skipped:
-        say("note: not imported, as the recipe says ([imports] skip): " + ", ".join(skipped))
+        say("note: not imported, because of [imports] skip in the recipe: " + ", ".join(skipped))
     if not attempts:
         return True
     say(log_lines.IMPORTING, packages=", ".join(attempt.title for attempt in attempts))
@@ -65,7 +65,7 @@ def try_imports(wanted, copies, directory):
     failed = []
     for attempt in attempts:
         if attempt.error and attempt.name in frameworks and any(NEEDS_DRIVER.search(line) for line in attempt.output):
-            say("note: " + attempt.title + " needs the driver of a GPU to be imported: nothing is known of it here")
+            say("note: " + attempt.title + " needs a GPU driver to be imported, and was not checked")
         elif attempt.error:
             failed.append(attempt)
     count = str(len(attempts)) + " packages, " + str(len(failed)) + " failed"
@@ -79,8 +79,8 @@ def try_imports(wanted, copies, directory):
             error=attempt.error,
         )
     if failed:
-        say("what is installed cannot be used: the build ends here. For a package that needs a GPU or a licence file")
-        say("to be imported: `ctk build --allow-import-failure NAME`, or `skip` in [imports] of the recipe.")
+        say("an installed package cannot be imported: the build stops here. If it needs a GPU or a licence file to be")
+        say("imported, use `ctk build --allow-import-failure NAME`, or `skip` in [imports] of the recipe.")
     return not failed
 
 
@@ -151,7 +151,7 @@ def listed_in(copy):
 
 
 def is_tried(module, distribution):
-    """Neither what is private nor the tests: nobody imports them, and a test may need what is not installed."""
+    """Private modules and tests are left out: users do not import them, and tests may need other packages."""
     parts = module.split(".")
     if module.lower().replace("_", "-").replace(".", "-") == distribution:
         return True
@@ -159,7 +159,7 @@ def is_tried(module, distribution):
 
 
 def run(attempt, number, wanted, directory):
-    """Import in a process of its own, under the time limit; nothing that it starts outlives it."""
+    """Import in a process of its own, under the time limit; its child processes are killed, too."""
     started = time.monotonic()
     home = os.path.join(directory, "import-" + str(number))
     os.mkdir(home)
@@ -193,7 +193,7 @@ def run(attempt, number, wanted, directory):
 
 
 def judge(attempt, status, result, limit):
-    """What the result says, and the end of the process where it came without one."""
+    """The result, or how the process ended if it wrote none."""
     said = {"step": attempt.steps[0], "error": None, "done": False}
     if os.path.isfile(result):
         with open(result) as file:
@@ -207,11 +207,11 @@ def judge(attempt, status, result, limit):
             reasons = [line.strip() for line in attempt.output if TELLING.search(line)]
             attempt.error += " (" + reasons[-1][:300] + ")" if reasons else ""
     elif status is None:
-        attempt.error = "no end within " + str(limit) + " s"
+        attempt.error = "timed out after " + str(limit) + " s"
     elif status < 0:
         attempt.error = "ended by " + signal_name(-status)
     else:
-        attempt.error = "the import ended the program with status " + str(status)
+        attempt.error = "the import exited with status " + str(status)
 
 
 def signal_name(number):
@@ -248,7 +248,7 @@ def files_in(sites):
 
 
 def remove(paths):
-    """What an import wrote beside the code: the image must hold what was installed, and nothing else."""
+    """Remove what imports wrote next to the code: the image must contain only what was installed."""
     if paths:
         some = ", ".join(sorted(paths)[:SHOWN_PATHS]) + (" and more" if len(paths) > SHOWN_PATHS else "")
         say("note: the imports wrote " + str(len(paths)) + " files and directories, which are removed: " + some)

@@ -19,7 +19,7 @@ class Installer:
         self.lock = lock
         self.directory = directory
         self.environment = dict(os.environ)
-        # The lock has decided already; what holds for a user's own pip must not argue with it.
+        # The lock decides; settings for the user's own pip must not interfere.
         for name in (
             "PIP_CONSTRAINT",
             "PIP_BUILD_CONSTRAINT",
@@ -69,7 +69,7 @@ class Installer:
                 self.pip("install", "--no-deps", *(more + links), lines=pins)
 
     def build_sources(self):
-        """Source distributions become wheels in a throwaway directory, with exactly the locked tools."""
+        """Build wheels from source distributions in a temporary directory, with exactly the locked tools."""
         packages = {package["name"]: package for package in self.lock["packages"]}
         done = []
         for number, build in enumerate(self.lock["builds"]):
@@ -84,7 +84,7 @@ class Installer:
         return done
 
     def index_of(self, name):
-        """The only index that a package may come from; None where it has none."""
+        """The only index that a package may come from; None if it has none."""
         return next((index for index in self.lock["indexes"] if name in index["packages"]), None)
 
     def environment_for(self, name):
@@ -110,7 +110,7 @@ class Installer:
         return environment
 
     def split(self, packages):
-        """pip wants all hashes or none in one call, and each call asks the same indexes."""
+        """pip requires all hashes or none in one call, and one call uses the same indexes for all."""
         groups = {}
         for package in packages:
             index = self.index_of(package["name"])
@@ -132,7 +132,7 @@ class Installer:
         self.run(command + ["-r", self.write(lines)], environment)
 
     def with_uv(self, lines):
-        """Whether uv was there and did it."""
+        """Whether uv was available and installed it."""
         if not lines or not os.access(UV, os.X_OK) or sys.version_info < (3, 8):
             return not lines
         # uv leaves empty lock files in TMPDIR.
@@ -168,7 +168,7 @@ class Installer:
         say(log_lines.RUNNING, command=" ".join(command))
         status = subprocess.call(command, env=environment)
         if status != 0:
-            say("that command ended with status " + str(status))
+            say("that command exited with status " + str(status))
             sys.exit(status)
 
 

@@ -1,4 +1,4 @@
-"""What an image holds: every copy of every distribution, and the hash of each file of the protected ones."""
+"""The content of an image: every copy of every distribution, and the hash of each file of the protected ones."""
 
 import concurrent.futures
 import csv
@@ -8,7 +8,7 @@ import re
 import sys
 
 SITE_NAMES = ("site-packages", "dist-packages")
-NOT_SHADOWS = ("docs", "examples", "scripts", "test", "tests")  # put there by carelessness, imported by nobody
+NOT_SHADOWS = ("docs", "examples", "scripts", "test", "tests")  # left by mistake, never imported
 NOT_WALKED = ("/proc", "/sys", "/dev", "/run", "/mnt", "/tmp", "/var/tmp")
 WRITTEN_BY_INSTALLERS = ("INSTALLER", "REQUESTED", "RECORD", "direct_url.json")
 CHUNK = 1 << 20
@@ -110,7 +110,7 @@ def parse_fields(lines):
 
 
 def read_record(information):
-    """The rows of a RECORD as (absolute path, hash), without bytecode and without what installers say of themselves."""
+    """The rows of a RECORD as (absolute path, hash), without bytecode and installer metadata."""
     path = os.path.join(information, "RECORD")
     if not os.path.isfile(path):
         return None

@@ -1,8 +1,8 @@
-"""What imports without an error and does not work all the same: each trap with its source."""
+"""What imports without an error but does not work: each trap with its source."""
 
 
 class Trap:
-    """`problem` returns a sentence, or None. It is looked for behind the import of the distribution `package`, where
+    """`problem` returns a sentence, or None. It runs after the import of the distribution `package`, if
     the modules `beside` are in the image and those in `without` are not."""
 
     def __init__(self, package, beside, problem, without=()):
@@ -13,7 +13,7 @@ class Trap:
 
 
 def transformers_with_torch():
-    """Where torch is older than transformers wants, `import transformers` succeeds, and each model is a dummy that
+    """If torch is older than transformers requires, `import transformers` succeeds, and each model is a dummy that
     raises when it is used (transformers 4.50 and 5.0: utils/import_utils.py, `is_torch_available`, `DummyObject`)."""
     return dummy_of_transformers("AutoModel", "is_torch_available", "torch")
 
@@ -45,7 +45,7 @@ def torch_with_numpy():
     import torch
 
     array = torch.from_numpy(numpy.zeros(1)).numpy()
-    return None if array.shape == (1,) else "torch and numpy do not exchange an array"
+    return None if array.shape == (1,) else "torch and numpy cannot exchange an array"
 
 
 TRAPS = {
