@@ -1,5 +1,5 @@
-# Two commands on a bare Debian machine: `make demo` and `make test`. Each does all of its own set-up. While you work on
-# ctk, `make check` anywhere.
+# On a bare Debian machine: `make demo` and `make test`. Each does its own set-up. While you work on ctk, run
+# `make check` on any machine.
 
 PYTHON ?= python3
 VENV := .venv
@@ -13,34 +13,34 @@ demo:
 	@$(MAKE) --no-print-directory $(VENV)/runs
 	@machine/demo $(CTK)
 
-# Take back what `make demo` and `make test` changed on this machine (Debian's packages stay).
+# Revert what `make demo` and `make test` changed on this machine (Debian's packages are kept).
 demo-undo:
 	@machine/undo
 
-# Lint, types and the unit tests, in a minute: without root, Apptainer, Slurm or network, once $(VENV) is there.
+# Lint, types and unit tests, in a minute. Needs no root, Apptainer, Slurm or network once $(VENV) exists.
 check:
 	@$(MAKE) --no-print-directory lint
 	$(VENV)/bin/pytest --quiet --numprocesses 2 --dist worksteal -m "not (real or programs or network)"
 
-# All tests, those on the real Apptainer and the real Slurm included: two files at a time.
+# All tests, including those on the real Apptainer and Slurm, two files at a time.
 test:
 	@machine/setup test
 	@$(MAKE) --no-print-directory $(VENV)/tests lint
 	$(VENV)/bin/pytest --numprocesses 2 --dist loadfile --durations 25 --durations-min 10
 
-# The same with large counts: fuzzing, kills, fault injection. Writes benchmarks/SOAK.md.
+# Long tests with large counts: fuzzing, kills, fault injection. Writes benchmarks/SOAK.md.
 soak:
 	@machine/setup test
 	@$(MAKE) --no-print-directory $(VENV)/tests
 	$(VENV)/bin/python -m tests.soak
 
-# ctk beside its peers, in one run. Writes benchmarks/RESULTS.md.
+# Compare ctk with its peers, in one run. Writes benchmarks/RESULTS.md.
 bench:
 	@machine/setup test
 	@$(MAKE) --no-print-directory $(VENV)/tests
 	$(VENV)/bin/python -m benchmarks.run
 
-# The pages as a site, in build/site. Reads nothing from the network; a warning is an error.
+# Build the documentation site in build/site, offline; a warning is an error.
 docs: $(VENV)/tests
 	$(VENV)/bin/sphinx-build --quiet --fail-on-warning --keep-going -c docs . build/site
 	@echo "The site is in build/site/index.html"
@@ -50,7 +50,7 @@ lint: $(VENV)/tests
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/mypy
 
-# The virtual environment: with what ctk needs, then with what its tests need too.
+# The virtual environment: with the dependencies of ctk, then with those of its tests.
 $(VENV)/runs: pyproject.toml
 	@test -x $(VENV)/bin/pip || $(PYTHON) -m venv $(VENV)
 	@$(VENV)/bin/pip install --quiet --editable .

@@ -12,6 +12,7 @@ from toolkit.runtime.known_errors import explain
     [
         ("FATAL:   could not use fakeroot: no mapping entry found in /etc/subuid for ann", "subordinate ids"),
         ("ERROR  : Requesting capability set 0x1 while permitted set is 0x0", "root lacks capabilities"),
+        ("ERROR  : Could not write info to setgroups: Permission denied", "AppArmor"),  # apptainer #2457
         ("INFO: squashfuse_ll: failed to open /dev/fuse: Permission denied", "FUSE"),
         ("x509: certificate signed by unknown authority", "authority that is not trusted"),
         ("ssl.SSLCertVerificationError: [SSL: CERTIFICATE_VERIFY_FAILED]", "authority that is not trusted"),

@@ -48,6 +48,12 @@ KNOWN_ERRORS = (
         "Build as an ordinary user, or give root a line in /etc/subuid and /etc/subgid.",
     ),
     KnownError(
+        # What Apptainer 1.3 prints without an AppArmor profile on Ubuntu 23.10 and newer; apptainer #2457 and #2608.
+        r"could not write info to setgroups: permission denied",
+        "AppArmor on this host (Ubuntu 23.10 and newer) does not let the runtime create user namespaces",
+        "Ask the administrator for an AppArmor profile of the runtime; the .deb of Apptainer's releases has one.",
+    ),
+    KnownError(
         r"failed to open /dev/fuse|fuse: device not found|fusermount.*not permitted",
         "this host does not let users mount images with FUSE",
         "Ask the administrator to make /dev/fuse readable and writable by all (mode 0666), as udev does.",

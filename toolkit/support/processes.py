@@ -252,5 +252,5 @@ def _cannot_run(argv: Sequence[str], cwd: Path | None, error: OSError) -> Missin
     if cwd is not None and not cwd.is_dir():
         return MissingOnHost(f"cannot run {argv[0]} in {cwd}: no such directory")
     if isinstance(error, FileNotFoundError):
-        return MissingOnHost(f"the program {argv[0]!r} is not installed on this host")
+        return MissingOnHost(f"the program {argv[0]!r} was not found on this host")
     return MissingOnHost(f"cannot run {argv[0]}: {error.strerror}")
