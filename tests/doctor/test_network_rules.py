@@ -45,7 +45,7 @@ def test_a_good_network_has_nothing_to_fix() -> None:
         (index(None, EXPIRED), "index-certificate", "expired or not yet valid"),
         (registry(None, UNKNOWN), "registry-certificate", "registry.example cannot be used"),
         (index(None, "[Errno -2] Name or service not known"), "index-unreachable", "Name or service not known"),
-        (registry(None, "no answer within 2 s"), "registry-unreachable", "no answer within 2 s"),
+        (registry(None, "no response within 2 s"), "registry-unreachable", "no response within 2 s"),
         (index(None, "Tunnel connection failed: 407 Proxy Authentication Required"), "index-unreachable", "407"),
         (index(403), "index-refused", "HTTP status 403"),
         (registry(503), "registry-refused", "HTTP status 503"),
@@ -71,7 +71,7 @@ def test_a_clock_that_differs_is_told(skew: float, words: str) -> None:
 def test_what_was_not_tried_is_told() -> None:
     [certificates, skipped] = apply_rules(NETWORK_RULES, NetworkFacts(None, BUNDLE))
     assert (certificates.code, skipped.code) == ("certificates", "network-skipped")
-    assert "not tried (--offline)" in skipped.message
+    assert "not checked (--offline)" in skipped.message
 
 
 def test_certificates_that_are_missing_are_named_with_what_names_them() -> None:

@@ -90,7 +90,7 @@ def test_a_tmpdir_that_is_set_is_where_builds_unpack(monkeypatch: pytest.MonkeyP
     assert str(small.fix).startswith("Unset TMPDIR")
     exposed = found(scratch_open_above=Path("/local"))["scratch-open"]
     assert (
-        exposed.message == "Builds unpack in /local: everybody can rename what is in /local, which has no sticky bit."
+        exposed.message == "Builds unpack in /local: any user can rename files in /local, which has no sticky bit."
     )
 
 
@@ -107,16 +107,16 @@ CASES = [
         {"user_namespaces": False, "fakeroot_command": False},
         "not possible here",
     ),
-    ("no-fuse", Severity.WARNING, {"fuse_device": False}, "/dev/fuse is closed to users"),
+    ("no-fuse", Severity.WARNING, {"fuse_device": False}, "users cannot open /dev/fuse"),
     ("no-fuse", Severity.WARNING, {"fuse_mounter": False}, "squashfuse is not installed"),
     ("fuse-not-needed", Severity.OK, {"fuse_device": False, "root": True, "full_capabilities": True}, "as root"),
     ("overlay-fuse", Severity.OK, {"kernel": (4, 18)}, "fuse-overlayfs"),
     ("no-overlay", Severity.WARNING, {"kernel": (5, 10), "fuse_overlay": False}, "neither"),
-    ("no-home", Severity.WARNING, {"home": None, "home_disk": None}, "this user has none"),
+    ("no-home", Severity.WARNING, {"home": None, "home_disk": None}, "this user has no home directory"),
     ("home-missing", Severity.WARNING, {"home_disk": None}, "/home/ann is not a directory"),
     ("home-not-writable", Severity.WARNING, {"home_disk": Disk(9, "/h: Read-only file system")}, "/h: Read-only"),
     ("no-mksquashfs", Severity.WARNING, {"packer": False}, "no mksquashfs"),
-    ("small-work-area", Severity.WARNING, {"area_disk": Disk(3 << 30)}, "3.0 GiB free: little for a GPU image"),
+    ("small-work-area", Severity.WARNING, {"area_disk": Disk(3 << 30)}, "only 3.0 GiB free, which may not be enough for a GPU image"),
     ("work-area-not-writable", Severity.ERROR, {"area_disk": Disk(1 << 40, "/x: Permission denied")}, "(/x: Perm"),
     ("work-area-noexec", Severity.WARNING, {"area_disk": Disk(1 << 40, noexec=True)}, "mounted with noexec"),
     ("small-tmp", Severity.WARNING, {"tmp_disk": Disk(64 << 20)}, "64.0 MiB free"),
@@ -140,7 +140,7 @@ CASES = [
         "apparmor-userns",
         Severity.WARNING,
         {"apparmor_limit": True, "user_namespaces": False, "trial": None},
-        "for the runtime as well",
+        "also for the runtime",
     ),
     ("apparmor-userns-allowed", Severity.OK, {"apparmor_limit": True, "user_namespaces": False}, "a profile allows"),
     ("build-subuid", Severity.OK, {"apparmor_limit": True, "user_namespaces": False}, "subordinate ids"),
@@ -158,7 +158,7 @@ CASES = [
     ),
     ("no-slurm", Severity.INFO, {"slurm": None}, "no sbatch on PATH"),
     ("gpu-hidden", Severity.WARNING, {"gpu": HostGpu("550.54.15", ())}, "sees no device"),
-    ("no-gpu", Severity.INFO, {"gpu": HostGpu(None, ())}, "none here"),
+    ("no-gpu", Severity.INFO, {"gpu": HostGpu(None, ())}, "none on this host"),
     ("site-setting", Severity.INFO, {"site": Site(cores=Setting(4, "/etc/ctk/site.toml"))}, "cores is 4, set by /etc"),
 ]
 
@@ -177,7 +177,7 @@ def test_each_lack_is_named_with_a_way_out(
 
 def test_root_without_capabilities_is_told_so() -> None:
     runtime = Runtime(Path("/usr/bin/apptainer"), "apptainer", (1, 4, 5), needs_userns=True)
-    assert "root lacks capabilities here" in found(runtime=runtime, root=True)["runtime"].message
+    assert "root lacks capabilities on this host" in found(runtime=runtime, root=True)["runtime"].message
 
 
 @pytest.mark.parametrize(

@@ -46,7 +46,7 @@ def test_a_port_is_taken_while_somebody_listens() -> None:
     with socket.socket() as other:
         other.bind(("0.0.0.0", first + 1))  # noqa: S104 - every address, as daemons do
         other.listen()
-        with pytest.raises(MissingOnHost, match=rf"port {first + 1} is taken by .* \(process \d+\); .* {first} to"):
+        with pytest.raises(MissingOnHost, match=rf"port {first + 1} is in use by .* \(process \d+\); .* ports {first} to"):
             choose_ports(3, wanted=first)
         assert choose_ports(1, wanted=first) == first
     assert choose_ports(3, wanted=first) == first
@@ -124,7 +124,7 @@ def test_a_client_without_a_cluster(bare_host: Path) -> None:
 
 
 def test_gpus_are_devices_in_the_order_of_their_numbers(tmp_path: Path) -> None:
-    with pytest.raises(MissingOnHost, match="this machine shows no GPU"):
+    with pytest.raises(MissingOnHost, match="this machine has no GPU"):
         real_gpus(tmp_path)
     for name in ("nvidia10", "nvidia2", "nvidia0", "nvidiactl", "nvidia-uvm"):
         (tmp_path / name).symlink_to("/dev/null")

@@ -33,7 +33,7 @@ def test_every_place_says_why_it_does_not_serve(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr(place, "_candidates", lambda: [tmp_path / "none", long])
     with pytest.raises(MissingOnHost) as caught:
         choose_place("lab")
-    assert "none: there is no such directory" in caught.value.message
+    assert "none: no such directory" in caught.value.message
     assert f"{long}: its path is too long for a socket" in caught.value.message
 
 

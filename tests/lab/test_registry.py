@@ -66,9 +66,9 @@ def test_without_a_name_the_only_lab_is_meant(state: Path) -> None:
     saved("one")
     assert registry.find(None) == lab("one")
     saved("two")
-    with pytest.raises(WrongInput, match=r"There are: one, two\.") as caught:
+    with pytest.raises(WrongInput, match=r"Existing labs: one, two\.") as caught:
         registry.find(None)
-    assert caught.value.fix == "Name one: --name one"
+    assert caught.value.fix == "Choose one: --name one"
     assert registry.find("two") == lab("two")
     with pytest.raises(WrongInput, match='Did you mean "two"'):
         registry.find("twoo")
@@ -88,7 +88,7 @@ def test_no_other_directory_is_taken_for_a_lab_s(state: Path, directory: str) ->
     saved("one")
     content = json.loads((state / "one.json").read_text())
     (state / "one.json").write_text(json.dumps({**content, "directory": directory}))
-    with pytest.raises(WrongInput, match="is no directory of a lab"):
+    with pytest.raises(WrongInput, match="is not the directory of a lab"):
         registry.load("one")
 
 

@@ -68,7 +68,7 @@ def test_a_lab_whose_host_is_gone_can_be_forgotten(state: Path) -> None:
     gone = dataclasses.replace(LAB, host="gone", place=LabPaths(state / "ctk-lab-abcdefgh"), boot="of long ago")
     with registry.lock(gone.name):
         registry.save(gone)
-    with pytest.raises(WrongInput, match="is on the host gone") as caught:
+    with pytest.raises(WrongInput, match="runs on the host gone") as caught:
         down(gone)
     assert (caught.value.fix or "").endswith("ctk lab down --name lab --host-is-gone")
     assert registry.names() == ["lab"]

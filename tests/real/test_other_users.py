@@ -133,7 +133,7 @@ def test_a_hard_link_that_a_neighbour_planted_as_a_log_is_refused(
     ordinary_user.run("tee", before, cwd=clone, input="# ctk build log: mine\n")
     os.link(before, shared / "demo.sif.build.log")
     build = ("build", "demo", "--base", tiny_image, "-o", shared / "demo.sif", "--force")
-    assert "has a second name" in ordinary_user.ctk(*build, cwd=clone, status=2).stderr
+    assert "has more than one hard link" in ordinary_user.ctk(*build, cwd=clone, status=2).stderr
     assert before.read_text() == "# ctk build log: mine\n"
 
 

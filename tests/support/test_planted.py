@@ -85,7 +85,7 @@ def test_a_log_is_appended_to_with_the_umask(tmp_path: Path) -> None:
 def test_a_log_with_a_second_name_is_refused(tmp_path: Path) -> None:
     (tmp_path / "mine").write_text("mine")
     os.link(tmp_path / "mine", tmp_path / "log")
-    with pytest.raises(WrongInput, match="log has a second name"):
+    with pytest.raises(WrongInput, match="log has more than one hard link"):
         log_once(tmp_path / "log")
     assert (tmp_path / "mine").read_text() == "mine"
 

@@ -145,7 +145,7 @@ def test_the_work_area_is_the_first_that_somebody_chose(tmp_path: Path, bare: py
 @pytest.mark.parametrize("text", ["", "rel/ctk", "/x/$NO_SUCH_VARIABLE/ctk"])
 def test_a_site_s_work_area_that_is_no_absolute_path_is_refused(bare: pytest.MonkeyPatch, text: str) -> None:
     bare.delenv("NO_SUCH_VARIABLE", raising=False)
-    with pytest.raises(WrongInput, match=r"/etc/ctk/site.toml: work_area: .* does not lead to an absolute path"):
+    with pytest.raises(WrongInput, match=r"/etc/ctk/site.toml: work_area: .* does not expand to an absolute path"):
         work_area(Site(work_area=Setting(text, "/etc/ctk/site.toml")))
 
 

@@ -81,7 +81,9 @@ def _clock(facts: NetworkFacts) -> Iterator[Finding]:
         yield Finding("clock", Severity.OK, "Clock: agrees with the servers.")
         return
     direction = "ahead of" if skew > 0 else "behind"
-    message = f"Clock: {abs(skew):.0f} s {direction} the servers; certificates and Slurm's authentication may be rejected."
+    message = (
+        f"Clock: {abs(skew):.0f} s {direction} the servers; certificates and Slurm's authentication may be rejected."
+    )
     yield Finding("clock-skew", Severity.WARNING, message, "Ask the administrator to synchronize the clock (NTP).")
 
 

@@ -235,7 +235,9 @@ def _tmp(facts: HostFacts) -> Iterator[Finding]:
         yield Finding("tmp-not-writable", Severity.WARNING, message, f"{_ASK} for a /tmp with mode 1777.")
     elif disk.free < _ROOM_IN_TMP:
         fix = 'Remove your own files from /tmp (`find /tmp -user "$USER"`).'
-        yield Finding("small-tmp", Severity.WARNING, f"{words}, which may not be enough for programs in a container.", fix)
+        yield Finding(
+            "small-tmp", Severity.WARNING, f"{words}, which may not be enough for programs in a container.", fix
+        )
     elif disk.noexec:
         message = f"{words}, mounted with noexec: programs that compile at run time, as Triton does, fail there."
         yield Finding("tmp-noexec", Severity.WARNING, message, "In jobs, set TMPDIR to another disk.")

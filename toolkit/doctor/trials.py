@@ -25,8 +25,8 @@ _PREFIX = ".ctk-doctor-"
 
 @dataclass(frozen=True, slots=True)
 class Disk:
-    """The result of a trial of a directory, or of its nearest existing parent. `free` is in bytes; `problem` says why it
-    is not writable, `noexec` whether programs cannot be executed there."""
+    """The trial of a directory, or of its nearest existing parent. `free` is in bytes; `problem` says why it is not
+    writable, `noexec` whether programs cannot be executed there."""
 
     free: int
     problem: str | None = None

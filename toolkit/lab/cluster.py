@@ -244,5 +244,7 @@ def _remove(lab: Lab) -> None:
     except FileNotFoundError:
         pass
     except OSError as error:
-        raise ProgramFailed(f"the lab is down, but its directory {lab.place.directory} could not be removed: {error}") from error
+        raise ProgramFailed(
+            f"the lab is down, but its directory {lab.place.directory} could not be removed: {error}"
+        ) from error
     registry.forget(lab.name)

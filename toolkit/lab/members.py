@@ -145,4 +145,6 @@ def kill_all(place: LabPaths) -> None:
             psutil.wait_procs([member.process for member in members], timeout=0.5)
         if time.monotonic() > deadline:
             numbers = ", ".join(str(member.process.pid) for member in members)
-            raise ProgramFailed(f"these processes of the lab did not exit: {numbers}", fix=f"Inspect them: ps -fp '{numbers}'")
+            raise ProgramFailed(
+                f"these processes of the lab did not exit: {numbers}", fix=f"Inspect them: ps -fp '{numbers}'"
+            )

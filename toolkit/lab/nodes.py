@@ -26,7 +26,7 @@ def kill_node(lab: Lab, node: str) -> None:
     """Kill all processes of one node at once: its daemon, its job steps, its jobs' processes.
 
     The controller is not informed. It notices after SlurmdTimeout, and requeues the node's jobs.
-    Raises WrongInput if there is no such node, or it is already down; MissingOnHost if the lab is not up on this host.
+    Raises WrongInput if there is no such node, or it is already down; MissingOnHost if the lab is not up here.
     """
     _check(lab, node)
     victims = [member for member in find_members(lab.place) if member.part == node]
@@ -52,11 +52,15 @@ def restore_node(lab: Lab, node: str) -> None:
     _check(lab, node)
     if any(member.role is Role.DAEMON and member.part == node for member in find_members(lab.place)):
         raise WrongInput(
-            f"the node {node} is up", fix=f"To kill it: ctk lab kill-node {node} --name {lab.name}", code="node-is-alive"
+            f"the node {node} is up",
+            fix=f"To kill it: ctk lab kill-node {node} --name {lab.name}",
+            code="node-is-alive",
         )
     if any(state.name == node and not state.is_down for state in nodes(lab)):
         down = ["scontrol", "update", f"NodeName={node}", "State=DOWN", "Reason=power lost"]
-        run(down, env=clean_environment(lab.environment()), timeout=_TIMEOUT).require("setting the node's state to DOWN")
+        run(down, env=clean_environment(lab.environment()), timeout=_TIMEOUT).require(
+            "setting the node's state to DOWN"
+        )
     started = datetime.now().replace(microsecond=0)
     with supervisor(lab.place, find_programs()) as new:
         daemon = new.start_slurmd(node)
@@ -74,7 +78,7 @@ def _check(lab: Lab, node: str) -> None:
 
 
 def _is_back(lab: Lab, node: str, started: datetime) -> bool:
-    """Whether the new daemon has registered: the controller may not have noticed yet that the old one was killed."""
+    """Whether the new daemon has registered: the controller may not know yet that the old one was killed."""
     return any(
         state.name == node and state.responds and state.slurmd_started is not None and state.slurmd_started >= started
         for state in nodes(lab)

@@ -64,7 +64,7 @@ class ProgramFailed(CtkError):  # noqa: N818
         self.log = log
 
 
-# A user can fix these by choosing another path; the others (a full or broken disk, no more file handles) are the host's.
+# A user can fix these by choosing another path. The others (a full or broken disk, no file handles) are the host's.
 _OF_THE_PATH = (
     *(errno.EACCES, errno.EEXIST, errno.EISDIR, errno.ELOOP, errno.ENAMETOOLONG),
     *(errno.ENOENT, errno.ENOTDIR, errno.EPERM),

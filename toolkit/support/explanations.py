@@ -74,7 +74,9 @@ def explanation(code: str) -> Explanation:
     known = explanations()
     wanted = f"exit-{code}" if code.isdecimal() else code
     if wanted not in known:
-        raise WrongInput(f"unknown code {code!r}.{_near(wanted, known)}", fix="`ctk explain` without a code lists them all.")
+        raise WrongInput(
+            f"unknown code {code!r}.{_near(wanted, known)}", fix="`ctk explain` without a code lists them all."
+        )
     return known[wanted]
 
 

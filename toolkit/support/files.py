@@ -79,7 +79,8 @@ def write_atomically(path: Path, content: str | bytes, *, mode: int = 0o644, kee
         descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     except OSError as error:
         raise WrongInput(
-            f"cannot write {path}: {error.strerror}", fix=f"{path.parent} must exist and be writable, or choose another directory."
+            f"cannot write {path}: {error.strerror}",
+            fix=f"{path.parent} must exist and be writable, or choose another directory.",
         ) from error
     temporary = Path(name)
     try:
@@ -127,7 +128,9 @@ def open_regular(path: Path) -> IO[bytes]:
 def refuse_pipe(path: Path) -> None:
     """Raise WrongInput if `path` is a named pipe: reading it could block forever."""
     if path.is_fifo():
-        raise WrongInput(f"{path} is a pipe, not a regular file", fix="Remove it, or choose another name.", code="not-a-file")
+        raise WrongInput(
+            f"{path} is a pipe, not a regular file", fix="Remove it, or choose another name.", code="not-a-file"
+        )
 
 
 def _open_to_write(path: Path, flags: int, mode: int) -> int:

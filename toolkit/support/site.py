@@ -26,7 +26,7 @@ class Setting(Generic[T]):
 class Site:
     """The site's settings; each is None if the site does not set it.
 
-    runtime: path or name of the container runtime. work_area: a directory for large files, which may contain variables such as $USER.
+    runtime: path or name of the container runtime. work_area: a directory for large files, may contain $USER etc.
     mirror: URI of a Debian archive for debootstrap bases. cores: how many cores a build may use on a login node.
     help: whom to ask (an address or a page).
     """
@@ -61,5 +61,5 @@ def load_site() -> Site:
     }
     cores = file.get(file.content, "cores", int)
     if cores is not None and cores < 1:
-        file.fail("cores", f"must be at least 1, not {cores}")
+        file.fail("cores", f"should be at least 1, not {cores}")
     return Site(**texts, cores=None if cores is None else Setting(cores, str(path)))

@@ -25,7 +25,7 @@ _LOCK = "lock"
 
 @contextlib.contextmanager
 def staging(parent: Path) -> Iterator[Path]:
-    """A new directory in `parent`, removed when the block ends. First removes the directories that killed processes left there.
+    """A new directory in `parent`, removed when the block ends. First remove the directories of killed processes there.
 
     A running process holds a lock on the file `lock` in its directory, so that its directory is not removed. Raises
     WrongInput if `parent` is not a writable directory.
@@ -34,9 +34,7 @@ def staging(parent: Path) -> Iterator[Path]:
     try:
         directory = Path(tempfile.mkdtemp(prefix=_prefix(), dir=parent))
     except OSError as error:
-        raise WrongInput(
-            f"cannot write to {parent}: {error.strerror}", fix="Choose a writable directory."
-        ) from error
+        raise WrongInput(f"cannot write in {parent}: {error.strerror}", fix="Choose a writable directory.") from error
     try:
         # A file, not the directory itself: NFS gives an exclusive lock only on what is open for writing (flock(2)).
         # It gets its name after it is locked, so that no other process can lock it first.
@@ -66,7 +64,7 @@ def _is_left_behind(path: Path) -> bool:
     """Whether `path` is a staging directory of this user, and its process has exited."""
     directory = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
-        # mkdtemp made it with mode 0700, so no other user can have put or renamed anything in it.
+        # mkdtemp made it with mode 0700, so no other user can have changed anything in it.
         if not _is_own(directory) or os.fstat(directory).st_mode & 0o077:
             return False
         flags = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC  # a pipe must not block the build

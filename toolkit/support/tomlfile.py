@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _TABLE = re.compile(r"^\s*\[\[?[^\[\]]+\]\]?\s*(#.*)?$")
-_NAMES = {str: "a string", int: "an integer", bool: "true or false", list: "a list", dict: "a table"}
+_NAMES = {str: "text in quotes", int: "a whole number", bool: "true or false", list: "a list", dict: "a table"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ class TomlFile:
         for key in table:
             if key not in known:
                 hint = did_you_mean(key, known) or f" Known keys: {', '.join(known)}."
-                self.fail(f"{prefix}{key}", f"unknown key.{hint}")
+                self.fail(f"{prefix}{key}", f"there is no such key.{hint}")
 
     def get(self, table: Mapping[str, Any], key: str, kind: type, prefix: str = "") -> Any:
         """table[key], which must be of `kind`; None if it is absent."""
@@ -76,7 +76,7 @@ class TomlFile:
         value = table[key]
         # In Python a bool is an int, but `gpus = true` does not mean one GPU.
         if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
-            self.fail(f"{prefix}{key}", f"must be {_NAMES[kind]}, not {value!r}")
+            self.fail(f"{prefix}{key}", f"should be {_NAMES[kind]}, not {value!r}")
         return value
 
     def get_texts(self, table: Mapping[str, Any], key: str, prefix: str = "") -> tuple[str, ...]:
@@ -84,7 +84,7 @@ class TomlFile:
         values = self.get(table, key, list, prefix) or []
         for value in values:
             if not isinstance(value, str):
-                self.fail(f"{prefix}{key}", f"must be a list of strings, but contains {value!r}")
+                self.fail(f"{prefix}{key}", f"should be a list of texts in quotes, but contains {value!r}")
         return tuple(values)
 
 
@@ -103,7 +103,7 @@ def read_toml(path: Path) -> TomlFile:
     try:
         return TomlFile(path, text, tomllib.loads(text))
     except tomllib.TOMLDecodeError as error:
-        raise WrongInput(f"{path} is not valid TOML: {error}", code="wrong-file") from error
+        raise WrongInput(f"{path} is not TOML: {error}", code="wrong-file") from error
 
 
 def parse_toml(text: str) -> dict[str, Any]:
