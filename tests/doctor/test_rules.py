@@ -89,9 +89,7 @@ def test_a_tmpdir_that_is_set_is_where_builds_unpack(monkeypatch: pytest.MonkeyP
     assert small.severity is Severity.WARNING
     assert str(small.fix).startswith("Unset TMPDIR")
     exposed = found(scratch_open_above=Path("/local"))["scratch-open"]
-    assert (
-        exposed.message == "Builds unpack in /local: any user can rename files in /local, which has no sticky bit."
-    )
+    assert exposed.message == "Builds unpack in /local: any user can rename files in /local, which has no sticky bit."
 
 
 CASES = [
@@ -105,7 +103,7 @@ CASES = [
         "build-impossible",
         Severity.ERROR,
         {"user_namespaces": False, "fakeroot_command": False},
-        "not possible here",
+        "not possible: this host",
     ),
     ("no-fuse", Severity.WARNING, {"fuse_device": False}, "users cannot open /dev/fuse"),
     ("no-fuse", Severity.WARNING, {"fuse_mounter": False}, "squashfuse is not installed"),
@@ -116,13 +114,18 @@ CASES = [
     ("home-missing", Severity.WARNING, {"home_disk": None}, "/home/ann is not a directory"),
     ("home-not-writable", Severity.WARNING, {"home_disk": Disk(9, "/h: Read-only file system")}, "/h: Read-only"),
     ("no-mksquashfs", Severity.WARNING, {"packer": False}, "no mksquashfs"),
-    ("small-work-area", Severity.WARNING, {"area_disk": Disk(3 << 30)}, "only 3.0 GiB free, which may not be enough for a GPU image"),
+    (
+        "small-work-area",
+        Severity.WARNING,
+        {"area_disk": Disk(3 << 30)},
+        "only 3.0 GiB free, which may not be enough for a GPU image",
+    ),
     ("work-area-not-writable", Severity.ERROR, {"area_disk": Disk(1 << 40, "/x: Permission denied")}, "(/x: Perm"),
     ("work-area-noexec", Severity.WARNING, {"area_disk": Disk(1 << 40, noexec=True)}, "mounted with noexec"),
     ("small-tmp", Severity.WARNING, {"tmp_disk": Disk(64 << 20)}, "64.0 MiB free"),
     ("tmp-noexec", Severity.WARNING, {"tmp_disk": Disk(1 << 40, noexec=True)}, "mounted with noexec"),
     ("tmp-not-writable", Severity.WARNING, {"tmp_disk": Disk(1 << 40, "/tmp: No")}, "(/tmp: No)"),
-    ("trial-skipped", Severity.INFO, {"trial": None}, "the work area cannot be used"),
+    ("trial-skipped", Severity.INFO, {"trial": None}, "the work area is not usable"),
     ("trial-skipped", Severity.INFO, {"trial": None, "runtime": None}, "there is no runtime"),
     (
         "trial-build-failed",
@@ -146,15 +149,20 @@ CASES = [
     ("build-subuid", Severity.OK, {"apparmor_limit": True, "user_namespaces": False}, "subordinate ids"),
     ("cgroups-old", Severity.INFO, {"cgroups": "v1"}, "version 1"),
     ("no-cgroups", Severity.INFO, {"cgroups": None}, "none"),
-    ("work-area-not-trusted", Severity.ERROR, {"trust": Trust("/a/uv belongs to eve")}, "since /a/uv belongs to eve."),
+    (
+        "work-area-not-trusted",
+        Severity.ERROR,
+        {"trust": Trust("/a/uv belongs to eve")},
+        "because /a/uv belongs to eve.",
+    ),
     ("work-area-open", Severity.WARNING, {"trust": Trust(open=(Path("/a b"),))}, "others can write to /a b."),
-    ("work-area-parent-open", Severity.WARNING, {"trust": Trust(open_above=Path("/s"))}, "rename what is in /s,"),
+    ("work-area-parent-open", Severity.WARNING, {"trust": Trust(open_above=Path("/s"))}, "rename files in /s,"),
     ("quota", Severity.INFO, {"quota": "home 18G\n of 20G"}, "home 18G |  of 20G"),
     (
         "slurm-silent",
         Severity.WARNING,
         {"slurm": None, "slurm_error": "timed out"},
-        "no controller answers (timed",
+        "no controller responds (timed",
     ),
     ("no-slurm", Severity.INFO, {"slurm": None}, "no sbatch on PATH"),
     ("gpu-hidden", Severity.WARNING, {"gpu": HostGpu("550.54.15", ())}, "sees no device"),

@@ -36,7 +36,10 @@ def test_the_advice_names_the_packages_of_the_distribution(os_release: str, comm
 def test_all_missing_programs_are_named_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "srun").touch(mode=0o755)
     monkeypatch.setattr(requirements, "search_path", lambda: str(tmp_path))
-    with pytest.raises(MissingOnHost, match=r"no munged, slurmctld, slurmd, scontrol, sinfo, squeue, sbatch, scancel$"):
+    with pytest.raises(
+        MissingOnHost,
+        match=r"missing on this host: munged, slurmctld, slurmd, scontrol, sinfo, squeue, sbatch, scancel$",
+    ):
         find_programs()
 
 
@@ -46,7 +49,9 @@ def test_a_port_is_taken_while_somebody_listens() -> None:
     with socket.socket() as other:
         other.bind(("0.0.0.0", first + 1))  # noqa: S104 - every address, as daemons do
         other.listen()
-        with pytest.raises(MissingOnHost, match=rf"port {first + 1} is in use by .* \(process \d+\); .* ports {first} to"):
+        with pytest.raises(
+            MissingOnHost, match=rf"port {first + 1} is in use by .* \(process \d+\); .* ports {first} to"
+        ):
             choose_ports(3, wanted=first)
         assert choose_ports(1, wanted=first) == first
     assert choose_ports(3, wanted=first) == first

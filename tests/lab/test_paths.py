@@ -34,7 +34,7 @@ def test_every_place_says_why_it_does_not_serve(tmp_path: Path, monkeypatch: pyt
     with pytest.raises(MissingOnHost) as caught:
         choose_place("lab")
     assert "none: no such directory" in caught.value.message
-    assert f"{long}: its path is too long for a socket" in caught.value.message
+    assert f"{long}: the path is too long for a socket" in caught.value.message
 
 
 def test_a_place_is_private_and_new(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -74,7 +74,7 @@ def test_a_lab_whose_host_is_gone_can_be_forgotten(state: Path) -> None:
     assert registry.names() == ["lab"]
     down(gone, host_is_gone=True)
     assert [path for path in (state / "state").rglob("*") if path.is_file()] == []
-    with pytest.raises(WrongInput, match="was ended by another process"):
+    with pytest.raises(WrongInput, match="was stopped by another process"):
         down(gone, host_is_gone=True)
     assert [path for path in (state / "state").rglob("*") if path.is_file()] == []
 

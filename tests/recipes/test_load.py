@@ -118,7 +118,10 @@ MISTAKES = [
     ("[files]", "mine.toml:1: files: should be a list"),
     ('[[files]]\nfrom = "mine.toml"', 'mine.toml:1: files[1]: needs both "from" and "to"'),
     ('[[files]]\nfrm = "mine.toml"', 'files[1].frm: there is no such key. Did you mean "from"?'),
-    ('[[files]]\nfrom = "~no-such-user/x"\nto = "/x"', "files[1].from: ~no-such-user/x: there is no such user, or it has no home directory"),
+    (
+        '[[files]]\nfrom = "~no-such-user/x"\nto = "/x"',
+        "files[1].from: ~no-such-user/x: there is no such user, or it has no home directory",
+    ),
     ('[[files]]\nfrom = "mine.toml"\nto = "x"', "mine.toml:3: files[1].to: should be an absolute path in the image"),
     ("imports = 3", "mine.toml:1: imports: should be a table"),
     ('[imports]\nskp = ["a"]', 'mine.toml:2: imports.skp: there is no such key. Did you mean "skip"?'),

@@ -49,7 +49,7 @@ class Daemon:
             return True
 
     def listens_on(self, port: int) -> bool:
-        """Whether it is this daemon that listens on a TCP port; a client would wait long for another program's answer."""
+        """Whether it is this daemon that listens on a TCP port; a client would wait long for another's answer."""
         import psutil
 
         with contextlib.suppress(psutil.NoSuchProcess, psutil.AccessDenied):
@@ -111,7 +111,7 @@ class Supervisor:
 
 @contextlib.contextmanager
 def supervisor(place: LabPaths, programs: Programs) -> Iterator[Supervisor]:
-    """Start a supervisor, which takes orders while the block runs. It and its daemons outlive the block and this process."""
+    """Start a supervisor, which takes orders while the block runs. It and its daemons outlive this process."""
     argv = [sys.executable, "-I", "-S", str(Path(__file__).with_name("supervisor.py")), str(mark(place))]
     process = launch(argv, env=_environment(SUPERVISOR, place), cwd=place.directory, errors=place.output(SUPERVISOR))
     with cast("IO[str]", process.stdin) as orders, cast("IO[str]", process.stdout) as answers:

@@ -129,10 +129,10 @@ def kill(members: Iterable[Member]) -> None:
 
 
 def kill_all(place: LabPaths) -> None:
-    """Kill every process of a lab, however it was started. Its daemons need not save anything: the files are removed next.
+    """Kill every process of a lab, however it was started. Its daemons save nothing: the files are removed next.
 
-    A supervisor exits after its last child, so once the supervisors are gone, no process is left. Raises ProgramFailed if
-    a process does not exit, for example because it waits for a failed disk or changed its user.
+    A supervisor exits after its last child, so once the supervisors are gone, no process is left. Raises ProgramFailed
+    if a process does not exit, for example because it waits for a failed disk or changed its user.
     """
     import psutil
 

@@ -50,7 +50,7 @@ def staging(parent: Path) -> Iterator[Path]:
 def sweep(parent: Path) -> None:
     """Remove the staging directories in `parent` that processes of this user on this host left when they were killed.
 
-    In a shared directory any user can create a file of that name. Only directories as `staging` creates them are removed.
+    In a shared directory any user can create a file of that name. Only directories like those of `staging` are removed.
     """
     prefix = _prefix()
     with contextlib.suppress(OSError):
