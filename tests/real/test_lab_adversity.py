@@ -152,7 +152,7 @@ def test_a_port_is_taken_in_the_last_moment(taken: int, tmp_path: Path, monkeypa
         monkeypatch.setattr(cluster, "choose_ports", lambda *wanted: next(answers, None) or choose_ports(*wanted))
         lab = up(LabPlan(name=f"race{taken}", nodes=2, gpus_per_node=0), on_step=steps.append)
         assert lab.port != first
-    assert "another program took a port; trying others" in steps
+    assert "another program uses one of the ports; trying others" in steps
     down(lab)
     assert not lab.place.directory.exists()
 

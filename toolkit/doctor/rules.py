@@ -1,4 +1,4 @@
-"""What the facts about a host mean for a user who wants to build and run images there."""
+"""Judge the facts about a host: whether a user can build and run images there."""
 
 from __future__ import annotations
 

@@ -84,7 +84,7 @@ def up(plan: LabPlan, *, force: bool = False, on_step: Callable[[str], None] = l
     if not force and (cluster := foreign_cluster()) is not None:
         raise WrongInput(
             f"this machine belongs to a cluster: {cluster}",
-            fix="Submit your jobs there. To run a lab as well, with its own daemons under your account, add --force",
+            fix="Submit your jobs there. To run a lab too, with its own daemons under your account, add --force",
             code="real-scheduler",
         )
     programs = find_programs()

@@ -72,7 +72,7 @@ def _check(lab: Lab, node: str) -> None:
     known = lab.plan.node_names
     if node not in known:
         raise WrongInput(
-            f"the lab {lab.name!r} has no node {node!r}.{did_you_mean(node, known)} Its nodes: {known[0]} to {known[-1]}.",
+            f"the lab {lab.name!r} has no node {node!r}.{did_you_mean(node, known)} Nodes: {known[0]} to {known[-1]}.",
             code="no-such-node",
         )
 

@@ -1,4 +1,4 @@
-"""What a runtime's error really means: its words are often about the symptom, and sometimes about something else."""
+"""The meaning of a runtime's errors: its messages often name only a symptom."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class KnownError:
-    """A pattern in the runtime's output, what it means, and the way out."""
+    """A pattern in the runtime's output, what it means, and the fix."""
 
     pattern: str
     meaning: str
@@ -39,7 +39,7 @@ KNOWN_ERRORS = (
     FULL_DISK,
     KnownError(
         r"(?:could not use fakeroot|no mapping entry|no valid mapping).*sub[ug]id|sub[ug]id.*no mapping entry",
-        "this user has no range of subordinate ids, so that --fakeroot cannot work",
+        "this user has no range of subordinate ids, which --fakeroot needs",
         "Ask the administrator for a line in /etc/subuid and /etc/subgid (usermod --add-subuids, --add-subgids).",
     ),
     KnownError(
@@ -88,7 +88,7 @@ KNOWN_ERRORS = (
 
 
 def explain(lines: Iterable[str], *, namespaces_left: bool | None = None) -> KnownError | None:
-    """The first known error that a line of the runtime's output matches, last line first.
+    """The first known error that matches a line of the runtime's output, last line first.
 
     `namespaces_left` says whether this host still allows user namespaces (None: ask the host).
     """
