@@ -71,7 +71,7 @@ def found(**changes: object) -> dict[str, Finding]:
     return {finding.code: finding for finding in findings}
 
 
-def test_a_good_host_has_nothing_to_mend() -> None:
+def test_a_good_host_has_nothing_to_fix() -> None:
     findings = found()
     assert list(findings) == [
         *("runtime", "build-subuid", "trial", "fuse", "overlay", "mksquashfs", "work-area", "tmp", "home", "slurm"),
@@ -174,7 +174,7 @@ CASES = [
 @pytest.mark.parametrize(
     ("code", "severity", "changes", "words"), CASES, ids=[f"{case[0]}-{number}" for number, case in enumerate(CASES)]
 )
-def test_each_lack_is_named_with_a_way_out(
+def test_each_missing_prerequisite_has_a_fix(
     code: str, severity: Severity, changes: dict[str, object], words: str
 ) -> None:
     finding = found(**changes)[code]
@@ -183,7 +183,7 @@ def test_each_lack_is_named_with_a_way_out(
     assert finding.fix or severity in (Severity.OK, Severity.INFO)
 
 
-def test_root_without_capabilities_is_told_so() -> None:
+def test_root_without_capabilities_is_reported() -> None:
     runtime = Runtime(Path("/usr/bin/apptainer"), "apptainer", (1, 4, 5), needs_userns=True)
     assert "root lacks capabilities on this host" in found(runtime=runtime, root=True)["runtime"].message
 
@@ -203,7 +203,7 @@ def test_build_modes(changes: dict[str, object], mode: str) -> None:
     assert build_mode(replace(GOOD, **changes)) == mode  # type: ignore[arg-type]
 
 
-def test_a_scratch_that_cannot_be_used_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unusable_scratch_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TMPDIR", "/local")
     refused = found(scratch_disk=Disk(1 << 40, "/local: Permission denied"))["scratch-not-writable"]
     assert refused.severity is Severity.ERROR
@@ -244,14 +244,14 @@ def test_ranges_of_subordinate_ids(tmp_path: Path) -> None:
     assert not _has_range(tmp_path / "none", "bob", 1001)
 
 
-def test_this_host_can_be_looked_at() -> None:
+def test_facts_of_this_host() -> None:
     facts = gather_host_facts(Site(), offline=True)
     assert facts.area_disk.free > 0
     assert facts.kernel > (3, 0)
     assert judge_host(facts)
 
 
-def test_a_host_without_any_program_can_be_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_facts_of_a_host_without_any_program(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
     facts = gather_host_facts(Site(), offline=True)
     assert (facts.runtime, facts.slurm, facts.slurm_error, facts.quota) == (None, None, None, None)

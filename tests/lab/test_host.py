@@ -43,7 +43,7 @@ def test_all_missing_programs_are_named_at_once(tmp_path: Path, monkeypatch: pyt
         find_programs()
 
 
-def test_a_port_is_taken_while_somebody_listens() -> None:
+def test_a_port_is_in_use_while_a_program_listens() -> None:
     first = choose_ports(3)
     assert all(is_free(port) for port in range(first, first + 3))
     with socket.socket() as other:
@@ -84,7 +84,7 @@ def bare_host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_a_bare_host_is_nobody_s(bare_host: Path) -> None:
+def test_a_host_without_a_scheduler_is_no_cluster(bare_host: Path) -> None:
     assert foreign_cluster() is None
 
 
@@ -116,7 +116,7 @@ def test_a_lab_in_use_hides_no_cluster_and_is_none(bare_host: Path, monkeypatch:
     ("answer", "name"),
     [("ClusterName             = alps", 'Slurm cluster "alps" (scontrol show config)'), ("ClusterName = ctk-x", None)],
 )
-def test_the_client_knows_of_a_cluster_without_a_file(bare_host: Path, answer: str, name: str | None) -> None:
+def test_the_slurm_client_reports_a_cluster_without_a_file(bare_host: Path, answer: str, name: str | None) -> None:
     (bare_host / "scontrol").write_text(f"#!/bin/sh\necho '{answer}'\n")
     (bare_host / "scontrol").chmod(0o755)
     assert foreign_cluster() == name
@@ -149,7 +149,7 @@ def test_gpus_are_devices_in_the_order_of_their_numbers(tmp_path: Path) -> None:
         ("", None),
     ],
 )
-def test_software_is_known_by_its_words(words: str, software: Software | None) -> None:
+def test_software_is_recognised_by_its_version_output(words: str, software: Software | None) -> None:
     assert recognise(words) == software
 
 

@@ -27,7 +27,7 @@ def test_a_directory_fits_when_its_longest_socket_does(directory: str, answer: b
     assert fits(Path(directory)) is answer
 
 
-def test_every_place_says_why_it_does_not_serve(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_unusable_directory_is_reported_with_its_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     long = tmp_path / ("a" * 80)
     long.mkdir()
     monkeypatch.setattr(place, "_candidates", lambda: [tmp_path / "none", long])

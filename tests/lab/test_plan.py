@@ -33,7 +33,7 @@ from toolkit.support.errors import WrongInput
         ({"port": 65535}, "--port is 65535"),
     ],
 )
-def test_what_cannot_be_is_refused(values: dict[str, Any], word: str) -> None:
+def test_invalid_values_are_refused(values: dict[str, Any], word: str) -> None:
     with pytest.raises(WrongInput, match=word):
         LabPlan(**values)
 

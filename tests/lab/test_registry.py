@@ -60,7 +60,7 @@ def test_no_lock_file_stays_without_a_lab(state: Path) -> None:
     assert list(state.iterdir()) == []
 
 
-def test_without_a_name_the_only_lab_is_meant(state: Path) -> None:
+def test_without_a_name_the_only_lab_is_used(state: Path) -> None:
     with pytest.raises(WrongInput, match=r"there is no lab$"):
         registry.find(None)
     saved("one")
@@ -83,7 +83,7 @@ def test_a_damaged_record_is_refused(state: Path, text: str) -> None:
 
 
 @pytest.mark.parametrize("directory", ["/", "/home/ada", "/tmp/ctk-two-abcdefgh", "/tmp/ctk-one-x/.."])
-def test_no_other_directory_is_taken_for_a_lab_s(state: Path, directory: str) -> None:
+def test_a_record_with_another_directory_is_refused(state: Path, directory: str) -> None:
     """`down` removes the directory that the record names."""
     saved("one")
     content = json.loads((state / "one.json").read_text())

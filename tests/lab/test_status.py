@@ -64,7 +64,7 @@ def test_a_lab_is_known_by_its_boot_or_its_directory_where_the_host_was_renamed(
     assert condition(renamed) is Condition.CRASHED
 
 
-def test_a_lab_whose_host_is_gone_can_be_forgotten(state: Path) -> None:
+def test_a_lab_whose_host_is_gone_can_be_removed(state: Path) -> None:
     gone = dataclasses.replace(LAB, host="gone", place=LabPaths(state / "ctk-lab-abcdefgh"), boot="of long ago")
     with registry.lock(gone.name):
         registry.save(gone)

@@ -41,7 +41,7 @@ def test_a_full_disk_is_told_from_a_host_without_namespaces() -> None:
     assert "user.max_user_namespaces" in forbidden.fix
 
 
-def test_the_runtime_reason_counts_and_an_unknown_one_is_none() -> None:
+def test_the_last_known_error_is_used_and_an_unknown_one_is_none() -> None:
     found = explain(["no such host", "certificate signed by unknown authority"])
     assert found is not None
     assert "certificate" in found.meaning

@@ -131,7 +131,7 @@ def finished_jobs(lab: Lab) -> tuple[FinishedJob, ...]:
     return tuple(job for line in text.splitlines() if (job := parse_finished(line)) is not None)
 
 
-# As src/plugins/jobcomp/filetxt of Slurm 22.05 writes it. Names and directories are not quoted, even if they contain spaces.
+# The format of src/plugins/jobcomp/filetxt in Slurm 22.05. It does not quote names and directories with spaces.
 _FINISHED = re.compile(
     r"JobId=(?P<number>\d+) UserId=(?P<user>.*?)\(\d+\) GroupId=.*? Name=(?P<name>.*) JobState=(?P<state>\w+) "
     r"Partition=(?P<partition>\S*) TimeLimit=\S+ StartTime=(?P<started>\S+) EndTime=(?P<ended>\S+) "
