@@ -36,7 +36,7 @@ _POPULAR = read_toml(Path(__file__).with_name("popular.toml")).content
 PACKAGES: dict[str, list[str]] = {shape: names.split() for shape, names in _POPULAR.items()}
 
 _WORDS = """\
-Each base is a set of real distributions with their real metadata, as they were on the index on one day. For each package
+Each base is a set of real distributions with their real metadata, as the index had them on one day. For each package
 alone: what `pip install PACKAGE` would do there (pip {pip}, `--dry-run`, without any guard), and what `ctk lock` does.
 *Replaced by pip*: pip would change, duplicate or overwrite a distribution of the protected set, or change numpy's major
 version, for which the framework was compiled, all with exit status 0. *Refused*: with the reason; also if the
@@ -45,7 +45,7 @@ resolution took longer than {patience:.0f} s."""
 
 @dataclass(frozen=True)
 class Outcome:
-    """The outcome for one package: what pip would change in the protected set, and what ctk does ("locked" or why not)."""
+    """One package: what pip would change in the protected set, and what ctk does ("locked" or why not)."""
 
     package: str
     pip: tuple[str, ...]

@@ -61,7 +61,7 @@ def text_of(**parts: object) -> str:
 
 
 def sections(text: str) -> dict[str, str]:
-    """The definition as apptainer reads it; fails where there is more than what ctk meant to write."""
+    """The definition as apptainer reads it; fails if it has more than ctk meant to write."""
     assert len(STAGE.findall(text)) == 1, "a value opened a stage"
     assert not BUILD_ARGUMENT.search(text), "a value is taken for a build argument"
     found: dict[str, str] = {}

@@ -1,4 +1,4 @@
-"""Where a lab's directory may be: on a short path that slurm.conf can hold."""
+"""A lab's directory has a short path that slurm.conf allows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What somebody else planted where ctk writes or cleans up: never written through, never removed, never waited for."""
+"""Files that other users planted where ctk writes or cleans up: not followed, not removed, not waited for."""
 
 from __future__ import annotations
 
@@ -163,7 +163,7 @@ def test_a_killed_lock_holder_does_not_block(tmp_path: Path) -> None:
 def test_lock_on_a_file_system_without_locks_is_not_held(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
 ) -> None:
-    """As on Lustre without `-o flock`, and on NFS without its lock daemon; what is in the file stays there."""
+    """As on Lustre without `-o flock`, and on NFS without its lock daemon; the file keeps its content."""
     (tmp_path / "lock").write_text("a word")
 
     def no_locks(*_: object) -> None:
@@ -231,7 +231,7 @@ def test_removing_a_tree_does_not_follow_symlinks(tmp_path: Path, monkeypatch: p
     really = shutil.rmtree
 
     def refused_at_first(path: Path, ignore_errors: bool = False) -> None:
-        """Root may remove what is closed; an ordinary user has to open it before."""
+        """Root can remove unwritable directories; an ordinary user must change their mode first."""
         if not ignore_errors:
             raise PermissionError
         assert {path.stat().st_mode & 0o777 for path in (tree / "closed", tree / "closed" / "deeper")} == {0o700}

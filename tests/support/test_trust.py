@@ -1,4 +1,4 @@
-"""Which work areas are used: nothing in them belongs to somebody else, and nobody else can write there."""
+"""A work area is used only if no other user owns or can write to its files."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def make(root: Path, *names: str, mode: int = 0o755) -> None:
 
 @pytest.fixture
 def owners(monkeypatch: pytest.MonkeyPatch) -> dict[Path, int]:
-    """Paths whose owner is said to be another: whoever runs the tests need not be root."""
+    """Paths that appear to belong to another user, so that the tests need no root."""
     said: dict[Path, int] = {}
     real = Path.lstat
 
