@@ -71,7 +71,7 @@ def test_sizes(size_bytes: int, words: str) -> None:
 def test_an_unexpected_system_error_is_the_users_or_the_hosts(number: int, status: int) -> None:
     error = from_os_error(OSError(number, "reason", "/some/file"))
     assert (error.exit_status, error.message) == (status, "cannot use /some/file: reason")
-    assert from_os_error(OSError(number, "reason")).exit_status == 3, "no path, nothing to mend"
+    assert from_os_error(OSError(number, "reason")).exit_status == 3, "no path, nothing to fix"
 
 
 # --- the site's settings

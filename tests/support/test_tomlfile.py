@@ -69,8 +69,8 @@ def test_inline_tables_and_dotted_keys_are_found_too(text: str) -> None:
 
 def message(file: TomlFile, key: str) -> str:
     with pytest.raises(WrongInput) as caught:
-        file.fail(key, "is wrong", fix="mend it")
-    assert caught.value.fix == "mend it"
+        file.fail(key, "is wrong", fix="fix it")
+    assert caught.value.fix == "fix it"
     assert caught.value.code == "wrong-file"
     return caught.value.message
 
