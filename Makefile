@@ -1,14 +1,14 @@
-# Two commands on a bare Debian machine: `make demo` and `make test`. Each does all of its own set-up. While you work on
-# ctk, `make check` anywhere.
+# On a bare Debian machine: `make demo` and `make test`. Each does its own set-up. While you work on ctk, run
+# `make check` on any machine.
 
 PYTHON ?= python3
 VENV := .venv
 CTK := $(VENV)/bin/ctk
-# Absolute, for programs that tests start elsewhere.
+# An absolute path, for programs that tests start in other directories.
 COVERAGE := $(CURDIR)/.coverage
 
-# Its notices (a new version, work as root, PATH) are not for whoever runs make.
-INSTALL := $(VENV)/bin/pip install --quiet --disable-pip-version-check --root-user-action ignore --no-warn-script-location
+# Errors only: no notices about a new pip, root or PATH.
+INSTALL := $(VENV)/bin/pip install -qq --disable-pip-version-check --root-user-action ignore
 
 .PHONY: demo demo-undo check test soak bench docs lint clean
 
@@ -18,19 +18,19 @@ demo:
 	@$(MAKE) --no-print-directory $(VENV)/runs
 	@machine/demo $(CTK)
 
-# Take back what `make demo` and `make test` changed on this machine (Debian's packages stay).
+# Revert what `make demo` and `make test` changed on this machine (Debian's packages are kept).
 demo-undo:
 	@machine/undo
 
-# Lint, types and the unit tests, in a minute: without root, Apptainer, Slurm or network, once $(VENV) is there. Property
-# tests try fewer examples than in `make test`.
+# Lint, types and unit tests, in a minute. Needs no root, Apptainer, Slurm or network once $(VENV) exists. Property tests
+# try fewer examples than in `make test`.
 check:
 	@$(MAKE) --no-print-directory lint
 	$(VENV)/bin/pytest --quiet --numprocesses 2 --dist worksteal --hypothesis-profile check \
 	    -m "not (real or programs or index)"
 
-# All tests, those on the real Apptainer and the real Slurm included. Three files at a time: a third of them wait for
-# Slurm. Ends with the branch coverage of toolkit/, which may not fall under what pyproject.toml says.
+# All tests, including those on the real Apptainer and Slurm. Three files at a time: a third of them wait for Slurm.
+# Ends with the branch coverage of toolkit/, which must not fall below the limit in pyproject.toml.
 test:
 	@machine/setup test
 	@$(MAKE) --no-print-directory $(VENV)/tests lint
@@ -40,19 +40,19 @@ test:
 	@COVERAGE_FILE=$(COVERAGE)/data $(VENV)/bin/coverage combine --quiet
 	COVERAGE_FILE=$(COVERAGE)/data $(VENV)/bin/coverage report
 
-# The same with large counts: fuzzing, kills, fault injection. Writes benchmarks/SOAK.md.
+# Long tests with large counts: fuzzing, kills, fault injection. Writes benchmarks/SOAK.md.
 soak:
 	@machine/setup test
 	@$(MAKE) --no-print-directory $(VENV)/tests
 	$(VENV)/bin/python -m tests.soak
 
-# ctk beside its peers, in one run. Writes benchmarks/RESULTS.md.
+# Compare ctk with its peers, in one run. Writes benchmarks/RESULTS.md.
 bench:
 	@machine/setup test
 	@$(MAKE) --no-print-directory $(VENV)/tests
 	$(VENV)/bin/python -m benchmarks.run
 
-# The pages as a site, in build/site. Reads nothing from the network; a warning is an error.
+# Build the documentation site in build/site, offline; a warning is an error.
 docs: $(VENV)/tests
 	$(VENV)/bin/sphinx-build --quiet --fail-on-warning --keep-going -c docs . build/site
 	@echo "The site is in build/site/index.html"
@@ -62,7 +62,7 @@ lint: $(VENV)/tests
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/mypy
 
-# The virtual environment: with what ctk needs, then with what its tests need too.
+# The virtual environment: with the dependencies of ctk, then with those of its tests.
 $(VENV)/runs: pyproject.toml
 	@test -x $(VENV)/bin/pip || $(PYTHON) -m venv $(VENV)
 	@echo "ctk: installing ctk and what it needs into $(VENV) ..."

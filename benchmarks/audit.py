@@ -1,4 +1,4 @@
-"""How long a user waits to hear whether an image can use the GPU: `ctk audit` beside `import torch`."""
+"""The time to find out whether an image can use the GPU: `ctk audit` compared with `import torch`."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ _WORDS = f"""\
 container program. `import torch` starts the container with `apptainer exec` and does what users do to see whether a
 framework works. Whole commands, in turn, 7 rounds after one that warms up; the images are in the page cache.
 
-The second table holds the same wheels without their large libraries, plus as much random data as makes the size, and,
-in the last row, 1,000 more distributions: the time should follow these, not the size."""
+The second table has the same wheels without their large libraries, filled up with random data to the given size, and,
+in the last row, 1,000 more distributions: the time should depend on these, not on the size."""
 
 
 def run() -> Section:
@@ -103,7 +103,7 @@ def _growth(sizes: dict[str, Path], growth: dict[str, Times]) -> tuple[tuple[str
 
 
 def _pack(image: Path, base: Path, install: Callable[[Path], None]) -> None:
-    """A SIF of what `base` holds and what `install` puts into its root."""
+    """A SIF of the content of `base` and the files that `install` adds to its root."""
     root, squashed = image.with_suffix(".root"), image.with_suffix(".squashfs")
     shutil.rmtree(root, ignore_errors=True)
     with open_image(base) as opened:

@@ -1,4 +1,4 @@
-"""Adding packages to a base: `ctk build` beside plain `apptainer build` of a definition as users write it."""
+"""Adding packages to a base: `ctk build` compared with `apptainer build` of a definition as users write it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _CA_BUNDLE = Path("/etc/ssl/certs/ca-certificates.crt")
 _PACKAGES = ("scikit-learn", "pandas", "matplotlib")
 _ROUNDS = 3
 
-# What a tutorial says: the base, and pip.
+# As in a tutorial: the base, and pip.
 _BY_HAND = """\
 Bootstrap: localimage
 From: {base}
@@ -29,7 +29,7 @@ From: {base}
 def run() -> Section:
     """Build the same image in both ways, in turn; the base is made once and kept."""
     ctk = environment_of_ctk()
-    if _CA_BUNDLE.is_file():  # plain apptainer has to be told which certificates this machine trusts; ctk is not
+    if _CA_BUNDLE.is_file():  # plain apptainer needs the certificates of this machine; ctk finds them
         os.environ["APPTAINER_BIND"] = str(_CA_BUNDLE)
     base = debian_12(ctk / "ctk")
     with TemporaryDirectory() as name:
@@ -86,7 +86,7 @@ def _version(program: str) -> str:
 
 
 def _import_seconds(log: Path) -> float | None:
-    """What the log of a build tells of its import step; None for one without."""
+    """The seconds of the import step in a build's log; None without such a step."""
     return seconds_of_imports(log.read_text(encoding="utf-8").splitlines()) if log.is_file() else None
 
 

@@ -23,10 +23,10 @@ Tried = tuple[Row, bool | None]
 _EXPECTED = 0.97
 
 _WORDS = """\
-Each base is really installed: the wheels that PyPI has of the framework, into a virtual environment of Python 3.11. For
-each package alone: what `pip install PACKAGE` would change there (*replaced by pip*), and what `ctk lock` does. What
-is locked is installed, exactly those files, into a copy of the base, and imported in a fresh process without a GPU; of
-packages that load their parts only on use, one part is used (benchmarks/importable.toml). Source distributions are
+Each base is installed from the framework's wheels on PyPI, in a virtual environment of Python 3.11. For each package
+alone: what `pip install PACKAGE` would change there (*replaced by pip*), and what `ctk lock` does. The locked files are
+installed into a copy of the base, and imported in a fresh process without a GPU; of packages that load their parts
+only on use, one part is used (benchmarks/importable.toml). Source distributions are
 built with the compiler of the host; ctk says at lock time which ones need it."""
 
 
@@ -75,7 +75,7 @@ def written(found: dict[str, list[Tried]]) -> Section:
     refused = [(BASES[row.base].title, row.package, row.refused or "") for row in everything if not row.locked]
     median = statistics.median(row.seconds for row in everything) if everything else 0.0
     return Section(
-        "What is locked imports",
+        "Imports of locked packages",
         _WORDS,
         (
             Table("Packages that import", counts, tuple(_counts(name, some) for name, some in found.items())),

@@ -1,4 +1,4 @@
-"""How long a user waits for a cluster: from `ctk lab up` to the end of the first job."""
+"""The time to a working cluster: from `ctk lab up` to the end of the first job."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _QUIETLY: dict[str, Any] = {"capture_output": True, "check": True}
 
 
 def run() -> Section:
-    """Bring labs up, let one job run in each, and bring them down again."""
+    """Start labs, run one job in each, and stop them."""
     ctk = str(environment_of_ctk() / "ctk")
     figures = {nodes: [_once(ctk, nodes) for _ in range(_ROUNDS)] for nodes in _SIZES}
     rows = tuple(
@@ -48,7 +48,7 @@ def _once(ctk: str, nodes: int) -> tuple[float, float, float]:
         environment = {**os.environ, **json.loads(done.stdout)["environment"]}
         with TemporaryDirectory() as directory:
             subprocess.run(["sbatch", "--gpus", "1", "--wrap", "true"], cwd=directory, env=environment, **_QUIETLY)
-            # Not `sbatch --wait`, which looks again after ten seconds.
+            # Not `sbatch --wait`, which polls only every ten seconds.
             while subprocess.run(["squeue", "--noheader"], env=environment, **_QUIETLY).stdout:
                 time.sleep(0.1)
         times.append(time.perf_counter())

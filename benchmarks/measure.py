@@ -34,14 +34,14 @@ class Times:
 
 
 def cache_directory() -> Path:
-    """Where benchmarks keep what is slow to make; may be deleted at any time."""
+    """The cache directory of benchmarks; it may be deleted at any time."""
     directory = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "ctk-bench"
     directory.mkdir(parents=True, exist_ok=True)
     return directory
 
 
 def kept(name: str, make: Callable[[Path], None]) -> Path:
-    """The file of that name among what benchmarks keep, made there if it is not."""
+    """The file of that name in the cache, created if it does not exist."""
     path = cache_directory() / name
     path.parent.mkdir(parents=True, exist_ok=True)
     if not path.exists():
@@ -65,7 +65,7 @@ def debian_12(ctk: Path) -> Path:
 
 
 def environment_of(*requirements: str) -> Path:
-    """The `bin` directory of a virtual environment that holds these and nothing else; made once, then found again."""
+    """The `bin` directory of a virtual environment with only these; created once, then reused."""
     directory = cache_directory() / "+".join(requirements)
     done = directory / "complete"
     if not done.exists():

@@ -36,16 +36,16 @@ _POPULAR = read_toml(Path(__file__).with_name("popular.toml")).content
 PACKAGES: dict[str, list[str]] = {shape: names.split() for shape, names in _POPULAR.items()}
 
 _WORDS = """\
-Each base is a set of real distributions with their real metadata, as the index had them on a day. For each package
+Each base is a set of real distributions with their real metadata, as the index had them on one day. For each package
 alone: what `pip install PACKAGE` would do there (pip {pip}, `--dry-run`, without any guard), and what `ctk lock` does.
-*Replaced by pip*: pip would change, double or lay another variant over a distribution of the protected set, or take
-numpy out of the major version that the framework was compiled for, all of it with exit status 0. *Refused*: with the
-reason; also where an answer took longer than {patience:.0f} s."""
+*Replaced by pip*: pip would change, duplicate or overwrite a distribution of the protected set, or change numpy's major
+version, for which the framework was compiled, all with exit status 0. *Refused*: with the reason; also if the
+resolution took longer than {patience:.0f} s."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """Of one package: what pip would do to the protected set, and what ctk does ("locked" or why not)."""
+    """One package: what pip would change in the protected set, and what ctk does ("locked" or why not)."""
 
     package: str
     pip: tuple[str, ...]
@@ -115,7 +115,7 @@ def _row(title: str, found: list[Outcome]) -> tuple[str, ...]:
 
 
 def _environment(target: Python, directory: Path) -> Path:
-    """A virtual environment in which pip finds the base's distributions, though only their metadata is there."""
+    """A virtual environment in which pip finds the base's distributions, although only their metadata exists."""
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(directory)], check=True)
     (site,) = directory.glob("lib/python3*/site-packages")
     write_stub(directory / "stub", target.installed.values())
@@ -125,7 +125,7 @@ def _environment(target: Python, directory: Path) -> Path:
 
 
 def by_pip(environment: Path, target: Python, protected: ProtectedSet, package: str) -> tuple[tuple[str, ...], bool]:
-    """What pip would change of the protected set in a virtual environment, and whether it finds no answer at all."""
+    """What pip would change in the protected set in a virtual environment, and whether it finds no solution."""
     report = environment / f"{package}.json"
     try:
         done = _pip_dry_run(environment, "--report", str(report), package)

@@ -1,4 +1,4 @@
-"""What a look at the GPU costs beyond the start of the container: `ctk check-gpu` beside a Python that does nothing."""
+"""The cost of checking the GPU beyond the start of the container: `ctk check-gpu` compared with an empty Python."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def run() -> Section:
     """Measure on this host, whether it has a GPU or not."""
     ctk = environment_of_ctk() / "ctk"
     image = debian_12(ctk)
-    # Where there is no GPU, that is the answer: status 3.
+    # Without a GPU the exit status is 3.
     check = ("sh", "-c", '"$@" || [ $? -eq 3 ]', "sh", ctk, "check-gpu", image)
     commands: dict[str, Sequence[str | Path]] = {
         "ctk check-gpu": check,

@@ -1,4 +1,4 @@
-"""What a benchmark hands over: words, tables, and the targets that its figures were held against."""
+"""The result of a benchmark: text, tables, and the targets that its figures are compared with."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What was hoped for, in words with the figure that came out, and whether it was met."""
+    """A target, as text with the measured figure, and whether it was met."""
 
     words: str
     met: bool
@@ -32,7 +32,7 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """The result of one benchmark. `words` say what was compared and how; `versions` name what took part."""
+    """The result of one benchmark. `words` say what was compared and how; `versions` name the programs."""
 
     title: str
     words: str

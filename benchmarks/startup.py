@@ -1,4 +1,4 @@
-"""How long a user waits for the help, a definition and a job script: ctk beside its peers."""
+"""The time to the help, a definition and a job script: ctk compared with its peers."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ print(_make_sbatch_string(command, "logs", "train", gpus_per_node=1, time=240))
 
 
 def run() -> Section:
-    """Measure, and hold the figures against hpccm's and neurodocker's."""
+    """Measure, and compare the figures with hpccm's and neurodocker's."""
     ctk = environment_of_ctk()
     peers = {name: environment_of(requirement) for name, requirement in _PEERS.items()}
     with tempfile.TemporaryDirectory() as scratch:

@@ -17,7 +17,7 @@ _INTRO = """\
 # Findings, errors and exit statuses
 
 Every finding and every error of ctk has a code that never changes its meaning. `--json` has it as `code`, and
-`ctk explain CODE` prints its entry of this page; `ctk explain` alone lists all. The shell completes codes.
+`ctk explain CODE` prints its entry of this page; `ctk explain` without a code lists all. The shell completes codes.
 
 A finding has one of four severities: an **error** keeps something from working, a **warning** should be looked at, an
 **info** is good to know, an **ok** was checked and is right. Where an entry has several, the message tells why.

@@ -1,7 +1,7 @@
 # shellcheck shell=bash
-# What setup and undo share: how they speak, how they become root, and the journal of changes.
+# Functions of setup and undo: messages, running as root, and the journal of changes.
 
-# Debian keeps useradd, debootstrap and the daemons where an ordinary user's PATH does not look.
+# Debian has useradd, debootstrap and the daemons in directories that are not on an ordinary user's PATH.
 PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin
 
 say() { printf 'machine: %s\n' "$*"; }
@@ -14,7 +14,7 @@ fail() {
     exit "$status"
 }
 
-# The person all this is for: under sudo, whoever called it.
+# The user to set up for: under sudo, the user who called it.
 owner=$(id -un)
 owner_home=$HOME
 if [[ $EUID -eq 0 && -n ${SUDO_USER:-} && $SUDO_USER != root ]]; then
@@ -29,7 +29,7 @@ as_owner() {
     if [[ $owner == "$(id -un)" ]]; then "$@"; else runuser -u "$owner" -- "$@"; fi
 }
 
-# Commands as root are shown, also where their output goes elsewhere.
+# Commands run as root are shown, even if their output is redirected.
 exec 3>&1
 sudo=()
 [[ $EUID -eq 0 ]] || sudo=(sudo)
@@ -39,14 +39,14 @@ as_root() {
     "${sudo[@]}" "$@"
 }
 
-# Without root, sudo must be able to work: with no password to ask, or with a terminal to ask it on.
+# Without root, sudo must work: without a password, or with a terminal to ask for it.
 can_become_root() {
     [[ $EUID -eq 0 ]] && return
     command -v sudo >/dev/null || return 1
     sudo -n true 2>/dev/null || { : </dev/tty; } 2>/dev/null
 }
 
-# journal_add KIND WHAT PREVIOUS   Written before the change itself, so that nothing is ever changed unrecorded.
+# journal_add KIND WHAT PREVIOUS   Written before the change, so that every change is recorded.
 journal_add() {
     as_owner mkdir -p "$state"
     printf '%s\t%s\t%s\n' "$1" "$2" "$3" | as_owner tee -a "$journal" >/dev/null

@@ -49,7 +49,7 @@ def _validators() -> dict[str, Draft202012Validator]:
 
 
 def check_document(document: Mapping[str, Any]) -> None:
-    """Fail where a document of ctk is not what its schema says."""
+    """Fail if a document of ctk does not match its schema."""
     known = _validators()
     assert document["schema"] in known, f"{document['schema']} has no file in docs/schemas"
     errors = [f"{error.json_path}: {error.message}" for error in known[document["schema"]].iter_errors(document)]

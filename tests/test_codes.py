@@ -61,7 +61,7 @@ def test_each_entry_has_the_severities_that_the_source_gives(used: dict[str, set
     assert all(not listed[code] for code in (VERDICTS | EXITS) - used.keys())
 
 
-def test_no_code_stands_twice_and_no_two_sections_share_a_place() -> None:
+def test_codes_and_section_orders_are_unique() -> None:
     every = [found.code for section in sections() for found in section.explanations]
     assert len(every) == len(set(every))
     assert len({section.order for section in sections()}) == len(sections())

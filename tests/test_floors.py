@@ -1,4 +1,4 @@
-"""The floors of the house: an import goes down, never up, never in a circle; nothing imports `cli`."""
+"""The layers of the code: imports go down, never up, never in a circle; nothing imports `cli`."""
 
 from __future__ import annotations
 

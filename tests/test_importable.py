@@ -76,7 +76,7 @@ def test_a_failed_import_names_the_exception_and_whose_code_failed_first(environ
     assert failure == Failure(text, (text,), ("inner", "outer"))
 
 
-def test_the_exception_that_a_lazy_module_hides_is_told(environment: Environment) -> None:
+def test_the_exception_that_a_lazy_module_hides_is_reported(environment: Environment) -> None:
     lazy = "try:\n    1 / 0\nexcept ZeroDivisionError as error:\n    raise ImportError('Could not import') from error\n"
     add(environment, "lazy", "lazy.py", content=lazy)
     failure = import_package(environment, "lazy", [])
@@ -154,7 +154,7 @@ def test_a_bound_holds_for_the_versions_that_the_message_says_or_that_were_measu
     assert _when(index, error, cause, Version(version), day) == when
 
 
-def test_releases_are_told_with_their_days_the_oldest_first(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_releases_have_their_dates_oldest_first(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     found = [
         Release(Version("2.0.0"), File("a.whl", "", None, datetime(2024, 6, 16, 12, tzinfo=timezone.utc))),
         Release(Version("1.26.4"), File("b.whl", "", None, None)),

@@ -49,8 +49,8 @@ BAD = [
     wrong("build docker-archive:none.tar", "there is no none.tar"),
     wrong("build oci:directory", "is not an OCI layout"),
     Wrong(("build", ""), "the target is empty"),
-    Wrong(("build", "a\nb"), "the target holds the control character"),
-    Wrong(("build", b"\xff"), "the target holds the control character"),
+    Wrong(("build", "a\nb"), "the target contains the control character"),
+    Wrong(("build", b"\xff"), "the target contains the control character"),
     Wrong(("def", "a\nb"), r"'a\nb' is not a recipe's name"),
     # recipes
     wrong("build mine", "defs/mine.toml:2: pakages: there is no such key.", BASED + 'pakages = ["x"]'),
@@ -60,9 +60,11 @@ BAD = [
     wrong("def mine", "base: is missing", "apt = []"),
     wrong("def mine", 'there is no base "debian-1". Did you mean "debian-12"?', 'base = "debian-1"'),
     wrong("def mine", "mine.toml is not TOML: ", "base = \n"),
-    wrong("def mine", "it is not UTF-8 text", b'base = "\xff"'),
-    wrong("def mine", "holds the control character '\\x00'", BASED + 'description = "\\u0000"'),
-    wrong("def mine", "environment.A: the value holds the control character", BASED + '[environment]\nA = "a\\n%post"'),
+    wrong("def mine", "not UTF-8 text", b'base = "\xff"'),
+    wrong("def mine", "contains the control character '\\x00'", BASED + 'description = "\\u0000"'),
+    wrong(
+        "def mine", "environment.A: the value contains the control character", BASED + '[environment]\nA = "a\\n%post"'
+    ),
     wrong("def mine", "environment.A B: is not a name", BASED + '[environment]\n"A B" = "x"'),
     wrong("def mine", "would open a section", BASED + "post = '''\n%files\n'''"),
     wrong("def mine", "would open a stage", BASED + 'post = "bootstrap: docker"'),
@@ -71,7 +73,7 @@ BAD = [
     wrong("def mine", "files[1].from: there is no ", BASED + '[[files]]\nfrom = "none"\nto = "/x"'),
     wrong("def mine", "job.gpus: should be a number", BASED + "[job]\ngpus = -1"),
     wrong("def mine", "mine.toml:1: base: there is no base", 'base = "none"'),
-    Wrong(("new", "mine", "--from", b"caf\xe9.py"), "the script's name holds the control character"),
+    Wrong(("new", "mine", "--from", b"caf\xe9.py"), "the script's name contains the control character"),
     # options
     wrong("add demo pandas=2", "'pandas=2' is not a package requirement"),
     wrong("add demo https://x.org/a-1-py3-none-any.whl", "is not a package requirement"),
@@ -84,7 +86,7 @@ BAD = [
     wrong("build demo --sandbox --force -o directory", "is a directory with other things in it"),
     wrong("build demo --sandbox --force -o .", "is a directory with other things in it"),
     wrong("build demo --compression banana", "--compression is zstd or gzip, not 'banana'"),
-    Wrong(("build", "demo", "-o", "a\nb"), "the output holds the control character"),
+    Wrong(("build", "demo", "-o", "a\nb"), "the output contains the control character"),
     wrong("build demo -o " + "x" * 300, "File name too long"),
     # images
     wrong("check-gpu notes.txt", "is not an image: neither SIF nor squashfs"),
@@ -98,7 +100,7 @@ BAD = [
     # the host's settings
     wrong("doctor", "cannot read none.toml: No such file", CTK_SITE="none.toml"),
     wrong("doctor", "notes.txt is not TOML", CTK_SITE="notes.txt"),
-    wrong("doctor", "there is no such user's home", CTK_HOME="~no-such-user/x"),
+    wrong("doctor", "there is no such user, or it has no home directory", CTK_HOME="~no-such-user/x"),
     wrong("doctor --report notes.txt", "notes.txt exists"),
     wrong("doctor --report none/x.txt", "cannot write none/x.txt"),
     # the command line itself

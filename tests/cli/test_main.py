@@ -292,7 +292,7 @@ def test_a_full_disk_is_the_hosts_trouble(ctk: Ctk, line: str) -> None:
     with Path("/dev/full").open("w") as full:
         status, errors = written_to(ctk, full.fileno(), *line.split())
     assert status == 3
-    assert errors == "Error: the system refused: No space left on device\n"
+    assert errors == "Error: operating system error: No space left on device\n"
 
 
 @pytest.mark.parametrize(

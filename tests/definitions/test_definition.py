@@ -28,7 +28,7 @@ EVERYTHING = Recipe(
 
 
 def test_the_text_is_the_golden_one() -> None:
-    """Where a change is meant: `python -m tests.definitions.test_definition` writes the file anew."""
+    """If a change is intended, regenerate the file: `python -m tests.definitions.test_definition`."""
     assert define(EVERYTHING, mirror="http://deb.example/debian").text == GOLDEN.read_text(encoding="utf-8").replace(
         "CTK_VERSION", __version__
     )
@@ -70,12 +70,12 @@ def test_a_bare_recipe_has_no_post_and_shuts_the_users_site_directory_out() -> N
     assert f"ctk.version {__version__}" in text
 
 
-def test_a_file_to_copy_must_be_there_when_the_image_is_built_and_not_before() -> None:
+def test_a_file_to_copy_must_exist_only_when_the_image_is_built() -> None:
     with pytest.raises(WrongInput, match=r"everything.toml: files\[1\].from: there is no /home/ann/my data/x.csv"):
         check(EVERYTHING)
 
 
-def test_a_directory_as_base_has_to_be_a_sandbox(tmp_path: Path) -> None:
+def test_a_directory_as_base_must_be_a_sandbox(tmp_path: Path) -> None:
     """The runtime copies any directory: a cloned repository may name a private one."""
     recipe = Recipe("mine", tmp_path / "defs/mine.toml", Base("b", "localimage", str(tmp_path)))
     with pytest.raises(WrongInput, match="which is no sandbox"):

@@ -61,7 +61,7 @@ def text_of(**parts: object) -> str:
 
 
 def sections(text: str) -> dict[str, str]:
-    """The definition as apptainer reads it; fails where there is more than what ctk meant to write."""
+    """The definition as apptainer reads it; fails if it has more than ctk meant to write."""
     assert len(STAGE.findall(text)) == 1, "a value opened a stage"
     assert not BUILD_ARGUMENT.search(text), "a value is taken for a build argument"
     found: dict[str, str] = {}
@@ -99,7 +99,7 @@ def test_a_value_of_the_environment_arrives_or_is_refused(value: str) -> None:
 @example("日本 語/データ.txt")
 @example("a$(touch /tmp/pwned)b")
 @example("a#b")
-def test_a_path_is_refused_or_comes_as_one_word_that_no_shell_changes(value: str) -> None:
+def test_a_path_is_refused_or_stays_one_word_in_every_shell(value: str) -> None:
     path = f"/data/{value}"
     try:
         text = text_of(files=(FileCopy(Path(path), "/opt/x"),))
@@ -149,7 +149,7 @@ def test_what_a_header_would_change_is_refused(value: str) -> None:
 @pytest.mark.parametrize(
     "line", ["%post", "  %files", "\u3000%post", "bootstrap: x", "BootStrap:", "echo {{ x", "a\rb"]
 )
-def test_what_opens_something_in_a_script_is_refused_with_its_line(line: str) -> None:
+def test_an_unclosed_construct_in_a_script_is_refused_with_its_line(line: str) -> None:
     with pytest.raises(WrongInput, match=r"^post, line 3, ") as caught:
         script(f"echo\n\n{line}\necho", "post")
     assert caught.value.message.isprintable()

@@ -45,13 +45,13 @@ def test_a_good_network_has_nothing_to_fix() -> None:
         (index(None, EXPIRED), "index-certificate", "expired or not yet valid"),
         (registry(None, UNKNOWN), "registry-certificate", "registry.example cannot be used"),
         (index(None, "[Errno -2] Name or service not known"), "index-unreachable", "Name or service not known"),
-        (registry(None, "no answer within 2 s"), "registry-unreachable", "no answer within 2 s"),
+        (registry(None, "no response within 2 s"), "registry-unreachable", "no response within 2 s"),
         (index(None, "Tunnel connection failed: 407 Proxy Authentication Required"), "index-unreachable", "407"),
         (index(403), "index-refused", "HTTP status 403"),
         (registry(503), "registry-refused", "HTTP status 503"),
     ],
 )
-def test_each_lack_is_named_with_a_fix(answer: Answer, code: str, words: str) -> None:
+def test_each_network_problem_has_a_fix(answer: Answer, code: str, words: str) -> None:
     finding = found(answer)[code]
     assert finding.severity is Severity.WARNING
     assert words in finding.message
@@ -63,15 +63,15 @@ def test_a_registry_that_asks_for_a_token_and_an_index_without_that_page_are_wel
 
 
 @pytest.mark.parametrize(("skew", "words"), [(400.0, "400 s ahead of"), (-86_400.0, "86400 s behind")])
-def test_a_clock_that_differs_is_told(skew: float, words: str) -> None:
+def test_a_wrong_clock_is_reported(skew: float, words: str) -> None:
     assert words in found(index(skew=skew))["clock-skew"].message
     assert "clock-skew" not in found(index(skew=skew), registry(skew=1.0)), "one server's cache kept an old date"
 
 
-def test_what_was_not_tried_is_told() -> None:
+def test_skipped_checks_are_reported() -> None:
     [certificates, skipped] = apply_rules(NETWORK_RULES, NetworkFacts(None, BUNDLE))
     assert (certificates.code, skipped.code) == ("certificates", "network-skipped")
-    assert "not tried (--offline)" in skipped.message
+    assert "not checked (--offline)" in skipped.message
 
 
 def test_certificates_that_are_missing_are_named_with_what_names_them() -> None:
@@ -81,7 +81,7 @@ def test_certificates_that_are_missing_are_named_with_what_names_them() -> None:
     assert "REQUESTS_CA_BUNDLE names /gone.pem" in first.message
 
 
-def test_proxies_are_told_with_the_builds_that_use_them() -> None:
+def test_proxies_are_reported() -> None:
     findings = apply_rules(
         NETWORK_RULES, NetworkFacts(None, BUNDLE, (), ("https_proxy=http://proxy.example:3128", "no_proxy"))
     )
@@ -94,7 +94,7 @@ def test_no_password_of_a_proxy_is_ever_shown(password: str, scheme: str) -> Non
     assert shown == (f"https_proxy={scheme}proxy.example:3128", "NO_PROXY")
 
 
-def test_credentials_of_an_index_are_for_its_server_alone() -> None:
+def test_credentials_of_an_index_go_to_its_server_only() -> None:
     request = _request("https://ann:S3%40CRET@pypi.example/simple/pip/")
     assert request.full_url == "https://pypi.example/simple/pip/"
     assert "Authorization" not in request.headers, "a redirect would take it along"
@@ -104,5 +104,5 @@ def test_credentials_of_an_index_are_for_its_server_alone() -> None:
 @pytest.mark.parametrize(
     "url", ["http://[bad/simple", "http://a b/simple", "http://127.0.0.1:x/", "http://127.0.0.1:1/"]
 )
-def test_an_address_that_cannot_be_asked_is_an_answer_too(url: str) -> None:
+def test_an_invalid_address_is_a_problem(url: str) -> None:
     assert _ask("index", "package index", url, ssl.create_default_context()).problem

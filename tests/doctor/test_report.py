@@ -39,7 +39,7 @@ def test_user_home_and_host_never_survive(words: list[str], before: str, after: 
     assert "example.org" not in cleaned, "a host's domain tells whose it is"
 
 
-def test_ordinary_words_stay() -> None:
+def test_ordinary_words_are_kept() -> None:
     text = "https://download.pytorch.org/whl/cu121 joann planning /usr/bin/apptainer login10"
     assert clean(text) == text
     assert clean("as root in /root", user="root", home="/root") == "as root in /root"
@@ -151,7 +151,5 @@ def test_an_address_is_shown_without_what_opens_it(name: str, value: str, secret
 
 @MANY
 @given(st.sampled_from(OTHERWISE), IN_A_VALUE.filter(lambda value: value != "{}"), SECRET)
-def test_a_listed_variable_with_a_value_of_another_kind_is_only_said_to_be_set(
-    name: str, value: str, secret: str
-) -> None:
+def test_a_listed_variable_with_an_unexpected_value_is_only_reported_as_set(name: str, value: str, secret: str) -> None:
     assert environment_lines({name: value.format(secret)}) == [f"{name} is set"]

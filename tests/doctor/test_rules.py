@@ -71,7 +71,7 @@ def found(**changes: object) -> dict[str, Finding]:
     return {finding.code: finding for finding in findings}
 
 
-def test_a_good_host_has_nothing_to_mend() -> None:
+def test_a_good_host_has_nothing_to_fix() -> None:
     findings = found()
     assert list(findings) == [
         *("runtime", "build-subuid", "trial", "fuse", "overlay", "mksquashfs", "work-area", "tmp", "home", "slurm"),
@@ -89,9 +89,7 @@ def test_a_tmpdir_that_is_set_is_where_builds_unpack(monkeypatch: pytest.MonkeyP
     assert small.severity is Severity.WARNING
     assert str(small.fix).startswith("Unset TMPDIR")
     exposed = found(scratch_open_above=Path("/local"))["scratch-open"]
-    assert (
-        exposed.message == "Builds unpack in /local: everybody can rename what is in /local, which has no sticky bit."
-    )
+    assert exposed.message == "Builds unpack in /local: any user can rename files in /local, which has no sticky bit."
 
 
 CASES = [
@@ -105,24 +103,29 @@ CASES = [
         "build-impossible",
         Severity.ERROR,
         {"user_namespaces": False, "fakeroot_command": False},
-        "not possible here",
+        "not possible: this host",
     ),
-    ("no-fuse", Severity.WARNING, {"fuse_device": False}, "/dev/fuse is closed to users"),
+    ("no-fuse", Severity.WARNING, {"fuse_device": False}, "users cannot open /dev/fuse"),
     ("no-fuse", Severity.WARNING, {"fuse_mounter": False}, "squashfuse is not installed"),
     ("fuse-not-needed", Severity.OK, {"fuse_device": False, "root": True, "full_capabilities": True}, "as root"),
     ("overlay-fuse", Severity.OK, {"kernel": (4, 18)}, "fuse-overlayfs"),
     ("no-overlay", Severity.WARNING, {"kernel": (5, 10), "fuse_overlay": False}, "neither"),
-    ("no-home", Severity.WARNING, {"home": None, "home_disk": None}, "this user has none"),
+    ("no-home", Severity.WARNING, {"home": None, "home_disk": None}, "this user has no home directory"),
     ("home-missing", Severity.WARNING, {"home_disk": None}, "/home/ann is not a directory"),
     ("home-not-writable", Severity.WARNING, {"home_disk": Disk(9, "/h: Read-only file system")}, "/h: Read-only"),
     ("no-mksquashfs", Severity.WARNING, {"packer": False}, "no mksquashfs"),
-    ("small-work-area", Severity.WARNING, {"area_disk": Disk(3 << 30)}, "3.0 GiB free: little for a GPU image"),
+    (
+        "small-work-area",
+        Severity.WARNING,
+        {"area_disk": Disk(3 << 30)},
+        "only 3.0 GiB free, which may not be enough for a GPU image",
+    ),
     ("work-area-not-writable", Severity.ERROR, {"area_disk": Disk(1 << 40, "/x: Permission denied")}, "(/x: Perm"),
     ("work-area-noexec", Severity.WARNING, {"area_disk": Disk(1 << 40, noexec=True)}, "mounted with noexec"),
     ("small-tmp", Severity.WARNING, {"tmp_disk": Disk(64 << 20)}, "64.0 MiB free"),
     ("tmp-noexec", Severity.WARNING, {"tmp_disk": Disk(1 << 40, noexec=True)}, "mounted with noexec"),
     ("tmp-not-writable", Severity.WARNING, {"tmp_disk": Disk(1 << 40, "/tmp: No")}, "(/tmp: No)"),
-    ("trial-skipped", Severity.INFO, {"trial": None}, "the work area cannot be used"),
+    ("trial-skipped", Severity.INFO, {"trial": None}, "the work area is not usable"),
     ("trial-skipped", Severity.INFO, {"trial": None, "runtime": None}, "there is no runtime"),
     (
         "trial-build-failed",
@@ -140,25 +143,30 @@ CASES = [
         "apparmor-userns",
         Severity.WARNING,
         {"apparmor_limit": True, "user_namespaces": False, "trial": None},
-        "for the runtime as well",
+        "also for the runtime",
     ),
     ("apparmor-userns-allowed", Severity.OK, {"apparmor_limit": True, "user_namespaces": False}, "a profile allows"),
     ("build-subuid", Severity.OK, {"apparmor_limit": True, "user_namespaces": False}, "subordinate ids"),
     ("cgroups-old", Severity.INFO, {"cgroups": "v1"}, "version 1"),
     ("no-cgroups", Severity.INFO, {"cgroups": None}, "none"),
-    ("work-area-not-trusted", Severity.ERROR, {"trust": Trust("/a/uv belongs to eve")}, "since /a/uv belongs to eve."),
+    (
+        "work-area-not-trusted",
+        Severity.ERROR,
+        {"trust": Trust("/a/uv belongs to eve")},
+        "because /a/uv belongs to eve.",
+    ),
     ("work-area-open", Severity.WARNING, {"trust": Trust(open=(Path("/a b"),))}, "others can write to /a b."),
-    ("work-area-parent-open", Severity.WARNING, {"trust": Trust(open_above=Path("/s"))}, "rename what is in /s,"),
+    ("work-area-parent-open", Severity.WARNING, {"trust": Trust(open_above=Path("/s"))}, "rename files in /s,"),
     ("quota", Severity.INFO, {"quota": "home 18G\n of 20G"}, "home 18G |  of 20G"),
     (
         "slurm-silent",
         Severity.WARNING,
         {"slurm": None, "slurm_error": "timed out"},
-        "no controller answers (timed",
+        "no controller responds (timed",
     ),
     ("no-slurm", Severity.INFO, {"slurm": None}, "no sbatch on PATH"),
     ("gpu-hidden", Severity.WARNING, {"gpu": HostGpu("550.54.15", ())}, "sees no device"),
-    ("no-gpu", Severity.INFO, {"gpu": HostGpu(None, ())}, "none here"),
+    ("no-gpu", Severity.INFO, {"gpu": HostGpu(None, ())}, "none on this host"),
     ("site-setting", Severity.INFO, {"site": Site(cores=Setting(4, "/etc/ctk/site.toml"))}, "cores is 4, set by /etc"),
 ]
 
@@ -166,7 +174,7 @@ CASES = [
 @pytest.mark.parametrize(
     ("code", "severity", "changes", "words"), CASES, ids=[f"{case[0]}-{number}" for number, case in enumerate(CASES)]
 )
-def test_each_lack_is_named_with_a_way_out(
+def test_each_missing_prerequisite_has_a_fix(
     code: str, severity: Severity, changes: dict[str, object], words: str
 ) -> None:
     finding = found(**changes)[code]
@@ -175,9 +183,9 @@ def test_each_lack_is_named_with_a_way_out(
     assert finding.fix or severity in (Severity.OK, Severity.INFO)
 
 
-def test_root_without_capabilities_is_told_so() -> None:
+def test_root_without_capabilities_is_reported() -> None:
     runtime = Runtime(Path("/usr/bin/apptainer"), "apptainer", (1, 4, 5), needs_userns=True)
-    assert "root lacks capabilities here" in found(runtime=runtime, root=True)["runtime"].message
+    assert "root lacks capabilities on this host" in found(runtime=runtime, root=True)["runtime"].message
 
 
 @pytest.mark.parametrize(
@@ -195,7 +203,7 @@ def test_build_modes(changes: dict[str, object], mode: str) -> None:
     assert build_mode(replace(GOOD, **changes)) == mode  # type: ignore[arg-type]
 
 
-def test_a_scratch_that_cannot_be_used_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unusable_scratch_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TMPDIR", "/local")
     refused = found(scratch_disk=Disk(1 << 40, "/local: Permission denied"))["scratch-not-writable"]
     assert refused.severity is Severity.ERROR
@@ -236,14 +244,14 @@ def test_ranges_of_subordinate_ids(tmp_path: Path) -> None:
     assert not _has_range(tmp_path / "none", "bob", 1001)
 
 
-def test_this_host_can_be_looked_at() -> None:
+def test_facts_of_this_host() -> None:
     facts = gather_host_facts(Site(), offline=True)
     assert facts.area_disk.free > 0
     assert facts.kernel > (3, 0)
     assert judge_host(facts)
 
 
-def test_a_host_without_any_program_can_be_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_facts_of_a_host_without_any_program(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
     facts = gather_host_facts(Site(), offline=True)
     assert (facts.runtime, facts.slurm, facts.slurm_error, facts.quota) == (None, None, None, None)

@@ -51,7 +51,7 @@ def prologue(plan: LabPlan, definition: str | None, environment: dict[str, str])
     return dict(line.removeprefix("export ").split("=", 1) for line in shown.stdout.splitlines())
 
 
-def test_a_task_gets_what_open_mpi_needs_unless_it_knows_better() -> None:
+def test_a_task_gets_open_mpi_settings_unless_they_are_set() -> None:
     given = prologue(LabPlan(), None, {"OMPI_MCA_btl": "self,vader", "PATH": f"{PLACE.programs}:/bin"})
     assert given == {"OMPI_MCA_pml": "ob1", "OMPI_MCA_btl_tcp_if_include": "lo", MARK_VARIABLE: str(PLACE.directory)}
 

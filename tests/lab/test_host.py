@@ -36,17 +36,22 @@ def test_the_advice_names_the_packages_of_the_distribution(os_release: str, comm
 def test_all_missing_programs_are_named_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "srun").touch(mode=0o755)
     monkeypatch.setattr(requirements, "search_path", lambda: str(tmp_path))
-    with pytest.raises(MissingOnHost, match=r"no munged, slurmctld, slurmd, scontrol, sinfo, squeue, sbatch, scancel$"):
+    with pytest.raises(
+        MissingOnHost,
+        match=r"missing on this host: munged, slurmctld, slurmd, scontrol, sinfo, squeue, sbatch, scancel$",
+    ):
         find_programs()
 
 
-def test_a_port_is_taken_while_somebody_listens() -> None:
+def test_a_port_is_in_use_while_a_program_listens() -> None:
     first = choose_ports(3)
     assert all(is_free(port) for port in range(first, first + 3))
     with socket.socket() as other:
         other.bind(("0.0.0.0", first + 1))  # noqa: S104 - every address, as daemons do
         other.listen()
-        with pytest.raises(MissingOnHost, match=rf"port {first + 1} is taken by .* \(process \d+\); .* {first} to"):
+        with pytest.raises(
+            MissingOnHost, match=rf"port {first + 1} is in use by .* \(process \d+\); .* ports {first} to"
+        ):
             choose_ports(3, wanted=first)
         assert choose_ports(1, wanted=first) == first
     assert choose_ports(3, wanted=first) == first
@@ -79,7 +84,7 @@ def bare_host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_a_bare_host_is_nobody_s(bare_host: Path) -> None:
+def test_a_host_without_a_scheduler_is_no_cluster(bare_host: Path) -> None:
     assert foreign_cluster() is None
 
 
@@ -111,7 +116,7 @@ def test_a_lab_in_use_hides_no_cluster_and_is_none(bare_host: Path, monkeypatch:
     ("answer", "name"),
     [("ClusterName             = alps", 'Slurm cluster "alps" (scontrol show config)'), ("ClusterName = ctk-x", None)],
 )
-def test_the_client_knows_of_a_cluster_without_a_file(bare_host: Path, answer: str, name: str | None) -> None:
+def test_the_slurm_client_reports_a_cluster_without_a_file(bare_host: Path, answer: str, name: str | None) -> None:
     (bare_host / "scontrol").write_text(f"#!/bin/sh\necho '{answer}'\n")
     (bare_host / "scontrol").chmod(0o755)
     assert foreign_cluster() == name
@@ -124,7 +129,7 @@ def test_a_client_without_a_cluster(bare_host: Path) -> None:
 
 
 def test_gpus_are_devices_in_the_order_of_their_numbers(tmp_path: Path) -> None:
-    with pytest.raises(MissingOnHost, match="this machine shows no GPU"):
+    with pytest.raises(MissingOnHost, match="this machine has no GPU"):
         real_gpus(tmp_path)
     for name in ("nvidia10", "nvidia2", "nvidia0", "nvidiactl", "nvidia-uvm"):
         (tmp_path / name).symlink_to("/dev/null")
@@ -144,7 +149,7 @@ def test_gpus_are_devices_in_the_order_of_their_numbers(tmp_path: Path) -> None:
         ("", None),
     ],
 )
-def test_software_is_known_by_its_words(words: str, software: Software | None) -> None:
+def test_software_is_recognised_by_its_version_output(words: str, software: Software | None) -> None:
     assert recognise(words) == software
 
 

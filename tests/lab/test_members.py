@@ -1,4 +1,4 @@
-"""A lab's processes are told from everybody else's, and only they are ended."""
+"""Only the processes of a lab are found and killed."""
 
 from __future__ import annotations
 

@@ -59,11 +59,11 @@ def test_a_node_that_is_down() -> None:
 
 
 @pytest.mark.parametrize("line", ["", "slurm_load_node error: Unable to contact slurm controller"])
-def test_what_is_no_node(line: str) -> None:
+def test_a_line_without_a_node_is_none(line: str) -> None:
     assert parse_node(line) is None
 
 
-def test_a_job_that_ended_well() -> None:
+def test_a_completed_job() -> None:
     job = parse_finished(JOB.format(**PLAIN))
     assert job is not None
     assert (job.job, job.number, job.name, job.user, job.partition) == ("4", 4, "a", "ada", "cpu")
@@ -72,7 +72,7 @@ def test_a_job_that_ended_well() -> None:
     assert job.directory == "/home/ada"
 
 
-def test_a_task_of_an_array_is_called_as_users_call_it() -> None:
+def test_an_array_task_has_the_array_job_number() -> None:
     job = parse_finished(JOB.format(**{**PLAIN, "number": "5", "array": "ArrayJobId=3 ArrayTaskId=1 ", "exit": "3:0"}))
     assert job is not None
     assert (job.job, job.number, job.exit_status) == ("3_1", 5, 3)
@@ -88,7 +88,7 @@ words = st.text(st.characters(exclude_categories=["Cc", "Cs", "Zl", "Zp"]), max_
 
 
 @given(name=words, directory=words.map(lambda text: f"/{text}"), status=st.integers(0, 255), signal=st.integers(0, 64))
-def test_any_name_and_directory_is_read_back(name: str, directory: str, status: int, signal: int) -> None:
+def test_any_name_and_directory_is_parsed(name: str, directory: str, status: int, signal: int) -> None:
     job = parse_finished(JOB.format(**{**PLAIN, "name": name, "directory": directory, "exit": f"{status}:{signal}"}))
     assert job is not None
     assert (job.name, job.directory, job.exit_status, job.signal) == (name, directory, status, signal)

@@ -1,4 +1,4 @@
-"""Where a lab's directory may be: on a short path that slurm.conf can hold."""
+"""A lab's directory has a short path that slurm.conf allows."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ def test_a_directory_fits_when_its_longest_socket_does(directory: str, answer: b
     assert fits(Path(directory)) is answer
 
 
-def test_every_place_says_why_it_does_not_serve(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_unusable_directory_is_reported_with_its_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     long = tmp_path / ("a" * 80)
     long.mkdir()
     monkeypatch.setattr(place, "_candidates", lambda: [tmp_path / "none", long])
     with pytest.raises(MissingOnHost) as caught:
         choose_place("lab")
-    assert "none: there is no such directory" in caught.value.message
-    assert f"{long}: its path is too long for a socket" in caught.value.message
+    assert "none: no such directory" in caught.value.message
+    assert f"{long}: the path is too long for a socket" in caught.value.message
 
 
 def test_a_place_is_private_and_new(monkeypatch: pytest.MonkeyPatch) -> None:

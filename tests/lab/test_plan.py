@@ -15,12 +15,12 @@ from toolkit.support.errors import WrongInput
 @pytest.mark.parametrize(
     ("values", "word"),
     [
-        ({"name": ""}, "called"),
-        ({"name": "My Lab"}, "called"),
-        ({"name": "../x"}, "called"),
-        ({"name": "-x"}, "called"),
-        ({"name": "x" * 21}, "called"),
-        ({"name": "x\n"}, "called"),
+        ({"name": ""}, "invalid lab name"),
+        ({"name": "My Lab"}, "invalid lab name"),
+        ({"name": "../x"}, "invalid lab name"),
+        ({"name": "-x"}, "invalid lab name"),
+        ({"name": "x" * 21}, "invalid lab name"),
+        ({"name": "x\n"}, "invalid lab name"),
         ({"nodes": 0}, "--nodes is 0"),
         ({"nodes": MOST_NODES + 1}, "from 1 to 64"),
         ({"gpus_per_node": -1}, "--gpus-per-node"),
@@ -33,7 +33,7 @@ from toolkit.support.errors import WrongInput
         ({"port": 65535}, "--port is 65535"),
     ],
 )
-def test_what_cannot_be_is_refused(values: dict[str, Any], word: str) -> None:
+def test_invalid_values_are_refused(values: dict[str, Any], word: str) -> None:
     with pytest.raises(WrongInput, match=word):
         LabPlan(**values)
 

@@ -60,15 +60,15 @@ def test_no_lock_file_stays_without_a_lab(state: Path) -> None:
     assert list(state.iterdir()) == []
 
 
-def test_without_a_name_the_only_lab_is_meant(state: Path) -> None:
+def test_without_a_name_the_only_lab_is_used(state: Path) -> None:
     with pytest.raises(WrongInput, match=r"there is no lab$"):
         registry.find(None)
     saved("one")
     assert registry.find(None) == lab("one")
     saved("two")
-    with pytest.raises(WrongInput, match=r"There are: one, two\.") as caught:
+    with pytest.raises(WrongInput, match=r"Existing labs: one, two\.") as caught:
         registry.find(None)
-    assert caught.value.fix == "Name one: --name one"
+    assert caught.value.fix == "Choose one: --name one"
     assert registry.find("two") == lab("two")
     with pytest.raises(WrongInput, match='Did you mean "two"'):
         registry.find("twoo")
@@ -83,12 +83,12 @@ def test_a_damaged_record_is_refused(state: Path, text: str) -> None:
 
 
 @pytest.mark.parametrize("directory", ["/", "/home/ada", "/tmp/ctk-two-abcdefgh", "/tmp/ctk-one-x/.."])
-def test_no_other_directory_is_taken_for_a_lab_s(state: Path, directory: str) -> None:
+def test_a_record_with_another_directory_is_refused(state: Path, directory: str) -> None:
     """`down` removes the directory that the record names."""
     saved("one")
     content = json.loads((state / "one.json").read_text())
     (state / "one.json").write_text(json.dumps({**content, "directory": directory}))
-    with pytest.raises(WrongInput, match="is no directory of a lab"):
+    with pytest.raises(WrongInput, match="is not the directory of a lab"):
         registry.load("one")
 
 

@@ -64,17 +64,17 @@ def test_a_lab_is_known_by_its_boot_or_its_directory_where_the_host_was_renamed(
     assert condition(renamed) is Condition.CRASHED
 
 
-def test_a_lab_whose_host_is_gone_can_be_forgotten(state: Path) -> None:
+def test_a_lab_whose_host_is_gone_can_be_removed(state: Path) -> None:
     gone = dataclasses.replace(LAB, host="gone", place=LabPaths(state / "ctk-lab-abcdefgh"), boot="of long ago")
     with registry.lock(gone.name):
         registry.save(gone)
-    with pytest.raises(WrongInput, match="is on the host gone") as caught:
+    with pytest.raises(WrongInput, match="runs on the host gone") as caught:
         down(gone)
     assert (caught.value.fix or "").endswith("ctk lab down --name lab --host-is-gone")
     assert registry.names() == ["lab"]
     down(gone, host_is_gone=True)
     assert [path for path in (state / "state").rglob("*") if path.is_file()] == []
-    with pytest.raises(WrongInput, match="was ended by another process"):
+    with pytest.raises(WrongInput, match="was stopped by another process"):
         down(gone, host_is_gone=True)
     assert [path for path in (state / "state").rglob("*") if path.is_file()] == []
 

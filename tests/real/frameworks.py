@@ -72,8 +72,8 @@ BY_WHEEL = "PIP_CONSTRAINT= pip install -q --no-deps /opt/NAME-9.9-py3-none-any.
 ATTACKS = {
     "pip install NAME==OTHER": "NAME==VERSION must not change; conflicts with: NAME==OTHER",
     "pip install --force-reinstall --no-deps /opt/NAME-9.9-py3-none-any.whl": "; conflicts with: NAME 9.9",
-    BY_WHEEL: "NAME: VERSION -> 9.9 (asked for",
-    "PIP_CONSTRAINT= pip install -q --no-deps NAME==OTHER": "NAME: VERSION -> OTHER (asked for",
+    BY_WHEEL: "NAME: VERSION -> 9.9 (requested by name",
+    "PIP_CONSTRAINT= pip install -q --no-deps NAME==OTHER": "NAME: VERSION -> OTHER (requested by name",
     "pip uninstall -q -y NAME; trap - EXIT; exit 0": "NAME: VERSION -> nothing (a command removed it)",
 }
 

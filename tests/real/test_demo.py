@@ -31,7 +31,7 @@ def test_the_demo_ends_with_the_log_of_a_job_and_builds_nothing_twice(
         words = done.stdout
         assert "1347 images to learn from, 450 to be tested on" in words, attempt
         assert ("is up to date" in words) == (attempt == "second")
-        assert "Done. The steps and their times:" in words
+        assert "Done. Time of each step:" in words
         logs = list((place / "ctk-demo" / "job" / "logs").iterdir())
         assert len(logs) == 1
         assert "trained in" in logs[0].read_text()

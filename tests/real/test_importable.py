@@ -1,4 +1,4 @@
-"""What is locked imports: a release that needs more than it declares is held back by an entry of undeclared.toml."""
+"""Locked packages can be imported: undeclared.toml holds back releases that need more than they declare."""
 
 from __future__ import annotations
 

@@ -122,7 +122,7 @@ def test_modules_are_loaded_in_a_job_script(own: OwnLab) -> None:
 
 
 def test_gpus_of_the_machine_are_refused_where_there_is_none(own: OwnLab) -> None:
-    assert "this machine shows no GPU" in own.ctk("up", "--real-gpus", status=3)
+    assert "this machine has no GPU" in own.ctk("up", "--real-gpus", status=3)
 
 
 def test_a_real_cluster_is_not_surprised(own: OwnLab) -> None:
@@ -145,6 +145,6 @@ def test_without_the_packages_one_line_says_which(own: OwnLab, tmp_path: Path) -
         cwd=own.directory,
         status=3,
     )
-    assert "this host has no munged, slurmctld, slurmd" in words.stderr
+    assert "missing on this host: munged, slurmctld, slurmd" in words.stderr
     assert "apt-get install slurmctld slurmd slurm-client munge" in words.stderr
     assert json.loads(words.stdout)["findings"][0]["code"] == "missing-on-host"

@@ -135,7 +135,7 @@ def test_a_port_that_was_wanted_is_taken(own: OwnLab) -> None:
         stranger.bind(("127.0.0.1", first + 1))
         stranger.listen()
         refusal = own.ctk("up", "--nodes", "2", "--port", str(first), status=3)
-        assert f"port {first + 1} is taken" in refusal
+        assert f"port {first + 1} is in use" in refusal
         assert traces(own).beyond(before) == NOTHING
     own.up("--nodes", "2", "--port", str(first))
     a_job_runs(own)
@@ -154,7 +154,7 @@ def test_a_port_is_taken_in_the_last_moment(taken: int, tmp_path: Path, monkeypa
         monkeypatch.setattr(cluster, "choose_ports", lambda *wanted: next(answers, None) or choose_ports(*wanted))
         lab = up(LabPlan(name=f"race{taken}", nodes=2, gpus_per_node=0), on_step=steps.append)
         assert lab.port != first
-    assert "another program took a port; trying others" in steps
+    assert "another program uses one of the ports; trying others" in steps
     down(lab)
     assert not lab.place.directory.exists()
 
@@ -165,7 +165,7 @@ def test_a_daemon_that_cannot_start_says_why_and_its_log_is_kept(
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     honest = cluster.slurm_conf
     monkeypatch.setattr(cluster, "slurm_conf", lambda *facts: honest(*facts) + "SelectType=select/none-such\n")
-    with pytest.raises(cluster.ProgramFailed, match="the lab did not come up: slurmctld has ended") as caught:
+    with pytest.raises(cluster.ProgramFailed, match="the lab did not start: slurmctld exited") as caught:
         up(LabPlan(name="broken", nodes=1))
     assert any("none-such" in line or "SelectType" in line for line in caught.value.last_lines)
     assert caught.value.log is not None
@@ -210,7 +210,7 @@ def test_no_room_for_a_lab(own: OwnLab) -> None:
     small = "mount -t tmpfs -o size=4m none /var/tmp && mount -t tmpfs -o size=4m none /tmp"
     done = in_a_world_where(own, f'{small} && "$@" up --name {own.name}', 3)
     assert (
-        "no directory for the lab's sockets and logs: /tmp: only 4.0 MiB are free; /var/tmp: only 4.0 MiB"
+        "no usable directory for the lab's sockets and logs: /tmp: only 4.0 MiB free; /var/tmp: only 4.0 MiB"
         in done.stderr
     )
     assert traces(own).beyond(before) == NOTHING
@@ -251,11 +251,11 @@ def test_nodes_lose_their_power_and_their_jobs_run_again(own: OwnLab) -> None:
     eventually(lambda: [log.read_text() for log in logs] == ["run 0 on n1\n", "run 0 on n2\n"], "the first runs")
     own.ctk("kill-node", "n1")
     own.ctk("kill-node", "n2")
-    assert "is dead already" in own.ctk("kill-node", "n2", status=2)
+    assert "is already down" in own.ctk("kill-node", "n2", status=2)
     left = traces(own, place).processes.values()
     assert not [words for words in left if "SLURMD_NODENAME=n1" in words or "SLURMD_NODENAME=n2" in words]
     own.ctk("restore-node", "n1")
-    assert "is alive" in own.ctk("restore-node", "n1", status=2)
+    assert "is up" in own.ctk("restore-node", "n1", status=2)
 
     eventually(lambda: "node-down" in [found["code"] for found in own.status()["findings"]], "n2 to be missed")
     assert own.finish(first, seconds=120)["nodes"] == "n1"
@@ -336,7 +336,7 @@ def test_two_downs_at_once_leave_nothing(own: OwnLab) -> None:
     ]
     words = [process.communicate(timeout=60)[1] for process in both]
     assert sorted(process.returncode for process in both) == [0, 2], words
-    assert "was ended by another process" in "".join(words) or "there is no lab" in "".join(words)
+    assert "was stopped by another process" in "".join(words) or "there is no lab" in "".join(words)
     assert traces(own).beyond(before) == NOTHING
 
 

@@ -49,7 +49,7 @@ def test_setup_again_changes_nothing(purpose: str, environment: dict[str, str]) 
     assert not Path(environment["XDG_STATE_HOME"]).exists()
 
 
-def test_setup_keeps_off_another_cluster(tmp_path: Path, environment: dict[str, str]) -> None:
+def test_setup_refuses_a_machine_of_a_cluster(tmp_path: Path, environment: dict[str, str]) -> None:
     configuration = tmp_path / "slurm.conf"
     configuration.write_text("# a real one\nClusterName=tsubame\nSlurmctldHost=login1\n")
     before = state_of_the_machine()
@@ -60,7 +60,7 @@ def test_setup_keeps_off_another_cluster(tmp_path: Path, environment: dict[str, 
     assert not Path(environment["XDG_STATE_HOME"]).exists()
 
 
-def test_a_practice_cluster_is_no_other_cluster(tmp_path: Path, environment: dict[str, str]) -> None:
+def test_a_practice_cluster_is_not_a_foreign_cluster(tmp_path: Path, environment: dict[str, str]) -> None:
     configuration = tmp_path / "slurm.conf"
     configuration.write_text("clustername = ctk-practice\n")
     done = run("setup", environment=environment | {"SLURM_CONF": str(configuration)})
@@ -155,7 +155,7 @@ def test_undo_removes_packages_when_asked_and_when_no_other_needs_them(
 
     refused = run("undo", "--packages", environment=environment)
     assert refused.returncode == 4
-    assert "others need them: ctk-throwaway-app" in refused.stderr
+    assert "other packages depend on them: ctk-throwaway-app" in refused.stderr
     assert present("ctk-throwaway-lib")
     assert written.exists()
 

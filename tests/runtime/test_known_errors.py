@@ -12,6 +12,7 @@ from toolkit.runtime.known_errors import explain
     [
         ("FATAL:   could not use fakeroot: no mapping entry found in /etc/subuid for ann", "subordinate ids"),
         ("ERROR  : Requesting capability set 0x1 while permitted set is 0x0", "root lacks capabilities"),
+        ("ERROR  : Could not write info to setgroups: Permission denied", "AppArmor"),  # apptainer #2457
         ("INFO: squashfuse_ll: failed to open /dev/fuse: Permission denied", "FUSE"),
         ("x509: certificate signed by unknown authority", "authority that is not trusted"),
         ("ssl.SSLCertVerificationError: [SSL: CERTIFICATE_VERIFY_FAILED]", "authority that is not trusted"),
@@ -40,7 +41,7 @@ def test_a_full_disk_is_told_from_a_host_without_namespaces() -> None:
     assert "user.max_user_namespaces" in forbidden.fix
 
 
-def test_the_runtime_reason_counts_and_an_unknown_one_is_none() -> None:
+def test_the_last_known_error_is_used_and_an_unknown_one_is_none() -> None:
     found = explain(["no such host", "certificate signed by unknown authority"])
     assert found is not None
     assert "certificate" in found.meaning

@@ -60,7 +60,7 @@ def test_another_cluster_gets_its_own_variables_only() -> None:
     assert seen["PATH"] == os.environ["PATH"]
 
 
-def test_more_can_be_kept() -> None:
+def test_more_variables_can_be_kept() -> None:
     seen = seen_by_a_program(clean_environment(keep=REACH_CLUSTER | {"SLURM_TIME_FORMAT"}))
     assert {name for name in seen if is_slurm_variable(name)} == REACH_CLUSTER | {"SLURM_TIME_FORMAT"}
 

@@ -122,7 +122,7 @@ MISNAMED = [
         *((line, "another host name") for line in MISNAMED),
     ],
 )
-def test_the_words_of_uv_pip_curl_git_apt_and_the_runtime(line: str, meaning: str) -> None:
+def test_messages_of_uv_pip_curl_git_apt_and_the_runtime(line: str, meaning: str) -> None:
     problem = certificate_problem(f"Retrying\n{line}\nfailed")
     assert problem is not None
     assert meaning in problem[0]
@@ -130,5 +130,5 @@ def test_the_words_of_uv_pip_curl_git_apt_and_the_runtime(line: str, meaning: st
 
 
 @given(st.text("abcdefghijklmnop :()'", max_size=200))
-def test_other_words_are_no_certificate_s(text: str) -> None:
+def test_other_messages_are_no_certificate_problems(text: str) -> None:
     assert certificate_problem(text) is None

@@ -105,7 +105,7 @@ def supervisor(parent: Path) -> tuple[subprocess.Popen[str], Path]:
     return child, Path(child.stdout.readline().strip())
 
 
-def test_only_directories_of_dead_processes_are_swept(tmp_path: Path) -> None:
+def test_only_directories_of_exited_processes_are_removed(tmp_path: Path) -> None:
     dead, left = supervisor(tmp_path)
     living, kept = supervisor(tmp_path)
     dead.kill()
@@ -162,7 +162,7 @@ def test_the_lock_is_one_that_nfs_grants(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 @pytest.mark.parametrize("kind", ["missing", "file"])
-def test_a_place_that_cannot_be_written_is_wrong_input(tmp_path: Path, kind: str) -> None:
+def test_an_unwritable_directory_is_wrong_input(tmp_path: Path, kind: str) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(WrongInput, match="cannot write in"), staged(tmp_path / kind):
         pass

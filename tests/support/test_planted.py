@@ -1,4 +1,4 @@
-"""What somebody else planted where ctk writes or cleans up: never written through, never removed, never waited for."""
+"""Files that other users planted where ctk writes or cleans up: not followed, not removed, not waited for."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def names(directory: Path) -> list[str]:
 
 @pytest.mark.parametrize("write", [write_once, log_once, lock_once])
 @pytest.mark.parametrize("kind", ["file", "dangling", "loop", "directory"])
-def test_a_link_is_refused_and_says_where_it_leads(tmp_path: Path, write: Callable[[Path], None], kind: str) -> None:
+def test_a_symlink_is_refused_with_its_target(tmp_path: Path, write: Callable[[Path], None], kind: str) -> None:
     target = tmp_path / "target"
     if kind == "file":
         target.write_text("mine")
@@ -62,7 +62,7 @@ def test_a_link_is_refused_and_says_where_it_leads(tmp_path: Path, write: Callab
     assert kind != "file" or target.read_text() == "mine"
 
 
-def test_a_directory_on_the_way_may_be_a_link(tmp_path: Path) -> None:
+def test_a_parent_directory_may_be_a_symlink(tmp_path: Path) -> None:
     (tmp_path / "there").mkdir()
     (tmp_path / "logs").symlink_to("there")
     refuse_link(tmp_path / "logs" / "f")
@@ -82,10 +82,10 @@ def test_a_log_is_appended_to_with_the_umask(tmp_path: Path) -> None:
     assert (tmp_path / "log").stat().st_mode & 0o777 == 0o640
 
 
-def test_a_log_with_a_second_name_is_refused(tmp_path: Path) -> None:
+def test_a_log_with_two_hard_links_is_refused(tmp_path: Path) -> None:
     (tmp_path / "mine").write_text("mine")
     os.link(tmp_path / "mine", tmp_path / "log")
-    with pytest.raises(WrongInput, match="log has a second name"):
+    with pytest.raises(WrongInput, match="log has more than one hard link"):
         log_once(tmp_path / "log")
     assert (tmp_path / "mine").read_text() == "mine"
 
@@ -99,7 +99,7 @@ def test_a_log_that_cannot_be_written_is_missing_on_the_host(tmp_path: Path, pla
 
 
 @pytest.mark.timeout(20)
-def test_a_pipe_holds_nobody_up(tmp_path: Path) -> None:
+def test_a_pipe_does_not_block(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     for write in (lock_once, log_once):
         with pytest.raises(WrongInput, match="pipe is not a regular file"):
@@ -136,7 +136,7 @@ def holder(path: Path) -> subprocess.Popen[str]:
     return child
 
 
-def test_a_lock_file_is_held_by_one_and_keeps_what_is_in_it(tmp_path: Path) -> None:
+def test_a_lock_file_is_held_once_and_keeps_its_content(tmp_path: Path) -> None:
     path = tmp_path / "new" / "lock"
     lock_once(path)
     path.write_text("a word")
@@ -149,7 +149,7 @@ def test_a_lock_file_is_held_by_one_and_keeps_what_is_in_it(tmp_path: Path) -> N
 
 
 @pytest.mark.timeout(20)
-def test_killed_holder_of_a_lock_blocks_nobody(tmp_path: Path) -> None:
+def test_a_killed_lock_holder_does_not_block(tmp_path: Path) -> None:
     child = holder(tmp_path / "lock")
     child.kill()
     child.communicate()
@@ -163,7 +163,7 @@ def test_killed_holder_of_a_lock_blocks_nobody(tmp_path: Path) -> None:
 def test_lock_on_a_file_system_without_locks_is_not_held(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
 ) -> None:
-    """As on Lustre without `-o flock`, and on NFS without its lock daemon; what is in the file stays there."""
+    """As on Lustre without `-o flock`, and on NFS without its lock daemon; the file keeps its content."""
     (tmp_path / "lock").write_text("a word")
 
     def no_locks(*_: object) -> None:
@@ -175,7 +175,7 @@ def test_lock_on_a_file_system_without_locks_is_not_held(
 
 
 @pytest.mark.timeout(20)
-def test_who_waited_for_a_lock_that_was_removed_takes_the_new_one(tmp_path: Path) -> None:
+def test_after_a_lock_file_is_removed_the_new_one_is_locked(tmp_path: Path) -> None:
     path = tmp_path / "lock"
     with locked(path):
         argv = [sys.executable, "-c", HOLD, str(path)]
@@ -194,7 +194,7 @@ def test_who_waited_for_a_lock_that_was_removed_takes_the_new_one(tmp_path: Path
 
 
 @pytest.mark.timeout(20)
-def test_what_only_looks_like_a_leftover_is_left_alone(tmp_path: Path) -> None:
+def test_a_directory_that_resembles_a_leftover_is_kept(tmp_path: Path) -> None:
     prefix = f".ctk-work-{socket.gethostname()}-"
     victim = tmp_path / "victim"
     (victim / "deep").mkdir(parents=True)
@@ -218,7 +218,7 @@ def test_what_only_looks_like_a_leftover_is_left_alone(tmp_path: Path) -> None:
     assert names(victim) == ["deep", "lock"]
 
 
-def test_a_removed_tree_changes_nothing_that_its_links_lead_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_removing_a_tree_does_not_follow_symlinks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     victim, tree = tmp_path / "victim", tmp_path / "tree"
     for directory in (victim / "closed", tree / "closed" / "deeper"):
         directory.mkdir(parents=True)
@@ -231,7 +231,7 @@ def test_a_removed_tree_changes_nothing_that_its_links_lead_to(tmp_path: Path, m
     really = shutil.rmtree
 
     def refused_at_first(path: Path, ignore_errors: bool = False) -> None:
-        """Root may remove what is closed; an ordinary user has to open it before."""
+        """Root can remove unwritable directories; an ordinary user must change their mode first."""
         if not ignore_errors:
             raise PermissionError
         assert {path.stat().st_mode & 0o777 for path in (tree / "closed", tree / "closed" / "deeper")} == {0o700}
@@ -244,7 +244,7 @@ def test_a_removed_tree_changes_nothing_that_its_links_lead_to(tmp_path: Path, m
     assert names(victim) == ["closed", "file"]
 
 
-def test_only_modes_of_ones_own_are_changed_and_no_links(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_modes_of_own_files_are_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     directory, link = tmp_path / "directory", tmp_path / "link"
     directory.mkdir(mode=0o700)
     directory.chmod(0o022)
@@ -267,7 +267,7 @@ def test_only_this_user_and_root_are_trusted(monkeypatch: pytest.MonkeyPatch) ->
     assert (user_name(0), user_name(3_000_000_000)) == ("root", "user 3000000000")
 
 
-def test_a_link_into_a_hidden_directory_is_followed_by_nothing(tmp_path: Path) -> None:
+def test_a_symlink_into_a_hidden_directory_is_not_followed(tmp_path: Path) -> None:
     (tmp_path / ".bashrc.d").mkdir()
     (tmp_path / "clone").mkdir()
     (tmp_path / "clone" / "defs").symlink_to("../.bashrc.d")

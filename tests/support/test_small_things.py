@@ -44,7 +44,7 @@ def test_a_path_is_never_taken_for_an_option() -> None:
     ]
 
 
-def test_counted_words() -> None:
+def test_count_with_singular_and_plural() -> None:
     assert [count(number, "GPU") for number in (0, 1, 2)] == ["0 GPUs", "1 GPU", "2 GPUs"]
     assert count(2, "library", "libraries") == "2 libraries"
 
@@ -71,7 +71,7 @@ def test_sizes(size_bytes: int, words: str) -> None:
 def test_an_unexpected_system_error_is_the_users_or_the_hosts(number: int, status: int) -> None:
     error = from_os_error(OSError(number, "reason", "/some/file"))
     assert (error.exit_status, error.message) == (status, "cannot use /some/file: reason")
-    assert from_os_error(OSError(number, "reason")).exit_status == 3, "no path, nothing to mend"
+    assert from_os_error(OSError(number, "reason")).exit_status == 3, "no path, nothing to fix"
 
 
 # --- the site's settings
@@ -111,7 +111,7 @@ def test_a_wrong_site_file_says_where(
         load_site()
 
 
-def test_a_site_file_that_is_named_must_be_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_named_site_file_must_exist(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CTK_SITE", str(tmp_path / "none.toml"))
     with pytest.raises(WrongInput, match="No such file") as caught:
         load_site()
@@ -128,7 +128,7 @@ def bare(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     return monkeypatch
 
 
-def test_the_work_area_is_the_first_that_somebody_chose(tmp_path: Path, bare: pytest.MonkeyPatch) -> None:
+def test_the_work_area_follows_the_order_of_precedence(tmp_path: Path, bare: pytest.MonkeyPatch) -> None:
     bare.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
     assert work_area(Site()) == WorkArea(tmp_path / "xdg" / "ctk", "the XDG cache directory")
     bare.setenv("SCRATCH", str(tmp_path / "missing"))
@@ -145,24 +145,24 @@ def test_the_work_area_is_the_first_that_somebody_chose(tmp_path: Path, bare: py
 @pytest.mark.parametrize("text", ["", "rel/ctk", "/x/$NO_SUCH_VARIABLE/ctk"])
 def test_a_site_s_work_area_that_is_no_absolute_path_is_refused(bare: pytest.MonkeyPatch, text: str) -> None:
     bare.delenv("NO_SUCH_VARIABLE", raising=False)
-    with pytest.raises(WrongInput, match=r"/etc/ctk/site.toml: work_area: .* does not lead to an absolute path"):
+    with pytest.raises(WrongInput, match=r"/etc/ctk/site.toml: work_area: .* does not expand to an absolute path"):
         work_area(Site(work_area=Setting(text, "/etc/ctk/site.toml")))
 
 
-def test_a_work_area_that_cannot_be_made_is_the_hosts_lack(tmp_path: Path) -> None:
+def test_a_work_area_that_cannot_be_created_is_missing_on_host(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(MissingOnHost, match="chosen by CTK_HOME") as caught:
         WorkArea(tmp_path / "file" / "x", "CTK_HOME").create()
     assert "CTK_HOME" in (caught.value.fix or "")
 
 
-def test_the_home_of_nobody_is_refused() -> None:
+def test_the_home_of_an_unknown_user_is_refused() -> None:
     with pytest.raises(WrongInput, match="no such user"):
         user_path("~no-such-user-here/x")
     assert user_path("~/x") == Path.home() / "x"
 
 
-def test_an_id_without_a_home_is_told_what_to_set(bare: pytest.MonkeyPatch) -> None:
+def test_a_user_without_a_home_gets_a_fix(bare: pytest.MonkeyPatch) -> None:
     for name in ("HOME", "XDG_CACHE_HOME", "XDG_STATE_HOME"):
         bare.delenv(name, raising=False)
     bare.setattr("pwd.getpwuid", lambda number: {}[number])

@@ -69,8 +69,8 @@ def test_inline_tables_and_dotted_keys_are_found_too(text: str) -> None:
 
 def message(file: TomlFile, key: str) -> str:
     with pytest.raises(WrongInput) as caught:
-        file.fail(key, "is wrong", fix="mend it")
-    assert caught.value.fix == "mend it"
+        file.fail(key, "is wrong", fix="fix it")
+    assert caught.value.fix == "fix it"
     assert caught.value.code == "wrong-file"
     return caught.value.message
 
@@ -85,7 +85,7 @@ def test_a_message_names_file_line_and_key(file: TomlFile) -> None:
     ("table", "expected"),
     [
         ({"packges": 1}, 'x: packges: there is no such key. Did you mean "packages"?'),
-        ({"zzz": 1}, "x: zzz: there is no such key. Known are: base, packages."),
+        ({"zzz": 1}, "x: zzz: there is no such key. Known keys: base, packages."),
     ],
 )
 def test_an_unknown_key_gets_the_nearest_or_all_names(table: dict[str, int], expected: str) -> None:
@@ -116,7 +116,7 @@ def test_what_is_right_or_absent_is_returned() -> None:
     assert file.get({}, "k", int) is None
     assert file.get_texts({"k": ["a", "b"]}, "k") == ("a", "b")
     assert file.get_texts({}, "k") == ()
-    with pytest.raises(WrongInput, match=r"x: k: should be a list of texts in quotes, but holds 3"):
+    with pytest.raises(WrongInput, match=r"x: k: should be a list of texts in quotes, but contains 3"):
         file.get_texts({"k": ["a", 3]}, "k")
 
 
@@ -124,7 +124,7 @@ def test_what_is_right_or_absent_is_returned() -> None:
     ("content", "expected"),
     [
         (b"a = \n", r"is not TOML: .*line 1"),
-        (b"a = '\xff'\n", "it is not UTF-8 text"),
+        (b"a = '\xff'\n", "not UTF-8 text"),
         (None, "No such file"),
     ],
 )

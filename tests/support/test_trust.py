@@ -1,4 +1,4 @@
-"""Which work areas are used: nothing in them belongs to somebody else, and nobody else can write there."""
+"""A work area is used only if no other user owns or can write to its files."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def make(root: Path, *names: str, mode: int = 0o755) -> None:
 
 @pytest.fixture
 def owners(monkeypatch: pytest.MonkeyPatch) -> dict[Path, int]:
-    """Paths whose owner is said to be another: whoever runs the tests need not be root."""
+    """Paths that appear to belong to another user, so that the tests need no root."""
     said: dict[Path, int] = {}
     real = Path.lstat
 
@@ -44,7 +44,7 @@ def test_an_area_that_is_not_there_yet_is_used(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["", "uv", "uv/uv", "bases/1.sif", "cache/locks/1", "cache/digests", "tmp", "spython"])
-def test_what_belongs_to_a_stranger_is_refused_by_name(tmp_path: Path, owners: dict[Path, int], name: str) -> None:
+def test_a_file_of_another_user_is_refused_by_name(tmp_path: Path, owners: dict[Path, int], name: str) -> None:
     make(tmp_path / "a", name)
     make(tmp_path / "a", "bases", mode=0o777)
     owners[tmp_path / "a" / name] = STRANGER
@@ -63,7 +63,7 @@ def test_an_open_directory_is_looked_through_to_the_bottom(tmp_path: Path, owner
 
 
 @pytest.mark.parametrize("name", ["mine", "tmp/.ctk-work-host-1/rootfs"])
-def test_what_ctk_does_not_use_may_belong_to_anybody(tmp_path: Path, owners: dict[Path, int], name: str) -> None:
+def test_unused_files_may_belong_to_any_user(tmp_path: Path, owners: dict[Path, int], name: str) -> None:
     """CTK_HOME may be a directory with other things in it; a crashed build leaves files of subordinate ids."""
     make(tmp_path, name, mode=0o777)
     owners[tmp_path / name] = STRANGER
@@ -73,7 +73,7 @@ def test_what_ctk_does_not_use_may_belong_to_anybody(tmp_path: Path, owners: dic
     assert (tmp_path / name).stat().st_mode & 0o777 == 0o777
 
 
-def test_a_link_must_be_ones_own_too(tmp_path: Path, owners: dict[Path, int]) -> None:
+def test_a_symlink_must_be_trusted_too(tmp_path: Path, owners: dict[Path, int]) -> None:
     make(tmp_path / "there")
     (tmp_path / "link").symlink_to("there")
     assert examine(tmp_path / "link").objection is None
@@ -94,7 +94,7 @@ def test_what_others_cannot_reach_is_not_open_to_them(tmp_path: Path) -> None:
     assert examine(tmp_path).open == ()
 
 
-def test_uvs_lock_is_nothing_to_warn_of_and_its_cache_is_closed(tmp_path: Path) -> None:
+def test_uvs_lock_is_ignored_and_its_cache_is_made_private(tmp_path: Path) -> None:
     make(tmp_path, "cache/uv")
     (tmp_path / "cache/uv/.lock").touch()
     (tmp_path / "cache/uv/.lock").chmod(0o666)
@@ -110,7 +110,7 @@ def test_what_stays_open_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         secure(WorkArea(tmp_path / "a", "CTK_HOME"))
 
 
-def test_a_parent_that_is_open_to_everybody_is_known(tmp_path: Path) -> None:
+def test_a_world_writable_parent_is_reported(tmp_path: Path) -> None:
     make(tmp_path / "open" / "sub" / "area")
     (tmp_path / "open").chmod(0o777)
     assert examine(tmp_path / "open/sub/area").open_above == tmp_path / "open"
@@ -126,7 +126,7 @@ TREES = st.dictionaries(st.sampled_from(NAMES), MODES)
 
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(modes=TREES)
-def test_a_secured_area_is_open_to_nobody_and_stays_as_it_is(
+def test_a_secured_area_is_private_and_stays_so(
     tmp_path_factory: pytest.TempPathFactory, modes: dict[str, int]
 ) -> None:
     root = tmp_path_factory.mktemp("area")

@@ -1,1 +1,1 @@
-"""What this host can do: facts, rules over them, and a report that may be shown to others."""
+"""What this host can do: facts, rules over them, and a report for support."""

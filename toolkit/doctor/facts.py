@@ -1,4 +1,4 @@
-"""The facts about this host: gathered here, judged elsewhere."""
+"""Gather the facts about this host. `toolkit.doctor.rules` judges them."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ if TYPE_CHECKING:
     from toolkit.support.paths import WorkArea
     from toolkit.support.site import Site
 
-_TIMEOUT = 10.0  # seconds; a scheduler or a file server that is away must not hold up the answer
+_TIMEOUT = 10.0  # seconds; a scheduler or a file server that is down must not block the command
 
 
 @dataclass(frozen=True, slots=True)
 class HostFacts:
-    """One host as ctk sees it. `kernel` is (major, minor); what is absent is None.
+    """The facts about one host. `kernel` is (major, minor); what is absent is None.
 
-    `home_disk` is None where there is no such directory; `trial` is None where the runtime could not be tried.
+    `home_disk` is None if there is no such directory; `trial` is None if the runtime could not be tried.
     """
 
     runtime: Runtime | None
@@ -75,17 +75,17 @@ class HostFacts:
 def gather_host_facts(
     site: Site, *, offline: bool = False, on_step: Callable[[str], None] = lambda _step: None
 ) -> HostFacts:
-    """Look at this host, and try what can be tried. Takes two seconds at most where its programs answer.
+    """Examine this host, and run the trials. Takes two seconds at most if its programs respond.
 
-    With `offline` no server is asked. What is written for a trial is removed again.
+    With `offline` no server is queried. Files written for a trial are removed.
     """
     network = ask_network(offline=offline)
     runtime, runtime_error = _runtime(site)
     area = work_area(site)
-    on_step("asking the scheduler")
+    on_step("querying the scheduler")
     slurm, slurm_error = _slurm()
     user = _user()
-    on_step("writing to the disks")
+    on_step("testing the disks")
     area_disk, scratch_disk, trust = try_disk(area.path), try_disk(scratch_of(area)), examine(area.path)
     trial = None
     if runtime is not None and area_disk.problem is None and trust.objection is None:
@@ -136,7 +136,7 @@ def _runtime(site: Site) -> tuple[Runtime | None, str | None]:
 
 
 def _slurm() -> tuple[str | None, str | None]:
-    """The partitions that sinfo names, or why it names none; (None, None) where there is no client."""
+    """The partitions that sinfo lists, or the reason for its failure; (None, None) if there is no client."""
     if shutil.which("sinfo") is None or shutil.which("sbatch") is None:
         return None, None
     try:
@@ -174,7 +174,7 @@ def _has_range(path: Path, user: str, uid: int) -> bool:
 
 
 def _is_one(path: Path) -> bool:
-    """Whether a switch of the kernel is on; one that this kernel lacks is off."""
+    """Whether a kernel setting is 1; a missing one is off."""
     try:
         return path.read_text().strip() == "1"
     except OSError:
@@ -182,7 +182,7 @@ def _is_one(path: Path) -> bool:
 
 
 def _cgroups(root: Path) -> str | None:
-    """v2 or v1 (cgroups(7)); None where there are none."""
+    """v2 or v1 (cgroups(7)); None if there are none."""
     if (root / "cgroup.controllers").is_file():
         return "v2"
     return "v1" if (root / "memory").is_dir() else None
@@ -196,6 +196,6 @@ def _succeeds(argv: list[str]) -> bool:
 
 
 def _kernel(release: str) -> tuple[int, int]:
-    """(6, 1) from `6.1.0-18-amd64`; (0, 0) where that is no version."""
+    """(6, 1) from `6.1.0-18-amd64`; (0, 0) if that is not a version."""
     match = re.match(r"(\d+)(?:\.(\d+))?", release)
     return (int(match[1]), int(match[2] or 0)) if match else (0, 0)

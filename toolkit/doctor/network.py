@@ -13,13 +13,13 @@ if TYPE_CHECKING:
     from toolkit.doctor.reach import Answer, NetworkFacts
     from toolkit.support.findings import Rule
 
-_MAX_SKEW = 60.0  # seconds; Slurm's MUNGE refuses what is more than 300 s old (munge(7)), certificates err by less
+_MAX_SKEW = 60.0  # seconds; Slurm's MUNGE rejects credentials older than 300 s (munge(7)); certificates fail earlier
 _REFUSED = (401, 403, 407)
-_WITHOUT = "Without it: a base image of your own (`--base FILE.sif`), or a build on the login node."
+_WITHOUT = "Use a local base image (`--base FILE.sif`), or build on the login node."
 
 
 def _bundles(facts: NetworkFacts) -> Iterator[Finding]:
-    """Which certificate authorities count, and what names a file that is not there."""
+    """The certificate authorities in use, and the settings that name a missing file."""
     for bundle in facts.missing_bundles:
         yield Finding(
             "certificates-missing",
@@ -29,7 +29,7 @@ def _bundles(facts: NetworkFacts) -> Iterator[Finding]:
         )
     if facts.bundle is None:
         fix = "Ask the administrator for the package ca-certificates, or set SSL_CERT_FILE."
-        yield Finding("no-certificates", Severity.WARNING, "Certificates: none are installed here.", fix)
+        yield Finding("no-certificates", Severity.WARNING, "Certificates: none are installed on this host.", fix)
     else:
         message = f"Certificates: {facts.bundle.path} (set by {facts.bundle.origin}); builds use them as well."
         yield Finding("certificates", Severity.OK, message)
@@ -42,7 +42,7 @@ def _proxies(facts: NetworkFacts) -> Iterator[Finding]:
 
 def _answers(facts: NetworkFacts) -> Iterator[Finding]:
     if facts.answers is None:
-        message = "Network: not tried (--offline): the package index, the registries, their certificates, the clock."
+        message = "Network: not checked (--offline): the package index, the registries, their certificates, the clock."
         yield Finding("network-skipped", Severity.INFO, message)
     else:
         yield from map(_answer, facts.answers)
@@ -57,7 +57,7 @@ def _answer(answer: Answer) -> Finding:
             return Finding(code, Severity.WARNING, f"{what} cannot be used: {problem[0]}.", problem[1])
         code = "index-unreachable" if of_index else "registry-unreachable"
         return Finding(code, Severity.WARNING, f"{what} cannot be reached ({answer.problem}).", _way_out(answer))
-    refused = answer.status in _REFUSED and of_index  # a registry answers so until a token is fetched
+    refused = answer.status in _REFUSED and of_index  # a registry sends these until a token is fetched
     if refused or answer.status is None or answer.status >= 500:
         code = "index-refused" if of_index else "registry-refused"
         message = f"{what} answers with HTTP status {answer.status}."
@@ -67,21 +67,23 @@ def _answer(answer: Answer) -> Finding:
 
 def _way_out(answer: Answer) -> str:
     if answer.server == "index":
-        return "UV_DEFAULT_INDEX or PIP_INDEX_URL names another index, https_proxy a proxy."
+        return "Set UV_DEFAULT_INDEX or PIP_INDEX_URL to another index, or https_proxy to a proxy."
     return _WITHOUT
 
 
 def _clock(facts: NetworkFacts) -> Iterator[Finding]:
-    """The clock, by the servers that say what time it is: the one that is nearest, since a cache may keep a date."""
+    """The clock, compared with the servers' times: the nearest one, because a cache may send an old date."""
     skews = [answer.skew for answer in facts.answers or () if answer.skew is not None]
     if not skews:
         return
     skew = min(skews, key=abs)
     if abs(skew) <= _MAX_SKEW:
-        yield Finding("clock", Severity.OK, "Clock: agrees with the servers that were asked.")
+        yield Finding("clock", Severity.OK, "Clock: agrees with the servers.")
         return
     direction = "ahead of" if skew > 0 else "behind"
-    message = f"Clock: {abs(skew):.0f} s {direction} the servers that were asked; certificates and Slurm may refuse it."
+    message = (
+        f"Clock: {abs(skew):.0f} s {direction} the servers; certificates and Slurm's authentication may be rejected."
+    )
     yield Finding("clock-skew", Severity.WARNING, message, "Ask the administrator to synchronize the clock (NTP).")
 
 

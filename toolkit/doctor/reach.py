@@ -1,4 +1,4 @@
-"""What this host reaches over the network: the package index and the registries, each asked once, all at a time."""
+"""The servers that this host can reach: the package index and the registries, each queried once, in parallel."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ if TYPE_CHECKING:
     import ssl
     from collections.abc import Callable, Mapping
 
-_TIMEOUT = 2.0  # seconds; the answer of `ctk doctor` does not wait longer for a server
+_TIMEOUT = 2.0  # seconds; `ctk doctor` does not wait longer for a server
 _PROXIES = ("http_proxy", "https_proxy", "all_proxy", "no_proxy")
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a server answered. `server` is "index" or "registry"; `name` says that to users.
+    """The response of a server. `server` is "index" or "registry"; `name` is its name in messages.
 
     `status` is the HTTP status; `problem` says why there is none. `skew` is how many seconds the clock of this host is
-    ahead of the server's.
+    ahead of the server's clock.
     """
 
     server: str
@@ -49,9 +49,9 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class NetworkFacts:
-    """What was seen of the network. `answers` is None where nothing was asked.
+    """The observed state of the network. `answers` is None if nothing was asked.
 
-    `bundle` holds the certificate authorities that count; `missing_bundles` are named somewhere and cannot be read.
+    `bundle` has the certificate authorities in use; `missing_bundles` are named by a setting, but cannot be read.
     `proxies` are shown without credentials.
     """
 
@@ -72,17 +72,17 @@ class _Question:
         self.answer = _ask(self.server, self.name, self.url, context)
 
     def given_up(self) -> Answer:
-        return Answer(self.server, self.name, _host(self.url), problem=f"no answer within {_TIMEOUT:g} s")
+        return Answer(self.server, self.name, _host(self.url), problem=f"no response within {_TIMEOUT:g} s")
 
 
 def ask_network(*, offline: bool) -> Callable[[], NetworkFacts]:
-    """Begin to ask; what is returned waits for the answers, two seconds at most, and gives them."""
+    """Start the requests. The returned function waits for the responses, two seconds at most, and returns them."""
     questions = [] if offline else _questions()
     threads = []
     begun = time.monotonic()
     if questions:
         context = tls_context()
-        # A daemon: a name server that does not answer is waited for by nobody, at the end of this process neither.
+        # Daemon threads: the process does not wait at its end for a name server that does not respond.
         threads = [threading.Thread(target=question.ask, args=(context,), daemon=True) for question in questions]
     for thread in threads:
         thread.start()
@@ -105,7 +105,7 @@ def proxies(environment: Mapping[str, str]) -> tuple[str, ...]:
 
 def _questions() -> list[_Question]:
     index = index_address()
-    # A page that every index of packages has, and small: the list of all packages has some 40 MB.
+    # A small page that every package index has: the list of all packages is about 40 MB.
     asked = [_Question("index", "package index", f"{index.rstrip('/')}/pip/")] if index.startswith("http") else []
     bases = load_bases(shipped("defs") / "bases.toml").values()
     hosts = {parse_reference(base.reference).host for base in bases if base.bootstrap == Bootstrap.DOCKER}
@@ -124,7 +124,7 @@ def _ask(server: str, name: str, url: str, context: ssl.SSLContext) -> Answer:
 
 
 def _request(url: str) -> urllib.request.Request:
-    """The request for `url`; credentials in it go to that server alone, not to where it may redirect."""
+    """The request for `url`; credentials in it go to that server only, not to a redirect."""
     parts = urlsplit(url)
     plain = parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
     request = urllib.request.Request(plain)  # noqa: S310 - an index or a registry, http or https

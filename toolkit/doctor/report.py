@@ -1,4 +1,4 @@
-"""The report for a support ticket: enough to help with, nothing that should not leave the house."""
+"""The report for a support ticket, without confidential data."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def _of_both(*names: str) -> tuple[str, ...]:
     return tuple(f"{runtime}_{name}" for runtime in ("APPTAINER", "SINGULARITY") for name in names)
 
 
-# The variables whose values a report shows, by what a value must look like; one that does not is only said to be set.
+# The variables whose values a report shows, by the form of the value. A value of another form is reported as "is set".
 _PATHS = (
     *_of_both("CACHEDIR", "TMPDIR", "BIND", "BINDPATH", "CONFIGDIR"),
     *("CTK_HOME", "CTK_SITE", "SCRATCH", "SLURM_CONF", "TMPDIR", "XDG_CACHE_HOME", "XDG_RUNTIME_DIR", "XDG_STATE_HOME"),
@@ -40,7 +40,7 @@ _ADDRESSES = (
     *("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY", "PIP_EXTRA_INDEX_URL", "PIP_INDEX_URL"),
     *("UV_DEFAULT_INDEX", "UV_EXTRA_INDEX_URL", "UV_INDEX_URL"),
 )
-# Of these only the name helps: that a container gets a variable, or that somebody is logged in.
+# Only the names of these are useful: a container gets the variable, or the user is logged in.
 _NAMES = (
     *_of_both("DOCKER_USERNAME", "DOCKER_PASSWORD", "ENCRYPTION_PASSPHRASE", "ENCRYPTION_PEM_PATH"),
     *(
@@ -50,12 +50,12 @@ _NAMES = (
     ),
     *("LD_PRELOAD", "PIP_CONSTRAINT", "PIP_REQUIRE_HASHES", "PYTHONSTARTUP", "UV_CONSTRAINT", "no_proxy", "NO_PROXY"),
 )
-# All others that begin so are counted: a user chose their names.
+# All others with these prefixes are only counted: a user chose their names.
 _FAMILIES = ("APPTAINERENV_", "APPTAINER_", "SINGULARITYENV_", "SINGULARITY_", "CTK_", "PIP_", "UV_")
 
 _PATH = re.compile(r"[~/][\w./~:,+ -]*")
 _SWITCH = re.compile(r"[A-Za-z0-9,._:-]{0,200}")
-# Whose values are an account, and stand elsewhere too: in a path, in what a program said.
+# Their values are account names, which may appear elsewhere too: in a path, in a program's output.
 _USERS = ("USER", "LOGNAME", "SUDO_USER", *_of_both("DOCKER_USERNAME"))
 _ACCOUNTS = ("SBATCH_ACCOUNT", "SALLOC_ACCOUNT", "SLURM_ACCOUNT", "SLURM_JOB_ACCOUNT")
 
@@ -63,7 +63,7 @@ _ACCOUNTS = ("SBATCH_ACCOUNT", "SALLOC_ACCOUNT", "SLURM_ACCOUNT", "SLURM_JOB_ACC
 def report(facts: HostFacts, findings: Iterable[Finding], environment: Mapping[str, str] = os.environ) -> str:
     """The text of the report: no secret, no name of this user, host or account, no home path.
 
-    Of the environment it shows the values of the variables that are listed here, where they look as expected.
+    It shows the values only of the environment variables listed above, and only if they have the expected form.
     """
     lines = [
         f"ctk {__version__} on {platform.platform()}, Python {platform.python_version()}",
@@ -84,7 +84,7 @@ def report(facts: HostFacts, findings: Iterable[Finding], environment: Mapping[s
 
 
 def environment_lines(environment: Mapping[str, str]) -> list[str]:
-    """What a report says of the environment, one line a variable."""
+    """The report's lines on the environment, one per variable."""
     shown = [f"{name}{_value(name, value)}" for name, value in sorted(environment.items()) if name in _KNOWN]
     others = [name for name in environment if name not in _KNOWN]
     counts = ((family, sum(name.startswith(family) for name in others)) for family in _FAMILIES)
@@ -105,7 +105,7 @@ _KNOWN = frozenset((*_PATHS, *_SWITCHES, *_ADDRESSES, *_NAMES))
 def anonymous(text: str, names: Mapping[str, str]) -> str:
     """`text` with a stand-in for each of `names`: longer ones first, hosts with their domain.
 
-    The name root and its home say nothing of anybody, and stay.
+    The name root and its home identify nobody, and are kept.
     """
     for real, stand_in in sorted(names.items(), key=lambda pair: -len(pair[0])):
         if real not in ("", "/", "root", "/root"):

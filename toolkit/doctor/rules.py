@@ -1,4 +1,4 @@
-"""What the facts about a host mean for a user who wants to build and run images there."""
+"""Judge the facts about a host: whether a user can build and run images there."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _ASK_RANGE = f"{_ASK} for a range in /etc/subuid and /etc/subgid (usermod --add-
 
 
 def judge_host(facts: HostFacts) -> tuple[Finding, ...]:
-    """All findings, in the order in which a user needs the things."""
+    """All findings, in the order in which a user needs them."""
     return apply_rules(RULES, facts)
 
 
@@ -41,7 +41,7 @@ def _runtime(facts: HostFacts) -> Iterator[Finding]:
         return
     words = f"Runtime: {facts.runtime.version_text} ({facts.runtime.program})"
     if facts.runtime.needs_userns:
-        words += "; root lacks capabilities here, so it runs in a user namespace"
+        words += "; root lacks capabilities on this host, so it runs in a user namespace"
     yield Finding("runtime", Severity.OK, f"{words}.")
 
 
@@ -62,7 +62,7 @@ def build_mode(facts: HostFacts) -> BuildMode:
     """
     if facts.root and facts.full_capabilities:
         return BuildMode.ROOT
-    # A profile of AppArmor may let the runtime do what it forbids to `unshare`.
+    # An AppArmor profile may allow the runtime what it forbids `unshare`.
     namespaces = facts.user_namespaces or (facts.apparmor_limit and facts.trial is not None and facts.trial.built)
     if namespaces and facts.subordinate_ids and facts.id_mappers:
         return BuildMode.SUBUID
@@ -76,41 +76,41 @@ def _build_mode(facts: HostFacts) -> Iterator[Finding]:
     if mode is BuildMode.ROOT:
         yield Finding("build-root", Severity.OK, "Building: as root.")
     elif mode is BuildMode.SUBUID:
-        yield Finding("build-subuid", Severity.OK, "Building: --fakeroot with subordinate ids, all packages install.")
+        yield Finding("build-subuid", Severity.OK, "Building: --fakeroot with subordinate ids; all packages install.")
     elif mode is BuildMode.ROOT_MAPPED:
         if facts.id_mappers:
             lacking, fix = "a range of subordinate ids", _ASK_RANGE
         else:
             lacking, fix = "newuidmap and newgidmap (package uidmap)", f"{_ASK} for uidmap."
-        message = f"Building: --fakeroot in a root-mapped namespace; without {lacking} some packages will not install."
+        message = f"Building: --fakeroot in a root-mapped namespace; some packages do not install without {lacking}."
         yield Finding("build-root-mapped", Severity.WARNING, message, fix)
     elif mode is BuildMode.FAKEROOT_COMMAND:
-        message = "Building: only with the fakeroot command, since this host allows no user namespaces."
+        message = "Building: only with the fakeroot command, because this host allows no user namespaces."
         yield Finding("build-fakeroot-command", Severity.WARNING, message, f"{_ASK} about user.max_user_namespaces.")
     else:
-        message = "Building: not possible here, since this host allows no user namespaces and has no fakeroot command."
+        message = "Building: not possible: this host has neither user namespaces nor the fakeroot command."
         fix = f"{_ASK} about user.max_user_namespaces, or build elsewhere and copy the image."
         yield Finding("build-impossible", Severity.ERROR, message, fix)
 
 
 def _apparmor(facts: HostFacts) -> Iterator[Finding]:
-    """Ubuntu 24.04 lets only programs with a profile make user namespaces (its release notes)."""
+    """Ubuntu 24.04 lets only programs with a profile create user namespaces (its release notes)."""
     if not facts.apparmor_limit or facts.root or facts.user_namespaces:
         return
     what = "AppArmor: user namespaces are restricted (kernel.apparmor_restrict_unprivileged_userns=1)"
     if facts.trial is not None and facts.trial.built and facts.trial.ran:
-        yield Finding("apparmor-userns-allowed", Severity.OK, f"{what}, and a profile allows them to the runtime.")
+        yield Finding("apparmor-userns-allowed", Severity.OK, f"{what}, but a profile allows them for the runtime.")
     else:
         fix = f"{_ASK} for an AppArmor profile of the runtime, which Apptainer's own packages for Ubuntu install."
-        yield Finding("apparmor-userns", Severity.WARNING, f"{what}, for the runtime as well.", fix)
+        yield Finding("apparmor-userns", Severity.WARNING, f"{what}, also for the runtime.", fix)
 
 
 def _trial(facts: HostFacts) -> Iterator[Finding]:
     trial = facts.trial
     if trial is None:
-        no_place = "the work area cannot be used, or /usr/bin/true cannot be bound into a container"
+        no_place = "the work area is not usable, or /usr/bin/true cannot be bound into a container"
         reason = "there is no runtime" if facts.runtime is None else no_place
-        yield Finding("trial-skipped", Severity.INFO, f"Trial: no image was built and run, since {reason}.")
+        yield Finding("trial-skipped", Severity.INFO, f"Trial: no image was built and run, because {reason}.")
     elif trial.built and trial.ran:
         yield Finding("trial", Severity.OK, "Trial: a small image was built and run.")
     else:
@@ -131,8 +131,8 @@ def _fuse(facts: HostFacts) -> Iterator[Finding]:
     elif facts.root and facts.full_capabilities:
         yield Finding("fuse-not-needed", Severity.OK, "Mounting images: as root, without FUSE.")
     else:
-        lacking = "/dev/fuse is closed to users" if not facts.fuse_device else "squashfuse is not installed"
-        message = f"Mounting images: {lacking}; without a setuid runtime exec fails."
+        lacking = "users cannot open /dev/fuse" if not facts.fuse_device else "squashfuse is not installed"
+        message = f"Mounting images: {lacking}; `apptainer exec` fails unless the runtime is setuid."
         fix = f"{_ASK}: mode 0666 for /dev/fuse and the packages squashfuse and fuse2fs, or a setuid runtime."
         yield Finding("no-fuse", Severity.WARNING, message, fix)
 
@@ -144,15 +144,15 @@ def _overlay(facts: HostFacts) -> Iterator[Finding]:
     elif facts.fuse_overlay:
         yield Finding("overlay-fuse", Severity.OK, "Overlays: with fuse-overlayfs.")
     else:
-        message = "Overlays: neither this kernel nor fuse-overlayfs mounts them."
+        message = "Overlays: neither the kernel nor fuse-overlayfs can mount them."
         yield Finding("no-overlay", Severity.WARNING, message, f"{_ASK} for the package fuse-overlayfs.")
 
 
 def _packer(facts: HostFacts) -> Iterator[Finding]:
     if facts.packer:
-        yield Finding("mksquashfs", Severity.OK, "Packing images: mksquashfs is here.")
+        yield Finding("mksquashfs", Severity.OK, "Packing images: mksquashfs is installed.")
     else:
-        fix = f"{_ASK} for squashfs-tools, unless the runtime brings its own."
+        fix = f"{_ASK} for squashfs-tools, unless the runtime has its own."
         yield Finding("no-mksquashfs", Severity.WARNING, "Packing images: there is no mksquashfs on PATH.", fix)
 
 
@@ -178,14 +178,14 @@ def _has_room(disk: Disk) -> bool:
 
 
 def _little(disk: Disk) -> str:
-    return f"{format_size(disk.free)} free: little for a GPU image."
+    return f"only {format_size(disk.free)} free, which may not be enough for a GPU image."
 
 
 def _trust(facts: HostFacts) -> Iterator[Finding]:
-    """Who else could change what is executed or built from the work area."""
+    """Other users who could change what is executed or built from the work area."""
     trust = facts.trust
     if trust.objection is not None:
-        message = f"Work area: not used, since {trust.objection}."
+        message = f"Work area: not used, because {trust.objection}."
         fix = "Set CTK_HOME to a directory of your own, for example on scratch."
         yield Finding("work-area-not-trusted", Severity.ERROR, message, fix)
     if trust.open:
@@ -200,7 +200,7 @@ def _trust(facts: HostFacts) -> Iterator[Finding]:
 
 
 def _not_sticky(parent: Path) -> str:
-    return f"everybody can rename what is in {parent}, which has no sticky bit."
+    return f"any user can rename files in {parent}, which has no sticky bit."
 
 
 def _sticky(parent: Path) -> str:
@@ -235,7 +235,9 @@ def _tmp(facts: HostFacts) -> Iterator[Finding]:
         yield Finding("tmp-not-writable", Severity.WARNING, message, f"{_ASK} for a /tmp with mode 1777.")
     elif disk.free < _ROOM_IN_TMP:
         fix = 'Remove your own files from /tmp (`find /tmp -user "$USER"`).'
-        yield Finding("small-tmp", Severity.WARNING, f"{words}: little for the programs in a container.", fix)
+        yield Finding(
+            "small-tmp", Severity.WARNING, f"{words}, which may not be enough for programs in a container.", fix
+        )
     elif disk.noexec:
         message = f"{words}, mounted with noexec: programs that compile at run time, as Triton does, fail there."
         yield Finding("tmp-noexec", Severity.WARNING, message, "In jobs, set TMPDIR to another disk.")
@@ -246,11 +248,11 @@ def _tmp(facts: HostFacts) -> Iterator[Finding]:
 def _home(facts: HostFacts) -> Iterator[Finding]:
     fix = "Set HOME to a directory of your own."
     if facts.home is None:
-        yield Finding("no-home", Severity.WARNING, "Home: this user has none.", fix)
+        yield Finding("no-home", Severity.WARNING, "Home: this user has no home directory.", fix)
     elif facts.home_disk is None:
-        yield Finding("home-missing", Severity.WARNING, f"Home: {facts.home} is not a directory here.", fix)
+        yield Finding("home-missing", Severity.WARNING, f"Home: {facts.home} is not a directory on this host.", fix)
     elif facts.home_disk.problem is not None:
-        message = f"Home: not writable ({facts.home_disk.problem}); programs fail to keep their settings and caches."
+        message = f"Home: not writable ({facts.home_disk.problem}); programs cannot save their settings and caches."
         yield Finding("home-not-writable", Severity.WARNING, message, fix)
     else:
         yield Finding("home", Severity.OK, f"Home: writable, {format_size(facts.home_disk.free)} free on its disk.")
@@ -258,22 +260,22 @@ def _home(facts: HostFacts) -> Iterator[Finding]:
 
 def _quota(facts: HostFacts) -> Iterator[Finding]:
     if facts.quota is not None:
-        yield Finding("quota", Severity.INFO, "Quota, as `quota -s` says: " + " | ".join(facts.quota.splitlines()))
+        yield Finding("quota", Severity.INFO, "Quota (`quota -s`): " + " | ".join(facts.quota.splitlines()))
 
 
 def _slurm(facts: HostFacts) -> Iterator[Finding]:
     practice = "To practise on this machine: `ctk lab up`."
     if facts.slurm is not None:
-        yield Finding("slurm", Severity.OK, f"Slurm: its partitions are {facts.slurm}.")
+        yield Finding("slurm", Severity.OK, f"Slurm: partitions {facts.slurm}.")
     elif facts.slurm_error is not None:
-        message = f"Slurm: its commands are here, but no controller answers ({facts.slurm_error})."
+        message = f"Slurm: the commands are installed, but no controller responds ({facts.slurm_error})."
         yield Finding("slurm-silent", Severity.WARNING, message, practice)
     else:
         yield Finding("no-slurm", Severity.INFO, "Slurm: there is no sbatch on PATH.", practice)
 
 
 def _cgroups(facts: HostFacts) -> Iterator[Finding]:
-    limits = "the scheduler may limit memory, `apptainer exec --memory` cannot without root."
+    limits = "the scheduler can limit memory, but `apptainer exec --memory` needs root."
     if facts.cgroups == "v2":
         yield Finding("cgroups", Severity.OK, "Cgroups: version 2.")
     elif facts.cgroups:
@@ -290,7 +292,7 @@ def _gpu(facts: HostFacts) -> Iterator[Finding]:
         message = f"GPU: the driver {gpu.driver} is loaded, but this process sees no device."
         yield Finding("gpu-hidden", Severity.WARNING, message, "Inside a job, ask the scheduler for one (`--gpus 1`).")
     else:
-        message = "GPU: none here, as on most login nodes; images can be built all the same."
+        message = "GPU: none on this host, as on most login nodes. Building images does not need one."
         yield Finding("no-gpu", Severity.INFO, message)
 
 

@@ -1,4 +1,4 @@
-"""What only a trial shows: whether a directory can be written, and whether the runtime builds and runs an image."""
+"""Trials: whether a directory is writable, and whether the runtime builds and runs an image."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from toolkit.support.staging import remove_tree
 if TYPE_CHECKING:
     from toolkit.runtime.engine import Runtime
 
-_TIMEOUT = 10.0  # seconds for each of the two programs; both take a tenth of a second on a machine that is not busy
+_TIMEOUT = 10.0  # seconds for each of the two programs; both take a tenth of a second on an idle machine
 _SYSTEM = ("bin", "lib", "lib64", "sbin", "usr")
 _NO_BINDS = "user bind control disabled"  # a site's setting (apptainer.conf): the trial has no program to run then
 _PREFIX = ".ctk-doctor-"
@@ -25,8 +25,8 @@ _PREFIX = ".ctk-doctor-"
 
 @dataclass(frozen=True, slots=True)
 class Disk:
-    """A directory as it was tried, or the nearest above it that exists. `free` is in bytes; `problem` says why nothing
-    can be written there, `noexec` whether programs in it are refused."""
+    """The trial of a directory, or of its nearest existing parent. `free` is in bytes; `problem` says why it is not
+    writable, `noexec` whether programs cannot be executed there."""
 
     free: int
     problem: str | None = None
@@ -35,7 +35,7 @@ class Disk:
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """A small image that was built, and a program run in it. `lines` are what the runtime printed where that failed."""
+    """The trial of building a small image and running it. `lines` are what the runtime printed if that failed."""
 
     built: bool
     ran: bool
@@ -43,7 +43,7 @@ class Trial:
 
 
 def try_disk(directory: Path) -> Disk:
-    """Write a file in `directory` and remove it; where it does not exist, in that in which it would be made."""
+    """Write a file in `directory` and remove it; if it does not exist, in its nearest existing parent."""
     there = nearest_existing(directory)
     status = os.statvfs(there)
     problem = None
@@ -56,9 +56,9 @@ def try_disk(directory: Path) -> Disk:
 
 
 def try_runtime(runtime: Runtime, directory: Path) -> Trial | None:
-    """Build an image of empty directories, and run the host's own `true` in it. None where that is not possible.
+    """Build an image of empty directories, and run the host's own `true` in it. None if that is not possible.
 
-    `directory` is where ctk works, or will; nothing is left there.
+    `directory` is the work area, which need not exist; nothing is left there.
     """
     program = Path("/usr/bin/true")
     if not program.is_file():
@@ -86,7 +86,7 @@ def try_runtime(runtime: Runtime, directory: Path) -> Trial | None:
 
 
 def _make_root(root: Path) -> list[str]:
-    """An image's root without a file in it; the binds that give it the host's programs and libraries."""
+    """Create an image's root of empty directories; return the binds of the host's programs and libraries."""
     root.mkdir()
     binds = []
     for name in (*_SYSTEM, "dev", "etc", "proc", "sys", "tmp", "var/tmp"):

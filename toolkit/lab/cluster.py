@@ -1,4 +1,4 @@
-"""A lab comes up and goes down: all of it, or nothing of it."""
+"""Start and stop a lab, as a whole."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ if TYPE_CHECKING:
 _ATTEMPTS = 5  # to win the race for ports
 _SECONDS_TO_START = 30.0
 _SECONDS_PER_NODE = 1.0
-_SECONDS_TO_END = 3.0  # what a job gets to end by itself when its lab goes down
+_SECONDS_TO_END = 3.0  # how long a job may take to exit by itself when its lab is stopped
 
 
 class Condition(StrEnum):
-    """How a lab is. A lab whose nodes are down is still up; one without its controller has crashed."""
+    """The condition of a lab. A lab whose nodes are down is still up; one without its controller has crashed."""
 
     UP = "up"
     CRASHED = "crashed"
@@ -51,7 +51,7 @@ class Condition(StrEnum):
 
 
 def condition(lab: Lab) -> Condition:
-    """See how a lab is."""
+    """Determine the condition of a lab."""
     if not _is_here(lab):
         return Condition.ELSEWHERE
     alive = {member.part for member in find_members(lab.place) if member.role is Role.DAEMON}
@@ -59,9 +59,9 @@ def condition(lab: Lab) -> Condition:
 
 
 def _is_here(lab: Lab) -> bool:
-    """Whether this machine started the lab. It may have got another name, or have been started anew, since.
+    """Whether this machine started the lab. Its host name may have changed, or it may have rebooted, since.
 
-    The name of a lab's directory is random, and it is never on a disk that machines share: where it is, the lab was.
+    The name of a lab's directory is random, and it is never on a shared disk: a machine that has it started the lab.
     """
     return lab.host == socket.gethostname() or lab.boot == registry.this_boot() != "" or _is_own(lab.place.directory)
 
@@ -74,17 +74,17 @@ def _is_own(directory: Path) -> bool:
 
 
 def up(plan: LabPlan, *, force: bool = False, on_step: Callable[[str], None] = lambda _: None) -> Lab:
-    """Start a lab; return when every node is idle. `on_step` is told what is being done.
+    """Start a lab; return when every node is idle. `on_step` receives a description of each step.
 
-    A lab of that name that has crashed is cleaned away first. `force` starts one on a machine of a real cluster, too.
-    Raises WrongInput where one is up or the machine is a cluster's, MissingOnHost where programs, ports or room are
-    missing, ProgramFailed where a daemon does not come up. Where it raises, nothing of the lab is left but the logs of
+    A crashed lab of that name is removed first. `force` also starts one on a machine of a real cluster.
+    Raises WrongInput if one is up or the machine belongs to a cluster, MissingOnHost if programs, ports or space are
+    missing, ProgramFailed if a daemon does not start. After an error nothing is left of the lab but the logs of
     a daemon that failed.
     """
     if not force and (cluster := foreign_cluster()) is not None:
         raise WrongInput(
             f"this machine belongs to a cluster: {cluster}",
-            fix="Your jobs can go there. For a lab beside it, with daemons of its own under your name: add --force",
+            fix="Submit your jobs there. To run a lab too, with its own daemons under your account, add --force",
             code="real-scheduler",
         )
     programs = find_programs()
@@ -105,10 +105,10 @@ def _clean_crashed(name: str, on_step: Callable[[str], None]) -> None:
         gone = f" If {_host_is_gone(old)}" if elsewhere else ""
         raise WrongInput(
             f"the lab {name!r} is {how.value}" + (f", {old.host}" if elsewhere else ""),
-            fix=f"Use it: {use}. For a second one: ctk lab up --name other{gone}",
+            fix=f"Use it: {use}. To start a second one: ctk lab up --name other{gone}",
             code="lab-is-up",
         )
-    on_step(f"cleaning up: the lab {name!r} has crashed")
+    on_step(f"cleaning up the crashed lab {name!r}")
     _remove(old)
 
 
@@ -116,7 +116,7 @@ def _start_with_free_ports(plan: LabPlan, programs: Programs, on_step: Callable[
     for attempt in range(1, _ATTEMPTS + 1):
         lab = Lab(plan, choose_place(plan.name), socket.gethostname(), 0, registry.this_boot())
         try:
-            # First the record, then the directory: whenever this process is killed, `down` finds what there is.
+            # First the record, then the directory: if this process is killed at any point, `down` finds what to remove.
             lab = replace(lab, port=choose_ports(plan.nodes + 1, plan.port))
             registry.save(lab)
             create(lab.place)
@@ -126,7 +126,7 @@ def _start_with_free_ports(plan: LabPlan, programs: Programs, on_step: Callable[
             _remove(lab)
             if attempt == _ATTEMPTS or plan.port is not None:
                 raise
-            on_step("another program took a port; trying others")
+            on_step("another program uses one of the ports; trying others")
         except ProgramFailed as error:
             _keep_logs(lab, error)
             _remove(lab)
@@ -143,7 +143,7 @@ def _keep_logs(lab: Lab, error: ProgramFailed) -> None:
     if error.log is None:
         return
     kept = registry.kept_logs(lab.name)
-    with contextlib.suppress(OSError, shutil.Error):  # what failed may be the disk
+    with contextlib.suppress(OSError, shutil.Error):  # the disk may be the cause of the failure
         shutil.copytree(lab.place.logs, kept)
         error.log = kept / error.log.name
 
@@ -158,7 +158,7 @@ def _write_files(lab: Lab) -> None:
             place.spool(node).mkdir(parents=True)
             place.temporary(node).mkdir(parents=True)
         for number in range(0 if plan.real_gpus else plan.gpus_per_node):
-            # slurmd accepts nothing but a device, and opens none: /dev/null stands for every GPU.
+            # slurmd accepts only device files, and does not open them: /dev/null stands for every GPU.
             (place.stand_ins / f"gpu{number}").symlink_to("/dev/null")
     except OSError as error:
         raise MissingOnHost(f"cannot write the lab's files: {error}") from error
@@ -177,7 +177,7 @@ def _user() -> str:
     try:
         return pwd.getpwuid(os.getuid()).pw_name
     except KeyError as error:
-        raise MissingOnHost(f"user {os.getuid()} has no entry in the password file, and Slurm needs one") from error
+        raise MissingOnHost(f"user {os.getuid()} has no entry in the password file, but Slurm needs one") from error
 
 
 def _start_daemons(lab: Lab, programs: Programs, on_step: Callable[[str], None]) -> None:
@@ -200,49 +200,51 @@ def _start_daemons(lab: Lab, programs: Programs, on_step: Callable[[str], None])
 
 
 def down(lab: Lab, *, host_is_gone: bool = False, on_step: Callable[[str], None] = lambda _: None) -> None:
-    """End a lab: its jobs, its daemons, its files. A lab that has crashed, or is half gone, is cleaned away too.
+    """Stop a lab: end its jobs and daemons, remove its files. Also removes a crashed or half-removed lab.
 
-    `host_is_gone`: the host of a lab exists no more, and the lab with it. Raises WrongInput where the lab is on another
-    host, or has been ended by another process.
+    `host_is_gone`: the lab's host no longer exists. Raises WrongInput if the lab is on another host, or was stopped by
+    another process.
     """
     with registry.lock(lab.name):
         if registry.load(lab.name) != lab:
-            raise WrongInput(f"the lab {lab.name!r} was ended by another process", code="no-such-lab")
+            raise WrongInput(f"the lab {lab.name!r} was stopped by another process", code="no-such-lab")
         how = condition(lab)
         if how is Condition.ELSEWHERE and not host_is_gone:
             raise WrongInput(
-                f"the lab {lab.name!r} is on the host {lab.host}",
-                fix=f"There: ctk lab down --name {lab.name}. If {_host_is_gone(lab)}",
+                f"the lab {lab.name!r} runs on the host {lab.host}",
+                fix=f"On that host: ctk lab down --name {lab.name}. If {_host_is_gone(lab)}",
                 code="lab-elsewhere",
             )
         if how is Condition.UP:
-            on_step("ending its jobs")
+            on_step("cancelling its jobs")
             _cancel_jobs(lab)
-        on_step("ending its daemons")
+        on_step("stopping its daemons")
         _remove(lab)
 
 
 def _host_is_gone(lab: Lab) -> str:
-    return f"{lab.host} does not exist any more: ctk lab down --name {lab.name} --host-is-gone"
+    return f"{lab.host} no longer exists: ctk lab down --name {lab.name} --host-is-gone"
 
 
 def _cancel_jobs(lab: Lab) -> None:
-    """Let jobs, and whoever waits for them with srun or salloc, end in an orderly way."""
+    """Let jobs, and the srun and salloc commands that wait for them, end in an orderly way."""
     import psutil
 
-    with contextlib.suppress(ProgramFailed):  # a controller that does not answer is ended all the same
+    with contextlib.suppress(ProgramFailed):  # a controller that does not respond is killed anyway
         run(["scancel", "--me"], env=clean_environment(lab.environment()), timeout=10)
     jobs = [member.process for member in find_members(lab.place) if member.role is Role.JOB]
     psutil.wait_procs(jobs, timeout=_SECONDS_TO_END)
 
 
 def _remove(lab: Lab) -> None:
-    """End every process of the lab, however it came to be, and remove its files."""
+    """Kill every process of the lab, however it was started, and remove its files."""
     kill_all(lab.place)
     try:
         shutil.rmtree(lab.place.directory)
     except FileNotFoundError:
         pass
     except OSError as error:
-        raise ProgramFailed(f"the lab is down, but its directory {lab.place.directory} stays: {error}") from error
+        raise ProgramFailed(
+            f"the lab is down, but its directory {lab.place.directory} could not be removed: {error}"
+        ) from error
     registry.forget(lab.name)

@@ -1,4 +1,4 @@
-"""The texts that Slurm reads (slurm.conf, gres.conf, the task prolog): pure functions of a plan."""
+"""The files that Slurm reads (slurm.conf, gres.conf, the task prolog), as pure functions of a plan."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ if TYPE_CHECKING:
 _MARK = "# A practice cluster of ctk: written by `ctk lab up`, removed by `ctk lab down`."
 
 MEMORY_CHECK_SECONDS = 2
-CLUSTER_PREFIX = "ctk-"  # the names of no other clusters begin so: machine/foreign-cluster asks for it, too
+CLUSTER_PREFIX = "ctk-"  # no other cluster's name has this prefix; machine/foreign-cluster checks it too
 
-# Virtual nodes share one kernel: Open MPI would take ranks on two nodes for neighbours and join them through one
-# shared memory segment, which ends in SIGSEGV. Over loopback TCP they are the strangers that they play. Open MPI 5
-# leaves out loopback unless it is named.
+# Virtual nodes share one kernel: Open MPI would treat ranks on two nodes as one node and connect them by a shared
+# memory segment, which ends in SIGSEGV. Over loopback TCP they are separate. Open MPI 5 uses loopback only if it is
+# named.
 _OPEN_MPI = {"OMPI_MCA_pml": "ob1", "OMPI_MCA_btl": "self,tcp", "OMPI_MCA_btl_tcp_if_include": "lo"}
 
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """What a configuration has to know of the machine: its short host name, and who runs the daemons."""
+    """The facts that a configuration needs: the short host name, and the user who runs the daemons."""
 
     name: str
     user: str
 
 
 def slurm_conf(plan: LabPlan, place: LabPaths, host: Host, port: int) -> str:
-    """The whole slurm.conf. The controller listens on `port`, the nodes on those that follow it.
+    """The full slurm.conf. The controller listens on `port`, the nodes on those that follow it.
 
     Source of every key: slurm.conf(5) of Slurm 22.05.
     """
@@ -44,13 +44,13 @@ def slurm_conf(plan: LabPlan, place: LabPaths, host: Host, port: int) -> str:
         "SlurmUser": host.user,
         "SlurmdUser": host.user,
         "AuthType": "auth/munge",
-        # A job that is run again waits until its first credential has expired: after 20 s, not after two minutes.
+        # A requeued job waits until its first credential has expired: 20 s instead of two minutes.
         "AuthInfo": f"socket={place.munge_socket},cred_expire=20",
-        # Nobody outside this machine can knock.
+        # No connections from outside this machine.
         "CommunicationParameters": "NoInAddrAny,NoCtldInAddrAny",
         "StateSaveLocation": place.state,
         "SlurmdSpoolDir": place.spool("%n"),
-        # Each node its own: PMIx of two nodes would make the same directory in one TmpFS, and the second job step dies.
+        # One per node: in a shared TmpFS, PMIx of two nodes would create the same directory, and the second step fails.
         "TmpFS": place.temporary("%n"),
         "SlurmctldPidFile": place.directory / "slurmctld.pid",
         "SlurmdPidFile": place.directory / "slurmd.%n.pid",
@@ -71,12 +71,12 @@ def slurm_conf(plan: LabPlan, place: LabPaths, host: Host, port: int) -> str:
         "JobCompType": "jobcomp/filetxt",
         "JobCompLoc": place.finished_jobs,
         "AccountingStorageType": "accounting_storage/none",
-        # Without control groups, which only root can hand out, Slurm measures the memory of a job every few seconds and
-        # ends one that has more than its --mem. Pages that its processes share count once.
+        # Without control groups, which need root, Slurm measures the memory of a job every few seconds and
+        # kills one that uses more than its --mem. Pages that its processes share count once.
         "JobAcctGatherType": "jobacct_gather/linux",
         "JobAcctGatherFrequency": f"task={MEMORY_CHECK_SECONDS}",
         "JobAcctGatherParams": "OverMemoryKill,UsePss",
-        # A dead node is noticed in this many seconds, its jobs run again, and it may come back.
+        # A failed node is noticed after this many seconds, its jobs are requeued, and it may return.
         "SlurmdTimeout": 15,
         "JobRequeue": 1,
         "ReturnToService": 2,
@@ -104,7 +104,7 @@ def _node_line(plan: LabPlan, host: Host, node: str, port: int) -> str:
 
 
 def _partition_lines(plan: LabPlan) -> list[str]:
-    """`debug` is small on purpose: a longer job waits there with the reason PartitionTimeLimit."""
+    """`debug` has low limits on purpose: a longer job waits there with the reason PartitionTimeLimit."""
     lines = [
         "PartitionName=cpu Nodes=ALL Default=YES DefaultTime=01:00:00 MaxTime=1-00:00:00 State=UP",
         "PartitionName=debug Nodes=ALL DefaultTime=00:01:00 MaxTime=00:05:00 MaxNodes=1 State=UP",
@@ -117,7 +117,7 @@ def _partition_lines(plan: LabPlan) -> list[str]:
 
 
 def gres_conf(plan: LabPlan, place: LabPaths) -> str:
-    """gres.conf: which device files are the GPUs of which node. Empty where no node has any."""
+    """gres.conf: which device files are the GPUs of which node. Empty if no node has any."""
     lines = []
     for node in plan.node_names:
         files = plan.gpus_of(node)
@@ -131,7 +131,7 @@ def gres_conf(plan: LabPlan, place: LabPaths) -> str:
 def task_prolog(plan: LabPlan, place: LabPaths, module_definition: str | None) -> str:
     """The script that slurmstepd runs before each task; the task gets what it prints as `export NAME=VALUE`.
 
-    `module_definition` is the file that defines `module` for bash, None where there is none.
+    `module_definition` is the file that defines `module` for bash, None if there is none.
     """
     lines = [
         f"echo 'export {MARK_VARIABLE}={place.directory}'",
@@ -153,7 +153,7 @@ def task_prolog(plan: LabPlan, place: LabPaths, module_definition: str | None) -
 def _real_devices(plan: LabPlan) -> str:
     """Slurm counts the GPUs of each node from 0, CUDA those of the machine: n2's first may be the machine's second.
 
-    They are translated only where slurmstepd has just set CUDA_VISIBLE_DEVICES: for a job or a step that has GPUs.
+    They are translated only if slurmstepd has just set CUDA_VISIBLE_DEVICES: for a job or a step that has GPUs.
     """
     cases = []
     for node in plan.node_names:
@@ -181,7 +181,7 @@ def _unless_set(name: str, value: str) -> str:
 
 
 def bashrc(plan: LabPlan, place: LabPaths, module_definition: str | None) -> str:
-    """What the bash of `ctk lab shell` reads: the user's own file first, then the lab, and its name in the prompt."""
+    """The start-up file of `ctk lab shell`: the user's own file first, then the lab, and its name in the prompt."""
     lines = ["[ ! -r ~/.bashrc ] || . ~/.bashrc", f"export SLURM_CONF={place.slurm_conf}"]
     if module_definition is not None:
         lines.append(f"type module >/dev/null 2>&1 || . {shlex.quote(module_definition)}")
@@ -197,5 +197,5 @@ def shell_command(shell: str | None, place: LabPaths) -> list[str]:
 
 
 def shell_text(environment: dict[str, str]) -> str:
-    """What `eval` of a POSIX shell makes these variables of."""
+    """Assignments of these variables for `eval` in a POSIX shell."""
     return "".join(f"export {name}={shlex.quote(value)}\n" for name, value in environment.items())

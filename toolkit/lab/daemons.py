@@ -1,4 +1,4 @@
-"""Starting the daemons of a lab, and saying why one does not come up."""
+"""Start the daemons of a lab, and report why one does not start."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class PortTaken(ProgramFailed):
-    """Somebody took a port between our look at it and the daemon's start."""
+    """Another program took a port between our check and the daemon's start."""
 
     code = "port-taken"
 
@@ -40,7 +40,7 @@ class Daemon:
     process: psutil.Process
 
     def has_ended(self) -> bool:
-        """Whether it runs no more; its supervisor may not have looked after it yet."""
+        """Whether it has exited; its supervisor may not have reaped it yet."""
         import psutil
 
         try:
@@ -49,7 +49,7 @@ class Daemon:
             return True
 
     def listens_on(self, port: int) -> bool:
-        """Whether it is this daemon that listens on a TCP port; a client would wait long for anybody else's answer."""
+        """Whether it is this daemon that listens on a TCP port; a client would wait long for another's answer."""
         import psutil
 
         with contextlib.suppress(psutil.NoSuchProcess, psutil.AccessDenied):
@@ -69,12 +69,12 @@ class Supervisor:
     answers: IO[str]
 
     def start_munged(self) -> Daemon:
-        """munged, with a key, a socket and all else of its own."""
+        """Start munged with its own key, socket and other files."""
         place = self.place
         argv = [
             self.programs.munged,
             "--foreground",
-            "--force",  # it would rather see its socket in a directory that everybody may enter
+            "--force",  # otherwise it refuses a socket in a private directory
             f"--key-file={place.munge_key}",
             f"--socket={place.munge_socket}",
             f"--pid-file={place.directory / 'munged.pid'}",
@@ -84,12 +84,12 @@ class Supervisor:
         return self._start("munged", argv, place.directory)
 
     def start_slurmctld(self) -> Daemon:
-        """The controller. With -c it does not look for the state of an earlier one: there was none."""
+        """Start the controller. With -c it does not look for the state of an earlier one: there was none."""
         argv = [self.programs.slurmctld, "-D", "-c", "-f", str(self.place.slurm_conf)]
         return self._start("slurmctld", argv, self.place.directory)
 
     def start_slurmd(self, node: str) -> Daemon:
-        """The daemon of one node. It stands in the node's spool directory, where `find_members` looks for its steps."""
+        """Start the daemon of one node, in the node's spool directory, where `find_members` looks for its steps."""
         argv = [self.programs.slurmd, "-D", "-N", node, "-f", str(self.place.slurm_conf)]
         return self._start(node, argv, self.place.spool(node))
 
@@ -111,7 +111,7 @@ class Supervisor:
 
 @contextlib.contextmanager
 def supervisor(place: LabPaths, programs: Programs) -> Iterator[Supervisor]:
-    """A new supervisor, taking orders while the block runs. It and its daemons outlive the block and this process."""
+    """Start a supervisor, which takes orders while the block runs. It and its daemons outlive this process."""
     argv = [sys.executable, "-I", "-S", str(Path(__file__).with_name("supervisor.py")), str(mark(place))]
     process = launch(argv, env=_environment(SUPERVISOR, place), cwd=place.directory, errors=place.output(SUPERVISOR))
     with cast("IO[str]", process.stdin) as orders, cast("IO[str]", process.stdout) as answers:
@@ -119,7 +119,7 @@ def supervisor(place: LabPaths, programs: Programs) -> Iterator[Supervisor]:
 
 
 def _environment(part: str, place: LabPaths) -> dict[str, str]:
-    # A lab may be started from a job of another one, or of the site's Slurm: nothing of that may reach its daemons.
+    # A lab may be started from a job of another one, or of the site's Slurm: its daemons must not see those variables.
     inherited = {
         name: value
         for name, value in os.environ.items()
@@ -135,13 +135,13 @@ def _environment(part: str, place: LabPaths) -> dict[str, str]:
 
 
 def wait_until(ready: Callable[[], bool], daemons: Iterable[Daemon], place: LabPaths, *, seconds: float) -> None:
-    """Return when `ready()`. Raises PortTaken or ProgramFailed where a daemon ends, or `seconds` are over."""
+    """Return when `ready()`. Raises PortTaken or ProgramFailed if a daemon exits, or after `seconds`."""
     daemons = tuple(daemons)
     deadline = time.monotonic() + seconds
     while not ready():
         for daemon in daemons:
             if daemon.has_ended():
-                raise _failure(f"{daemon.part} has ended", daemon.part, place)
+                raise _failure(f"{daemon.part} exited", daemon.part, place)
         if time.monotonic() > deadline:
             raise _failure(f"{daemons[0].part} is not ready after {seconds:.0f} s", daemons[0].part, place)
         time.sleep(0.05)
@@ -151,8 +151,8 @@ def _failure(what: str, part: str, place: LabPaths) -> ProgramFailed:
     log = next((path for path in (place.log(part), place.output(part)) if _text(path)), place.output(part))
     lines = tuple(_text(log).splitlines()[-12:])
     if any("Address already in use" in line for line in lines):
-        return PortTaken(f"another program took a port of {part} at that very moment", last_lines=lines, log=log)
-    return ProgramFailed(f"the lab did not come up: {what}", last_lines=lines, log=log)
+        return PortTaken(f"another program took a port of {part} while it was starting", last_lines=lines, log=log)
+    return ProgramFailed(f"the lab did not start: {what}", last_lines=lines, log=log)
 
 
 def _text(path: Path) -> str:

@@ -1,6 +1,6 @@
-"""Whether this machine is part of a real cluster: a scheduler's configuration proves it, its programs do not.
+"""Whether this machine is part of a real cluster: a scheduler's configuration shows it, its programs do not.
 
-machine/foreign-cluster asks the same of a machine that may have no Python yet.
+machine/foreign-cluster checks the same without Python.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _TIMEOUT = 5.0  # seconds; a client without a configuration looks for one in the
 
 
 def foreign_cluster() -> str | None:
-    """One line on the cluster that this machine belongs to, None where there is none. Labs of ctk do not count."""
+    """One line about the cluster that this machine belongs to; None if there is none. Labs of ctk are ignored."""
     return _slurm() or _grid_engine() or _pbs()
 
 
@@ -35,7 +35,7 @@ def _slurm() -> str | None:
             return f'Slurm cluster "{name}" ({path})'
     if named or shutil.which("scontrol") is None:
         return None
-    # A Slurm built elsewhere has its configuration elsewhere, or fetches it: only its own client knows.
+    # A Slurm from another source has its configuration elsewhere, or fetches it: ask its own client.
     try:
         done = run(["scontrol", "show", "config"], env=clean_environment(), timeout=_TIMEOUT)
     except ProgramFailed:
@@ -47,7 +47,7 @@ def _slurm() -> str | None:
 def cluster_name(configuration: str) -> str | None:
     """The ClusterName of a slurm.conf, or of `scontrol show config`; None for a practice cluster.
 
-    A configuration without one is somebody's cluster all the same: it is called "unnamed".
+    A configuration without a name is also a cluster, "unnamed".
     """
     match = re.search(r"^\s*ClusterName\s*=\s*([^\s#]+)", configuration, re.IGNORECASE | re.MULTILINE)
     name = match[1] if match else "unnamed"

@@ -14,8 +14,8 @@ def real_gpus(devices: Path = Path("/dev")) -> tuple[str, ...]:
     numbered = [(int(match[1]), path) for path in devices.glob("nvidia*") if (match := _match(path)) and _usable(path)]
     if not numbered:
         raise MissingOnHost(
-            f"this machine shows no GPU: there is no {devices}/nvidia0",
-            fix="Leave --real-gpus out: stand-ins are scheduled as real ones are. What the machine has: ctk doctor",
+            f"this machine has no GPU: {devices}/nvidia0 does not exist",
+            fix="Omit --real-gpus: Slurm schedules stand-ins like real GPUs. To check this machine: ctk doctor",
             code="no-gpu",
         )
     return tuple(str(path) for _, path in sorted(numbered))

@@ -1,4 +1,4 @@
-"""Which processes are a lab's: its daemons, their job steps, and what jobs have started. Never anybody else's."""
+"""The processes of a lab: its daemons, their job steps, and what jobs have started. No other processes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from toolkit.lab.paths import LabPaths
 
-# The daemons are started with these variables. The directory's name is random, so it names one lab and no other.
+# The daemons are started with these variables. The directory's name is random, so it identifies one lab.
 DIRECTORY_VARIABLE = "CTK_LAB_DIRECTORY"
 DAEMON_VARIABLE = "CTK_LAB_DAEMON"
 
@@ -40,7 +40,7 @@ class Role(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A living process of a lab. `part` is munged, slurmctld, supervisor, or its node; empty where nobody can tell."""
+    """A running process of a lab. `part` is munged, slurmctld, supervisor, or its node; empty if unknown."""
 
     process: psutil.Process
     role: Role
@@ -48,7 +48,7 @@ class Member:
 
 
 def find_members(place: LabPaths) -> list[Member]:
-    """Every living process of a lab.
+    """Every running process of a lab.
 
     A daemon is known by its environment. slurmstepd overwrites its own with its title, but its directory is that of the
     slurmd that started it. A job's process is known by what slurmstepd put into its environment. Whatever else is
@@ -70,7 +70,7 @@ def find_members(place: LabPaths) -> list[Member]:
             if (member := _recognise(process, place)) is not None:
                 found[process.pid] = member
         except (psutil.NoSuchProcess, psutil.AccessDenied):
-            continue  # it has just ended, or is another user's
+            continue  # it has just exited, or belongs to another user
     parents = list(found.values())
     while parents:
         parent = parents.pop()
@@ -79,18 +79,18 @@ def find_members(place: LabPaths) -> list[Member]:
                 orphan = parent.role is Role.SUPERVISOR
                 found[child.pid] = Member(child, Role.JOB, "") if orphan else Member(child, parent.role, parent.part)
                 parents.append(found[child.pid])
-    return list((marked | found).values())  # who is found knows the node, too
+    return list((marked | found).values())  # an entry of `found` also has the node
 
 
 def mark(place: LabPaths) -> int:
-    """The limit RLIMIT_RTTIME, in microseconds, that every process of a lab inherits. No other process has it."""
+    """The limit RLIMIT_RTTIME, in microseconds, that every process of a lab inherits, and no other process."""
     return (1 << 60) + int.from_bytes(hashlib.sha256(os.fsencode(place.directory)).digest()[:7], "big")
 
 
 def _has_mark(process: psutil.Process, place: LabPaths) -> bool:
-    """Whether a process of this user has the lab's mark; anybody could give it to a process of their own.
+    """Whether a process of this user has the lab's mark. Other users could set it for their own processes.
 
-    It is readable where the environment is not: of a process in a user namespace of its own, as containers have.
+    It can be read when the environment cannot: for a process in its own user namespace, as in a container.
     """
     if process.uids().real != os.getuid():
         return False
@@ -115,9 +115,9 @@ def _recognise(process: psutil.Process, place: LabPaths) -> Member | None:
 
 
 def kill(members: Iterable[Member]) -> None:
-    """End processes at once; return when they are gone, or after five seconds.
+    """Kill processes at once; return when they have exited, or after five seconds.
 
-    psutil compares the start time before the signal: a number that was given to another process is left alone.
+    psutil compares the start time before the signal, so a process that reuses a process ID is not killed.
     """
     import psutil
 
@@ -129,10 +129,10 @@ def kill(members: Iterable[Member]) -> None:
 
 
 def kill_all(place: LabPaths) -> None:
-    """End every process of a lab, however it came to be. Its daemons have nothing to save: their files go next.
+    """Kill every process of a lab, however it was started. Its daemons save nothing: the files are removed next.
 
-    A supervisor ends with its last child, and not before: when the supervisors are gone, no process is left. Raises
-    ProgramFailed where a process does not end: one that waits for a dead disk, or has become another user's.
+    A supervisor exits after its last child, so once the supervisors are gone, no process is left. Raises ProgramFailed
+    if a process does not exit, for example because it waits for a failed disk or changed its user.
     """
     import psutil
 
@@ -145,4 +145,6 @@ def kill_all(place: LabPaths) -> None:
             psutil.wait_procs([member.process for member in members], timeout=0.5)
         if time.monotonic() > deadline:
             numbers = ", ".join(str(member.process.pid) for member in members)
-            raise ProgramFailed(f"these processes of the lab do not end: {numbers}", fix=f"Look: ps -fp '{numbers}'")
+            raise ProgramFailed(
+                f"these processes of the lab did not exit: {numbers}", fix=f"Inspect them: ps -fp '{numbers}'"
+            )

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from toolkit.lab.paths import LabPaths
 
-# Where Lmod and Environment Modules keep what defines `module` for bash: on Debian, and on RHEL where it differs.
+# Where Lmod and Environment Modules keep what defines `module` for bash: on Debian, and on RHEL if it differs.
 _DEFINITIONS = (
     "/usr/share/lmod/lmod/init/bash",
     "/usr/share/modules/init/bash",
@@ -46,14 +46,14 @@ class Software:
 
 
 def module_definition() -> str | None:
-    """The file that defines `module` for bash; None where neither Environment Modules nor Lmod is installed."""
+    """The file that defines `module` for bash; None if neither Environment Modules nor Lmod is installed."""
     home = os.environ.get("MODULESHOME")
     candidates = ([f"{home}/init/bash"] if home else []) + list(_DEFINITIONS)
     return next((path for path in candidates if Path(path).is_file()), None)
 
 
 def recognise(version_output: str) -> Software | None:
-    """Which software answers `--version` in these words; None where it is none that gets a module."""
+    """The software with this output of `--version`; None if it gets no module."""
     for name, pattern in _VERSIONS:
         match = pattern.search(version_output)
         if match:
@@ -72,9 +72,9 @@ def modulefile(software: Software, directory: Path) -> str:
 
 
 def write_modulefiles(place: LabPaths) -> None:
-    """Make a module for each known program on this machine. Raises MissingOnHost where there is no room."""
+    """Create a module for each known program on this machine. Raises MissingOnHost if the disk is full."""
     for software in _installed():
-        # Links of their own: with /usr/bin in front of PATH, loading a module would undo a virtual environment.
+        # Separate symlinks: with /usr/bin first on PATH, loading a module would hide a virtual environment.
         programs = place.directory / "software" / software.name / software.version
         programs.mkdir(parents=True)
         for name in _PROGRAMS[software.name]:

@@ -1,4 +1,4 @@
-"""A node of a lab fails, as if its power were cut, and comes back."""
+"""Simulate a power failure of a lab's node, and restore it."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ _TIMEOUT = 30.0  # seconds
 
 
 def kill_node(lab: Lab, node: str) -> None:
-    """End everything on one node at once: its daemon, its job steps, its jobs' processes.
+    """Kill all processes of one node at once: its daemon, its job steps, its jobs' processes.
 
-    The controller is told nothing. It notices after SlurmdTimeout, and lets the node's jobs run again elsewhere.
-    Raises WrongInput where there is no such node, or it is dead already; MissingOnHost where the lab is not up here.
+    The controller is not informed. It notices after SlurmdTimeout, and requeues the node's jobs.
+    Raises WrongInput if there is no such node, or it is already down; MissingOnHost if the lab is not up here.
     """
     _check(lab, node)
     victims = [member for member in find_members(lab.place) if member.part == node]
     if not any(member.role is Role.DAEMON for member in victims):
         raise WrongInput(
-            f"the node {node} is dead already",
-            fix=f"ctk lab restore-node {node} --name {lab.name}",
+            f"the node {node} is already down",
+            fix=f"Start it again: ctk lab restore-node {node} --name {lab.name}",
             code="node-is-dead",
         )
     while victims:
@@ -42,21 +42,25 @@ def kill_node(lab: Lab, node: str) -> None:
 
 
 def restore_node(lab: Lab, node: str) -> None:
-    """Start a node's daemon again; return when the controller counts on the node.
+    """Start a node's daemon again; return when the controller can use the node.
 
-    Where the controller has not given the node up yet, it is told that the node is down, as an administrator would:
-    from a daemon that is back so soon it would not learn that the node's jobs are lost, and wait for them.
-    Raises WrongInput where there is no such node, or it is alive; MissingOnHost where the lab is not up here;
-    ProgramFailed where the node does not come up.
+    If the controller has not yet marked the node as down, this does it, as an administrator would: otherwise the
+    controller would not notice that the node's jobs are lost, and would wait for them.
+    Raises WrongInput if there is no such node, or it is up; MissingOnHost if the lab is not up on this host;
+    ProgramFailed if the node does not start.
     """
     _check(lab, node)
     if any(member.role is Role.DAEMON and member.part == node for member in find_members(lab.place)):
         raise WrongInput(
-            f"the node {node} is alive", fix=f"ctk lab kill-node {node} --name {lab.name}", code="node-is-alive"
+            f"the node {node} is up",
+            fix=f"To kill it: ctk lab kill-node {node} --name {lab.name}",
+            code="node-is-alive",
         )
     if any(state.name == node and not state.is_down for state in nodes(lab)):
         down = ["scontrol", "update", f"NodeName={node}", "State=DOWN", "Reason=power lost"]
-        run(down, env=clean_environment(lab.environment()), timeout=_TIMEOUT).require("telling the controller")
+        run(down, env=clean_environment(lab.environment()), timeout=_TIMEOUT).require(
+            "setting the node's state to DOWN"
+        )
     started = datetime.now().replace(microsecond=0)
     with supervisor(lab.place, find_programs()) as new:
         daemon = new.start_slurmd(node)
@@ -64,17 +68,17 @@ def restore_node(lab: Lab, node: str) -> None:
 
 
 def _check(lab: Lab, node: str) -> None:
-    require_up(lab)  # without its controller nobody would notice what happens to a node
+    require_up(lab)  # without its controller the node's state would not change
     known = lab.plan.node_names
     if node not in known:
         raise WrongInput(
-            f"the lab {lab.name!r} has no node {node!r}.{did_you_mean(node, known)} It has {known[0]} to {known[-1]}.",
+            f"the lab {lab.name!r} has no node {node!r}.{did_you_mean(node, known)} Nodes: {known[0]} to {known[-1]}.",
             code="no-such-node",
         )
 
 
 def _is_back(lab: Lab, node: str, started: datetime) -> bool:
-    """Whether the controller has heard from the new daemon: it may not have noticed yet that the old one died."""
+    """Whether the new daemon has registered: the controller may not know yet that the old one was killed."""
     return any(
         state.name == node and state.responds and state.slurmd_started is not None and state.slurmd_started >= started
         for state in nodes(lab)

@@ -18,10 +18,10 @@ _TIMEOUT = 30.0  # seconds
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A node as the controller sees it.
+    """A node, as reported by the controller.
 
-    `state` is Slurm's word in small letters (`idle`, `mixed`, `allocated`, `down+not_responding`, ...);
-    `slurmd_started` is when its daemon started, by its own clock, None where it never did.
+    `state` is Slurm's state in lower case (`idle`, `mixed`, `allocated`, `down+not_responding`, ...);
+    `slurmd_started` is when its daemon started, by its own clock, None if it never did.
     """
 
     name: str
@@ -35,7 +35,7 @@ class Node:
 
     @property
     def is_down(self) -> bool:
-        """Whether the controller has given the node up, and lets its jobs run again."""
+        """Whether the controller has marked the node as down, and requeues its jobs."""
         return "down" in self.state.split("+")
 
     @property
@@ -90,7 +90,7 @@ def nodes(lab: Lab) -> tuple[Node, ...]:
 
 
 def parse_node(line: str) -> Node | None:
-    """A line of `scontrol show node --details --oneliner`; None where it is none."""
+    """A line of `scontrol show node --details --oneliner`; None for another line."""
     values = dict(re.findall(r"(\w+)=(\S*)", line.partition(" Reason=")[0]))
     if "NodeName" not in values or "State" not in values:
         return None
@@ -131,7 +131,7 @@ def finished_jobs(lab: Lab) -> tuple[FinishedJob, ...]:
     return tuple(job for line in text.splitlines() if (job := parse_finished(line)) is not None)
 
 
-# As src/plugins/jobcomp/filetxt of Slurm 22.05 writes it. A name and a directory are written raw, blanks and all.
+# The format of src/plugins/jobcomp/filetxt in Slurm 22.05. It does not quote names and directories with spaces.
 _FINISHED = re.compile(
     r"JobId=(?P<number>\d+) UserId=(?P<user>.*?)\(\d+\) GroupId=.*? Name=(?P<name>.*) JobState=(?P<state>\w+) "
     r"Partition=(?P<partition>\S*) TimeLimit=\S+ StartTime=(?P<started>\S+) EndTime=(?P<ended>\S+) "
@@ -143,7 +143,7 @@ _FINISHED = re.compile(
 
 
 def parse_finished(line: str) -> FinishedJob | None:
-    """A line of the jobcomp/filetxt file; None where it is none, as the rest of a job name with a line break in it."""
+    """A line of the jobcomp/filetxt file; None for another line, such as the rest of a job name with a newline."""
     match = _FINISHED.fullmatch(line)
     if match is None:
         return None

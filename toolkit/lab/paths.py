@@ -1,4 +1,4 @@
-"""The one private directory of a lab: where each file of it lies, and where the directory can be."""
+"""The private directory of a lab: the path of each of its files, and the choice of the directory."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _MIN_ROOM = 64 * 1024 * 1024  # bytes: logs and saved state of a day of practice
 
 @dataclass(frozen=True, slots=True)
 class LabPaths:
-    """The directory of one lab. All that the lab writes is below it, so removing it removes the lab."""
+    """The directory of one lab. The lab writes nowhere else, so removing the directory removes the lab."""
 
     directory: Path
 
@@ -52,7 +52,7 @@ class LabPaths:
 
     @property
     def programs(self) -> Path:
-        """What comes first on the PATH of jobs."""
+        """The first directory on the PATH of jobs."""
         return self.directory / "bin"
 
     @property
@@ -86,11 +86,11 @@ class LabPaths:
         return self.directory / "tmp" / node
 
     def log(self, daemon: str) -> Path:
-        """What a daemon logs. `daemon` is munged, slurmctld or the name of a node."""
+        """The log file of a daemon. `daemon` is munged, slurmctld or the name of a node."""
         return self.logs / f"{daemon}.log"
 
     def output(self, daemon: str) -> Path:
-        """What a daemon prints; it says there why it cannot start, where it comes so far as to know no log yet."""
+        """The output of a daemon. It has the reason if the daemon fails before it opens its log."""
         return self.logs / f"{daemon}.out"
 
 
@@ -100,10 +100,10 @@ def fits(directory: Path) -> bool:
 
 
 def choose_place(name: str) -> LabPaths:
-    """Where the private directory of a new lab can be: in the first of the usual places that serves.
+    """Choose the private directory of a new lab, in the first of the usual parents that is usable.
 
-    Not below the home: its path may be long, it may be a network file system, and Slurm's sockets like neither.
-    Raises MissingOnHost, with the reason for each place, where none serves.
+    Not below the home: its path may be too long for Slurm's sockets, and it may be on a network file system.
+    Raises MissingOnHost, with the reason for each parent, if none is usable.
     """
     reasons = []
     for parent in _candidates():
@@ -112,36 +112,36 @@ def choose_place(name: str) -> LabPaths:
             return LabPaths(parent / f"ctk-{name}-{secrets.token_hex(4)}")
         reasons.append(f"{parent}: {reason}")
     raise MissingOnHost(
-        f"no directory for the lab's sockets and logs: {'; '.join(reasons)}",
+        f"no usable directory for the lab's sockets and logs: {'; '.join(reasons)}",
         code="no-place-for-lab",
-        fix=f"A lab needs {format_size(_MIN_ROOM)} in a directory with a short path, normally /tmp. Free some space.",
+        fix=f"Free some space in /tmp: a lab needs {format_size(_MIN_ROOM)} in a directory with a short path.",
     )
 
 
 def create(place: LabPaths) -> None:
-    """Make the directory of a lab, for this user alone. Raises MissingOnHost where that fails."""
+    """Create the directory of a lab with mode 0700. Raises MissingOnHost if that fails."""
     try:
         place.directory.mkdir(mode=0o700)
     except OSError as error:
-        raise MissingOnHost(f"cannot make {place.directory}: {error.strerror}", code="no-place-for-lab") from error
+        raise MissingOnHost(f"cannot create {place.directory}: {error.strerror}", code="no-place-for-lab") from error
 
 
 def _candidates() -> list[Path]:
-    # $XDG_RUNTIME_DIR comes last: it vanishes at logout, and a lab should outlive that.
+    # $XDG_RUNTIME_DIR comes last: it is removed at logout, but a lab should keep running.
     runtime = os.environ.get("XDG_RUNTIME_DIR")
     return [Path("/tmp"), Path("/var/tmp"), *([Path(runtime)] if runtime else [])]  # noqa: S108 - the directory is private
 
 
 def _why_not(parent: Path, name: str) -> str | None:
     if not parent.is_dir():
-        return "there is no such directory"
+        return "no such directory"
     if not os.access(parent, os.W_OK | os.X_OK):
-        return "it is closed to you"
+        return "not writable"
     if not fits(parent / f"ctk-{name}-12345678"):
-        return "its path is too long for a socket, or has characters that slurm.conf cannot hold"
+        return "the path is too long for a socket, or has characters that slurm.conf does not allow"
     if os.statvfs(parent).f_flag & os.ST_NOEXEC:
-        return "it is mounted noexec, and job scripts are run from there"
+        return "mounted with noexec, but job scripts run from there"
     free = shutil.disk_usage(parent).free
     if free < _MIN_ROOM:
-        return f"only {format_size(free)} are free"
+        return f"only {format_size(free)} free"
     return None

@@ -1,4 +1,4 @@
-"""What a lab should be: a frozen plan, checked before anything is started."""
+"""The plan of a lab: frozen, and checked before anything is started."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _TYPE = re.compile(r"[a-z][a-z0-9_]{0,19}")  # gres.conf reads a digit first, or
 
 @dataclass(frozen=True, slots=True)
 class LabPlan:
-    """A practice cluster as a user wants it.
+    """The size and properties of a practice cluster.
 
-    `memory_per_node` is in MiB; like `cpus_per_node` it is what Slurm schedules by, not what the machine has.
+    `memory_per_node` is in MiB; like `cpus_per_node` it is what Slurm schedules, not what the machine has.
     `port` is the first of `nodes + 1` consecutive TCP ports, None for any that are free.
-    `real_gpus` are device files (`/dev/nvidia0`, ...) dealt to the nodes in turn; empty means stand-ins.
+    `real_gpus` are device files (`/dev/nvidia0`, ...) assigned to the nodes in turn; empty means stand-ins.
     """
 
     name: str = DEFAULT_NAME
@@ -33,18 +33,18 @@ class LabPlan:
     real_gpus: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        """Raise WrongInput for a plan that no Slurm could carry out."""
+        """Raise WrongInput for a plan that Slurm cannot carry out."""
         if not _NAME.fullmatch(self.name):
             raise WrongInput(
-                f"a lab cannot be called {self.name!r}",
-                fix="Use at most 20 small letters, digits and hyphens, for example: --name class-1",
+                f"invalid lab name {self.name!r}",
+                fix="Use at most 20 lower-case letters, digits and hyphens, for example: --name class-1",
             )
         _within("--nodes", self.nodes, 1, MOST_NODES)
         _within("--gpus-per-node", self.gpus_per_node, 0, MOST_GPUS)
         _within("--cpus-per-node", self.cpus_per_node, 1, 256)
         if not _TYPE.fullmatch(self.gpu_type):
             raise WrongInput(
-                f"--gpu-type cannot be {self.gpu_type!r}: small letters, digits and underscores, a letter first"
+                f"invalid --gpu-type {self.gpu_type!r}: use lower-case letters, digits and underscores, a letter first"
             )
         if self.port is not None:
             _within("--port", self.port, 1024, 65535 - self.nodes)
@@ -54,7 +54,7 @@ class LabPlan:
         return tuple(f"n{number}" for number in range(1, self.nodes + 1))
 
     def gpus_of(self, node: str) -> tuple[str, ...]:
-        """The real GPUs of one node. Dealt in turn: n1 gets the first, n2 the second, and so on, round and round."""
+        """The real GPUs of one node. Assigned in turn: n1 gets the first, n2 the second, and so on, then n1 again."""
         return self.real_gpus[self.node_names.index(node) :: self.nodes]
 
     def gpu_count(self, node: str) -> int:
@@ -63,4 +63,4 @@ class LabPlan:
 
 def _within(option: str, value: int, least: int, most: int) -> None:
     if not least <= value <= most:
-        raise WrongInput(f"{option} is {value}, but should be from {least} to {most}")
+        raise WrongInput(f"{option} is {value}, but must be from {least} to {most}")

@@ -1,4 +1,4 @@
-"""Free TCP ports for a lab, and who holds one that was wanted."""
+"""Free TCP ports for a lab, and the program that uses a requested one."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import socket
 
 from toolkit.support.errors import MissingOnHost
 
-# Below the ports that Linux hands out for outgoing connections (from 32768, ip(7)), so that none of those gets in.
+# Below the ports that Linux assigns to outgoing connections (from 32768, ip(7)), so that none of those conflicts.
 _FROM, _TO = 20_000, 32_000
 _TRIES = 200
 
@@ -16,15 +16,15 @@ _TRIES = 200
 def choose_ports(count: int, wanted: int | None = None) -> int:
     """The first of `count` consecutive TCP ports that are free on loopback: `wanted`, or any.
 
-    Raises MissingOnHost where one of the wanted ports is taken, or none can be found. The daemons bind them a moment
-    later, so somebody may come between: whoever starts them tries again.
+    Raises MissingOnHost if one of the wanted ports is in use, or none can be found. The daemons bind them a moment
+    later, and another program may bind one first: the caller then tries again.
     """
     if wanted is not None:
         for port in range(wanted, wanted + count):
             if not is_free(port):
                 raise MissingOnHost(
-                    f"port {port} is taken{_holder(port)}; the lab needs {wanted} to {wanted + count - 1}",
-                    fix="Leave --port out, and the lab takes ports that are free.",
+                    f"port {port} is in use{_holder(port)}; the lab needs ports {wanted} to {wanted + count - 1}",
+                    fix="Omit --port: the lab then uses free ports.",
                     code="port-taken",
                 )
         return wanted
@@ -38,7 +38,7 @@ def choose_ports(count: int, wanted: int | None = None) -> int:
 def is_free(port: int) -> bool:
     """Whether a daemon could listen on 127.0.0.1:`port` now."""
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
-        # As slurmctld and slurmd do: a connection that is just fading away (TIME_WAIT) is no hindrance.
+        # As slurmctld and slurmd do: a connection in TIME_WAIT does not block the port.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind(("127.0.0.1", port))
@@ -48,7 +48,7 @@ def is_free(port: int) -> bool:
 
 
 def _holder(port: int) -> str:
-    """' by nginx (process 812)', as far as this user may know."""
+    """' by nginx (process 812)', or nothing if this user may not see it."""
     import psutil
 
     with contextlib.suppress(psutil.Error):

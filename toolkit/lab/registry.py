@@ -1,4 +1,4 @@
-"""Which labs there are: one small file each in the state directory, pointing at the lab's own directory."""
+"""The records of all labs: one small file each in the state directory, which names the lab's own directory."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Lab:
-    """A lab that was started. `host` matters where homes are shared: its processes are on that host only.
+    """A lab that was started. `host` matters if homes are shared: its processes are on that host only.
 
-    `port` is the controller's; the nodes listen on those that follow it. `boot` is what `this_boot` was: empty where an
+    `port` is the controller's; the nodes listen on those that follow it. `boot` is what `this_boot` was: empty if an
     older ctk wrote the record.
     """
 
@@ -50,7 +50,7 @@ class Lab:
 
 
 def this_boot() -> str:
-    """What tells this machine, since it was started, from every other, whatever it is called: boot and PID namespace.
+    """Identifies this boot of this machine, whatever its host name: boot ID and PID namespace.
 
     Containers of one machine share its boot (random(4)), but do not see one another's processes.
     """
@@ -67,9 +67,9 @@ def _directory() -> Path:
 
 @contextlib.contextmanager
 def lock(name: str) -> Iterator[None]:
-    """One `up` or `down` of a lab at a time. Without a lab in the end no lock file is left.
+    """Allow one `up` or `down` of a lab at a time. If no lab is left at the end, the lock file is removed.
 
-    Whoever waits for a lock file that goes takes a new one (`locked` compares), and notices that the lab has gone.
+    A process that waits for a removed lock file takes a new one (`locked` compares), and sees that the lab is gone.
     """
     path = _directory() / f"{name}.lock"
     with locked(path):
@@ -85,7 +85,7 @@ def _record(name: str) -> Path:
 
 
 def save(lab: Lab) -> None:
-    """Write a lab down. Raises MissingOnHost or WrongInput where the state directory cannot be written."""
+    """Write the record of a lab. Raises MissingOnHost or WrongInput if the state directory is not writable."""
     content = {
         "plan": asdict(lab.plan),
         "directory": str(lab.place.directory),
@@ -97,7 +97,7 @@ def save(lab: Lab) -> None:
 
 
 def load(name: str) -> Lab | None:
-    """What is written of a lab; None where there is none. Raises WrongInput where the file is damaged."""
+    """Read the record of a lab; None if there is none. Raises WrongInput if the file is damaged."""
     path = _record(name)
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
@@ -108,9 +108,9 @@ def load(name: str) -> Lab | None:
         return None
     except (ValueError, KeyError, TypeError) as error:
         raise _damaged(path, str(error)) from error
-    # `down` removes that directory with all that is in it: it had better be a lab's.
+    # `down` removes that directory with its content, so it must be a lab's.
     if not lab.place.directory.name.startswith(f"ctk-{name}-"):
-        raise _damaged(path, f"{lab.place.directory} is no directory of a lab")
+        raise _damaged(path, f"{lab.place.directory} is not the directory of a lab")
     return lab
 
 
@@ -121,7 +121,7 @@ def _damaged(path: Path, why: str) -> WrongInput:
 
 
 def find(name: str | None) -> Lab:
-    """The lab of that name; without a name the only lab there is. Raises WrongInput where that is none."""
+    """The lab of that name; without a name the only existing lab. Raises WrongInput if there is no such lab."""
     known = names()
     wanted = name or (known[0] if len(known) == 1 else DEFAULT_NAME)
     lab = load(wanted)
@@ -129,20 +129,20 @@ def find(name: str | None) -> Lab:
         return lab
     if known:
         raise WrongInput(
-            f"there is no lab {wanted!r}.{did_you_mean(wanted, known)} There are: {', '.join(known)}.",
-            fix=f"Name one: --name {known[0]}",
+            f"there is no lab named {wanted!r}.{did_you_mean(wanted, known)} Existing labs: {', '.join(known)}.",
+            fix=f"Choose one: --name {known[0]}",
             code="no-such-lab",
         )
     raise WrongInput("there is no lab", fix="Start one: ctk lab up", code="no-such-lab")
 
 
 def kept_logs(name: str) -> Path:
-    """Where the logs of a lab that did not come up are kept, until somebody starts it again."""
+    """The directory that keeps the logs of a lab that failed to start, until it is started again."""
     return _directory() / f"{name}.failed"
 
 
 def forget(name: str) -> None:
-    """Strike a lab off. Call it with the lock held."""
+    """Remove the record of a lab. Call it with the lock held."""
     _record(name).unlink(missing_ok=True)
 
 

@@ -1,4 +1,4 @@
-"""The programs that a lab needs from the distribution, and which packages bring them."""
+"""The programs that a lab needs from the distribution, and the packages that contain them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from toolkit.support.errors import MissingOnHost
 
 _NEEDED = ("munged", "slurmctld", "slurmd", "scontrol", "sinfo", "squeue", "sbatch", "srun", "scancel")
 
-# Package names as each distribution has them; those of Fedora are in EPEL for RHEL and its relatives.
+# Package names as each distribution has them; those of Fedora are in EPEL for RHEL and its derivatives.
 _INSTALL = {
     "debian": "apt-get install slurmctld slurmd slurm-client munge",
     "ubuntu": "apt-get install slurmctld slurmd slurm-client munge",
@@ -24,7 +24,7 @@ _INSTALL = {
 
 @dataclass(frozen=True, slots=True)
 class Programs:
-    """Where the daemons are."""
+    """The paths of the daemons."""
 
     munged: str
     slurmctld: str
@@ -37,22 +37,22 @@ def search_path() -> str:
 
 
 def find_programs(os_release: Path = Path("/etc/os-release")) -> Programs:
-    """The daemons. Raises MissingOnHost, with the packages to install, where a program is missing."""
+    """The daemons. Raises MissingOnHost, with the packages to install, if a program is missing."""
     where = {name: shutil.which(name, path=search_path()) for name in _NEEDED}
     missing = [name for name, path in where.items() if path is None]
     if missing:
         text = os_release.read_text() if os_release.is_file() else ""
         raise MissingOnHost(
-            f"a lab needs Slurm and MUNGE, but this host has no {', '.join(missing)}", fix=install_advice(text)
+            f"a lab needs Slurm and MUNGE; missing on this host: {', '.join(missing)}", fix=install_advice(text)
         )
     return Programs(*(str(where[name]) for name in ("munged", "slurmctld", "slurmd")))
 
 
 def install_advice(os_release: str) -> str:
-    """One line that says how to install Slurm, for the distribution that an os-release(5) text describes."""
+    """One line on how to install Slurm on the distribution that an os-release(5) text describes."""
     values = dict(line.split("=", 1) for line in os_release.splitlines() if "=" in line)
     names = f"{values.get('ID', '')} {values.get('ID_LIKE', '')}".replace('"', "").split()
     command = next((_INSTALL[name] for name in names if name in _INSTALL), None)
     if command is None:
         return "Install your distribution's packages of Slurm (slurmctld, slurmd, client commands) and MUNGE."
-    return f"Install the packages (an administrator can): {command}"
+    return f"Install the packages as root: {command}"

@@ -1,4 +1,4 @@
-"""A whole lab at one moment, and what a user should know of it."""
+"""The state of a lab at one moment, and the findings about it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _NO_PMIX = "can not load PMIx library"  # what slurmd 22.05 logs when it starts
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """What was seen of a lab. A lab that is not up has no nodes and no queue, but may have finished jobs."""
+    """The observed state of a lab. A lab that is not up has no nodes and no queue, but may have finished jobs."""
 
     lab: Lab
     condition: Condition
@@ -33,7 +33,7 @@ class Status:
 
 
 def look(lab: Lab) -> Status:
-    """See how a lab is and what it does."""
+    """Observe the state of a lab."""
     how = condition(lab)
     up = how is Condition.UP
     return Status(
@@ -52,11 +52,11 @@ def _log_of_first_node(lab: Lab) -> str:
 
 
 def log_file(lab: Lab, part: str) -> Path:
-    """The log of a daemon: of munged, slurmctld or a node. Raises WrongInput where the lab has no such daemon."""
+    """The log of a daemon: of munged, slurmctld or a node. Raises WrongInput if the lab has no such daemon."""
     parts = ("slurmctld", "munged", *lab.plan.node_names)
     if part not in parts:
         raise WrongInput(
-            f"the lab {lab.name!r} has no daemon {part!r}.{did_you_mean(part, parts)} There are: {', '.join(parts)}.",
+            f"the lab {lab.name!r} has no daemon {part!r}.{did_you_mean(part, parts)} Its daemons: {', '.join(parts)}.",
             code="no-such-daemon",
         )
     log = lab.place.log(part)
@@ -64,7 +64,7 @@ def log_file(lab: Lab, part: str) -> Path:
 
 
 def require_up(lab: Lab) -> Lab:
-    """Return `lab`; raise MissingOnHost, with what `ctk lab status` says of it, where it is not up on this host."""
+    """Return `lab`; raise MissingOnHost, with the finding of `ctk lab status`, if it is not up on this host."""
     for finding in _why_not_up(lab, condition(lab)):
         raise MissingOnHost(finding.message, fix=finding.fix, code=finding.code)
     return lab
@@ -73,24 +73,24 @@ def require_up(lab: Lab) -> Lab:
 def _why_not_up(lab: Lab, how: Condition) -> Iterator[Finding]:
     name = lab.name
     if how is Condition.CRASHED:
-        message = f"The lab {name!r} has crashed: its daemons are gone."
-        fix = f"ctk lab down --name {name} cleans up; ctk lab up --name {name} does that and starts it anew."
+        message = f"The lab {name!r} has crashed: its daemons are not running."
+        fix = f"Clean up and start it again: ctk lab up --name {name}. Clean up only: ctk lab down --name {name}"
         yield Finding("lab-crashed", Severity.ERROR, message, fix)
     if how is Condition.ELSEWHERE:
-        message = f"The lab {name!r} is on the host {lab.host}; this is another one."
-        fix = f"Log in to {lab.host}. If that host is gone: ctk lab down --name {name} --host-is-gone"
+        message = f"The lab {name!r} runs on the host {lab.host}, not on this host."
+        fix = f"Log in to {lab.host}. If that host no longer exists: ctk lab down --name {name} --host-is-gone"
         yield Finding("lab-elsewhere", Severity.ERROR, message, fix)
 
 
 def judge_lab(status: Status) -> tuple[Finding, ...]:
-    """What to know of a lab, gravest first; nothing where all is well."""
+    """The findings about a lab, most severe first; empty if all is well."""
     name, found = status.lab.name, list(_why_not_up(status.lab, status.condition))
     for node in status.nodes:
         if not node.responds:
             fix = f"If you killed it: ctk lab restore-node {node.name} --name {name}"
             found.append(Finding("node-down", Severity.WARNING, f"The node {node.name} does not respond.", fix))
     if not status.pmix:
-        message = "`srun --mpi=pmix` does not work here: slurmd finds no libpmix.so."
+        message = "`srun --mpi=pmix` does not work here: slurmd did not find libpmix.so."
         fix = "On Debian and Ubuntu: apt-get install libpmix-dev. Then: ctk lab down, ctk lab up."
         found.append(Finding("no-pmix", Severity.INFO, message, fix))
     return tuple(found)

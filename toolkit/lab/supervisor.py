@@ -1,10 +1,10 @@
-"""The supervisor of a lab: the parent of its daemons, and of whatever their jobs leave behind.
+"""The supervisor of a lab: the parent of its daemons, and of orphaned processes of their jobs.
 
-Slurm's steps leave their parents, and what a job starts may do so, too; without root there is no cgroup to find them
-by. Below a supervisor no process gets lost: Linux hands it every orphan (PR_SET_CHILD_SUBREAPER). It ends with its last
-child. All of them inherit a resource limit of it, the lab's mark, by which they are found if it was killed.
+Slurm's steps detach from their parents, and so may processes of a job; without root there is no cgroup to find them.
+Linux reparents every orphan to the supervisor (PR_SET_CHILD_SUBREAPER). It exits after its last child. All of them
+inherit a resource limit from it, the lab's mark, by which they are found if it was killed.
 
-A program of its own, with the standard library alone, to stay small: `python -I -S supervisor.py MARK`. It reads one
+A separate program with only the standard library, to stay small: `python -I -S supervisor.py MARK`. It reads one
 order a line (JSON: argv, env, cwd, output), starts that program, and answers with its process number.
 """
 
@@ -25,11 +25,11 @@ _PR_SET_CHILD_SUBREAPER = 36  # linux/prctl.h
 
 
 def main() -> None:
-    """Start what is ordered until the orders end, then keep the orphans until the last one is gone."""
+    """Start the ordered programs until stdin is closed, then wait for all children."""
     if ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0:
         sys.exit("prctl(PR_SET_CHILD_SUBREAPER) failed")
     mark, (_, highest) = int(sys.argv[1]), resource.getrlimit(RLIMIT_RTTIME)
-    if highest == resource.RLIM_INFINITY:  # it stays so: a lab may be started from a job of another one
+    if highest == resource.RLIM_INFINITY:  # otherwise keep it: a lab may be started from a job of another lab
         resource.setrlimit(RLIMIT_RTTIME, (mark, highest))
     daemons = []
     for line in sys.stdin:
@@ -52,7 +52,7 @@ def main() -> None:
             os.wait()
         except ChildProcessError:
             break
-    os._exit(0)  # the daemons' handles would only complain
+    os._exit(0)  # skip the warnings about open handles of the daemons
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""What a lab does itself, because only root can let Slurm track processes by cgroups: texts for it, and their files.
+"""Process tracking by the lab itself, because Slurm can track processes by cgroups only as root.
 
-proctrack/linuxproc signals every descendant of a job: SIGTERM would end the FUSE helper of a container, and the image
-under a program that still writes its checkpoint. And it loses a process whose parent has ended.
+proctrack/linuxproc signals every descendant of a job: SIGTERM would end the FUSE helper of a container, and so
+the image of a program that still writes its checkpoint. It also loses a process whose parent has exited.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from toolkit.support.files import write_atomically
 if TYPE_CHECKING:
     from toolkit.lab.paths import LabPaths
 
-MARK_VARIABLE = "CTK_CLUSTER"  # which lab a process belongs to: job numbers of two labs are the same
+MARK_VARIABLE = "CTK_CLUSTER"  # the lab of a process: two labs use the same job numbers
 
 # Those that Apptainer starts to mount images and overlays without root (apptainer, "User-namespace requirements").
 _FUSE_HELPERS = ("squashfuse_ll", "squashfuse", "fuse2fs", "fuse-overlayfs", "gocryptfs")

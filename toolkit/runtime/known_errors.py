@@ -1,4 +1,4 @@
-"""What a runtime's error really means: its words are often about the symptom, and sometimes about something else."""
+"""The meaning of a runtime's errors: its messages often name only a symptom."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class KnownError:
-    """A pattern in the runtime's output, what it means, and the way out."""
+    """A pattern in the runtime's output, what it means, and the fix."""
 
     pattern: str
     meaning: str
@@ -39,13 +39,19 @@ KNOWN_ERRORS = (
     FULL_DISK,
     KnownError(
         r"(?:could not use fakeroot|no mapping entry|no valid mapping).*sub[ug]id|sub[ug]id.*no mapping entry",
-        "this user has no range of subordinate ids, so that --fakeroot cannot work",
+        "this user has no range of subordinate ids, which --fakeroot needs",
         "Ask the administrator for a line in /etc/subuid and /etc/subgid (usermod --add-subuids, --add-subgids).",
     ),
     KnownError(
         r"Requesting capability set",
         "root lacks capabilities here, as in a container",
         "Build as an ordinary user, or give root a line in /etc/subuid and /etc/subgid.",
+    ),
+    KnownError(
+        # What Apptainer 1.3 prints without an AppArmor profile on Ubuntu 23.10 and newer; apptainer #2457 and #2608.
+        r"could not write info to setgroups: permission denied",
+        "AppArmor on this host (Ubuntu 23.10 and newer) does not let the runtime create user namespaces",
+        "Ask the administrator for an AppArmor profile of the runtime; the .deb of Apptainer's releases has one.",
     ),
     KnownError(
         r"failed to open /dev/fuse|fuse: device not found|fusermount.*not permitted",
@@ -82,7 +88,7 @@ KNOWN_ERRORS = (
 
 
 def explain(lines: Iterable[str], *, namespaces_left: bool | None = None) -> KnownError | None:
-    """The first known error that a line of the runtime's output matches, last line first.
+    """The first known error that matches a line of the runtime's output, last line first.
 
     `namespaces_left` says whether this host still allows user namespaces (None: ask the host).
     """

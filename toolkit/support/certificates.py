@@ -1,4 +1,4 @@
-"""The certificate authorities that this host trusts, and what programs print where a certificate is not accepted."""
+"""The certificate authorities that this host trusts, and what programs print if a certificate is not accepted."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import ssl
     from collections.abc import Iterable, Iterator, Mapping
 
-# Debian, Ubuntu, Arch; RHEL, Fedora; openSUSE; Alpine and others. The first that is there is the system's.
+# Debian, Ubuntu, Arch; RHEL, Fedora; openSUSE; Alpine and others. The first that exists is the system's.
 _SYSTEM = tuple(
     map(
         Path,
@@ -29,23 +29,23 @@ _SYSTEM = tuple(
         ),
     )
 )
-# In this order, as a user sets them for all programs, for requests, for pip.
+# In order of precedence: for all programs, for requests, for pip.
 VARIABLES = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "PIP_CERT")
-# Nothing else of such a file is read: some users keep the private key of a client certificate in it.
+# Only this part of a file is read: some users keep the private key of a client certificate in it.
 _BLOCK = re.compile(r"-----BEGIN CERTIFICATE-----\s.*?-----END CERTIFICATE-----", re.DOTALL)
 
 _FIX_AUTHORITY = (
     "Ask the administrator for the certificate authority of this network, and set SSL_CERT_FILE to a file that holds "
-    "it. `ctk doctor` tries the package index and the registries; `ctk build` lends that file to the build."
+    "it. `ctk doctor` checks the package index and the registries; `ctk build` passes that file to the build."
 )
-# What a program prints, what it means, and the fix. The first match counts: an expired certificate is often reported
-# as one that could not be verified, with the reason behind it.
+# What a program prints, what it means, and the fix. The first match is used: an expired certificate is often reported
+# as one that could not be verified, followed by the reason.
 PROBLEMS = (
     (
         r"certificate (?:has|is) (?:expired|not yet valid)|invalid peer certificate: (?:Expired|NotValidYet)"
         r"|uses expired certificate|(?:expired|not yet valid):? verification time",
-        "the certificate of a server is expired or not yet valid, by the clock of this host",
-        "Compare `date` with the real time. If the clock is right, the server needs a new certificate.",
+        "the certificate of a server is expired or not yet valid, according to the clock of this host",
+        "Compare `date` with the real time. If the clock is correct, the server needs a new certificate.",
     ),
     (
         r"invalid peer certificate: NotValidForName|hostname mismatch|certificate is (?:not )?valid for"
@@ -73,30 +73,30 @@ class Bundle:
 
 
 def named_bundles(environment: Mapping[str, str] = os.environ) -> tuple[Bundle, ...]:
-    """What names a file of certificates, the first counts; whether the file is there or not."""
+    """The settings that name a certificate file, in order of precedence, even if the file does not exist."""
     variables = (Bundle(Path(environment[name]), name) for name in VARIABLES if environment.get(name))
     return (*variables, *_of_pip(environment))
 
 
 def named_bundle(environment: Mapping[str, str] = os.environ) -> Bundle | None:
-    """The file that the user or the site chose; None where nothing names one that can be read."""
+    """The file that the user or the site chose; None if no setting names a readable file."""
     return next((bundle for bundle in named_bundles(environment) if _is_file(bundle.path)), None)
 
 
 def system_bundle() -> Bundle | None:
-    """The system's own store as one file; None where there is none."""
+    """The system's own store as one file; None if there is none."""
     return next((Bundle(path, "the system") for path in _SYSTEM if _is_file(path)), None)
 
 
 def host_bundles(environment: Mapping[str, str] = os.environ) -> tuple[Bundle, ...]:
-    """All that this host trusts: the file that was chosen, and the system's, which some programs know alone."""
+    """All that this host trusts: the chosen file, and the system's, the only one that some programs use."""
     named, system = named_bundle(environment), system_bundle()
     others = [system] if system is not None and (named is None or system.path != named.path) else []
     return (*([named] if named is not None else []), *others)
 
 
 def certificates(bundles: Iterable[Bundle]) -> str:
-    """The certificates of some files as one text, each once; of private keys and comments nothing is left."""
+    """The certificates of some files as one text, each once, without private keys and comments."""
     texts = [bundle.path.read_text(encoding="utf-8", errors="replace") for bundle in bundles]
     return "".join(f"{block}\n" for block in dict.fromkeys(block for text in texts for block in _BLOCK.findall(text)))
 
@@ -104,7 +104,7 @@ def certificates(bundles: Iterable[Bundle]) -> str:
 def trusting(environment: Mapping[str, str] = os.environ) -> dict[str, str]:
     """The variables with which uv and the container runtime trust what this host trusts.
 
-    Both honour SSL_CERT_FILE; neither knows pip's variables. uv looks at the system's store only where it is told to.
+    Both honour SSL_CERT_FILE; neither knows pip's variables. uv uses the system's store only on request.
     """
     wanted = {"UV_SYSTEM_CERTS": environment.get("UV_SYSTEM_CERTS") or "true"}
     if (bundle := named_bundle(environment)) is not None:
@@ -113,7 +113,7 @@ def trusting(environment: Mapping[str, str] = os.environ) -> dict[str, str]:
 
 
 def tls_context() -> ssl.SSLContext:
-    """What ctk's own requests trust: what this host trusts, wherever this Python looks for the system's store."""
+    """The TLS context of ctk's own requests: it trusts what this host trusts, wherever Python's default store is."""
     import ssl
 
     context = ssl.create_default_context()
@@ -124,13 +124,13 @@ def tls_context() -> ssl.SSLContext:
 
 
 def certificate_problem(text: str) -> tuple[str, str] | None:
-    """What is wrong with a certificate, and the fix, where a program's output says so; None where it does not."""
+    """The certificate problem that a program's output reports, and the fix; None if it reports none."""
     matching = ((meaning, fix) for pattern, meaning, fix in PROBLEMS if re.search(pattern, text, re.IGNORECASE))
     return next(matching, None)
 
 
 def _of_pip(environment: Mapping[str, str]) -> Iterator[Bundle]:
-    """`cert` in pip's configuration, what counts most first (pip's documentation, "Configuration files")."""
+    """`cert` in pip's configuration, in order of precedence (pip's documentation, "Configuration files")."""
     chosen = environment.get("PIP_CONFIG_FILE")
     if chosen == os.devnull:
         return

@@ -1,4 +1,4 @@
-"""The words of a fixed set."""
+"""Enumerations of strings."""
 
 from __future__ import annotations
 
@@ -6,6 +6,6 @@ from enum import Enum
 
 
 class StrEnum(str, Enum):
-    """A member is the word itself, in any text too, as in the standard library since Python 3.11."""
+    """A member is its string, also when formatted, as in the standard library since Python 3.11."""
 
     __str__ = str.__str__

@@ -1,4 +1,4 @@
-"""The errors that a user can cause or meet, each with its exit status and, where there is one, the way out."""
+"""The errors that a user can cause or meet, each with its exit status and, if there is one, the fix."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ if TYPE_CHECKING:
 
 
 class CtkError(Exception):
-    """Something a user should read: what happened, and how to go on.
+    """An error for the user: what happened, and what to do.
 
-    `code` is the stable kebab-case name that `--json` carries; `exit_status` is what the command ends with.
+    `code` is the stable kebab-case name that `--json` carries; `exit_status` is the exit status of the command.
     """
 
     exit_status = 2
@@ -26,26 +26,26 @@ class CtkError(Exception):
             self.code = code
 
 
-class CheckFailed(CtkError):  # noqa: N818 - it is an answer, not a fault
-    """The question was well put and the answer is no (exit status 1)."""
+class CheckFailed(CtkError):  # noqa: N818 - it is an answer, not an error
+    """The check was done, and its answer is no (exit status 1)."""
 
     exit_status = 1
     code = "answer-is-no"
 
 
 class WrongInput(CtkError):  # noqa: N818
-    """What the user gave cannot be used (exit status 2)."""
+    """The user's input is not usable (exit status 2)."""
 
 
 class MissingOnHost(CtkError):  # noqa: N818
-    """This machine lacks something that is needed (exit status 3)."""
+    """Something is missing on this host (exit status 3)."""
 
     exit_status = 3
     code = "missing-on-host"
 
 
 class ProgramFailed(CtkError):  # noqa: N818
-    """A program that ctk called failed (exit status 4). Its last lines are shown; its whole log is kept."""
+    """A program that ctk called failed (exit status 4). Its last lines are shown; its full log is kept."""
 
     exit_status = 4
     code = "program-failed"
@@ -64,7 +64,7 @@ class ProgramFailed(CtkError):  # noqa: N818
         self.log = log
 
 
-# What a user can mend by naming another path; the rest (a full disk, a broken one, no more file handles) is the host.
+# A user can fix these by choosing another path. The others (a full or broken disk, no file handles) are the host's.
 _OF_THE_PATH = (
     *(errno.EACCES, errno.EEXIST, errno.EISDIR, errno.ELOOP, errno.ENAMETOOLONG),
     *(errno.ENOENT, errno.ENOTDIR, errno.EPERM),
@@ -72,9 +72,9 @@ _OF_THE_PATH = (
 
 
 def from_os_error(error: OSError) -> CtkError:
-    """What an OSError that nobody expected means to a user: with its path, as any other error."""
+    """The error for the user from an unexpected OSError, with its path."""
     reason = error.strerror or str(error)
     if error.filename is None:
-        return MissingOnHost(f"the system refused: {reason}", code="system-error")
+        return MissingOnHost(f"operating system error: {reason}", code="system-error")
     kind = WrongInput if error.errno in _OF_THE_PATH else MissingOnHost
     return kind(f"cannot use {error.filename}: {reason}", code="system-error")

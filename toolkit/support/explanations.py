@@ -1,7 +1,7 @@
 """The catalogue of codes: what each finding, verdict and exit status means, and what to do about it.
 
-Each room keeps the entries of the codes that it reports in `codes/*.toml`, beside its rules. This module joins them;
-`ctk explain` and docs/findings.md are made from them, and a test holds them against the code.
+Each package has the entries of the codes that it reports in `codes/*.toml`, next to its rules. This module joins them;
+`ctk explain` and docs/findings.md are generated from them, and a test compares them with the code.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ _MAX_NEAR = 3
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """What one code means. `severities` are those that a finding of this code can have; others have none.
+    """What one code means. `severities` are those that a finding of this code can have; empty for other codes.
 
-    `meaning` is Markdown, its first paragraph a summary; `remedy` is None where nothing is to be done. `source` says
-    where the fact comes from: a document, an upstream file, or what ctk looks at.
+    `meaning` is Markdown, its first paragraph a summary; `remedy` is None if there is nothing to do. `source` says
+    where the fact comes from: a document, an upstream file, or what ctk examines.
     """
 
     code: str
@@ -56,7 +56,7 @@ class Explanation:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """The codes of one subject, as they stand together; `intro` is Markdown, or empty."""
+    """The codes of one subject, which are shown together; `intro` is Markdown, or empty."""
 
     title: str
     order: int
@@ -65,16 +65,18 @@ class Section:
 
 
 def sections() -> tuple[Section, ...]:
-    """The whole catalogue, in the order in which it is shown."""
+    """The full catalogue, in the order in which it is shown."""
     return tuple(sorted(map(_section, _ROOMS.glob("*/codes/*.toml")), key=lambda section: section.order))
 
 
 def explanation(code: str) -> Explanation:
-    """The entry of one code; of an exit status also by its number. Raises WrongInput for an unknown code."""
+    """The entry of one code; an exit status can also be given as a number. Raises WrongInput for an unknown code."""
     known = explanations()
     wanted = f"exit-{code}" if code.isdecimal() else code
     if wanted not in known:
-        raise WrongInput(f"there is no code {code!r}.{_near(wanted, known)}", fix="`ctk explain` alone lists them all.")
+        raise WrongInput(
+            f"unknown code {code!r}.{_near(wanted, known)}", fix="`ctk explain` without a code lists them all."
+        )
     return known[wanted]
 
 

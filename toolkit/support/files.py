@@ -1,4 +1,4 @@
-"""The one way in which ctk writes files: whole or not at all, and never through a symlink that somebody planted."""
+"""How ctk writes files: completely or not at all, and never through a symlink."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ _NO_LOCKS = (errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOLCK)  # flock(2) on Lustre
 
 
 def leads_into_hidden(path: Path) -> Path | None:
-    """Where `path` really is, if symlinks on the way lead into a hidden directory (`.bashrc.d`), else None.
+    """The real location of `path`, if symlinks in it lead into a hidden directory (`.bashrc.d`), else None.
 
-    Shells and desktops run what they find in some of those. For other users a link
-    of root's is the site's, and may lead anywhere.
+    Shells and desktops run the files in some of those. A symlink of root's belongs to the site, and may lead
+    anywhere, unless this user is root.
     """
     place = Path(path.absolute().anchor)
     for part in path.absolute().parts[1:]:
@@ -44,31 +44,31 @@ def leads_into_hidden(path: Path) -> Path | None:
 
 
 def refuse_link(path: Path) -> None:
-    """Raise WrongInput where `path` is a symlink, a dangling one included, or a symlink leads into a hidden directory.
+    """Raise WrongInput if `path` is a symlink, even a dangling one, or a symlink leads into a hidden directory.
 
     A cloned repository may hold `demo.sif.build.log -> ../.bash_profile`, or `defs -> ../.bashrc.d`: what ctk wrote
-    there would be run later. Other directories on the way to `path` may be links: a new name in them replaces nothing.
+    there would be run later. Other parent directories may be symlinks: a new file in them replaces nothing.
     """
     if (hidden := leads_into_hidden(path.parent)) is not None:
         raise WrongInput(
-            f"{path} is not written: a symlink on the way leads to the hidden directory {hidden}",
+            f"cannot write {path}: a symlink in its path leads to the hidden directory {hidden}",
             fix="Remove the link, or write to another directory.",
             code="symlink",
         )
     if path.is_symlink():
         raise WrongInput(
-            f"{path} is a symlink to {os.path.realpath(path)}, and ctk does not write through symlinks",
+            f"{path} is a symlink to {os.path.realpath(path)}; ctk does not write through symlinks",
             fix=f"Choose another name, or remove the link: rm -- {shlex.quote(str(path))}",
             code="symlink",
         )
 
 
 def write_atomically(path: Path, content: str | bytes, *, mode: int = 0o644, keep_mode: bool = False) -> None:
-    """Write `content` to `path` so that a reader sees the old file or the whole new one, never a part.
+    """Write `content` to `path` so that a reader sees the old file or the complete new one.
 
-    Text becomes UTF-8; a file's name in it that is none keeps its bytes. `mode` is subject to the umask, as for any
-    new file; with `keep_mode` a file that is there keeps its own. Raises WrongInput where `path` is a symlink, a pipe
-    or a device, or the directory is missing or closed.
+    Text is encoded as UTF-8; file names in it that are not UTF-8 keep their bytes. `mode` is subject to the umask, as
+    for any new file; with `keep_mode` an existing file keeps its mode. Raises WrongInput if `path` is a symlink, a pipe
+    or a device, or the directory is missing or not writable.
     """
     refuse_link(path)
     if path.exists() and not (path.is_file() or path.is_dir()):
@@ -79,7 +79,8 @@ def write_atomically(path: Path, content: str | bytes, *, mode: int = 0o644, kee
         descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     except OSError as error:
         raise WrongInput(
-            f"cannot write {path}: {error.strerror}", fix=f"Choose a directory that exists and is yours: {path.parent}"
+            f"cannot write {path}: {error.strerror}",
+            fix=f"{path.parent} must exist and be writable, or choose another directory.",
         ) from error
     temporary = Path(name)
     try:
@@ -97,10 +98,10 @@ def write_atomically(path: Path, content: str | bytes, *, mode: int = 0o644, kee
 
 
 def open_log(path: Path) -> TextIO:
-    """Open the text file `path` to append to it; it is made where it is not there, and nothing in it changes yet.
+    """Open the text file `path` to append to it. It is created if it does not exist, and otherwise not changed yet.
 
-    Raises WrongInput where it is a symlink, has a second name (a hard link, which a neighbour may have made of this
-    user's own file) or is no regular file, MissingOnHost where it cannot be written.
+    Raises WrongInput if it is a symlink, has more than one hard link (another user may have linked a file of this user)
+    or is not a regular file, MissingOnHost if it cannot be written.
     """
     refuse_link(path)
     try:
@@ -110,13 +111,13 @@ def open_log(path: Path) -> TextIO:
     status = os.fstat(descriptor)
     if status.st_nlink > 1 or not is_trusted(status.st_uid):
         os.close(descriptor)
-        why = "has a second name (a hard link)" if status.st_nlink > 1 else f"belongs to {user_name(status.st_uid)}"
+        why = "has more than one hard link" if status.st_nlink > 1 else f"belongs to {user_name(status.st_uid)}"
         raise WrongInput(f"{path} {why}", fix="Remove it, or choose another name.")
     return os.fdopen(descriptor, "a", encoding="utf-8", errors="surrogateescape")
 
 
 def open_regular(path: Path) -> IO[bytes]:
-    """Open a file for reading. Raises OSError where it is a symlink, or a pipe, whose writer may never come."""
+    """Open a file for reading. Raises OSError if it is a symlink or a pipe, which could block forever."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
@@ -125,16 +126,18 @@ def open_regular(path: Path) -> IO[bytes]:
 
 
 def refuse_pipe(path: Path) -> None:
-    """Raise WrongInput where `path` is a named pipe: to read it waits for a writer, who may never come."""
+    """Raise WrongInput if `path` is a named pipe: reading it could block forever."""
     if path.is_fifo():
-        raise WrongInput(f"{path} is a pipe, not a regular file", fix="Remove it, or name another.", code="not-a-file")
+        raise WrongInput(
+            f"{path} is a pipe, not a regular file", fix="Remove it, or choose another name.", code="not-a-file"
+        )
 
 
 def _open_to_write(path: Path, flags: int, mode: int) -> int:
-    """A descriptor of the regular file `path`, made where it is not there; whatever else was planted is not waited for.
+    """Open the regular file `path`, and create it if it does not exist. Does not block on a pipe or a device.
 
-    For reading and writing, since NFS gives an exclusive lock on nothing else. Raises OSError, and WrongInput where it
-    is no regular file.
+    For reading and writing, because NFS requires that for an exclusive lock. Raises OSError, and WrongInput if it is
+    not a regular file.
     """
     flags |= os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     descriptor = os.open(path, flags, mode)
@@ -159,10 +162,10 @@ def _umask() -> int:
 
 @contextlib.contextmanager
 def locked(path: Path, *, taken: CtkError | None = None) -> Iterator[None]:
-    """Hold the lock file `path` while the block runs. Where another process holds it, wait, or raise `taken` at once.
+    """Hold the lock file `path` while the block runs. If another process holds it, wait, or raise `taken` at once.
 
-    The file is neither emptied nor written. Raises WrongInput where it is a symlink or no regular file, MissingOnHost
-    where it cannot be made. On a file system without locks nothing is held.
+    The file is neither truncated nor written. Raises WrongInput if it is a symlink or not a regular file, MissingOnHost
+    if it cannot be created. On a file system without locks nothing is held.
     """
     refuse_link(path)
     try:
@@ -179,14 +182,14 @@ def locked(path: Path, *, taken: CtkError | None = None) -> Iterator[None]:
 
 
 def _lock(path: Path, *, wait: bool) -> int:
-    """The descriptor of the locked file. Whoever held it may have removed it: then the one that is there now counts.
+    """The descriptor of the locked file. If its previous holder removed it, the file that exists now is locked instead.
 
-    Nobody else can open a new one. An old one that a stranger has locked is replaced.
+    Other users cannot open a new one. An old one that another user has locked is replaced.
 
     filelock was tried and not taken (4.2.11, 2026-11-22). It opens with O_NOFOLLOW, and a killed holder blocks nobody
     on the same host. But it fails on ENOLCK and EOPNOTSUPP; on ENOSYS it switches to a marker file: it then deletes
-    whatever it did not write at that path after 2 s, the log of a build too, and waits for ever for a holder that was
-    killed on another host. It also locks a FIFO, and waits for another user who locked a file that is open to all.
+    whatever it did not write at that path after 2 s, the log of a build too, and waits forever for a holder that was
+    killed on another host. It also locks a FIFO, and waits for another user who locked a world-readable file.
     """
     while True:
         descriptor = _open_to_write(path, 0, 0o600)
@@ -212,7 +215,7 @@ def _lock(path: Path, *, wait: bool) -> int:
 def hold(descriptor: int) -> None:
     """Lock an open file until it is closed; on a file system without locks nothing is held.
 
-    Raises BlockingIOError where another process holds it.
+    Raises BlockingIOError if another process holds it.
     """
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -222,10 +225,10 @@ def hold(descriptor: int) -> None:
 
 
 def held_by_strangers(descriptor: int) -> bool:
-    """Whether locks on an open file are held, and by no process of this user: flock(2) needs no more than to read it.
+    """Whether an open file is locked only by processes of other users: flock(2) needs only read permission.
 
     ctk stays alive while it holds a lock; the process that proc_locks(5) names for another lock may have ended. False
-    where this host knows of no lock: the holder is on another one.
+    if this host knows of no lock: the holder is on another host.
     """
     status = os.fstat(descriptor)
     file = f"{os.major(status.st_dev):02x}:{os.minor(status.st_dev):02x}:{status.st_ino}"
@@ -258,12 +261,12 @@ def format_size(size_bytes: float) -> str:
 
 
 def free_space(path: Path) -> int:
-    """Bytes that this user may still write where `path` is, or would be."""
+    """Bytes that this user can still write on the file system of `path`, which need not exist."""
     return shutil.disk_usage(nearest_existing(path)).free
 
 
 def nearest_existing(path: Path) -> Path:
     """`path`, or the nearest directory above it that this user sees."""
-    while not os.path.exists(path):  # noqa: PTH110 - Path.exists fails below a directory that is closed to this user
+    while not os.path.exists(path):  # noqa: PTH110 - Path.exists fails below a directory that this user cannot enter
         path = path.parent
     return path

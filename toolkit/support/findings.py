@@ -1,4 +1,4 @@
-"""A finding: one fact that was established, how grave it is, and what to do about it."""
+"""A finding: one fact, its severity, and what to do about it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from toolkit.support.enums import StrEnum
 
 
 class Severity(StrEnum):
-    """How grave a finding is, gravest first."""
+    """How severe a finding is, most severe first."""
 
     ERROR = "error"
     WARNING = "warning"
@@ -19,7 +19,7 @@ class Severity(StrEnum):
 
 
 class Verdict(StrEnum):
-    """The answer of `ctk audit`. GPU_BROKEN: a build for the GPU is there, and something keeps it from working."""
+    """The verdict of `ctk audit`. GPU_BROKEN: the image has a GPU build, but something prevents it from working."""
 
     GPU_READY = "gpu-ready"
     GPU_BROKEN = "gpu-broken"
@@ -45,8 +45,8 @@ class Finding:
 
 
 _Facts = TypeVar("_Facts")
-# A rule judges facts that were gathered before, and reads nothing itself. A room lists its rules in one tuple: a new
-# rule is a function in that tuple, an entry in the room's `codes/`, and a test.
+# A rule judges facts that were gathered before, and reads nothing itself. A package lists its rules in one tuple: a new
+# rule is a function in that tuple, an entry in the package's `codes/`, and a test.
 Rule: TypeAlias = Callable[[_Facts], Iterable[Finding]]
 
 

@@ -1,4 +1,4 @@
-"""The Debian archive that this host itself uses: nearer and more allowed than any that ctk could name."""
+"""The Debian archive that this host uses: it is near and reachable from here."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _SOURCES = Path("/etc/apt")
 def debian_mirror(site: Site, sources: Path = _SOURCES) -> str | None:
     """The site's mirror, else the first archive of Debian in this host's apt sources, else None.
 
-    Reads both notations of sources.list(5): deb822 stanzas (`URIs:`) and one line each (`deb URI suite …`).
+    Reads both formats of sources.list(5): deb822 stanzas (`URIs:`) and one line each (`deb URI suite …`).
     """
     if site.mirror is not None:
         return site.mirror.value
@@ -29,7 +29,7 @@ def debian_mirror(site: Site, sources: Path = _SOURCES) -> str | None:
 
 
 def _text(path: Path) -> str:
-    """A file of sources may hold a password, and then be for root only."""
+    """The text of a file; empty if only root may read it, because it contains a password."""
     try:
         return path.read_text(errors="replace")
     except OSError:

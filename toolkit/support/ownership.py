@@ -1,4 +1,4 @@
-"""Whose a file is, and modes changed through a descriptor: never those of another user's file, never through a link."""
+"""The owner of a file, and mode changes through a descriptor: never of another user's file, never through a symlink."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from pathlib import Path
 
 
 def is_trusted(uid: int) -> bool:
-    """Whether what `uid` owns may be executed or built from: this user does, or root, who could do all of it anyway."""
+    """Whether ctk may execute or build from files of `uid`: this user, or root, who could change everything anyway."""
     return uid in (0, os.geteuid())
 
 
 def user_name(uid: int) -> str:
-    """The login name of a user id; the number where the password file has none."""
+    """The login name of a user id; the number if the password file has none."""
     try:
         return pwd.getpwuid(uid).pw_name
     except KeyError:
@@ -26,14 +26,14 @@ def change_own_mode(
 ) -> None:
     """Add or remove bits of the mode of a file or a directory of this user; leave anything else as it is.
 
-    The bits are changed on what was opened: nobody can put a symlink into its place meanwhile. A symlink is followed
+    The mode is changed through a descriptor, so that no symlink can be put in its place between. A symlink is followed
     only with `follow`. Raises OSError.
     """
     descriptor = os.open(path, os.O_PATH | os.O_CLOEXEC | (0 if follow else os.O_NOFOLLOW), dir_fd=dir_fd)
     try:
         status = os.fstat(descriptor)
         if status.st_uid == os.geteuid() and (stat.S_ISDIR(status.st_mode) or stat.S_ISREG(status.st_mode)):
-            # O_PATH opens what has mode 000, too. fchmod(2) refuses such a descriptor; its name in /proc works.
+            # O_PATH also opens files of mode 000. fchmod(2) refuses such a descriptor; its name in /proc works.
             Path(f"/proc/self/fd/{descriptor}").chmod((stat.S_IMODE(status.st_mode) | add) & ~remove)
     finally:
         os.close(descriptor)

@@ -1,4 +1,4 @@
-"""Running other programs: captured or streamed, always as an argument list, never through a shell."""
+"""Run other programs: captured or streamed, always as an argument list, never through a shell."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 _PR_SET_PDEATHSIG = 1  # linux/prctl.h
 _GRACE_SECONDS = 10.0  # apptainer needs a moment to unmount and to remove its own temporary directories
 
-# Nobody waits for what outlives us. Python would complain of each when its handle is dropped, so the handles are kept.
+# These programs outlive this process, so nothing waits for them. Python warns when such a handle is dropped: keep them.
 _launched: list[subprocess.Popen[str]] = []
 
 _tracer: Callable[[str], None] | None = None
 
 
 def trace_with(tracer: Callable[[str], None] | None) -> None:
-    """From now on call `tracer` with each command line just before it is run (`--trace`); None ends it."""
+    """From now on call `tracer` with each command line just before it is run (`--trace`); None disables it."""
     global _tracer
     _tracer = tracer
 
@@ -59,7 +59,7 @@ def _joined(
 
 @dataclass(frozen=True, slots=True)
 class Completed:
-    """A program that has ended. `returncode` is negative where a signal ended it."""
+    """A program that has exited. `returncode` is negative if a signal ended it."""
 
     argv: tuple[str, ...]
     returncode: int
@@ -76,7 +76,7 @@ class Completed:
             return self
         lines = tuple((self.stderr.strip() or self.stdout.strip()).splitlines()[-12:])
         raise ProgramFailed(
-            f"{what} failed: {self.argv[0]} ended with status {self.returncode}", fix=fix, last_lines=lines
+            f"{what} failed: {self.argv[0]} exited with status {self.returncode}", fix=fix, last_lines=lines
         )
 
 
@@ -90,8 +90,8 @@ def run(
 ) -> Completed:
     """Run a program to its end and capture what it prints.
 
-    `env` is added to the environment of this process; None unsets a variable. Raises MissingOnHost where there is no
-    such program, and ProgramFailed where it takes longer than `timeout` seconds.
+    `env` is added to the environment of this process; None unsets a variable. Raises MissingOnHost if there is no
+    such program, and ProgramFailed if it takes longer than `timeout` seconds.
     """
     trace(argv, env)
     try:
@@ -111,7 +111,7 @@ def run(
         raise _cannot_run(argv, cwd, error) from error
     except subprocess.TimeoutExpired as error:
         raise ProgramFailed(
-            f"{argv[0]} gave no answer within {timeout:g} s: {shlex.join(argv)}", code="program-timeout"
+            f"{argv[0]} did not finish within {timeout:g} s: {shlex.join(argv)}", code="program-timeout"
         ) from error
     return Completed(tuple(argv), done.returncode, done.stdout, done.stderr)
 
@@ -120,7 +120,7 @@ def launch(argv: Sequence[str], *, env: Mapping[str, str], cwd: Path, errors: Pa
     """Start a program that outlives this process, in a session of its own.
 
     Its standard input and output are pipes to this process; its standard error goes into the file `errors`. `env` is
-    its whole environment. Raises MissingOnHost where there is no such program, or no room for `errors`.
+    its complete environment. Raises MissingOnHost if there is no such program, or no space for `errors`.
     """
     trace(argv)
     try:
@@ -142,14 +142,14 @@ def launch(argv: Sequence[str], *, env: Mapping[str, str], cwd: Path, errors: Pa
 
 
 def attach(argv: Sequence[str], *, env: Mapping[str, str | None] | None = None, cwd: Path | None = None) -> int:
-    """Run a program on this terminal and return its exit status (128 + N where signal N ended it).
+    """Run a program on this terminal and return its exit status (128 + N if signal N ended it).
 
-    Where this process is asked to end (SIGTERM, a closed terminal), the program is ended first.
+    If this process gets SIGTERM or SIGHUP, it ends the program first.
     """
     trace(argv, env)
-    # The terminal sends Ctrl-C to both of us; the program decides what it means, we wait for its answer.
+    # The terminal sends SIGINT to both processes. The program handles it; this process waits for the program.
     previous = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    # Whoever ends us while the program is being started must not leave it alone: we hear of it when we know the child.
+    # A signal while the program is being started is delivered after the start, so that the program can be ended too.
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGTERM, signal.SIGHUP))
 
     def as_before() -> None:
@@ -184,8 +184,8 @@ def stream(
 ) -> int:
     """Run a program, hand each line of its output (both streams, in order) to `on_line`, return its exit status.
 
-    The program gets its own session. When this process is interrupted, the whole session is ended before the
-    interruption goes on; when this process is killed outright, the kernel ends the program.
+    The program gets its own session. When this process is interrupted, the session is ended first; when this
+    process is killed, the kernel ends the program.
     """
     trace(argv, env)
     try:
@@ -219,7 +219,7 @@ def _ended_on_error(child: subprocess.Popen[str]) -> Iterator[None]:
 
 
 def end_session(leader: int, ended: Callable[[], bool], grace: float = _GRACE_SECONDS) -> None:
-    """Ask the session led by process `leader` to end, and after `grace` seconds make it."""
+    """Send SIGTERM to the session led by process `leader`, and SIGKILL after `grace` seconds."""
     import time
 
     for number, patience in ((signal.SIGTERM, grace), (signal.SIGKILL, 5.0)):
@@ -243,14 +243,14 @@ def _merged(env: Mapping[str, str | None] | None) -> dict[str, str] | None:
 
 
 def trace(argv: Sequence[str], env: Mapping[str, str | None] | None = None) -> None:
-    """Show a command line where that was asked for; for what is run by others than this module."""
+    """Show a command line if `--trace` is given. For programs that other modules start."""
     if _tracer is not None:
         _tracer(visible_command(argv, env))
 
 
 def _cannot_run(argv: Sequence[str], cwd: Path | None, error: OSError) -> MissingOnHost:
     if cwd is not None and not cwd.is_dir():
-        return MissingOnHost(f"cannot run {argv[0]} in {cwd}: there is no such directory")
+        return MissingOnHost(f"cannot run {argv[0]} in {cwd}: no such directory")
     if isinstance(error, FileNotFoundError):
-        return MissingOnHost(f"there is no program {argv[0]!r} on this host")
+        return MissingOnHost(f"the program {argv[0]!r} was not found on this host")
     return MissingOnHost(f"cannot run {argv[0]}: {error.strerror}")

@@ -1,4 +1,4 @@
-"""Credentials out of text that ctk shows, logs or reports: the one place that knows what they look like."""
+"""Remove credentials from text that ctk shows, logs or reports. Only this module knows their formats."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import re
 
 HIDDEN = "(hidden)"
 
-# Each pattern looks a bounded way ahead: a hostile line of a build must not cost minutes.
-# user:password@ up to the last @ before the path. A digest is no host: docker://ubuntu:22.04@sha256:…
+# Each pattern has a bounded length, so that a malicious line cannot take minutes to match.
+# user:password@ up to the last @ before the path. A digest is not a host: docker://ubuntu:22.04@sha256:…
 _USER = re.compile(r"(?<=://)[^\s/?#]{0,1000}@(?!sha256:)")
-# A password in which `/`, `?` or `#` was not escaped: what follows the colon is no port.
+# A password in which `/`, `?` or `#` was not escaped: what follows the colon is not a port.
 _PASSWORD = re.compile(r"(?<=://)[^\s/@:]{0,200}:(?!\d+(?:[/?#\s]|$))\S{0,1000}@(?!sha256:)")
-# Of a registry without a scheme: ann:password@host:5000/image. `ubuntu:22.04@sha256:…` is a tag and a digest.
+# A registry without a scheme: ann:password@host:5000/image. `ubuntu:22.04@sha256:…` is a tag and a digest.
 _REFERENCE = re.compile(r"(?<![\w./:@%+-])[\w.%+-]{1,200}:[^\s/@'\"]{1,200}@(?=[A-Za-z0-9.-]+(?::\d+)?/)")
 _ADDRESS = re.compile(r"(https?://[^/\s]+)/\S*", re.IGNORECASE)
 _WEBHOOK = re.compile(r"//[^/]*hook[^/]*/|/(?:web)?hook\w*/|/services/", re.IGNORECASE)
@@ -36,7 +36,7 @@ _SERVER = re.compile(
     r"(?P<scheme>\w+://)?(?:[^\s/?#]*@)?(?P<host>[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)*)(?P<port>:\d+)?(?:[/?#][^@]*)?"
 )
 
-# For a refusal whole words count: TOKENIZERS_PARALLELISM is no token, SSL_KEY_FILE is a path, MAX_TOKENS=512 a number.
+# A refusal matches whole words: TOKENIZERS_PARALLELISM is not a token, SSL_KEY_FILE is a path, MAX_TOKENS=512 a number.
 _SECRET_WORD = re.compile(
     r"(?:TOKEN|SECRET|PASS(?:WORD|WD|PHRASE)?|(?<=_)PWD|KEY|CREDENTIAL|AUTH|WEBHOOK|COOKIE)S?\d*(?:_|$)", re.IGNORECASE
 )
@@ -45,7 +45,7 @@ _PLAIN_VALUE = re.compile(r"[+-]?\d{1,6}(?:\.\d+)?|true|false|yes|no|on|off|none
 
 
 def holds_secret(name: str, value: str) -> bool:
-    """Whether a variable holds a secret: by its name, or by a token or a password in an address that is its value."""
+    """Whether a variable holds a secret, judged by its name, or by a token or a password in its value."""
     if _TOKEN.search(value) or ("://" in value and (_USER.search(value) or _PASSWORD.search(value))):
         return True
     if not value or not _SECRET_WORD.search(name) or _PLACE_NAME.search(name):
@@ -68,12 +68,12 @@ def redact(text: str) -> str:
 
 
 def _without_webhook(address: re.Match[str]) -> str:
-    """What a webhook's address ends in is its secret: hooks.slack.com/services/…, discord.com/api/webhooks/…"""
+    """The path of a webhook's address is its secret: hooks.slack.com/services/…, discord.com/api/webhooks/…"""
     return f"{address[1]}/{HIDDEN}" if _WEBHOOK.search(address[0]) else address[0]
 
 
 def redact_variable(name: str, value: str) -> str:
-    """The value of a variable as it may be shown: nothing of it where the name says that it is a secret."""
+    """The value of a variable with its secrets hidden; all of it if the name says that it is a secret."""
     if _SECRET_NAME.search(name):
         return HIDDEN
     if name.lower().endswith("_proxy"):  # may be given without a scheme: user:password@proxy:3128
@@ -82,7 +82,7 @@ def redact_variable(name: str, value: str) -> str:
 
 
 def server_of(address: str) -> str:
-    """Scheme, host and port of an address: its path may be a token, as those of some private indexes are."""
+    """Scheme, host and port of an address: its path may be a token, as in some private indexes."""
     match = _SERVER.fullmatch(address)
     if match is None or not (match["scheme"] or match["port"]):
         return HIDDEN

@@ -1,4 +1,4 @@
-"""What a site sets for all its users: `/etc/ctk/site.toml`, or the file that CTK_SITE names."""
+"""The site's settings for all its users: `/etc/ctk/site.toml`, or the file that CTK_SITE names."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ class Setting(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """The site's settings; each is None where the site says nothing.
+    """The site's settings; each is None if the site does not set it.
 
-    runtime: path or name of the container runtime. work_area: a directory for large files, may hold $USER and the like.
+    runtime: path or name of the container runtime. work_area: a directory for large files, may contain $USER etc.
     mirror: URI of a Debian archive for debootstrap bases. cores: how many cores a build may use on a login node.
     help: whom to ask (an address or a page).
     """
@@ -42,7 +42,7 @@ _KEYS = ("runtime", "work_area", "mirror", "cores", "help")
 
 
 def load_site() -> Site:
-    """Read the site's settings. Raises WrongInput where the file is wrong, or CTK_SITE names none."""
+    """Read the site's settings. Raises WrongInput if the file is invalid, or CTK_SITE names a missing file."""
     named = os.environ.get("CTK_SITE")
     path = Path(named) if named else _DEFAULT
     if not named and not path.is_file():
@@ -51,7 +51,7 @@ def load_site() -> Site:
         file = read_toml(path)
     except WrongInput as error:
         if named:
-            error.fix = "CTK_SITE names this file: set it to another, or unset it."
+            error.fix = "CTK_SITE is set to this file: set it to another file, or unset it."
         raise
     file.check_keys(file.content, _KEYS)
     texts = {

@@ -1,4 +1,4 @@
-"""Work in progress: a directory that is removed with the work, or, after a crash, by the next one to come."""
+"""Staging directories: removed when the work ends or, after a crash, by the next run."""
 
 from __future__ import annotations
 
@@ -25,21 +25,19 @@ _LOCK = "lock"
 
 @contextlib.contextmanager
 def staging(parent: Path) -> Iterator[Path]:
-    """A new directory in `parent`, removed when the block ends; directories that a killed process left there go first.
+    """A new directory in `parent`, removed when the block ends. First remove the directories of killed processes there.
 
-    A living process holds a lock on the file `lock` in its directory, so that only dead ones are swept away. Raises
-    WrongInput where `parent` is not a directory that can be written.
+    A running process holds a lock on the file `lock` in its directory, so that its directory is not removed. Raises
+    WrongInput if `parent` is not a writable directory.
     """
     sweep(parent)
     try:
         directory = Path(tempfile.mkdtemp(prefix=_prefix(), dir=parent))
     except OSError as error:
-        raise WrongInput(
-            f"cannot write in {parent}: {error.strerror}", fix="Choose a directory that is yours."
-        ) from error
+        raise WrongInput(f"cannot write in {parent}: {error.strerror}", fix="Choose a writable directory.") from error
     try:
         # A file, not the directory itself: NFS gives an exclusive lock only on what is open for writing (flock(2)).
-        # It gets its name when it is locked, so that nobody can lock it first.
+        # It gets its name after it is locked, so that no other process can lock it first.
         nameless = directory / f"{_LOCK}.new"
         with nameless.open("w") as lock:
             _try_to_lock(lock)
@@ -52,7 +50,7 @@ def staging(parent: Path) -> Iterator[Path]:
 def sweep(parent: Path) -> None:
     """Remove the staging directories in `parent` that processes of this user on this host left when they were killed.
 
-    In a shared directory anybody can make something of that name. What is not as `staging` made it is left alone.
+    In a shared directory any user can create a file of that name. Only directories like those of `staging` are removed.
     """
     prefix = _prefix()
     with contextlib.suppress(OSError):
@@ -63,14 +61,14 @@ def sweep(parent: Path) -> None:
 
 
 def _is_left_behind(path: Path) -> bool:
-    """Whether `path` is a staging directory of this user, and its process is dead."""
+    """Whether `path` is a staging directory of this user, and its process has exited."""
     directory = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
-        # mkdtemp made it for this user alone, so that nobody else can have put or renamed anything in it.
+        # mkdtemp made it with mode 0700, so no other user can have changed anything in it.
         if not _is_own(directory) or os.fstat(directory).st_mode & 0o077:
             return False
-        flags = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC  # a pipe must not hold up the build
-        # Closed before the directory goes: on NFS an open file that is removed stays as `.nfs…`.
+        flags = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC  # a pipe must not block the build
+        # Closed before the directory is removed: NFS keeps an open file that is removed as `.nfs…`.
         with os.fdopen(os.open(_LOCK, flags, dir_fd=directory), "rb", buffering=0) as lock:
             status = os.fstat(lock.fileno())
             is_lock = stat.S_ISREG(status.st_mode) and status.st_size == 0 and _is_own(lock.fileno())
@@ -89,7 +87,7 @@ def _prefix() -> str:
 
 
 def _try_to_lock(lock: IO[Any]) -> bool:
-    """Lock an open file until it is closed. False where another process holds it, or the file system has no locks."""
+    """Lock an open file until it is closed. False if another process holds it, or the file system has no locks."""
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
@@ -98,10 +96,10 @@ def _try_to_lock(lock: IO[Any]) -> bool:
 
 
 def remove_tree(path: Path) -> None:
-    """Remove a directory with all in it, read-only directories and files of this user's subordinate ids included.
+    """Remove a directory and its content, including read-only directories and files of this user's subordinate ids.
 
-    A rootless build leaves files that belong to ids of /etc/subuid; only inside a user namespace may their owner
-    remove them. Symlinks in it are removed, never followed. Raises MissingOnHost where that is not possible here.
+    A rootless build leaves files that belong to ids of /etc/subuid; this user can remove them only
+    in a user namespace. Symlinks in it are removed, never followed. Raises MissingOnHost if that is not possible.
     """
     if not os.path.lexists(path):
         return
@@ -117,7 +115,7 @@ def remove_tree(path: Path) -> None:
 
 
 def _open_directories(path: Path) -> None:
-    """Let this user read and write each of their directories in `path`, by descriptors: no link in it is followed."""
+    """Let this user read and write each of their directories in `path`, by descriptors: symlinks are not followed."""
     with contextlib.suppress(OSError):
         change_own_mode(path, add=0o700)
         for _, names, _, directory in os.fwalk(path):
@@ -127,7 +125,7 @@ def _open_directories(path: Path) -> None:
 
 
 def put_in_place(new: Path, final: Path) -> None:
-    """Rename `new`, a file or a directory on the same file system, to `final`; what stands there is replaced."""
+    """Rename `new`, a file or a directory on the same file system, to `final`, and replace an existing one."""
     if not final.is_dir() or final.is_symlink():
         new.replace(final)
         return

@@ -1,4 +1,4 @@
-"""Words for users: quoting, near matches, and the refusal of what cannot stand on one line."""
+"""Text for users: quoting, near matches, and the refusal of control characters."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-# Letters and marks that Unicode shows as nothing at all; the format characters have a category of their own (Cf).
+# Letters and marks that are invisible; the format characters have a category of their own (Cf).
 _INVISIBLE = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u3164\uffa0")
 _JOINER, _EMOJI_STYLE = "\u200d", "\ufe0f"
 
@@ -33,18 +33,18 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
 
 
 def one_line(value: str, what: str) -> str:
-    """Return `value`; raise WrongInput where it holds a control character (newline, escape, NUL, ...).
+    """Return `value`; raise WrongInput if it contains a control character (newline, escape, NUL, ...).
 
     `what` names the value in the message. Line and paragraph separators count, since editors break lines at them.
     """
     for character in value:
         if unicodedata.category(character) in ("Cc", "Zl", "Zp", "Cs"):
-            raise WrongInput(f"{what} holds the control character {character!r}: {value!r}")
+            raise WrongInput(f"{what} contains the control character {character!r}: {value!r}")
     return value
 
 
 def part_braces(quoted: str) -> str:
-    """A word in the shell's single quotes in which no two braces stand together, as in a build argument's name."""
+    """A word in the shell's single quotes without two adjacent braces, which mark a build argument's name."""
     return re.sub(r"(?<=\{)\{|(?<=\})\}", r"''\g<0>", quoted)
 
 
@@ -59,11 +59,11 @@ def count(number: int, singular: str, plural: str | None = None) -> str:
 
 
 def printable(text: str, *, keep: str = "") -> str:
-    """`text` with an escape such as `\\x1b` for every character that a terminal obeys or does not show.
+    """`text` with an escape such as `\\x1b` for every character that a terminal interprets or does not show.
 
     Those are control and format characters (bidirectional overrides, zero widths), line separators, surrogates and
-    unassigned characters. Letters of any script, blanks of any width and emoji stay. `keep` names the control
-    characters that are meant, such as a newline.
+    unassigned characters. Letters of any script, spaces of any width and emoji are kept. `keep` has the control
+    characters to keep, such as a newline.
     """
     if text.isascii() and text.isprintable():
         return text
@@ -75,9 +75,9 @@ def printable(text: str, *, keep: str = "") -> str:
 
 def _is_shown(text: str, place: int) -> bool:
     character = text[place]
-    if character == _JOINER:  # it makes one emoji of two
+    if character == _JOINER:  # it joins two emoji into one
         return _is_emoji(text[place - 1 : place]) and _is_emoji(text[place + 1 : place + 2])
-    # Python counts blanks other than ASCII's as unprintable; Japanese text has one of its own, U+3000.
+    # Python treats non-ASCII spaces as unprintable; Japanese text uses U+3000.
     return (character.isprintable() or unicodedata.category(character) == "Zs") and character not in _INVISIBLE
 
 
@@ -86,7 +86,7 @@ def _is_emoji(character: str) -> bool:
 
 
 def visible_word(word: str) -> str:
-    """`word` quoted for the shell of a user: where it is not printable in `$'…'`, which bash and zsh read back."""
+    """`word` quoted for a shell; as `$'…'`, which bash and zsh read, if it is not printable."""
     if printable(word) == word:
         return shlex.quote(word)
     return "$'" + "".join(map(_ansi_c, word)) + "'"

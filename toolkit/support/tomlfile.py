@@ -1,4 +1,4 @@
-"""TOML files that users write: read with messages that say file, line and key."""
+"""Read TOML files of users, with errors that give file, line and key."""
 
 from __future__ import annotations
 
@@ -26,21 +26,21 @@ _NAMES = {str: "text in quotes", int: "a whole number", bool: "true or false", l
 
 @dataclass(frozen=True, slots=True)
 class TomlFile:
-    """A TOML file that was read: what it holds, and its text to find lines in."""
+    """A TOML file that was read: its content, and its text to find lines in."""
 
     path: Path
     text: str
     content: dict[str, Any]
 
     def fail(self, key: str, reason: str, *, fix: str | None = None) -> NoReturn:
-        """Raise WrongInput that says `reason` of `key` (dotted, `files[2].from`), with its line where it is found."""
+        """Raise WrongInput with `reason` for `key` (dotted, `files[2].from`), and its line if it is found."""
         line = self.line_of(key)
         where = f"{self.path}:{line}" if line else str(self.path)
         shown = key if key.isprintable() else repr(key)
         raise WrongInput(f"{where}: {shown}: {reason}", fix=fix, code="wrong-file")
 
     def line_of(self, key: str) -> int | None:
-        """The line on which `key` is written: the best that can be said of a parsed file, hence maybe None."""
+        """The line of `key`, searched for in the text; None if it is not found."""
         *tables, name = [re.sub(r"\[\d+\]$", "", part) for part in key.split(".")]
         index = next((int(found) for found in re.findall(r"\[(\d+)\]", key)), 1)
         header = re.compile(r"^\s*\[\[?\s*" + r"\s*\.\s*".join(map(_bare_or_quoted, tables or [name])) + r"\s*\]\]?")
@@ -63,28 +63,28 @@ class TomlFile:
         return best
 
     def check_keys(self, table: Mapping[str, Any], known: Sequence[str], prefix: str = "") -> None:
-        """Refuse the first key of `table` that is not `known`, naming the nearest right one."""
+        """Refuse the first key of `table` that is not in `known`, and suggest the nearest one."""
         for key in table:
             if key not in known:
-                hint = did_you_mean(key, known) or f" Known are: {', '.join(known)}."
+                hint = did_you_mean(key, known) or f" Known keys: {', '.join(known)}."
                 self.fail(f"{prefix}{key}", f"there is no such key.{hint}")
 
     def get(self, table: Mapping[str, Any], key: str, kind: type, prefix: str = "") -> Any:
-        """table[key], which must be of `kind`; None where it is absent."""
+        """table[key], which must be of `kind`; None if it is absent."""
         if key not in table:
             return None
         value = table[key]
-        # A bool is an int to Python; nobody who writes `gpus = true` means one GPU.
+        # In Python a bool is an int, but `gpus = true` does not mean one GPU.
         if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
             self.fail(f"{prefix}{key}", f"should be {_NAMES[kind]}, not {value!r}")
         return value
 
     def get_texts(self, table: Mapping[str, Any], key: str, prefix: str = "") -> tuple[str, ...]:
-        """table[key], which must be a list of texts; () where it is absent."""
+        """table[key], which must be a list of strings; () if it is absent."""
         values = self.get(table, key, list, prefix) or []
         for value in values:
             if not isinstance(value, str):
-                self.fail(f"{prefix}{key}", f"should be a list of texts in quotes, but holds {value!r}")
+                self.fail(f"{prefix}{key}", f"should be a list of texts in quotes, but contains {value!r}")
         return tuple(values)
 
 
@@ -93,12 +93,12 @@ def _bare_or_quoted(name: str) -> str:
 
 
 def read_toml(path: Path) -> TomlFile:
-    """Read a TOML file. Raises WrongInput where it cannot be read, is a pipe, or is not TOML, with the line."""
+    """Read a TOML file. Raises WrongInput, with the line, if it cannot be read, is a pipe, or is not TOML."""
     try:
         refuse_pipe(path)
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        reason = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
         raise WrongInput(f"cannot read {path}: {reason}") from error
     try:
         return TomlFile(path, text, tomllib.loads(text))
@@ -107,6 +107,6 @@ def read_toml(path: Path) -> TomlFile:
 
 
 def parse_toml(text: str) -> dict[str, Any]:
-    """TOML that a program wrote. Raises ValueError where it is none."""
+    """Parse TOML that a program wrote. Raises ValueError if it is invalid."""
     content: dict[str, Any] = tomllib.loads(text)
     return content
