@@ -64,7 +64,7 @@ def test_changed_recipe_is_named_with_its_keys(tmp_path: Path, old: str, new: st
     found = outdated(image(tmp_path), recipe(tmp_path, old, new), tmp_path)
     assert found is not None
     assert found.message == f"sb was built before this changed: {tmp_path}/mine.toml: {changed}"
-    assert found.fix == "ctk build mine builds it again."
+    assert found.fix == "ctk build mine rebuilds it."
 
 
 @pytest.mark.parametrize(

@@ -102,7 +102,7 @@ def test_what_a_target_means_is_read_off_its_text(text: str, kind: TargetKind, n
         ("Dockerfile", "ctk does not convert Dockerfiles", "podman build"),
         ("x/gpu.Dockerfile", "ctk does not convert Dockerfiles", "buildah"),
         ("./Containerfile", "ctk does not convert Dockerfiles", "ctk build docker-archive:image.tar"),
-        ("defs/mine.toml", "a recipe is named without its directory and ending", "ctk build mine"),
+        ("defs/mine.toml", "name a recipe without its directory and extension", "ctk build mine"),
     ],
 )
 @pytest.mark.usefixtures("here")
@@ -178,7 +178,7 @@ def test_a_plan_is_complete_whatever_is_built(here: Path, preview: bool) -> None
 @pytest.mark.parametrize(
     ("target", "more", "message"),
     [
-        ("k.def", {"base": "base.sif"}, "--base changes the base of a recipe, and k.def is none"),
+        ("k.def", {"base": "base.sif"}, "--base applies only to recipes; k.def is not one"),
         ("sb/", {"base": "base.sif"}, "--base changes the base of a recipe"),
         ("none", {}, 'there is no recipe "none"'),
         ("mine", {"base": "none.sif"}, "there is no image none.sif"),
@@ -186,13 +186,13 @@ def test_a_plan_is_complete_whatever_is_built(here: Path, preview: bool) -> None
         ("mine", {"output": Path("directory")}, "is a directory"),
         ("mine", {"output": Path("a\nb.sif")}, "control character"),
         ("mine", {"output": Path("base.sif")}, "exists and was not built by ctk"),
-        ("mine", {"output": Path("directory"), "sandbox": True}, "is a directory with other things in it"),
+        ("mine", {"output": Path("directory"), "sandbox": True}, "is a directory that contains other files"),
         (
             "mine",
             {"output": Path("directory"), "sandbox": True, "force": True},
-            "is a directory with other things in it",
+            "is a directory that contains other files",
         ),
-        ("mine", {"output": Path(), "sandbox": True, "force": True}, "is a directory with other things in it"),
+        ("mine", {"output": Path(), "sandbox": True, "force": True}, "is a directory that contains other files"),
         ("mine", {"output": Path("sb"), "sandbox": True}, "exists and was not built by ctk"),
         ("mine", {"output": Path("/"), "sandbox": True, "force": True}, "/ cannot be replaced"),
         ("sb/", {"output": Path("sb"), "sandbox": True, "force": True}, "is in the sandbox itself"),
@@ -276,7 +276,7 @@ def test_an_image_is_written_where_its_link_leads(here: Path) -> None:
 @pytest.mark.parametrize(
     ("target", "reason"),
     [
-        (".bash_profile", "which is not the name of an image"),
+        (".bash_profile", "which is not an image name"),
         ("notes.txt", "which was not built by ctk"),
         ("mine.sif", "which was not built by ctk"),
         (".bashrc.d/new.sif", "in a hidden directory"),
@@ -329,7 +329,7 @@ def test_too_little_room_is_said_before_work_starts(
 
 def test_a_tmpdir_that_is_not_there_is_named(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TMPDIR", "/none")
-    with pytest.raises(MissingOnHost, match="TMPDIR names /none, which is not there"):
+    with pytest.raises(MissingOnHost, match="TMPDIR is set to /none, which does not exist"):
         check_room(0, request("mine").output, WorkArea(here / "area", "the test"))
 
 

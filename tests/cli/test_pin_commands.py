@@ -128,7 +128,7 @@ def test_why_reads_the_lock_on_another_base(directory: Path) -> None:
         (("lock", "mine", "--check"), 1, "ctk lock mine"),
         (("lock", "mine", "--export", "lock.toml"), 2, "pylock.NAME.toml"),
         (("lock", "mine", "--export", "pylock.toml", "--check"), 2, "leave out --export"),
-        (("lock", "mine", "--force"), 2, "--force goes with --export"),
+        (("lock", "mine", "--force"), 2, "--force requires --export"),
         (("why", "torch", "mine"), 2, "no lock here"),
     ],
 )
@@ -179,7 +179,7 @@ def test_names_of_imports_are_translated(directory: Path) -> None:
         "Added: opencv-python-headless, pillow>=10, scikit-learn[alldeps].",
     ]
     assert "Removed: pillow>=10." in ctk(directory, "remove", "mine", "PIL", "--no-lock").stdout
-    assert ctk(directory, "add", "mine", "cv2", "--no-lock").stdout.endswith("Nothing to do: mine has them already.\n")
+    assert ctk(directory, "add", "mine", "cv2", "--no-lock").stdout.endswith("Nothing to do: mine already has them.\n")
     ctk(directory, "remove", "mine", "cv2", "--no-lock")
     ctk(directory, "add", "mine", "opencv-python", "--no-lock")
     assert "Removed: opencv-python." in ctk(directory, "remove", "mine", "cv2", "--no-lock").stdout
@@ -204,7 +204,7 @@ def test_first_gpu_framework_brings_a_gpu_for_jobs(directory: Path) -> None:
     assert "gpus" not in ctk(directory, "add", "plain", "numpy", "onnxruntime", "tensorflow-cpu", "--no-lock").stdout
     assert "gpus = 0" in path.read_text()
     done = ctk(directory, "add", "plain", "pytorch", "--no-lock")
-    assert "torch uses a GPU: [job] gpus is 1 now, and was 0" in done.stdout
+    assert "torch uses a GPU: [job] gpus was changed from 0 to 1" in done.stdout
     assert "gpus = 1" in path.read_text()
     # What a user sets afterwards stays.
     path.write_text(path.read_text().replace("gpus = 1", "gpus = 0  # on purpose"))

@@ -148,7 +148,7 @@ def test_two_variants_break_the_promise_even_where_the_cpu_one_wins() -> None:
     found = audit(replace(cpu, variants=both, told_by_hash=True))
     assert found.verdict is Verdict.GPU_BROKEN
     message = next(one.message for one in found.findings if one.code == "duplicate-framework")
-    assert "An import gets tensorflow-cpu 2.15.1 (by the hash of its files)" in message
+    assert "An import loads tensorflow-cpu 2.15.1 (by the hash of its files)" in message
 
 
 def test_the_same_distribution_in_two_directories_is_no_second_framework() -> None:

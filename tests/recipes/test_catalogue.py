@@ -66,7 +66,7 @@ def test_locks_bases_and_ill_named_files_are_no_recipes(catalogue: Catalogue) ->
         ("jaxx", 'there is no recipe "jaxx". Did you mean "jax"?', "`ctk list`"),
         ("Upper", "'Upper' is not a recipe's name", "`ctk list`"),
         ("a\nb", r"'a\nb' is not a recipe's name", "`ctk list`"),
-        ("jax.toml", "'jax.toml' is a recipe's file; its name has no ending: jax", ""),
+        ("jax.toml", "'jax.toml' is a recipe file; the recipe's name is jax", ""),
         ("", "'' is not a recipe's name", "`ctk list`"),
     ],
 )
@@ -81,7 +81,7 @@ def test_a_directory_is_named_with_a_slash(catalogue: Catalogue, monkeypatch: py
     monkeypatch.chdir(catalogue.own.parent)
     with pytest.raises(WrongInput) as caught:
         catalogue.recipe("own")
-    assert caught.value.fix == "A directory is named with a slash: own/"
+    assert caught.value.fix == "To name a directory, end it with a slash: own/"
 
 
 def test_own_bases_add_to_the_shipped_and_replace_them(catalogue: Catalogue) -> None:
@@ -144,15 +144,15 @@ def test_files_and_layouts_become_absolute(tmp_path: Path, monkeypatch: pytest.M
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("docker://", '"docker://" names no image'),
-        ("docker://a b", "names no image"),
+        ("docker://", '"docker://" does not name an image'),
+        ("docker://a b", "does not name an image"),
         ("docker-archive:none.tar", "there is no none.tar"),
         ("docker-archive:~no-such-user/x", "no such user"),
         ("oci:none", "there is no none"),
         ("oci:empty", "is not an OCI layout: its index.json cannot be read"),
         ("oci:broken", "is not an OCI layout"),
         ("oci:two", r"holds 2 images (a, b)"),
-        ("oci:two:c", "holds no image called c; it holds: a, b"),
+        ("oci:two:c", "contains no image named c; it contains: a, b"),
         ("docker://a\nb", "control character"),
     ],
 )

@@ -53,10 +53,10 @@ def test_index_arrives_with_its_packages(tmp_path: Path) -> None:
         ('[[index]]\nurl = "https://x/"\nkind = "flat"\n', "one of index, find-links"),
         ('[[index]]\nurl = "https://x/"\npackages = ["a>=1"]\n', "versions stand in"),
         ('[[index]]\nurl = "https://x/"\npackage = ["a"]\n', 'Did you mean "packages"'),
-        ('[[index]]\nurl = "https://x/1"\n[[index]]\nurl = "https://x/2"\n', 'two indexes are called "x"'),
+        ('[[index]]\nurl = "https://x/1"\n[[index]]\nurl = "https://x/2"\n', 'two indexes are named "x"'),
         (
             '[[index]]\nurl = "https://x/"\npackages = ["a"]\n[[index]]\nurl = "https://y/"\npackages = ["A"]\n',
-            "a is to come from another index already",
+            "a is already assigned to another index",
         ),
     ],
 )

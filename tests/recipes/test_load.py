@@ -94,7 +94,7 @@ def test_a_command_may_be_one_text_as_a_shell_would_split_it(tmp_path: Path) -> 
 
 
 MISTAKES = [
-    ("", "mine.toml: base: is missing: say which base to start from"),
+    ("", "mine.toml: base: is missing: name the base to start from"),
     ('base = "debain-12"', 'mine.toml:1: base: there is no base "debain-12". Did you mean "debian-12"?'),
     ("base = 3", "mine.toml:1: base: should be text in quotes, not 3"),
     ('base = "x\\u0000"', "mine.toml:1: base: the value holds the control character"),
@@ -126,7 +126,7 @@ MISTAKES = [
     ('[imports]\nskip = ["kaggle==1"]', "mine.toml:2: imports.skip: 'kaggle==1' is not the name of a package"),
     ("environment = 3", "mine.toml:1: environment: should be a table"),
     ("[environment]\nA = 3", "mine.toml:2: environment.A: should be text"),
-    ('[environment]\n"A B" = "x"', "mine.toml:2: environment.A B: is not a name that a variable can have"),
+    ('[environment]\n"A B" = "x"', "mine.toml:2: environment.A B: is not a valid variable name"),
     ('[environment]\nHF_TOKEN = "x"', "mine.toml:2: environment.HF_TOKEN: would write a secret into the image"),
     ('[environment]\nDB_PWD = "x"', "mine.toml:2: environment.DB_PWD: would write a secret into the image"),
     ('[environment]\nA = "ghp_0123456789abcdef"', "mine.toml:2: environment.A: would write a secret into the image"),

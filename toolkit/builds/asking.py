@@ -36,7 +36,7 @@ def request_build(
     user's.
     """
     if base is not None and target.kind is not TargetKind.RECIPE:
-        raise WrongInput(f"--base changes the base of a recipe, and {target.text} is none")
+        raise WrongInput(f"--base applies only to recipes; {target.text} is not one")
     recipe: Recipe | None = None
     start: Base | None = None
     if target.kind is TargetKind.RECIPE:

@@ -42,7 +42,7 @@ def present_base(request: BuildRequest, recipe: Recipe, context: BuildContext, l
     if not kept.is_file():
         if context.preview:
             return PresentBase(None, digest, state)
-        listener.on_step(f"bringing the base {recipe.base.reference} here")
+        listener.on_step(f"pulling the base {recipe.base.reference}")
         _pull(replace(recipe.base, digest=digest), kept, request, context)
     return PresentBase(kept, digest, state)
 
@@ -98,7 +98,7 @@ def _pull(base: Base, image: Path, request: BuildRequest, context: BuildContext)
 def _not_brought(reference: str, status: int, lines: list[str], room: RoomWatch) -> ProgramFailed:
     known = cause(lines, room)
     return ProgramFailed(
-        f"the base {reference} could not be brought here (status {status})" + (f": {known.meaning}" if known else ""),
+        f"the base {reference} could not be pulled (status {status})" + (f": {known.meaning}" if known else ""),
         fix=known.fix if known else None,
         code="base-not-brought",
         last_lines=tuple(line for line in lines if line.strip())[-12:],

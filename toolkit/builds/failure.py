@@ -39,9 +39,9 @@ def explain_failure(attempt: Attempt, status: int, lines: list[str], room: RoomW
         return imports_failed(attempt.what, attempt.recipe, attempt.lock, failed, attempt.log, attempt.area)
     if changed := differences(lines):
         return CheckFailed(
-            f"{attempt.what} would have changed what the base protects: {'; '.join(changed)}",
-            fix="Ask for what fits the base (`ctk why PACKAGE`), or start from another (`ctk bases`). "
-            f"The whole log: {attempt.log}",
+            f"{attempt.what} would change packages that the base protects: {'; '.join(changed)}",
+            fix="Request versions that fit the base (`ctk why PACKAGE`), or choose another base (`ctk bases`). "
+            f"Full log: {attempt.log}",
             code="guard-difference",
         )
     known = cause(lines, room)

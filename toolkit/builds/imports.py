@@ -48,11 +48,11 @@ def imports_failed(
 def _allow(recipe: Recipe | None, failed: Sequence[ImportFailure]) -> Iterator[str]:
     names = list(dict.fromkeys(failure.package for failure in failed))
     if recipe is None:
-        yield "Where it needs a GPU or a licence file to be imported, list it in `skip` under [imports] of the recipe."
+        yield "If its import needs a GPU or a licence file, list it in `skip` under [imports] of the recipe."
         return
     options = [word for name in names for word in ("--allow-import-failure", name)]
     command = command_line(["ctk", "build", recipe.name, *options])
-    yield f"Where it needs a GPU or a licence file to be imported: {command}"
+    yield f"If its import needs a GPU or a licence file: {command}"
 
 
 def _proposals(

@@ -66,8 +66,8 @@ def outdated(image: Path, recipe: Recipe | None, locks: Path) -> Finding | None:
     return Finding(
         IMAGE_OUTDATED,
         Severity.WARNING,
-        f"{image.name} was built before this changed: {what}",
-        f"{command_line(build)} builds it again.",
+        f"{image.name} is out of date. Changed since the build: {what}",
+        f"{command_line(build)} rebuilds it.",
     )
 
 

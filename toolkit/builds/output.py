@@ -27,23 +27,23 @@ def check_output(request: BuildRequest) -> None:
         raise WrongInput("/ cannot be replaced by an image", fix="Give -o the name of a file or of a new directory.")
     _check_links(request)
     if not final.parent.is_dir():
-        raise WrongInput(f"there is no directory {final.parent} to write {final.name} into")
+        raise WrongInput(f"cannot write {final.name}: there is no directory {final.parent}")
     if request.target.kind is TargetKind.SANDBOX and final.resolve().is_relative_to(
         Path(request.target.text).resolve()
     ):
-        raise WrongInput(f"{final} is in the sandbox itself", fix="Name the new image with -o ../NAME.sif.")
+        raise WrongInput(f"the output {final} is inside the sandbox", fix="Name the new image with -o ../NAME.sif.")
     if final.is_dir() and not request.sandbox:
         raise WrongInput(
-            f"{final} is a directory", fix="Give -o the name of a file, or ask for a directory with --sandbox."
+            f"{final} is a directory", fix="Give -o the name of a file, or build a directory with --sandbox."
         )
     for path in (final, request.log):
         if path.exists() and not path.is_file() and not path.is_dir():
             raise WrongInput(f"{path} is neither a file nor a directory", fix="Choose another name with -o.")
     # --force too stops here: a slip such as `-o .` must not cost a user's directory.
     if final.is_dir() and kind_of(final) is not PathKind.SANDBOX and any(final.iterdir()):
-        raise WrongInput(f"{final} is a directory with other things in it", fix="Choose another name with -o.")
+        raise WrongInput(f"{final} is a directory that contains other files", fix="Choose another name with -o.")
     if request.log.exists() and not request.force and not _is_ctks_log(request.log):
-        raise WrongInput(f"{request.log} exists and is not a log of ctk's", fix="Move it away, or use --force.")
+        raise WrongInput(f"{request.log} exists and is not a ctk log", fix="Move it away, or use --force.")
     if not final.exists() or request.force:
         return
     record = read_record(final)
@@ -56,8 +56,9 @@ def check_output(request: BuildRequest) -> None:
         )
     if record.changed:
         raise WrongInput(
-            f"{final} was opened with `ctk shell`, and what was changed in it would be lost",
-            fix=f"Make an image of it (ctk build {shlex.quote(f'{final}/')} -o NAME.sif), choose another name with -o, "
+            f"{final} was opened with `ctk shell`; changes made in it would be lost",
+            fix=f"Build an image from it (ctk build {shlex.quote(f'{final}/')} -o NAME.sif), choose "
+            "another name with -o, "
             "or use --force.",
         )
 
@@ -81,12 +82,12 @@ def _check_links(request: BuildRequest) -> None:
 def _why_not_through(link: Path, final: Path) -> str | None:
     """Why no image is written through `link`; None where it leads to an image of ctk's, or to a name for a new one."""
     if link.is_symlink() and not is_trusted(owner := link.lstat().st_uid):
-        return f"made by {user_name(owner)}"
+        return f"created by {user_name(owner)}"
     if os.path.lexists(final):
         return None if read_record(final) else "which was not built by ctk"
     # A SIF holds its definition as plain text: a shell that reads one called `.bash_profile` runs lines of it.
     if final.suffix != ".sif" and final.name != link.name:
-        return "which is not the name of an image"
+        return "which is not an image name"
     return "in a hidden directory" if leads_into_hidden(link) else None
 
 

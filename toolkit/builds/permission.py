@@ -23,7 +23,7 @@ def check_permission(request: BuildRequest) -> None:
     """Raise WrongInput (`not-writable`) where the output, its log or its record cannot be written by this user."""
     parent = request.output.parent
     if not os.access(parent, os.W_OK | os.X_OK):
-        raise _refused(f"cannot write in {parent}: it belongs to {_owner(parent)}, or is read-only")
+        raise _refused(f"cannot write to {parent}: it belongs to {_owner(parent)}, or is read-only")
     replaced = [request.output, record_beside(request.output)] if request.sandbox else [request.output]
     for path in (*replaced, request.log):
         _check_owner(path)

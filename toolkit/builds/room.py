@@ -40,10 +40,10 @@ def disks(area: WorkArea, output: Path | None) -> tuple[Disk, ...]:
     roomier = f"Unset {variable}, or set it" if variable else "Set CTK_HOME"
     image = [Disk(output.parent, "the image", "Write the image elsewhere with -o.")] if output else []
     return (
-        Disk(scratch_of(area), "the build", f"{roomier} to a directory with more room, for example on scratch."),
+        Disk(scratch_of(area), "the build", f"{roomier} to a directory with more free space, for example on scratch."),
         *image,
-        Disk(area.path, "the cache", "Set CTK_HOME to a directory with more room, for example on scratch."),
-        Disk(Path("/tmp"), "temporary files", "Remove what is not needed there, or build on another host."),  # noqa: S108
+        Disk(area.path, "the cache", "Set CTK_HOME to a directory with more free space, for example on scratch."),
+        Disk(Path("/tmp"), "temporary files", "Free some space there, or build on another host."),  # noqa: S108
     )
 
 
@@ -54,14 +54,14 @@ def check_room(size: int, output: Path, area: WorkArea) -> None:
     """
     variable, scratch = scratch_variable(), scratch_of(area)
     if variable and not scratch.is_dir():
-        message = f"{variable} names {scratch}, which is not there"
-        raise MissingOnHost(message, fix=f"Make that directory, or unset {variable}.")
+        message = f"{variable} is set to {scratch}, which does not exist"
+        raise MissingOnHost(message, fix=f"Create that directory, or unset {variable}.")
     need = max(_MIN_ROOM, size)
     for disk in disks(area, output)[:2]:
         free = free_space(disk.path)
         if free < need:
             raise MissingOnHost(
-                f"too little room for {disk.purpose} in {disk.path}: "
+                f"not enough space for {disk.purpose} in {disk.path}: "
                 f"{format_size(free)} free, {format_size(need)} needed",
                 fix=disk.fix,
                 code="disk-full",
@@ -109,7 +109,7 @@ class RoomWatch:
             return self._full_error(full)
         places = (f"{disk[0].path} ({format_size(self._first[device])} free)" for device, disk in self._disks.items())
         meaning = f"a disk or a quota is full, one of: {', '.join(places)}"
-        return KnownError(FULL_DISK.pattern, meaning, f"`quota -s` may say which. {self._fix(self._disks)}")
+        return KnownError(FULL_DISK.pattern, meaning, f"`quota -s` may show which. {self._fix(self._disks)}")
 
     def unreported(self) -> KnownError | None:
         """A disk that became full; a program in `%post` may have said no more than "I/O error"."""

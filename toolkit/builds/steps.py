@@ -156,7 +156,7 @@ class AuditImage:
     image: Path
 
     def shell(self) -> str:
-        return "# Here `ctk build` audits the image, as `ctk audit` does."
+        return "# `ctk build` audits the image here, like `ctk audit`."
 
     def run(self, state: BuildState) -> None:
         state.listener.on_step("auditing the image")
@@ -181,7 +181,7 @@ class AddRecord:
         TextFile(self.document, state.record.as_text()).run()
         done = run(self.argv)
         known = None if done.ok else cause(done.stderr.splitlines(), state.room)
-        what = "recording what the image was made from"
+        what = "writing the build record"
         done.require(f"{what} ({known.meaning})" if known else what, fix=known.fix if known else None)
 
 

@@ -19,7 +19,7 @@ def lock_policy(*, locked: bool, base: str | None, otherwise: Policy) -> Policy:
     if not locked:
         return otherwise
     if base is not None:
-        raise WrongInput("--locked means the lock in ./defs, which is for the recipe's own base: leave out --base")
+        raise WrongInput("--locked uses the lock in ./defs, which is for the recipe's own base: leave out --base")
     return Policy.LOCKED
 
 
@@ -29,8 +29,8 @@ def say_lock_change(found: Found, name: str, *, written: bool) -> None:
     if change is None:
         return
     if not written:
-        state = "is not there yet" if change.made else "is out of date"
-        say(f"{found.path} {state}, and stays so: `ctk lock {name}` writes it.", stderr=True)
+        state = "does not exist" if change.made else "is out of date"
+        say(f"{found.path} {state}and was not written: `ctk lock {name}` writes it.", stderr=True)
         lines = () if change.made else change.lines
     elif change.made:
         say(f"Lock written to {found.path}: {count(len(change.added), 'package')}.", stderr=True)

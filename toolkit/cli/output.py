@@ -162,7 +162,7 @@ def show_error(error: CtkError, *, json: bool = False) -> None:
     if error.fix:
         _say_lines(error.fix)
     if isinstance(error, ProgramFailed) and error.log is not None:
-        say(f"The whole log: {error.log}", stderr=True)
+        say(f"Full log: {error.log}", stderr=True)
 
 
 def _say_lines(text: str, *, style: str | None = None) -> None:

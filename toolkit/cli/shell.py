@@ -53,7 +53,10 @@ def shell(
     sandbox = image.is_dir()
     if sandbox:
         mark_changed(image)
-        say(f"You are root in {image}; what you change there stays. This directory is {_PROJECT}.", stderr=True)
+        say(
+            f"You are root in {image}; your changes are kept. The current directory is mounted at {_PROJECT}.",
+            stderr=True,
+        )
         say("Leave with `exit`.", stderr=True)
         _make_mount_point(image)
     argv = runtime.exec(

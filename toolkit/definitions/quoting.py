@@ -11,9 +11,9 @@ from toolkit.support.text import one_line, part_braces
 
 # How apptainer takes a definition apart (pkg/build/types/parser/deffile.go, internal/pkg/build/args/reader.go).
 _MEANT_FOR_THE_RUNTIME = (
-    (re.compile(r"^\s*%"), "begins with %, which would open a section of the definition"),
-    (re.compile(r"^bootstrap:", re.IGNORECASE), "begins with bootstrap:, which would open a stage of the definition"),
-    (re.compile(r"\{\{"), "holds {{, which the runtime reads as a build argument"),
+    (re.compile(r"^\s*%"), "begins with %, which would start a section of the definition"),
+    (re.compile(r"^bootstrap:", re.IGNORECASE), "begins with bootstrap:, which would start a stage of the definition"),
+    (re.compile(r"\{\{"), "contains {{, which the runtime reads as a build argument"),
 )
 _HARMLESS = re.compile(r"[A-Za-z0-9 /._+,:=@%~^-]")
 
@@ -51,7 +51,7 @@ def header_value(value: str, what: str) -> str:
     (pkg/build/types/parser/deffile.go). Raises WrongInput where that, or a build argument, would change the value.
     """
     if one_line(value, what) != value.strip() or not value or "{{" in value or "#" in value or value.endswith("\\"):
-        raise WrongInput(f"{what} cannot stand in a definition: {value!r}")
+        raise WrongInput(f"{what} is not allowed in a definition: {value!r}")
     return value
 
 
@@ -64,7 +64,7 @@ def file_path(value: str, what: str) -> str:
     header_value(value, what)
     bad = sorted({character for character in value if character.isascii() and not _HARMLESS.fullmatch(character)})
     if bad:
-        raise WrongInput(f"{what} holds {' '.join(bad)}, which %files would not take as it is: {value!r}")
+        raise WrongInput(f"{what} contains {' '.join(bad)}, which %files would interpret: {value!r}")
     return f'"{value}"' if " " in value else value
 
 
@@ -80,6 +80,6 @@ def script(text: str, what: str) -> str:
             if pattern.search(line):
                 raise WrongInput(
                     f"{what}, line {number}, {trouble}: {line.strip()!r}",
-                    fix="Put the script into a file, copy it with [[files]], and call it.",
+                    fix="Put the script in a file, copy it with [[files]], and call it.",
                 )
     return text.strip("\n")

@@ -96,7 +96,7 @@ def parse_gpu(text: str) -> Capability:
     if name is not None:
         return compatibility().gpus[name]
     raise WrongInput(
-        f"there is no GPU {text!r} in ctk's table.{did_you_mean(text.upper(), compatibility().gpus)}",
+        f"ctk does not know the GPU {text!r}.{did_you_mean(text.upper(), compatibility().gpus)}",
         fix="Name its compute capability instead, as nvidia-smi --query-gpu=compute_cap shows it: --gpu 7.0",
     )
 
@@ -116,8 +116,8 @@ def parse_driver(text: str) -> tuple[int, ...]:
     """(535, 104, 5) of "535.104.05". Raises WrongInput where it is no driver version."""
     if not re.fullmatch(r"\d{3}(\.\d{1,4}){0,2}", text.strip()):
         raise WrongInput(
-            f"{text!r} is no NVIDIA driver version",
-            fix="It looks like 535.104.05; on the GPU node: cat /sys/module/nvidia/version",
+            f"{text!r} is not an NVIDIA driver version",
+            fix="The format is 535.104.05. On the GPU node: cat /sys/module/nvidia/version",
         )
     return tuple(int(part) for part in text.strip().split("."))
 

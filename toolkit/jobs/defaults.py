@@ -55,9 +55,13 @@ def choose_image(given: Path | None, name: str | None, recipe: Recipe | None, di
             return by_name[wanted]
     if len(images) == 1:
         return images[0]
-    here = f"several images are here ({', '.join(image.name for image in images)})" if images else "no image is here"
-    build = f"ctk build {recipe.name} makes the recipe's. " if recipe else ""
-    raise WrongInput(f"{here}: which one is the job to run in?", fix=f"{build}Another: --image FILE.sif")
+    here = (
+        (f"there are several images here ({', '.join(image.name for image in images)})")
+        if images
+        else "there is no image here"
+    )
+    build = f"ctk build {recipe.name} builds the recipe's image. " if recipe else ""
+    raise WrongInput(f"{here}, and no image was chosen for the job", fix=f"{build}Another image: --image FILE.sif")
 
 
 def complete(
@@ -124,7 +128,7 @@ def _command_here(directory: Path) -> tuple[str, ...]:
     if (directory / _SCRIPT).is_file():
         return ("python", _SCRIPT)
     raise WrongInput(
-        f"what is the job to run? The recipe names no command, and there is no {_SCRIPT} here",
+        f"no command for the job: the recipe has none, and there is no {_SCRIPT} here",
         fix="Give the command after --, for example: -- python main.py --epochs 3",
     )
 

@@ -25,12 +25,12 @@ def check_place(directory: Path, name: str) -> tuple[Finding, ...]:
     for path in sorted(directory.glob(f"{name}-*.log")):
         if reason := _why_planted(path):
             raise WrongInput(
-                f"{path} {reason}: Slurm would write the log of a job of that number into it",
+                f"{path} {reason}: Slurm would write the log of the job with that number to it",
                 fix="Remove it, or give the job another name.",
                 code="log-name-taken",
             )
     if (hidden := leads_into_hidden(directory / "logs")) is not None:
-        raise WrongInput(f"logs leads to the hidden directory {hidden}", fix="Remove the link.", code="symlink")
+        raise WrongInput(f"logs is a symlink to the hidden directory {hidden}", fix="Remove the link.", code="symlink")
     return tuple(_doubts(directory))
 
 
@@ -42,7 +42,7 @@ def _why_planted(path: Path) -> str | None:
         return "is not a regular file"
     if not is_trusted(status.st_uid):
         return f"belongs to {user_name(status.st_uid)}"
-    return "has a second name (a hard link)" if status.st_nlink > 1 else None
+    return "has more than one hard link" if status.st_nlink > 1 else None
 
 
 def _doubts(directory: Path) -> Iterator[Finding]:
@@ -50,7 +50,7 @@ def _doubts(directory: Path) -> Iterator[Finding]:
         yield Finding(
             "folder-open-to-others",
             Severity.WARNING,
-            f"Everybody can write in {directory}: another user can take the name of the job's log",
+            f"{directory} is writable by all users: another user can create a file with the name of the job's log",
             "Submit from a directory of your own.",
         )
     logs = directory / "logs"

@@ -59,7 +59,7 @@ def write_script(script: Script, *, force: bool = False) -> None:
         if there != script.job.name:
             whose = f"is the script of the job {there}" if there else "was written or changed by hand"
             raise WrongInput(
-                f"{path} {whose} and stays as it is",
-                fix="--force replaces it; --output FILE.sbatch writes another; --dry-run only shows.",
+                f"{path} {whose} and was not replaced",
+                fix="--force replaces it; --output FILE.sbatch writes another file; --dry-run only prints.",
             )
     write_atomically(path, script.text)

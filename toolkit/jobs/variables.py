@@ -35,7 +35,9 @@ def parse_environment(text: str) -> tuple[str, str | None]:
         )
     if not equals:
         if name in _OF_THE_CONTAINER:
-            raise WrongInput(f"--env {name}: a container has its own", fix=f"Give the value: --env {name}=VALUE")
+            raise WrongInput(
+                f"--env {name}: the container sets this variable itself", fix=f"Give the value: --env {name}=VALUE"
+            )
         return name, None
     if holds_secret(name, value):
         _refuse_secret("--env", name)
@@ -44,9 +46,9 @@ def parse_environment(text: str) -> tuple[str, str | None]:
 
 def _refuse_secret(option: str, name: str) -> NoReturn:
     raise WrongInput(
-        f"{option} {name}=… would write a secret into the job script and onto a command line, where others can read it",
-        fix=f"The value from the job's environment: export {name} before sbatch, and --env {name}\n"
-        f"The value from a file that only you can read (mode 0600, with a line {name}=…): --env-file FILE",
+        f"{option} {name}=… would write a secret to the job script and a command line, where other users can read it",
+        fix=f"To take it from the job's environment: export {name} before sbatch, and use --env {name}\n"
+        f"To read it from a private file (mode 0600, with a line {name}=…): --env-file FILE",
         code="secret-in-script",
     )
 

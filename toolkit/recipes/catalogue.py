@@ -66,12 +66,12 @@ class Catalogue:
         if name in paths:
             return paths[name]
         if name.endswith(".toml") and name[: -len(".toml")] in paths:
-            raise WrongInput(f"{name!r} is a recipe's file; its name has no ending: {name[: -len('.toml')]}")
+            raise WrongInput(f"{name!r} is a recipe file; the recipe's name is {name[: -len('.toml')]}")
         if name and Path(name).is_dir():
-            raise WrongInput(f'there is no recipe "{name}"', fix=f"A directory is named with a slash: {name}/")
+            raise WrongInput(f'there is no recipe "{name}"', fix=f"To name a directory, end it with a slash: {name}/")
         if not NAME.fullmatch(name):
             raise WrongInput(
-                f"{name!r} is not a recipe's name: those have lower-case letters, digits, dots, dashes, underscores",
+                f"{name!r} is not a recipe name: use lower-case letters, digits, dots, dashes and underscores",
                 fix="`ctk list` shows the recipes.",
             )
         raise WrongInput(

@@ -28,7 +28,7 @@ def index_of_option(option: str, url: str) -> tuple[Index | None, Finding | None
     index = Index(name, urlunsplit(parts._replace(netloc=netloc)), kind=kind)
     if not user:
         return index, None
-    message = f"the credentials in the address of the index {name} are left out of the recipe"
+    message = f"the credentials in the URL of the index {name} were not written to the recipe"
     variable = credentials_variable(name)
     fix = f"Set {variable}_USERNAME and {variable}_PASSWORD where you run ctk, or write them to ~/.netrc."
     return index, Finding("credentials-left-out", Severity.WARNING, message, fix)

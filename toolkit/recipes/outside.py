@@ -122,7 +122,7 @@ def _private_below(root: Path, project: Path) -> Iterator[Private]:
 def why_private(path: Path, mode: int, project: Path) -> str | None:
     """Why a file or directory is private, or None: its name, or, outside the project, that only its owner may read."""
     if _CREDENTIALS.match(str(path)):
-        return "a name that is known for credentials"
+        return "a name used for credential files"
     if path.is_relative_to(project) or stat.S_ISLNK(mode):
         return None
     for_others = 0o055 if stat.S_ISDIR(mode) else 0o044

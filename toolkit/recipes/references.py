@@ -35,7 +35,7 @@ def base_from_reference(text: str) -> Base:
     scheme = next(scheme for scheme in SCHEMES if text.startswith(scheme))
     rest = text[len(scheme) :]
     if not rest or any(character.isspace() for character in rest):
-        raise WrongInput(f'"{text}" names no image', fix=f"Write for example {_EXAMPLES[scheme]}")
+        raise WrongInput(f'"{text}" does not name an image', fix=f"Write for example {_EXAMPLES[scheme]}")
     bootstrap = SCHEMES[scheme]
     if bootstrap is Bootstrap.DOCKER:
         refuse_credentials(rest)
@@ -54,8 +54,8 @@ def refuse_credentials(reference: str) -> None:
     """Raise WrongInput where a registry's reference holds `user:password@`: it ends in logs, locks and the image."""
     if "@" in reference and not _BY_DIGEST.fullmatch(reference):
         raise WrongInput(
-            "a reference cannot hold a user or a password: only a digest, sha256:…, may follow the @",
-            fix="`apptainer registry login docker://HOST` keeps a password where the runtime finds it.",
+            "a reference cannot contain a user name or a password: only a digest, sha256:…, may follow the @",
+            fix="`apptainer registry login docker://HOST` stores the password for the runtime.",
         )
 
 
@@ -71,11 +71,11 @@ def _check_oci_layout(path: Path, tag: str) -> None:
         raise WrongInput(f"{path} is not an OCI layout: its index.json cannot be read") from error
     known = ", ".join(str(name) for name in names)
     if tag and tag not in names:
-        raise WrongInput(f"{path} holds no image called {tag}; it holds: {known}")
+        raise WrongInput(f"{path} contains no image named {tag}; it contains: {known}")
     if len(names) != 1:
         raise WrongInput(
-            f"{path} holds {len(names)} images ({known}), and the runtime cannot be told which to take",
-            fix=f"Copy the one that is meant: skopeo copy oci:{path}:{tag or 'TAG'} docker-archive:image.tar, "
+            f"{path} contains {len(names)} images ({known}), and the runtime cannot select one",
+            fix=f"Copy one of them: skopeo copy oci:{path}:{tag or 'TAG'} docker-archive:image.tar, "
             "then name docker-archive:image.tar.",
         )
 

@@ -41,7 +41,7 @@ def _address(url: str) -> str:
     path = unquote(urlsplit(url).path)
     file = posixpath.basename(path)
     if file.endswith(_FILES) and url.startswith(("http://", "https://")) and "/archive/" not in path:
-        return f"Write {_distribution(file) or 'NAME'} @ {url}: an address stands behind the name of its package."
+        return f"Write {_distribution(file) or 'NAME'} @ {url}: the URL follows the package name."
     repository = url if url.startswith("git+") else f"git+{url}"
     if "/archive/" in path or not repository.startswith(("git+http://", "git+https://")):
         return "Write NAME @ git+https://SERVER/PATH@COMMIT, with the commit in full."

@@ -129,6 +129,6 @@ def _finding(bind: Path, links: list[HiddenLink]) -> Finding:
     return Finding(
         "link-leads-out",
         Severity.WARNING,
-        f"{which} leads to {first.target}, which the container does not show",
+        f"{which} leads to {first.target}, which is not mounted in the container",
         f"Add {command_line(['--bind', str(bind)])}",
     )

@@ -27,7 +27,7 @@ def chosen_command(words: tuple[str, ...], line: str | None) -> tuple[str, ...]:
         return words
     if words:
         raise WrongInput(
-            f"--shell and a command are both given: {line!r} and {command_line(words)!r}", fix="Leave one out."
+            f"--shell and a command are both given: {line!r} and {command_line(words)!r}", fix="Use only one of them."
         )
     return shell_command(line)
 
@@ -37,7 +37,7 @@ def check_command(words: tuple[str, ...]) -> tuple[str, ...]:
     if not words or not words[0].strip():
         raise WrongInput("there is no command to run", fix="Give it after --, for example: -- python train.py")
     if any("\0" in word for word in words):
-        raise WrongInput("a command cannot hold a NUL character")
+        raise WrongInput("a command cannot contain a NUL character")
     if _ASSIGNMENT.match(words[0]):
         raise WrongInput(
             f"the command begins with an assignment of {words[0].partition('=')[0]}, which only a shell understands",
@@ -46,7 +46,7 @@ def check_command(words: tuple[str, ...]) -> tuple[str, ...]:
     if len(words) == 1 and words[0].split() != list(words):
         line = words[0]
         raise WrongInput(
-            f"the command is a single word with blanks, {line!r}, and no program has this name",
+            f"the command is one word with spaces, {line!r}; there is no such program",
             fix=f"{_separate_words(line)}Or pass the line to a shell: {command_line(['--shell', line])}",
         )
     return words

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 _OLDEST = {"apptainer": (1, 0), "singularity": (3, 8)}
 NAMES = ("apptainer", "singularity")
 _INSTALL = (
-    "Load the site's module (`module load apptainer`), or ask the administrator; on one's own Debian or Ubuntu machine "
-    "`make demo` in a checkout of ctk shows how."
+    "Load the site's module (`module load apptainer`), or ask the administrator; on your own Debian "
+    "or Ubuntu machine, `make demo` in a ctk checkout shows how to install it."
 )
 
 
@@ -141,7 +141,7 @@ def parse_version(text: str) -> tuple[str, tuple[int, ...]]:
     """
     match = re.match(r"(apptainer|singularity)(?:-ce|-pro)? version v?(\d+(?:\.\d+)*)", text.strip())
     if not match:
-        raise MissingOnHost(f"the container runtime's version is not understood: {text.strip()!r}")
+        raise MissingOnHost(f"cannot parse the version of the container runtime: {text.strip()!r}")
     return match[1], tuple(int(part) for part in match[2].split("."))
 
 

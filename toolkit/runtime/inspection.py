@@ -38,7 +38,7 @@ def inspect(runtime: Runtime, image: Path, area: WorkArea) -> SelfDescription:
         answer: dict[str, Any] = client.inspect(image_argument(image), json=True, quiet=True)
     attributes = answer.get("attributes")
     if not isinstance(attributes, dict):
-        reason = "".join(answer.get("message") or []).strip() or "it gave no reason"
+        reason = "".join(answer.get("message") or []).strip() or "no reason given"
         raise WrongInput(f"{runtime.product} cannot inspect {image}: {reason}")
     environment = attributes.get("environment") or {}
     return SelfDescription(

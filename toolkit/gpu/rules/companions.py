@@ -39,9 +39,9 @@ def companion_out_of_step(case: FrameworkCase) -> Iterator[Finding]:
         yield Finding(
             "companion-out-of-step",
             Severity(pairing.severity),
-            f"{companion.name} {companion.version} does not belong to {framework.title} {version}, "
-            f"which goes with {companion.name} {wanted}.",
-            f"Pin {companion.name}{wanted} in the recipe; changing {framework.title} instead would lose the GPU.",
+            f"{companion.name} {companion.version} does not match {framework.title} {version}, which "
+            f"needs {companion.name} {wanted}.",
+            f"Pin {companion.name}{wanted} in the recipe; changing {framework.title} instead would break GPU support.",
         )
 
 
@@ -54,7 +54,7 @@ def incompatible_versions(case: FrameworkCase) -> Iterator[Finding]:
             "incompatible-versions",
             Severity.ERROR,
             f"{found.name} {found.version} beside {framework.title} {framework.distribution.version}: {reason}.",
-            f"Pin another version of {found.name} in the recipe; leave {framework.title} as the base has it.",
+            f"Pin another version of {found.name} in the recipe; keep the base's {framework.title}.",
         )
 
 
@@ -145,8 +145,8 @@ def part_ignored(case: FrameworkCase) -> Iterator[Finding]:
             yield Finding(
                 "plugin-out-of-step",
                 Severity.ERROR,
-                f"{part.name} {part.version} is not of {leader.name}'s version, {leader.version}: {framework.title} "
-                "ignores it.",
+                f"{part.name} {part.version} does not have the version of {leader.name}, "
+                f"{leader.version}: {framework.title} ignores it.",
                 f"Pin {part.name}=={leader.version}.",
             )
 

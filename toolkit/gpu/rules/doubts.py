@@ -26,7 +26,7 @@ def doubted(finding: Finding, doubt: Uncertain | None) -> Finding:
     """A warning instead of an error where the variable that leads to it is uncertain."""
     if doubt is None or finding.severity is not Severity.ERROR:
         return finding
-    reason = f" That may not be so: what {doubt.script} makes of {doubt.name} is known only when it runs."
+    reason = f" This is uncertain: {doubt.script} sets {doubt.name} at run time."
     return replace(finding, severity=Severity.WARNING, message=finding.message + reason)
 
 
