@@ -55,7 +55,7 @@ def test_each_failure_is_named_with_its_likely_cause_and_a_version(monkeypatch: 
     [
         ("ImportError: libGL.so.1: cannot open shared object file", "On Debian and Ubuntu: ctk add --apt mine libgl1"),
         ("ImportError: libodd.so: cannot open shared object file", "Find the Debian package that has libodd.so ("),
-        ("ImportError: libcuda.so.1: cannot open shared object file", "Where it needs a GPU or a licence file"),
+        ("ImportError: libcuda.so.1: cannot open shared object file", "If its import needs a GPU or a licence file"),
     ],
 )
 def test_where_no_version_helps_the_index_is_not_asked(monkeypatch: pytest.MonkeyPatch, error: str, fix: str) -> None:

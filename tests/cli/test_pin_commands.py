@@ -91,9 +91,9 @@ def test_why_reads_the_lock_on_another_base(directory: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "status", "words"),
     [
-        (("new", "Bad Name"), 2, "cannot be a recipe's name"),
+        (("new", "Bad Name"), 2, "is not a valid recipe name"),
         (("new", "bases", "--base", "debian-12"), 2, "neither `bases`"),
-        (("new", "mine", "--base", "debian-12"), 2, "is there already"),
+        (("new", "mine", "--base", "debian-12"), 2, "already exists"),
         (("new", "x"), 2, "which base"),
         (("new", "x", "--base", "debian-13"), 2, 'Did you mean "debian-12"'),
         (("new", "x", "--from", "nothing.py"), 2, "there is no nothing.py"),

@@ -85,7 +85,7 @@ def test_a_directory_as_base_has_to_be_a_sandbox(tmp_path: Path) -> None:
 
 
 def test_a_debootstrap_base_needs_an_archive() -> None:
-    with pytest.raises(WrongInput, match="made from a Debian archive, and none is known here") as caught:
+    with pytest.raises(WrongInput, match="built from a Debian archive, but no mirror is configured") as caught:
         define(EVERYTHING)
     assert "--base FILE.sif" in (caught.value.fix or "")
 

@@ -317,7 +317,7 @@ def test_what_is_no_gpu(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["", "535.x", "12.4", "v535", "535.104.05.06"])
 def test_what_is_no_driver(text: str) -> None:
-    with pytest.raises(WrongInput, match="no NVIDIA driver"):
+    with pytest.raises(WrongInput, match="not an NVIDIA driver"):
         parse_driver(text)
 
 

@@ -45,7 +45,7 @@ def test_a_site_s_own_way_of_asking_for_gpus_replaces_the_recipe_s_number(tmp_pa
 
 
 def test_without_a_recipe_train_py_is_the_command(tmp_path: Path) -> None:
-    with pytest.raises(WrongInput, match="what is the job to run"):
+    with pytest.raises(WrongInput, match="no command for the job"):
         job_of(JobRequest(), tmp_path)
     (tmp_path / "train.py").touch()
     assert job_of(JobRequest(), tmp_path).command == ("python", "train.py")

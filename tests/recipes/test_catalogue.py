@@ -64,10 +64,10 @@ def test_locks_bases_and_ill_named_files_are_no_recipes(catalogue: Catalogue) ->
     ("name", "message", "fix"),
     [
         ("jaxx", 'there is no recipe "jaxx". Did you mean "jax"?', "`ctk list`"),
-        ("Upper", "'Upper' is not a recipe's name", "`ctk list`"),
-        ("a\nb", r"'a\nb' is not a recipe's name", "`ctk list`"),
+        ("Upper", "'Upper' is not a recipe name", "`ctk list`"),
+        ("a\nb", r"'a\nb' is not a recipe name", "`ctk list`"),
         ("jax.toml", "'jax.toml' is a recipe file; the recipe's name is jax", ""),
-        ("", "'' is not a recipe's name", "`ctk list`"),
+        ("", "'' is not a recipe name", "`ctk list`"),
     ],
 )
 def test_a_wrong_name_is_explained(catalogue: Catalogue, name: str, message: str, fix: str) -> None:
@@ -151,7 +151,7 @@ def test_files_and_layouts_become_absolute(tmp_path: Path, monkeypatch: pytest.M
         ("oci:none", "there is no none"),
         ("oci:empty", "is not an OCI layout: its index.json cannot be read"),
         ("oci:broken", "is not an OCI layout"),
-        ("oci:two", r"holds 2 images (a, b)"),
+        ("oci:two", r"contains 2 images (a, b)"),
         ("oci:two:c", "contains no image named c; it contains: a, b"),
         ("docker://a\nb", "control character"),
     ],

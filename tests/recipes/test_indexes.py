@@ -42,16 +42,16 @@ def test_index_arrives_with_its_packages(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ('[[index]]\nname = "x"\n', r"mine.toml:2: index\[1\].url: should be an address"),
-        ('[[index]]\nurl = "file:///x"\n', "should be an address"),
-        ('[[index]]\nurl = "https://[x"\n', "should be an address"),
+        ('[[index]]\nname = "x"\n', r"mine.toml:2: index\[1\].url: should be an http or https URL"),
+        ('[[index]]\nurl = "file:///x"\n', "should be an http or https URL"),
+        ('[[index]]\nurl = "https://[x"\n', "should be an http or https URL"),
         ('packages = ["x @ https://[x"]\n', "not a package requirement"),
-        ('[[index]]\nurl = "https://x/$(id)"\n', "should be an address"),
-        ('[[index]]\nurl = "https://ann:secret@x/"\n', "holds credentials"),
-        ('[[index]]\nurl = "https://x/?token=secret"\n', "holds credentials"),
+        ('[[index]]\nurl = "https://x/$(id)"\n', "should be an http or https URL"),
+        ('[[index]]\nurl = "https://ann:secret@x/"\n', "contains credentials"),
+        ('[[index]]\nurl = "https://x/?token=secret"\n', "contains credentials"),
         ('[[index]]\nurl = "https://x/"\nname = "X y"\n', "lower-case letters"),
         ('[[index]]\nurl = "https://x/"\nkind = "flat"\n', "one of index, find-links"),
-        ('[[index]]\nurl = "https://x/"\npackages = ["a>=1"]\n', "versions stand in"),
+        ('[[index]]\nurl = "https://x/"\npackages = ["a>=1"]\n', "put versions in"),
         ('[[index]]\nurl = "https://x/"\npackage = ["a"]\n', 'Did you mean "packages"'),
         ('[[index]]\nurl = "https://x/1"\n[[index]]\nurl = "https://x/2"\n', 'two indexes are named "x"'),
         (

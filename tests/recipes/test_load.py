@@ -123,16 +123,16 @@ MISTAKES = [
     ("imports = 3", "mine.toml:1: imports: should be a table"),
     ('[imports]\nskp = ["a"]', 'mine.toml:2: imports.skp: there is no such key. Did you mean "skip"?'),
     ('[imports]\nskip = "kaggle"', "mine.toml:2: imports.skip: should be a list"),
-    ('[imports]\nskip = ["kaggle==1"]', "mine.toml:2: imports.skip: 'kaggle==1' is not the name of a package"),
+    ('[imports]\nskip = ["kaggle==1"]', "mine.toml:2: imports.skip: 'kaggle==1' is not a package name"),
     ("environment = 3", "mine.toml:1: environment: should be a table"),
     ("[environment]\nA = 3", "mine.toml:2: environment.A: should be text"),
     ('[environment]\n"A B" = "x"', "mine.toml:2: environment.A B: is not a valid variable name"),
-    ('[environment]\nHF_TOKEN = "x"', "mine.toml:2: environment.HF_TOKEN: would write a secret into the image"),
-    ('[environment]\nDB_PWD = "x"', "mine.toml:2: environment.DB_PWD: would write a secret into the image"),
-    ('[environment]\nA = "ghp_0123456789abcdef"', "mine.toml:2: environment.A: would write a secret into the image"),
-    ('[environment]\n1A = "x"', "environment.1A: is not a name"),
+    ('[environment]\nHF_TOKEN = "x"', "mine.toml:2: environment.HF_TOKEN: would write a secret to the image"),
+    ('[environment]\nDB_PWD = "x"', "mine.toml:2: environment.DB_PWD: would write a secret to the image"),
+    ('[environment]\nA = "ghp_0123456789abcdef"', "mine.toml:2: environment.A: would write a secret to the image"),
+    ('[environment]\n1A = "x"', "environment.1A: is not a valid variable name"),
     ('[environment]\nA = "x\\ny"', "mine.toml:2: environment.A: the value holds the control character"),
-    ('[environment]\nA = "$HOME/x"', "mine.toml:2: environment.A: holds $HOME, which no shell replaces"),
+    ('[environment]\nA = "$HOME/x"', "mine.toml:2: environment.A: contains $HOME, which no shell expands"),
     ('[environment]\nA = "a:$A"', "mine.toml:2: environment.A: holds $A, which"),
     ('[environment]\nA = "${HOME:-x}/y"', "mine.toml:2: environment.A: holds ${HOME:-x}, which"),
     ('[environment]\nPATH = "/a:$PATHS"', "environment.PATH: holds $PATHS, which"),
@@ -260,7 +260,7 @@ def test_all_shipped_recipes_are_right() -> None:
 def test_a_base_s_reference_with_a_password_is_refused_and_not_repeated(tmp_path: Path) -> None:
     path = tmp_path / "bases.toml"
     path.write_text('[x]\nbootstrap = "docker"\nreference = "ann:S3CRET@registry.example/x:1"\n')
-    with pytest.raises(WrongInput, match=r"bases\.toml:3: x\.reference: a reference cannot hold") as refused:
+    with pytest.raises(WrongInput, match=r"bases\.toml:3: x\.reference: a reference cannot contain") as refused:
         load_bases(path)
     assert "S3CRET" not in refused.value.message
     path.write_text(f'[x]\nbootstrap = "docker"\nreference = "registry.example:5000/x@sha256:{"0" * 64}"\n')
@@ -268,7 +268,7 @@ def test_a_base_s_reference_with_a_password_is_refused_and_not_repeated(tmp_path
 
 
 def test_a_package_s_address_with_a_password_is_refused_and_not_repeated(tmp_path: Path) -> None:
-    with pytest.raises(WrongInput, match="the address of x holds a user or a password") as refused:
+    with pytest.raises(WrongInput, match="the URL of x contains a user name or a password") as refused:
         recipe(tmp_path, 'base = "debian-12"\npackages = ["x @ https://ann:S3CRET@h.example/x-1-py3-none-any.whl"]\n')
     assert "S3CRET" not in refused.value.message
 

@@ -37,7 +37,7 @@ def problem(name: str, value: str) -> tuple[str, str] | None:
     if found := _REFERENCE.search(value):
         own = f' To extend the image\'s own value, write {name} = "/DIRECTORY:${name}".' if name in EXTENDABLE else ""
         return (
-            f"holds {found[0]}, which no shell expands: the image would contain it literally",
+            f"contains {found[0]}, which no shell expands: the image would contain it literally",
             f"Write the value in full.{own}",
         )
     missing = [directory for directory in _SYSTEM if directory not in [part.rstrip("/") for part in value.split(":")]]

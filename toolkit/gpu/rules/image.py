@@ -88,7 +88,7 @@ def mixed_installers(case: ImageCase) -> Iterator[Finding]:
                 "mixed-pip-conda",
                 Severity.WARNING,
                 f"In {interpreter.prefix}, pip replaced what conda installed: {', '.join(again)}.",
-                "Use one installer, the one that the base was made with.",
+                "Use only the installer that the base was made with.",
             )
 
 
