@@ -30,7 +30,7 @@ def say_lock_change(found: Found, name: str, *, written: bool) -> None:
         return
     if not written:
         state = "does not exist" if change.made else "is out of date"
-        say(f"{found.path} {state}and was not written: `ctk lock {name}` writes it.", stderr=True)
+        say(f"{found.path} {state}; this command does not write it. `ctk lock {name}` does.", stderr=True)
         lines = () if change.made else change.lines
     elif change.made:
         say(f"Lock written to {found.path}: {count(len(change.added), 'package')}.", stderr=True)

@@ -94,6 +94,6 @@ def _left_out(recipe: Recipe) -> list[Finding]:
         found.append(Finding("import-skipped", Severity.INFO, text))
     parts = [part for part, given in (("post", recipe.post.strip()), ("[[files]]", recipe.files)) if given]
     if parts:
-        text = f"{' and '.join(parts)} of the recipe were not run in the trial"
+        text = f"{' and '.join(parts)} of the recipe were not part of the trial"
         found.append(Finding("not-tried", Severity.INFO, text))
     return found

@@ -58,7 +58,7 @@ _CUDA_ANSWERS = {
     100: _Answer(
         code="no-visible-device",
         meaning="the driver works but shows no GPU to this process",
-        fix="Check CUDA_VISIBLE_DEVICES, and request a GPU from the scheduler (`--gpus 1`): a job sees only those GPUs.",
+        fix="Check CUDA_VISIBLE_DEVICES, and request a GPU from the scheduler (`--gpus 1`): a job sees only these.",
     ),
     802: _Answer(
         code="system-not-ready",
