@@ -1,4 +1,4 @@
-"""The base of a recipe on this machine: where it is kept, how it is pulled, and what is mounted into it."""
+"""The base of a recipe on this machine: its path, how it is pulled, and what is mounted into it."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ if TYPE_CHECKING:
 
 
 def present_base(request: BuildRequest, recipe: Recipe, context: BuildContext, listener: Listener) -> PresentBase:
-    """The base of `recipe` as an image of this machine, so that its inventory can be read; pulled if need be.
+    """The base of `recipe` as an image of this machine, so that its inventory can be read; pulled if needed.
 
     It is kept in the work area by its digest, and is pulled by it: a tag that moves changes nothing. A preview pulls
-    nothing and asks no registry. Raises ProgramFailed (`base-not-brought`) where the base cannot be pulled.
+    nothing and asks no registry. Raises ProgramFailed (`base-not-brought`) if the base cannot be pulled.
     """
     state = request.base_state
     if recipe.base.bootstrap == Bootstrap.LOCALIMAGE:
@@ -48,9 +48,9 @@ def present_base(request: BuildRequest, recipe: Recipe, context: BuildContext, l
 
 
 def base_digest(recipe: Recipe, locks: Locks, *, ask: bool = True) -> str | None:
-    """The digest by which the base is pulled and locked; None where it has none, or needs not be pulled.
+    """The digest by which the base is pulled and locked; None if it has none, or does not need a pull.
 
-    `ask`: where nothing here says which one it is, the registry is asked.
+    `ask`: if it is not known here, ask the registry.
     """
     if recipe.base.bootstrap == Bootstrap.DOCKER:
         return _registry_digest(recipe, locks, ask=ask)
@@ -63,7 +63,7 @@ def kept_base(digest: str, area: WorkArea) -> Path:
 
 
 def has_mount_point(recipe: Recipe, image: Path | None) -> bool:
-    """Whether the base has the directory that uv is bound onto: a bind onto a path that is not there ends a build."""
+    """Whether the base has the directory that uv is bound onto: a bind to a missing path ends a build."""
     from toolkit.inventory.formats.images import open_image
 
     if image is None:
@@ -106,9 +106,9 @@ def _not_brought(reference: str, status: int, lines: list[str], room: RoomWatch)
 
 
 def _registry_digest(recipe: Recipe, locks: Locks, *, ask: bool) -> str | None:
-    """The digest that the lock has, else the registry's; None where the registry cannot be asked.
+    """The digest that the lock has, else the registry's; None if the registry cannot be asked.
 
-    Raises ProgramFailed where its certificate is not trusted.
+    Raises ProgramFailed if its certificate is not trusted.
     """
     from toolkit.pins.bases.registry import fetch_digest
 

@@ -1,4 +1,4 @@
-"""Why a build, or a trial of one, failed: what the runtime's output says, and what to do."""
+"""Why a build or a trial failed, from the runtime's output, and how to fix it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """What was under way: `what` begins the message (`building demo`)."""
+    """The action in progress: `what` begins the message (`building demo`)."""
 
     what: str
     recipe: Recipe | None

@@ -1,4 +1,4 @@
-"""Whether an image may be written where it is to go: nothing of the user's is replaced."""
+"""Check that an image can be written to its output path: no file of the user is replaced."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LOG_MARK = "# ctk build log"
 
 
 def check_output(request: BuildRequest) -> None:
-    """Raise WrongInput where the output cannot be written, or something of the user's stands there."""
+    """Raise WrongInput if the output cannot be written, or would replace a file of the user."""
     final = request.output
     if not final.name:
         raise WrongInput("/ cannot be replaced by an image", fix="Give -o the name of a file or of a new directory.")
@@ -64,9 +64,9 @@ def check_output(request: BuildRequest) -> None:
 
 
 def _check_links(request: BuildRequest) -> None:
-    """Raise WrongInput where a symlink would lead what the build writes to something that ctk did not make.
+    """Raise WrongInput if a symlink would redirect the build's output to a file that ctk did not create.
 
-    --force does not lift it: who cloned a repository knows its links least of all.
+    --force does not override this: a cloned repository may contain links that the user does not know.
     """
     refuse_link(request.log)
     if request.sandbox:
@@ -80,7 +80,7 @@ def _check_links(request: BuildRequest) -> None:
 
 
 def _why_not_through(link: Path, final: Path) -> str | None:
-    """Why no image is written through `link`; None where it leads to an image of ctk's, or to a name for a new one."""
+    """Why no image is written through `link`; None if it leads to an image of ctk, or to the name of a new one."""
     if link.is_symlink() and not is_trusted(owner := link.lstat().st_uid):
         return f"created by {user_name(owner)}"
     if os.path.lexists(final):
@@ -92,7 +92,7 @@ def _why_not_through(link: Path, final: Path) -> str | None:
 
 
 def _is_ctks_log(path: Path) -> bool:
-    """Whether a log begins as ctk's do. An empty one may be replaced: a build was killed in its first instant."""
+    """Whether a log begins like a ctk log. An empty one may be replaced: a build was killed at its start."""
     try:
         with open_regular(path) as file:
             first = file.readline()

@@ -1,4 +1,4 @@
-"""Room on the disks that a build writes: enough before it starts, and after a failure which of them became full."""
+"""Free space on the disks of a build: checked before it starts, and after a failure to find the full disk."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _FULL_ERRORS = (errno.ENOSPC, errno.EDQUOT)
 
 @dataclass(frozen=True, slots=True)
 class Disk:
-    """A directory that a build writes to: for what, and what to do where its file system is full."""
+    """A directory that a build writes to: its purpose, and the fix if its file system is full."""
 
     path: Path
     purpose: str
@@ -35,7 +35,7 @@ class Disk:
 
 
 def disks(area: WorkArea, output: Path | None) -> tuple[Disk, ...]:
-    """The directories that a build of `output` writes to; None where a base is brought into the work area."""
+    """The directories that a build of `output` writes to; None if a base is pulled to the work area."""
     variable = scratch_variable()
     roomier = f"Unset {variable}, or set it" if variable else "Set CTK_HOME"
     image = [Disk(output.parent, "the image", "Write the image elsewhere with -o.")] if output else []
@@ -48,7 +48,7 @@ def disks(area: WorkArea, output: Path | None) -> tuple[Disk, ...]:
 
 
 def check_room(size: int, output: Path, area: WorkArea) -> None:
-    """Raise MissingOnHost where the output's disk or that of the work area has clearly too little room.
+    """Raise MissingOnHost if the output's disk or that of the work area has clearly too little room.
 
     `size` is what the base takes unpacked, in bytes.
     """
@@ -69,7 +69,7 @@ def check_room(size: int, output: Path, area: WorkArea) -> None:
 
 
 class RoomWatch:
-    """Watches how much room is left while a build runs: a runtime that fails cleans up before it says why."""
+    """Watches the free space while a build runs: a failing runtime cleans up before it prints the reason."""
 
     def __init__(self, disks: Sequence[Disk]) -> None:
         self._disks: dict[int, list[Disk]] = {}  # by file system
@@ -144,6 +144,6 @@ def file_system_of(path: Path) -> int:
 
 
 def cause(lines: Sequence[str], room: RoomWatch) -> KnownError | None:
-    """What made a build fail, as far as the runtime's output and the disks tell; None where they do not."""
+    """What made a build fail, as far as the runtime's output and the disks tell; None if they do not."""
     known = explain(lines)
     return room.reported() if known is FULL_DISK else known or room.unreported()

@@ -1,4 +1,4 @@
-"""What `--dry-run` prints: the steps of a build as a script that needs no ctk."""
+"""The output of `--dry-run`: the steps of a build as a script that does not need ctk."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A build while it runs: what its steps share, and what they found out."""
+"""The state of a running build, shared by its steps."""
 
 from __future__ import annotations
 
@@ -36,6 +36,6 @@ class BuildState:
 
     @property
     def record(self) -> Record:
-        """What the image remembers, with what the audit said of it."""
+        """The image's record, with the audit result."""
         codes = tuple(sorted({finding.code for finding in self.findings}))
         return replace(self.plan.record, verdict=self.verdict, findings=codes)

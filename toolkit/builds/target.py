@@ -1,4 +1,4 @@
-"""What `ctk build TARGET` means: read off the text alone, by rules that a user can keep in mind."""
+"""Parse `ctk build TARGET`: from the text alone, by simple rules."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class BuildTarget:
 
     @property
     def name(self) -> str:
-        """What the image is called when the user says nothing: `docker://a/tensorflow:2` gives `tensorflow`."""
+        """The default name of the image: `docker://a/tensorflow:2` gives `tensorflow`."""
         if self.kind is TargetKind.REFERENCE:
             last = self.text.rstrip("/").rpartition("/")[2].partition(":")[0 if "/" in self.text else 2]
             return Path(last.partition("@")[0].partition(":")[0] or "image").stem
@@ -59,7 +59,7 @@ class BuildTarget:
 def parse_target(text: str) -> BuildTarget:
     """Has a scheme: that image. Ends in `.def`: that file. Contains `/`: a sandbox directory. Else a recipe.
 
-    Raises WrongInput where what is named is not there, or is a Dockerfile.
+    Raises WrongInput if what is named does not exist, or is a Dockerfile.
     """
     one_line(text, "the target")
     if not text:
@@ -93,7 +93,7 @@ def parse_target(text: str) -> BuildTarget:
 
 
 def _require_header(path: Path) -> None:
-    """Raise WrongInput where a definition does not say what to start from; the runtime would say so less clearly.
+    """Raise WrongInput if a definition names no base; the runtime's message is less clear.
 
     A password in `From:` is refused as well: no registry takes it there, and the runtime would print it.
     """

@@ -1,4 +1,4 @@
-"""`ctk check-gpu`: start an image with --nv and say whether the GPU is visible from inside."""
+"""`ctk check-gpu`: start an image with --nv and report whether the GPU is visible from inside."""
 
 from __future__ import annotations
 

@@ -266,7 +266,7 @@ def _apply(
 
 
 def _resolve(catalogue: Catalogue, name: str, edit: Edit) -> Found | None:
-    """The lock of the recipe as it would be; None where it is the build that has to make it."""
+    """The lock of the recipe as it would be; None if it is the build that has to make it."""
     from toolkit.pins.store import Locks
     from toolkit.support.site import load_site
 

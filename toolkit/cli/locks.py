@@ -1,4 +1,4 @@
-"""What the commands say of a lock: which treatment was asked for, and what became of the earlier one."""
+"""Messages about a lock: the requested policy, and the changes to the earlier lock."""
 
 from __future__ import annotations
 

@@ -97,7 +97,7 @@ def load(entry: _Command) -> Any:
 
 
 class _NoReader(Exception):  # noqa: N818
-    """Whoever read our output has gone: `ctk list | head -1`."""
+    """The reader closed the pipe: `ctk list | head -1`."""
 
 
 class _Ctk(TyperGroup):

@@ -1,4 +1,4 @@
-"""What a shell would say where the runtime could not start a program: 127, there is none, or 126, it cannot run."""
+"""The exit status of a shell if the runtime could not start a program: 127, not found, or 126, not executable."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`ctk sbatch`: write a job script, and submit it where that is asked for."""
+"""`ctk sbatch`: write a job script, and submit it if requested."""
 
 from __future__ import annotations
 

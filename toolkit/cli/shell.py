@@ -82,7 +82,7 @@ def shell(
 
 
 # The runtime binds nothing where the image has no such directory, and cannot make one in a sandbox that is writable:
-# the project's own path is not there, this one is in every image that keeps to the file system's standard.
+# the project's own path does not exist, this one is in every image that keeps to the file system's standard.
 _PROJECT = "/mnt"
 _SHARED = Path("/tmp")  # noqa: S108 - the runtime shows this directory of the host inside
 

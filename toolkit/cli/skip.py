@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def with_skipped(request: BuildRequest, names: Sequence[str]) -> BuildRequest:
     """The request with these packages, by their own names or those of their imports, left out of the import step.
 
-    Raises WrongInput where the target is no recipe, or a name is neither a package of it nor a framework.
+    Raises WrongInput if the target is no recipe, or a name is neither a package of it nor a framework.
     """
     recipe = request.recipe
     if recipe is None:

@@ -87,7 +87,7 @@ def try_recipe(
 
 
 def _left_out(recipe: Recipe) -> list[Finding]:
-    """What of the recipe a trial does not do, and a build does."""
+    """Parts of the recipe that a build runs and a trial skips."""
     found = []
     if recipe.import_skip:
         text = f"not imported, because of [imports] skip in the recipe: {', '.join(recipe.import_skip)}"

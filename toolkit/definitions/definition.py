@@ -40,7 +40,7 @@ def define(recipe: Recipe, *, lock: Lock | None = None, mirror: str | None = Non
     With a lock, exactly its files are installed, under the guard that travels with it. Without one the recipe may
     name no packages: only its files, environment and script are written then.
 
-    Raises WrongInput where a value is not allowed in a definition.
+    Raises WrongInput if a value is not allowed in a definition.
     """
     where = recipe.path
     return _render(
@@ -73,9 +73,9 @@ def _post(recipe: Recipe, lock: Lock | None, post: str) -> dict[str, object]:
 
 
 def check(recipe: Recipe) -> None:
-    """Raise WrongInput where `recipe` cannot become an image: before its packages are resolved.
+    """Raise WrongInput if `recipe` cannot become an image, before its packages are resolved.
 
-    A value is not allowed in a definition, or a file that is to be copied is not there.
+    A value is not allowed in a definition, or a file that is to be copied does not exist.
     """
     _check_sandbox(recipe.base)
     for number, copy in enumerate(recipe.files, 1):

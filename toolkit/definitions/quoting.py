@@ -1,4 +1,4 @@
-"""User text inside a definition: quoted so that it stays what it is, or refused."""
+"""User text inside a definition: quoted so that its value does not change, or refused."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def shell_word(value: str, what: str) -> str:
     """`value` as one word of shell that the definition's own reader leaves alone.
 
     Apptainer >= 1.2 replaces `{{ name }}` anywhere in a definition, inside quotes too, hence the braces are parted.
-    Raises WrongInput where the value holds a newline or another control character.
+    Raises WrongInput if the value holds a newline or another control character.
     """
     return part_braces(shlex.quote(one_line(value, what)))
 
@@ -45,10 +45,10 @@ def variable_word(name: str, value: str, what: str) -> str:
 
 
 def header_value(value: str, what: str) -> str:
-    """`value` as it may stand after `From:` and the like; the header of a definition knows no quotes.
+    """`value` for `From:` and other header lines; the header of a definition has no quoting.
 
     Apptainer cuts a header line at `#`, takes the next one for its continuation after a backslash, and trims blanks
-    (pkg/build/types/parser/deffile.go). Raises WrongInput where that, or a build argument, would change the value.
+    (pkg/build/types/parser/deffile.go). Raises WrongInput if that, or a build argument, would change the value.
     """
     if one_line(value, what) != value.strip() or not value or "{{" in value or "#" in value or value.endswith("\\"):
         raise WrongInput(f"{what} is not allowed in a definition: {value!r}")
@@ -69,7 +69,7 @@ def file_path(value: str, what: str) -> str:
 
 
 def script(text: str, what: str) -> str:
-    """A user's own shell script as it may stand in `%post`.
+    """A user's own shell script for `%post`.
 
     A line that begins with `%` would open a section of the definition, one that begins with `bootstrap:` a stage, and
     `{{` a build argument; all are refused, since no quoting can be right in every place of a script.

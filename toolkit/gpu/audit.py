@@ -1,4 +1,4 @@
-"""The audit: what can be said of an image without running it, and the verdict that follows."""
+"""The audit: the facts of an image, read without running it, and the verdict."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Audit:
 
 
 def audit_image(path: Path, target: TargetMachine) -> Audit:
-    """Open, read and judge the image at `path`. Raises WrongInput where it cannot be read."""
+    """Open, read and judge the image at `path`. Raises WrongInput if it cannot be read."""
     with open_image(path) as rootfs:
         facts = gather_image_facts(rootfs)
     return judge_image(facts, target)
@@ -84,7 +84,7 @@ def _gpu_variant_beside(judged: FrameworkFacts) -> bool:
 
 
 def _overall(frameworks: tuple[FrameworkAudit, ...], facts: ImageFacts) -> Verdict:
-    """The worst of those that a GPU build promises; else whether there is any framework.
+    """The worst verdict of the GPU builds; else whether there is any framework.
 
     Where the default Python has one that promises the GPU, the frameworks of other Pythons decide nothing. Where it
     depends on a branch which Python that is, none of those that it may be makes the verdict worse than the others do.

@@ -56,7 +56,7 @@ class Compatibility:
     forward: dict[str, bool]
 
     def floor(self, cuda: str) -> DriverFloor | None:
-        """The driver that a CUDA version ("12.4", "12.5.1", "11") needs; None where no row names it."""
+        """The driver that a CUDA version ("12.4", "12.5.1", "11") needs; None if no row names it."""
         parts = cuda.split(".")
         by_release = {row.cuda: row for row in self.drivers}
         return by_release.get(".".join(parts[:2])) or by_release.get(parts[0])
@@ -113,7 +113,7 @@ def gpu_name(text: str) -> str | None:
 
 
 def parse_driver(text: str) -> tuple[int, ...]:
-    """(535, 104, 5) of "535.104.05". Raises WrongInput where it is no driver version."""
+    """(535, 104, 5) of "535.104.05". Raises WrongInput if it is no driver version."""
     if not re.fullmatch(r"\d{3}(\.\d{1,4}){0,2}", text.strip()):
         raise WrongInput(
             f"{text!r} is not an NVIDIA driver version",

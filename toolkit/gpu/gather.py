@@ -39,7 +39,7 @@ _WHEELS = {
 
 
 def gather_image_facts(rootfs: Rootfs) -> ImageFacts:
-    """Read an image. Raises WrongInput (code `corrupt-image`) where it is damaged."""
+    """Read an image. Raises WrongInput (code `corrupt-image`) if it is damaged."""
     inventory = read_inventory(rootfs)
     loader = read_loader(rootfs, inventory)
     toolkits = _toolkit_directories(rootfs, inventory)
@@ -110,7 +110,7 @@ def _unrecorded(
 def _lost(
     rootfs: Rootfs, framework: Framework, winner: Distribution, visible: dict[str, Distribution]
 ) -> Iterator[str]:
-    """Shared libraries of the framework and of cuDNN that a RECORD lists and that are not there."""
+    """Shared libraries of the framework and of cuDNN that a RECORD lists and that do not exist."""
     parts = [
         *_parts(framework, visible),
         *(part for name, part in visible.items() if name.startswith("nvidia-cudnn-cu")),
@@ -137,7 +137,7 @@ def _compiled(rootfs: Rootfs, framework: Framework, visible: dict[str, Distribut
 
 
 def _closed(rootfs: Rootfs, interpreter: Interpreter) -> str | None:
-    """The home of root or of whoever built the image, where the interpreter is there and others may not enter it."""
+    """The home of root or of the builder, if the interpreter is in it and others cannot enter it."""
     in_home = (rootfs.resolve(interpreter.path) or "").startswith(("/root/", "/home/"))
     return rootfs.closed_directory(interpreter.path) if in_home else None
 

@@ -38,7 +38,7 @@ _MAX_DIRECTORIES = 256
 class Library:
     """A loaded library: where it was found, what it says to the loader, and which one, linked with it, loaded it.
 
-    `loader` is None where dlopen loaded it.
+    `loader` is None if dlopen loaded it.
     """
 
     path: str

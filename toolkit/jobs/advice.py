@@ -1,4 +1,4 @@
-"""What is allowed but probably not meant: a job that would waste a night in the queue."""
+"""Warnings about valid jobs that are probably mistakes and would waste queue time."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 VARIABLE_NOT_SET = "variable-not-set"
 
-# Each node has its own of these: what lies there on the login node, a compute node does not see.
+# Local to each node: a compute node does not see the login node's files in them.
 _LOCAL = (Path("/tmp"), Path("/var/tmp"), Path("/dev/shm"))  # noqa: S108
 
 

@@ -1,4 +1,4 @@
-"""From what a user asked for to a whole job: the command line first, then the recipe, then what the directory holds."""
+"""Complete a job request: from the command line, then the recipe, then the directory."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _SCRIPT = "train.py"
 
 @dataclass(frozen=True, slots=True)
 class JobRequest:
-    """What the command line says, as it was written. `resources` are values by the keys of OPTIONS."""
+    """The values of the command line, as written. `resources` are values by the keys of OPTIONS."""
 
     command: tuple[str, ...] = ()
     resources: Mapping[str, str | int | None] = field(default_factory=dict)
@@ -44,7 +44,7 @@ class JobRequest:
 def choose_image(given: Path | None, name: str | None, recipe: Recipe | None, directory: Path) -> Path:
     """The image of a job: the one given, else the recipe's, else the one of the job's name, else the only one here.
 
-    Raises WrongInput where that leaves none or several.
+    Raises WrongInput if that leaves none or several.
     """
     if given is not None:
         return given

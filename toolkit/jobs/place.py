@@ -1,4 +1,4 @@
-"""The directory that a job is submitted from: Slurm opens the log there before anything of ctk runs."""
+"""The submit directory of a job: Slurm opens the log there before the script starts."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 
 def check_place(directory: Path, name: str) -> tuple[Finding, ...]:
-    """What is doubtful about submitting the job `name` from `directory`.
+    """Warnings about submitting the job `name` from `directory`.
 
-    Raises WrongInput where something that no job wrote has the name of one of its logs, which Slurm would write into
+    Raises WrongInput if something that no job wrote has the name of one of its logs, which Slurm would write into
     (a cloned repository may hold `train-7.log -> ../.bash_profile`), or `logs` leads into a hidden directory.
     """
     for path in sorted(directory.glob(f"{name}-*.log")):

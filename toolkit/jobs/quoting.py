@@ -1,4 +1,4 @@
-"""Words for bash: what a user gave reaches the program unchanged, and the script stays readable."""
+"""Quoting for bash: user text reaches the program unchanged, and the script stays readable."""
 
 from __future__ import annotations
 

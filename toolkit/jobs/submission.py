@@ -1,4 +1,4 @@
-"""Handing a script to the scheduler of this host: the thin room around `sbatch --parsable`."""
+"""Submit a script to this host's scheduler with `sbatch --parsable`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from toolkit.support.text import path_argument
 if TYPE_CHECKING:
     from toolkit.jobs.model import Job, Script
 
-# What the client says where Slurm is installed but no cluster is configured, or its controller is down.
+# Messages of sbatch if no cluster is configured, or the controller is down.
 _NO_CLUSTER = re.compile(
     r"configuration source|Unable to process configuration|Unable to contact slurm controller|Connection refused",
     re.IGNORECASE,
@@ -32,7 +32,7 @@ _USER_DEFAULTS = ("clusters", "constraint", "reservation", "wckey")
 def submit(script: Script, directory: Path) -> Submission:
     """Submit `script` from `directory`, where its job will run.
 
-    Raises MissingOnHost where there is no scheduler, ProgramFailed where it refuses the job.
+    Raises MissingOnHost if there is no scheduler, ProgramFailed if it rejects the job.
     """
     if shutil.which("sbatch") is None:
         raise _no_scheduler(script, "this host has no sbatch")

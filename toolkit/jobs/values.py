@@ -88,7 +88,7 @@ def parse_directive(value: str) -> Directive:
 def check_submission_directory(directory: str) -> str:
     """The directory that the job is submitted from, and that Slurm opens the job's log in.
 
-    Raises WrongInput where Slurm cannot: it takes a backslash anywhere in the path for its own escape and then expands
+    Raises WrongInput if Slurm cannot: it takes a backslash anywhere in the path for its own escape and then expands
     no `%j` (sbatch(1), filename pattern), and the job would end as 0:53 without a log. A path with `%` has to be
     written into an `#SBATCH` line, which knows no way to quote a quotation mark or a control character.
     """

@@ -54,7 +54,7 @@ def _refuse_secret(option: str, name: str) -> NoReturn:
 
 
 def refuse_secrets(command: tuple[str, ...], directives: Iterable[Directive]) -> None:
-    """Raise WrongInput where `env NAME=VALUE program` or `--export=NAME=VALUE` has a secret."""
+    """Raise WrongInput if `env NAME=VALUE program` or `--export=NAME=VALUE` has a secret."""
     program, *words = command
     for word in words if program.rpartition("/")[2] == "env" else ():
         name, equals, value = word.partition("=")
@@ -70,7 +70,7 @@ def refuse_secrets(command: tuple[str, ...], directives: Iterable[Directive]) ->
 
 
 def refuse_unexported(names: Iterable[str], directives: Iterable[Directive]) -> None:
-    """Raise WrongInput where an `--export` of the script itself keeps a variable of `--env NAME` from the job."""
+    """Raise WrongInput if an `--export` of the script itself keeps a variable of `--env NAME` from the job."""
     for directive in directives:
         exported = [part.partition("=")[0] for part in (directive.value or "").split(",")]
         if directive.name != "export" or "ALL" in exported:

@@ -1,4 +1,4 @@
-"""Where recipes and bases are found: a user's own `./defs` first, then the shipped ones."""
+"""The catalogue of recipes and bases: the user's `./defs` first, then the shipped ones."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Catalogue:
         return found
 
     def path_of(self, name: str) -> Path:
-        """The recipe's file. Raises WrongInput where there is none, with the nearest right name."""
+        """The recipe's file. Raises WrongInput with the closest name if there is none."""
         paths = self.paths()
         if name in paths:
             return paths[name]

@@ -18,7 +18,7 @@ NAME = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?")
 
 
 def index_of_option(option: str, url: str) -> tuple[Index | None, Finding | None]:
-    """The index that `--index-url URL` and its kin name, without any credentials; None where it is no web address."""
+    """The index that `--index-url URL` and its kin name, without any credentials; None if it is no web address."""
     parts = web_address(url)
     if parts is None:
         return None, None
@@ -35,7 +35,7 @@ def index_of_option(option: str, url: str) -> tuple[Index | None, Finding | None
 
 
 def web_address(url: str) -> SplitResult | None:
-    """The parts of an address of http or https; None where it is none."""
+    """The parts of an address of http or https; None if it is none."""
     try:
         parts = urlsplit(url)
     except ValueError:  # a bracket that belongs to no IPv6 address

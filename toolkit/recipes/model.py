@@ -1,4 +1,4 @@
-"""Recipe and Base: what a user wants in an image, and what it starts from."""
+"""Recipe and Base: the contents of an image, and what it starts from."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ class JobDefaults:
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """What a user wants in an image. `path` is the TOML file it was read from.
+    """The contents of an image. `path` is the TOML file it was read from.
 
     `packages` are direct Python requirements (PEP 508), `post` is a shell script that runs after they are installed,
     `verdict` is what the audit must say for the build to succeed, or None. `import_skip` are packages (normalised

@@ -178,7 +178,7 @@ def _options(copied: Iterable[Copied]) -> str:
 
 
 def require_allowed(recipe: Recipe, copied: Iterable[Copied]) -> None:
-    """Raise WrongInput where something of `copied` is private, with the options to type."""
+    """Raise WrongInput if something of `copied` is private, with the options to type."""
     private = [file for file in copied if file.private]
     if private:
         paths = ", ".join(str(path) for path in dict.fromkeys(file.to_allow for file in private))

@@ -1,4 +1,4 @@
-"""What `--base` may say, and what `From:` says for it."""
+"""Parse `--base` and translate it to `From:`."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def has_scheme(text: str) -> bool:
 def base_from_reference(text: str) -> Base:
     """The base that `docker://REF`, `docker-archive:FILE` or `oci:DIR[:TAG]` means.
 
-    Paths become absolute. Raises WrongInput where nothing follows the scheme, or the file is not there.
+    Paths become absolute. Raises WrongInput if nothing follows the scheme, or the file does not exist.
     """
     one_line(text, "the reference")
     scheme = next(scheme for scheme in SCHEMES if text.startswith(scheme))
@@ -51,7 +51,7 @@ def base_from_reference(text: str) -> Base:
 
 
 def refuse_credentials(reference: str) -> None:
-    """Raise WrongInput where a registry's reference holds `user:password@`: it ends in logs, locks and the image."""
+    """Raise WrongInput if a registry's reference holds `user:password@`: it ends in logs, locks and the image."""
     if "@" in reference and not _BY_DIGEST.fullmatch(reference):
         raise WrongInput(
             "a reference cannot contain a user name or a password: only a digest, sha256:…, may follow the @",
@@ -90,7 +90,7 @@ _EXAMPLES = {
 def resolve_base(text: str, bases: Mapping[str, Base]) -> Base:
     """The base that `--base TEXT` means: a key of bases.toml, a reference with a scheme, a SIF, or a sandbox.
 
-    Raises WrongInput where it is none of these.
+    Raises WrongInput if it is none of these.
     """
     if text in bases:
         return bases[text]

@@ -1,4 +1,4 @@
-"""What somebody meant by a text that is no requirement of pip (PEP 508): `pandas=2`, or the address of a file."""
+"""The intended requirement in a text that is not valid for pip (PEP 508): `pandas=2`, or the address of a file."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _ADDRESS = re.compile(r"(?:git\+)?(?:https?|ssh|file)://\S+|git@\S+:\S+")
 
 
 def how_to_write(text: str) -> str | None:
-    """How to write what `text` means, as a sentence; None where that is not known."""
+    """How to write what `text` means, as a sentence; None if that is not known."""
     given = text.strip()
     if _ADDRESS.fullmatch(given):
         return _address(given)

@@ -15,14 +15,14 @@ _SHELLS = ("sh", "bash", "dash", "ksh", "zsh")
 
 
 def shell_command(line: str) -> tuple[str, ...]:
-    """The argument list that has the image's shell read `line` as it is. Raises WrongInput where it is empty."""
+    """The argument list that has the image's shell read `line` as it is. Raises WrongInput if it is empty."""
     if not line.strip():
         raise WrongInput("--shell has no command line", fix="For example: --shell 'cd src && python train.py'")
     return ("sh", "-c", line)
 
 
 def chosen_command(words: tuple[str, ...], line: str | None) -> tuple[str, ...]:
-    """The command of a command line that has `words` or `--shell LINE`. Raises WrongInput where it has both."""
+    """The command of a command line that has `words` or `--shell LINE`. Raises WrongInput if it has both."""
     if line is None:
         return words
     if words:
@@ -33,7 +33,7 @@ def chosen_command(words: tuple[str, ...], line: str | None) -> tuple[str, ...]:
 
 
 def check_command(words: tuple[str, ...]) -> tuple[str, ...]:
-    """Return `words`; raise WrongInput where no program can be meant by them."""
+    """Return `words`; raise WrongInput if they cannot be a command."""
     if not words or not words[0].strip():
         raise WrongInput("there is no command to run", fix="Give it after --, for example: -- python train.py")
     if any("\0" in word for word in words):
@@ -65,7 +65,7 @@ def as_line(words: tuple[str, ...]) -> str:
 
 
 def unexpanded_variable(words: tuple[str, ...]) -> str | None:
-    """The first `$VARIABLE` that reaches the program as these characters, since no shell reads the words."""
+    """The first `$VARIABLE` that reaches the program as these characters, since no shell expands it."""
     if any(word.rpartition("/")[2] in _SHELLS for word in words[:2]):
         return None
     return next((match[0] + "}" * ("{" in match[0]) for word in words if (match := _VARIABLE.search(word))), None)

@@ -1,4 +1,4 @@
-"""The container runtime of this host: which one, which version, and what it must be told here."""
+"""The container runtime of this host: its name, its version and the options for this host."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ class Runtime:
 
 
 def find_runtime(site: Site) -> Runtime:
-    """The site's runtime, else apptainer, else singularity. Raises MissingOnHost where there is none that will do."""
+    """The site's runtime, else apptainer, else singularity. Raises MissingOnHost if none is usable."""
     names = (site.runtime.value,) if site.runtime else NAMES
     program = next((found for name in names if (found := shutil.which(name))), None)
     if program is None:
@@ -137,7 +137,7 @@ def find_runtime(site: Site) -> Runtime:
 def parse_version(text: str) -> tuple[str, tuple[int, ...]]:
     """('apptainer', (1, 4, 5)) from `apptainer version 1.4.5`; SingularityCE says `singularity-ce version 4.1.0`.
 
-    Raises MissingOnHost where the text is something else.
+    Raises MissingOnHost if the text is something else.
     """
     match = re.match(r"(apptainer|singularity)(?:-ce|-pro)? version v?(\d+(?:\.\d+)*)", text.strip())
     if not match:

@@ -1,4 +1,4 @@
-"""What a runtime's error really means: its words are often about the symptom, and sometimes about something else."""
+"""The cause of a runtime's error: its message often names only a symptom."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class KnownError:
-    """A pattern in the runtime's output, what it means, and the way out."""
+    """A pattern in the runtime's output, its meaning and the fix."""
 
     pattern: str
     meaning: str

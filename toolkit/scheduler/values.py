@@ -1,4 +1,4 @@
-"""What a user may write for a resource of a job: every check gives the value in its one form, or says what is right."""
+"""Checks of a job's resources: each returns the normalised value, or raises an error with the valid form."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Gpus:
 
 
 def refuse(option: str, value: object, right: str, *, fix: str | None = None) -> NoReturn:
-    """Raise WrongInput: the value is not `right`, which says what would be."""
+    """Raise WrongInput: the value is not `right`, a description of valid values."""
     raise WrongInput(f"{option} should be {right}, not {value!r}", fix=fix)
 
 
@@ -95,7 +95,7 @@ def check_partition(value: str, option: str = "--partition") -> str:
 
 
 def check_account(value: str, option: str = "--account") -> str:
-    """The account that pays."""
+    """The account to charge."""
     return _word(value, option, "an account name", "For example: --account lab42")
 
 

@@ -1,4 +1,4 @@
-"""Distributions that work only with a certain release of the framework, and were put beside another one."""
+"""Distributions that require another release of the framework than the installed one."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def companion_out_of_step(case: FrameworkCase) -> Iterator[Finding]:
 
 
 def incompatible_versions(case: FrameworkCase) -> Iterator[Finding]:
-    """What metadata allows and the import refuses."""
+    """Versions that the metadata allows but the import refuses."""
     framework = case.framework
     for name, reason in _refused(framework):
         found = framework.companions[name]
@@ -106,7 +106,7 @@ def requires_another(case: FrameworkCase) -> Iterator[Finding]:
 
 
 def _bound(line: str, environment: dict[str, str]) -> SpecifierSet | None:
-    """What a Requires-Dist asks for; None where its marker is for another machine or an extra."""
+    """What a Requires-Dist asks for; None if its marker is for another machine or an extra."""
     try:
         requirement = Requirement(line)
         holds = requirement.marker is None or requirement.marker.evaluate(environment)

@@ -1,4 +1,4 @@
-"""What the environment leaves open decides no verdict alone: errors that rest on it become warnings."""
+"""An uncertain environment does not decide a verdict: errors that depend on it become warnings."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def weighed(findings: Iterable[Finding], facts: ImageFacts) -> tuple[Finding, ..
 
 
 def without_doubtful(framework: FrameworkFacts, facts: ImageFacts) -> FrameworkFacts | None:
-    """The framework as it is without the directories of an uncertain PYTHONPATH; None where it lies in one itself."""
+    """The framework as it is without the directories of an uncertain PYTHONPATH; None if it lies in one itself."""
     if facts.inventory.doubt("PYTHONPATH") is None:
         return framework
     doubtful = set(facts.inventory.variable("PYTHONPATH").split(":"))

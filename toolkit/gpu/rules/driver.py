@@ -1,4 +1,4 @@
-"""Which driver the image needs, and whether the image itself stands in the driver's way."""
+"""The driver that the image needs, and whether the image hides the host's driver."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def effective_driver(facts: ImageFacts, target: TargetMachine) -> str | None:
 
 
 def _serves_forward(target: TargetMachine) -> bool | None:
-    """Whether forward compatibility is for the target's GPU; None where nothing tells."""
+    """Whether forward compatibility is for the target's GPU; None if unknown."""
     if target.capability in compatibility().integrated.capabilities:
         return True
     return compatibility().forward.get(gpu_name(target.gpu or "") or "")

@@ -1,4 +1,4 @@
-"""Two of what there may be only one of: variants of a framework or a module, and copies in two directories."""
+"""Duplicates: variants of a framework or a module, and copies in two directories."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Variables of the image that keep a framework from the GPU, whatever libraries and driver there are."""
+"""Variables of the image that hide the GPU from a framework."""
 
 from __future__ import annotations
 

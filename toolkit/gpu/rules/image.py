@@ -69,7 +69,7 @@ def wheel_major(distribution: Distribution) -> str | None:
 
 
 def mixed_installers(case: ImageCase) -> Iterator[Finding]:
-    """What conda installed and pip installed again: each believes that it owns the files."""
+    """Packages that conda installed and pip replaced: both track the same files."""
     for interpreter in case.image.inventory.interpreters:
         recorded: dict[str, str] = {
             canonicalize_name(package.name): package.version
@@ -93,7 +93,7 @@ def mixed_installers(case: ImageCase) -> Iterator[Finding]:
 
 
 def user_site(case: ImageCase) -> Iterator[Finding]:
-    """Python adds ~/.local of whoever runs the image, unless the image says no."""
+    """Python adds the user's ~/.local, unless the image disables it."""
     if case.image.inventory.interpreters and not case.image.inventory.variable("PYTHONNOUSERSITE"):
         yield Finding(
             "user-site-enabled",

@@ -51,7 +51,7 @@ def serves(tags: Iterable[str], interpreter: Interpreter) -> bool:
 
 
 def closed_interpreter(case: FrameworkCase) -> Iterator[Finding]:
-    """A Python in root's home, where uv puts one when root runs it: whoever runs the image is not root."""
+    """A Python in root's home, where uv installs it for root: users who run the image are not root."""
     framework = case.framework
     if framework.closed is not None:
         yield Finding(
