@@ -92,16 +92,16 @@ def test_why_reads_the_lock_on_another_base(directory: Path) -> None:
     ("arguments", "status", "words"),
     [
         (("new", "Bad Name"), 2, "is not a valid recipe name"),
-        (("new", "bases", "--base", "debian-12"), 2, "neither `bases`"),
+        (("new", "bases", "--base", "debian-12"), 2, "`bases` and names ending in"),
         (("new", "mine", "--base", "debian-12"), 2, "already exists"),
-        (("new", "x"), 2, "which base"),
+        (("new", "x"), 2, "no base could be inferred"),
         (("new", "x", "--base", "debian-13"), 2, 'Did you mean "debian-12"'),
         (("new", "x", "--from", "nothing.py"), 2, "there is no nothing.py"),
         (("new", "x", "--from", "defs/mine.toml"), 2, "does not read defs/mine.toml"),
         (("add", "mine", "a b"), 2, "not a package requirement"),
         (("add", "mine"), 2, "no packages to add"),
         (("add", "mine", "apex"), 2, "apex on PyPI is a toolkit for the web framework Pyramid"),
-        (("add", "mine", "segment_anything"), 2, "no package of PyPI gives"),
+        (("add", "mine", "segment_anything"), 2, "no PyPI package provides"),
         (("add", "mine", "pandas=2"), 2, "Write pandas==2"),
         (("add", "mine", "https://x.org/a-1-py3-none-any.whl"), 2, "Write a @ https://x.org/a-1-py3-none-any.whl"),
         (("add", "mine", "gcc;id", "--apt"), 2, "not the name of a Debian package"),
@@ -123,8 +123,8 @@ def test_why_reads_the_lock_on_another_base(directory: Path) -> None:
         (("remove", "keras-bert", "nothing"), 2, "does not ask for"),
         (("lock", "nobody"), 2, "no recipe"),
         (("lock", "mine", "numpy"), 2, "--upgrade"),
-        (("lock", "mine", "--exclude-newer", "yesterday"), 2, "is a day such as"),
-        (("lock", "mine", "--exclude-newer", "2021-13-45"), 2, "is a day such as"),
+        (("lock", "mine", "--exclude-newer", "yesterday"), 2, "should be a date such as"),
+        (("lock", "mine", "--exclude-newer", "2021-13-45"), 2, "should be a date such as"),
         (("lock", "mine", "--check"), 1, "ctk lock mine"),
         (("lock", "mine", "--export", "lock.toml"), 2, "pylock.NAME.toml"),
         (("lock", "mine", "--export", "pylock.toml", "--check"), 2, "leave out --export"),
@@ -158,7 +158,7 @@ def test_only_what_the_lock_adds_can_be_upgraded() -> None:
     chosen = _upgrade(SMALL, ["Timm"])
     assert [chosen.keeps(name) for name in ("timm", "keras-bert")] == [False, True]
     assert _upgrade(SMALL, []).everything
-    with pytest.raises(WrongInput, match="lock adds no tim, so that"):
+    with pytest.raises(WrongInput, match="cannot upgrade tim: the lock"):
         _upgrade(SMALL, ["tim"])
 
 

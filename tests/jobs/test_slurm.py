@@ -1,4 +1,4 @@
-"""The script, whole, against golden files: `CTK_GOLDEN=write pytest tests/jobs` writes them anew for review."""
+"""The script, whole, against golden files: `CTK_GOLDEN=write pytest tests/jobs` regenerates them for review."""
 
 from __future__ import annotations
 
