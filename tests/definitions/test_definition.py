@@ -28,7 +28,7 @@ EVERYTHING = Recipe(
 
 
 def test_the_text_is_the_golden_one() -> None:
-    """Where a change is meant: `python -m tests.definitions.test_definition` writes the file anew."""
+    """Where a change is meant: `python -m tests.definitions.test_definition` regenerates the file."""
     assert define(EVERYTHING, mirror="http://deb.example/debian").text == GOLDEN.read_text(encoding="utf-8").replace(
         "CTK_VERSION", __version__
     )
