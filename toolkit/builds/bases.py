@@ -58,7 +58,7 @@ def base_digest(recipe: Recipe, locks: Locks, *, ask: bool = True) -> str | None
 
 
 def kept_base(digest: str, area: WorkArea) -> Path:
-    """Where the base of this digest is kept once a build has pulled it."""
+    """The path of a pulled base with this digest."""
     return area.path / "bases" / f"{digest.removeprefix('sha256:')}.sif"
 
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, slots=True)
 class Built:
     """A finished build. `seconds` is wall time, `size` bytes (0 for a sandbox); `findings` are the audit's, and
-    `command-not-in-image` where no job of the recipe could start. `import_seconds` are those of the import step."""
+    `command-not-in-image` if no job of the recipe could start. `import_seconds` are those of the import step."""
 
     output: Path
     log: Path

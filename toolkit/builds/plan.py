@@ -56,5 +56,5 @@ def local_size(request: BuildRequest) -> int:
 
 
 def unpacked_size(image: Path | None) -> int:
-    """Bytes that a build from the file `image` needs; 0 where it is none."""
+    """Bytes that a build from the file `image` needs; 0 if it is not an image."""
     return image.stat().st_size * _UNPACKED if image is not None and image.is_file() else 0

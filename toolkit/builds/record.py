@@ -29,7 +29,7 @@ class Record:
     """What an image was built from, and its audit result.
 
     `target` is `kind:name`, `base` the name of the base of a recipe, else None. `verdict` and the codes in `findings`
-    are the audit's, None and none where it was not asked. `changed` says of a sandbox that it was opened for changes.
+    are the audit's; None and empty without an audit. `changed` says of a sandbox that it was opened for changes.
     `inputs` are names and fingerprints of all that the image was made from (`inputs_of`), none where not all is known.
     `made_from` are those of the parts of its recipe, and of its lock.
     """

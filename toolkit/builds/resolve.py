@@ -90,7 +90,7 @@ def find_lock(recipe: Recipe, locks: Locks, base: PresentBase = NOT_HERE) -> Fou
 
 
 def unchanged_record(request: BuildRequest, context: BuildContext) -> Record | None:
-    """The record of the image that stands at the output, where a build would make the same one; else None.
+    """The record of the image at the output if a build would produce the same one; else None.
 
     Nothing is pulled, resolved or written for it. A sandbox is always built: its files can be changed at any
     time, and ctk would not notice. So is what another user put there: anybody can write a record.

@@ -103,7 +103,7 @@ class RoomWatch:
             sampler.join(1)
 
     def reported(self) -> KnownError:
-        """Which disk is full, where the runtime or the system reported that one is."""
+        """Which disk is full, if the runtime or the system reported one."""
         full = [device for device, free in self._least.items() if free < _FULL]
         if full:
             return self._full_error(full)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 class BuildState:
     """The plan with its surroundings; below these, what is known once the steps have run.
 
-    `findings` are the audit's, and `command-not-in-image` where no job of the recipe could start. `verdict` is None
+    `findings` are the audit's, and `command-not-in-image` if no job of the recipe could start. `verdict` is None
     before the audit, `import_seconds` where there was no import step.
     """
 

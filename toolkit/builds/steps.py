@@ -223,7 +223,7 @@ class ImageInPlace:
         return _contains(record, f'"target": {json.dumps(self.replaced, ensure_ascii=False)}')
 
     def _check(self, may_be_replaced: str) -> str:
-        """The command that ends a script where the output is there and is to stay."""
+        """The command that ends a script if the output exists and must be kept."""
         if self.replaced is None:
             return ""
         text = f"{self.output} exists and was not built by ctk from the same target, or was changed"

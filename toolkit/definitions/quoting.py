@@ -9,7 +9,7 @@ from toolkit.recipes.environment import extended
 from toolkit.support.errors import WrongInput
 from toolkit.support.text import one_line, part_braces
 
-# How apptainer takes a definition apart (pkg/build/types/parser/deffile.go, internal/pkg/build/args/reader.go).
+# How apptainer parses a definition (pkg/build/types/parser/deffile.go, internal/pkg/build/args/reader.go).
 _MEANT_FOR_THE_RUNTIME = (
     (re.compile(r"^\s*%"), "begins with %, which would start a section of the definition"),
     (re.compile(r"^bootstrap:", re.IGNORECASE), "begins with bootstrap:, which would start a stage of the definition"),
@@ -19,7 +19,7 @@ _HARMLESS = re.compile(r"[A-Za-z0-9 /._+,:=@%~^-]")
 
 
 def shell_word(value: str, what: str) -> str:
-    """`value` as one word of shell that the definition's own reader leaves alone.
+    """`value` as one shell word that the definition parser does not change.
 
     Apptainer >= 1.2 replaces `{{ name }}` anywhere in a definition, inside quotes too, hence the braces are parted.
     Raises WrongInput if the value holds a newline or another control character.
@@ -28,7 +28,7 @@ def shell_word(value: str, what: str) -> str:
 
 
 def variable_word(name: str, value: str, what: str) -> str:
-    """The value of a variable as a word of shell; where it extends the image's own value, the shell puts that in.
+    """The value of a variable as a shell word; if it extends the image's own value, the shell inserts that.
 
     Where the image has none, no empty element is added: it would mean the working directory. Raises as `shell_word`.
     """

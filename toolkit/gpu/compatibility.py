@@ -17,7 +17,7 @@ Capability = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class DriverFloor:
-    """The oldest driver for a CUDA release, and the one that serves all of it where that is known."""
+    """The oldest driver for a CUDA release, and the one that supports all of it, if known."""
 
     cuda: str
     minimum: str
@@ -46,7 +46,7 @@ class Integrated:
 
 @dataclass(frozen=True, slots=True)
 class Compatibility:
-    """All of `compatibility.toml`. `forward` says of GPUs by name whether forward compatibility serves them."""
+    """All of `compatibility.toml`. `forward` is, by GPU name, whether forward compatibility supports it."""
 
     drivers: tuple[DriverFloor, ...]
     dropped: tuple[Dropped, ...]

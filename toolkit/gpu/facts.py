@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """What the loader gives for a wanted library: `path` where it finds it, else None.
+    """The loader's result for a needed library: its `path`, or None.
 
     `others` are libraries of the same stem on the loader's path, `unreachable` those with the very name that lie
     where the loader does not look.
@@ -125,7 +125,7 @@ class ImageFacts:
 
 @dataclass(frozen=True, slots=True)
 class TargetMachine:
-    """The machine to judge against; None if nobody said.
+    """The machine to judge against; None if not given.
 
     `driver` is a version ("535.104.05"), `gpu` a name for users and `capability` its compute capability (7, 0).
     `architecture` is as uname says it and `glibc` the host's: those of the machine that audits, unless told otherwise.

@@ -27,7 +27,7 @@ def advise(
 ) -> tuple[Finding, ...]:
     """Warnings about `job`, to be submitted from `directory`.
 
-    `exists` says whether a path is there on this host; `environment` has the names of this process's variables.
+    `exists` tells whether a path exists on this host; `environment` has the names of this process's variables.
     """
     return (
         *_gpu(job),
@@ -41,7 +41,7 @@ def advise(
 
 
 def advise_on_image(image: Path, recipe: Recipe | None, given: bool) -> tuple[Finding, ...]:
-    """A warning where a recipe's job will run in an image of another name that nobody asked for."""
+    """A warning if a recipe's job will run in an image of another name that was not requested."""
     if given or recipe is None or image.stem == recipe.name:
         return ()
     return (

@@ -114,7 +114,7 @@ def complete(
 def _resources(
     written: Mapping[str, str | int | None], defaults: Mapping[str, str | int], origin: str
 ) -> dict[str, Any]:
-    """The checked values: the command line's, else the recipe's. `origin` says in an error where the recipe is."""
+    """The checked values: the command line's, else the recipe's. `origin` is the recipe's path for errors."""
     found = {}
     for key, option in OPTIONS.items():
         if (value := written.get(key)) is not None:

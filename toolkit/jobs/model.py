@@ -32,7 +32,7 @@ class Directive:
 
 @dataclass(frozen=True, slots=True)
 class Job(Resources):
-    """What to run with which resources.
+    """A command and its resources.
 
     `directory` is the directory that the job is to be submitted from, absolute; only one with a `%` is written down.
     `image` is as the script says it: relative to that directory, or absolute. `environment` is written into the script;

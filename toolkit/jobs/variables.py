@@ -26,7 +26,7 @@ _OF_THE_CONTAINER = ("PATH", "LD_LIBRARY_PATH", "HOME", "PS1", "PYTHONNOUSERSITE
 def parse_environment(text: str) -> tuple[str, str | None]:
     """`NAME=VALUE`, or `NAME` for the value that the job's environment has (None). A value may hold any text of a line.
 
-    A value that must stay secret is refused: everybody may read the script, and command lines are public on a node.
+    A value that must stay secret is refused: all users can read the script and the command lines on a node.
     """
     name, equals, value = text.partition("=")
     if not _NAME.fullmatch(name):

@@ -58,7 +58,7 @@ def credentials_variable(name: str) -> str:
 def credentials(indexes: Iterable[Index]) -> dict[str, str]:
     """The variables with the user and password of each index, from the environment, else from ~/.netrc.
 
-    A netrc that cannot be read, or is none, says nothing: where it is needed, the resolver has reported that.
+    An unreadable or invalid netrc is ignored: the resolver reports it if it is needed.
     """
     try:
         known = netrc.netrc(os.environ.get("NETRC")).hosts

@@ -1,7 +1,7 @@
 """What the `[[files]]` of a recipe take from outside its project, and what is private of all that they take.
 
-A recipe may come with a cloned repository, and an image is given away: no key may leave in one unseen. The project is
-the directory that holds the recipe's `defs/` (for a shipped recipe ctk's own): what lies there came with the recipe.
+A recipe may come with a cloned repository, and images are shared: no key may be copied into one unnoticed. The project
+is the directory that holds the recipe's `defs/` (for a shipped recipe ctk's own): what lies there came with the recipe.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ def _below(root: Path) -> Iterator[tuple[Path, int]]:
 def _private_below(root: Path, project: Path) -> Iterator[Private]:
     """What is private of `root`: it as a whole, else single files and directories below it."""
     own_home = home()
-    # A home is often closed to others as a whole, which says nothing of what is in it.
+    # A home directory is often private as a whole, which does not make each file in it private.
     public = {project, *project.parents, *([Path(os.path.realpath(own_home))] if own_home else [])}
     public |= {parent for path in public for parent in path.parents}
     for path in (root, *root.parents):
@@ -145,7 +145,7 @@ def without_allowed(copied: Iterable[Copied], allow: Iterable[Path]) -> tuple[Co
 
 
 def judge_base(recipe: Recipe) -> tuple[Finding, ...]:
-    """A warning where the recipe's own base is a file from outside its project: all of it goes into the image."""
+    """A warning if the recipe's own base is a file outside its project: all its contents go into the image."""
     base = recipe.base
     if not base.is_local:
         return ()

@@ -60,7 +60,7 @@ def refuse_credentials(reference: str) -> None:
 
 
 def _check_oci_layout(path: Path, tag: str) -> None:
-    """Raise WrongInput unless the layout holds one image, called `tag` where a tag is given.
+    """Raise WrongInput unless the layout holds one image, named `tag` if a tag is given.
 
     Apptainer 1.4 takes `oci:DIR:TAG` for the name of a directory, so that only a layout of one image can be built from.
     """

@@ -28,10 +28,10 @@ _INSTALL = (
 
 @dataclass(frozen=True, slots=True)
 class BuildOptions:
-    """How an image is to be written.
+    """Options for writing an image.
 
     `compression`: zstd packs a 3 GB image in a sixth of gzip's time to the same size, and needs Linux 4.14 where the
-    image is mounted; gzip is for older kernels. `cores` limits packing, as login nodes want; None takes all.
+    image is mounted; gzip is for older kernels. `cores` limits packing, for login nodes; None uses all.
     """
 
     sandbox: bool = False
@@ -41,10 +41,10 @@ class BuildOptions:
 
 @dataclass(frozen=True, slots=True)
 class Runtime:
-    """A usable runtime. `product` is what it says it is: a link named singularity may lead to apptainer.
+    """A usable runtime. `product` is from its version output: a link named singularity may point to apptainer.
 
     `needs_userns`: this process is root but lacks capabilities (as in a container or a small virtual machine), so
-    that the runtime can only work in a user namespace of its own.
+    that the runtime works only in its own user namespace.
     """
 
     program: Path

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def driver_floor(case: FrameworkCase) -> Iterator[Finding]:
-    """The oldest driver for the framework's CUDA, held against the target's driver where it is known."""
+    """The oldest driver for the framework's CUDA, compared with the target's driver if it is known."""
     framework, target = case.framework, case.target
     cuda = framework.build.cuda
     floor = compatibility().floor(cuda) if framework.build.gpu and cuda else None

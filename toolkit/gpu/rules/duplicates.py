@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def duplicate_framework(case: FrameworkCase) -> Iterator[Finding]:
-    """Two distributions that install one framework: they overwrite each other's files, and pip says nothing."""
+    """Two distributions that install one framework: they overwrite each other's files, and pip does not warn."""
     framework = case.framework
     variants = {(variant.name, variant.version): variant for variant in framework.variants}
     if len({variant.name for variant in variants.values()}) < 2:

@@ -104,7 +104,7 @@ def user_site(case: ImageCase) -> Iterator[Finding]:
 
 
 def architecture(case: ImageCase) -> Iterator[Finding]:
-    """Programs for another machine, or a header that says another one than the programs."""
+    """Programs for another architecture, or a header that contradicts the programs."""
     own = case.image.inventory.architecture
     if own is None:
         return

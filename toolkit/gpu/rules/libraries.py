@@ -1,4 +1,4 @@
-"""Whether the CUDA libraries that a GPU build loads are there, in the version that it loads, where the loader looks."""
+"""Whether the CUDA libraries that a GPU build loads exist, in its version, on the loader's path."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def missing_libraries(case: FrameworkCase) -> Iterator[Finding]:
 
 
 def missing_other_library(case: FrameworkCase) -> Iterator[Finding]:
-    """A library that is none of CUDA's: a part of the framework itself, or of the system."""
+    """A library other than CUDA's: a part of the framework or of the system."""
     framework = case.framework
     lost = {posixpath.basename(path) for path in framework.lost}
     lacking = [
