@@ -58,7 +58,7 @@ def test_each_failure_is_named_with_its_likely_cause_and_a_version(monkeypatch: 
         ("ImportError: libcuda.so.1: cannot open shared object file", "If its import needs a GPU or a licence file"),
     ],
 )
-def test_where_no_version_helps_the_index_is_not_asked(monkeypatch: pytest.MonkeyPatch, error: str, fix: str) -> None:
+def test_imports_without_helpful_version(monkeypatch: pytest.MonkeyPatch, error: str, fix: str) -> None:
     asked = searched(monkeypatch, None)
     assert (imports_failed("building mine", RECIPE, SMALL, [failed(error)], LOG, AREA).fix or "").startswith(fix)
     assert asked == []

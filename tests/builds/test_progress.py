@@ -27,7 +27,7 @@ from toolkit.builds.progress import failed_command, runtime_reason, step_of
         ("", None),
     ],
 )
-def test_a_line_that_begins_a_step_is_known(line: str, step: str | None) -> None:
+def test_progress_step_line(line: str, step: str | None) -> None:
     assert step_of(line) == step
 
 

@@ -106,7 +106,7 @@ def test_what_a_target_means_is_read_off_its_text(text: str, kind: TargetKind, n
     ],
 )
 @pytest.mark.usefixtures("here")
-def test_a_target_that_means_nothing_is_explained(text: str, message: str, fix: str) -> None:
+def test_target_invalid(text: str, message: str, fix: str) -> None:
     with pytest.raises(WrongInput) as caught:
         parse_target(text)
     assert message in caught.value.message
@@ -114,7 +114,7 @@ def test_a_target_that_means_nothing_is_explained(text: str, message: str, fix: 
 
 
 @pytest.mark.parametrize("reference", ["ann:ge/heim@h.example/x:1", "docker://ann:ge/heim@h.example/x", "ann@h/x"])
-def test_a_definition_with_a_password_in_its_header_is_refused(here: Path, reference: str) -> None:
+def test_definition_header_with_password(here: Path, reference: str) -> None:
     text = (
         f"Bootstrap: localimage\nFrom: /a:b@c/x.sif\nStage: one\n%post\n  cat\nbootstrap: Docker\nfrom : {reference}\n"
     )
@@ -255,7 +255,7 @@ def test_a_pipe_is_never_written(here: Path, name: str) -> None:
         request("mine", force=True)
 
 
-def test_a_log_that_is_not_ctks_is_not_overwritten(here: Path) -> None:
+def test_log_not_by_ctk_is_kept(here: Path) -> None:
     log = here / "mine.sif.build.log"
     log.write_text("my own notes\n")
     with pytest.raises(WrongInput, match="is not a ctk log"):
@@ -289,7 +289,7 @@ def test_a_link_to_anything_but_an_image_of_ctks_is_refused(here: Path, target: 
         request("mine", force=force)
 
 
-def test_a_link_that_another_user_made_is_refused(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_link_of_another_user(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (here / "mine.sif").symlink_to("new.sif")
     monkeypatch.setattr(output_module, "is_trusted", lambda _uid: False)
     with pytest.raises(WrongInput, match=r"mine.sif is a symlink to .*/new.sif, created by "):
@@ -313,7 +313,7 @@ def test_a_log_is_never_a_link(here: Path, output: str) -> None:
         (".", "the image", "Write the image elsewhere"),
     ],
 )
-def test_too_little_room_is_said_before_work_starts(
+def test_room_too_small_before_build(
     here: Path, monkeypatch: pytest.MonkeyPatch, place: str, purpose: str, fix: str
 ) -> None:
     made, area = request("mine"), WorkArea(here / "area", "the test")
@@ -333,7 +333,7 @@ def test_a_tmpdir_that_is_not_there_is_named(here: Path, monkeypatch: pytest.Mon
         check_room(0, request("mine").output, WorkArea(here / "area", "the test"))
 
 
-def test_too_little_room_is_said_before_the_base_is_brought(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_room_too_small_before_pull(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(room_module, "free_space", lambda _path: 1000)
     steps: list[str] = []
     with pytest.raises(MissingOnHost, match="not enough space"):

@@ -132,7 +132,7 @@ def test_why_reads_the_lock_on_another_base(directory: Path) -> None:
         (("why", "torch", "mine"), 2, "no lock here"),
     ],
 )
-def test_what_is_wrong_is_said_once_and_nothing_is_written(
+def test_wrong_input_one_message_nothing_written(
     directory: Path, arguments: tuple[str, ...], status: int, words: str
 ) -> None:
     (directory / "empty.txt").write_text("# nothing yet\n")

@@ -27,7 +27,7 @@ EVERYTHING = Recipe(
 )
 
 
-def test_the_text_is_the_golden_one() -> None:
+def test_definition_golden_file() -> None:
     """Where a change is meant: `python -m tests.definitions.test_definition` regenerates the file."""
     assert define(EVERYTHING, mirror="http://deb.example/debian").text == GOLDEN.read_text(encoding="utf-8").replace(
         "CTK_VERSION", __version__
@@ -84,7 +84,7 @@ def test_a_directory_as_base_has_to_be_a_sandbox(tmp_path: Path) -> None:
     check(recipe)
 
 
-def test_a_debootstrap_base_needs_an_archive() -> None:
+def test_debootstrap_base_without_mirror() -> None:
     with pytest.raises(WrongInput, match="built from a Debian archive, but no mirror is configured") as caught:
         define(EVERYTHING)
     assert "--base FILE.sif" in (caught.value.fix or "")

@@ -310,13 +310,13 @@ def test_gpus_by_name(text: str, capability: tuple[int, int]) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "V1000", "MI250", "7", "sm_7", "7.0.1", "../x"])
-def test_what_is_no_gpu(text: str) -> None:
+def test_gpu_name_unknown(text: str) -> None:
     with pytest.raises(WrongInput, match="no GPU"):
         parse_gpu(text)
 
 
 @pytest.mark.parametrize("text", ["", "535.x", "12.4", "v535", "535.104.05.06"])
-def test_what_is_no_driver(text: str) -> None:
+def test_driver_version_invalid(text: str) -> None:
     with pytest.raises(WrongInput, match="not an NVIDIA driver"):
         parse_driver(text)
 

@@ -38,7 +38,7 @@ JOBS = {
 
 
 @pytest.mark.parametrize("name", JOBS)
-def test_the_whole_script(name: str) -> None:
+def test_script_golden_file(name: str) -> None:
     path = GOLDEN / f"{name}.sbatch"
     text = script_text(JOBS[name], "Golden")
     if os.environ.get("CTK_GOLDEN") == "write":

@@ -70,7 +70,7 @@ def test_locks_bases_and_ill_named_files_are_no_recipes(catalogue: Catalogue) ->
         ("", "'' is not a recipe name", "`ctk list`"),
     ],
 )
-def test_a_wrong_name_is_explained(catalogue: Catalogue, name: str, message: str, fix: str) -> None:
+def test_recipe_name_invalid(catalogue: Catalogue, name: str, message: str, fix: str) -> None:
     with pytest.raises(WrongInput) as caught:
         catalogue.recipe(name)
     assert caught.value.message.startswith(message)
@@ -156,9 +156,7 @@ def test_files_and_layouts_become_absolute(tmp_path: Path, monkeypatch: pytest.M
         ("docker://a\nb", "control character"),
     ],
 )
-def test_a_reference_that_means_nothing_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, expected: str
-) -> None:
+def test_reference_invalid(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, expected: str) -> None:
     monkeypatch.chdir(tmp_path)
     layout(tmp_path / "two", "a", "b")
     (tmp_path / "empty").mkdir()

@@ -60,7 +60,7 @@ def test_index_arrives_with_its_packages(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_index_that_cannot_be_is_refused_with_its_place(tmp_path: Path, text: str, words: str) -> None:
+def test_index_invalid_names_line(tmp_path: Path, text: str, words: str) -> None:
     with pytest.raises(WrongInput, match=words) as refused:
         recipe(tmp_path, text)
     assert "secret" not in (refused.value.fix or "")

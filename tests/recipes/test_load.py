@@ -161,7 +161,7 @@ MISTAKES = [
 
 
 @pytest.mark.parametrize(("text", "expected"), MISTAKES, ids=[text[:40] for text, _ in MISTAKES])
-def test_each_mistake_is_named_with_file_line_and_key(tmp_path: Path, text: str, expected: str) -> None:
+def test_recipe_mistake_names_file_line_and_key(tmp_path: Path, text: str, expected: str) -> None:
     needs_base = "base" not in text and text
     with pytest.raises(WrongInput) as caught:
         recipe(tmp_path, text, **({"base": DEBIAN} if needs_base else {}))
