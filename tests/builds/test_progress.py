@@ -12,7 +12,7 @@ from toolkit.builds.progress import failed_command, runtime_reason, step_of
     [
         ("ctk: installing Python packages", "installing Python packages"),
         ("INFO:    Starting build...", "starting"),
-        ("INFO:    Extracting local image...", "pulling the base"),
+        ("INFO:    Extracting local image...", "preparing the base"),
         ("Copying blob sha256:0123", "pulling the base from the registry"),
         ("I: Retrieving InRelease", "building the base from the Debian archive"),
         ("I: Unpacking the base system...", "unpacking the base"),

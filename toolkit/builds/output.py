@@ -58,8 +58,7 @@ def check_output(request: BuildRequest) -> None:
         raise WrongInput(
             f"{final} was opened with `ctk shell`; changes made in it would be lost",
             fix=f"Build an image from it (ctk build {shlex.quote(f'{final}/')} -o NAME.sif), choose "
-            "another name with -o, "
-            "or use --force.",
+            "another name with -o, or use --force.",
         )
 
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 _STEPS = (
     (r"ctk: (.+)", r"\1"),
     (r"INFO:\s+Starting build", "starting"),
-    (r"INFO:\s+(?:Extracting OCI|Fetching OCI|Extracting local) image", "pulling the base"),
+    (r"INFO:\s+(?:Extracting OCI|Fetching OCI|Extracting local) image", "preparing the base"),
     (r"(?:Getting image source signatures|Copying blob)", "pulling the base from the registry"),
     (r"I: Retrieving InRelease|I: Retrieving Packages", "building the base from the Debian archive"),
     (r"I: Unpacking the base system", "unpacking the base"),

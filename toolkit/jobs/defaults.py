@@ -56,7 +56,7 @@ def choose_image(given: Path | None, name: str | None, recipe: Recipe | None, di
     if len(images) == 1:
         return images[0]
     here = (
-        (f"there are several images here ({', '.join(image.name for image in images)})")
+        f"there are several images here ({', '.join(image.name for image in images)})"
         if images
         else "there is no image here"
     )
