@@ -104,7 +104,7 @@ def test_a_wrong_library_is_told_from_an_absent_and_a_hidden_one() -> None:
     by_code = {one.code: one.message for one in found.findings}
     assert "libcudart.so.11.0, but the image holds libcudart.so.10.1" in by_code["wrong-cuda-library"]
     assert by_code["missing-cuda-library"].endswith(": libcublas.so.11.")
-    assert "/usr/local/cuda/lib64, where the loader does not look" in by_code["cuda-library-off-path"]
+    assert "/usr/local/cuda/lib64, which the loader does not search" in by_code["cuda-library-off-path"]
     assert "libnccl" not in "".join(by_code.values())
     assert "libcurand" not in "".join(by_code.values())
 
@@ -311,7 +311,7 @@ def test_gpus_by_name(text: str, capability: tuple[int, int]) -> None:
 
 @pytest.mark.parametrize("text", ["", "V1000", "MI250", "7", "sm_7", "7.0.1", "../x"])
 def test_gpu_name_unknown(text: str) -> None:
-    with pytest.raises(WrongInput, match="no GPU"):
+    with pytest.raises(WrongInput, match="does not know the GPU"):
         parse_gpu(text)
 
 
