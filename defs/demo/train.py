@@ -1,6 +1,6 @@
-"""Learn to read handwritten digits, and say how well it went.
+"""Train a classifier of handwritten digits, and report its accuracy.
 
-scikit-learn brings the data along: 1,797 images of 8 x 8 pixels, so that nothing is downloaded on a compute node.
+scikit-learn includes the data, 1,797 images of 8 x 8 pixels: a compute node downloads nothing.
 """
 
 import os

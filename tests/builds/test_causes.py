@@ -48,7 +48,7 @@ POST = "INFO:    Running post scriptlet"
 CASES = {
     "  fatal: could not read Username for 'https://git.example': terminal prompts disabled": (
         "repository-closed",
-        "https://git.example wants a user and a password for the repository",
+        "https://git.example requires a user name and a password for the repository",
         (),
     ),
     "      src/pyaudio/device_api.c:9:10: fatal error: portaudio.h: No such file or directory": (
@@ -145,37 +145,37 @@ CASES = {
     ),
     "  fatal: unable to access 'https://git.example/mine/': The requested URL returned error: 403": (
         "repository-closed",
-        "the server of https://git.example/mine/ does not hand out this repository",
+        "the server of https://git.example/mine/ refused access to the repository",
         (),
     ),
     "fatal: repository 'https://git.example/mine/' not found": (
         "repository-closed",
-        "the server of https://git.example/mine/ does not hand out this repository",
+        "the server of https://git.example/mine/ refused access to the repository",
         (),
     ),
     "fatal: unable to access 'https://git.example/': SSL certificate problem: unable to get local issuer certificate": (
         "untrusted-certificate",
-        "a server's certificate is signed by an authority that the image does not know",
+        "a server's certificate is signed by an authority that the image does not trust",
         (),
     ),
     "  ERROR: HTTP error 401 while getting http://127.0.0.1:40455/401/mine-1.0-py3-none-any.whl": (
         "file-refused",
-        "the server did not hand out http://127.0.0.1:40455/401/mine-1.0-py3-none-any.whl",
+        "the server refused http://127.0.0.1:40455/401/mine-1.0-py3-none-any.whl",
         (),
     ),
     "  cause: HTTP status client error (404 Not Found) for url (http://127.0.0.1:40455/mine-1.0.tar.gz)": (
         "file-refused",
-        "the server did not hand out http://127.0.0.1:40455/mine-1.0.tar.gz",
+        "the server refused http://127.0.0.1:40455/mine-1.0.tar.gz",
         (),
     ),
     "  cause: invalid peer certificate: UnknownIssuer": (
         "untrusted-certificate",
-        "a server's certificate is signed by an authority that the image does not know",
+        "a server's certificate is signed by an authority that the image does not trust",
         (),
     ),
     "ERROR: No matching distribution found for seaborn==0.1.99": (
         "no-such-version",
-        "no release of this package fits: seaborn==0.1.99",
+        "no matching release of seaborn==0.1.99",
         (),
     ),
     "/.post.script: 608: frobnicate: not found": (

@@ -44,7 +44,7 @@ def test_each_failure_is_named_with_its_likely_cause_and_a_version(monkeypatch: 
     assert error.fix is not None
     assert error.fix.splitlines() == [
         "Likely to work (reason): ctk add mine 'timm<1'",
-        "Where it needs a GPU or a licence file to be imported: ctk build mine --allow-import-failure timm",
+        "If its import needs a GPU or a licence file: ctk build mine --allow-import-failure timm",
         "Full log: mine.sif.build.log",
     ]
     assert asked == ["timm"]
@@ -55,10 +55,10 @@ def test_each_failure_is_named_with_its_likely_cause_and_a_version(monkeypatch: 
     [
         ("ImportError: libGL.so.1: cannot open shared object file", "On Debian and Ubuntu: ctk add --apt mine libgl1"),
         ("ImportError: libodd.so: cannot open shared object file", "Find the Debian package that has libodd.so ("),
-        ("ImportError: libcuda.so.1: cannot open shared object file", "Where it needs a GPU or a licence file"),
+        ("ImportError: libcuda.so.1: cannot open shared object file", "If its import needs a GPU or a licence file"),
     ],
 )
-def test_where_no_version_helps_the_index_is_not_asked(monkeypatch: pytest.MonkeyPatch, error: str, fix: str) -> None:
+def test_imports_without_helpful_version(monkeypatch: pytest.MonkeyPatch, error: str, fix: str) -> None:
     asked = searched(monkeypatch, None)
     assert (imports_failed("building mine", RECIPE, SMALL, [failed(error)], LOG, AREA).fix or "").startswith(fix)
     assert asked == []
@@ -75,6 +75,6 @@ def test_a_definition_has_no_recipe_to_change() -> None:
     error = imports_failed("building k.def", None, None, [failed("ended by SIGILL")], LOG, AREA)
     assert "(likely: it uses an instruction that the CPU of this machine does not have)" in error.message
     assert error.fix == (
-        "Where it needs a GPU or a licence file to be imported, list it in `skip` under [imports] of the recipe.\n"
+        "If its import needs a GPU or a licence file, list it in `skip` under [imports] of the recipe.\n"
         "Full log: mine.sif.build.log"
     )

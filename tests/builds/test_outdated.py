@@ -63,8 +63,8 @@ def image(directory: Path, *, other_base: bool = False) -> Path:
 def test_changed_recipe_is_named_with_its_keys(tmp_path: Path, old: str, new: str, changed: str) -> None:
     found = outdated(image(tmp_path), recipe(tmp_path, old, new), tmp_path)
     assert found is not None
-    assert found.message == f"sb was built before this changed: {tmp_path}/mine.toml: {changed}"
-    assert found.fix == "ctk build mine builds it again."
+    assert found.message == f"sb is out of date. Changed since the build: {tmp_path}/mine.toml: {changed}"
+    assert found.fix == "ctk build mine rebuilds it."
 
 
 @pytest.mark.parametrize(
@@ -86,7 +86,7 @@ def test_newer_lock_is_named(tmp_path: Path) -> None:
     write_lock(replace(SMALL, packages=(replace(WHEEL, version="1.1"),)), tmp_path / "mine.lock.toml")
     found = outdated(made, recipe(tmp_path), tmp_path)
     assert found is not None
-    assert found.message == "sb was built before this changed: the lock of mine"
+    assert found.message == "sb is out of date. Changed since the build: the lock of mine"
     (tmp_path / "mine.lock.toml").write_text("[[[")
     assert outdated(made, recipe(tmp_path), tmp_path) is None
 

@@ -12,9 +12,9 @@ from toolkit.builds.progress import failed_command, runtime_reason, step_of
     [
         ("ctk: installing Python packages", "installing Python packages"),
         ("INFO:    Starting build...", "starting"),
-        ("INFO:    Extracting local image...", "getting the base"),
-        ("Copying blob sha256:0123", "getting the base from the registry"),
-        ("I: Retrieving InRelease", "making the base from the Debian archive"),
+        ("INFO:    Extracting local image...", "preparing the base"),
+        ("Copying blob sha256:0123", "pulling the base from the registry"),
+        ("I: Retrieving InRelease", "building the base from the Debian archive"),
         ("I: Unpacking the base system...", "unpacking the base"),
         ("I: Configuring required packages...", "configuring the base"),
         ("INFO:    Copying /a/b to /c", "copying files"),
@@ -27,7 +27,7 @@ from toolkit.builds.progress import failed_command, runtime_reason, step_of
         ("", None),
     ],
 )
-def test_a_line_that_begins_a_step_is_known(line: str, step: str | None) -> None:
+def test_progress_step_line(line: str, step: str | None) -> None:
     assert step_of(line) == step
 
 

@@ -68,7 +68,7 @@ def test_a_quota_names_all_that_it_may_be_of(watch: Callable[..., RoomWatch]) ->
     assert found is not None
     assert "scratch (2.0 GiB free)" in found.meaning
     assert "output (3.0 GiB free)" in found.meaning
-    assert found.fix == "`quota -s` may say which. Move scratch. Move output."
+    assert found.fix == "`quota -s` may show which. Move scratch. Move output."
 
 
 def test_an_error_of_ctk_s_own_writing_names_the_disk(watch: Callable[..., RoomWatch]) -> None:

@@ -108,8 +108,8 @@ def test_a_script_calls_the_runtime_as_ctk_does(here: Path, monkeypatch: pytest.
 
 def test_a_script_needs_no_directory_and_says_what_it_leaves_out(here: Path) -> None:
     text = script(here)
-    assert text.startswith("#!/bin/sh\n# What `ctk build` would run for recipe:mine, by ctk ")
-    assert "# Here `ctk build` audits the image, as `ctk audit` does." in text
+    assert text.startswith("#!/bin/sh\n# Commands of `ctk build` for recipe:mine, by ctk ")
+    assert "# `ctk build` audits the image here, like `ctk audit`." in text
     assert not (here / "area").exists()
     done = run(text)
     assert (done.stdout, done.stderr) == ("", "")

@@ -98,15 +98,15 @@ def test_what_a_target_means_is_read_off_its_text(text: str, kind: TargetKind, n
         ("./text.def", "text.def has no `Bootstrap:` line", "ctk new NAME --from train.py"),
         ("none/", "there is no sandbox directory none/", ""),
         ("directory/", "is a directory, but not a sandbox", ""),
-        ("library://a/b", "ctk builds from docker://, docker-archive: and oci:", ""),
+        ("library://a/b", "ctk supports docker://, docker-archive: and oci:", ""),
         ("Dockerfile", "ctk does not convert Dockerfiles", "podman build"),
         ("x/gpu.Dockerfile", "ctk does not convert Dockerfiles", "buildah"),
         ("./Containerfile", "ctk does not convert Dockerfiles", "ctk build docker-archive:image.tar"),
-        ("defs/mine.toml", "a recipe is named without its directory and ending", "ctk build mine"),
+        ("defs/mine.toml", "name a recipe without its directory and extension", "ctk build mine"),
     ],
 )
 @pytest.mark.usefixtures("here")
-def test_a_target_that_means_nothing_is_explained(text: str, message: str, fix: str) -> None:
+def test_target_invalid(text: str, message: str, fix: str) -> None:
     with pytest.raises(WrongInput) as caught:
         parse_target(text)
     assert message in caught.value.message
@@ -114,12 +114,12 @@ def test_a_target_that_means_nothing_is_explained(text: str, message: str, fix: 
 
 
 @pytest.mark.parametrize("reference", ["ann:ge/heim@h.example/x:1", "docker://ann:ge/heim@h.example/x", "ann@h/x"])
-def test_a_definition_with_a_password_in_its_header_is_refused(here: Path, reference: str) -> None:
+def test_definition_header_with_password(here: Path, reference: str) -> None:
     text = (
         f"Bootstrap: localimage\nFrom: /a:b@c/x.sif\nStage: one\n%post\n  cat\nbootstrap: Docker\nfrom : {reference}\n"
     )
     (here / "secret.def").write_text(text)
-    with pytest.raises(WrongInput, match=r"secret\.def:7: From: a reference cannot hold a user") as caught:
+    with pytest.raises(WrongInput, match=r"secret\.def:7: From: a reference cannot contain a user") as caught:
         parse_target("secret.def")
     assert "heim" not in caught.value.message
     assert "registry login" in (caught.value.fix or "")
@@ -178,25 +178,25 @@ def test_a_plan_is_complete_whatever_is_built(here: Path, preview: bool) -> None
 @pytest.mark.parametrize(
     ("target", "more", "message"),
     [
-        ("k.def", {"base": "base.sif"}, "--base changes the base of a recipe, and k.def is none"),
-        ("sb/", {"base": "base.sif"}, "--base changes the base of a recipe"),
+        ("k.def", {"base": "base.sif"}, "--base applies only to recipes; k.def is not one"),
+        ("sb/", {"base": "base.sif"}, "--base applies only to recipes"),
         ("none", {}, 'there is no recipe "none"'),
         ("mine", {"base": "none.sif"}, "there is no image none.sif"),
         ("mine", {"output": Path("missing/x.sif")}, "there is no directory"),
         ("mine", {"output": Path("directory")}, "is a directory"),
         ("mine", {"output": Path("a\nb.sif")}, "control character"),
         ("mine", {"output": Path("base.sif")}, "exists and was not built by ctk"),
-        ("mine", {"output": Path("directory"), "sandbox": True}, "is a directory with other things in it"),
+        ("mine", {"output": Path("directory"), "sandbox": True}, "is a directory that contains other files"),
         (
             "mine",
             {"output": Path("directory"), "sandbox": True, "force": True},
-            "is a directory with other things in it",
+            "is a directory that contains other files",
         ),
-        ("mine", {"output": Path(), "sandbox": True, "force": True}, "is a directory with other things in it"),
+        ("mine", {"output": Path(), "sandbox": True, "force": True}, "is a directory that contains other files"),
         ("mine", {"output": Path("sb"), "sandbox": True}, "exists and was not built by ctk"),
         ("mine", {"output": Path("/"), "sandbox": True, "force": True}, "/ cannot be replaced"),
-        ("sb/", {"output": Path("sb"), "sandbox": True, "force": True}, "is in the sandbox itself"),
-        ("sb/", {"output": Path("sb/out.sif"), "force": True}, "is in the sandbox itself"),
+        ("sb/", {"output": Path("sb"), "sandbox": True, "force": True}, "is inside the sandbox"),
+        ("sb/", {"output": Path("sb/out.sif"), "force": True}, "is inside the sandbox"),
     ],
 )
 def test_what_is_refused_before_work_starts(here: Path, target: str, more: dict[str, object], message: str) -> None:
@@ -255,10 +255,10 @@ def test_a_pipe_is_never_written(here: Path, name: str) -> None:
         request("mine", force=True)
 
 
-def test_a_log_that_is_not_ctks_is_not_overwritten(here: Path) -> None:
+def test_log_not_by_ctk_is_kept(here: Path) -> None:
     log = here / "mine.sif.build.log"
     log.write_text("my own notes\n")
-    with pytest.raises(WrongInput, match="is not a log of ctk's"):
+    with pytest.raises(WrongInput, match="is not a ctk log"):
         request("mine")
     assert request("mine", force=True).log == log
     log.write_text(f"{output_module.LOG_MARK}: ctk 0.1.0\n")
@@ -276,7 +276,7 @@ def test_an_image_is_written_where_its_link_leads(here: Path) -> None:
 @pytest.mark.parametrize(
     ("target", "reason"),
     [
-        (".bash_profile", "which is not the name of an image"),
+        (".bash_profile", "which is not an image name"),
         ("notes.txt", "which was not built by ctk"),
         ("mine.sif", "which was not built by ctk"),
         (".bashrc.d/new.sif", "in a hidden directory"),
@@ -289,10 +289,10 @@ def test_a_link_to_anything_but_an_image_of_ctks_is_refused(here: Path, target: 
         request("mine", force=force)
 
 
-def test_a_link_that_another_user_made_is_refused(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_link_of_another_user(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (here / "mine.sif").symlink_to("new.sif")
     monkeypatch.setattr(output_module, "is_trusted", lambda _uid: False)
-    with pytest.raises(WrongInput, match=r"mine.sif is a symlink to .*/new.sif, made by "):
+    with pytest.raises(WrongInput, match=r"mine.sif is a symlink to .*/new.sif, created by "):
         request("mine")
 
 
@@ -308,12 +308,12 @@ def test_a_log_is_never_a_link(here: Path, output: str) -> None:
 @pytest.mark.parametrize(
     ("place", "purpose", "fix"),
     [
-        ("area/tmp", "the build", "Set CTK_HOME to a directory with more room"),
-        ("empty", "the build", "Unset TMPDIR, or set it to a directory with more room"),
+        ("area/tmp", "the build", "Set CTK_HOME to a directory with more free space"),
+        ("empty", "the build", "Unset TMPDIR, or set it to a directory with more free space"),
         (".", "the image", "Write the image elsewhere"),
     ],
 )
-def test_too_little_room_is_said_before_work_starts(
+def test_room_too_small_before_build(
     here: Path, monkeypatch: pytest.MonkeyPatch, place: str, purpose: str, fix: str
 ) -> None:
     made, area = request("mine"), WorkArea(here / "area", "the test")
@@ -329,14 +329,14 @@ def test_too_little_room_is_said_before_work_starts(
 
 def test_a_tmpdir_that_is_not_there_is_named(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TMPDIR", "/none")
-    with pytest.raises(MissingOnHost, match="TMPDIR names /none, which is not there"):
+    with pytest.raises(MissingOnHost, match="TMPDIR is set to /none, which does not exist"):
         check_room(0, request("mine").output, WorkArea(here / "area", "the test"))
 
 
-def test_too_little_room_is_said_before_the_base_is_brought(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_room_too_small_before_pull(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(room_module, "free_space", lambda _path: 1000)
     steps: list[str] = []
-    with pytest.raises(MissingOnHost, match="too little room"):
+    with pytest.raises(MissingOnHost, match="not enough space"):
         resolve(request("mine"), context(here, preview=False), Listener(steps.append))
     assert steps == []
 

@@ -74,7 +74,7 @@ def test_a_verdict_that_is_allowed_is_success(sandbox: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("--driver", "12.4"), "no NVIDIA driver version"),
+        (("--driver", "12.4"), "not an NVIDIA driver version"),
         (("--gpu", "V10"), 'Did you mean "V100"?'),
         (("--allow", "fine"), "fine"),
     ],

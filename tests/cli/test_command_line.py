@@ -116,9 +116,9 @@ def test_a_variable_of_the_job_is_told_and_shell_passes_the_line_on(ctk: Ctk) ->
     image_in(ctk)
     job = ("sbatch", "-J", "x", "--image", "trial.sif", "--gpus", "0")
     said = ctk(*job, "python", "-m", "a", "--rank=$SLURM_PROCID", "--host", "${MASTER_ADDR}:1").stderr
-    assert "gets the characters $SLURM_PROCID" in said
+    assert "gets the literal text $SLURM_PROCID" in said
     assert """--shell 'python -m a "--rank=$SLURM_PROCID" --host "${MASTER_ADDR}:1"'""" in said
-    assert "not a value" not in ctk(*job, "--", "bash", "-c", "echo $SLURM_PROCID").stderr
+    assert "literal text" not in ctk(*job, "--", "bash", "-c", "echo $SLURM_PROCID").stderr
     done = ctk(*job, "--shell", "cd src && python t.py --rank=$SLURM_PROCID", "--json")
     document = json.loads(done.stdout)
     assert document["command"] == ["sh", "-c", "cd src && python t.py --rank=$SLURM_PROCID"]

@@ -141,7 +141,7 @@ def test_job_that_would_stop_at_once_is_not_submitted(
     (directory / "trial.sif" / "bin").mkdir()
     (directory / "trial.sif" / "bin" / "sh").touch()
     assert ctk("sbatch", "-J", "x", "--gpus", "0", "--submit", *words, monkeypatch=monkeypatch) == 2
-    assert f"it would stop at once: {reason}" in capsys.readouterr().err
+    assert f"it would fail at once: {reason}" in capsys.readouterr().err
     assert ctk("sbatch", "-J", "x", "--gpus", "0", *words, monkeypatch=monkeypatch) == 0
     assert reason in capsys.readouterr().err
 

@@ -27,7 +27,7 @@ EVERYTHING = Recipe(
 )
 
 
-def test_the_text_is_the_golden_one() -> None:
+def test_definition_golden_file() -> None:
     """If a change is intended, regenerate the file: `python -m tests.definitions.test_definition`."""
     assert define(EVERYTHING, mirror="http://deb.example/debian").text == GOLDEN.read_text(encoding="utf-8").replace(
         "CTK_VERSION", __version__
@@ -78,14 +78,14 @@ def test_a_file_to_copy_must_exist_only_when_the_image_is_built() -> None:
 def test_a_directory_as_base_must_be_a_sandbox(tmp_path: Path) -> None:
     """The runtime copies any directory: a cloned repository may name a private one."""
     recipe = Recipe("mine", tmp_path / "defs/mine.toml", Base("b", "localimage", str(tmp_path)))
-    with pytest.raises(WrongInput, match="which is no sandbox"):
+    with pytest.raises(WrongInput, match="which is not a sandbox"):
         check(recipe)
     (tmp_path / ".singularity.d").mkdir()
     check(recipe)
 
 
-def test_a_debootstrap_base_needs_an_archive() -> None:
-    with pytest.raises(WrongInput, match="made from a Debian archive, and none is known here") as caught:
+def test_debootstrap_base_without_mirror() -> None:
+    with pytest.raises(WrongInput, match="built from a Debian archive, but no mirror is configured") as caught:
         define(EVERYTHING)
     assert "--base FILE.sif" in (caught.value.fix or "")
 

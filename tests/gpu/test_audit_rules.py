@@ -104,7 +104,7 @@ def test_a_wrong_library_is_told_from_an_absent_and_a_hidden_one() -> None:
     by_code = {one.code: one.message for one in found.findings}
     assert "libcudart.so.11.0, but the image holds libcudart.so.10.1" in by_code["wrong-cuda-library"]
     assert by_code["missing-cuda-library"].endswith(": libcublas.so.11.")
-    assert "/usr/local/cuda/lib64, where the loader does not look" in by_code["cuda-library-off-path"]
+    assert "/usr/local/cuda/lib64, which the loader does not search" in by_code["cuda-library-off-path"]
     assert "libnccl" not in "".join(by_code.values())
     assert "libcurand" not in "".join(by_code.values())
 
@@ -148,7 +148,7 @@ def test_two_variants_break_the_promise_even_where_the_cpu_one_wins() -> None:
     found = audit(replace(cpu, variants=both, told_by_hash=True))
     assert found.verdict is Verdict.GPU_BROKEN
     message = next(one.message for one in found.findings if one.code == "duplicate-framework")
-    assert "An import gets tensorflow-cpu 2.15.1 (by the hash of its files)" in message
+    assert "An import loads tensorflow-cpu 2.15.1 (by the hash of its files)" in message
 
 
 def test_the_same_distribution_in_two_directories_is_no_second_framework() -> None:
@@ -310,14 +310,14 @@ def test_gpus_by_name(text: str, capability: tuple[int, int]) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "V1000", "MI250", "7", "sm_7", "7.0.1", "../x"])
-def test_what_is_no_gpu(text: str) -> None:
-    with pytest.raises(WrongInput, match="no GPU"):
+def test_gpu_name_unknown(text: str) -> None:
+    with pytest.raises(WrongInput, match="does not know the GPU"):
         parse_gpu(text)
 
 
 @pytest.mark.parametrize("text", ["", "535.x", "12.4", "v535", "535.104.05.06"])
-def test_what_is_no_driver(text: str) -> None:
-    with pytest.raises(WrongInput, match="no NVIDIA driver"):
+def test_driver_version_invalid(text: str) -> None:
+    with pytest.raises(WrongInput, match="not an NVIDIA driver"):
         parse_driver(text)
 
 

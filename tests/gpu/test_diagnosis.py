@@ -102,7 +102,7 @@ def test_each_answer_of_cuinit_has_its_meaning_and_its_fix(host: HostGpu, answer
     result = diagnose(host, probe(cuda_init=answer, cuda_path="/usr/local/cuda/compat/libcuda.so.1"))
     assert result.verdict == "gpu-not-visible"
     assert (last(result).code, last(result).severity) == (code, Severity.ERROR)
-    assert last(result).message.startswith(f"cuInit answered {answer}: ")
+    assert last(result).message.startswith(f"cuInit returned {answer}: ")
     assert "It was loaded from /usr/local/cuda/compat/libcuda.so.1." in last(result).message
     assert fix in (last(result).fix or "")
 

@@ -50,7 +50,7 @@ def test_torch_in_a_conda_environment_of_an_image_without_any_other_python(tmp_p
     found = audit(tmp_path)
     assert found.verdict is Verdict.GPU_READY
     message = next(finding.message for finding in found.findings if finding.code == "framework-not-default")
-    assert "belongs to /miniconda3/envs/work/bin/python3.11, but `python` in this image is not there" in message
+    assert "is installed for /miniconda3/envs/work/bin/python3.11, but `python` in this image is missing" in message
     assert found.frameworks[0].facts.command("x.sif") == ["ctk", "run", "x.sif", "/miniconda3/envs/work/bin/python3.11"]
 
 
@@ -63,7 +63,7 @@ def test_torch_in_the_home_of_root(tmp_path: Path, mode: int, verdict: Verdict) 
     found = audit(tmp_path)
     assert found.verdict is verdict
     told = [finding.message for finding in found.findings if finding.code == "no-framework"]
-    assert ["PATH leads to /root/miniconda3/bin" in line for line in told] == [True] * (mode == 0o700)
+    assert ["PATH contains /root/miniconda3/bin" in line for line in told] == [True] * (mode == 0o700)
 
 
 @pytest.mark.parametrize(

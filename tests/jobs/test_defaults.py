@@ -45,7 +45,7 @@ def test_a_site_s_own_way_of_asking_for_gpus_replaces_the_recipe_s_number(tmp_pa
 
 
 def test_without_a_recipe_train_py_is_the_command(tmp_path: Path) -> None:
-    with pytest.raises(WrongInput, match="what is the job to run"):
+    with pytest.raises(WrongInput, match="no command for the job"):
         job_of(JobRequest(), tmp_path)
     (tmp_path / "train.py").touch()
     assert job_of(JobRequest(), tmp_path).command == ("python", "train.py")
@@ -85,7 +85,7 @@ def test_an_image_outside_is_written_as_an_absolute_path(tmp_path: Path) -> None
 
 
 def test_the_image_is_the_recipe_s_else_the_only_one_with_a_warning(tmp_path: Path) -> None:
-    with pytest.raises(WrongInput, match="no image is here") as refusal:
+    with pytest.raises(WrongInput, match="there is no image here") as refusal:
         choose_image(None, "mine", recipe(), tmp_path)
     assert "ctk build mine" in (refusal.value.fix or "")
     (tmp_path / "other.sif").touch()
@@ -101,7 +101,7 @@ def test_the_image_is_the_recipe_s_else_the_only_one_with_a_warning(tmp_path: Pa
 
 
 def test_without_a_recipe_the_image_is_the_only_one_or_the_one_of_that_name(tmp_path: Path) -> None:
-    with pytest.raises(WrongInput, match="no image is here"):
+    with pytest.raises(WrongInput, match="there is no image here"):
         choose_image(None, "x", None, tmp_path)
     (tmp_path / "a.sif").touch()
     assert choose_image(None, "x", None, tmp_path) == tmp_path / "a.sif"

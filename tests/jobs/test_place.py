@@ -36,7 +36,7 @@ def test_log_names_that_are_no_plain_files_are_refused(directory: Path) -> None:
     (directory / "second-7_1.log").hardlink_to(directory / "own")
     os.mkfifo(directory / "pipe-8.log")
     (directory / "place-9.log").mkdir()
-    for name, reason in (("second", "second name"), ("pipe", "not a regular"), ("place", "not a regular")):
+    for name, reason in (("second", "more than one hard link"), ("pipe", "not a regular"), ("place", "not a regular")):
         with pytest.raises(WrongInput, match=reason):
             check_place(directory, name)
 

@@ -105,7 +105,7 @@ def test_the_command_for_the_login_node_names_the_script_as_it_lies_here(
     monkeypatch.setenv("PATH", "")
     with pytest.raises(MissingOnHost) as missing:
         submit(make_script(JOB, Path(where)), Path.cwd())
-    assert missing.value.message.startswith(f"{where} is written")
+    assert missing.value.message.startswith(f"{where} was written")
     assert (missing.value.fix or "").endswith(f"login node: sbatch {typed}")
 
 

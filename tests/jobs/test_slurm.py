@@ -1,4 +1,4 @@
-"""The script, whole, against golden files: `CTK_GOLDEN=write pytest tests/jobs` writes them anew for review."""
+"""The script, whole, against golden files: `CTK_GOLDEN=write pytest tests/jobs` regenerates them for review."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ JOBS = {
 
 
 @pytest.mark.parametrize("name", JOBS)
-def test_the_whole_script(name: str) -> None:
+def test_script_golden_file(name: str) -> None:
     path = GOLDEN / f"{name}.sbatch"
     text = script_text(JOBS[name], "Golden")
     if os.environ.get("CTK_GOLDEN") == "write":

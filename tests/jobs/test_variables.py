@@ -146,11 +146,11 @@ def test_an_inherited_variable_arrives_and_stands_on_no_command_line(tmp_path: P
     assert "HF_TOKEN is not set in this job: export it before sbatch" in done.stderr
 
 
-def test_a_private_file_is_read_where_the_job_runs(tmp_path: Path) -> None:
+def test_env_file_read_on_node(tmp_path: Path) -> None:
     path = secrets_in(tmp_path, f"# of the lab\n\nA=1\r\nHF_TOKEN={SECRET}=\n")
     node, asked = Node(tmp_path), job(tmp_path, env_file=path)
     assert asked.env_file == "./my secrets"
-    assert "# Secrets: this file must stay readable by its owner only" in script_text(asked, "")
+    assert "# Secrets: keep this file readable by its owner only" in script_text(asked, "")
     done = node.run(asked)
     assert (done.returncode, node.value) == (0, f"<{SECRET}=>"), done.stderr
     assert SECRET not in done.stdout + done.stderr

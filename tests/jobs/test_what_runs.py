@@ -172,7 +172,7 @@ def test_log_whose_name_was_taken_is_written_elsewhere(ground: Ground, sort: str
     assert ground.run().returncode == 7
     assert profile.read_text() == "mine\n*** Slurm's last words ***\n"
     (log,) = ground.directory.glob("logs/x-7-*.log")
-    assert "the name of the log" in log.read_text()
+    assert "the log's name was taken" in log.read_text()
     assert "exec ./trial.sif program word" in log.read_text()
     assert log.stat().st_mode & 0o777 == 0o600
 

@@ -87,7 +87,7 @@ def attack(user: User, work: Path, base: FrameworkBase, post: str, **framework: 
     make_wheel(wheel, framework["NAME"], "9.9")
     text = f"post = '{post}'\n[[files]]\nfrom = '{wheel}'\nto = '/opt/{wheel.name}'\n"
     failed = build(user, work, base, text, 1)
-    assert "would have changed what the base protects" in failed.stderr
+    assert "would change packages that the base protects" in failed.stderr
     assert words in failed.stderr.replace("\n", " ")
     assert "ctk guard:" in "".join(path.read_text() for path in work.glob("*.log"))
     assert not (work / "out").exists()

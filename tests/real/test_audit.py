@@ -125,7 +125,7 @@ def test_tensorflow_beside_tensorflow_cpu(image: Callable[..., Path], last: str)
     assert found["verdict"] == "gpu-broken"
     said = messages(found)["duplicate-framework"]
     assert "tensorflow 2.15.1 and tensorflow-cpu 2.15.1" in said
-    assert f"An import gets {last} 2.15.1 (by the hash of its files)" in said
+    assert f"An import loads {last} 2.15.1 (by the hash of its files)" in said
     assert found["frameworks"][0]["gpu_build"] is (last == "tensorflow")
 
 
@@ -146,7 +146,7 @@ def test_the_sorry_container_after_pip_install_tensorflow(image: Callable[..., P
     found = audit(image(("tensorflow-gpu==2.1.0",), ("tensorflow==2.4.1",), python="3.7", files=files))
     assert found["verdict"] == "gpu-broken"
     said = messages(found)
-    assert "An import gets tensorflow 2.4.1 (by the hash of its files)" in said["duplicate-framework"]
+    assert "An import loads tensorflow 2.4.1 (by the hash of its files)" in said["duplicate-framework"]
     assert "libcudart.so.11.0, but the image holds libcudart.so.10.1" in said["wrong-cuda-library"]
 
 

@@ -85,7 +85,7 @@ def test_a_local_oci_directory_and_a_docker_archive_build(
     user.ctk("build", "oci:layout:t", "-o", "a.sif", cwd=directory)
     user.ctk("build", "docker-archive:image.tar", "-o", "b.sif", cwd=directory)
     wrong = user.ctk("build", "oci:layout:other", "-o", "c.sif", cwd=directory, status=2)
-    assert "holds no image called other; it holds: t" in wrong.stderr
+    assert "contains no image named other; it contains: t" in wrong.stderr
     for image in ("a.sif", "b.sif"):
         assert inside(user, image, "echo", "here", cwd=directory) == "here\n"
 

@@ -134,7 +134,7 @@ def test_what_belongs_to_another_user_in_a_sticky_directory_is_refused_before_th
     for force in ((), ("--force",)):
         done = ordinary_user.ctk("build", "mine", "--base", tiny_image, *kind, *force, "--json", cwd=own, status=2)
         assert f"{shared / others} belongs to {second_user.name}" in done.stderr
-        assert "getting the base" not in done.stderr
+        assert "preparing the base" not in done.stderr
     assert {path.name: path.lstat().st_mtime_ns for path in shared.iterdir()} == before
 
 
@@ -158,7 +158,7 @@ def test_what_cannot_be_written_is_refused_before_the_build(
     finally:
         subprocess.run(undo, check=True)
     assert ("is immutable" if way == "an immutable image" else f"cannot write in {own}/out") in done.stderr
-    assert "getting the base" not in done.stderr
+    assert "preparing the base" not in done.stderr
     assert sorted(path.name for path in (own / "out").iterdir()) == ["mine.sif", "mine.sif.build.log"]
 
 

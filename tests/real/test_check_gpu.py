@@ -86,7 +86,7 @@ def test_a_host_without_a_gpu_says_so(user: User, directory: Path, python_image:
     verdict, findings, words = check(user, python_image, directory, status=3)
     assert verdict == "no-gpu-on-host"
     assert list(findings) == ["no-gpu-on-host", "driver-not-bound"]
-    assert f"There is no GPU on this host, so that {python_image} could not show one." in words
+    assert f"This host has no GPU; {python_image} could not be checked." in words
 
 
 def test_two_gpus_are_seen_through_the_runtimes_own_binding(
@@ -145,7 +145,7 @@ def test_what_cannot_be_started_has_the_status_of_a_shell(user: User, directory:
     user.run("tee", "plain.txt", cwd=directory, input="not a program\n")
     for command, status, words in (
         ("no-such-command", 127, "the image has no program no-such-command"),
-        ("./no-such-file", 127, "./no-such-file is not there in the container"),
+        ("./no-such-file", 127, "./no-such-file does not exist in the container"),
         ("./plain.txt", 126, "./plain.txt is not an executable file"),
     ):
         assert words in user.ctk("run", tiny_image, "--", command, cwd=directory, status=status).stderr
@@ -177,7 +177,7 @@ def test_a_link_that_leads_out_is_named_with_the_bind_that_mends_it(
 ) -> None:
     user.run("ln", "-s", "/srv", "data", cwd=directory)
     done = user.ctk("run", tiny_image, "--", "true", cwd=directory)
-    assert "data leads to /srv, which the container does not show" in done.stderr
+    assert "data leads to /srv, which is not mounted in the container" in done.stderr
     assert "--bind /srv" in done.stderr
     bound = user.ctk("run", tiny_image, "--bind", "/srv", "--", "ls", "-d", "data/.", cwd=directory)
     assert bound.stdout == "data/.\n"

@@ -95,7 +95,7 @@ def test_private_files_need_to_be_allowed(user: User, directory: Path, tiny_imag
     command = ("build", "mine", "--base", tiny_image)
     key = f"{directory}/home/.ssh/id"
     listed = [
-        f"! files[2] copies {key}, which is outside the project; private (a name that is known for credentials): "
+        f"! files[2] copies {key}, which is outside the project; private (a name used for credential files): "
         f"`ctk build` needs --allow-file {key}",
         f"! files[3] copies {directory}/data.csv, which is outside the project",
     ]

@@ -96,7 +96,7 @@ def test_a_student_gets_from_a_clone_to_the_log_of_their_own_job(
     (name,) = added["lock_change"]["added"]
     assert name.startswith("pillow==")
     assert added["lock_change"]["changed"] == []
-    assert "is current" in later("lock", "mine", "--check").stdout
+    assert "is up to date" in later("lock", "mine", "--check").stdout
 
 
 def wait_for_log(directory: Path, end: str) -> str:

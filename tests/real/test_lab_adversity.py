@@ -321,7 +321,7 @@ def test_down_ends_what_a_killed_supervisor_can_no_longer_hold(own: OwnLab) -> N
     assert supervisors
     for supervisor in supervisors:
         os.kill(supervisor, signal.SIGKILL)
-    assert "is down; nothing of it is left" in own.ctk("down")
+    assert "is down; its processes and files were removed" in own.ctk("down")
     assert not psutil.pid_exists(orphan)
     assert traces(own).beyond(before) == NOTHING
 

@@ -121,7 +121,7 @@ def test_a_link_that_a_neighbour_planted_as_an_output_is_refused(
 ) -> None:
     second_user.run("ln", "-s", clone.parent / "new.sif", shared / "demo.sif", cwd=shared)
     build = ("build", "demo", "--base", tiny_image, "-o", shared / "demo.sif", "--force")
-    assert f"made by {second_user.name}" in ordinary_user.ctk(*build, cwd=clone, status=2).stderr
+    assert f"created by {second_user.name}" in ordinary_user.ctk(*build, cwd=clone, status=2).stderr
     assert not (clone.parent / "new.sif").exists()
 
 

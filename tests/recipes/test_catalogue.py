@@ -64,13 +64,13 @@ def test_locks_bases_and_ill_named_files_are_no_recipes(catalogue: Catalogue) ->
     ("name", "message", "fix"),
     [
         ("jaxx", 'there is no recipe "jaxx". Did you mean "jax"?', "`ctk list`"),
-        ("Upper", "'Upper' is not a recipe's name", "`ctk list`"),
-        ("a\nb", r"'a\nb' is not a recipe's name", "`ctk list`"),
-        ("jax.toml", "'jax.toml' is a recipe's file; its name has no ending: jax", ""),
-        ("", "'' is not a recipe's name", "`ctk list`"),
+        ("Upper", "'Upper' is not a recipe name", "`ctk list`"),
+        ("a\nb", r"'a\nb' is not a recipe name", "`ctk list`"),
+        ("jax.toml", "'jax.toml' is a recipe file; the recipe's name is jax", ""),
+        ("", "'' is not a recipe name", "`ctk list`"),
     ],
 )
-def test_a_wrong_name_is_explained(catalogue: Catalogue, name: str, message: str, fix: str) -> None:
+def test_recipe_name_invalid(catalogue: Catalogue, name: str, message: str, fix: str) -> None:
     with pytest.raises(WrongInput) as caught:
         catalogue.recipe(name)
     assert caught.value.message.startswith(message)
@@ -81,7 +81,7 @@ def test_a_directory_is_named_with_a_slash(catalogue: Catalogue, monkeypatch: py
     monkeypatch.chdir(catalogue.own.parent)
     with pytest.raises(WrongInput) as caught:
         catalogue.recipe("own")
-    assert caught.value.fix == "A directory is named with a slash: own/"
+    assert caught.value.fix == "To name a directory, end it with a slash: own/"
 
 
 def test_own_bases_add_to_the_shipped_and_replace_them(catalogue: Catalogue) -> None:
@@ -144,21 +144,19 @@ def test_files_and_layouts_become_absolute(tmp_path: Path, monkeypatch: pytest.M
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("docker://", '"docker://" names no image'),
-        ("docker://a b", "names no image"),
+        ("docker://", '"docker://" does not name an image'),
+        ("docker://a b", "does not name an image"),
         ("docker-archive:none.tar", "there is no none.tar"),
         ("docker-archive:~no-such-user/x", "no such user"),
         ("oci:none", "there is no none"),
         ("oci:empty", "is not an OCI layout: its index.json cannot be read"),
         ("oci:broken", "is not an OCI layout"),
-        ("oci:two", r"holds 2 images (a, b)"),
-        ("oci:two:c", "holds no image called c; it holds: a, b"),
+        ("oci:two", r"contains 2 images (a, b)"),
+        ("oci:two:c", "contains no image named c; it contains: a, b"),
         ("docker://a\nb", "control character"),
     ],
 )
-def test_a_reference_that_means_nothing_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, expected: str
-) -> None:
+def test_reference_invalid(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, expected: str) -> None:
     monkeypatch.chdir(tmp_path)
     layout(tmp_path / "two", "a", "b")
     (tmp_path / "empty").mkdir()

@@ -42,25 +42,25 @@ def test_index_arrives_with_its_packages(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ('[[index]]\nname = "x"\n', r"mine.toml:2: index\[1\].url: should be an address"),
-        ('[[index]]\nurl = "file:///x"\n', "should be an address"),
-        ('[[index]]\nurl = "https://[x"\n', "should be an address"),
+        ('[[index]]\nname = "x"\n', r"mine.toml:2: index\[1\].url: should be an http or https URL"),
+        ('[[index]]\nurl = "file:///x"\n', "should be an http or https URL"),
+        ('[[index]]\nurl = "https://[x"\n', "should be an http or https URL"),
         ('packages = ["x @ https://[x"]\n', "not a package requirement"),
-        ('[[index]]\nurl = "https://x/$(id)"\n', "should be an address"),
-        ('[[index]]\nurl = "https://ann:secret@x/"\n', "holds credentials"),
-        ('[[index]]\nurl = "https://x/?token=secret"\n', "holds credentials"),
+        ('[[index]]\nurl = "https://x/$(id)"\n', "should be an http or https URL"),
+        ('[[index]]\nurl = "https://ann:secret@x/"\n', "contains credentials"),
+        ('[[index]]\nurl = "https://x/?token=secret"\n', "contains credentials"),
         ('[[index]]\nurl = "https://x/"\nname = "X y"\n', "lower-case letters"),
         ('[[index]]\nurl = "https://x/"\nkind = "flat"\n', "one of index, find-links"),
-        ('[[index]]\nurl = "https://x/"\npackages = ["a>=1"]\n', "versions stand in"),
+        ('[[index]]\nurl = "https://x/"\npackages = ["a>=1"]\n', "put versions in"),
         ('[[index]]\nurl = "https://x/"\npackage = ["a"]\n', 'Did you mean "packages"'),
-        ('[[index]]\nurl = "https://x/1"\n[[index]]\nurl = "https://x/2"\n', 'two indexes are called "x"'),
+        ('[[index]]\nurl = "https://x/1"\n[[index]]\nurl = "https://x/2"\n', 'two indexes are named "x"'),
         (
             '[[index]]\nurl = "https://x/"\npackages = ["a"]\n[[index]]\nurl = "https://y/"\npackages = ["A"]\n',
-            "a is to come from another index already",
+            "a is already assigned to another index",
         ),
     ],
 )
-def test_index_that_cannot_be_is_refused_with_its_place(tmp_path: Path, text: str, words: str) -> None:
+def test_index_invalid_names_line(tmp_path: Path, text: str, words: str) -> None:
     with pytest.raises(WrongInput, match=words) as refused:
         recipe(tmp_path, text)
     assert "secret" not in (refused.value.fix or "")

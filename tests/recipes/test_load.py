@@ -94,7 +94,7 @@ def test_a_command_may_be_one_text_as_a_shell_would_split_it(tmp_path: Path) -> 
 
 
 MISTAKES = [
-    ("", "mine.toml: base: is missing: say which base to start from"),
+    ("", "mine.toml: base: is missing: name the base to start from"),
     ('base = "debain-12"', 'mine.toml:1: base: there is no base "debain-12". Did you mean "debian-12"?'),
     ("base = 3", "mine.toml:1: base: should be text in quotes, not 3"),
     ('base = "x\\u0000"', "mine.toml:1: base: the value contains the control character"),
@@ -126,21 +126,21 @@ MISTAKES = [
     ("imports = 3", "mine.toml:1: imports: should be a table"),
     ('[imports]\nskp = ["a"]', 'mine.toml:2: imports.skp: there is no such key. Did you mean "skip"?'),
     ('[imports]\nskip = "kaggle"', "mine.toml:2: imports.skip: should be a list"),
-    ('[imports]\nskip = ["kaggle==1"]', "mine.toml:2: imports.skip: 'kaggle==1' is not the name of a package"),
+    ('[imports]\nskip = ["kaggle==1"]', "mine.toml:2: imports.skip: 'kaggle==1' is not a package name"),
     ("environment = 3", "mine.toml:1: environment: should be a table"),
     ("[environment]\nA = 3", "mine.toml:2: environment.A: should be text"),
-    ('[environment]\n"A B" = "x"', "mine.toml:2: environment.A B: is not a name that a variable can have"),
-    ('[environment]\nHF_TOKEN = "x"', "mine.toml:2: environment.HF_TOKEN: would write a secret into the image"),
-    ('[environment]\nDB_PWD = "x"', "mine.toml:2: environment.DB_PWD: would write a secret into the image"),
-    ('[environment]\nA = "ghp_0123456789abcdef"', "mine.toml:2: environment.A: would write a secret into the image"),
-    ('[environment]\n1A = "x"', "environment.1A: is not a name"),
+    ('[environment]\n"A B" = "x"', "mine.toml:2: environment.A B: is not a valid variable name"),
+    ('[environment]\nHF_TOKEN = "x"', "mine.toml:2: environment.HF_TOKEN: would write a secret to the image"),
+    ('[environment]\nDB_PWD = "x"', "mine.toml:2: environment.DB_PWD: would write a secret to the image"),
+    ('[environment]\nA = "ghp_0123456789abcdef"', "mine.toml:2: environment.A: would write a secret to the image"),
+    ('[environment]\n1A = "x"', "environment.1A: is not a valid variable name"),
     ('[environment]\nA = "x\\ny"', "mine.toml:2: environment.A: the value contains the control character"),
-    ('[environment]\nA = "$HOME/x"', "mine.toml:2: environment.A: holds $HOME, which no shell replaces"),
-    ('[environment]\nA = "a:$A"', "mine.toml:2: environment.A: holds $A, which"),
-    ('[environment]\nA = "${HOME:-x}/y"', "mine.toml:2: environment.A: holds ${HOME:-x}, which"),
-    ('[environment]\nPATH = "/a:$PATHS"', "environment.PATH: holds $PATHS, which"),
-    ('[environment]\nPATH = "/a$PATH"', "environment.PATH: holds $PATH, which"),
-    ('[environment]\nPATH = "$PATH:${HOME}/b"', "environment.PATH: holds $PATH, which"),
+    ('[environment]\nA = "$HOME/x"', "mine.toml:2: environment.A: contains $HOME, which no shell expands"),
+    ('[environment]\nA = "a:$A"', "mine.toml:2: environment.A: contains $A, which"),
+    ('[environment]\nA = "${HOME:-x}/y"', "mine.toml:2: environment.A: contains ${HOME:-x}, which"),
+    ('[environment]\nPATH = "/a:$PATHS"', "environment.PATH: contains $PATHS, which"),
+    ('[environment]\nPATH = "/a$PATH"', "environment.PATH: contains $PATH, which"),
+    ('[environment]\nPATH = "$PATH:${HOME}/b"', "environment.PATH: contains $PATH, which"),
     ('[environment]\nPATH = "/opt/bin:/usr/bin"', "environment.PATH: lacks /bin: the image's programs"),
     ('[environment]\nPATH = ""', "environment.PATH: lacks /usr/bin and /bin: the image's programs"),
     ("job = 3", "mine.toml:1: job: should be a table"),
@@ -164,7 +164,7 @@ MISTAKES = [
 
 
 @pytest.mark.parametrize(("text", "expected"), MISTAKES, ids=[text[:40] for text, _ in MISTAKES])
-def test_each_mistake_is_named_with_file_line_and_key(tmp_path: Path, text: str, expected: str) -> None:
+def test_recipe_mistake_names_file_line_and_key(tmp_path: Path, text: str, expected: str) -> None:
     needs_base = "base" not in text and text
     with pytest.raises(WrongInput) as caught:
         recipe(tmp_path, text, **({"base": DEBIAN} if needs_base else {}))
@@ -263,7 +263,7 @@ def test_all_shipped_recipes_are_right() -> None:
 def test_a_base_s_reference_with_a_password_is_refused_and_not_repeated(tmp_path: Path) -> None:
     path = tmp_path / "bases.toml"
     path.write_text('[x]\nbootstrap = "docker"\nreference = "ann:S3CRET@registry.example/x:1"\n')
-    with pytest.raises(WrongInput, match=r"bases\.toml:3: x\.reference: a reference cannot hold") as refused:
+    with pytest.raises(WrongInput, match=r"bases\.toml:3: x\.reference: a reference cannot contain") as refused:
         load_bases(path)
     assert "S3CRET" not in refused.value.message
     path.write_text(f'[x]\nbootstrap = "docker"\nreference = "registry.example:5000/x@sha256:{"0" * 64}"\n')
@@ -271,7 +271,7 @@ def test_a_base_s_reference_with_a_password_is_refused_and_not_repeated(tmp_path
 
 
 def test_a_package_s_address_with_a_password_is_refused_and_not_repeated(tmp_path: Path) -> None:
-    with pytest.raises(WrongInput, match="the address of x holds a user or a password") as refused:
+    with pytest.raises(WrongInput, match="the URL of x contains a user name or a password") as refused:
         recipe(tmp_path, 'base = "debian-12"\npackages = ["x @ https://ann:S3CRET@h.example/x-1-py3-none-any.whl"]\n')
     assert "S3CRET" not in refused.value.message
 

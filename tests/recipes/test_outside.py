@@ -43,7 +43,7 @@ def recipe_of(project: Path, *sources: str | Path) -> Recipe:
 @pytest.mark.parametrize("project", [Path("/"), PROJECT], ids=["inside", "outside"])
 def test_a_name_for_credentials_is_private_with_any_mode(place: str, project: Path) -> None:
     for path in (Path(place), Path(place, "deeper", "file")):
-        assert why_private(path, FILE | 0o644, project) == "a name that is known for credentials"
+        assert why_private(path, FILE | 0o644, project) == "a name used for credential files"
     assert why_private(Path(f"{place}-like"), FILE | 0o644, project) is None
 
 

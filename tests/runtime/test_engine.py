@@ -33,8 +33,8 @@ def test_the_versions_that_products_print_are_understood(text: str, expected: tu
 
 
 @pytest.mark.parametrize("text", ["", "2.6.1-dist", "podman version 4.3.1", "usage: apptainer"])
-def test_another_text_is_the_hosts_trouble(text: str) -> None:
-    with pytest.raises(MissingOnHost, match="not understood"):
+def test_runtime_version_unparsable(text: str) -> None:
+    with pytest.raises(MissingOnHost, match="cannot parse the version"):
         parse_version(text)
 
 
@@ -155,10 +155,10 @@ def test_a_link_named_singularity_is_what_it_says_it_is(path: Path) -> None:
     [
         ("echo apptainer version 0.9.1", r"is apptainer 0\.9\.1; ctk needs 1\.0 or newer"),
         ("echo singularity version 3.7.4", r"is singularity 3\.7\.4; ctk needs 3\.8 or newer"),
-        ("echo hello", "is not understood: 'hello'"),
+        ("echo hello", "cannot parse the version of the container runtime: 'hello'"),
     ],
 )
-def test_a_runtime_that_will_not_do_is_named(path: Path, says: str, message: str) -> None:
+def test_runtime_unusable(path: Path, says: str, message: str) -> None:
     stand_in(path, "apptainer", says)
     with pytest.raises(MissingOnHost, match=message):
         find_runtime(Site())

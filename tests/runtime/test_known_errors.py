@@ -10,14 +10,14 @@ from toolkit.runtime.known_errors import explain
 @pytest.mark.parametrize(
     ("line", "meaning"),
     [
-        ("FATAL:   could not use fakeroot: no mapping entry found in /etc/subuid for ann", "subordinate ids"),
+        ("FATAL:   could not use fakeroot: no mapping entry found in /etc/subuid for ann", "subordinate IDs"),
         ("ERROR  : Requesting capability set 0x1 while permitted set is 0x0", "root lacks capabilities"),
         ("ERROR  : Could not write info to setgroups: Permission denied", "AppArmor"),  # apptainer #2457
         ("INFO: squashfuse_ll: failed to open /dev/fuse: Permission denied", "FUSE"),
         ("x509: certificate signed by unknown authority", "authority that is not trusted"),
         ("ssl.SSLCertVerificationError: [SSL: CERTIFICATE_VERIFY_FAILED]", "authority that is not trusted"),
-        ("FATAL: destination /etc/x doesn't exist in container", "bound onto a path"),
-        ("toomanyrequests: You have reached your pull rate limit", "no more anonymous downloads"),
+        ("FATAL: destination /etc/x doesn't exist in container", "destination of a bind"),
+        ("toomanyrequests: You have reached your pull rate limit", "rate limit for anonymous pulls"),
         ("MANIFEST_UNKNOWN: manifest unknown; unknown tag=1", "no such image, tag or digest"),
         ("http: server gave HTTP response to HTTPS client", "plain HTTP"),
         ("dial tcp: lookup registry-1.docker.io: no such host", "could not be reached"),

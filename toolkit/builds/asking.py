@@ -1,4 +1,4 @@
-"""From the words of a command line to a request."""
+"""Turn the arguments of a command line into a request."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ def request_build(
     base: str | None = None,
     force: bool = False,
 ) -> BuildRequest:
-    """The request to build `target`, a recipe on `base` where that is given.
+    """The request to build `target`, a recipe on `base` if that is given.
 
-    Raises WrongInput where the target is wrong, a recipe cannot become an image, or the output is something of the
+    Raises WrongInput if the target is wrong, a recipe cannot become an image, or the output is something of the
     user's.
     """
     if base is not None and target.kind is not TargetKind.RECIPE:
-        raise WrongInput(f"--base changes the base of a recipe, and {target.text} is none")
+        raise WrongInput(f"--base applies only to recipes; {target.text} is not one")
     recipe: Recipe | None = None
     start: Base | None = None
     if target.kind is TargetKind.RECIPE:
@@ -52,9 +52,9 @@ def request_build(
 
 
 def _final(output: Path) -> tuple[Path, Path | None]:
-    """Where the image is to stand: where a link of that name leads, since users keep images on scratch that way.
+    """The output path of the image: the target of a symlink of that name, since users keep images on scratch that way.
 
-    With it the link, None where there is none.
+    With it the link, or None.
     """
     final = Path(one_line(str(output), "the output")).absolute()
     return (Path(os.path.realpath(final)), final) if final.is_symlink() else (final, None)

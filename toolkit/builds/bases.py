@@ -1,4 +1,4 @@
-"""The base of a recipe on this machine: where it is kept, how it is pulled, and what is mounted into it."""
+"""The base of a recipe on this machine: its path, how it is pulled, and what is mounted into it."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ if TYPE_CHECKING:
 
 
 def present_base(request: BuildRequest, recipe: Recipe, context: BuildContext, listener: Listener) -> PresentBase:
-    """The base of `recipe` as an image of this machine, so that its inventory can be read; pulled if need be.
+    """The base of `recipe` as an image of this machine, so that its inventory can be read; pulled if needed.
 
     It is kept in the work area by its digest, and is pulled by it: a tag that moves changes nothing. A preview pulls
-    nothing and asks no registry. Raises ProgramFailed (`base-not-brought`) where the base cannot be pulled.
+    nothing and asks no registry. Raises ProgramFailed (`base-not-brought`) if the base cannot be pulled.
     """
     state = request.base_state
     if recipe.base.bootstrap == Bootstrap.LOCALIMAGE:
@@ -42,15 +42,15 @@ def present_base(request: BuildRequest, recipe: Recipe, context: BuildContext, l
     if not kept.is_file():
         if context.preview:
             return PresentBase(None, digest, state)
-        listener.on_step(f"bringing the base {recipe.base.reference} here")
+        listener.on_step(f"pulling the base {recipe.base.reference}")
         _pull(replace(recipe.base, digest=digest), kept, request, context)
     return PresentBase(kept, digest, state)
 
 
 def base_digest(recipe: Recipe, locks: Locks, *, ask: bool = True) -> str | None:
-    """The digest by which the base is pulled and locked; None where it has none, or needs not be pulled.
+    """The digest by which the base is pulled and locked; None if it has none, or does not need a pull.
 
-    `ask`: where nothing here says which one it is, the registry is asked.
+    `ask`: if it is not known here, ask the registry.
     """
     if recipe.base.bootstrap == Bootstrap.DOCKER:
         return _registry_digest(recipe, locks, ask=ask)
@@ -58,12 +58,12 @@ def base_digest(recipe: Recipe, locks: Locks, *, ask: bool = True) -> str | None
 
 
 def kept_base(digest: str, area: WorkArea) -> Path:
-    """Where the base of this digest is kept once a build has pulled it."""
+    """The path of a pulled base with this digest."""
     return area.path / "bases" / f"{digest.removeprefix('sha256:')}.sif"
 
 
 def has_mount_point(recipe: Recipe, image: Path | None) -> bool:
-    """Whether the base has the directory that uv is bound onto: a bind onto a path that is not there ends a build."""
+    """Whether the base has the directory that uv is bound onto: a bind to a missing path ends a build."""
     from toolkit.inventory.formats.images import open_image
 
     if image is None:
@@ -98,7 +98,7 @@ def _pull(base: Base, image: Path, request: BuildRequest, context: BuildContext)
 def _not_brought(reference: str, status: int, lines: list[str], room: RoomWatch) -> ProgramFailed:
     known = cause(lines, room)
     return ProgramFailed(
-        f"the base {reference} could not be brought here (status {status})" + (f": {known.meaning}" if known else ""),
+        f"the base {reference} could not be pulled (status {status})" + (f": {known.meaning}" if known else ""),
         fix=known.fix if known else None,
         code="base-not-brought",
         last_lines=tuple(line for line in lines if line.strip())[-12:],
@@ -106,9 +106,9 @@ def _not_brought(reference: str, status: int, lines: list[str], room: RoomWatch)
 
 
 def _registry_digest(recipe: Recipe, locks: Locks, *, ask: bool) -> str | None:
-    """The digest that the lock has, else the registry's; None where the registry cannot be asked.
+    """The digest that the lock has, else the registry's; None if the registry cannot be asked.
 
-    Raises ProgramFailed where its certificate is not trusted.
+    Raises ProgramFailed if its certificate is not trusted.
     """
     from toolkit.pins.bases.registry import fetch_digest
 

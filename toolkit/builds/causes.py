@@ -1,4 +1,4 @@
-"""Why the command that failed in a build failed: the lines that say so, the package, and what helps (`causes.toml`)."""
+"""The cause of a failed build command: its error lines, the package, and the fix (`causes.toml`)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _FILE = Path(__file__).with_name("causes.toml")
 _MAX_SHOWN = 12
 _MAX_LENGTH = 300  # of a line: a compiler's command line says little
-# Which package was under way, in the words of pip and uv.
+# The package in progress, as pip and uv print it.
 _PACKAGE = re.compile(
     r"Failed building wheel for (\S+)|Building wheel for (\S+) .*status 'error'|Failed to build `?([\w.-]+)|"
     r"Running setup.py install for (\S+) did not run|╰─> ([\w.-]+)$"
@@ -27,7 +27,7 @@ _TELLING = re.compile(
     r"not installed|denied|refused)\b|^E: |invalid peer",
     re.IGNORECASE,
 )
-# What says that something failed, and not why: the summaries of pip and the runtime. The guard's are no reason either.
+# Lines that report a failure without its cause: the summaries of pip and the runtime. The guard's are no reason either.
 _SUMMARY = re.compile(
     r"finished with status|subprocess-exited-with-error|note: This |hint: See above|"
     r"^FATAL: +While performing|legacy-install-failure|metadata-generation-failed"
@@ -36,7 +36,7 @@ _SUMMARY = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """Why a build failed. `apt` are Debian packages that would help, `fix` other advice; `package` was under way."""
+    """Why a build failed. `apt` are Debian packages that would help, `fix` other advice; `package` was in progress."""
 
     code: str
     meaning: str
@@ -63,7 +63,7 @@ class _Known:
 
 
 def find_cause(lines: Sequence[str]) -> Cause | None:
-    """The cause that `lines`, the output of the failed command, tell; None where they tell none that is known."""
+    """The known cause in `lines`, the output of the failed command; None if there is none."""
     package = _package(lines)
     for known in _known():
         for line in lines:
@@ -78,7 +78,7 @@ def find_cause(lines: Sequence[str]) -> Cause | None:
 
 
 def telling_lines(lines: Sequence[str]) -> tuple[str, ...]:
-    """The lines of a failed command that name a reason, else its last ones: a dozen at most."""
+    """The error lines of a failed command, else its last lines: at most a dozen."""
     own = [line.rstrip() for line in lines if line.strip()]
     telling = [line for line in own if _TELLING.search(line) and not (is_own(line) or _SUMMARY.search(line))]
     shown = list(dict.fromkeys(telling)) or own[-_MAX_SHOWN:]

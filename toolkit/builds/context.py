@@ -1,4 +1,4 @@
-"""What a build is made with and whom it tells: the same for each request of one command."""
+"""The tools and listeners of a build: the same for each request of one command."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 class BuildContext:
     """The runtime, the work area and the locks of a command.
 
-    `mirror` is the Debian archive for a base that debootstrap makes, None where none is known. With `preview` nothing
-    is pulled or checked on this host: what is resolved is only printed.
+    `mirror` is the Debian archive for a base that debootstrap makes, None if not known. With `preview` nothing is
+    pulled or checked on this host; the result is only printed.
     """
 
     runtime: Runtime
@@ -34,7 +34,7 @@ def _nothing(_text: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Listener:
-    """Who is told of each step that begins, and, where asked for, of each line that a program of the build prints."""
+    """Receives each step that begins and, if requested, each line that a program of the build prints."""
 
     on_step: Callable[[str], None] = _nothing
     on_line: Callable[[str], None] = _nothing

@@ -1,4 +1,4 @@
-"""Carrying out a plan: the image appears by rename when all is done, or not at all."""
+"""Execute a plan: the image is renamed into place when it is complete, or not at all."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, slots=True)
 class Built:
     """A finished build. `seconds` is wall time, `size` bytes (0 for a sandbox); `findings` are the audit's, and
-    `command-not-in-image` where no job of the recipe could start. `import_seconds` are those of the import step."""
+    `command-not-in-image` if no job of the recipe could start. `import_seconds` are those of the import step."""
 
     output: Path
     log: Path
@@ -44,11 +44,11 @@ class Built:
 def execute(plan: BuildPlan, context: BuildContext, listener: Listener) -> Built:
     """Build the image.
 
-    Raises CheckFailed where the guard found a difference, a package cannot be imported (`import-failed`), the base
-    changed since the build was planned, or the verdict is not the one that the recipe requires; ProgramFailed with the
-    failing command, the last lines and the log where the runtime fails; MissingOnHost where there is too little room;
-    WrongInput where another build of the same output runs, or this user may not write it. Whatever happens, the earlier
-    image stays until the new one is whole.
+    Raises CheckFailed if the guard found a difference, a package cannot be imported (`import-failed`), the base changed
+    since the build was planned, or the verdict is not the one that the recipe requires; ProgramFailed with the failing
+    command, the last lines and the log where the runtime fails; MissingOnHost if there is too little room;
+    WrongInput if another build of the same output runs, or this user may not write it. In any case, the earlier
+    image is kept until the new one is complete.
     """
     request = plan.request
     context.area.create()
@@ -71,11 +71,11 @@ def execute(plan: BuildPlan, context: BuildContext, listener: Listener) -> Built
 
 @contextlib.contextmanager
 def _only_builder(request: BuildRequest) -> Iterator[TextIO]:
-    """Hold the output for this build alone: two of them would write one log, and the slower one would win.
+    """Lock the output for this build: two builds would write to one log, and the slower one would win.
 
     It is the log that is locked. It is next to the output, so that every path to the output leads to it, and it stays
     anyhow. The kernel ends the lock with its holder; a file system without locks has none. Another user who may read
-    the log can lock it as well, and holds nobody up.
+    the log can lock it as well, but does not block a build.
     """
     with open_log(request.log) as log:
         try:

@@ -1,4 +1,4 @@
-"""Why a build, or a trial of one, failed: what the runtime's output says, and what to do."""
+"""Why a build or a trial failed, from the runtime's output, and how to fix it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """What was under way: `what` begins the message (`building demo`)."""
+    """The action in progress: `what` begins the message (`building demo`)."""
 
     what: str
     recipe: Recipe | None
@@ -39,9 +39,9 @@ def explain_failure(attempt: Attempt, status: int, lines: list[str], room: RoomW
         return imports_failed(attempt.what, attempt.recipe, attempt.lock, failed, attempt.log, attempt.area)
     if changed := differences(lines):
         return CheckFailed(
-            f"{attempt.what} would have changed what the base protects: {'; '.join(changed)}",
-            fix="Ask for what fits the base (`ctk why PACKAGE`), or start from another (`ctk bases`). "
-            f"The whole log: {attempt.log}",
+            f"{attempt.what} would change packages that the base protects: {'; '.join(changed)}",
+            fix="Request versions that fit the base (`ctk why PACKAGE`), or choose another base (`ctk bases`). "
+            f"Full log: {attempt.log}",
             code="guard-difference",
         )
     known = cause(lines, room)

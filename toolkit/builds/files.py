@@ -1,4 +1,4 @@
-"""What a build writes before the runtime is called: each step knows how it is done, and how a shell does the same."""
+"""Files that a build writes before it calls the runtime: each step has a Python and a shell form."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _NOT_IN_HERE_DOCUMENT = re.compile(r"^(?:END$|(?:E|EN|END)[^\x00-\x7f])", re.MUL
 
 @dataclass(frozen=True, slots=True)
 class AreaDirectories:
-    """The directories of the work area, closed to others."""
+    """The directories of the work area, private to the user."""
 
     area: WorkArea
 
@@ -34,7 +34,7 @@ class AreaDirectories:
 
 @dataclass(frozen=True, slots=True)
 class Directory:
-    """A new directory that everybody may read."""
+    """A new directory that all users can read."""
 
     path: Path
 
@@ -48,7 +48,7 @@ class Directory:
 
 @dataclass(frozen=True, slots=True)
 class TextFile:
-    """A file with this text, in UTF-8; bytes that a file's name in it has are kept. Everybody may read it."""
+    """A file with this text, in UTF-8; bytes that a file's name in it has are kept. All users can read it."""
 
     path: Path
     text: str

@@ -1,4 +1,4 @@
-"""What to say, and to propose, where packages of a build cannot be imported."""
+"""The error, and the proposed fix, if packages of a build cannot be imported."""
 
 from __future__ import annotations
 
@@ -48,11 +48,11 @@ def imports_failed(
 def _allow(recipe: Recipe | None, failed: Sequence[ImportFailure]) -> Iterator[str]:
     names = list(dict.fromkeys(failure.package for failure in failed))
     if recipe is None:
-        yield "Where it needs a GPU or a licence file to be imported, list it in `skip` under [imports] of the recipe."
+        yield "If its import needs a GPU or a licence file, list it in `skip` under [imports] of the recipe."
         return
     options = [word for name in names for word in ("--allow-import-failure", name)]
     command = command_line(["ctk", "build", recipe.name, *options])
-    yield f"Where it needs a GPU or a licence file to be imported: {command}"
+    yield f"If its import needs a GPU or a licence file: {command}"
 
 
 def _proposals(
@@ -77,7 +77,7 @@ def _proposals(
 def _search(
     recipe: Recipe, lock: Lock, failure: ImportFailure, cause: Likely | None, area: WorkArea
 ) -> tuple[str, str] | None:
-    """A requirement that is likely to help. None where the index or the base cannot be asked: it is advice only."""
+    """A requirement that is likely to help. None if the index or the base cannot be queried: it is only advice."""
     from toolkit.builds.bases import kept_base
     from toolkit.pins.bases.facts import gather_facts
     from toolkit.pins.guard.older import likely_version

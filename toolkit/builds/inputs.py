@@ -1,4 +1,4 @@
-"""What an image is made from, as fingerprints: a build whose inputs are those of the image that is there has no work.
+"""Fingerprints of an image's inputs: a build is skipped if they match those of the existing image.
 
 The definition's text decides most: in it are the recipe, the lock, the guard, the reference and digest of the base, the
 Debian mirror and ctk's version. What it only names, files and a base on this machine, is fingerprinted by its content.

@@ -1,4 +1,4 @@
-"""What a build gets of this host while it runs, and the image does not keep.
+"""What a build uses of this host while it runs, and the image does not keep.
 
 Those are certificate authorities, proxies, and the credentials of package indexes.
 """
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from toolkit.builds.values import Value
     from toolkit.recipes.model import Index
 
-# A bind onto what is not there ends a build. The runtime itself makes this directory in every image that it builds,
+# A bind to a missing path ends a build. The runtime itself makes this directory in every image that it builds,
 # before %post, so that a base without /mnt has it too. Its scripts are not used in %post (tried with Apptainer 1.4.5).
 LENT = "/.singularity.d/actions"
 _CERTIFICATES, _APT, _WGET = "certificates.pem", "apt.conf", "wgetrc"

@@ -50,7 +50,7 @@ def _fingerprint(part: object) -> str:
 
 
 def outdated(image: Path, recipe: Recipe | None, locks: Path) -> Finding | None:
-    """A note where `image` was built from `recipe` before that, or its lock, was changed; None where nothing tells.
+    """A note if `recipe` or its lock changed since `image` was built; None if unknown.
 
     `locks` is the directory that holds the lock.
     """
@@ -66,8 +66,8 @@ def outdated(image: Path, recipe: Recipe | None, locks: Path) -> Finding | None:
     return Finding(
         IMAGE_OUTDATED,
         Severity.WARNING,
-        f"{image.name} was built before this changed: {what}",
-        f"{command_line(build)} builds it again.",
+        f"{image.name} is out of date. Changed since the build: {what}",
+        f"{command_line(build)} rebuilds it.",
     )
 
 

@@ -1,4 +1,4 @@
-"""Whether an image may be written where it is to go: nothing of the user's is replaced."""
+"""Check that an image can be written to its output path: no file of the user is replaced."""
 
 from __future__ import annotations
 
@@ -21,29 +21,29 @@ LOG_MARK = "# ctk build log"
 
 
 def check_output(request: BuildRequest) -> None:
-    """Raise WrongInput where the output cannot be written, or something of the user's stands there."""
+    """Raise WrongInput if the output cannot be written, or would replace a file of the user."""
     final = request.output
     if not final.name:
         raise WrongInput("/ cannot be replaced by an image", fix="Give -o the name of a file or of a new directory.")
     _check_links(request)
     if not final.parent.is_dir():
-        raise WrongInput(f"there is no directory {final.parent} to write {final.name} into")
+        raise WrongInput(f"cannot write {final.name}: there is no directory {final.parent}")
     if request.target.kind is TargetKind.SANDBOX and final.resolve().is_relative_to(
         Path(request.target.text).resolve()
     ):
-        raise WrongInput(f"{final} is in the sandbox itself", fix="Name the new image with -o ../NAME.sif.")
+        raise WrongInput(f"the output {final} is inside the sandbox", fix="Name the new image with -o ../NAME.sif.")
     if final.is_dir() and not request.sandbox:
         raise WrongInput(
-            f"{final} is a directory", fix="Give -o the name of a file, or ask for a directory with --sandbox."
+            f"{final} is a directory", fix="Give -o the name of a file, or build a directory with --sandbox."
         )
     for path in (final, request.log):
         if path.exists() and not path.is_file() and not path.is_dir():
             raise WrongInput(f"{path} is neither a file nor a directory", fix="Choose another name with -o.")
     # --force too stops here: a slip such as `-o .` must not cost a user's directory.
     if final.is_dir() and kind_of(final) is not PathKind.SANDBOX and any(final.iterdir()):
-        raise WrongInput(f"{final} is a directory with other things in it", fix="Choose another name with -o.")
+        raise WrongInput(f"{final} is a directory that contains other files", fix="Choose another name with -o.")
     if request.log.exists() and not request.force and not _is_ctks_log(request.log):
-        raise WrongInput(f"{request.log} exists and is not a log of ctk's", fix="Move it away, or use --force.")
+        raise WrongInput(f"{request.log} exists and is not a ctk log", fix="Move it away, or use --force.")
     if not final.exists() or request.force:
         return
     record = read_record(final)
@@ -56,16 +56,16 @@ def check_output(request: BuildRequest) -> None:
         )
     if record.changed:
         raise WrongInput(
-            f"{final} was opened with `ctk shell`, and what was changed in it would be lost",
-            fix=f"Make an image of it (ctk build {shlex.quote(f'{final}/')} -o NAME.sif), choose another name with -o, "
-            "or use --force.",
+            f"{final} was opened with `ctk shell`; changes made in it would be lost",
+            fix=f"Build an image from it (ctk build {shlex.quote(f'{final}/')} -o NAME.sif), choose "
+            "another name with -o, or use --force.",
         )
 
 
 def _check_links(request: BuildRequest) -> None:
-    """Raise WrongInput where a symlink would lead what the build writes to something that ctk did not make.
+    """Raise WrongInput if a symlink would redirect the build's output to a file that ctk did not create.
 
-    --force does not lift it: who cloned a repository knows its links least of all.
+    --force does not override this: a cloned repository may contain links that the user does not know.
     """
     refuse_link(request.log)
     if request.sandbox:
@@ -79,19 +79,19 @@ def _check_links(request: BuildRequest) -> None:
 
 
 def _why_not_through(link: Path, final: Path) -> str | None:
-    """Why no image is written through `link`; None where it leads to an image of ctk's, or to a name for a new one."""
+    """Why no image is written through `link`; None if it leads to an image of ctk, or to the name of a new one."""
     if link.is_symlink() and not is_trusted(owner := link.lstat().st_uid):
-        return f"made by {user_name(owner)}"
+        return f"created by {user_name(owner)}"
     if os.path.lexists(final):
         return None if read_record(final) else "which was not built by ctk"
     # A SIF holds its definition as plain text: a shell that reads one called `.bash_profile` runs lines of it.
     if final.suffix != ".sif" and final.name != link.name:
-        return "which is not the name of an image"
+        return "which is not an image name"
     return "in a hidden directory" if leads_into_hidden(link) else None
 
 
 def _is_ctks_log(path: Path) -> bool:
-    """Whether a log begins as ctk's do. An empty one may be replaced: a build was killed in its first instant."""
+    """Whether a log begins like a ctk log. An empty one may be replaced: a build was killed at its start."""
     try:
         with open_regular(path) as file:
             first = file.readline()

@@ -1,4 +1,4 @@
-"""Whether this user may write what a build leaves: asked before the build, which may take an hour."""
+"""Check write permission for a build's output before the build, which may take an hour."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _FIX = "Choose another name or directory with -o."
 
 
 def check_permission(request: BuildRequest) -> None:
-    """Raise WrongInput (`not-writable`) where the output, its log or its record cannot be written by this user."""
+    """Raise WrongInput (`not-writable`) if the output, its log or its record cannot be written by this user."""
     parent = request.output.parent
     if not os.access(parent, os.W_OK | os.X_OK):
-        raise _refused(f"cannot write in {parent}: it belongs to {_owner(parent)}, or is read-only")
+        raise _refused(f"cannot write to {parent}: it belongs to {_owner(parent)}, or is read-only")
     replaced = [request.output, record_beside(request.output)] if request.sandbox else [request.output]
     for path in (*replaced, request.log):
         _check_owner(path)

@@ -1,4 +1,4 @@
-"""What will be built from what: complete when it is made, and never changed."""
+"""The plan of a build: complete when it is created, and never changed."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ class BuildPlan:
 
     `source` is the definition that ctk wrote, or what the user has. `record` is what the image will remember, but for
     the audit's verdict. `base` is what of a recipe's base is on this machine. `locked` is the lock that is installed,
-    and what became of the earlier one; None where nothing is installed. `lends_uv`: the build finds uv's program in
-    the base's directory for it, and installs with pip where that is missing.
+    and what became of the earlier one; None if nothing is installed. `lends_uv`: the build finds uv's program in
+    the base's directory for it, and installs with pip if that is missing.
     """
 
     request: BuildRequest
@@ -56,5 +56,5 @@ def local_size(request: BuildRequest) -> int:
 
 
 def unpacked_size(image: Path | None) -> int:
-    """Bytes that a build from the file `image` needs; 0 where it is none."""
+    """Bytes that a build from the file `image` needs; 0 if it is not an image."""
     return image.stat().st_size * _UNPACKED if image is not None and image.is_file() else 0

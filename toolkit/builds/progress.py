@@ -1,4 +1,4 @@
-"""What a build's output means: which step is under way, and after a failure which command it was."""
+"""Parse a build's output: the current step and, after a failure, the failed command."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from toolkit.pins.guard.payload.log_lines import IMPORTING, RUNNING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-# What the runtime prints at the beginning of a step, and how ctk calls it.
+# What the runtime prints at the beginning of a step, and ctk's name for it.
 _STEPS = (
     (r"ctk: (.+)", r"\1"),
     (r"INFO:\s+Starting build", "starting"),
-    (r"INFO:\s+(?:Extracting OCI|Fetching OCI|Extracting local) image", "getting the base"),
-    (r"(?:Getting image source signatures|Copying blob)", "getting the base from the registry"),
-    (r"I: Retrieving InRelease|I: Retrieving Packages", "making the base from the Debian archive"),
+    (r"INFO:\s+(?:Extracting OCI|Fetching OCI|Extracting local) image", "preparing the base"),
+    (r"(?:Getting image source signatures|Copying blob)", "pulling the base from the registry"),
+    (r"I: Retrieving InRelease|I: Retrieving Packages", "building the base from the Debian archive"),
     (r"I: Unpacking the base system", "unpacking the base"),
     (r"I: Configuring (?:the base system|required packages)", "configuring the base"),
     (r"INFO:\s+Copying \S+ to", "copying files"),
@@ -46,7 +46,7 @@ def step_of(line: str) -> str | None:
 def failed_command(lines: Sequence[str]) -> str | None:
     """The command of `%post` with which a build failed: the runtime runs it with `sh -ex`, which prints `+ command`.
 
-    `lines` are the last ones of the output. None where something else failed: getting the base, `%test`, packing.
+    `lines` are the last ones of the output. None if something else failed: getting the base, `%test`, packing.
     """
     command, _ = _last_of_post(lines)
     return command

@@ -26,10 +26,10 @@ _SCHEMA = "ctk.image/1"
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """What an image was made from, and what the audit said of it.
+    """What an image was built from, and its audit result.
 
     `target` is `kind:name`, `base` the name of the base of a recipe, else None. `verdict` and the codes in `findings`
-    are the audit's, None and none where it was not asked. `changed` says of a sandbox that it was opened for changes.
+    are the audit's; None and empty without an audit. `changed` says of a sandbox that it was opened for changes.
     `inputs` are names and fingerprints of all that the image was made from (`inputs_of`), none where not all is known.
     `made_from` are those of the parts of its recipe, and of its lock.
     """
@@ -62,7 +62,7 @@ class Record:
 
 
 def record_beside(sandbox: Path) -> Path:
-    """Where the record of a sandbox stands."""
+    """The path of a sandbox's record."""
     return sandbox.with_name(f"{sandbox.name}.{OBJECT_NAME}")
 
 
@@ -79,7 +79,7 @@ def mark_changed(sandbox: Path) -> None:
 
 
 def read_record(image: Path) -> Record | None:
-    """The record of a SIF or a sandbox; None where there is none, or the file is no image of ctk's."""
+    """The record of a SIF or a sandbox; None if there is none, or the file is no image of ctk's."""
     try:
         if image.is_dir():
             with open_regular(record_beside(image)) as file:
@@ -112,7 +112,7 @@ def _fingerprints(value: object) -> dict[str, str]:
 
 
 def recipe_of(image: Path, catalogue: Catalogue) -> Recipe | None:
-    """The recipe that ctk built `image` from; None where it was built otherwise, or the recipe is not known here."""
+    """The recipe that ctk built `image` from; None if it was built otherwise, or the recipe is not known here."""
     record = read_record(image)
     kind, _, name = record.target.partition(":") if record else ("", "", "")
     return catalogue.recipe(name) if kind == "recipe" and name in catalogue.paths() else None

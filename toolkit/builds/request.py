@@ -1,4 +1,4 @@
-"""What was asked of a build, before anything is looked up or chosen for it."""
+"""The user's request for a build, before anything is resolved."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class BuildRequest:
     """A target, where its image goes, and how it is written.
 
     `recipe` is what a recipe's name means, on the base that was asked for; None for another target. `base` is what the
-    image starts from; None where only the user's own definition or sandbox says it. `base_state` is what a base on this
+    image starts from; None if only the user's own definition or sandbox says it. `base_state` is what a base on this
     machine was when it was asked for: it must stay so until the image is whole. `link` is the symlink that led to
     `output`, if there was one. `force` replaces the output whatever image it is.
     """

@@ -1,4 +1,4 @@
-"""From a request to a plan: the base pulled, the lock found or made, the definition with its guard written."""
+"""From a request to a plan: pull the base, find or create the lock, write the definition with its guard."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def resolve(request: BuildRequest, context: BuildContext, listener: Listener = _
     """The plan of a build: complete, whatever was asked for.
 
     A preview pulls nothing, and writes nothing but the caches of the work area. Without it this raises WrongInput where
-    this user may not write the output, MissingOnHost where there is too little room, and ProgramFailed where the base
+    this user may not write the output, MissingOnHost if there is too little room, and ProgramFailed where the base
     cannot be pulled. In both cases it raises what `find_lock` raises.
     """
     if not context.preview:
@@ -75,9 +75,9 @@ def _resolve_recipe(request: BuildRequest, recipe: Recipe, context: BuildContext
 
 
 def find_lock(recipe: Recipe, locks: Locks, base: PresentBase = NOT_HERE) -> Found | None:
-    """The lock to build `recipe` with; None where nothing is installed that a guard could watch. See `Locks.for_build`.
+    """The lock to build `recipe` with; None if nothing is installed that a guard could watch. See `Locks.for_build`.
 
-    Raises CheckFailed where the lock may not be updated and is out of date, or where packages conflict with the base.
+    Raises CheckFailed if the lock may not be updated and is out of date, or where packages conflict with the base.
     """
     if not _installs(recipe):
         return None
@@ -90,7 +90,7 @@ def find_lock(recipe: Recipe, locks: Locks, base: PresentBase = NOT_HERE) -> Fou
 
 
 def unchanged_record(request: BuildRequest, context: BuildContext) -> Record | None:
-    """The record of the image that stands at the output, where a build would make the same one; else None.
+    """The record of the image at the output if a build would produce the same one; else None.
 
     Nothing is pulled, resolved or written for it. A sandbox is always built: its files can be changed at any
     time, and ctk would not notice. So is what another user put there: anybody can write a record.

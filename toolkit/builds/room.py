@@ -1,4 +1,4 @@
-"""Room on the disks that a build writes: enough before it starts, and after a failure which of them became full."""
+"""Free space on the disks of a build: checked before it starts, and after a failure to find the full disk."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _FULL_ERRORS = (errno.ENOSPC, errno.EDQUOT)
 
 @dataclass(frozen=True, slots=True)
 class Disk:
-    """A directory that a build writes to: for what, and what to do where its file system is full."""
+    """A directory that a build writes to: its purpose, and the fix if its file system is full."""
 
     path: Path
     purpose: str
@@ -35,33 +35,33 @@ class Disk:
 
 
 def disks(area: WorkArea, output: Path | None) -> tuple[Disk, ...]:
-    """The directories that a build of `output` writes to; None where a base is brought into the work area."""
+    """The directories that a build of `output` writes to; None if a base is pulled to the work area."""
     variable = scratch_variable()
     roomier = f"Unset {variable}, or set it" if variable else "Set CTK_HOME"
     image = [Disk(output.parent, "the image", "Write the image elsewhere with -o.")] if output else []
     return (
-        Disk(scratch_of(area), "the build", f"{roomier} to a directory with more room, for example on scratch."),
+        Disk(scratch_of(area), "the build", f"{roomier} to a directory with more free space, for example on scratch."),
         *image,
-        Disk(area.path, "the cache", "Set CTK_HOME to a directory with more room, for example on scratch."),
-        Disk(Path("/tmp"), "temporary files", "Remove what is not needed there, or build on another host."),  # noqa: S108
+        Disk(area.path, "the cache", "Set CTK_HOME to a directory with more free space, for example on scratch."),
+        Disk(Path("/tmp"), "temporary files", "Free some space there, or build on another host."),  # noqa: S108
     )
 
 
 def check_room(size: int, output: Path, area: WorkArea) -> None:
-    """Raise MissingOnHost where the output's disk or that of the work area has clearly too little room.
+    """Raise MissingOnHost if the output's disk or that of the work area has clearly too little room.
 
     `size` is what the base takes unpacked, in bytes.
     """
     variable, scratch = scratch_variable(), scratch_of(area)
     if variable and not scratch.is_dir():
-        message = f"{variable} names {scratch}, which is not there"
-        raise MissingOnHost(message, fix=f"Make that directory, or unset {variable}.")
+        message = f"{variable} is set to {scratch}, which does not exist"
+        raise MissingOnHost(message, fix=f"Create that directory, or unset {variable}.")
     need = max(_MIN_ROOM, size)
     for disk in disks(area, output)[:2]:
         free = free_space(disk.path)
         if free < need:
             raise MissingOnHost(
-                f"too little room for {disk.purpose} in {disk.path}: "
+                f"not enough space for {disk.purpose} in {disk.path}: "
                 f"{format_size(free)} free, {format_size(need)} needed",
                 fix=disk.fix,
                 code="disk-full",
@@ -69,7 +69,7 @@ def check_room(size: int, output: Path, area: WorkArea) -> None:
 
 
 class RoomWatch:
-    """Watches how much room is left while a build runs: a runtime that fails cleans up before it says why."""
+    """Watches the free space while a build runs: a failing runtime cleans up before it prints the reason."""
 
     def __init__(self, disks: Sequence[Disk]) -> None:
         self._disks: dict[int, list[Disk]] = {}  # by file system
@@ -103,13 +103,13 @@ class RoomWatch:
             sampler.join(1)
 
     def reported(self) -> KnownError:
-        """Which disk is full, where the runtime or the system reported that one is."""
+        """Which disk is full, if the runtime or the system reported one."""
         full = [device for device, free in self._least.items() if free < _FULL]
         if full:
             return self._full_error(full)
         places = (f"{disk[0].path} ({format_size(self._first[device])} free)" for device, disk in self._disks.items())
         meaning = f"a disk or a quota is full, one of: {', '.join(places)}"
-        return KnownError(FULL_DISK.pattern, meaning, f"`quota -s` may say which. {self._fix(self._disks)}")
+        return KnownError(FULL_DISK.pattern, meaning, f"`quota -s` may show which. {self._fix(self._disks)}")
 
     def unreported(self) -> KnownError | None:
         """A disk that became full; a program in `%post` may have said no more than "I/O error"."""
@@ -144,6 +144,6 @@ def file_system_of(path: Path) -> int:
 
 
 def cause(lines: Sequence[str], room: RoomWatch) -> KnownError | None:
-    """What made a build fail, as far as the runtime's output and the disks tell; None where they do not."""
+    """What made a build fail, as far as the runtime's output and the disks tell; None if they do not."""
     known = explain(lines)
     return room.reported() if known is FULL_DISK else known or room.unreported()

@@ -1,4 +1,4 @@
-"""What `--dry-run` prints: the steps of a build as a script that needs no ctk."""
+"""The output of `--dry-run`: the steps of a build as a script that does not need ctk."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ def as_script(commands: list[str], target: str) -> str:
     body = "\n".join(commands)
     return (
         "#!/bin/sh\n"
-        f"# What `ctk build` would run for {printable(target)}, by ctk {__version__}.\n"
-        "# Neither the lock nor a log is written, and the image is not audited.\n"
+        f"# Commands of `ctk build` for {printable(target)}, by ctk {__version__}.\n"
+        "# This script writes no lock and no log, and does not audit the image.\n"
         f"build() {{\n{body}\n}}\nbuild\n"
     )
 

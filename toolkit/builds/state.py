@@ -1,4 +1,4 @@
-"""A build while it runs: what its steps share, and what they found out."""
+"""The state of a running build, shared by its steps."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 class BuildState:
     """The plan with its surroundings; below these, what is known once the steps have run.
 
-    `findings` are the audit's, and `command-not-in-image` where no job of the recipe could start. `verdict` is None
+    `findings` are the audit's, and `command-not-in-image` if no job of the recipe could start. `verdict` is None
     before the audit, `import_seconds` where there was no import step.
     """
 
@@ -36,6 +36,6 @@ class BuildState:
 
     @property
     def record(self) -> Record:
-        """What the image remembers, with what the audit said of it."""
+        """The image's record, with the audit result."""
         codes = tuple(sorted({finding.code for finding in self.findings}))
         return replace(self.plan.record, verdict=self.verdict, findings=codes)

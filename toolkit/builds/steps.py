@@ -1,6 +1,6 @@
 """The steps of a build, from a plan: `ctk build` runs this list, and `--dry-run` prints it as a script.
 
-What an image is made of decides which steps there are, and nothing else does.
+Only the contents of the image decide the steps.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Step(Protocol):
         """The commands that do the same without ctk, quoted; comments where ctk alone does something."""
 
     def run(self, state: BuildState) -> None:
-        """Do it. Raises what ends the build."""
+        """Run the step. Raises an error that ends the build."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +138,7 @@ class BuildImage:
 
 @dataclass(frozen=True, slots=True)
 class RemoveScratch:
-    """The scratch directory goes, with all that the runtime left there."""
+    """Remove the scratch directory, with all files that the runtime left there."""
 
     path: Path
 
@@ -151,12 +151,12 @@ class RemoveScratch:
 
 @dataclass(frozen=True, slots=True)
 class AuditImage:
-    """The image is read before it appears: its verdict must be the one that the recipe requires."""
+    """Audit the image before it is renamed into place: its verdict must be the one that the recipe requires."""
 
     image: Path
 
     def shell(self) -> str:
-        return "# Here `ctk build` audits the image, as `ctk audit` does."
+        return "# `ctk build` audits the image here, like `ctk audit`."
 
     def run(self, state: BuildState) -> None:
         state.listener.on_step("auditing the image")
@@ -181,7 +181,7 @@ class AddRecord:
         TextFile(self.document, state.record.as_text()).run()
         done = run(self.argv)
         known = None if done.ok else cause(done.stderr.splitlines(), state.room)
-        what = "recording what the image was made from"
+        what = "writing the build record"
         done.require(f"{what} ({known.meaning})" if known else what, fix=known.fix if known else None)
 
 
@@ -201,7 +201,8 @@ class RecordBeside:
 
 @dataclass(frozen=True, slots=True)
 class ImageInPlace:
-    """The image appears by a rename. An image of the same target is replaced (`replaced`); None: whatever is there."""
+    """The image is renamed into place. An image of the same target is replaced (`replaced`); None: whatever is
+    there."""
 
     image: Path
     output: Path
@@ -222,7 +223,7 @@ class ImageInPlace:
         return _contains(record, f'"target": {json.dumps(self.replaced, ensure_ascii=False)}')
 
     def _check(self, may_be_replaced: str) -> str:
-        """The command that ends a script where the output is there and is to stay."""
+        """The command that ends a script if the output exists and must be kept."""
         if self.replaced is None:
             return ""
         text = f"{self.output} exists and was not built by ctk from the same target, or was changed"
@@ -231,7 +232,7 @@ class ImageInPlace:
 
 @dataclass(frozen=True, slots=True)
 class SandboxInPlace(ImageInPlace):
-    """A sandbox appears; an earlier one is moved aside first, and back where that fails."""
+    """A sandbox is renamed into place; an earlier one is moved aside first, and back if that fails."""
 
     def shell(self) -> str:
         image, output, old = map(quoted, (self.image, self.output, self.image.with_name("image.old")))

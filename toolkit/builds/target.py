@@ -1,4 +1,4 @@
-"""What `ctk build TARGET` means: read off the text alone, by rules that a user can keep in mind."""
+"""Parse `ctk build TARGET`: from the text alone, by simple rules."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class BuildTarget:
 
     @property
     def name(self) -> str:
-        """What the image is called when the user says nothing: `docker://a/tensorflow:2` gives `tensorflow`."""
+        """The default name of the image: `docker://a/tensorflow:2` gives `tensorflow`."""
         if self.kind is TargetKind.REFERENCE:
             last = self.text.rstrip("/").rpartition("/")[2].partition(":")[0 if "/" in self.text else 2]
             return Path(last.partition("@")[0].partition(":")[0] or "image").stem
@@ -59,7 +59,7 @@ class BuildTarget:
 def parse_target(text: str) -> BuildTarget:
     """Has a scheme: that image. Ends in `.def`: that file. Contains `/`: a sandbox directory. Else a recipe.
 
-    Raises WrongInput where what is named is not there, or is a Dockerfile.
+    Raises WrongInput if what is named does not exist, or is a Dockerfile.
     """
     one_line(text, "the target")
     if not text:
@@ -69,7 +69,7 @@ def parse_target(text: str) -> BuildTarget:
         return BuildTarget(TargetKind.REFERENCE, text)
     if any(name in path.name.lower() for name in ("dockerfile", "containerfile")):
         raise WrongInput(
-            f"ctk does not convert Dockerfiles ({text}): let podman or buildah build it, then start from its image",
+            f"ctk does not convert Dockerfiles ({text}): build it with podman or buildah, then use that image",
             fix="podman build -t image -f FILE . && podman save --format docker-archive -o image.tar image\n"
             "(or: buildah build -t image -f FILE . && buildah push image docker-archive:image.tar)\n"
             "then: ctk build docker-archive:image.tar",
@@ -80,12 +80,10 @@ def parse_target(text: str) -> BuildTarget:
         _require_header(path)
         return BuildTarget(TargetKind.DEFINITION, text)
     if "://" in text:
-        raise WrongInput(f"{text}: ctk builds from docker://, docker-archive: and oci:, not from this scheme")
+        raise WrongInput(f"{text}: ctk supports docker://, docker-archive: and oci:, not this scheme")
     if "/" in text:
         if path.suffix == ".toml":
-            raise WrongInput(
-                f"{text}: a recipe is named without its directory and ending", fix=f"ctk build {path.stem}"
-            )
+            raise WrongInput(f"{text}: name a recipe without its directory and extension", fix=f"ctk build {path.stem}")
         if not path.is_dir():
             raise WrongInput(f"there is no sandbox directory {text}")
         if kind_of(path) is not PathKind.SANDBOX:
@@ -95,7 +93,7 @@ def parse_target(text: str) -> BuildTarget:
 
 
 def _require_header(path: Path) -> None:
-    """Raise WrongInput where a definition does not say what to start from; the runtime would say so less clearly.
+    """Raise WrongInput if a definition names no base; the runtime's message is less clear.
 
     A password in `From:` is refused as well: no registry takes it there, and the runtime would print it.
     """
@@ -104,7 +102,7 @@ def _require_header(path: Path) -> None:
     except OSError as error:
         raise WrongInput(f"cannot read {path}: {error.strerror}") from error
     if not re.search(rb"^[ \t]*bootstrap[ \t]*:", text, re.IGNORECASE | re.MULTILINE):
-        what = "is empty" if not text.strip() else "has no `Bootstrap:` line, which says what the image starts from"
+        what = "is empty" if not text.strip() else "has no `Bootstrap:` line"
         raise WrongInput(
             f"the definition {path} {what}",
             fix="`ctk def RECIPE` prints an example; `ctk new NAME --from train.py` starts a recipe instead.",

@@ -1,4 +1,4 @@
-"""What a program of a build prints: into its log, to whoever listens, and the last lines of it for an explanation."""
+"""The output of a build's programs: to the log, to the listener, and the last lines for an explanation."""
 
 from __future__ import annotations
 

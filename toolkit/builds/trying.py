@@ -37,7 +37,7 @@ _SCRIPT = "ctk-try.sh"
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """A trial in which all could be imported. Both times are wall time in seconds."""
+    """A trial in which all imports succeeded. Both times are wall time in seconds."""
 
     imported: tuple[Imported, ...]
     seconds: float
@@ -48,7 +48,7 @@ class Tried:
 def base_here(recipe: Recipe, locks: Locks, area: WorkArea) -> tuple[Path, str | None]:
     """The image of the recipe's base on this machine, and the digest by which a build brought it.
 
-    Raises MissingOnHost (`base-not-here`) where it is not here.
+    Raises MissingOnHost (`base-not-here`) if it is not here.
     """
     base = recipe.base
     if base.bootstrap == Bootstrap.LOCALIMAGE:
@@ -59,11 +59,11 @@ def base_here(recipe: Recipe, locks: Locks, area: WorkArea) -> tuple[Path, str |
     with_base = command_line(["ctk", "try", recipe.name, "--base", "base.sif"])
     if base.bootstrap == Bootstrap.DEBOOTSTRAP:
         bring = f"{command_line(['ctk', 'new', 'plain', '--base', base.name])} && ctk build plain -o base.sif"
-        fix = f"{bring} makes an image of it, then: {with_base}"
+        fix = f"{bring} builds an image of it, then: {with_base}"
     else:
         scheme = f"{base.bootstrap}:" if base.is_local else "docker://"
         bring = command_line(["ctk", "build", f"{scheme}{base.pinned_reference}"])
-        fix = f"{bring} -o base.sif brings it here, then: {with_base}"
+        fix = f"{bring} -o base.sif pulls it, then: {with_base}"
     raise MissingOnHost(f"the base {base.name} is not on this machine", fix=fix, code="base-not-here")
 
 
@@ -102,6 +102,6 @@ def try_recipe(recipe: Recipe, lock: Lock, image: Path, context: BuildContext, l
 
 
 def require_packages(recipe: Recipe) -> None:
-    """Raise WrongInput where a trial would try nothing."""
+    """Raise WrongInput if the recipe lists no packages."""
     if not recipe.packages:
-        raise WrongInput(f"the recipe {recipe.name} asks for no packages: nothing to try", code="nothing-to-try")
+        raise WrongInput(f"the recipe {recipe.name} lists no packages: nothing to try", code="nothing-to-try")

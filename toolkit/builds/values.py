@@ -34,7 +34,7 @@ class Proxy:
 
 @dataclass(frozen=True, slots=True)
 class Credential:
-    """The user or the password of a package index, by uv's variable for it; where that is not set ~/.netrc has it."""
+    """The user or the password of a package index, by uv's variable for it; else from ~/.netrc."""
 
     variable: str
     index: Index

@@ -1,1 +1,1 @@
-"""Words in, words out: the only room that parses arguments, prints or exits."""
+"""The command line: the only room that parses arguments, prints or exits."""

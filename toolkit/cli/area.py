@@ -14,9 +14,10 @@ _SHOWN = 3
 
 
 def open_work_area(site: Site) -> WorkArea:
-    """The work area, in which nobody but this user and root can write. What was open to others is told once.
+    """The work area, in which nobody but this user and root can write. Directories that were writable by others are
+    reported once.
 
-    Raises MissingOnHost where something in it belongs to somebody else.
+    Raises MissingOnHost if another user owns something in it.
     """
     from toolkit.support.paths import work_area
     from toolkit.support.trust import secure

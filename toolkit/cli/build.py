@@ -213,21 +213,21 @@ def _print_plan(plan: BuildPlan, context: BuildContext, not_allowed: WrongInput 
 def _say_base_not_here(recipe: Recipe) -> None:
     if recipe.base.bootstrap != Bootstrap.DEBOOTSTRAP:
         say(
-            f"The base {recipe.base.name} is not on this machine: the versions are chosen by its entry in bases.toml, "
-            "and the script installs them with pip instead of uv. `ctk build` pulls the base first.",
+            f"The base {recipe.base.name} is not on this machine: versions are chosen from its entry "
+            "in bases.toml, and the script uses pip instead of uv. `ctk build` pulls the base first.",
             stderr=True,
         )
 
 
 def _print_unchanged(request: BuildRequest, record: Record, *, json: bool) -> None:
-    text = f"{_short(request.output)} is up to date: recipe, lock, base and files are those that it was built from"
+    text = f"{_short(request.output)} is up to date: recipe, lock, base and files are unchanged since it was built"
     if json:
-        finding = Finding("nothing-changed", Severity.OK, text, "ctk build --force builds it again.")
+        finding = Finding("nothing-changed", Severity.OK, text, "ctk build --force rebuilds it.")
         size = request.output.stat().st_size
         document = built_image(request.output, request.log, record, size, change=None)
         print_json("ctk.build/1", document, [finding])
         return
-    say(f"{text}; the audit said {record.verdict}. --force builds it again.", style="green")
+    say(f"{text}; audit verdict: {record.verdict}. --force rebuilds it.", style="green")
     suggest(next_for_image(Path(_short(request.output)), record.verdict))
 
 
@@ -254,7 +254,7 @@ def _print_built(plan: BuildPlan, built: Built, *, json: bool) -> None:
         finding for finding in built.findings if finding.severity in grave and finding.code != built.record.verdict
     )
     say(
-        f"Built {_short(built.output)} in {built.seconds:.0f} s{size}; the audit says {built.record.verdict}.",
+        f"Built {_short(built.output)} in {built.seconds:.0f} s{size}; audit verdict: {built.record.verdict}.",
         style="green",
     )
     if plan.request.sandbox:
@@ -274,4 +274,7 @@ def _short(path: Path) -> str:
 
 def _show_work_area(area: WorkArea) -> None:
     if not area.path.exists():
-        say(f"Everything big goes to {area.path} (chosen by {area.chosen_by}; CTK_HOME changes it).", stderr=True)
+        say(
+            f"Large files are stored in {area.path} (chosen by {area.chosen_by}; set CTK_HOME to change it).",
+            stderr=True,
+        )

@@ -1,4 +1,4 @@
-"""`ctk check-gpu`: start an image with --nv and say whether the GPU is visible from inside."""
+"""`ctk check-gpu`: start an image with --nv and report whether the GPU is visible from inside."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from toolkit.gpu.diagnosis import Visibility, diagnose
 _ANSWERS = {
     Visibility.VISIBLE: (0, "The GPU is visible from inside {image}.", "bold green"),
     Visibility.NOT_VISIBLE: (1, "The GPU is not visible from inside {image}.", "bold red"),
-    Visibility.NOT_KNOWN: (1, "Whether the GPU is visible from inside {image} is not known.", "bold yellow"),
-    Visibility.NO_GPU: (3, "There is no GPU on this host, so that {image} could not show one.", "bold yellow"),
+    Visibility.NOT_KNOWN: (1, "Cannot determine whether the GPU is visible from inside {image}.", "bold yellow"),
+    Visibility.NO_GPU: (3, "This host has no GPU; {image} could not be checked.", "bold yellow"),
 }
 
 
@@ -41,7 +41,7 @@ def check_gpu(
     from toolkit.support.site import load_site
 
     existing_image(image)
-    with live_steps(f"Asking the driver from inside {image}"):
+    with live_steps(f"Querying the driver from inside {image}"):
         host = host_gpu()
         seen = probe(find_runtime(load_site()), image)
     result = diagnose(host, seen)

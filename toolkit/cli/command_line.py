@@ -1,4 +1,4 @@
-"""Commands of ctk that end in another program's command line: where ctk's own words end, and the other's begin."""
+"""Commands of ctk that end in another program's command line: split ctk's options from the program's."""
 
 from __future__ import annotations
 

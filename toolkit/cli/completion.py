@@ -1,4 +1,4 @@
-"""What the shell offers when Tab is pressed."""
+"""Shell completion."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from toolkit.support.text import printable
 
 
 def complete_recipe(incomplete: str) -> list[str]:
-    """The recipes whose names begin so."""
+    """The recipes whose names start with the text."""
     from toolkit.recipes.catalogue import Catalogue
 
     return [name for name in Catalogue.here().paths() if name.startswith(incomplete)]
 
 
 def complete_base(incomplete: str) -> list[str]:
-    """The bases whose names begin so."""
+    """The bases whose names start with the text."""
     from toolkit.recipes.catalogue import Catalogue
 
     try:
@@ -26,7 +26,7 @@ def complete_base(incomplete: str) -> list[str]:
 
 
 def complete_code(incomplete: str) -> list[str]:
-    """The codes that begin so."""
+    """The codes that start with the text."""
     from toolkit.support.explanations import explanations
 
     return [code for code in explanations() if code.startswith(incomplete)]

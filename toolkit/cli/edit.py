@@ -124,11 +124,11 @@ def _translated(there: Iterable[str], packages: Iterable[str]) -> tuple[list[str
         line = names().by_import(given)
         stranger = names().stranger(given)
         if line == "" or (stranger is not None and not (stranger.works or stranger.means)):
-            also = "if PyPI's package is meant, write it into `packages` of the recipe."
+            also = "if you mean PyPI's package, add it to `packages` in the recipe."
             raise WrongInput(
                 stranger.message
                 if stranger
-                else f"{given} is an import that no package of PyPI gives: what PyPI has under it is something else",
+                else f"{given} is a module that no PyPI package provides; the PyPI package of that name is unrelated",
                 fix=stranger.way if stranger and stranger.way else f"Install it in `post`; {also}",
             )
         if line is None and stranger is not None:
@@ -170,7 +170,7 @@ def _with_gpu(recipe: Recipe, edit: Edit) -> tuple[Edit, tuple[Finding, ...]]:
     framework = gpu_framework(edit.entries, known)
     if framework is None:
         return edit, ()
-    message = f"{framework} uses a GPU: [job] gpus is 1 now, and was 0"
+    message = f"{framework} uses a GPU: [job] gpus was changed from 0 to 1"
     fix = f"For jobs on the CPU: ctk sbatch --job-name {recipe.name} --gpus 0, or gpus = 0 in the recipe."
     return asking_for_gpu(edit), (Finding("gpu-asked-for", Severity.INFO, message, fix),)
 
@@ -254,9 +254,9 @@ def _apply(
         print_json("ctk.recipe-edit/1", document, findings)
         return
     print_findings(findings)
-    nothing = f"Nothing to do: {name} has {'them' if what == 'added' else 'none of them'} already."
+    nothing = f"Nothing to do: {name} already has {'them' if what == 'added' else 'none of them'}."
     if what == "added" and not wanted:
-        nothing = "Nothing to do: the base brings what the list names, or it fits no image."
+        nothing = "Nothing to do: the base provides the listed packages, or they cannot be used in an image."
     say(f"{what.capitalize()}: {', '.join(edit.changed)}." if edit.changed else nothing)
     if edit.unskipped:
         say(f"Removed from [imports] skip: {', '.join(edit.unskipped)}.")
@@ -266,7 +266,7 @@ def _apply(
 
 
 def _resolve(catalogue: Catalogue, name: str, edit: Edit) -> Found | None:
-    """The lock of the recipe as it would be; None where it is the build that has to make it."""
+    """The lock of the recipe as it would be; None if it is the build that has to make it."""
     from toolkit.pins.store import Locks
     from toolkit.support.site import load_site
 
@@ -282,7 +282,7 @@ def _resolve(catalogue: Catalogue, name: str, edit: Edit) -> Found | None:
             return locks.for_build(recipe, write=False)
     except CtkError as error:
         if error.code == "base-not-here":
-            say(f"Not locked: {error.message}. `ctk build {name}` brings it here and locks.", stderr=True)
+            say(f"Not locked: {error.message}. `ctk build {name}` pulls it and writes the lock.", stderr=True)
             return None
         unchanged = "The recipe was not changed. --no-lock changes it without a lock."
         error.fix = f"{error.fix}\n{unchanged}" if error.fix else unchanged

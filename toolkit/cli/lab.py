@@ -120,7 +120,7 @@ def down(
     lab = find(name)
     with live_steps("ctk lab down") as on_step:
         stop(lab, host_is_gone=host_is_gone, on_step=on_step)
-    say(f"The lab {lab.name!r} is down; nothing of it is left.")
+    say(f"The lab {lab.name!r} is down; its processes and files were removed.")
     if os.environ.get("SLURM_CONF") == str(lab.place.slurm_conf):
         suggest("unset SLURM_CONF")
 
@@ -269,7 +269,7 @@ def kill_node(node: NodeName, name: Name = None) -> None:
 
     lab = find(name)
     kill(lab, node)
-    say(f"The node {node} is dead. The controller notices within a minute, and requeues its jobs.")
+    say(f"The node {node} is down. The controller notices within a minute, and requeues its jobs.")
     suggest(f"ctk lab status --name {lab.name}", f"ctk lab restore-node {node} --name {lab.name}")
 
 

@@ -97,7 +97,7 @@ def lock(
 
     if packages and not upgrade:
         again = command_line(["ctk", "lock", name, "--upgrade", *packages])
-        raise WrongInput(f"what about {', '.join(packages)}?", fix=again)
+        raise WrongInput(f"package names need --upgrade: {', '.join(packages)}", fix=again)
     _check_day(exclude_newer)
     _check_export(export, name, check=check, force=force)
     catalogue = Catalogue.here()
@@ -113,14 +113,14 @@ def lock(
     if check:
         if earlier is None or not current:
             raise stale(name)
-        findings = [Finding("lock-current", Severity.OK, f"{path} is current")]
+        findings = [Finding("lock-current", Severity.OK, f"{path} is up to date")]
         if moved := moved_tag(recipe, earlier):
             findings.append(Finding("tag-moved", Severity.WARNING, moved, f"ctk lock {name} --upgrade"))
         _show(earlier, path, json, findings)
         return
     if earlier is not None and current and not upgrade:
         _export(earlier, export, locks, force=force)
-        _show(earlier, path, json, [Finding("lock-current", Severity.OK, f"{path} is current")])
+        _show(earlier, path, json, [Finding("lock-current", Severity.OK, f"{path} is up to date")])
         return
     chosen = _upgrade(earlier, packages or ()) if upgrade else NO_UPGRADE
     with live_steps(f"Choosing the versions for {name}"):
@@ -139,7 +139,7 @@ def _check_export(export: Path | None, name: str, *, check: bool, force: bool) -
     """Refuse a file that could not be written before the versions are chosen, which may take minutes."""
     if export is None:
         if force:
-            raise WrongInput("--force goes with --export", fix=f"ctk lock {name} --upgrade chooses the versions again.")
+            raise WrongInput("--force requires --export", fix=f"ctk lock {name} --upgrade chooses the versions again.")
         return
     if check:
         raise WrongInput("--check writes nothing: leave out --export")
@@ -164,7 +164,7 @@ def _check_day(text: str | None) -> None:
     try:
         date.fromisoformat(match[1] if match else "")
     except ValueError:
-        raise WrongInput(f"--exclude-newer is a day such as 2021-03-07, or {_NEVER}, not {text!r}") from None
+        raise WrongInput(f"--exclude-newer should be a date such as 2021-03-07, or {_NEVER}, not {text!r}") from None
 
 
 def _upgrade(earlier: Lock | None, packages: Sequence[str]) -> Upgrade:
@@ -177,7 +177,7 @@ def _upgrade(earlier: Lock | None, packages: Sequence[str]) -> Upgrade:
     known = [package.name for package in earlier.packages] if earlier else names
     for name in names:
         if name not in known:
-            raise WrongInput(f"the lock adds no {name}, so that it cannot be upgraded.{did_you_mean(name, known)}")
+            raise WrongInput(f"cannot upgrade {name}: the lock does not add it.{did_you_mean(name, known)}")
     return Upgrade(frozenset(names))
 
 
@@ -199,7 +199,10 @@ def _earlier(path: Path, *, must_be_good: bool) -> Lock | None:
 def _show(lock: Lock, path: Path, json: bool, findings: list[Finding]) -> None:
     notes = [Finding("lock-note", Severity.WARNING, note) for note in lock.notes]
     if lock.base.inventory is Inventoried.RECORDED:
-        text = "the base is not on this machine: made from what bases.toml records, `ctk build` makes it exact"
+        text = (
+            "the base is not on this machine: resolved from its entry in bases.toml; `ctk build` "
+            "updates the lock from the image"
+        )
         notes.append(Finding("recorded-inventory", Severity.INFO, text))
     if json:
         print_json("ctk.lock/1", documents.lock(lock, path), [*findings, *notes])
@@ -213,7 +216,7 @@ def _show(lock: Lock, path: Path, json: bool, findings: list[Finding]) -> None:
     pins = ", ".join(f"{pin.name} {pin.version}" for pin in lock.protected.pins)
     say(f"Protected: {pins or 'nothing, the base has no GPU framework'}.")
     if lock.exclude_newer:
-        say(f"All as of {lock.exclude_newer}; --exclude-newer {_NEVER} takes what is there today.")
+        say(f"Releases after {lock.exclude_newer} were ignored; --exclude-newer {_NEVER} ends that.")
     print_findings([*notes, *findings])
     if not findings:
         say(f"Written to {path}.")
@@ -268,7 +271,7 @@ def why(
             if not is_current(there, asked, locks.local_digest(asked)):
                 raise stale(recipe)
         raise CheckFailed(
-            f"{package} has no part in {recipe}: it is neither in the base nor added",
+            f"{package} is not installed by {recipe}: neither the base nor the lock has it",
             fix=command_line(["ctk", "add", recipe, package]),
         )
     if json:
@@ -285,7 +288,7 @@ def _lock_of(locks: Locks, name: str | None) -> Path:
             return found[0]
         raise WrongInput(
             f"there {'are several locks' if found else 'is no lock'} in {locks.directory}",
-            fix="Say of which recipe: ctk why PACKAGE NAME" if found else "ctk lock NAME makes one.",
+            fix="Name the recipe: ctk why PACKAGE NAME" if found else "ctk lock NAME creates one.",
         )
     path = locks.directory / f"{name}.lock.toml"
     if not path.is_file():

@@ -1,4 +1,4 @@
-"""What the commands say of a lock: which treatment was asked for, and what became of the earlier one."""
+"""Messages about a lock: the requested policy, and the changes to the earlier lock."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def lock_policy(*, locked: bool, base: str | None, otherwise: Policy) -> Policy:
     if not locked:
         return otherwise
     if base is not None:
-        raise WrongInput("--locked means the lock in ./defs, which is for the recipe's own base: leave out --base")
+        raise WrongInput("--locked uses the lock in ./defs, which is for the recipe's own base: leave out --base")
     return Policy.LOCKED
 
 
@@ -29,8 +29,8 @@ def say_lock_change(found: Found, name: str, *, written: bool) -> None:
     if change is None:
         return
     if not written:
-        state = "is not there yet" if change.made else "is out of date"
-        say(f"{found.path} {state}, and stays so: `ctk lock {name}` writes it.", stderr=True)
+        state = "does not exist" if change.made else "is out of date"
+        say(f"{found.path} {state}; this command does not write it. `ctk lock {name}` does.", stderr=True)
         lines = () if change.made else change.lines
     elif change.made:
         say(f"Lock written to {found.path}: {count(len(change.added), 'package')}.", stderr=True)

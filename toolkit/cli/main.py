@@ -97,7 +97,7 @@ def load(entry: _Command) -> Any:
 
 
 class _NoReader(Exception):  # noqa: N818
-    """Whoever read our output has gone: `ctk list | head -1`."""
+    """The reader closed the pipe: `ctk list | head -1`."""
 
 
 class _Ctk(TyperGroup):
@@ -244,7 +244,7 @@ def _usage_error(error: typer.TyperException) -> CtkError:
     context: typer.Context | None = getattr(error, "ctx", None)
     command = context.command_path if context is not None else "ctk"
     message = " ".join(error.format_message().split()).rstrip(".")
-    return WrongInput(message, fix=f"`{command} --help` shows what it takes.", code="wrong-usage")
+    return WrongInput(message, fix=f"`{command} --help` shows the usage.", code="wrong-usage")
 
 
 def _own_options(arguments: list[str]) -> list[str]:

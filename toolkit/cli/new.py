@@ -67,26 +67,26 @@ def new(
 
     if not is_recipe_name(name):
         raise WrongInput(
-            f"{name!r} cannot be a recipe's name: small letters, digits, dots, dashes, underscores; "
-            "neither `bases` nor anything that ends in `.lock`"
+            f"{name!r} is not a valid recipe name: use lower-case letters, digits, dots, dashes and "
+            "underscores; `bases` and names ending in `.lock` are reserved"
         )
     catalogue = Catalogue.here()
     bases = catalogue.bases()
     if base is not None and base not in bases:
         raise WrongInput(
             f'there is no base "{base}".{did_you_mean(base, bases)}',
-            fix="`ctk bases` lists them; your own go into ./defs/bases.toml. `ctk build --base` takes any image.",
+            fix="`ctk bases` lists them; add your own to ./defs/bases.toml. `ctk build --base` accepts any image.",
         )
     path = catalogue.own / f"{name}.toml"
     refuse_link(path)
     if path.exists() and not force:
-        raise WrongInput(f"{path} is there already", fix="Choose another name, or add --force.")
+        raise WrongInput(f"{path} already exists", fix="Choose another name, or add --force.")
     proposal = _propose(source, bases, base, extra or [])
     chosen = proposal.base
     if chosen is None and (errors := [finding for finding in proposal.findings if finding.severity is Severity.ERROR]):
         raise CheckFailed(errors[0].message, fix=errors[0].fix, code=errors[0].code)
     if chosen is None:
-        raise WrongInput("nothing says which base to start from", fix="Say it with --base; `ctk bases` lists them.")
+        raise WrongInput("no base could be inferred", fix="Choose one with --base; `ctk bases` lists them.")
     project = proposal.project
     beside = os.path.relpath(source.absolute().parent, catalogue.own) if source and project else ""
     text = recipe_text(

@@ -10,7 +10,7 @@ from toolkit.support.text import path_argument
 
 
 def next_for_image(image: Path, verdict: Verdict | None) -> list[str]:
-    """What to do with an image of this verdict of `ctk audit`; None where it was not audited."""
+    """What to do with an image of this verdict of `ctk audit`; None if it was not audited."""
     if verdict in (None, Verdict.GPU_READY):
         return ["ctk", "check-gpu", path_argument(image)]
     if verdict is not Verdict.NO_FRAMEWORK:

@@ -1,4 +1,4 @@
-"""What a shell would say where the runtime could not start a program: 127, there is none, or 126, it cannot run."""
+"""The exit status of a shell if the runtime could not start a program: 127, not found, or 126, not executable."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def status_of(
     answer = run(look, env=environment).returncode
     if answer not in (_NOT_FOUND, _NOT_EXECUTABLE):
         return status
-    what = "is not an executable file" if answer == _NOT_EXECUTABLE else "is not there in the container"
-    fix = "Correct the command. The container sees your home, the working directory, /tmp and what --bind names."
+    what = "is not an executable file" if answer == _NOT_EXECUTABLE else "does not exist in the container"
+    fix = "Correct the command. The container sees your home, the working directory, /tmp and the paths of --bind."
     print_findings([Finding("command-not-started", Severity.ERROR, f"{words[0]} {what}", fix)], stderr=True)
     return answer

@@ -32,7 +32,7 @@ _STYLES = {Severity.ERROR: "bold red", Severity.WARNING: "yellow", Severity.INFO
 
 @cache
 def console(*, stderr: bool = False) -> Console:
-    """The one console of a stream. Rich honours NO_COLOR and leaves out colour where there is no terminal."""
+    """The one console of a stream. Rich honours NO_COLOR and leaves out colour if there is no terminal."""
     from rich.console import Console
 
     stream = sys.stderr if stderr else sys.stdout
@@ -83,7 +83,7 @@ def print_text(text: str) -> None:
 
 
 def print_findings(findings: Iterable[Finding], *, stderr: bool = False) -> None:
-    """One finding a paragraph: its mark, what was found, and how to mend it."""
+    """One finding a paragraph: its mark, the message, and how to fix it."""
     for finding in findings:
         say(f"{_MARKS[finding.severity]} {finding.message}", style=_STYLES[finding.severity], stderr=stderr)
         if finding.fix:
@@ -111,7 +111,7 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, title:
 
 @contextmanager
 def live_steps(title: str, *, lines: bool = False) -> Iterator[Callable[[str], None]]:
-    """Show what is under way: a live line with the time on a terminal; elsewhere nothing, or with `lines` each step.
+    """Show the current step: a live line with the time on a terminal; elsewhere nothing, or with `lines` each step.
 
     Yields what is to be called with each step that begins. One that goes on, such as the installer that runs several
     times, is printed once.
@@ -136,7 +136,7 @@ def live_steps(title: str, *, lines: bool = False) -> Iterator[Callable[[str], N
 
 
 def build_listener(on_step: Callable[[str], None], *, verbose: bool) -> Listener:
-    """Who is told of a build: of its steps, and of all that it prints where that was asked for."""
+    """The listener of a build: its steps and, if requested, all its output."""
     from toolkit.builds.context import Listener
 
     return Listener(on_step, lambda line: say(line, stderr=True)) if verbose else Listener(on_step)
@@ -162,11 +162,11 @@ def show_error(error: CtkError, *, json: bool = False) -> None:
     if error.fix:
         _say_lines(error.fix)
     if isinstance(error, ProgramFailed) and error.log is not None:
-        say(f"The whole log: {error.log}", stderr=True)
+        say(f"Full log: {error.log}", stderr=True)
 
 
 def _say_lines(text: str, *, style: str | None = None) -> None:
-    """A message of several lines. All but the first are indented: a newline in a value cannot forge words of ctk's."""
+    """A message of several lines. All but the first are indented: a newline in a value cannot forge a ctk message."""
     first, *more = text.split("\n")
     for line in (first, *(f"  {line}" for line in more)):
         say(line, style=style, stderr=True)

@@ -1,4 +1,4 @@
-"""`ctk sbatch`: write a job script, and submit it where that is asked for."""
+"""`ctk sbatch`: write a job script, and submit it if requested."""
 
 from __future__ import annotations
 
@@ -211,7 +211,7 @@ def sbatch(
     hopeless = [finding for finding in findings if finding.code in (VARIABLE_NOT_SET, COMMAND_NOT_IN_IMAGE)]
     if submit and hopeless:
         raise WrongInput(
-            f"the job is not submitted, since it would stop at once: {hopeless[0].message}",
+            f"the job was not submitted, because it would fail at once: {hopeless[0].message}",
             fix=hopeless[0].fix,
             code=hopeless[0].code,
         )

@@ -53,7 +53,10 @@ def shell(
     sandbox = image.is_dir()
     if sandbox:
         mark_changed(image)
-        say(f"You are root in {image}; what you change there stays. This directory is {_PROJECT}.", stderr=True)
+        say(
+            f"You are root in {image}; your changes are kept. The current directory is mounted at {_PROJECT}.",
+            stderr=True,
+        )
         say("Leave with `exit`.", stderr=True)
         _make_mount_point(image)
     argv = runtime.exec(
@@ -79,7 +82,7 @@ def shell(
 
 
 # The runtime binds nothing where the image has no such directory, and cannot make one in a sandbox that is writable:
-# the project's own path is not there, this one is in every image that keeps to the file system's standard.
+# the project's own path does not exist, this one is in every image that keeps to the file system's standard.
 _PROJECT = "/mnt"
 _SHARED = Path("/tmp")  # noqa: S108 - the runtime shows this directory of the host inside
 

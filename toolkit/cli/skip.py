@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 def with_skipped(request: BuildRequest, names: Sequence[str]) -> BuildRequest:
     """The request with these packages, by their own names or those of their imports, left out of the import step.
 
-    Raises WrongInput where the target is no recipe, or a name is neither a package of it nor a framework.
+    Raises WrongInput if the target is no recipe, or a name is neither a package of it nor a framework.
     """
     recipe = request.recipe
     if recipe is None:
-        text = f"--allow-import-failure changes a recipe, and {request.target.text} is none"
+        text = f"--allow-import-failure applies only to recipes; {request.target.text} is not one"
         raise WrongInput(text, code="wrong-usage")
     skip = {*recipe.import_skip, *(_package(recipe, name) for name in names)}
     return replace(request, recipe=replace(recipe, import_skip=tuple(sorted(skip))))
@@ -38,7 +38,7 @@ def remember_skipped(catalogue: Catalogue, recipe: Recipe) -> bool:
     if edit.changed:
         path = catalogue.own_copy(recipe.name)
         write_edit(edit, path)
-        say(f"Remembered in {path}: [imports] skip = {', '.join(edit.entries)}", stderr=True)
+        say(f"Saved in {path}: [imports] skip = {', '.join(edit.entries)}", stderr=True)
     return bool(edit.changed)
 
 
@@ -53,7 +53,7 @@ def _package(recipe: Recipe, given: str) -> str:
     found = names().given_by(given, own) or canonicalize_name(given)
     if found not in own and knowledge().framework_of(found) is None:
         raise WrongInput(
-            f"{recipe.name} does not ask for {given}, and it is no framework.{did_you_mean(found, own)}",
+            f"{recipe.name} does not list {given}, which is not a framework either.{did_you_mean(found, own)}",
             fix="A build imports the packages that the recipe lists, and the frameworks of its base.",
             code="not-imported",
         )

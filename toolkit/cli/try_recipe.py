@@ -82,18 +82,18 @@ def try_recipe(
     ]
     print_table(("package", "version", "seconds", "tried"), rows)
     print_findings(findings, stderr=True)
-    say(f"All of {name} can be imported ({tried.seconds:.0f} s). Log: {tried.log}", style="green")
+    say(f"All packages of {name} can be imported ({tried.seconds:.0f} s). Log: {tried.log}", style="green")
     suggest(f"ctk build {name}")
 
 
 def _left_out(recipe: Recipe) -> list[Finding]:
-    """What of the recipe a trial does not do, and a build does."""
+    """Parts of the recipe that a build runs and a trial skips."""
     found = []
     if recipe.import_skip:
-        text = f"not imported, as the recipe says ([imports] skip): {', '.join(recipe.import_skip)}"
+        text = f"not imported, because of [imports] skip in the recipe: {', '.join(recipe.import_skip)}"
         found.append(Finding("import-skipped", Severity.INFO, text))
     parts = [part for part, given in (("post", recipe.post.strip()), ("[[files]]", recipe.files)) if given]
     if parts:
-        text = f"{' and '.join(parts)} of the recipe took no part in the trial"
+        text = f"{' and '.join(parts)} of the recipe were not part of the trial"
         found.append(Finding("not-tried", Severity.INFO, text))
     return found

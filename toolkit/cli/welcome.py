@@ -1,4 +1,4 @@
-"""What bare `ctk` says: what is here, and what comes next."""
+"""The output of bare `ctk`: recipes and images here, and the next step."""
 
 from __future__ import annotations
 

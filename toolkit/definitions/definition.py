@@ -40,7 +40,7 @@ def define(recipe: Recipe, *, lock: Lock | None = None, mirror: str | None = Non
     With a lock, exactly its files are installed, under the guard that travels with it. Without one the recipe may
     name no packages: only its files, environment and script are written then.
 
-    Raises WrongInput where a value cannot stand in a definition.
+    Raises WrongInput if a value is not allowed in a definition.
     """
     where = recipe.path
     return _render(
@@ -73,9 +73,9 @@ def _post(recipe: Recipe, lock: Lock | None, post: str) -> dict[str, object]:
 
 
 def check(recipe: Recipe) -> None:
-    """Raise WrongInput where `recipe` cannot become an image: before its packages are resolved.
+    """Raise WrongInput if `recipe` cannot become an image, before its packages are resolved.
 
-    A value cannot stand in a definition, or a file that is to be copied is not there.
+    A value is not allowed in a definition, or a file that is to be copied does not exist.
     """
     _check_sandbox(recipe.base)
     for number, copy in enumerate(recipe.files, 1):
@@ -88,7 +88,7 @@ def _check_sandbox(base: Base) -> None:
     """The runtime would copy any directory: a private one, too, that the recipe of a cloned repository names."""
     place = Path(base.reference)
     if base.bootstrap == Bootstrap.LOCALIMAGE and place.is_dir() and kind_of(place) is not PathKind.SANDBOX:
-        raise WrongInput(f"the base {base.name} is the directory {place}, which is no sandbox", code="wrong-file")
+        raise WrongInput(f"the base {base.name} is the directory {place}, which is not a sandbox", code="wrong-file")
 
 
 def define_copy(base: Base) -> Definition:
@@ -122,8 +122,9 @@ def _header(base: Base, mirror: str | None) -> list[tuple[str, str]]:
         return [("Bootstrap", base.bootstrap), ("From", reference)]
     if mirror is None:
         raise WrongInput(
-            f"the base {base.name} is made from a Debian archive, and none is known here",
-            fix="Set `mirror` in the site's settings (CTK_SITE names a file), or use --base FILE.sif.",
+            f"the base {base.name} is built from a Debian archive, but no mirror is configured",
+            fix="Set `mirror` in the site settings (/etc/ctk/site.toml or the file in CTK_SITE), or "
+            "use --base FILE.sif.",
         )
     return [
         ("Bootstrap", base.bootstrap),

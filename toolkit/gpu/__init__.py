@@ -1,1 +1,1 @@
-"""What the host, the image and the driver say about the GPU, and what follows."""
+"""GPU facts of the host, the image and the driver, and the conclusions."""

@@ -1,4 +1,4 @@
-"""The audit: what can be said of an image without running it, and the verdict that follows."""
+"""The audit: the facts of an image, read without running it, and the verdict."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class FrameworkAudit:
 
 @dataclass(frozen=True, slots=True)
 class Audit:
-    """The image's verdict, each framework's, and all findings, gravest first."""
+    """The verdicts of the image and of each framework, and all findings, most severe first."""
 
     facts: ImageFacts
     verdict: Verdict
@@ -46,7 +46,7 @@ class Audit:
 
 
 def audit_image(path: Path, target: TargetMachine) -> Audit:
-    """Open, read and judge the image at `path`. Raises WrongInput where it cannot be read."""
+    """Open, read and judge the image at `path`. Raises WrongInput if it cannot be read."""
     with open_image(path) as rootfs:
         facts = gather_image_facts(rootfs)
     return judge_image(facts, target)
@@ -78,15 +78,15 @@ def _judge_framework(
 
 
 def _gpu_variant_beside(judged: FrameworkFacts) -> bool:
-    """Whether a GPU variant lies beside the CPU variant that an import gets: the GPU was promised all the same."""
+    """Whether a GPU variant is installed with the CPU variant that an import loads."""
     names = {variant.name for variant in judged.variants}
     return len(names) > 1 and not all(map(judged.known.is_cpu_only, names))
 
 
 def _overall(frameworks: tuple[FrameworkAudit, ...], facts: ImageFacts) -> Verdict:
-    """The worst of those that a GPU build promises; else whether there is any framework.
+    """The worst verdict of the GPU builds; else whether there is any framework.
 
-    Where the default Python has one that promises the GPU, the frameworks of other Pythons decide nothing. Where it
+    If the default Python has a GPU build, frameworks of other Pythons do not change the verdict. Where it
     depends on a branch which Python that is, none of those that it may be makes the verdict worse than the others do.
     """
     promising = [framework for framework in frameworks if framework.verdict is not Verdict.CPU_ONLY]
@@ -103,7 +103,7 @@ def _worst(frameworks: Iterable[FrameworkAudit]) -> Verdict:
 
 
 def _possible_defaults(facts: ImageFacts) -> list[str]:
-    """The interpreters that `python` may mean: one, but where a branch decides what comes first in PATH."""
+    """The possible interpreters for `python`: several only if a branch decides the order of PATH."""
     doubt = facts.inventory.doubt("PATH")
     in_path = facts.inventory.variable("PATH").split(":") if doubt and not doubt.open else ()
     return [

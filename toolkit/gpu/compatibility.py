@@ -17,7 +17,7 @@ Capability = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class DriverFloor:
-    """The oldest driver for a CUDA release, and the one that serves all of it where that is known."""
+    """The oldest driver for a CUDA release, and the one that supports all of it, if known."""
 
     cuda: str
     minimum: str
@@ -46,7 +46,7 @@ class Integrated:
 
 @dataclass(frozen=True, slots=True)
 class Compatibility:
-    """All of `compatibility.toml`. `forward` says of GPUs by name whether forward compatibility serves them."""
+    """All of `compatibility.toml`. `forward` is, by GPU name, whether forward compatibility supports it."""
 
     drivers: tuple[DriverFloor, ...]
     dropped: tuple[Dropped, ...]
@@ -56,7 +56,7 @@ class Compatibility:
     forward: dict[str, bool]
 
     def floor(self, cuda: str) -> DriverFloor | None:
-        """The driver that a CUDA version ("12.4", "12.5.1", "11") needs; None where no row names it."""
+        """The driver that a CUDA version ("12.4", "12.5.1", "11") needs; None if no row names it."""
         parts = cuda.split(".")
         by_release = {row.cuda: row for row in self.drivers}
         return by_release.get(".".join(parts[:2])) or by_release.get(parts[0])
@@ -96,7 +96,7 @@ def parse_gpu(text: str) -> Capability:
     if name is not None:
         return compatibility().gpus[name]
     raise WrongInput(
-        f"there is no GPU {text!r} in ctk's table.{did_you_mean(text.upper(), compatibility().gpus)}",
+        f"ctk does not know the GPU {text!r}.{did_you_mean(text.upper(), compatibility().gpus)}",
         fix="Name its compute capability instead, as nvidia-smi --query-gpu=compute_cap shows it: --gpu 7.0",
     )
 
@@ -113,11 +113,11 @@ def gpu_name(text: str) -> str | None:
 
 
 def parse_driver(text: str) -> tuple[int, ...]:
-    """(535, 104, 5) of "535.104.05". Raises WrongInput where it is no driver version."""
+    """(535, 104, 5) of "535.104.05". Raises WrongInput if it is no driver version."""
     if not re.fullmatch(r"\d{3}(\.\d{1,4}){0,2}", text.strip()):
         raise WrongInput(
-            f"{text!r} is no NVIDIA driver version",
-            fix="It looks like 535.104.05; on the GPU node: cat /sys/module/nvidia/version",
+            f"{text!r} is not an NVIDIA driver version",
+            fix="The format is 535.104.05. On the GPU node: cat /sys/module/nvidia/version",
         )
     return tuple(int(part) for part in text.strip().split("."))
 

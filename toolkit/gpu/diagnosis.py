@@ -46,51 +46,51 @@ class _Answer:
 _CUDA_ANSWERS = {
     34: _Answer(
         code="stub-library",
-        meaning="what was loaded is a stub of libcuda, made for linking only",
-        fix="The stub's directory comes before the driver's in the image: take `stubs` out of LD_LIBRARY_PATH "
+        meaning="the loaded libcuda is a stub, for linking only",
+        fix="The stub's directory comes before the driver's in the image: remove `stubs` from LD_LIBRARY_PATH "
         "and /etc/ld.so.conf.d.",
     ),
     46: _Answer(
         code="device-unavailable",
-        meaning="the GPU is in exclusive mode and somebody else holds it",
-        fix="Wait for the other process (nvidia-smi shows it), or ask for another node.",
+        meaning="the GPU is in exclusive mode and used by another process",
+        fix="Wait for the other process (nvidia-smi shows it), or request another node.",
     ),
     100: _Answer(
         code="no-visible-device",
         meaning="the driver works but shows no GPU to this process",
-        fix="Look at CUDA_VISIBLE_DEVICES, and ask the scheduler for a GPU (`--gpus 1`): a job sees no other.",
+        fix="Check CUDA_VISIBLE_DEVICES, and request a GPU from the scheduler (`--gpus 1`): a job sees only these.",
     ),
     802: _Answer(
         code="system-not-ready",
-        meaning="the GPUs of this node are not initialised: its fabric manager does not run",
+        meaning="the GPUs of this node are not initialised: the fabric manager is not running",
         fix="Ask the administrator to start nvidia-fabricmanager.",
     ),
     803: _Answer(
         code="driver-mismatch",
-        meaning="the image's libcuda and the kernel module are of different versions",
-        fix="If the library comes from a compat directory of the image, take that out of LD_LIBRARY_PATH; "
-        "else the node needs a reboot after its driver update.",
+        meaning="the image's libcuda and the kernel module have different versions",
+        fix="If the library comes from a compat directory of the image, remove it from "
+        "LD_LIBRARY_PATH; otherwise the node needs a reboot after its driver update.",
     ),
     804: _Answer(
         code="compat-not-supported",
         meaning="the image's forward-compatibility libcuda works only on data-centre GPUs",
-        fix="Take the compat directory out of LD_LIBRARY_PATH in the image.",
+        fix="Remove the compat directory from LD_LIBRARY_PATH in the image.",
     ),
     999: _Answer(
         code="unknown-driver-error",
-        meaning="the driver failed without saying why; most often /dev/nvidia-uvm is missing",
+        meaning="the driver reported an unknown error; most often /dev/nvidia-uvm is missing",
         fix="Ask the administrator to load nvidia_uvm at boot (`nvidia-modprobe -u -c=0`).",
     ),
 }
 _NO_PYTHON = Finding(
     "no-python-in-image",
     Severity.WARNING,
-    "The image has no Python, so that the driver cannot be asked from inside.",
-    "Try `ctk run IMAGE -- nvidia-smi -L`, which needs none.",
+    "The image has no Python, which is needed to query the driver from inside.",
+    "Try `ctk run IMAGE -- nvidia-smi -L`, which does not need Python.",
 )
 _OTHER = _Answer(
     code="cuda-init-failed",
-    meaning="the driver refused to start",
+    meaning="the driver failed to start",
     fix="Send the file of `ctk doctor --report FILE` to the site.",
 )
 
@@ -116,7 +116,7 @@ def _host_fact(host: HostGpu) -> Finding:
             "no-device-files",
             Severity.WARNING,
             f"This host has the NVIDIA driver {host.driver}, but no /dev/nvidia* device.",
-            "Inside a job, ask the scheduler for a GPU (`--gpus 1`).",
+            "Inside a job, request a GPU from the scheduler (`--gpus 1`).",
         )
     return Finding(
         "no-gpu-on-host",
@@ -135,7 +135,7 @@ def _binding_facts(seen: Probe) -> tuple[Finding, ...]:
         of_the_driver = [name for name in seen.bound_libraries if name.startswith(("libcuda", "libnv"))]
         number = count(len(of_the_driver), "library", "libraries")
         return (Finding("driver-bound", Severity.OK, f"--nv bound {number} of the driver into the container."),)
-    return (Finding("driver-not-bound", Severity.INFO, "--nv bound no libcuda: the host offers none."),)
+    return (Finding("driver-not-bound", Severity.INFO, "--nv bound no libcuda: the host has none."),)
 
 
 def _device_facts(seen: Probe) -> tuple[Finding, ...]:
@@ -160,7 +160,7 @@ def _reason(host: HostGpu, seen: Probe) -> Finding:
     answer = _CUDA_ANSWERS.get(seen.cuda_init or 100, _OTHER)
     shown = f" CUDA_VISIBLE_DEVICES is {seen.visible_devices!r}." if seen.visible_devices is not None else ""
     where = f" It was loaded from {seen.cuda_path}." if seen.cuda_path else ""
-    message = f"cuInit answered {seen.cuda_init}: {answer.meaning}.{where}{shown}"
+    message = f"cuInit returned {seen.cuda_init}: {answer.meaning}.{where}{shown}"
     return Finding(answer.code, Severity.ERROR, message, answer.fix)
 
 

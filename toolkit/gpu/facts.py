@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """What the loader gives for a wanted library: `path` where it finds it, else None.
+    """The loader's result for a needed library: its `path`, or None.
 
     `others` are libraries of the same stem on the loader's path, `unreachable` those with the very name that lie
     where the loader does not look.
@@ -83,7 +83,7 @@ class FrameworkFacts:
         return self.build.version or self.distribution.version
 
     def advice(self, about: str) -> str | None:
-        """The framework's own fix for a finding; None where ctk knows none."""
+        """The framework's own fix for a finding; None if ctk knows none."""
         fix = self.known.fix(about, self.version)
         cuda = (self.build.cuda or "").partition(".")[0]
         return fix.text.format(version=self.distribution.version, cuda=cuda) if fix else None
@@ -125,7 +125,7 @@ class ImageFacts:
 
 @dataclass(frozen=True, slots=True)
 class TargetMachine:
-    """The machine to judge against; None where nobody said.
+    """The machine to judge against; None if not given.
 
     `driver` is a version ("535.104.05"), `gpu` a name for users and `capability` its compute capability (7, 0).
     `architecture` is as uname says it and `glibc` the host's: those of the machine that audits, unless told otherwise.

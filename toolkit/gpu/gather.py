@@ -39,14 +39,14 @@ _WHEELS = {
 
 
 def gather_image_facts(rootfs: Rootfs) -> ImageFacts:
-    """Read an image. Raises WrongInput (code `corrupt-image`) where it is damaged."""
+    """Read an image. Raises WrongInput (code `corrupt-image`) if it is damaged."""
     inventory = read_inventory(rootfs)
     loader = read_loader(rootfs, inventory)
     toolkits = _toolkit_directories(rootfs, inventory)
     frameworks: dict[tuple[str, str], FrameworkFacts] = {}
     for interpreter in inventory.interpreters:
         for facts in _frameworks(rootfs, inventory, interpreter, loader, toolkits):
-            # System Pythons share directories: what two of them see is told once.
+            # System Pythons share directories: what two of them see is reported once.
             frameworks.setdefault((facts.name, facts.distribution.metadata), facts)
     drivers = tuple(_drivers(rootfs, inventory, loader))
     return ImageFacts(
@@ -110,7 +110,7 @@ def _unrecorded(
 def _lost(
     rootfs: Rootfs, framework: Framework, winner: Distribution, visible: dict[str, Distribution]
 ) -> Iterator[str]:
-    """Shared libraries of the framework and of cuDNN that a RECORD lists and that are not there."""
+    """Shared libraries of the framework and of cuDNN that a RECORD lists and that do not exist."""
     parts = [
         *_parts(framework, visible),
         *(part for name, part in visible.items() if name.startswith("nvidia-cudnn-cu")),
@@ -137,7 +137,7 @@ def _compiled(rootfs: Rootfs, framework: Framework, visible: dict[str, Distribut
 
 
 def _closed(rootfs: Rootfs, interpreter: Interpreter) -> str | None:
-    """The home of root or of whoever built the image, where the interpreter is there and others may not enter it."""
+    """The home of root or of the builder, if the interpreter is in it and others cannot enter it."""
     in_home = (rootfs.resolve(interpreter.path) or "").startswith(("/root/", "/home/"))
     return rootfs.closed_directory(interpreter.path) if in_home else None
 
@@ -167,7 +167,7 @@ def _is_code(distribution: Distribution, path: str) -> bool:
 def _winner(rootfs: Rootfs, framework: Framework, variants: list[Distribution]) -> tuple[Distribution, bool]:
     """The distribution that an import gets, and whether hashes say so.
 
-    It is one of the first directory on the path. Where several lie there, each wrote over files of the others: the one
+    It is one of the first directory on the path. If several are there, each overwrote files of the others: the one
     whose `__init__.py` is there wins, and where that is the same in all, the one whose other files are.
     """
     first = [variant for variant in variants if variant.directory == variants[0].directory]
@@ -257,7 +257,7 @@ def _wheel_version(site: str, library: str, number: str, versions: dict[tuple[st
 
 
 def _drivers(rootfs: Rootfs, inventory: Inventory, loader: Loader) -> Iterator[tuple[str, str]]:
-    """Every libcuda.so.1 that the image brings itself, with the way that leads the loader to it."""
+    """Every libcuda.so.1 that the image brings itself, with the way by which the loader finds it."""
     for word in re.split(r"[\s:]+", inventory.variable("LD_PRELOAD")):
         path = (word if "/" in word else loader.find(word, ())) if word else None
         real = rootfs.resolve(path) if path else None

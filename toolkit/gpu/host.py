@@ -1,4 +1,4 @@
-"""What this host has of NVIDIA: read from files, in a millisecond, without nvidia-smi."""
+"""NVIDIA driver and devices of this host: read from files, in a millisecond, without nvidia-smi."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the dynamic loader of an image looks for libraries, and what it finds.
+"""The search path of an image's dynamic loader, and the libraries that it finds.
 
 Source: ld.so(8): DT_RPATH, LD_LIBRARY_PATH, DT_RUNPATH, the cache, the default directories. The cache's format: glibc,
 sysdeps/generic/dl-cache.h. What one process loads, one library after the other, is in `process`.

@@ -33,9 +33,9 @@ class Device:
 class Probe:
     """What was seen from inside the container.
 
-    `cuda_init` is the CUresult of cuInit(0), None where libcuda did not load (then `cuda_error` says why);
+    `cuda_init` is the CUresult of cuInit(0), None if libcuda did not load (then `cuda_error` says why);
     `cuda_version` is the newest CUDA that the driver serves, 12040 for 12.4; `nvml_init` an nvmlReturn_t.
-    `python` is None where the image has no Python to ask with: then nothing else is known.
+    `python` is None if the image has no Python to ask with: then nothing else is known.
     """
 
     python: str | None
@@ -53,7 +53,7 @@ class Probe:
 
 
 def probe(runtime: Runtime, image: Path) -> Probe:
-    """Run the payload in `image` with `--nv`. Raises ProgramFailed where the container does not start."""
+    """Run the payload in `image` with `--nv`. Raises ProgramFailed if the container does not start."""
     script = Path(payload.__file__).read_text(encoding="utf-8")
     done = run(runtime.exec(image, ["/bin/sh", "-c", _START, "sh", script], gpu=True), timeout=_TIMEOUT)
     if done.returncode == _NO_PYTHON:

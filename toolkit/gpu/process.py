@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 # The driver's own libraries: `--nv` binds them from the host. Source: Apptainer's nvliblist.conf.
 _DRIVER = re.compile(r"^lib(cuda|cudadebugger|nvidia-[\w-]+|nvcuvid|nvoptix|nv(rm|os|sci|dla)\w*)\.so(\.\d+)*$")
-# What the base of every Python brings.
+# Libraries of every Python base.
 _SYSTEM = re.compile(
     r"^(lib(c|m|dl|pthread|rt|util|resolv|gcc_s|stdc\+\+|gomp|z)\.so\.\d+|ld-linux-.*\.so\.\d|ld64\.so\.\d)$"
 )
@@ -38,7 +38,7 @@ _MAX_DIRECTORIES = 256
 class Library:
     """A loaded library: where it was found, what it says to the loader, and which one, linked with it, loaded it.
 
-    `loader` is None where dlopen loaded it.
+    `loader` is None if dlopen loaded it.
     """
 
     path: str
@@ -48,7 +48,7 @@ class Library:
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """A name that a library asked for, and where it was found, if it was. `by` is "" where the program itself asked."""
+    """A name that a library asked for, and where it was found, if it was. `by` is "" if the program itself asked."""
 
     name: str
     by: str
@@ -61,7 +61,7 @@ class Process:
     def __init__(self, loader: Loader, program: Library | None = None) -> None:
         self._loader = loader
         self._program = program
-        # Where the loader finds no C library, ctk does not know the image's system, and judges none of its libraries.
+        # If the loader finds no C library, ctk does not know the image's system, and does not check its libraries.
         self._has_system = loader.find("libc.so.6", ()) is not None
         self._searches = 0
         self._names: dict[str, Library] = {}
@@ -79,7 +79,7 @@ class Process:
     def open(self, name: str, opener: Library | None = None) -> list[Need]:
         """Load a library by path or name with all that it needs, as dlopen does, called by `opener`.
 
-        Answers every name that was asked for. Where one is missing, nothing of it stays loaded.
+        Answers every name that was asked for. If one is missing, nothing of it stays loaded.
         """
         names, paths = dict(self._names), dict(self._paths)
         first = self._need(name, opener, linked=False)
@@ -118,7 +118,7 @@ class Process:
             library = Library(path, dynamic or _UNREADABLE, asker if linked else None)
             self._paths[real] = library
             self._names[path] = library
-            # A file that is no library stands for one of its name: nothing else is known of it.
+            # A file that is not a library is treated as a library of that name without any facts.
             soname = dynamic.soname if dynamic else posixpath.basename(path)
             if soname:
                 self._names.setdefault(soname, library)
@@ -138,7 +138,7 @@ class Process:
         return self._loader.find(name, first, [directory for directory in after if directory.startswith("/")])
 
     def _first(self, asker: Library | None) -> Iterator[str]:
-        """The directories of DT_RPATH, from the library that asks up to the program; none where it has a DT_RUNPATH."""
+        """The directories of DT_RPATH, from the library that asks up to the program; none if it has a DT_RUNPATH."""
         if asker is not None and asker.dynamic.has_runpath:
             return
         library = asker

@@ -1,4 +1,4 @@
-"""What is allowed but probably not meant: a job that would waste a night in the queue."""
+"""Warnings about valid jobs that are probably mistakes and would waste queue time."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 VARIABLE_NOT_SET = "variable-not-set"
 
-# Each node has its own of these: what lies there on the login node, a compute node does not see.
+# Local to each node: a compute node does not see the login node's files in them.
 _LOCAL = (Path("/tmp"), Path("/var/tmp"), Path("/dev/shm"))  # noqa: S108
 
 
@@ -27,7 +27,7 @@ def advise(
 ) -> tuple[Finding, ...]:
     """Warnings about `job`, to be submitted from `directory`.
 
-    `exists` says whether a path is there on this host; `environment` has the names of this process's variables.
+    `exists` tells whether a path exists on this host; `environment` has the names of this process's variables.
     """
     return (
         *_gpu(job),
@@ -41,14 +41,14 @@ def advise(
 
 
 def advise_on_image(image: Path, recipe: Recipe | None, given: bool) -> tuple[Finding, ...]:
-    """A warning where a recipe's job will run in an image of another name that nobody asked for."""
+    """A warning if a recipe's job will run in an image of another name that was not requested."""
     if given or recipe is None or image.stem == recipe.name:
         return ()
     return (
         _warning(
             "image-of-another-name",
-            f"{recipe.name}.sif is not here: the job runs in {image.name}, the only image in this directory",
-            f"If the recipe's own is meant: ctk build {recipe.name}, then this command again.",
+            f"there is no {recipe.name}.sif here: the job runs in {image.name}, the only image in this directory",
+            f"To use the recipe's image: ctk build {recipe.name}, then run this command again.",
         ),
     )
 
@@ -61,8 +61,8 @@ def _gpu(job: Job) -> Iterator[Finding]:
     if job.gpus is None and not job.uses_gpu:
         yield _warning(
             "no-gpu-asked-for",
-            "The job asks for no GPU and will run on the CPU",
-            "Add --gpus 1; or --gpus 0, which says that the CPU is meant.",
+            "The job requests no GPU and will run on the CPU",
+            "Add --gpus 1, or --gpus 0 to confirm a CPU job.",
         )
 
 
@@ -71,7 +71,7 @@ def _tasks(job: Job) -> Iterator[Finding]:
         yield Finding(
             "several-tasks",
             Severity.INFO,
-            f"srun starts the command {job.tasks} times, once for each task; SLURM_PROCID tells them apart",
+            f"srun starts the command {job.tasks} times, once for each task; SLURM_PROCID is the task's number",
         )
 
 
@@ -80,8 +80,8 @@ def _command(job: Job) -> Iterator[Finding]:
     if variable is not None:
         yield _warning(
             "variable-not-expanded",
-            f"The program gets the characters {variable}, not a value: no shell reads its arguments in the job",
-            f"For the value that it has in the job: {visible_command(['--shell', as_line(job.command)])}",
+            f"The program gets the literal text {variable}, not its value: no shell expands its arguments in the job",
+            f"To pass its value in the job: {visible_command(['--shell', as_line(job.command)])}",
         )
 
 
@@ -90,7 +90,7 @@ def _variables(job: Job, environment: Container[str]) -> Iterator[Finding]:
         if name not in environment:
             yield _warning(
                 VARIABLE_NOT_SET,
-                f"{name} is not set here, and a job submitted from here would stop for lack of it",
+                f"{name} is not set here; a job submitted from here would fail without it",
                 f"export {name} before sbatch, or give --env-file FILE instead.",
             )
     if job.env_file is not None:
@@ -110,7 +110,7 @@ def _script(job: Job, directory: Path, exists: Callable[[Path], bool]) -> Iterat
         yield _warning(
             "script-not-here",
             f"The job runs {script}, which is not in {directory}",
-            "Put it there before the job starts, or give another command after --.",
+            "Copy it there before the job starts, or give another command after --.",
         )
 
 
@@ -120,8 +120,8 @@ def _binds(job: Job, directory: Path, exists: Callable[[Path], bool]) -> Iterato
         if not exists(source):
             yield _warning(
                 "bind-not-here",
-                f"There is no {source} on this host; where a node has none either, the container does not start",
-                "Leave it so if it is a directory that only the compute nodes have.",
+                f"There is no {source} on this host; the container does not start on a node without it",
+                "Ignore this if the directory exists only on the compute nodes.",
             )
 
 
@@ -131,7 +131,7 @@ def _local(job: Job, directory: Path) -> Iterator[Finding]:
         if local is not None:
             yield _warning(
                 "folder-not-shared",
-                f"{what} is in {local}, of which each node has its own: on a real cluster the job would fail there",
-                "Work in your home or on scratch, which all nodes see.",
+                f"{what} is in {local}, which is local to each node: on a real cluster the job would fail",
+                "Use your home directory or scratch, which all nodes share.",
             )
             return

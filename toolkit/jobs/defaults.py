@@ -1,4 +1,4 @@
-"""From what a user asked for to a whole job: the command line first, then the recipe, then what the directory holds."""
+"""Complete a job request: from the command line, then the recipe, then the directory."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _SCRIPT = "train.py"
 
 @dataclass(frozen=True, slots=True)
 class JobRequest:
-    """What the command line says, as it was written. `resources` are values by the keys of OPTIONS."""
+    """The values of the command line, as written. `resources` are values by the keys of OPTIONS."""
 
     command: tuple[str, ...] = ()
     resources: Mapping[str, str | int | None] = field(default_factory=dict)
@@ -44,7 +44,7 @@ class JobRequest:
 def choose_image(given: Path | None, name: str | None, recipe: Recipe | None, directory: Path) -> Path:
     """The image of a job: the one given, else the recipe's, else the one of the job's name, else the only one here.
 
-    Raises WrongInput where that leaves none or several.
+    Raises WrongInput if that leaves none or several.
     """
     if given is not None:
         return given
@@ -55,9 +55,13 @@ def choose_image(given: Path | None, name: str | None, recipe: Recipe | None, di
             return by_name[wanted]
     if len(images) == 1:
         return images[0]
-    here = f"several images are here ({', '.join(image.name for image in images)})" if images else "no image is here"
-    build = f"ctk build {recipe.name} makes the recipe's. " if recipe else ""
-    raise WrongInput(f"{here}: which one is the job to run in?", fix=f"{build}Another: --image FILE.sif")
+    here = (
+        f"there are several images here ({', '.join(image.name for image in images)})"
+        if images
+        else "there is no image here"
+    )
+    build = f"ctk build {recipe.name} builds the recipe's image. " if recipe else ""
+    raise WrongInput(f"{here}, and no image was chosen for the job", fix=f"{build}Another image: --image FILE.sif")
 
 
 def complete(
@@ -110,7 +114,7 @@ def complete(
 def _resources(
     written: Mapping[str, str | int | None], defaults: Mapping[str, str | int], origin: str
 ) -> dict[str, Any]:
-    """The checked values: the command line's, else the recipe's. `origin` says in an error where the recipe is."""
+    """The checked values: the command line's, else the recipe's. `origin` is the recipe's path for errors."""
     found = {}
     for key, option in OPTIONS.items():
         if (value := written.get(key)) is not None:
@@ -124,7 +128,7 @@ def _command_here(directory: Path) -> tuple[str, ...]:
     if (directory / _SCRIPT).is_file():
         return ("python", _SCRIPT)
     raise WrongInput(
-        f"what is the job to run? The recipe names no command, and there is no {_SCRIPT} here",
+        f"no command for the job: the recipe has none, and there is no {_SCRIPT} here",
         fix="Give the command after --, for example: -- python main.py --epochs 3",
     )
 

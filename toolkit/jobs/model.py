@@ -1,4 +1,4 @@
-"""Job, Script and Submission: what to run with which resources, its text for a scheduler, and what came of it."""
+"""Job, Script and Submission: command and resources, the text for a scheduler, and the submitted job."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Directive:
 
 @dataclass(frozen=True, slots=True)
 class Job(Resources):
-    """What to run with which resources.
+    """A command and its resources.
 
     `directory` is the directory that the job is to be submitted from, absolute; only one with a `%` is written down.
     `image` is as the script says it: relative to that directory, or absolute. `environment` is written into the script;
@@ -68,7 +68,7 @@ class Job(Resources):
         return f"logs/{self.name}-{job_id}{'_*' if self.array else ''}.log"
 
     def first_log(self, job_id: str) -> str:
-        """The log of the first task of an array, else the log: one file, which need not be there yet."""
+        """The log of the first task of an array, else the log: one file, which need not exist yet."""
         first = re.match(r"[0-9]+", self.array or "")
         return f"logs/{self.name}-{job_id}{f'_{int(first[0])}' if first else ''}.log"
 
@@ -84,7 +84,7 @@ class Script:
 
 @dataclass(frozen=True, slots=True)
 class Submission:
-    """A script that a scheduler took, and the number that it gave."""
+    """A submitted script, and its job ID."""
 
     script: Script
     job_id: str

@@ -1,4 +1,4 @@
-"""The directory that a job is submitted from: Slurm opens the log there before anything of ctk runs."""
+"""The submit directory of a job: Slurm opens the log there before the script starts."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ if TYPE_CHECKING:
 
 
 def check_place(directory: Path, name: str) -> tuple[Finding, ...]:
-    """What is doubtful about submitting the job `name` from `directory`.
+    """Warnings about submitting the job `name` from `directory`.
 
-    Raises WrongInput where something that no job wrote has the name of one of its logs, which Slurm would write into
+    Raises WrongInput if something that no job wrote has the name of one of its logs, which Slurm would write into
     (a cloned repository may hold `train-7.log -> ../.bash_profile`), or `logs` leads into a hidden directory.
     """
     for path in sorted(directory.glob(f"{name}-*.log")):
         if reason := _why_planted(path):
             raise WrongInput(
-                f"{path} {reason}: Slurm would write the log of a job of that number into it",
+                f"{path} {reason}: Slurm would write the log of the job with that number to it",
                 fix="Remove it, or give the job another name.",
                 code="log-name-taken",
             )
     if (hidden := leads_into_hidden(directory / "logs")) is not None:
-        raise WrongInput(f"logs leads to the hidden directory {hidden}", fix="Remove the link.", code="symlink")
+        raise WrongInput(f"logs is a symlink to the hidden directory {hidden}", fix="Remove the link.", code="symlink")
     return tuple(_doubts(directory))
 
 
@@ -42,7 +42,7 @@ def _why_planted(path: Path) -> str | None:
         return "is not a regular file"
     if not is_trusted(status.st_uid):
         return f"belongs to {user_name(status.st_uid)}"
-    return "has a second name (a hard link)" if status.st_nlink > 1 else None
+    return "has more than one hard link" if status.st_nlink > 1 else None
 
 
 def _doubts(directory: Path) -> Iterator[Finding]:
@@ -50,7 +50,7 @@ def _doubts(directory: Path) -> Iterator[Finding]:
         yield Finding(
             "folder-open-to-others",
             Severity.WARNING,
-            f"Everybody can write in {directory}: another user can take the name of the job's log",
+            f"{directory} is writable by all users: another user can create a file with the name of the job's log",
             "Submit from a directory of your own.",
         )
     logs = directory / "logs"

@@ -1,4 +1,4 @@
-"""Words for bash: what a user gave reaches the program unchanged, and the script stays readable."""
+"""Quoting for bash: user text reaches the program unchanged, and the script stays readable."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _DOUBTFUL = re.compile(r"[$`'\\~]")
 
 
 def quoted(word: str) -> str:
-    """`word` as bash reads it back: bare, in '…', or in $'…' where it holds anything that is easily misread."""
+    """`word` as bash reads it back: bare, in '…', or in $'…' if it contains characters that are easily misread."""
     if _BARE.fullmatch(word):
         return word
     if (_PLAIN.fullmatch(word) and not _DOUBTFUL.search(word)) or _is_text(word):
@@ -21,7 +21,8 @@ def quoted(word: str) -> str:
 
 
 def _is_text(word: str) -> bool:
-    """Letters of any language, without controls, quotation marks or anything else that bash or an editor minds."""
+    """Letters of any language, without control characters, quotation marks or others that are special to bash or an
+    editor."""
     return all(character.isalnum() or character in " -_.,:;=+/@%#()[]{}" for character in word)
 
 

@@ -1,4 +1,4 @@
-"""The script's file: written whole, known again as ctk's own, and a user's own work never overwritten."""
+"""The script file: written atomically, recognised as ctk's, and a user's own file never overwritten."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _fingerprint(text: str) -> str:
 
 
 def untouched_job(text: str) -> str | None:
-    """The name of the job whose script ctk wrote as `text`; None where a user wrote it, or changed it since."""
+    """The name of the job whose script ctk wrote as `text`; None if a user wrote it, or changed it since."""
     match = _MARKER.search(text)
     if match is None:
         return None
@@ -41,7 +41,7 @@ def untouched_job(text: str) -> str | None:
 
 
 def write_script(script: Script, *, force: bool = False) -> None:
-    """Write the script. Raises WrongInput where anything but ctk's own of the same job is there, unless `force`.
+    """Write the script. Raises WrongInput if anything but ctk's own of the same job is there, unless `force`.
 
     A symlink is refused in any case: a script that sbatch is given is no place to lead a user elsewhere.
     """
@@ -59,7 +59,7 @@ def write_script(script: Script, *, force: bool = False) -> None:
         if there != script.job.name:
             whose = f"is the script of the job {there}" if there else "was written or changed by hand"
             raise WrongInput(
-                f"{path} {whose} and stays as it is",
-                fix="--force replaces it; --output FILE.sbatch writes another; --dry-run only shows.",
+                f"{path} {whose} and was not replaced",
+                fix="--force replaces it; --output FILE.sbatch writes another file; --dry-run only prints.",
             )
     write_atomically(path, script.text)

@@ -1,4 +1,4 @@
-"""Handing a script to the scheduler of this host: the thin room around `sbatch --parsable`."""
+"""Submit a script to this host's scheduler with `sbatch --parsable`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from toolkit.support.text import path_argument
 if TYPE_CHECKING:
     from toolkit.jobs.model import Job, Script
 
-# What the client says where Slurm is installed but no cluster is configured, or its controller is down.
+# Messages of sbatch if no cluster is configured, or the controller is down.
 _NO_CLUSTER = re.compile(
     r"configuration source|Unable to process configuration|Unable to contact slurm controller|Connection refused",
     re.IGNORECASE,
@@ -32,7 +32,7 @@ _USER_DEFAULTS = ("clusters", "constraint", "reservation", "wckey")
 def submit(script: Script, directory: Path) -> Submission:
     """Submit `script` from `directory`, where its job will run.
 
-    Raises MissingOnHost where there is no scheduler, ProgramFailed where it refuses the job.
+    Raises MissingOnHost if there is no scheduler, ProgramFailed if it rejects the job.
     """
     if shutil.which("sbatch") is None:
         raise _no_scheduler(script, "this host has no sbatch")
@@ -40,18 +40,18 @@ def submit(script: Script, directory: Path) -> Submission:
     if settings and not Path(settings).is_file():
         # sbatch would look for the file for a minute before it gave up.
         raise _no_scheduler(
-            script, f"SLURM_CONF names {settings}, which is not there (a practice cluster that is down?)"
+            script, f"SLURM_CONF is set to {settings}, which does not exist (is a practice cluster down?)"
         )
     done = run(["sbatch", "--parsable", str(script.path.absolute())], env=sbatch_environment(script.job), cwd=directory)
     if not done.ok and _NO_CLUSTER.search(done.stderr):
         raise _no_scheduler(script, done.stderr.strip().splitlines()[-1])
     done.require(
         f"submitting {script.path}",
-        fix=f"The script is kept: change what Slurm refuses, then {_by_hand(script)}",
+        fix=f"The script is kept. Correct the option that Slurm rejects, then {_by_hand(script)}",
     )
     match = re.fullmatch(r"(?P<id>[0-9]+)(?:;\S+)?", done.stdout.strip())
     if match is None:
-        raise ProgramFailed(f"sbatch gave no job number: {done.stdout.strip()!r}")
+        raise ProgramFailed(f"sbatch printed no job ID: {done.stdout.strip()!r}")
     return Submission(script, match["id"])
 
 
@@ -69,7 +69,7 @@ def sbatch_environment(job: Job) -> dict[str, str | None]:
 
 def _no_scheduler(script: Script, reason: str) -> MissingOnHost:
     return MissingOnHost(
-        f"{script.path} is written, but there is no scheduler to submit it to: {reason}",
+        f"{script.path} was written but not submitted, because no scheduler is available: {reason}",
         fix=f"`ctk lab up` starts a practice cluster on this machine. On the cluster's login node: {_by_hand(script)}",
         code="no-scheduler",
     )

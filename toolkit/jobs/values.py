@@ -17,12 +17,12 @@ _DIRECTIVE = re.compile(r"--(?P<name>[a-z][a-z0-9-]*)(?:=(?P<value>.+))?")
 # Options of sbatch that ctk writes itself, and what to use instead.
 _OWN_DIRECTIVES = {
     **{option.name: f"use --{option.name}" for option in OPTIONS.values()},
-    "chdir": "the job runs in the directory that it is submitted from: change to that directory first",
-    "error": "errors go to the job's log, logs/NAME-ID.log, in the order in which they happen",
+    "chdir": "the job runs in the directory where you submit it: change to that directory first",
+    "error": "errors go to the job's log, logs/NAME-ID.log",
     "job-name": "use --job-name",
     "ntasks": "use --nodes and --ntasks-per-node",
-    "open-mode": "the log of a requeued job is always continued",
-    "output": "the log is logs/NAME-ID.log, made in a way that cannot lose it",
+    "open-mode": "ctk always appends to the log of a requeued job",
+    "output": "the log is always logs/NAME-ID.log",
     "wrap": "give the command after --",
 }
 
@@ -33,7 +33,7 @@ def check_name(value: str, option: str = "--job-name") -> str:
         refuse(
             option,
             value,
-            "letters, digits, dots, dashes and underscores, not beginning with a dot or a dash, at most 128 of them",
+            "at most 128 letters, digits, dots, dashes and underscores, not starting with a dot or a dash",
             fix="For example: --job-name keras-bert.lr-0.1",
         )
     return value
@@ -56,7 +56,7 @@ def check_bind(value: str, option: str = "--bind") -> str:
             option,
             value,
             "SRC, SRC:DST or SRC:DST:ro, with an absolute DST and no comma",
-            fix="For example: --bind /scratch/data:/data:ro; several directories by several --bind.",
+            fix="For example: --bind /scratch/data:/data:ro; repeat --bind for several directories.",
         )
     return value
 
@@ -88,7 +88,7 @@ def parse_directive(value: str) -> Directive:
 def check_submission_directory(directory: str) -> str:
     """The directory that the job is submitted from, and that Slurm opens the job's log in.
 
-    Raises WrongInput where Slurm cannot: it takes a backslash anywhere in the path for its own escape and then expands
+    Raises WrongInput if Slurm cannot: it takes a backslash anywhere in the path for its own escape and then expands
     no `%j` (sbatch(1), filename pattern), and the job would end as 0:53 without a log. A path with `%` has to be
     written into an `#SBATCH` line, which knows no way to quote a quotation mark or a control character.
     """

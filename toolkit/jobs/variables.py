@@ -26,7 +26,7 @@ _OF_THE_CONTAINER = ("PATH", "LD_LIBRARY_PATH", "HOME", "PS1", "PYTHONNOUSERSITE
 def parse_environment(text: str) -> tuple[str, str | None]:
     """`NAME=VALUE`, or `NAME` for the value that the job's environment has (None). A value may hold any text of a line.
 
-    A value that must stay secret is refused: everybody may read the script, and command lines are public on a node.
+    A value that must stay secret is refused: all users can read the script and the command lines on a node.
     """
     name, equals, value = text.partition("=")
     if not _NAME.fullmatch(name):
@@ -35,7 +35,9 @@ def parse_environment(text: str) -> tuple[str, str | None]:
         )
     if not equals:
         if name in _OF_THE_CONTAINER:
-            raise WrongInput(f"--env {name}: a container has its own", fix=f"Give the value: --env {name}=VALUE")
+            raise WrongInput(
+                f"--env {name}: the container sets this variable itself", fix=f"Give the value: --env {name}=VALUE"
+            )
         return name, None
     if holds_secret(name, value):
         _refuse_secret("--env", name)
@@ -44,15 +46,15 @@ def parse_environment(text: str) -> tuple[str, str | None]:
 
 def _refuse_secret(option: str, name: str) -> NoReturn:
     raise WrongInput(
-        f"{option} {name}=… would write a secret into the job script and onto a command line, where others can read it",
-        fix=f"The value from the job's environment: export {name} before sbatch, and --env {name}\n"
-        f"The value from a file that only you can read (mode 0600, with a line {name}=…): --env-file FILE",
+        f"{option} {name}=… would write a secret to the job script and a command line, where other users can read it",
+        fix=f"To take it from the job's environment: export {name} before sbatch, and use --env {name}\n"
+        f"To read it from a private file (mode 0600, with a line {name}=…): --env-file FILE",
         code="secret-in-script",
     )
 
 
 def refuse_secrets(command: tuple[str, ...], directives: Iterable[Directive]) -> None:
-    """Raise WrongInput where `env NAME=VALUE program` or `--export=NAME=VALUE` has a secret."""
+    """Raise WrongInput if `env NAME=VALUE program` or `--export=NAME=VALUE` has a secret."""
     program, *words = command
     for word in words if program.rpartition("/")[2] == "env" else ():
         name, equals, value = word.partition("=")
@@ -68,7 +70,7 @@ def refuse_secrets(command: tuple[str, ...], directives: Iterable[Directive]) ->
 
 
 def refuse_unexported(names: Iterable[str], directives: Iterable[Directive]) -> None:
-    """Raise WrongInput where an `--export` of the script itself keeps a variable of `--env NAME` from the job."""
+    """Raise WrongInput if an `--export` of the script itself keeps a variable of `--env NAME` from the job."""
     for directive in directives:
         exported = [part.partition("=")[0] for part in (directive.value or "").split(",")]
         if directive.name != "export" or "ALL" in exported:

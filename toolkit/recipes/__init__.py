@@ -1,1 +1,1 @@
-"""Recipes and bases: what they are, where they are found, what is wrong with them."""
+"""Recipes and bases: models, catalogue, validation."""

@@ -1,4 +1,4 @@
-"""Where recipes and bases are found: a user's own `./defs` first, then the shipped ones."""
+"""The catalogue of recipes and bases: the user's `./defs` first, then the shipped ones."""
 
 from __future__ import annotations
 
@@ -61,17 +61,17 @@ class Catalogue:
         return found
 
     def path_of(self, name: str) -> Path:
-        """The recipe's file. Raises WrongInput where there is none, with the nearest right name."""
+        """The recipe's file. Raises WrongInput with the closest name if there is none."""
         paths = self.paths()
         if name in paths:
             return paths[name]
         if name.endswith(".toml") and name[: -len(".toml")] in paths:
-            raise WrongInput(f"{name!r} is a recipe's file; its name has no ending: {name[: -len('.toml')]}")
+            raise WrongInput(f"{name!r} is a recipe file; the recipe's name is {name[: -len('.toml')]}")
         if name and Path(name).is_dir():
-            raise WrongInput(f'there is no recipe "{name}"', fix=f"A directory is named with a slash: {name}/")
+            raise WrongInput(f'there is no recipe "{name}"', fix=f"To name a directory, end it with a slash: {name}/")
         if not NAME.fullmatch(name):
             raise WrongInput(
-                f"{name!r} is not a recipe's name: those have lower-case letters, digits, dots, dashes, underscores",
+                f"{name!r} is not a recipe name: use lower-case letters, digits, dots, dashes and underscores",
                 fix="`ctk list` shows the recipes.",
             )
         raise WrongInput(

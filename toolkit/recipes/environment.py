@@ -23,7 +23,7 @@ class Extended:
 
 
 def extended(name: str, value: str) -> Extended | None:
-    """The parts of a value such as `/opt/bin:$PATH`; None where it does not extend the image's own value."""
+    """The parts of a value such as `/opt/bin:$PATH`; None if it does not extend the image's own value."""
     if name not in EXTENDABLE:
         return None
     match = re.fullmatch(rf"(?:(?P<before>[^$`]+):)?\$(?:{name}|\{{{name}\}})(?::(?P<after>[^$`]+))?", value)
@@ -31,13 +31,13 @@ def extended(name: str, value: str) -> Extended | None:
 
 
 def problem(name: str, value: str) -> tuple[str, str] | None:
-    """What is wrong with the value of a variable, and the fix; None where nothing is."""
+    """The error in a variable's value, and the fix; None if it is valid."""
     if extended(name, value) is not None:
         return None
     if found := _REFERENCE.search(value):
         own = f' To extend the image\'s own value, write {name} = "/DIRECTORY:${name}".' if name in EXTENDABLE else ""
         return (
-            f"holds {found[0]}, which no shell replaces: the image would have it literally",
+            f"contains {found[0]}, which no shell expands: the image would contain it literally",
             f"Write the value in full.{own}",
         )
     missing = [directory for directory in _SYSTEM if directory not in [part.rstrip("/") for part in value.split(":")]]

@@ -18,7 +18,7 @@ NAME = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?")
 
 
 def index_of_option(option: str, url: str) -> tuple[Index | None, Finding | None]:
-    """The index that `--index-url URL` and its kin name, without any credentials; None where it is no web address."""
+    """The index that `--index-url URL` and its kin name, without any credentials; None if it is no web address."""
     parts = web_address(url)
     if parts is None:
         return None, None
@@ -28,14 +28,14 @@ def index_of_option(option: str, url: str) -> tuple[Index | None, Finding | None
     index = Index(name, urlunsplit(parts._replace(netloc=netloc)), kind=kind)
     if not user:
         return index, None
-    message = f"the credentials in the address of the index {name} are left out of the recipe"
+    message = f"the credentials in the URL of the index {name} were not written to the recipe"
     variable = credentials_variable(name)
     fix = f"Set {variable}_USERNAME and {variable}_PASSWORD where you run ctk, or write them to ~/.netrc."
     return index, Finding("credentials-left-out", Severity.WARNING, message, fix)
 
 
 def web_address(url: str) -> SplitResult | None:
-    """The parts of an address of http or https; None where it is none."""
+    """The parts of an address of http or https; None if it is none."""
     try:
         parts = urlsplit(url)
     except ValueError:  # a bracket that belongs to no IPv6 address
@@ -58,7 +58,7 @@ def credentials_variable(name: str) -> str:
 def credentials(indexes: Iterable[Index]) -> dict[str, str]:
     """The variables with the user and password of each index, from the environment, else from ~/.netrc.
 
-    A netrc that cannot be read, or is none, says nothing: where it is needed, the resolver has reported that.
+    An unreadable or invalid netrc is ignored: the resolver reports it if it is needed.
     """
     try:
         known = netrc.netrc(os.environ.get("NETRC")).hosts

@@ -117,7 +117,7 @@ def load_recipe(path: Path, bases: Mapping[str, Base], *, base: Base | None = No
 def _named_base(file: TomlFile, bases: Mapping[str, Base]) -> Base:
     name = _text(file, file.content, "base")
     if name is None:
-        file.fail("base", "is missing: say which base to start from", fix="`ctk bases` lists them.")
+        file.fail("base", "is missing: name the base to start from", fix="`ctk bases` lists them.")
     if name not in bases:
         file.fail("base", f'there is no base "{name}".{did_you_mean(name, bases)}', fix="`ctk bases` lists them.")
     return bases[name]
@@ -142,10 +142,10 @@ def _packages(file: TomlFile) -> tuple[str, ...]:
         url = requirement.url or ""
         address = web_address(url)
         if address is None and url.startswith(("http://", "https://")):
-            file.fail("packages", f'"{package}" is not a package requirement: its address is not valid')
+            file.fail("packages", f'"{package}" is not a package requirement: its URL is not valid')
         if address is not None and "@" in address.netloc:
-            reason = "holds a user or a password, which the lock and the image would hold as well"
-            file.fail("packages", f"the address of {requirement.name} {reason}")
+            reason = "contains a user name or a password, which would end up in the lock and the image"
+            file.fail("packages", f"the URL of {requirement.name} {reason}")
     return packages
 
 
@@ -186,9 +186,9 @@ def _indexes(file: TomlFile) -> tuple[Index, ...]:
         index = _index(file, entry, f"index[{number}].")
         taken = {package for other in found for package in other.packages} & {*index.packages}
         if taken:
-            file.fail(f"index[{number}].packages", f"{min(taken)} is to come from another index already")
+            file.fail(f"index[{number}].packages", f"{min(taken)} is already assigned to another index")
         if index.name in [other.name for other in found]:
-            file.fail(f"index[{number}]", f'two indexes are called "{index.name}"', fix='Give each a `name = "…"`.')
+            file.fail(f"index[{number}]", f'two indexes are named "{index.name}"', fix='Give each a `name = "…"`.')
         found.append(index)
     return tuple(found)
 
@@ -200,22 +200,22 @@ def _index(file: TomlFile, entry: Mapping[str, Any], prefix: str) -> Index:
     url = _text(file, entry, "url", prefix) or ""
     parts = web_address(url)
     if parts is None or _NOT_IN_URL.search(url):
-        file.fail(f"{prefix}url", "should be an address of http or https")
+        file.fail(f"{prefix}url", "should be an http or https URL")
     name = _text(file, entry, "name", prefix) or name_of(url)
     if not INDEX_NAME.fullmatch(name):
-        file.fail(f"{prefix}name", f"should have lower-case letters, digits and dashes, not {name!r}")
+        file.fail(f"{prefix}name", f"should contain only lower-case letters, digits and dashes, not {name!r}")
     if "@" in parts.netloc or parts.query:
         variable = credentials_variable(name)
         file.fail(
             f"{prefix}url",
-            "holds credentials, which the lock and the image would hold as well",
+            "contains credentials, which would end up in the lock and the image",
             fix=f"Set {variable}_USERNAME and {variable}_PASSWORD where you run ctk, or write them to ~/.netrc.",
         )
     kind = _one_of(file, f"{prefix}kind", _text(file, entry, "kind", prefix) or IndexKind.INDEX, IndexKind)
     packages = file.get_texts(entry, "packages", prefix)
     for package in packages:
         if not DISTRIBUTION.fullmatch(package):
-            file.fail(f"{prefix}packages", f"{package!r} is not the name of a package: versions stand in `packages`")
+            file.fail(f"{prefix}packages", f"{package!r} is not a package name: put versions in `packages`")
     return Index(name, url, tuple(sorted({canonicalize_name(package) for package in packages})), kind)
 
 
@@ -224,12 +224,13 @@ def _environment(file: TomlFile) -> tuple[tuple[str, str], ...]:
     for name in table:
         value = _text(file, table, name, "environment.")
         if not _VARIABLE.fullmatch(name) or value is None:
-            file.fail(f"environment.{name}", "is not a name that a variable can have")
+            file.fail(f"environment.{name}", "is not a valid variable name")
         if holds_secret(name, value):
             file.fail(
                 f"environment.{name}",
-                "would write a secret into the image and its definition, where others can read it",
-                fix=f"Remove it. `ctk run` passes {name} of your environment on, `ctk sbatch --env {name}` the job's.",
+                "would write a secret to the image and its definition, where others can read it",
+                fix=f"Remove it. `ctk run` passes {name} from your environment, `ctk sbatch --env "
+                f"{name}` from the job's.",
             )
         if found := problem(name, value):
             file.fail(f"environment.{name}", found[0], fix=found[1])
@@ -262,7 +263,7 @@ def _gpus(file: TomlFile, table: Mapping[str, Any], key: str, prefix: str) -> in
         return value
     if not isinstance(value, int) or isinstance(value, bool) or value < 0:
         file.fail(
-            f"{prefix}{key}", f'should be a number such as 1, or a kind and a number such as "tesla:1", not {value!r}'
+            f"{prefix}{key}", f'should be a number such as 1, or a type and a number such as "tesla:1", not {value!r}'
         )
     return value
 
@@ -292,7 +293,7 @@ def _import_skip(file: TomlFile) -> tuple[str, ...]:
     listed = file.get_texts(table, "skip", "imports.")
     for name in listed:
         if not DISTRIBUTION.fullmatch(name):
-            file.fail("imports.skip", f"{name!r} is not the name of a package: without version")
+            file.fail("imports.skip", f"{name!r} is not a package name: leave out the version")
     return tuple(sorted({canonicalize_name(name) for name in listed}))
 
 

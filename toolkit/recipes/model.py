@@ -1,4 +1,4 @@
-"""Recipe and Base: what a user wants in an image, and what it starts from."""
+"""Recipe and Base: the contents of an image, and what it starts from."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ REQUIRABLE = (Verdict.GPU_READY, Verdict.CPU_ONLY, Verdict.NO_FRAMEWORK)
 
 
 class Bootstrap(StrEnum):
-    """The agent by which a base is brought, as a definition's `Bootstrap:` calls it."""
+    """The bootstrap agent of a base, as in a definition's `Bootstrap:`."""
 
     DOCKER = "docker"
     LOCALIMAGE = "localimage"
@@ -36,7 +36,7 @@ class IndexKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Base:
-    """An image to start from. What is not known is None, never invented.
+    """An image to start from. Unknown values are None, never guessed.
 
     `reference` is what the definition's `From:` says (for debootstrap the suite, `bookworm`); `digest` is
     `sha256:…` of the registry's manifest. `cuda` is the toolkit's version, `source` says where the facts come from.
@@ -63,7 +63,7 @@ class Base:
 
     @property
     def pinned_reference(self) -> str:
-        """The reference by digest where one is known, so that a moved tag changes nothing."""
+        """The reference by digest, if known, so that a moved tag has no effect."""
         if self.digest is None or self.bootstrap != Bootstrap.DOCKER:
             return self.reference
         repository, colon, tag = self.reference.rpartition(":")
@@ -98,7 +98,7 @@ class Index:
 
 @dataclass(frozen=True, slots=True)
 class JobDefaults:
-    """What a job of this recipe asks for when the command line says nothing. `command` is an argument list.
+    """The defaults of a job of this recipe. `command` is an argument list.
 
     `resources` are values as they were written, by the keys of `toolkit.scheduler.resources.OPTIONS`.
     """
@@ -110,10 +110,10 @@ class JobDefaults:
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """What a user wants in an image. `path` is the TOML file it was read from.
+    """The contents of an image. `path` is the TOML file it was read from.
 
     `packages` are direct Python requirements (PEP 508), `post` is a shell script that runs after they are installed,
-    `verdict` is what the audit must say for the build to succeed, or None. `import_skip` are packages (normalised
+    `verdict` is the audit verdict that the build requires, or None. `import_skip` are packages (normalised
     names) that the build does not import at its end. `rebased`: `base` is not the one that the file names
     (`--base`), so that the lock in `./defs` is not for it.
     """

@@ -1,7 +1,7 @@
 """What the `[[files]]` of a recipe take from outside its project, and what is private of all that they take.
 
-A recipe may come with a cloned repository, and an image is given away: no key may leave in one unseen. The project is
-the directory that holds the recipe's `defs/` (for a shipped recipe ctk's own): what lies there came with the recipe.
+A recipe may come with a cloned repository, and images are shared: no key may be copied into one unnoticed. The project
+is the directory that holds the recipe's `defs/` (for a shipped recipe ctk's own): what lies there came with the recipe.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ def _below(root: Path) -> Iterator[tuple[Path, int]]:
 def _private_below(root: Path, project: Path) -> Iterator[Private]:
     """What is private of `root`: it as a whole, else single files and directories below it."""
     own_home = home()
-    # A home is often closed to others as a whole, which says nothing of what is in it.
+    # A home directory is often private as a whole, which does not make each file in it private.
     public = {project, *project.parents, *([Path(os.path.realpath(own_home))] if own_home else [])}
     public |= {parent for path in public for parent in path.parents}
     for path in (root, *root.parents):
@@ -122,7 +122,7 @@ def _private_below(root: Path, project: Path) -> Iterator[Private]:
 def why_private(path: Path, mode: int, project: Path) -> str | None:
     """Why a file or directory is private, or None: its name, or, outside the project, that only its owner may read."""
     if _CREDENTIALS.match(str(path)):
-        return "a name that is known for credentials"
+        return "a name used for credential files"
     if path.is_relative_to(project) or stat.S_ISLNK(mode):
         return None
     for_others = 0o055 if stat.S_ISDIR(mode) else 0o044
@@ -145,7 +145,7 @@ def without_allowed(copied: Iterable[Copied], allow: Iterable[Path]) -> tuple[Co
 
 
 def judge_base(recipe: Recipe) -> tuple[Finding, ...]:
-    """A warning where the recipe's own base is a file from outside its project: all of it goes into the image."""
+    """A warning if the recipe's own base is a file outside its project: all its contents go into the image."""
     base = recipe.base
     if not base.is_local:
         return ()
@@ -178,7 +178,7 @@ def _options(copied: Iterable[Copied]) -> str:
 
 
 def require_allowed(recipe: Recipe, copied: Iterable[Copied]) -> None:
-    """Raise WrongInput where something of `copied` is private, with the options to type."""
+    """Raise WrongInput if something of `copied` is private, with the options to type."""
     private = [file for file in copied if file.private]
     if private:
         paths = ", ".join(str(path) for path in dict.fromkeys(file.to_allow for file in private))

@@ -1,4 +1,4 @@
-"""What `--base` may say, and what `From:` says for it."""
+"""Parse `--base` and translate it to `From:`."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ def has_scheme(text: str) -> bool:
 def base_from_reference(text: str) -> Base:
     """The base that `docker://REF`, `docker-archive:FILE` or `oci:DIR[:TAG]` means.
 
-    Paths become absolute. Raises WrongInput where nothing follows the scheme, or the file is not there.
+    Paths become absolute. Raises WrongInput if nothing follows the scheme, or the file does not exist.
     """
     one_line(text, "the reference")
     scheme = next(scheme for scheme in SCHEMES if text.startswith(scheme))
     rest = text[len(scheme) :]
     if not rest or any(character.isspace() for character in rest):
-        raise WrongInput(f'"{text}" names no image', fix=f"Write for example {_EXAMPLES[scheme]}")
+        raise WrongInput(f'"{text}" does not name an image', fix=f"Write for example {_EXAMPLES[scheme]}")
     bootstrap = SCHEMES[scheme]
     if bootstrap is Bootstrap.DOCKER:
         refuse_credentials(rest)
@@ -51,16 +51,16 @@ def base_from_reference(text: str) -> Base:
 
 
 def refuse_credentials(reference: str) -> None:
-    """Raise WrongInput where a registry's reference holds `user:password@`: it ends in logs, locks and the image."""
+    """Raise WrongInput if a registry's reference holds `user:password@`: it ends in logs, locks and the image."""
     if "@" in reference and not _BY_DIGEST.fullmatch(reference):
         raise WrongInput(
-            "a reference cannot hold a user or a password: only a digest, sha256:…, may follow the @",
-            fix="`apptainer registry login docker://HOST` keeps a password where the runtime finds it.",
+            "a reference cannot contain a user name or a password: only a digest, sha256:…, may follow the @",
+            fix="`apptainer registry login docker://HOST` stores the password for the runtime.",
         )
 
 
 def _check_oci_layout(path: Path, tag: str) -> None:
-    """Raise WrongInput unless the layout holds one image, called `tag` where a tag is given.
+    """Raise WrongInput unless the layout holds one image, named `tag` if a tag is given.
 
     Apptainer 1.4 takes `oci:DIR:TAG` for the name of a directory, so that only a layout of one image can be built from.
     """
@@ -71,11 +71,11 @@ def _check_oci_layout(path: Path, tag: str) -> None:
         raise WrongInput(f"{path} is not an OCI layout: its index.json cannot be read") from error
     known = ", ".join(str(name) for name in names)
     if tag and tag not in names:
-        raise WrongInput(f"{path} holds no image called {tag}; it holds: {known}")
+        raise WrongInput(f"{path} contains no image named {tag}; it contains: {known}")
     if len(names) != 1:
         raise WrongInput(
-            f"{path} holds {len(names)} images ({known}), and the runtime cannot be told which to take",
-            fix=f"Copy the one that is meant: skopeo copy oci:{path}:{tag or 'TAG'} docker-archive:image.tar, "
+            f"{path} contains {len(names)} images ({known}), and the runtime cannot select one",
+            fix=f"Copy one of them: skopeo copy oci:{path}:{tag or 'TAG'} docker-archive:image.tar, "
             "then name docker-archive:image.tar.",
         )
 
@@ -90,7 +90,7 @@ _EXAMPLES = {
 def resolve_base(text: str, bases: Mapping[str, Base]) -> Base:
     """The base that `--base TEXT` means: a key of bases.toml, a reference with a scheme, a SIF, or a sandbox.
 
-    Raises WrongInput where it is none of these.
+    Raises WrongInput if it is none of these.
     """
     if text in bases:
         return bases[text]

@@ -1,4 +1,4 @@
-"""What somebody meant by a text that is no requirement of pip (PEP 508): `pandas=2`, or the address of a file."""
+"""The intended requirement in a text that is not valid for pip (PEP 508): `pandas=2`, or the address of a file."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _ADDRESS = re.compile(r"(?:git\+)?(?:https?|ssh|file)://\S+|git@\S+:\S+")
 
 
 def how_to_write(text: str) -> str | None:
-    """How to write what `text` means, as a sentence; None where that is not known."""
+    """How to write what `text` means, as a sentence; None if that is not known."""
     given = text.strip()
     if _ADDRESS.fullmatch(given):
         return _address(given)
@@ -41,7 +41,7 @@ def _address(url: str) -> str:
     path = unquote(urlsplit(url).path)
     file = posixpath.basename(path)
     if file.endswith(_FILES) and url.startswith(("http://", "https://")) and "/archive/" not in path:
-        return f"Write {_distribution(file) or 'NAME'} @ {url}: an address stands behind the name of its package."
+        return f"Write {_distribution(file) or 'NAME'} @ {url}: the URL follows the package name."
     repository = url if url.startswith("git+") else f"git+{url}"
     if "/archive/" in path or not repository.startswith(("git+http://", "git+https://")):
         return "Write NAME @ git+https://SERVER/PATH@COMMIT, with the commit in full."

@@ -1,4 +1,4 @@
-"""Where the runtime keeps its cache and unpacks what it builds: its variables, for ctk's work area."""
+"""The cache and scratch directories of the runtime: its variables, for ctk's work area."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from toolkit.support.paths import WorkArea
 
-# The runtime unpacks where the first of these that is set says.
+# The runtime unpacks in the directory of the first of these variables that is set.
 SCRATCH_VARIABLES = ("APPTAINER_TMPDIR", "SINGULARITY_TMPDIR", "TMPDIR")
 _CACHE_VARIABLES = ("APPTAINER_CACHEDIR", "SINGULARITY_CACHEDIR")
 
@@ -24,11 +24,11 @@ def area_environment(area: WorkArea) -> dict[str, str]:
 
 
 def scratch_variable() -> str | None:
-    """The variable by which the user or the site says where the runtime unpacks what it builds."""
+    """The variable with which the user or the site sets the runtime's scratch directory."""
     return next(filter(os.environ.get, SCRATCH_VARIABLES), None)
 
 
 def scratch_of(area: WorkArea) -> Path:
-    """Where the runtime unpacks what it builds: as such a variable says, else in `area`."""
+    """The runtime's scratch directory: from such a variable, else in `area`."""
     variable = scratch_variable()
     return Path(os.environ[variable]).absolute() if variable else area.path / "tmp"

@@ -1,4 +1,4 @@
-"""Links in a working directory that lead to where a container does not see: which they are, and the bind for each."""
+"""Symlinks in a working directory that point outside the container's mounts, and the bind for each."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _MAX_HOPS = 40  # as many as Linux follows (path_resolution(7))
 
 @dataclass(frozen=True, slots=True)
 class HiddenLink:
-    """A link that leads out of what the container sees: to `target`, which `bind` would show."""
+    """A symlink to `target`, outside the container's mounts; `bind` would mount it."""
 
     link: Path
     target: Path
@@ -129,6 +129,6 @@ def _finding(bind: Path, links: list[HiddenLink]) -> Finding:
     return Finding(
         "link-leads-out",
         Severity.WARNING,
-        f"{which} leads to {first.target}, which the container does not show",
+        f"{which} leads to {first.target}, which is not mounted in the container",
         f"Add {command_line(['--bind', str(bind)])}",
     )

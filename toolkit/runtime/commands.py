@@ -15,29 +15,29 @@ _SHELLS = ("sh", "bash", "dash", "ksh", "zsh")
 
 
 def shell_command(line: str) -> tuple[str, ...]:
-    """The argument list that has the image's shell read `line` as it is. Raises WrongInput where it is empty."""
+    """The argument list that has the image's shell read `line` as it is. Raises WrongInput if it is empty."""
     if not line.strip():
         raise WrongInput("--shell has no command line", fix="For example: --shell 'cd src && python train.py'")
     return ("sh", "-c", line)
 
 
 def chosen_command(words: tuple[str, ...], line: str | None) -> tuple[str, ...]:
-    """The command of a command line that has `words` or `--shell LINE`. Raises WrongInput where it has both."""
+    """The command of a command line that has `words` or `--shell LINE`. Raises WrongInput if it has both."""
     if line is None:
         return words
     if words:
         raise WrongInput(
-            f"--shell and a command are both given: {line!r} and {command_line(words)!r}", fix="Leave one out."
+            f"--shell and a command are both given: {line!r} and {command_line(words)!r}", fix="Use only one of them."
         )
     return shell_command(line)
 
 
 def check_command(words: tuple[str, ...]) -> tuple[str, ...]:
-    """Return `words`; raise WrongInput where no program can be meant by them."""
+    """Return `words`; raise WrongInput if they cannot be a command."""
     if not words or not words[0].strip():
         raise WrongInput("there is no command to run", fix="Give it after --, for example: -- python train.py")
     if any("\0" in word for word in words):
-        raise WrongInput("a command cannot hold a NUL character")
+        raise WrongInput("a command cannot contain a NUL character")
     if _ASSIGNMENT.match(words[0]):
         raise WrongInput(
             f"the command begins with an assignment of {words[0].partition('=')[0]}, which only a shell understands",
@@ -46,7 +46,7 @@ def check_command(words: tuple[str, ...]) -> tuple[str, ...]:
     if len(words) == 1 and words[0].split() != list(words):
         line = words[0]
         raise WrongInput(
-            f"the command is a single word with blanks, {line!r}, and no program has this name",
+            f"the command is one word with spaces, {line!r}; there is no such program",
             fix=f"{_separate_words(line)}Or pass the line to a shell: {command_line(['--shell', line])}",
         )
     return words
@@ -65,7 +65,7 @@ def as_line(words: tuple[str, ...]) -> str:
 
 
 def unexpanded_variable(words: tuple[str, ...]) -> str | None:
-    """The first `$VARIABLE` that reaches the program as these characters, since no shell reads the words."""
+    """The first `$VARIABLE` that reaches the program as these characters, since no shell expands it."""
     if any(word.rpartition("/")[2] in _SHELLS for word in words[:2]):
         return None
     return next((match[0] + "}" * ("{" in match[0]) for word in words if (match := _VARIABLE.search(word))), None)

@@ -1,4 +1,4 @@
-"""The container runtime of this host: which one, which version, and what it must be told here."""
+"""The container runtime of this host: its name, its version and the options for this host."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ if TYPE_CHECKING:
 _OLDEST = {"apptainer": (1, 0), "singularity": (3, 8)}
 NAMES = ("apptainer", "singularity")
 _INSTALL = (
-    "Load the site's module (`module load apptainer`), or ask the administrator; on one's own Debian or Ubuntu machine "
-    "`make demo` in a checkout of ctk shows how."
+    "Load the site's module (`module load apptainer`), or ask the administrator; on your own Debian "
+    "or Ubuntu machine, `make demo` in a ctk checkout shows how to install it."
 )
 
 
 @dataclass(frozen=True, slots=True)
 class BuildOptions:
-    """How an image is to be written.
+    """Options for writing an image.
 
     `compression`: zstd packs a 3 GB image in a sixth of gzip's time to the same size, and needs Linux 4.14 where the
-    image is mounted; gzip is for older kernels. `cores` limits packing, as login nodes want; None takes all.
+    image is mounted; gzip is for older kernels. `cores` limits packing, for login nodes; None uses all.
     """
 
     sandbox: bool = False
@@ -41,10 +41,10 @@ class BuildOptions:
 
 @dataclass(frozen=True, slots=True)
 class Runtime:
-    """A usable runtime. `product` is what it says it is: a link named singularity may lead to apptainer.
+    """A usable runtime. `product` is from its version output: a link named singularity may point to apptainer.
 
     `needs_userns`: this process is root but lacks capabilities (as in a container or a small virtual machine), so
-    that the runtime can only work in a user namespace of its own.
+    that the runtime works only in its own user namespace.
     """
 
     program: Path
@@ -118,7 +118,7 @@ class Runtime:
 
 
 def find_runtime(site: Site) -> Runtime:
-    """The site's runtime, else apptainer, else singularity. Raises MissingOnHost where there is none that will do."""
+    """The site's runtime, else apptainer, else singularity. Raises MissingOnHost if none is usable."""
     names = (site.runtime.value,) if site.runtime else NAMES
     program = next((found for name in names if (found := shutil.which(name))), None)
     if program is None:
@@ -137,11 +137,11 @@ def find_runtime(site: Site) -> Runtime:
 def parse_version(text: str) -> tuple[str, tuple[int, ...]]:
     """('apptainer', (1, 4, 5)) from `apptainer version 1.4.5`; SingularityCE says `singularity-ce version 4.1.0`.
 
-    Raises MissingOnHost where the text is something else.
+    Raises MissingOnHost if the text is something else.
     """
     match = re.match(r"(apptainer|singularity)(?:-ce|-pro)? version v?(\d+(?:\.\d+)*)", text.strip())
     if not match:
-        raise MissingOnHost(f"the container runtime's version is not understood: {text.strip()!r}")
+        raise MissingOnHost(f"cannot parse the version of the container runtime: {text.strip()!r}")
     return match[1], tuple(int(part) for part in match[2].split("."))
 
 

@@ -1,4 +1,4 @@
-"""What an image says of itself: labels, environment, run script. spython asks the runtime and sorts the answer."""
+"""Image metadata: labels, environment, run script. spython queries the runtime and parses the output."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class SelfDescription:
 
 
 def inspect(runtime: Runtime, image: Path, area: WorkArea) -> SelfDescription:
-    """Ask `image` what it says of itself, without running it. Raises WrongInput where the runtime cannot read it."""
+    """Read the metadata of `image` without running it. Raises WrongInput if the runtime cannot read it."""
     from spython.main import get_client
 
     with _singularity_on_path(runtime, area):
@@ -38,7 +38,7 @@ def inspect(runtime: Runtime, image: Path, area: WorkArea) -> SelfDescription:
         answer: dict[str, Any] = client.inspect(image_argument(image), json=True, quiet=True)
     attributes = answer.get("attributes")
     if not isinstance(attributes, dict):
-        reason = "".join(answer.get("message") or []).strip() or "it gave no reason"
+        reason = "".join(answer.get("message") or []).strip() or "no reason given"
         raise WrongInput(f"{runtime.product} cannot inspect {image}: {reason}")
     environment = attributes.get("environment") or {}
     return SelfDescription(

@@ -25,21 +25,21 @@ class KnownError:
 _NO_NAMESPACES = KnownError(
     # ENOSPC is what clone(2) answers when the limit of user namespaces is reached; apptainer #2455.
     r"no space left on device",
-    "this host allows no more user namespaces, which the runtime reports as a full disk",
+    "this host's limit on user namespaces is reached; the runtime reports it as a full disk",
     "Ask the administrator to raise the sysctl user.max_user_namespaces, or build on another host.",
 )
 
 FULL_DISK = KnownError(
     r"no space left on device|disk quota exceeded",
-    "the disk that the build works on is full",
-    "Set CTK_HOME to a directory with more room, for example on scratch; `ctk doctor` shows how much there is.",
+    "the disk of the build directory is full",
+    "Set CTK_HOME to a directory with more free space, for example on scratch; `ctk doctor` shows the free space.",
 )
 
 KNOWN_ERRORS = (
     FULL_DISK,
     KnownError(
         r"(?:could not use fakeroot|no mapping entry|no valid mapping).*sub[ug]id|sub[ug]id.*no mapping entry",
-        "this user has no range of subordinate ids, which --fakeroot needs",
+        "this user has no subordinate IDs, which --fakeroot needs",
         "Ask the administrator for a line in /etc/subuid and /etc/subgid (usermod --add-subuids, --add-subgids).",
     ),
     KnownError(
@@ -61,23 +61,24 @@ KNOWN_ERRORS = (
     *(KnownError(*problem) for problem in PROBLEMS),
     KnownError(
         r"destination \S+ doesn't exist in container",
-        "something is bound onto a path that the image does not have",
-        "Check APPTAINER_BIND and SINGULARITY_BIND: a bind needs a path that the image has.",
+        "the destination of a bind does not exist in the image",
+        "Check APPTAINER_BIND and SINGULARITY_BIND: the destination of a bind must exist in the image.",
     ),
     KnownError(
         r"toomanyrequests|429 Too Many Requests",
-        "the registry serves no more anonymous downloads to this address for now",
-        "Log in (`apptainer registry login`), or wait; a cache on the site's side helps for good.",
+        "the registry's rate limit for anonymous pulls from this address is reached",
+        "Log in (`apptainer registry login`), or try again later. A registry mirror at the site avoids this limit.",
     ),
     KnownError(
         r"MANIFEST_UNKNOWN|manifest unknown",
         "the registry has no such image, tag or digest",
-        "Look at the base's reference (`ctk bases`), or start from a local image with --base FILE.sif.",
+        "Check the base's reference (`ctk bases`), or start from a local image with --base FILE.sif.",
     ),
     KnownError(
         r"server gave HTTP response to HTTPS client",
         "the registry speaks plain HTTP",
-        "For a registry on this machine name it 127.0.0.1:PORT; elsewhere set APPTAINER_NOHTTPS=1 if that is meant.",
+        "Address a registry on this machine as 127.0.0.1:PORT. For another one, set "
+        "APPTAINER_NOHTTPS=1 if plain HTTP is intended.",
     ),
     KnownError(
         r"no such host|Temporary failure in name resolution|network is unreachable|connection refused|i/o timeout",

@@ -1,4 +1,4 @@
-"""What apptainer and singularity are told, as argument lists: nothing here runs anything.
+"""Arguments for apptainer and singularity: nothing here runs anything.
 
 Both understand every option used here (Apptainer >= 1.0, SingularityCE >= 3.8). This is the only module that knows
 how they are spelled.

@@ -1,1 +1,1 @@
-"""The door to the programs of the cluster's scheduler."""
+"""Interface to the programs of the cluster's scheduler."""

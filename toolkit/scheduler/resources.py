@@ -1,4 +1,4 @@
-"""The options of sbatch for what a job gets: one table, which recipes, jobs, scripts and submission read.
+"""The resource options of sbatch: one table, which recipes, jobs, scripts and submission read.
 
 A new option is a field of Resources, its check in `toolkit.scheduler.values`, and a parameter of `ctk sbatch`.
 """

@@ -1,4 +1,4 @@
-"""What a user may write for a resource of a job: every check gives the value in its one form, or says what is right."""
+"""Checks of a job's resources: each returns the normalised value, or raises an error with the valid form."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Gpus:
 
 
 def refuse(option: str, value: object, right: str, *, fix: str | None = None) -> NoReturn:
-    """Raise WrongInput: the value is not `right`, which says what would be."""
+    """Raise WrongInput: the value is not `right`, a description of valid values."""
     raise WrongInput(f"{option} should be {right}, not {value!r}", fix=fix)
 
 
@@ -65,7 +65,7 @@ def parse_gpus(value: str | int, option: str = "--gpus") -> Gpus:
         refuse(
             option,
             value,
-            "a number, or a kind and a number",
+            "a number, or a type and a number",
             fix="For example: --gpus 1, --gpus tesla:1, or --gpus 0 for the CPU.",
         )
     return Gpus(int(match["count"]), match["kind"])
@@ -75,7 +75,7 @@ def parse_memory(value: str, option: str = "--mem") -> str:
     """Memory per node, with its unit: a bare number is in mebibytes, as Slurm reads it. `0` is all of a node's."""
     match = _MEMORY.fullmatch(value)
     if match is None:
-        refuse(option, value, "a whole number and K, M, G or T", fix="For example: --mem 16G, which is for each node.")
+        refuse(option, value, "a whole number and K, M, G or T", fix="For example: --mem 16G (for each node).")
     number = int(match["number"])
     return f"{number}{(match['unit'] or 'M').upper()}" if number else "0"
 
@@ -83,20 +83,20 @@ def parse_memory(value: str, option: str = "--mem") -> str:
 def check_count(value: int, option: str) -> int:
     """A number of nodes, tasks or cores."""
     if not 1 <= value < 1_000_000:
-        refuse(option, value, "a number from 1 on", fix=f"For example: {option} 1")
+        refuse(option, value, "a number of at least 1", fix=f"For example: {option} 1")
     return value
 
 
 def check_partition(value: str, option: str = "--partition") -> str:
     """A partition, or several with commas between: the job takes the one that starts it first."""
     if not _WORDS.fullmatch(value):
-        refuse(option, value, "a partition's name", fix="`sinfo` shows the partitions. For example: --partition gpu")
+        refuse(option, value, "a partition name", fix="`sinfo` shows the partitions. For example: --partition gpu")
     return value
 
 
 def check_account(value: str, option: str = "--account") -> str:
-    """The account that pays."""
-    return _word(value, option, "an account's name", "For example: --account lab42")
+    """The account to charge."""
+    return _word(value, option, "an account name", "For example: --account lab42")
 
 
 def check_qos(value: str, option: str = "--qos") -> str:

@@ -1,4 +1,4 @@
-"""Documents about images: how one is built, what it holds, says of itself and shows of the GPU."""
+"""Documents about images: builds, contents, metadata and GPU access."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def built_image(
 
 
 def inspection(image: Path, description: SelfDescription, record: Record | None) -> dict[str, Any]:
-    """What an image says of itself, and ctk's record of it."""
+    """Image metadata, and ctk's record of it."""
     return {
         "image": str(image),
         "labels": dict(description.labels),
@@ -60,7 +60,7 @@ def inspection(image: Path, description: SelfDescription, record: Record | None)
 
 
 def differences(first: Path, second: Path, found: Iterable[Difference]) -> dict[str, Any]:
-    """In what two images differ."""
+    """The differences of two images."""
     rows = [
         {"kind": row.kind, "name": row.name, "where": row.where, "first": row.first, "second": row.second}
         for row in found
@@ -69,7 +69,7 @@ def differences(first: Path, second: Path, found: Iterable[Difference]) -> dict[
 
 
 def probe(image: Path, verdict: Visibility, host: HostGpu, inside: Probe) -> dict[str, Any]:
-    """What the host and the container show of the GPU."""
+    """The GPU as the host and the container see it."""
     return {
         "verdict": verdict,
         "image": str(image),
@@ -95,7 +95,7 @@ def probe(image: Path, verdict: Visibility, host: HostGpu, inside: Probe) -> dic
 
 
 def audit(found: Audit, *, packages: bool) -> dict[str, Any]:
-    """What an image's file says of the GPU; with `packages` all that is installed."""
+    """GPU facts of an image file; with `packages` all that is installed."""
     inventory = found.facts.inventory
     return {
         "verdict": found.verdict,

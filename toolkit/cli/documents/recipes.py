@@ -65,7 +65,7 @@ def lock(found: Lock, path: Path) -> dict[str, Any]:
 
 
 def lock_change(change: LockChange | None) -> dict[str, Any] | None:
-    """In what a lock was updated; None where it stayed as it was."""
+    """The changes of an updated lock; None if it did not change."""
     if change is None:
         return None
     return {

@@ -1,4 +1,4 @@
-"""Whether a framework holds GPU code at all, and whether its files are there."""
+"""Whether a framework has GPU code, and whether its files exist."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ def cpu_only_build(case: FrameworkCase) -> Iterator[Finding]:
 
 
 def incomplete_framework(case: FrameworkCase) -> Iterator[Finding]:
-    """Its metadata is there and its files are not."""
+    """Its metadata exists, but its files are missing."""
     framework = case.framework
-    fix = "Something removed or overwrote its files; build the image again from its base."
+    fix = "Its files were removed or overwritten. Rebuild the image from its base."
     if not framework.build.complete:
         yield Finding(
             "framework-incomplete",
             Severity.ERROR,
-            f"{framework.title}: {framework.distribution.name} {framework.distribution.version} is recorded in "
-            f"{framework.distribution.directory}, but parts of it are missing there.",
+            f"{framework.title}: {framework.distribution.name} {framework.distribution.version} is "
+            f"installed in {framework.distribution.directory}, but some of its files are missing.",
             fix,
         )
     elif framework.lost:

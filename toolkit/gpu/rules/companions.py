@@ -1,4 +1,4 @@
-"""Distributions that work only with a certain release of the framework, and were put beside another one."""
+"""Distributions that require another release of the framework than the installed one."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ def companion_out_of_step(case: FrameworkCase) -> Iterator[Finding]:
         yield Finding(
             "companion-out-of-step",
             Severity(pairing.severity),
-            f"{companion.name} {companion.version} does not belong to {framework.title} {version}, "
-            f"which goes with {companion.name} {wanted}.",
-            f"Pin {companion.name}{wanted} in the recipe; changing {framework.title} instead would lose the GPU.",
+            f"{companion.name} {companion.version} does not match {framework.title} {version}, which "
+            f"needs {companion.name} {wanted}.",
+            f"Pin {companion.name}{wanted} in the recipe; changing {framework.title} instead would break GPU support.",
         )
 
 
 def incompatible_versions(case: FrameworkCase) -> Iterator[Finding]:
-    """What metadata allows and the import refuses."""
+    """Versions that the metadata allows but the import refuses."""
     framework = case.framework
     for name, reason in _refused(framework):
         found = framework.companions[name]
@@ -54,7 +54,7 @@ def incompatible_versions(case: FrameworkCase) -> Iterator[Finding]:
             "incompatible-versions",
             Severity.ERROR,
             f"{found.name} {found.version} beside {framework.title} {framework.distribution.version}: {reason}.",
-            f"Pin another version of {found.name} in the recipe; leave {framework.title} as the base has it.",
+            f"Pin another version of {found.name} in the recipe; keep the base's {framework.title}.",
         )
 
 
@@ -106,7 +106,7 @@ def requires_another(case: FrameworkCase) -> Iterator[Finding]:
 
 
 def _bound(line: str, environment: dict[str, str]) -> SpecifierSet | None:
-    """What a Requires-Dist asks for; None where its marker is for another machine or an extra."""
+    """What a Requires-Dist asks for; None if its marker is for another machine or an extra."""
     try:
         requirement = Requirement(line)
         holds = requirement.marker is None or requirement.marker.evaluate(environment)
@@ -145,8 +145,8 @@ def part_ignored(case: FrameworkCase) -> Iterator[Finding]:
             yield Finding(
                 "plugin-out-of-step",
                 Severity.ERROR,
-                f"{part.name} {part.version} is not of {leader.name}'s version, {leader.version}: {framework.title} "
-                "ignores it.",
+                f"{part.name} {part.version} does not have the version of {leader.name}, "
+                f"{leader.version}: {framework.title} ignores it.",
                 f"Pin {part.name}=={leader.version}.",
             )
 

@@ -1,4 +1,4 @@
-"""What the environment leaves open decides no verdict alone: errors that rest on it become warnings."""
+"""An uncertain environment does not decide a verdict: errors that depend on it become warnings."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ _LACKING = frozenset(
 
 
 def doubted(finding: Finding, doubt: Uncertain | None) -> Finding:
-    """A warning instead of an error where the variable that leads to it is uncertain."""
+    """A warning instead of an error if the variable that causes it is uncertain."""
     if doubt is None or finding.severity is not Severity.ERROR:
         return finding
-    reason = f" That may not be so: what {doubt.script} makes of {doubt.name} is known only when it runs."
+    reason = f" This is uncertain: {doubt.script} sets {doubt.name} at run time."
     return replace(finding, severity=Severity.WARNING, message=finding.message + reason)
 
 
@@ -39,7 +39,7 @@ def weighed(findings: Iterable[Finding], facts: ImageFacts) -> tuple[Finding, ..
 
 
 def without_doubtful(framework: FrameworkFacts, facts: ImageFacts) -> FrameworkFacts | None:
-    """The framework as it is without the directories of an uncertain PYTHONPATH; None where it lies in one itself."""
+    """The framework as it is without the directories of an uncertain PYTHONPATH; None if it is in one itself."""
     if facts.inventory.doubt("PYTHONPATH") is None:
         return framework
     doubtful = set(facts.inventory.variable("PYTHONPATH").split(":"))

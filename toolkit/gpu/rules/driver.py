@@ -1,4 +1,4 @@
-"""Which driver the image needs, and whether the image itself stands in the driver's way."""
+"""The driver that the image needs, and whether the image hides the host's driver."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def driver_floor(case: FrameworkCase) -> Iterator[Finding]:
-    """The oldest driver for the framework's CUDA, held against the target's driver where it is known."""
+    """The oldest driver for the framework's CUDA, compared with the target's driver if it is known."""
     framework, target = case.framework, case.target
     cuda = framework.build.cuda
     floor = compatibility().floor(cuda) if framework.build.gpu and cuda else None
@@ -33,7 +33,7 @@ def driver_floor(case: FrameworkCase) -> Iterator[Finding]:
             Severity.ERROR,
             f"{title} needs NVIDIA driver {floor.minimum} or newer, and the target has {driver}.",
             "Use an image of an older CUDA, or ask the site for a newer driver. On data-centre GPUs a cuda-compat "
-            "package of this CUDA, first in LD_LIBRARY_PATH, can bridge one major.",
+            "package of this CUDA, first in LD_LIBRARY_PATH, can bridge one major version.",
         )
     elif floor.full is not None and parse_driver(driver) < parse_driver(floor.full):
         yield _before_toolkit(framework, target, driver, floor.full)
@@ -63,8 +63,8 @@ def _before_toolkit(framework: FrameworkFacts, target: TargetMachine, driver: st
         "ptx-needs-newer-driver",
         Severity.ERROR if target.capability else Severity.WARNING,
         f"{title} has no binary code for {_target_gpu(target) or ', '.join(by_ptx)}, only PTX, and driver {driver} "
-        f"cannot compile the PTX of CUDA {build.cuda}: that takes {full} or newer.",
-        "Use nodes with a newer driver, or a build that has binary code for this GPU or is made with an older CUDA.",
+        f"cannot compile the PTX of CUDA {build.cuda}: this needs {full} or newer.",
+        "Use nodes with a newer driver, or a build that has binary code for this GPU or uses an older CUDA.",
     )
 
 
@@ -81,7 +81,7 @@ def base_requires_cuda(case: ImageCase) -> Iterator[Finding]:
     floor = compatibility().floor(match[1])
     means = f", that is driver {floor.minimum} or newer by minor-version compatibility" if floor else ""
     yield Finding(
-        "base-requires-cuda", Severity.INFO, f"The image's base asks for a driver of CUDA {match[1]} or newer{means}."
+        "base-requires-cuda", Severity.INFO, f"The image's base requires a driver for CUDA {match[1]} or newer{means}."
     )
 
 
@@ -95,7 +95,7 @@ def effective_driver(facts: ImageFacts, target: TargetMachine) -> str | None:
 
 
 def _serves_forward(target: TargetMachine) -> bool | None:
-    """Whether forward compatibility is for the target's GPU; None where nothing tells."""
+    """Whether forward compatibility is for the target's GPU; None if unknown."""
     if target.capability in compatibility().integrated.capabilities:
         return True
     return compatibility().forward.get(gpu_name(target.gpu or "") or "")
@@ -103,11 +103,11 @@ def _serves_forward(target: TargetMachine) -> bool | None:
 
 def _compat(path: str, version: str | None, target: TargetMachine) -> Finding:
     """A libcuda of cuda-compat that comes first: for an older driver of a data-centre GPU, and fatal elsewhere."""
-    what = f"{path}{f' (driver {version})' if version else ''} comes before the driver's own libcuda"
-    out = "Take the directory out of LD_LIBRARY_PATH in the image, or set LD_LIBRARY_PATH for these nodes without it."
+    what = f"{path}{f' (driver {version})' if version else ''} comes before the driver's libcuda"
+    out = "Remove the directory from LD_LIBRARY_PATH in the image, or set LD_LIBRARY_PATH for these nodes without it."
     serves = _serves_forward(target)
     if serves is False and (target.driver is None or version is None or target.driver != version):
-        reason = f"forward compatibility is for data-centre GPUs, and on {target.gpu} ends in error 804."
+        reason = f"forward compatibility is for data-centre GPUs, and on {target.gpu} fails with error 804."
         return Finding("compat-libcuda-first", Severity.ERROR, f"{what}: {reason}", out)
     if target.driver is None or version is None:
         return Finding(
@@ -115,17 +115,17 @@ def _compat(path: str, version: str | None, target: TargetMachine) -> Finding:
             Severity.WARNING,
             f"{what}: forward compatibility, which works only on data-centre GPUs with a driver older than it (else "
             "errors 803 and 804).",
-            "Take the directory out of LD_LIBRARY_PATH unless the nodes' driver is too old for this CUDA.",
+            "Remove the directory from LD_LIBRARY_PATH unless the nodes' driver is too old for this CUDA.",
         )
     if parse_driver(target.driver) > parse_driver(version):
-        reason = f"the target's driver {target.driver} is newer, which ends in error 803."
+        reason = f"the target's driver {target.driver} is newer, which fails with error 803."
         return Finding("compat-libcuda-first", Severity.ERROR, f"{what}: {reason}", out)
-    served = "forward compatibility serves it" if serves else "forward compatibility serves data-centre GPUs only"
+    served = "forward compatibility applies" if serves else "forward compatibility works on data-centre GPUs only"
     return Finding(
         "compat-libcuda-first",
         Severity.INFO if serves else Severity.WARNING,
         f"{what}, and the target's driver is {target.driver}: {served}.",
-        None if serves else "Name the GPU with --gpu; on GeForce cards this ends in error 804.",
+        None if serves else "Name the GPU with --gpu; on GeForce cards this fails with error 804.",
     )
 
 
@@ -141,20 +141,19 @@ def _own_driver_library(case: ImageCase, path: str, way: str) -> Finding:
         return Finding(
             "stub-libcuda-first",
             Severity.ERROR,
-            f"{path} is a stub for linking, and {way} leads to it before the driver's own libcuda: "
-            "every CUDA call fails.",
+            f"{path} is a stub for linking, and {way} puts it before the driver's libcuda: every CUDA call fails.",
             f"Remove it from {way} in the image.",
         )
     if "/stubs/" in path:
         return Finding(
             "stub-libcuda",
             Severity.INFO,
-            f"{path} is a stub for linking; it is loaded only where --nv was forgotten (error 34).",
+            f"{path} is a stub for linking; it is loaded only without --nv (error 34).",
         )
     if first:
         return _compat(path, case.image.driver_versions.get(path), case.target)
     return Finding(
         "own-libcuda",
         Severity.INFO,
-        f"{path} is a libcuda of the image's own; with --nv the host's comes before it.",
+        f"{path} is the image's own libcuda; with --nv the host's is loaded instead.",
     )

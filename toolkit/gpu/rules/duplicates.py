@@ -1,4 +1,4 @@
-"""Two of what there may be only one of: variants of a framework or a module, and copies in two directories."""
+"""Duplicates: variants of a framework or a module, and copies in two directories."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ if TYPE_CHECKING:
 
 
 def duplicate_framework(case: FrameworkCase) -> Iterator[Finding]:
-    """Two distributions that install one framework: they overwrite each other's files, and pip says nothing."""
+    """Two distributions that install one framework: they overwrite each other's files, and pip does not warn."""
     framework = case.framework
     variants = {(variant.name, variant.version): variant for variant in framework.variants}
     if len({variant.name for variant in variants.values()}) < 2:
         return
     names = " and ".join(f"{variant.name} {variant.version}" for variant in variants.values())
-    how = "by the hash of its files" if framework.told_by_hash else "as far as its files tell"
+    how = "by the hash of its files" if framework.told_by_hash else "according to its files"
     yield Finding(
         "duplicate-framework",
         Severity.ERROR,
-        f"{framework.title} is installed more than once: {names}. An import gets {framework.distribution.name} "
-        f"{framework.distribution.version} ({how}), and files of the others lie between.",
-        "Build the image again with only one of them; uninstalling the wrong one now removes shared files.",
+        f"{framework.title} is installed more than once: {names}. An import loads {framework.distribution.name} "
+        f"{framework.distribution.version} ({how}), mixed with files of the others.",
+        "Rebuild the image with only one of them; uninstalling the wrong one now removes shared files.",
     )
 
 
@@ -64,5 +64,5 @@ def shadowed_distribution(case: ImageCase) -> Iterator[Finding]:
                 "shadowed-distribution",
                 Severity.WARNING,
                 f"{interpreter.path} finds the copy that comes first: {', '.join(dict.fromkeys(shadowed))}.",
-                "Harmless where it is meant (pip over Debian's packages); otherwise remove the older copy.",
+                "Harmless if intended (pip over Debian's packages); otherwise remove the older copy.",
             )

@@ -1,4 +1,4 @@
-"""Variables of the image that keep a framework from the GPU, whatever libraries and driver there are."""
+"""Variables of the image that hide the GPU from a framework."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 # CUDA ignores what comes behind the first entry that is no device. Source: CUDA C++ Programming Guide, environment
 # variables. Frameworks write -1; an empty value hides all devices as well.
 _NO_DEVICE = re.compile(r"-\d.*|none|void|nodevfiles", re.IGNORECASE)
-_UNSET = "Remove it from the image's environment; a job sets it where it must."
+_UNSET = "Remove it from the image's environment; set it in the job if needed."
 
 
 def hidden_devices(case: ImageCase) -> Iterator[Finding]:

@@ -45,7 +45,7 @@ def gpu_generations(case: FrameworkCase) -> Iterator[Finding]:
 
 
 def covers(framework: FrameworkFacts, facts: ImageFacts, capability: Capability) -> str | None:
-    """Why there is no code for a GPU of `capability`; None where there is, or nothing tells."""
+    """Why there is no code for a GPU of `capability`; None if there is, or nothing tells."""
     cudnn = loaded_cudnn(framework, facts.libraries)
     versions = [("CUDA", framework.build.cuda), ("cuDNN", cudnn.version if cudnn else None)]
     for drop in compatibility().dropped:

@@ -53,8 +53,8 @@ def mixed_cuda_wheels(case: ImageCase) -> Iterator[Finding]:
         yield Finding(
             "mixed-cuda-wheels",
             Severity.WARNING,
-            f"{interpreter.path} sees NVIDIA's wheels of CUDA {majors}; no framework here uses {names}.",
-            "Leftovers of a framework that was replaced: build the image again from its base.",
+            f"{interpreter.path} finds NVIDIA wheels for CUDA {majors}; no framework here uses {names}.",
+            "Leftovers of a replaced framework: rebuild the image from its base.",
         )
 
 
@@ -69,7 +69,7 @@ def wheel_major(distribution: Distribution) -> str | None:
 
 
 def mixed_installers(case: ImageCase) -> Iterator[Finding]:
-    """What conda installed and pip installed again: each believes that it owns the files."""
+    """Packages that conda installed and pip replaced: both track the same files."""
     for interpreter in case.image.inventory.interpreters:
         recorded: dict[str, str] = {
             canonicalize_name(package.name): package.version
@@ -88,23 +88,23 @@ def mixed_installers(case: ImageCase) -> Iterator[Finding]:
                 "mixed-pip-conda",
                 Severity.WARNING,
                 f"In {interpreter.prefix}, pip replaced what conda installed: {', '.join(again)}.",
-                "Use one installer, the one that the base was made with.",
+                "Use only the installer that the base was made with.",
             )
 
 
 def user_site(case: ImageCase) -> Iterator[Finding]:
-    """Python adds ~/.local of whoever runs the image, unless the image says no."""
+    """Python adds the user's ~/.local, unless the image disables it."""
     if case.image.inventory.interpreters and not case.image.inventory.variable("PYTHONNOUSERSITE"):
         yield Finding(
             "user-site-enabled",
             Severity.INFO,
-            "Python in this image also looks into ~/.local of whoever runs it, and that comes first.",
-            "`ctk run` keeps it out; elsewhere set PYTHONNOUSERSITE=1 in the image's environment.",
+            "Python in this image also searches the user's ~/.local, before the image's own packages.",
+            "`ctk run` disables this; elsewhere set PYTHONNOUSERSITE=1 in the image's environment.",
         )
 
 
 def architecture(case: ImageCase) -> Iterator[Finding]:
-    """Programs for another machine, or a header that says another one than the programs."""
+    """Programs for another architecture, or a header that contradicts the programs."""
     own = case.image.inventory.architecture
     if own is None:
         return
@@ -114,14 +114,14 @@ def architecture(case: ImageCase) -> Iterator[Finding]:
             "architecture-contradiction",
             Severity.WARNING,
             f"The image's header says {header}, but its programs are for {own}: the runtime will refuse it.",
-            "Build it again on a machine of the right architecture.",
+            "Rebuild it on a machine of the right architecture.",
         )
     if case.target.architecture and own != case.target.architecture:
         yield Finding(
             "wrong-architecture",
             Severity.WARNING,
             f"The image is for {own}, and this machine is {case.target.architecture}.",
-            f"It runs only on {own} nodes; for this machine build it here.",
+            f"It runs only on {own} nodes. For this machine, rebuild it here.",
         )
 
 
@@ -132,8 +132,8 @@ def old_glibc(case: ImageCase) -> Iterator[Finding]:
         yield Finding(
             "glibc-older-than-host",
             Severity.INFO,
-            f"The image has glibc {own}, this host {case.target.glibc}: libcuda is built for old ones, but the host's "
-            "GL libraries, which --nv binds too, may want the newer.",
+            f"The image has glibc {own}, this host {case.target.glibc}: libcuda supports old versions, "
+            "but the host's GL libraries, which --nv also binds, may need the newer one.",
         )
 
 
@@ -145,7 +145,7 @@ def disputed_layers(case: ImageCase) -> Iterator[Finding]:
         yield Finding(
             "layer-marks-ignored",
             Severity.WARNING,
-            f"A layer hides {some} by a mark that the kernel's overlayfs may ignore: the "
+            f"A layer hides {some} with a marker that the kernel's overlayfs may ignore: the "
             " lower layer's files can show through when the image runs.",
             "Build the layer with ctk, which writes a whiteout for each hidden name, or build a flat image.",
         )
@@ -159,8 +159,8 @@ def framework_elsewhere(case: ImageCase) -> Iterator[Finding]:
             yield Finding(
                 "framework-not-default",
                 Severity.WARNING,
-                f"{framework.title} {framework.version} belongs to {framework.interpreter}, but `python` in this image "
-                f"is {default.path if default.default else 'not there'}.",
+                f"{framework.title} {framework.version} is installed for {framework.interpreter}, but "
+                f"`python` in this image is {default.path if default.default else 'missing'}.",
                 f"{shlex.join(framework.command(case.image.inventory.image))} SCRIPT, or put its directory first "
                 "in PATH.",
             )
@@ -176,8 +176,8 @@ def environment_unknown(case: ImageCase) -> Iterator[Finding]:
             yield Finding(
                 "environment-unknown",
                 Severity.WARNING if variable.open else Severity.INFO,
-                f"What {variable.script} makes of {variable.name} is known only when it runs; judged is "
-                f"{f'{variable.name}={value}' if value else 'without it'}.",
+                f"{variable.script} sets {variable.name} at run time; the audit assumes "
+                f"{f'{variable.name}={value}' if value else 'that it is not set'}.",
                 f"Set {variable.name} in the recipe's [environment] to a fixed value, or compare with: "
                 f"{shlex.join(['ctk', 'run', case.image.inventory.image, 'printenv', variable.name])}",
             )
@@ -188,11 +188,11 @@ def no_framework(case: ImageCase) -> Iterator[Finding]:
     if case.image.frameworks:
         return
     what = "GPU framework that ctk knows" if case.image.inventory.interpreters else "Python"
-    message, fix = f"The image holds no {what}.", "`ctk bases` shows images to start from."
+    message, fix = f"The image has no {what}.", "`ctk bases` shows images to start from."
     if case.image.closed_path:
         message = (
-            f"The image holds no {what}, as far as users may look: PATH leads to {', '.join(case.image.closed_path)}, "
-            "and only root may enter /root."
+            f"The image has no {what} that users can access: PATH contains {', '.join(case.image.closed_path)}, "
+            "and only root can enter /root."
         )
         fix = "Install Python and the framework outside /root, for example in /opt."
     yield Finding("no-framework", Severity.WARNING, message, fix)

@@ -1,4 +1,4 @@
-"""Whether the CUDA libraries that a GPU build loads are there, in the version that it loads, where the loader looks."""
+"""Whether the CUDA libraries that a GPU build loads exist, in its version, on the loader's path."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def missing_libraries(case: FrameworkCase) -> Iterator[Finding]:
         yield Finding(
             "wrong-cuda-library",
             Severity.ERROR,
-            f"{title} wants {_each(other)}.",
+            f"{title} needs {_each(other)}.",
             framework.advice("wrong-cuda-library") or _wrong_fix(framework, other),
         )
     if absent:
@@ -43,7 +43,7 @@ def missing_libraries(case: FrameworkCase) -> Iterator[Finding]:
         yield Finding(
             "missing-cuda-library",
             Severity.ERROR,
-            f"{title} wants {count(len(absent), 'CUDA library', 'CUDA libraries')} that are not in the image: {names}.",
+            f"{title} needs {count(len(absent), 'CUDA library', 'CUDA libraries')} that are not in the image: {names}.",
             framework.advice("missing-cuda-library") or "Start from a base with this CUDA and cuDNN (`ctk bases`).",
         )
     if hidden:
@@ -53,14 +53,14 @@ def missing_libraries(case: FrameworkCase) -> Iterator[Finding]:
         yield Finding(
             "cuda-library-off-path",
             Severity.WARNING if fix and fix.in_program else Severity.ERROR,
-            f"{title} wants {names}: in the image, but in {where}, where the loader does not look.",
+            f"{title} needs {names}: in the image, but in {where}, which the loader does not search.",
             framework.advice("cuda-library-off-path")
             or f'Add to the recipe\'s environment: LD_LIBRARY_PATH = "{where.replace(", ", ":")}".',
         )
 
 
 def missing_other_library(case: FrameworkCase) -> Iterator[Finding]:
-    """A library that is none of CUDA's: a part of the framework itself, or of the system."""
+    """A library other than CUDA's: a part of the framework or of the system."""
     framework = case.framework
     lost = {posixpath.basename(path) for path in framework.lost}
     lacking = [
@@ -76,7 +76,7 @@ def missing_other_library(case: FrameworkCase) -> Iterator[Finding]:
             Severity.ERROR,
             f"{framework.title} {framework.version} is linked with {count(len(lacking), 'library', 'libraries')} that "
             f"the loader does not find: {names}.",
-            "Add the system package that brings it (`apt`); if it belongs to the framework, rebuild from the base.",
+            "Add the system package that provides it (`apt`); if it belongs to the framework, rebuild from the base.",
         )
 
 
@@ -89,7 +89,7 @@ def disagreeing_libraries(case: FrameworkCase) -> Iterator[Finding]:
             Severity.ERROR,
             f"{framework.title} {framework.version} loads {disagreement.path}, which needs {disagreement.symbols[0]}, "
             f"with {disagreement.other}, an older release that does not have it.",
-            "Install both of one CUDA release; where LD_LIBRARY_PATH leads to the older one, remove that entry.",
+            "Install both from the same CUDA release; if LD_LIBRARY_PATH has the older one, remove that entry.",
         )
 
 
@@ -116,7 +116,7 @@ def older_cudnn(case: FrameworkCase) -> Iterator[Finding]:
         Severity.ERROR,
         f"{framework.title} {framework.version} was compiled with cuDNN {version} and refuses an older one when it "
         f"runs: {there.path} is {there.version}.",
-        f"Bring cuDNN to {version} or newer; from a wheel: {wheel}>={version}.",
+        f"Upgrade cuDNN to {version} or newer; as a wheel: {wheel}>={version}.",
     )
 
 

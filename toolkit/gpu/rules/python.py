@@ -27,8 +27,8 @@ def other_python(case: FrameworkCase) -> Iterator[Finding]:
         yield Finding(
             "framework-of-other-python",
             Severity.ERROR,
-            f"{own.path} is Python {own.minor}, and it finds wheels of another one: {names}. The import fails.",
-            "Install the framework with this Python, or run the Python that it is for.",
+            f"{own.path} is Python {own.minor}, but finds wheels for another version: {names}. The import fails.",
+            "Install the framework with this Python, or use the Python that it was built for.",
         )
 
 
@@ -51,13 +51,13 @@ def serves(tags: Iterable[str], interpreter: Interpreter) -> bool:
 
 
 def closed_interpreter(case: FrameworkCase) -> Iterator[Finding]:
-    """A Python in root's home, where uv puts one when root runs it: whoever runs the image is not root."""
+    """A Python in root's home, where uv installs it for root: users who run the image are not root."""
     framework = case.framework
     if framework.closed is not None:
         yield Finding(
             "python-not-readable",
             Severity.ERROR,
-            f"{framework.interpreter} leads into {framework.closed}, which is closed to others than its owner: a "
-            "user who runs the image gets `Permission denied`.",
+            f"{framework.interpreter} is in {framework.closed}, which only its owner can enter: a user "
+            "who runs the image gets `Permission denied`.",
             "Build with UV_PYTHON_INSTALL_DIR=/opt/python, or with a Python of the system.",
         )

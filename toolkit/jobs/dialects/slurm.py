@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def script_text(job: Job, marker: str) -> str:
-    """The whole script. `marker` is the comment by which ctk knows its own work again.
+    """The whole script. `marker` is the comment by which ctk recognises its own script.
 
     The values of `job` are those that toolkit.jobs.values lets through: an `#SBATCH` line is not shell, and nothing
     that stands there could be quoted for it.
@@ -107,7 +107,7 @@ def _time(seconds: int) -> str:
 
 def _command(job: Job) -> str:
     # The container's own `env` sets the variables: apptainer hands values from --env and APPTAINERENV_ to a shell,
-    # which runs what stands in $(…) there (seen with 1.4.5; singularity 3.8 knows no --no-eval).
+    # which runs the text in $(…) there (seen with 1.4.5; singularity 3.8 knows no --no-eval).
     variables = [f"{name}={value}" for name, value in job.environment]
     command = ["env", *variables, *job.command] if variables else job.command
     arguments = exec_arguments(job.image, command, gpu=job.uses_gpu, binds=job.binds, userns=job.userns)
