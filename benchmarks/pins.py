@@ -38,9 +38,10 @@ PACKAGES: dict[str, list[str]] = {shape: names.split() for shape, names in _POPU
 _WORDS = """\
 Each base is a set of real distributions with their real metadata, as the index had them on a day. For each package
 alone: what `pip install PACKAGE` would do there (pip {pip}, `--dry-run`, without any guard), and what `ctk lock` does.
-*Replaced by pip*: pip would change, double or lay another variant over a distribution of the protected set, or take
-numpy out of the major version that the framework was compiled for, all of it with exit status 0. *Refused*: with the
-reason; also where an answer took longer than {patience:.0f} s."""
+*Framework changed by pip*: pip would change, double or lay another variant over a distribution of the protected set, or
+take numpy out of the major version that the framework was compiled for, all of it with exit status 0. *Framework
+changed by ctk*: the lock would do one of these. *Refused*: by ctk, with the reason, or because an answer took longer
+than {patience:.0f} s."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +69,7 @@ def run(shapes: tuple[str, ...] = ("tensorflow", "torch", "nvidia", "jax")) -> S
         if outcome.pip
     ]
     touched = sum(bool(outcome.touched) for found in outcomes.values() for outcome in found)
-    counts = ("base", "packages", "replaced by pip", "replaced by ctk", "locked", "refused")
+    counts = ("base", "packages", "framework changed by pip", "framework changed by ctk", "locked", "refused")
     return Section(
         "GPU-safe pins",
         _WORDS.format(pip=_pip_version(), patience=_TIMEOUT_SECONDS),
