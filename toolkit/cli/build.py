@@ -64,7 +64,7 @@ def build(
         bool,
         typer.Option(
             "--force",
-            help="Build although nothing changed, and replace any output; a symlink's target is kept.",
+            help="Build even if nothing has changed, and replace any output; a symlink's target is kept.",
             rich_help_panel="Image",
         ),
     ] = False,
@@ -107,9 +107,9 @@ def build(
     """Build an image from a recipe, a .def, a sandbox or a registry.
 
         ctk build keras-bert                 the recipe, to ./keras-bert.sif
-        ctk build keras-bert --base my.sif   on an image that is here already
-        ctk build demo --sandbox -o sb/      a directory to try things in
-        ctk build sb/ -o out.sif             that directory, as it is, to an image
+        ctk build keras-bert --base my.sif   on an image on this machine
+        ctk build demo --sandbox -o sb/      a directory that you can change
+        ctk build sb/ -o out.sif             an image of that directory, unchanged
 
     The recipe's lock is written or updated first; versions that still fit are kept. If recipe, lock, base and files
     are unchanged since the image was built, nothing is built; --force builds again.
