@@ -148,18 +148,13 @@ def test_lines_of_an_error_that_follow_are_indented(capsys: pytest.CaptureFixtur
     assert capsys.readouterr().err == "Error: a\n  Verdict: gpu-ready\nb\n  Error: c\n"
 
 
-@pytest.mark.parametrize(
-    ("severity", "line"),
-    [
-        (Severity.ERROR, "✗ Work area: full. [no-space]"),
-        (Severity.WARNING, "! Work area: full. [no-space]"),
-        (Severity.INFO, "· Work area: full."),
-        (Severity.OK, "✓ Work area: full."),
-    ],
-)
-def test_problems_end_with_their_code(severity: Severity, line: str, capsys: pytest.CaptureFixture[str]) -> None:
-    output.print_findings([Finding("no-space", severity, "Work area: full.", "Free some space.")])
-    assert capsys.readouterr().out == f"{line}\n    Free some space.\n"
+def test_problems_end_with_their_code(capsys: pytest.CaptureFixture[str]) -> None:
+    output.print_findings([Finding(code, severity, "It.", "Do it.") for severity, code in ONE_OF_EACH.items()])
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.partition("It.")[2] for line in lines[::2]] == [
+        f" [{code}]" if severity in (Severity.ERROR, Severity.WARNING) else "" for severity, code in ONE_OF_EACH.items()
+    ]
+    assert set(lines[1::2]) == {"    Do it."}
 
 
 @pytest.mark.parametrize(

@@ -52,9 +52,9 @@ def add(
     """Add packages to a recipe and update its lock.
 
     Comments in the recipe are kept. A shipped recipe is copied to ./defs first. A package that the recipe already
-    lists is replaced. Import names are mapped to package names: cv2 to opencv-python-headless, sklearn to scikit-learn. On
-    PyPI, some names, such as pytorch, belong to unrelated projects: ctk substitutes the intended package (torch), or
-    rejects the name and says where to find it. If no versions fit the base, nothing is written.
+    lists is replaced. Import names are mapped to package names: cv2 to opencv-python-headless, sklearn to
+    scikit-learn. On PyPI, some names, such as pytorch, belong to unrelated projects: ctk substitutes the intended
+    package (torch), or rejects the name and says where to find it. If no versions fit the base, nothing is written.
 
         ctk add keras-bert pandas 'seaborn>=0.12'
         ctk add keras-bert -r requirements.txt

@@ -23,7 +23,10 @@ _Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 
 def new(
     name: Annotated[
-        str, typer.Argument(metavar="RECIPE", help="Name of the recipe: lower-case letters, digits, dots, hyphens, underscores.")
+        str,
+        typer.Argument(
+            metavar="RECIPE", help="Name of the recipe: lower-case letters, digits, dots, hyphens, underscores."
+        ),
     ],
     source: Annotated[
         Path | None,

@@ -123,7 +123,9 @@ def sbatch(
     ] = None,
     shell: Annotated[
         str | None,
-        typer.Option(metavar="LINE", help="Command line for the image's shell, instead of COMMAND.", rich_help_panel="Job"),
+        typer.Option(
+            metavar="LINE", help="Command line for the image's shell, instead of COMMAND.", rich_help_panel="Job"
+        ),
     ] = None,
     directive: Annotated[
         list[str] | None,
@@ -160,8 +162,8 @@ def sbatch(
         ctk sbatch -J try1 --image trial.sif --gpus tesla:1 --time 2:00:00 python train.py --lr 0.1
         ctk sbatch -J sweep --image trial.sif --array 0-9     ten small jobs instead of one big one
 
-    Submit the script with plain `sbatch NAME.sbatch` from this directory. All output of the job and of Slurm is written to
-    logs/NAME-ID.log; logs/ does not need to exist. Pass any other option that your site requires as a directive:
+    Submit the script with plain `sbatch NAME.sbatch` from this directory. All output of the job and of Slurm is written
+    to logs/NAME-ID.log; logs/ does not need to exist. Pass any other option that your site requires as a directive:
     --directive=--constraint=a100.
 
     Options of ctk come before the command; all words after the command's name belong to the command. They are not
