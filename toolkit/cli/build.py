@@ -123,8 +123,8 @@ def build(
 
     If the image lacks the program of the recipe's [job] command, it is kept, and the exit status is 1.
 
-    Files that [[files]] copies from outside the project are listed first. The project is the directory that holds the
-    recipe's defs/. A private file (mode 0600, ~/.ssh and the like) needs --allow-file.
+    Files that [[files]] copies from outside the project are listed first. The project is the directory that contains
+    the recipe's defs/. A private file (mode 0600, ~/.ssh and the like) needs --allow-file.
     """
     from toolkit.builds.asking import request_build
     from toolkit.builds.context import BuildContext
