@@ -24,7 +24,7 @@ _EXPECTED = 0.97
 
 _WORDS = """\
 Each base is installed from the framework's wheels on PyPI, in a virtual environment of Python 3.11. For each package
-alone: what `pip install PACKAGE` would change there (*replaced by pip*), and what `ctk lock` does. The locked files are
+alone: what `pip install PACKAGE` would change there (*framework changed by pip*), and what `ctk lock` does. The locked files are
 installed into a copy of the base, and imported in a fresh process without a GPU; of packages that load their parts
 only on use, one part is used (benchmarks/importable.toml). Source distributions are
 built with the compiler of the host; ctk says at lock time which ones need it."""
@@ -68,7 +68,7 @@ def written(found: dict[str, list[Tried]]) -> Section:
     good = sum(row.imports for row in locked)
     share = good / max(len(locked), 1)
     wanted = sum(len(packages_over(base)) for base in BASES.values())
-    counts = ("base", "packages", "replaced by pip", "refused by ctk", "locked by ctk", "importable")
+    counts = ("base", "packages", "framework changed by pip", "refused by ctk", "locked by ctk", "importable")
     broken = [
         (BASES[row.base].title, f"{row.package} {row.version}", row.failure or "") for row in locked if not row.imports
     ]

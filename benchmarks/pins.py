@@ -38,9 +38,10 @@ PACKAGES: dict[str, list[str]] = {shape: names.split() for shape, names in _POPU
 _WORDS = """\
 Each base is a set of real distributions with their real metadata, as the index had them on one day. For each package
 alone: what `pip install PACKAGE` would do there (pip {pip}, `--dry-run`, without any guard), and what `ctk lock` does.
-*Replaced by pip*: pip would change, duplicate or overwrite a distribution of the protected set, or change numpy's major
-version, for which the framework was compiled, all with exit status 0. *Refused*: with the reason; also if the
-resolution took longer than {patience:.0f} s."""
+*Framework changed by pip*: pip would change, duplicate or overwrite a distribution of the protected set, or change
+numpy's major version, for which the framework was compiled, all with exit status 0. *Framework changed by ctk*: the
+lock would do one of these. *Refused*: by ctk, with the reason; also if the resolution took longer than
+{patience:.0f} s."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +69,7 @@ def run(shapes: tuple[str, ...] = ("tensorflow", "torch", "nvidia", "jax")) -> S
         if outcome.pip
     ]
     touched = sum(bool(outcome.touched) for found in outcomes.values() for outcome in found)
-    counts = ("base", "packages", "replaced by pip", "replaced by ctk", "locked", "refused")
+    counts = ("base", "packages", "framework changed by pip", "framework changed by ctk", "locked", "refused")
     return Section(
         "GPU-safe pins",
         _WORDS.format(pip=_pip_version(), patience=_TIMEOUT_SECONDS),

@@ -62,7 +62,9 @@ BAD = [
     wrong("def mine", "mine.toml is not TOML: ", "base = \n"),
     wrong("def mine", "not UTF-8 text", b'base = "\xff"'),
     wrong("def mine", "contains the control character '\\x00'", BASED + 'description = "\\u0000"'),
-    wrong("def mine", "environment.A: the value contains the control character", BASED + '[environment]\nA = "a\\n%post"'),
+    wrong(
+        "def mine", "environment.A: the value contains the control character", BASED + '[environment]\nA = "a\\n%post"'
+    ),
     wrong("def mine", "environment.A B: is not a valid variable name", BASED + '[environment]\n"A B" = "x"'),
     wrong("def mine", "would start a section", BASED + "post = '''\n%files\n'''"),
     wrong("def mine", "would start a stage", BASED + 'post = "bootstrap: docker"'),

@@ -19,7 +19,7 @@ from tests.cli.test_main import on_a_terminal
 from tests.inventory.making import distribution, fill, python_files
 from tests.text import ATTACKS, HOSTILE, is_harmless, without_own_codes
 from toolkit.cli import output
-from toolkit.support.errors import CheckFailed, ProgramFailed
+from toolkit.support.errors import CheckFailed, CtkError, MissingOnHost, ProgramFailed, WrongInput
 from toolkit.support.findings import Finding, Severity
 from toolkit.support.processes import run, trace_with
 
@@ -146,6 +146,31 @@ def test_a_text_for_a_file_is_exact_in_a_pipe_and_printable_on_a_terminal(
 def test_lines_of_an_error_that_follow_are_indented(capsys: pytest.CaptureFixture[str]) -> None:
     output.show_error(CheckFailed("a\nVerdict: gpu-ready", fix="b\nError: c"))
     assert capsys.readouterr().err == "Error: a\n  Verdict: gpu-ready\nb\n  Error: c\n"
+
+
+def test_problems_end_with_their_code(capsys: pytest.CaptureFixture[str]) -> None:
+    output.print_findings([Finding(code, severity, "It.", "Do it.") for severity, code in ONE_OF_EACH.items()])
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.partition("It.")[2] for line in lines[::2]] == [
+        f" [{code}]" if severity in (Severity.ERROR, Severity.WARNING) else "" for severity, code in ONE_OF_EACH.items()
+    ]
+    assert set(lines[1::2]) == {"    Do it."}
+
+
+@pytest.mark.parametrize(
+    ("error", "line"),
+    [
+        (CheckFailed("The lock is out of date.", code="stale-lock"), "Error: The lock is out of date. [stale-lock]"),
+        (CheckFailed("No."), "Error: No."),
+        (MissingOnHost("No sbatch."), "Error: No sbatch."),
+        (WrongInput("No such key.", code="wrong-file"), "Error: No such key."),
+    ],
+)
+def test_errors_end_with_their_code_if_it_tells_more(
+    error: CtkError, line: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    output.show_error(error)
+    assert capsys.readouterr().err == f"{line}\n"
 
 
 def test_credentials_are_hidden_wherever_they_are_printed(capsys: pytest.CaptureFixture[str]) -> None:

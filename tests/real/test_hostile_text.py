@@ -96,12 +96,12 @@ def test_private_files_need_to_be_allowed(user: User, directory: Path, tiny_imag
     key = f"{directory}/home/.ssh/id"
     listed = [
         f"! files[2] copies {key}, which is outside the project; private (a name used for credential files): "
-        f"`ctk build` needs --allow-file {key}",
-        f"! files[3] copies {directory}/data.csv, which is outside the project",
+        f"`ctk build` needs --allow-file {key} [private-file]",
+        f"! files[3] copies {directory}/data.csv, which is outside the project [file-outside-project]",
     ]
     refused = user.ctk(*command, cwd=project, status=2).stderr.splitlines()
     assert refused[:2] == listed
-    assert refused[2].endswith(f"[[files]] would copy private files into the image: {key}")
+    assert refused[2].endswith(f"[[files]] would copy private files into the image: {key} [private-file]")
     option = shlex.split(refused[3].partition(" add ")[2])
     assert option == ["--allow-file", key]
     assert list(project.glob("mine.sif*")) == []
@@ -115,7 +115,8 @@ def test_private_files_need_to_be_allowed(user: User, directory: Path, tiny_imag
     assert f"would copy private files into the image: {key}" in ended.stderr, "nor does the script of a dry run"
     assert not (project / "mine.sif").exists()
     built = user.ctk(*command, *option, cwd=project)
-    assert f"! files[2] copies {key}, which is outside the project" in built.stderr.splitlines()
+    allowed = f"! files[2] copies {key}, which is outside the project [file-outside-project]"
+    assert allowed in built.stderr.splitlines()
     assert inside(user, "mine.sif", "ls", "/opt", cwd=project).split() == ["data.csv", "readme.txt", "train.py"]
 
 

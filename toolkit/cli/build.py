@@ -64,7 +64,7 @@ def build(
         bool,
         typer.Option(
             "--force",
-            help="Build although nothing changed, and replace any output; a symlink's target is kept.",
+            help="Build even if nothing has changed, and replace any output; a symlink's target is kept.",
             rich_help_panel="Image",
         ),
     ] = False,
@@ -107,9 +107,9 @@ def build(
     """Build an image from a recipe, a .def, a sandbox or a registry.
 
         ctk build keras-bert                 the recipe, to ./keras-bert.sif
-        ctk build keras-bert --base my.sif   on an image that is here already
-        ctk build demo --sandbox -o sb/      a directory to try things in
-        ctk build sb/ -o out.sif             that directory, as it is, to an image
+        ctk build keras-bert --base my.sif   on an image on this machine
+        ctk build demo --sandbox -o sb/      a directory that you can change
+        ctk build sb/ -o out.sif             an image of that directory, unchanged
 
     The recipe's lock is written or updated first; versions that still fit are kept. If recipe, lock, base and files
     are unchanged since the image was built, nothing is built; --force builds again.
@@ -123,8 +123,8 @@ def build(
 
     If the image lacks the program of the recipe's [job] command, it is kept, and the exit status is 1.
 
-    Files that [[files]] copies from outside the project are listed first. The project is the directory that holds the
-    recipe's defs/. A private file (mode 0600, ~/.ssh and the like) needs --allow-file.
+    Files that [[files]] copies from outside the project are listed first. The project is the directory that contains
+    the recipe's defs/. A private file (mode 0600, ~/.ssh and the like) needs --allow-file.
     """
     from toolkit.builds.asking import request_build
     from toolkit.builds.context import BuildContext

@@ -24,7 +24,7 @@ def check_gpu(
     image: Annotated[Path, typer.Argument(metavar="IMAGE", help="A SIF or a sandbox directory.")],
     json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
-    """Check whether an image sees the GPU, and if not, why.
+    """Check whether the GPU is visible in an image, or why not.
 
     Starts the image with --nv and asks the CUDA driver from inside for the GPUs, their types and the driver version.
     No framework is needed.

@@ -29,7 +29,7 @@ _Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 _Recipe = Annotated[
     str, typer.Argument(metavar="RECIPE", help="Name of a recipe (`ctk list`).", autocompletion=complete_recipe)
 ]
-_Apt = Annotated[bool, typer.Option("--apt", help="Take the names as Debian or Ubuntu packages.")]
+_Apt = Annotated[bool, typer.Option("--apt", help="Treat the names as Debian or Ubuntu packages.")]
 _NoLock = Annotated[bool, typer.Option("--no-lock", help="Change only the recipe; the next build updates the lock.")]
 
 
@@ -37,7 +37,7 @@ def add(
     name: _Recipe,
     packages: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[PACKAGE]...", help="Requirements as for pip (timm, 'numpy<2'), or names of modules."),
+        typer.Argument(metavar="[PACKAGE]...", help="Requirements as for pip (timm, 'numpy<2'), or import names."),
     ] = None,
     requirements: Annotated[
         list[Path] | None,
@@ -49,11 +49,12 @@ def add(
     no_lock: _NoLock = False,
     json: _Json = False,
 ) -> None:
-    """Add packages to a recipe, and lock it.
+    """Add packages to a recipe and update its lock.
 
     Comments in the recipe are kept. A shipped recipe is copied to ./defs first. A package that the recipe already
-    lists is replaced. Names of modules are translated: cv2 to opencv-python-headless, sklearn to scikit-learn; so are
-    names that are another project on PyPI: pytorch to torch. If no versions fit the base, nothing is written.
+    lists is replaced. Import names are mapped to package names: cv2 to opencv-python-headless, sklearn to
+    scikit-learn. On PyPI, some names, such as pytorch, belong to unrelated projects: ctk substitutes the intended
+    package (torch), or rejects the name and says where to find it. If no versions fit the base, nothing is written.
 
         ctk add keras-bert pandas 'seaborn>=0.12'
         ctk add keras-bert -r requirements.txt
@@ -84,12 +85,12 @@ def add(
 
 def remove(
     name: _Recipe,
-    packages: Annotated[list[str], typer.Argument(metavar="PACKAGE...", help="Names of packages, or of modules.")],
+    packages: Annotated[list[str], typer.Argument(metavar="PACKAGE...", help="Package names or import names.")],
     apt: _Apt = False,
     no_lock: _NoLock = False,
     json: _Json = False,
 ) -> None:
-    """Remove packages from a recipe, and lock it.
+    """Remove packages from a recipe and update its lock.
 
     Comments in the recipe are kept. A shipped recipe is copied to ./defs first.
 

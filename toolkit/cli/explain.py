@@ -27,8 +27,9 @@ def explain(
 ) -> None:
     """Explain a finding, an error or an exit status.
 
-    Prints what a code means, how to fix what it reports, and the source of the fact. The codes of findings and errors
-    are in the output of `--json` of every command; verdicts are explained too. Without a code, all codes are listed.
+    Prints what a code means, how to fix what it reports, and the source of the fact. A warning or an error ends with
+    its code in brackets; with `--json`, every finding has one. Verdicts are explained too. Without a code, all codes
+    are listed.
 
         ctk explain duplicate-framework
         ctk explain exit-3

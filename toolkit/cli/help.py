@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 ENVIRONMENT = {
-    "CTK_HOME": "Work area for all that is large: builds in progress, package files, caches.",
-    "CTK_SITE": "Settings of the site, in place of /etc/ctk/site.toml.",
+    "CTK_HOME": "Work area for large files: builds in progress, package files, caches.",
+    "CTK_SITE": "Site settings file, instead of /etc/ctk/site.toml.",
     "CTK_TRACE": "If set: the same as --trace.",
     "NO_COLOR": "If set: print without colours.",
 }

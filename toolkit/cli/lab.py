@@ -23,8 +23,8 @@ app = typer.Typer(
     Try jobs, limits and failures without a queue, and without risk to a real cluster.
 
         ctk lab up                   start it
-        eval "$(ctk lab env)"        from now on plain sbatch, squeue and srun use it
-        ctk lab down                 end it, and leave nothing of it
+        eval "$(ctk lab env)"        make plain sbatch, squeue and srun use it
+        ctk lab down                 stop it and remove all its files
     """,
 )
 
@@ -70,8 +70,8 @@ def up(
     """Start a lab. It is ready when the command ends, in a few seconds.
 
     The nodes are daemons of your own on this machine that listen on loopback only. There are three partitions: cpu
-    (the default) and gpu with a limit of one day, and debug with one node and five minutes. A job that asks debug for
-    more stays pending for ever, and squeue shows the reason: see it here before it happens on the real cluster.
+    (the default) and gpu with a limit of one day, and debug with one node and five minutes. A job that exceeds
+    debug's limits stays pending forever, and squeue shows why: meet this here, not on the real cluster.
 
         ctk lab up --nodes 8 --gpus-per-node 4 --gpu-type a100
         ctk lab up --name class-2 --gpus-per-node 0

@@ -50,7 +50,7 @@ def lock(
         str | None,
         typer.Option(
             metavar="DATE",
-            help="Ignore releases after DATE (2021-03-07), now and later; `never` ends that.",
+            help="Ignore releases after DATE (2021-03-07), now and later; `never` removes the limit.",
         ),
     ] = None,
     base: Annotated[
@@ -78,11 +78,11 @@ def lock(
     with hashes, to ./defs/NAME.lock.toml. `ctk build` installs exactly these. Commit the file: anyone with the lock
     can rebuild the image.
 
-        ctk lock mine                               make the lock, or see that it is current
-        ctk lock mine --upgrade transformers        a newer one of this, all else as it was
-        ctk lock mine --exclude-newer 2021-03-07    what was there on that day
-        ctk lock mine --check                       exit status 1 where it is stale
-        ctk lock mine --export pylock.mine.toml     for `uv pip install -r pylock.mine.toml`, no container
+        ctk lock mine                               create or check the lock
+        ctk lock mine --upgrade transformers        upgrade only this package
+        ctk lock mine --exclude-newer 2021-03-07    only releases up to that day
+        ctk lock mine --check                       exit status 1 if outdated
+        ctk lock mine --export pylock.mine.toml     for `uv pip install -r`, without a container
 
     An export holds the files that the lock adds, with their URLs and hashes, without credentials. Packages of the base
     are listed in [tool.ctk] only: install the framework first.
@@ -223,7 +223,7 @@ def _show(lock: Lock, path: Path, json: bool, findings: list[Finding]) -> None:
 
 
 def why(
-    package: Annotated[str, typer.Argument(metavar="PACKAGE", help="Name of a package, or of a module.")],
+    package: Annotated[str, typer.Argument(metavar="PACKAGE", help="Package name or import name.")],
     name: Annotated[
         str | None, typer.Argument(metavar="[RECIPE]", help="Name of a recipe. [default: the only locked one]")
     ] = None,
@@ -239,7 +239,7 @@ def why(
 ) -> None:
     """Explain why a package is in an image, in this version.
 
-    Reads the recipe's lock, without the network. If another package is installed in place of PACKAGE, both are
+    Reads the recipe's lock, without the network. If another package is installed instead of PACKAGE, both are
     explained. Exit status 1: the lock does not contain the package.
 
         ctk why torchvision pytorch

@@ -41,20 +41,20 @@ _IMAGES, _PACKAGES, _GPU, _JOBS, _HOST = "Images", "Packages", "GPU", "Jobs", "P
 COMMANDS = (
     _Command("list", "recipes:list_recipes", "Show the recipes that can be built here.", _IMAGES),
     _Command("bases", "recipes:list_bases", "Show the framework bases to start from.", _IMAGES),
-    _Command("new", "new:new", "Write a recipe, from the imports of a script if you like.", _IMAGES),
+    _Command("new", "new:new", "Write a recipe, optionally from the imports of a script.", _IMAGES),
     _Command("build", "build:build", "Build an image from a recipe, a .def, a sandbox or a registry.", _IMAGES),
-    _Command("run", "run:run", "Run a command in an image, with the GPU where there is one.", _IMAGES, True),
-    _Command("shell", "shell:shell", "Open a shell in a sandbox, writable, or in an image.", _IMAGES, True),
+    _Command("run", "run:run", "Run a command in an image, with the GPU if there is one.", _IMAGES, True),
+    _Command("shell", "shell:shell", "Open a shell in a (writable) sandbox or an image.", _IMAGES, True),
     _Command("inspect", "inspect:inspect", "Show the metadata of an image.", _IMAGES),
     _Command("diff", "diff:diff", "Compare the packages of two images.", _IMAGES),
     _Command("def", "definition:definition", "Print the definition of a recipe.", _IMAGES),
-    _Command("add", "edit:add", "Add packages to a recipe, and lock it.", _PACKAGES),
-    _Command("remove", "edit:remove", "Remove packages from a recipe, and lock it.", _PACKAGES),
+    _Command("add", "edit:add", "Add packages to a recipe and update its lock.", _PACKAGES),
+    _Command("remove", "edit:remove", "Remove packages from a recipe and update its lock.", _PACKAGES),
     _Command("lock", "lock:lock", "Choose exact versions that do not change the GPU framework.", _PACKAGES),
     _Command("why", "lock:why", "Explain why a package is in an image, in this version.", _PACKAGES),
-    _Command("try", "try_recipe:try_recipe", "Import a recipe's packages without building an image.", _PACKAGES),
+    _Command("try", "try_recipe:try_recipe", "Test a recipe's imports without building an image.", _PACKAGES),
     _Command("audit", "audit:audit", "Check on any host whether an image can use a GPU.", _GPU),
-    _Command("check-gpu", "check_gpu:check_gpu", "Check whether an image sees the GPU, and if not, why.", _GPU),
+    _Command("check-gpu", "check_gpu:check_gpu", "Check whether the GPU is visible in an image, or why not.", _GPU),
     _Command("sbatch", "sbatch:sbatch", "Write a Slurm job script that cannot lose its log.", _JOBS, True),
     _Command("lab", "lab:app", "Run a practice cluster, a real Slurm without root.", _HOST),
     _Command("doctor", "doctor:doctor", "Check this host's prerequisites.", _HOST),
@@ -124,7 +124,7 @@ class _Ctk(TyperGroup):
             raise _NoReader from error
 
 
-_START = "Start with: ctk doctor, then ctk build keras-bert. Each command explains itself with --help."
+_START = "Start with: ctk doctor, then ctk build keras-bert. Every command has --help."
 _EPILOG = (
     "\n\n".join(["Environment variables:", *map(": ".join, ENVIRONMENT.items()), "", _START]) if _MARKUP else _START
 )

@@ -23,7 +23,10 @@ _Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 
 def new(
     name: Annotated[
-        str, typer.Argument(metavar="RECIPE", help="Name of the recipe: lower-case letters, digits and hyphens.")
+        str,
+        typer.Argument(
+            metavar="RECIPE", help="Name of the recipe: lower-case letters, digits, dots, hyphens, underscores."
+        ),
     ],
     source: Annotated[
         Path | None,
@@ -49,16 +52,16 @@ def new(
     force: Annotated[bool, typer.Option("--force", help="Replace an existing recipe of that name in ./defs.")] = False,
     json: _Json = False,
 ) -> None:
-    """Write a recipe, from the imports of a script if you like.
+    """Write a recipe, optionally from the imports of a script.
 
-    --from finds the direct packages in your code's imports, or in a list of packages. The GPU framework decides the
-    base and is not listed itself. No versions are invented, and ctk names every import that it does not know. With
-    --base, only what that base provides is left out.
+    --from finds the direct dependencies in your code's imports, or in a list of packages. The GPU framework determines
+    the base and is not listed itself. Versions are written only if the list has them, and unknown imports are printed.
+    With --base, only what that base provides is left out.
 
         ctk new mine --from train.py
-        ctk new mine --from requirements.txt      of a `pip freeze` only the direct ones
-        ctk new mine --from pyproject.toml        your own project is installed as well
-        ctk new mine --base pytorch-2.6           an empty one, to `ctk add mine timm`
+        ctk new mine --from requirements.txt      from `pip freeze`: direct dependencies only
+        ctk new mine --from pyproject.toml        your own project is installed, too
+        ctk new mine --base pytorch-2.6           an empty recipe, to extend with `ctk add`
     """
     from toolkit.pins.authoring.edit import recipe_text
     from toolkit.recipes.catalogue import Catalogue, is_recipe_name

@@ -13,7 +13,7 @@ from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from toolkit.support.errors import CtkError, ProgramFailed
+from toolkit.support.errors import CheckFailed, CtkError, MissingOnHost, ProgramFailed
 from toolkit.support.findings import Finding, Severity
 from toolkit.support.processes import trace_with, visible_command
 from toolkit.support.redaction import redact
@@ -27,6 +27,11 @@ if TYPE_CHECKING:
     from toolkit.builds.context import Listener
 
 _MARKS = {Severity.ERROR: "✗", Severity.WARNING: "!", Severity.INFO: "·", Severity.OK: "✓"}
+# Codes of errors whose explanation says no more than the message: only `--json` shows them.
+_GENERAL = {
+    *(kind.code for kind in (CtkError, CheckFailed, MissingOnHost, ProgramFailed)),
+    *("wrong-usage", "wrong-file", "system-error"),
+}
 _STYLES = {Severity.ERROR: "bold red", Severity.WARNING: "yellow", Severity.INFO: "dim", Severity.OK: "green"}
 
 
@@ -83,9 +88,10 @@ def print_text(text: str) -> None:
 
 
 def print_findings(findings: Iterable[Finding], *, stderr: bool = False) -> None:
-    """One finding a paragraph: its mark, the message, and how to fix it."""
+    """One finding a paragraph: its mark, what was found, the code of a problem for `ctk explain`, and how to fix it."""
     for finding in findings:
-        say(f"{_MARKS[finding.severity]} {finding.message}", style=_STYLES[finding.severity], stderr=stderr)
+        code = f" [{finding.code}]" if finding.severity in (Severity.ERROR, Severity.WARNING) else ""
+        say(f"{_MARKS[finding.severity]} {finding.message}{code}", style=_STYLES[finding.severity], stderr=stderr)
         if finding.fix:
             say(f"    {finding.fix}", stderr=stderr)
 
@@ -158,7 +164,8 @@ def show_error(error: CtkError, *, json: bool = False) -> None:
     if isinstance(error, ProgramFailed):
         for line in error.last_lines:
             say(f"  | {line}", stderr=True)
-    _say_lines(f"Error: {error.message}", style="bold red")
+    code = "" if error.code in _GENERAL else f" [{error.code}]"
+    _say_lines(f"Error: {error.message}{code}", style="bold red")
     if error.fix:
         _say_lines(error.fix)
     if isinstance(error, ProgramFailed) and error.log is not None:

@@ -18,7 +18,7 @@ def run(
         list[str] | None, typer.Argument(metavar="[--] COMMAND...", help="Command to run in the image.")
     ] = None,
     shell: Annotated[
-        str | None, typer.Option(metavar="LINE", help="Line for the image's shell, in place of a command.")
+        str | None, typer.Option(metavar="LINE", help="Command line for the image's shell, instead of COMMAND.")
     ] = None,
     bind: Annotated[
         list[str] | None,
@@ -26,7 +26,7 @@ def run(
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the exact command; run nothing.")] = False,
 ) -> None:
-    """Run a command in an image, with the GPU where there is one.
+    """Run a command in an image, with the GPU if there is one.
 
         ctk run trial.sif python train.py --epochs 3
         ctk run trial.sif --shell 'python train.py | sort > out.txt'
@@ -34,7 +34,7 @@ def run(
     Options of ctk come before the command; all words after the command's name belong to the command. Its exit status
     is returned; it is 127 if the image has no such program, and 126 if the program cannot be executed. The container
     shares this host's environment variables, home, working directory, /tmp and devices; Python ignores ~/.local. If a
-    symlink in the working directory leads out of these, ctk prints the --bind that it needs.
+    symlink in the working directory points outside these, ctk prints the --bind that it needs.
     """
     from toolkit.builds.outdated import outdated
     from toolkit.builds.record import recipe_of

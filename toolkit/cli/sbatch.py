@@ -47,7 +47,7 @@ def sbatch(
         str | None,
         typer.Option(
             metavar="RECIPE",
-            help="Recipe whose [job] has the defaults. [default: named as the job, else the image's]",
+            help="Recipe whose [job] gives defaults. [default: the one with the job's name, else the image's]",
             autocompletion=complete_recipe,
             rich_help_panel="Job",
         ),
@@ -56,7 +56,7 @@ def sbatch(
         str | None,
         typer.Option(
             metavar="N|TYPE:N",
-            help="GPUs of the whole job, such as 1 or tesla:1; 0 means the CPU.",
+            help="GPUs of the whole job, such as 1 or tesla:1; 0 means CPU only.",
             rich_help_panel="Resources",
         ),
     ] = None,
@@ -109,7 +109,7 @@ def sbatch(
         list[str] | None,
         typer.Option(
             metavar="NAME[=VALUE]",
-            help="Set a variable in the container; without VALUE, to the job's own. Repeatable.",
+            help="Set a variable in the container. Default: its value in the job. Repeatable.",
             rich_help_panel="Container",
         ),
     ] = None,
@@ -123,7 +123,9 @@ def sbatch(
     ] = None,
     shell: Annotated[
         str | None,
-        typer.Option(metavar="LINE", help="Line for the image's shell, in place of a command.", rich_help_panel="Job"),
+        typer.Option(
+            metavar="LINE", help="Command line for the image's shell, instead of COMMAND.", rich_help_panel="Job"
+        ),
     ] = None,
     directive: Annotated[
         list[str] | None,
@@ -158,10 +160,10 @@ def sbatch(
 
         ctk sbatch --job-name keras-bert                      image, command, GPUs and time from the recipe
         ctk sbatch -J try1 --image trial.sif --gpus tesla:1 --time 2:00:00 python train.py --lr 0.1
-        ctk sbatch -J sweep --image trial.sif --array 0-9     ten small jobs instead of a giant
+        ctk sbatch -J sweep --image trial.sif --array 0-9     ten small jobs instead of one big one
 
-    Submit it with plain `sbatch NAME.sbatch` from this directory. All output of the job and of Slurm is written to
-    logs/NAME-ID.log; logs/ does not need to exist. Any other option that your site needs is given as a directive:
+    Submit the script with plain `sbatch NAME.sbatch` from this directory. All output of the job and of Slurm is written
+    to logs/NAME-ID.log; logs/ does not need to exist. Pass any other option that your site requires as a directive:
     --directive=--constraint=a100.
 
     Options of ctk come before the command; all words after the command's name belong to the command. They are not

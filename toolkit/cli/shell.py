@@ -19,12 +19,12 @@ def shell(
         Path, typer.Argument(metavar="IMAGE", help="A sandbox directory (writable) or a SIF (read-only).")
     ],
     command: Annotated[
-        list[str] | None, typer.Argument(metavar="[--] [COMMAND...]", help="Command to run in place of a shell.")
+        list[str] | None, typer.Argument(metavar="[--] [COMMAND...]", help="Command to run instead of a shell.")
     ] = None,
 ) -> None:
-    """Open a shell in a sandbox, writable, or in an image.
+    """Open a shell in a (writable) sandbox or an image.
 
-    In a sandbox you are root, and your changes are kept: try dependencies there, then build an image of it. The
+    In a sandbox you are root, and your changes are kept: try dependencies there, then build an image from it. The
     working directory is mounted at /mnt, and `pip install` works as in a build, also behind a private certificate
     authority.
 

@@ -28,14 +28,14 @@ def try_recipe(
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Print the output of the build as it runs.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
-    """Import a recipe's packages without building an image.
+    """Test a recipe's imports without building an image.
 
     The locked packages are installed over the base in a temporary directory, with the installer and the guard of `ctk
     build`. Then the recipe's packages and the base's frameworks are imported as at the end of a build: each in its own
     process, without a GPU. Base and ./defs do not change: a missing or outdated lock is resolved for this trial only.
 
-        ctk try mine                  the answer of the build, in a part of its time
-        ctk try mine --base my.sif    on an image that is here
+        ctk try mine                  the build's import check, in less time
+        ctk try mine --base my.sif    on an image on this machine
 
     The base must be on this machine: an image, a sandbox, or a base that an earlier build pulled. Packages of `apt`
     are installed too; `post` and [[files]] are skipped.

@@ -69,7 +69,7 @@ def differences(first: Path, second: Path, found: Iterable[Difference]) -> dict[
 
 
 def probe(image: Path, verdict: Visibility, host: HostGpu, inside: Probe) -> dict[str, Any]:
-    """The GPU as the host and the container see it."""
+    """What the host and the container report about the GPU."""
     return {
         "verdict": verdict,
         "image": str(image),
