@@ -24,10 +24,10 @@ _EXPECTED = 0.97
 
 _WORDS = """\
 Each base is installed from the framework's wheels on PyPI, in a virtual environment of Python 3.11. For each package
-alone: what `pip install PACKAGE` would change there (*framework changed by pip*), and what `ctk lock` does. The locked files are
-installed into a copy of the base, and imported in a fresh process without a GPU; of packages that load their parts
-only on use, one part is used (benchmarks/importable.toml). Source distributions are
-built with the compiler of the host; ctk says at lock time which ones need it."""
+alone: what `pip install PACKAGE` would change there (*framework changed by pip*), and what `ctk lock` does. The locked
+files are installed into a copy of the base, and imported in a fresh process without a GPU; of packages that load their
+parts only on use, one part is used (benchmarks/importable.toml). Source distributions are built with the compiler of
+the host; ctk says at lock time which ones need it."""
 
 
 def run() -> Section:

@@ -190,10 +190,10 @@ def test_a_script_that_is_cut_off_does_nothing(here: Path) -> None:
 @settings(max_examples=40)
 @given(
     st.text(st.characters(exclude_characters="\0", codec="utf-8"), max_size=60)
-    | st.sampled_from(["END\n", "END\nEND_\n", "", "a"])
+    | st.sampled_from(["CTK_END_OF_TEXT\n", "CTK_END_OF_TEXT \n", "", "a"])
 )
-@example("E\u0080")
-@example("a\nENé\n")
+@example("C\u0080")
+@example("a\nCTKé\n")
 def test_a_here_document_writes_the_text_as_it_is(tmp_path_factory: pytest.TempPathFactory, text: str) -> None:
     directory = tmp_path_factory.mktemp("texts")
     for written in (text, f"{text}\n"):

@@ -96,7 +96,7 @@ def test_why_reads_the_lock_on_another_base(directory: Path) -> None:
         (("new", "mine", "--base", "debian-12"), 2, "already exists"),
         (("new", "x"), 2, "no base could be inferred"),
         (("new", "x", "--base", "debian-13"), 2, 'Did you mean "debian-12"'),
-        (("new", "x", "--from", "nothing.py"), 2, "there is no nothing.py"),
+        (("new", "x", "--from", "nothing.py"), 2, "nothing.py does not exist"),
         (("new", "x", "--from", "defs/mine.toml"), 2, "does not read defs/mine.toml"),
         (("add", "mine", "a b"), 2, "not a package requirement"),
         (("add", "mine"), 2, "no packages to add"),

@@ -131,7 +131,7 @@ CASES = [
         "trial-build-failed",
         Severity.ERROR,
         {"trial": Trial(built=False, ran=False, lines=("FATAL: no mapping entry in /etc/subuid",))},
-        "building a small image fails: this user has no range",
+        "building a small image fails: this user has no subordinate IDs",
     ),
     (
         "trial-run-failed",

@@ -25,9 +25,9 @@ _MEMORY_NEEDED = 14 << 30  # bytes
 
 
 def directory() -> Path:
-    """A directory that every user may enter, the same for all workers of a run."""
+    """A directory that every user may enter, the same for all workers of a run. Some tests cover /tmp and /var/tmp."""
     run = os.getppid() if "PYTEST_XDIST_WORKER" in os.environ else os.getpid()
-    return Path("/tmp") / f"ctk-shared-{run}"
+    return Path("/opt") / f"ctk-shared-{run}"
 
 
 def remove() -> None:

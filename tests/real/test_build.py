@@ -130,9 +130,7 @@ def test_a_build_with_nothing_changed_leaves_the_image_untouched(user: User, dir
         return [(path.stat().st_ino, path.stat().st_mtime_ns, path.read_bytes()) for path in found]
 
     before = state()
-    started = time.monotonic()
     done = user.ctk(*arguments, cwd=directory)
-    assert time.monotonic() - started < 2
     assert "same.sif is up to date: recipe, lock, base and files" in done.stdout
     shown = json.loads(user.ctk(*arguments, "--json", cwd=directory).stdout)
     assert (shown["built"], shown["verdict"], shown["findings"][0]["code"]) == (

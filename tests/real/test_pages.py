@@ -165,6 +165,7 @@ _BEFORE = {
     "lock": ["ctk new mine --base debian-12 --force", "ctk add mine pydot transformers"],
     "why": ["ctk new pytorch --base debian-12 --force", "ctk add pytorch torchvision"],
     "try": ["rm -f defs/mine.*", "ctk new mine --base debian-12", "ctk add mine pydot"],
+    "doctor": ["rm -f ticket.txt"],
     "lab env": ["ctk lab up --nodes 1"],
     "lab logs": ["ctk lab up --nodes 1"],
 }

@@ -17,9 +17,10 @@ if TYPE_CHECKING:
 
     from toolkit.support.paths import WorkArea
 
-# Lines that end a here-document, or that lose a byte: after the delimiter's first letters, dash (0.5.12) drops a byte
-# above 127.
-_NOT_IN_HERE_DOCUMENT = re.compile(r"^(?:END$|(?:E|EN|END)[^\x00-\x7f])", re.MULTILINE)
+_END = "CTK_END_OF_TEXT"  # the delimiter of here-documents
+# Lines that end one, or lose a byte: after the delimiter's first letters, dash (0.5.12) drops a byte above 127.
+_PREFIXES = "|".join(_END[:length] for length in range(1, len(_END) + 1))
+_NOT_IN_HERE_DOCUMENT = re.compile(rf"^(?:{_END}|(?:{_PREFIXES})[^\x00-\x7f])", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +58,7 @@ class TextFile:
         path = quoted(self.path)
         if not self.text.endswith("\n") or _NOT_IN_HERE_DOCUMENT.search(self.text):
             return f"printf '%s' {shlex.quote(self.text)} > {path}\nchmod 644 -- {path}"
-        return f"cat > {path} <<'END'\n{self.text}END\nchmod 644 -- {path}"
+        return f"cat > {path} <<'{_END}'\n{self.text}{_END}\nchmod 644 -- {path}"
 
     def run(self, _state: object = None) -> None:
         self.path.write_text(self.text, encoding="utf-8", errors="surrogateescape")
