@@ -157,7 +157,7 @@ def test_what_cannot_be_written_is_refused_before_the_build(
         done = ordinary_user.ctk(*arguments, cwd=own, status=2)
     finally:
         subprocess.run(undo, check=True)
-    assert ("is immutable" if way == "an immutable image" else f"cannot write in {own}/out") in done.stderr
+    assert ("is immutable" if way == "an immutable image" else f"cannot write to {own}/out") in done.stderr
     assert "preparing the base" not in done.stderr
     assert sorted(path.name for path in (own / "out").iterdir()) == ["mine.sif", "mine.sif.build.log"]
 

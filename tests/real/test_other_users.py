@@ -103,7 +103,7 @@ def test_an_image_goes_through_a_link_only_to_a_new_image_or_one_of_ctks(
         link.symlink_to(f"../{target}")
         for force in ((), ("--force",)):
             refused = ordinary_user.ctk(*build, *force, cwd=clone, status=2)
-            assert f"{link} is a symlink to {home}/{target}; " in refused.stderr
+            assert f"{link} is a symlink to {home}/{target}, " in refused.stderr
         link.unlink()
     assert (home / ".bash_profile").read_text() == WORDS
     assert not (home / ".profile").exists()

@@ -164,7 +164,7 @@ def test_the_lock_is_one_that_nfs_grants(tmp_path: Path, monkeypatch: pytest.Mon
 @pytest.mark.parametrize("kind", ["missing", "file"])
 def test_an_unwritable_directory_is_wrong_input(tmp_path: Path, kind: str) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(WrongInput, match="cannot write in"), staged(tmp_path / kind):
+    with pytest.raises(WrongInput, match="cannot write to"), staged(tmp_path / kind):
         pass
 
 

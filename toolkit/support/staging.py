@@ -34,7 +34,7 @@ def staging(parent: Path) -> Iterator[Path]:
     try:
         directory = Path(tempfile.mkdtemp(prefix=_prefix(), dir=parent))
     except OSError as error:
-        raise WrongInput(f"cannot write in {parent}: {error.strerror}", fix="Choose a writable directory.") from error
+        raise WrongInput(f"cannot write to {parent}: {error.strerror}", fix="Choose a writable directory.") from error
     try:
         # A file, not the directory itself: NFS gives an exclusive lock only on what is open for writing (flock(2)).
         # It gets its name after it is locked, so that no other process can lock it first.
