@@ -10,6 +10,7 @@ order a line (JSON: argv, env, cwd, output), starts that program, and answers wi
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import json
 import os
@@ -45,8 +46,12 @@ def main() -> None:
                 start_new_session=True,
             )
         daemons.append(daemon)
-        print(daemon.pid, flush=True)
-    sys.stdout.close()
+        try:
+            print(daemon.pid, flush=True)
+        except BrokenPipeError:  # `ctk lab up` was interrupted; it finds the daemon as a child of this process
+            break
+    with contextlib.suppress(BrokenPipeError):
+        sys.stdout.close()
     while True:
         try:
             os.wait()
