@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from packaging.utils import canonicalize_name
 
 from toolkit.inventory.knowledge.frameworks import knowledge, matches
-from toolkit.pins.resolver.resolve import RECIPE
+from toolkit.pins.lock.model import RECIPE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

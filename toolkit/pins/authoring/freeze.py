@@ -9,8 +9,9 @@ from packaging.utils import canonicalize_name
 
 from toolkit.inventory.knowledge.frameworks import knowledge
 from toolkit.pins.bases.target import PythonTarget
+from toolkit.pins.lock.model import RECIPE
 from toolkit.pins.resolver.question import NotOnIndex, Question
-from toolkit.pins.resolver.resolve import RECIPE, who_requires_whom
+from toolkit.pins.resolver.resolve import who_requires_whom
 from toolkit.support.errors import ProgramFailed
 from toolkit.support.findings import Finding, Severity
 

@@ -10,7 +10,7 @@ from packaging.utils import canonicalize_name
 
 from toolkit.inventory.knowledge.frameworks import knowledge
 from toolkit.inventory.knowledge.names import names
-from toolkit.pins.resolver.resolve import RECIPE
+from toolkit.pins.lock.model import RECIPE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

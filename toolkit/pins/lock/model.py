@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from toolkit.pins.lock.protected import ProtectedSet
     from toolkit.recipes.model import Bootstrap, Index
 
+RECIPE = "recipe"  # in `required_by`: the recipe itself
+
 
 @dataclass(frozen=True, slots=True)
 class LockedPackage:

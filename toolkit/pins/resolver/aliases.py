@@ -14,9 +14,10 @@ from packaging.version import Version
 from toolkit.inventory.contents.model import Distribution
 from toolkit.inventory.knowledge.frameworks import matches
 from toolkit.pins.bases.target import valid_version
+from toolkit.pins.lock.model import RECIPE
 from toolkit.pins.lock.protected import Pin
 from toolkit.pins.resolver.explain import newest_versions
-from toolkit.pins.resolver.resolve import RECIPE, Conflict, Request, Resolution, first_question, resolve
+from toolkit.pins.resolver.resolve import Conflict, Request, Resolution, first_question, resolve
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -13,7 +13,7 @@ from packaging.version import Version
 from toolkit.inventory.knowledge.frameworks import satisfies
 from toolkit.pins.index.repositories import is_repository
 from toolkit.pins.index.wheels import HASHES_CHOOSE_SINCE, File, choose_file, supported_tags
-from toolkit.pins.lock.model import LockedPackage
+from toolkit.pins.lock.model import RECIPE, LockedPackage
 from toolkit.pins.resolver.constraints import active_requirements, broken_by, hard_constraints, soft_constraints
 from toolkit.pins.resolver.extras import require_extras
 from toolkit.pins.resolver.question import Answer, Question, ask, compile_lines, require_lines
@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from toolkit.pins.resolver.constraints import Constraint
     from toolkit.pins.resolver.question import Metadata
     from toolkit.recipes.model import Index
-
-RECIPE = "recipe"
 
 
 class Conflict(CheckFailed):
