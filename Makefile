@@ -22,7 +22,7 @@ demo:
 demo-undo:
 	@machine/undo
 
-# Lint, types and unit tests, in a minute. Needs no root, Apptainer, Slurm or network once $(VENV) exists. Property tests
+# Lint, types and unit tests. Needs no root, Apptainer, Slurm or network once $(VENV) exists. Property tests
 # try fewer examples than in `make test`.
 check:
 	@$(MAKE) --no-print-directory lint

@@ -1,4 +1,4 @@
-"""The protected set, from plain inventories and the real `frameworks.toml`."""
+"""The protected set, from plain inventories and the data of the real frameworks."""
 
 from __future__ import annotations
 
