@@ -49,13 +49,13 @@ def _fingerprint(part: object) -> str:
     return hashlib.sha256(json.dumps(part, sort_keys=True).encode(errors="surrogateescape")).hexdigest()[:_LENGTH]
 
 
-def outdated(image: Path, recipe: Recipe | None, locks: Path) -> Finding | None:
+def outdated(image: Path, recipe: Recipe, locks: Path) -> Finding | None:
     """A note if `recipe` or its lock changed since `image` was built; None if unknown.
 
     `locks` is the directory that holds the lock.
     """
-    record = read_record(image) if recipe is not None else None
-    if recipe is None or record is None or record.target != f"recipe:{recipe.name}":
+    record = read_record(image)
+    if record is None or record.target != f"recipe:{recipe.name}":
         return None
     now = made_from(recipe, _lock_in(locks, recipe), other_base="base" not in record.made_from)
     changed = [name for name, before in record.made_from.items() if now.get(name, before) != before]

@@ -15,8 +15,7 @@ from toolkit.builds.record import Record, read_record
 from toolkit.builds.room import check_room
 from toolkit.definitions.definition import define, define_copy
 from toolkit.definitions.labels import has_labels_of_ctk
-from toolkit.pins.bases.steady import NOT_HERE, PresentBase, unchanged
-from toolkit.support.errors import WrongInput
+from toolkit.pins.bases.steady import PresentBase, unchanged
 from toolkit.support.ownership import is_trusted
 
 if TYPE_CHECKING:
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
     from toolkit.builds.request import BuildRequest
     from toolkit.definitions.definition import Definition
     from toolkit.pins.lock.model import Lock
-    from toolkit.pins.store import Found, Locks
     from toolkit.recipes.model import Recipe
 
 _SILENT = Listener()
@@ -35,7 +33,7 @@ def resolve(request: BuildRequest, context: BuildContext, listener: Listener = _
 
     A preview pulls nothing, and writes nothing but the caches of the work area. Without it this raises WrongInput where
     this user may not write the output, MissingOnHost if there is too little room, and ProgramFailed where the base
-    cannot be pulled. In both cases it raises what `find_lock` raises.
+    cannot be pulled. In both cases it raises what `Locks.find` raises.
     """
     if not context.preview:
         check_permission(request)
@@ -52,10 +50,10 @@ def _resolve_recipe(request: BuildRequest, recipe: Recipe, context: BuildContext
     locks, base = context.locks, PresentBase(state=request.base_state)
     locks.require(recipe)
     with unchanged(request.base_state):
-        if _installs(recipe):
+        if recipe.installs:
             base = present_base(request, recipe, context, listener)
             listener.on_step("choosing the versions of the packages")
-        found = find_lock(recipe, locks, base)
+        found = locks.find(recipe, base)
         lock = found.lock if found else None
         definition = _define(recipe, lock, context)
         inputs = {} if context.preview else inputs_of(request, definition, lock, context)
@@ -74,21 +72,6 @@ def _resolve_recipe(request: BuildRequest, recipe: Recipe, context: BuildContext
     )
 
 
-def find_lock(recipe: Recipe, locks: Locks, base: PresentBase = NOT_HERE) -> Found | None:
-    """The lock to build `recipe` with; None if nothing is installed that a guard could watch. See `Locks.for_build`.
-
-    Raises CheckFailed if the lock may not be updated and is out of date, or where packages conflict with the base.
-    """
-    if not _installs(recipe):
-        return None
-    try:
-        return locks.for_build(recipe, base)
-    except WrongInput as error:
-        if error.code == "no-python" and not recipe.packages:
-            return None
-        raise
-
-
 def unchanged_record(request: BuildRequest, context: BuildContext) -> Record | None:
     """The record of the image at the output if a build would produce the same one; else None.
 
@@ -103,15 +86,11 @@ def unchanged_record(request: BuildRequest, context: BuildContext) -> Record | N
     record = read_record(output)
     if record is None or not record.inputs or record.target != request.target.identity:
         return None
-    lock = context.locks.current(recipe) if _installs(recipe) else None
+    lock = context.locks.current(recipe) if recipe.installs else None
     if lock is None and recipe.packages:
         return None
     inputs = inputs_of(request, _define(recipe, lock, context), lock, context)
     return record if inputs == record.inputs else None
-
-
-def _installs(recipe: Recipe) -> bool:
-    return bool(recipe.packages or recipe.post.strip())
 
 
 def _define(recipe: Recipe, lock: Lock | None, context: BuildContext) -> Definition:

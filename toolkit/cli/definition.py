@@ -35,7 +35,6 @@ def definition(
 
         ctk def keras-bert > k.def && apptainer build --fakeroot k.sif k.def
     """
-    from toolkit.builds.resolve import find_lock
     from toolkit.definitions.definition import check, define
     from toolkit.definitions.labels import has_labels_of_ctk
     from toolkit.pins.store import Locks, Policy
@@ -54,7 +53,7 @@ def definition(
     locks = Locks.of(catalogue, open_work_area(site).path, lambda text: say(f"Warning: {text}", stderr=True), policy)
     locks.require(recipe)
     with live_steps(f"Choosing the versions for {name}"):
-        found = find_lock(recipe, locks)
+        found = locks.find(recipe)
     if found is not None and not recipe.rebased:
         say_lock_change(found, name, written=False)
     made = define(

@@ -276,7 +276,7 @@ def _resolve(catalogue: Catalogue, name: str, edit: Edit) -> Found | None:
     skip = tuple(skipped for skipped in there.import_skip if skipped not in edit.unskipped)
     recipe = replace(there, packages=edit.entries, import_skip=skip)
     locks = Locks.of(catalogue, open_work_area(load_site()).path, lambda text: say(f"Warning: {text}", stderr=True))
-    if not (recipe.packages or recipe.post.strip() or locks.path(recipe).is_file()):
+    if not (recipe.installs or locks.path(recipe).is_file()):
         return None
     try:
         with live_steps(f"Choosing the versions for {name}"):

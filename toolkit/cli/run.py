@@ -36,7 +36,6 @@ def run(
     shares this host's environment variables, home, working directory, /tmp and devices; Python ignores ~/.local. If a
     symlink in the working directory points outside these, ctk prints the --bind that it needs.
     """
-    from toolkit.builds.outdated import outdated
     from toolkit.builds.record import recipe_of
     from toolkit.gpu.host import host_gpu
     from toolkit.inventory.formats.kinds import existing_image
@@ -64,7 +63,10 @@ def run(
     if dry_run:
         print_text(command_line(argv, environment))
         return
-    older = outdated(image, recipe, catalogue.own)
-    print_findings((*filter(None, [older]), *hidden_links(Path.cwd(), binds)), stderr=True)
+    if recipe is not None:
+        from toolkit.builds.outdated import outdated
+
+        print_findings(filter(None, [outdated(image, recipe, catalogue.own)]), stderr=True)
+    print_findings(hidden_links(Path.cwd(), binds), stderr=True)
     status = attach(argv, env=environment)
     raise typer.Exit(status_of(status, runtime, image, words, binds=binds, environment=environment))

@@ -234,7 +234,6 @@ def _job(
     request: JobRequest, name: str | None, image: Path | None, recipe_name: str | None, directory: Path
 ) -> tuple[Job, tuple[Finding, ...]]:
     """The job, from the command line, the recipe, the image and the directory; and what is doubtful in that."""
-    from toolkit.builds.outdated import outdated
     from toolkit.builds.record import recipe_of
     from toolkit.inventory.formats.kinds import existing_image
     from toolkit.jobs.advice import advise_on_image
@@ -253,7 +252,10 @@ def _job(
     chosen = existing_image(choose_image(image, name, recipe, directory))
     doubts = advise_on_image(chosen, recipe, given=image is not None)
     recipe = recipe or recipe_of(chosen, catalogue)
-    doubts = (*doubts, *filter(None, [outdated(chosen, recipe, catalogue.own)]))
+    if recipe is not None:
+        from toolkit.builds.outdated import outdated
+
+        doubts = (*doubts, *filter(None, [outdated(chosen, recipe, catalogue.own)]))
     job = complete(
         request,
         name=name or recipe_name or name_for(chosen.stem),

@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING
 from toolkit import __version__
 from toolkit.definitions.quoting import file_path, header_value, script, variable_word
 from toolkit.definitions.readable import make_readable
-from toolkit.inventory.formats.kinds import PathKind, kind_of
 from toolkit.pins.guard.script import guarded
 from toolkit.pins.guard.trials import import_step
 from toolkit.pins.store import locked_base
 from toolkit.recipes.model import Bootstrap
 from toolkit.support.errors import WrongInput
-from toolkit.support.paths import shipped
+from toolkit.support.templates import render
 
 if TYPE_CHECKING:
     from toolkit.pins.lock.model import Lock
@@ -87,7 +86,11 @@ def check(recipe: Recipe) -> None:
 def _check_sandbox(base: Base) -> None:
     """The runtime would copy any directory: a private one, too, that the recipe of a cloned repository names."""
     place = Path(base.reference)
-    if base.bootstrap == Bootstrap.LOCALIMAGE and place.is_dir() and kind_of(place) is not PathKind.SANDBOX:
+    if base.bootstrap != Bootstrap.LOCALIMAGE or not place.is_dir():
+        return
+    from toolkit.inventory.formats.kinds import PathKind, kind_of
+
+    if kind_of(place) is not PathKind.SANDBOX:
         raise WrongInput(f"the base {base.name} is the directory {place}, which is not a sandbox", code="wrong-file")
 
 
@@ -101,19 +104,9 @@ def _render(name: str, **values: object) -> Definition:
 
 
 def _text(template: str, **values: object) -> str:
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
-
-    templates = Environment(
-        loader=FileSystemLoader(shipped("defs") / "templates"),
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-        autoescape=False,  # noqa: S701 - shell, not HTML; every value is quoted by toolkit.definitions.quoting
-    )
     lists = dict.fromkeys(("files", "apt", "environment", "readable"), ())
     flags = dict.fromkeys(("uses_git", "relabel", "python"), False)
-    return templates.get_template(template).render({**lists, **flags, "post": "", **values})
+    return render(f"defs/templates/{template}", **{**lists, **flags, "post": "", **values})
 
 
 def _header(base: Base, mirror: str | None) -> list[tuple[str, str]]:

@@ -6,7 +6,6 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from toolkit.inventory.formats.images import open_image
 from toolkit.recipes.model import Bootstrap
 from toolkit.support.errors import WrongInput
 
@@ -21,6 +20,8 @@ def has_labels_of_ctk(base: Base) -> bool:
     """Whether `base` is an image on this machine with labels `ctk.*`: one that ctk, or a definition of ctk, built."""
     if base.bootstrap != Bootstrap.LOCALIMAGE:
         return False
+    from toolkit.inventory.formats.images import open_image
+
     try:
         with open_image(Path(base.reference)) as rootfs:
             labels = json.loads(rootfs.read_text(_LABELS, _LARGEST) or "{}")

@@ -13,12 +13,12 @@ from packaging.utils import canonicalize_name
 from toolkit.inventory.knowledge.frameworks import knowledge, matches
 from toolkit.inventory.knowledge.names import names
 from toolkit.pins.guard.trials import import_step
-from toolkit.pins.index.repositories import is_repository, why_unlockable
 from toolkit.pins.lock.document import index_document
 from toolkit.pins.lock.model import Inventoried, Lock, LockedBase
 from toolkit.pins.lock.protected import other_builds, protect, second_frameworks, violations
 from toolkit.pins.lock.upgrade import NO_UPGRADE, Upgrade
 from toolkit.recipes.model import Bootstrap
+from toolkit.recipes.repositories import is_repository, why_unlockable
 from toolkit.support.errors import CheckFailed, WrongInput
 from toolkit.support.redaction import redact
 

@@ -15,9 +15,9 @@ from packaging.utils import canonicalize_name
 
 from toolkit import __version__
 from toolkit.pins.bases.target import PythonTarget
-from toolkit.pins.index.repositories import is_repository
 from toolkit.pins.resolver.question import Question
 from toolkit.pins.resolver.resolve import file_name, release_entries
+from toolkit.recipes.repositories import is_repository
 from toolkit.support.errors import CheckFailed, WrongInput
 from toolkit.support.files import open_regular, refuse_link, write_atomically
 from toolkit.support.redaction import redact

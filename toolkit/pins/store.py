@@ -14,7 +14,7 @@ from toolkit.pins.lock.model import Inventoried
 from toolkit.pins.lock.upgrade import NO_UPGRADE, Upgrade
 from toolkit.pins.locking import contradictions, input_hash, is_current, make_lock, missing, stale
 from toolkit.recipes.model import Bootstrap
-from toolkit.support.errors import CheckFailed, CtkError
+from toolkit.support.errors import CheckFailed, CtkError, WrongInput
 from toolkit.support.files import refuse_link
 
 if TYPE_CHECKING:
@@ -99,6 +99,20 @@ class Locks:
         path = self.path(recipe)
         lock = load_lock(path) if path.is_file() else None
         return lock if lock is not None and is_current(lock, recipe, self.local_digest(recipe)) else None
+
+    def find(self, recipe: Recipe, base: PresentBase = NOT_HERE) -> Found | None:
+        """What `for_build` finds; None if nothing is installed that a guard could watch.
+
+        Raises CheckFailed if the lock may not be updated and is out of date, or where packages conflict with the base.
+        """
+        if not recipe.installs:
+            return None
+        try:
+            return self.for_build(recipe, base)
+        except WrongInput as error:
+            if error.code == "no-python" and not recipe.packages:
+                return None
+            raise
 
     def for_build(self, recipe: Recipe, base: PresentBase = NOT_HERE, *, write: bool = True) -> Found:
         """The lock to build with, written unless `write` is false.

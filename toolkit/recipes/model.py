@@ -132,3 +132,8 @@ class Recipe:
     indexes: tuple[Index, ...] = ()
     import_skip: tuple[str, ...] = ()
     rebased: bool = False
+
+    @property
+    def installs(self) -> bool:
+        """Whether the build installs something after the base, so that the guard has to compare."""
+        return bool(self.packages or self.post.strip())

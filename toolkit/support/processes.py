@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import os
 import shlex
 import signal
@@ -199,7 +198,7 @@ def stream(
             text=True,
             errors="replace",
             start_new_session=True,
-            preexec_fn=_die_with_parent,
+            preexec_fn=_dying_with_parent(),
         )
     except OSError as error:
         raise _cannot_run(argv, cwd, error) from error
@@ -232,8 +231,12 @@ def end_session(leader: int, ended: Callable[[], bool], grace: float = _GRACE_SE
             time.sleep(0.05)
 
 
-def _die_with_parent() -> None:
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+def _dying_with_parent() -> Callable[[], object]:
+    """What a child calls between fork and exec, so that the kernel ends it with this process."""
+    import ctypes  # here, not in the child, which must not import
+
+    prctl = ctypes.CDLL(None).prctl
+    return lambda: prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
 def _merged(env: Mapping[str, str | None] | None) -> dict[str, str] | None:

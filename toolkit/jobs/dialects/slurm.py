@@ -10,7 +10,7 @@ from toolkit.runtime.engine import NAMES
 from toolkit.runtime.options import container_environment, exec_arguments
 from toolkit.scheduler.resources import OPTIONS
 from toolkit.scheduler.values import NO_TIME_LIMIT
-from toolkit.support.paths import shipped
+from toolkit.support.templates import render
 
 if TYPE_CHECKING:
     from toolkit.jobs.model import Directive, Job
@@ -22,17 +22,8 @@ def script_text(job: Job, marker: str) -> str:
     The values of `job` are those that toolkit.jobs.values lets through: an `#SBATCH` line is not shell, and nothing
     that stands there could be quoted for it.
     """
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
-
-    templates = Environment(
-        loader=FileSystemLoader(shipped("sbatch")),
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-        autoescape=False,  # noqa: S701 - shell, not HTML; every word of a user's is quoted by toolkit.jobs.quoting
-    )
-    return templates.get_template("slurm.sbatch.j2").render(
+    return render(
+        "sbatch/slurm.sbatch.j2",
         marker=marker,
         directives=_directives(job),
         number="${SLURM_ARRAY_JOB_ID}_$SLURM_ARRAY_TASK_ID" if job.array else "$SLURM_JOB_ID",

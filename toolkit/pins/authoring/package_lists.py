@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from packaging.requirements import InvalidRequirement, Requirement
 
 from toolkit.pins.authoring.dumps import listed_requirements, pinned_file
-from toolkit.pins.index.repositories import is_repository, why_unlockable, with_name
 from toolkit.recipes.indexes import index_of_option
+from toolkit.recipes.repositories import is_repository, why_unlockable, with_name
 from toolkit.recipes.requirements import how_to_write
 from toolkit.support.errors import WrongInput
 from toolkit.support.findings import Finding, Severity

@@ -7,12 +7,12 @@ import json
 import re
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from toolkit.pins.index.repositories import is_repository, why_unlockable
 from toolkit.pins.lock.document import lock_document
 from toolkit.pins.lock.model import Held, Inventoried, Lock, LockedBase, LockedPackage, SourceBuild
 from toolkit.pins.lock.protected import Ban, Bound, Pin, ProtectedSet
 from toolkit.recipes.indexes import NAME as INDEX_NAME
 from toolkit.recipes.model import Bootstrap, Index, IndexKind
+from toolkit.recipes.repositories import is_repository, why_unlockable
 from toolkit.support.errors import WrongInput
 from toolkit.support.files import write_atomically
 from toolkit.support.tomlfile import read_toml

@@ -11,12 +11,12 @@ from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 from toolkit.inventory.knowledge.frameworks import satisfies
-from toolkit.pins.index.repositories import is_repository
 from toolkit.pins.index.wheels import HASHES_CHOOSE_SINCE, File, choose_file, supported_tags
 from toolkit.pins.lock.model import RECIPE, LockedPackage
 from toolkit.pins.resolver.constraints import active_requirements, broken_by, hard_constraints, soft_constraints
 from toolkit.pins.resolver.extras import require_extras
 from toolkit.pins.resolver.question import Answer, Question, ask, compile_lines, require_lines
+from toolkit.recipes.repositories import is_repository
 from toolkit.support.errors import CheckFailed, ProgramFailed
 from toolkit.support.tomlfile import parse_toml
 

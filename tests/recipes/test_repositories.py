@@ -8,7 +8,7 @@ import pytest
 from packaging.requirements import Requirement
 
 from toolkit.pins.authoring.package_lists import read_requirements
-from toolkit.pins.index.repositories import is_repository, why_unlockable, with_name
+from toolkit.recipes.repositories import is_repository, why_unlockable, with_name
 from toolkit.support.findings import Severity
 
 if TYPE_CHECKING:

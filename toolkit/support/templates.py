@@ -1,0 +1,35 @@
+"""Texts of shipped Jinja templates: definitions and job scripts."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING
+
+from toolkit.support.paths import shipped
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+
+def render(template: str, **values: object) -> str:
+    """The text of `template`, a path such as `sbatch/slurm.sbatch.j2`. A value it names and lacks is an error.
+
+    Nothing is escaped: the caller quotes every value for the language of the text.
+    """
+    directory, _, name = template.rpartition("/")
+    return _templates(directory).get_template(name).render(**values)
+
+
+@cache  # with it, each template is compiled once
+def _templates(directory: str) -> Environment:
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+    top, *below = directory.split("/")
+    return Environment(
+        loader=FileSystemLoader(shipped(top).joinpath(*below)),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        autoescape=False,  # noqa: S701 - shell, not HTML
+    )
