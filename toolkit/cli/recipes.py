@@ -1,4 +1,4 @@
-"""`ctk list` and `ctk bases`: what can be built here, and from what."""
+"""`ctk list`: what can be built here."""
 
 from __future__ import annotations
 
@@ -57,23 +57,3 @@ def _read_all(catalogue: Catalogue, bases: dict[str, Base]) -> tuple[list[Recipe
         except WrongInput as error:
             broken.append((name, error))
     return recipes, broken
-
-
-def list_bases(json: _Json = False) -> None:
-    """Show the framework bases to start from.
-
-    They are listed in `defs/bases.toml`; entries of your own `./defs/bases.toml` are added. A field is empty where the
-    value is not known.
-    """
-    from toolkit.recipes.catalogue import Catalogue
-
-    bases = Catalogue.here().bases().values()
-    if json:
-        print_json("ctk.bases/1", {"bases": [documents.listed_base(base) for base in bases]})
-        return
-    rows = [
-        (base.name, base.reference, base.python or "", base.framework_version or "", base.cuda or "", base.installer)
-        for base in bases
-    ]
-    print_table(("base", "reference", "Python", "framework", "CUDA", "installer"), rows)
-    suggest("ctk new mine --base pytorch-2.6")
