@@ -1,46 +1,180 @@
-"""`ctk bases`: the images to start from."""
+"""`ctk bases`: the images to start from, and which of them serve a machine."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from toolkit.cli.documents import recipes as documents
-from toolkit.cli.output import print_json, print_table, suggest
-from toolkit.support.errors import WrongInput
+from toolkit.cli.completion import complete_base
+from toolkit.cli.documents import bases as documents
+from toolkit.cli.output import print_json, print_table, say, suggest
+from toolkit.support.errors import CheckFailed, WrongInput
+from toolkit.support.processes import command_line
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from toolkit.gpu.choosing import BaseRequest, Choice
+    from toolkit.recipes.model import Base
+
+_Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
+FrameworkOption = Annotated[
+    str | None,
+    typer.Option("--framework", metavar="NAME", help="GPU framework, with a version if needed: torch, tensorflow==2.15."),
+]
+GpuOption = Annotated[
+    list[str] | None,
+    typer.Option("--gpu", metavar="GPU", help="GPU type to serve: V100, sm_70 or 7.0; repeatable."),
+]
+DriverOption = Annotated[
+    str | None, typer.Option("--driver", metavar="VERSION", help="NVIDIA driver of the machine, such as 535.104.05.")
+]
+ArchOption = Annotated[
+    str | None, typer.Option("--arch", metavar="ARCH", help="Processor architecture: x86_64, or aarch64 (GH200, GB10).")
+]
 
 app = typer.Typer(
     invoke_without_command=True,
     add_completion=False,
-    help="""Show the framework bases to start from.
+    help="""Show the framework bases to start from, or those that serve a machine.
 
-    They are listed in `defs/bases.toml`; entries of your own `./defs/bases.toml` are added. A field is empty where the
-    value is not known.
+    They are listed in ctk's `defs/bases`; entries of your own `./defs/bases.toml` are added. A field is empty where the
+    value is not known. With options, the best base comes first: a confirmed digest, then the newest framework and CUDA.
+
+        ctk bases --framework torch --gpu V100 --driver 535.104.05
+        ctk bases --gpu H100 --gpu A100 --why     and what excludes the others
+        ctk bases show pytorch-2.6
     """,
 )
 
 
 @app.callback()
 def list_bases(
-    context: typer.Context, json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False
+    context: typer.Context,
+    framework: FrameworkOption = None,
+    gpu: GpuOption = None,
+    driver: DriverOption = None,
+    arch: ArchOption = None,
+    python: Annotated[
+        str | None, typer.Option("--python", metavar="VERSION", help="Python of the base, such as 3.11.")
+    ] = None,
+    cuda: Annotated[
+        str | None, typer.Option("--cuda", metavar="VERSION", help="CUDA of the base, such as 12 or 12.4.")
+    ] = None,
+    why: Annotated[bool, typer.Option("--why", help="Also show what excludes the other bases.")] = False,
+    json: _Json = False,
 ) -> None:
     """Show the bases, unless a subcommand follows."""
     if context.invoked_subcommand is not None:
         _refuse_options(context)
         return
+    from dataclasses import replace
+
+    from toolkit.gpu.choosing import BaseRequest, Choice, choose
     from toolkit.recipes.catalogue import Catalogue
 
+    request = replace(request_from(framework, gpu, driver, arch), python=python, cuda=cuda)
     bases = Catalogue.here().bases().values()
+    choice = Choice(tuple(bases), {}) if request == BaseRequest() else choose(bases, request)
     if json:
-        print_json("ctk.bases/1", {"bases": [documents.listed_base(base) for base in bases]})
+        print_json("ctk.bases/1", documents.bases(choice))
+    elif choice.fitting:
+        _show_table(choice.fitting)
+    if why and not json:
+        _show_excluded(choice)
+    if not choice.fitting and not json:
+        raise nothing_fits(choice, why=why)
+    if not choice.fitting:
+        raise typer.Exit(1)
+    if not json:
+        best = choice.fitting[0].name if choice.excluded else "pytorch-2.6"
+        suggest(f"ctk new mine --base {best}")
+
+
+@app.command("show")
+def show_base(
+    name: Annotated[
+        str, typer.Argument(metavar="BASE", help="A name of `ctk bases`.", autocompletion=complete_base)
+    ],
+    json: _Json = False,
+) -> None:
+    """Show all that is recorded of a base, with its sources and the line for a recipe.
+
+        ctk bases show pytorch-2.6
+    """
+    from toolkit.gpu.choosing import served_gpus
+    from toolkit.recipes.catalogue import Catalogue
+    from toolkit.support.text import did_you_mean
+
+    bases = Catalogue.here().bases()
+    if name not in bases:
+        raise WrongInput(f'there is no base "{name}".{did_you_mean(name, bases)}', fix="`ctk bases` lists them.")
+    base = bases[name]
+    if json:
+        print_json("ctk.base/1", documents.base(base))
         return
-    rows = [
-        (base.name, base.reference, base.python or "", base.framework_version or "", base.cuda or "", base.installer)
-        for base in bases
-    ]
-    print_table(("base", "reference", "Python", "framework", "CUDA", "installer"), rows)
-    suggest("ctk new mine --base pytorch-2.6")
+    rows = [(key.replace("_", " "), value) for key, value in documents.facts(base) if value]
+    print_table(("fact", "value"), [*rows, ("GPU generations", ", ".join(served_gpus(base)))])
+    say(f'In a recipe: base = "{name}"')
+    suggest(f"ctk new mine --base {name}")
+
+
+def request_from(
+    framework: str | None, gpus: list[str] | None, driver: str | None, arch: str | None
+) -> BaseRequest:
+    """What the options ask for. Raises WrongInput for a value that ctk does not know."""
+    from toolkit.gpu.choosing import BaseRequest, Gpu, parse_architecture, parse_framework
+    from toolkit.gpu.compatibility import parse_driver, parse_gpu
+
+    known, versions = parse_framework(framework) if framework is not None else (None, "")
+    if driver is not None:
+        parse_driver(driver)
+    return BaseRequest(
+        framework=known,
+        versions=versions,
+        gpus=tuple(Gpu(gpu, parse_gpu(gpu)) for gpu in gpus or ()),
+        driver=driver,
+        architecture=parse_architecture(arch) if arch is not None else None,
+    )
+
+
+def nothing_fits(choice: Choice, *, why: bool = False) -> CheckFailed:
+    """The error where no base serves a request: the reason that excluded most of those that came closest."""
+    reasons = [found for found in choice.excluded.values() if found.rule != "framework"]
+    common = max((found.reason for found in reasons), key=[found.reason for found in reasons].count, default="")
+    return CheckFailed(
+        f"no base serves this{f'. Most often: {common}' if common else ''}",
+        fix=None if why else "--why shows what excludes each base. `ctk bases add` records one of your own.",
+        code="no-base-fits",
+    )
+
+
+def _show_table(bases: Iterable[Base]) -> None:
+    from toolkit.gpu.choosing import served_range
+
+    columns = ("base", "family", "framework", "Python", "CUDA", "GPUs", "driver", "digest")
+    print_table(
+        columns,
+        [
+            (
+                base.name,
+                base.family,
+                " ".join(filter(None, (base.framework, base.framework_version))),
+                base.python or "",
+                base.cuda or (f"ROCm {base.rocm}" if base.rocm else ""),
+                "broken" if base.broken else served_range(base),
+                base.driver or "",
+                str(base.evidence or ("recorded" if base.digest else "")),
+            )
+            for base in bases
+        ],
+    )
+
+
+def _show_excluded(choice: Choice) -> None:
+    rows = [(name, found.rule, found.reason) for name, found in choice.excluded.items()]
+    print_table(("excluded base", "rule", "reason"), rows)
 
 
 def _refuse_options(context: typer.Context) -> None:
@@ -53,3 +187,15 @@ def _refuse_options(context: typer.Context) -> None:
             fix=f"Write the options of a subcommand after it: `{context.command_path} {context.invoked_subcommand} …`.",
             code="wrong-usage",
         )
+
+
+def request_line(request: BaseRequest) -> str:
+    """The command that lists the bases for a request, and what excludes the others."""
+    words = ["ctk", "bases"]
+    if request.framework is not None:
+        words += ["--framework", request.framework.name + request.versions]
+    for gpu in request.gpus:
+        words += ["--gpu", gpu.name]
+    words += ["--driver", request.driver] if request.driver else []
+    words += ["--arch", request.architecture] if request.architecture else []
+    return command_line([*words, "--why"])

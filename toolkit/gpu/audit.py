@@ -14,7 +14,7 @@ from toolkit.inventory.formats.images import open_image
 from toolkit.support.findings import Severity, Verdict, apply_rules
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
     from pathlib import Path
 
     from toolkit.gpu.facts import FrameworkFacts, ImageFacts, TargetMachine
@@ -45,11 +45,28 @@ class Audit:
     findings: tuple[Finding, ...]
 
 
-def audit_image(path: Path, target: TargetMachine) -> Audit:
-    """Open, read and judge the image at `path`. Raises WrongInput if it cannot be read."""
+def audit_image(path: Path, *targets: TargetMachine) -> Audit:
+    """Open and read the image at `path`, and judge it for one machine or several. Raises WrongInput if unreadable.
+
+    For several, a verdict is the worst one, and what is found for each of them is said once.
+    """
     with open_image(path) as rootfs:
         facts = gather_image_facts(rootfs)
-    return judge_image(facts, target)
+    audits = [judge_image(facts, target) for target in targets]
+    return audits[0] if len(audits) == 1 else _together(audits)
+
+
+def _together(audits: Sequence[Audit]) -> Audit:
+    frameworks = tuple(
+        FrameworkAudit(judged[0].facts, _worst(judged), _each_once(found.findings for found in judged))
+        for judged in zip(*(audit.frameworks for audit in audits), strict=True)
+    )
+    findings = sorted(_each_once(audit.findings for audit in audits), key=lambda found: _ORDER.index(found.severity))
+    return Audit(audits[0].facts, _worst(audits), frameworks, tuple(findings))
+
+
+def _each_once(groups: Iterable[Iterable[Finding]]) -> tuple[Finding, ...]:
+    return tuple(dict.fromkeys(finding for group in groups for finding in group))
 
 
 def judge_image(facts: ImageFacts, target: TargetMachine) -> Audit:
@@ -96,8 +113,8 @@ def _overall(frameworks: tuple[FrameworkAudit, ...], facts: ImageFacts) -> Verdi
     return min(verdicts, key=_BEST_FIRST.index)
 
 
-def _worst(frameworks: Iterable[FrameworkAudit]) -> Verdict:
-    verdicts = {framework.verdict for framework in frameworks}
+def _worst(audits: Iterable[FrameworkAudit | Audit]) -> Verdict:
+    verdicts = {audit.verdict for audit in audits}
     worst_first = (Verdict.GPU_BROKEN, Verdict.GPU_READY, Verdict.CPU_ONLY)
     return next((verdict for verdict in worst_first if verdict in verdicts), Verdict.NO_FRAMEWORK)
 

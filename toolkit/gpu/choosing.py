@@ -1,0 +1,273 @@
+"""Which bases of the catalogue serve a machine: rules over what is recorded of a base, before anything is pulled."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.utils import canonicalize_name
+from packaging.version import InvalidVersion, Version
+
+from toolkit.gpu.compatibility import compatibility, parse_driver
+from toolkit.gpu.rules.generations import has_binary, has_code
+from toolkit.inventory.knowledge.frameworks import knowledge, satisfies
+from toolkit.recipes.model import Evidence
+from toolkit.support.errors import WrongInput
+from toolkit.support.text import did_you_mean
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from toolkit.gpu.compatibility import Capability
+    from toolkit.inventory.knowledge.frameworks import Framework
+    from toolkit.recipes.model import Base
+
+# What `uname -m` and package managers call the two architectures.
+_ARCHITECTURES = {"x86_64": "x86_64", "amd64": "x86_64", "x86-64": "x86_64", "aarch64": "aarch64", "arm64": "aarch64"}
+# NVIDIA's own images are several times as large as the framework's, and come last.
+_LARGE = "NGC"
+
+
+@dataclass(frozen=True, slots=True)
+class Gpu:
+    """A GPU type: its name for users, and its compute capability."""
+
+    name: str
+    capability: Capability
+
+    def __str__(self) -> str:
+        return f"{self.name} (compute capability {'.'.join(map(str, self.capability))})"
+
+
+@dataclass(frozen=True, slots=True)
+class BaseRequest:
+    """What a base has to serve; None and () if it does not matter.
+
+    It must serve all of `gpus`. `framework` has a PEP 440 specifier, "" for any version. `python` and `cuda` are versions
+    or their beginnings ("3.11", "12"), `driver` is the NVIDIA driver of the machine.
+    """
+
+    framework: Framework | None = None
+    versions: str = ""
+    gpus: tuple[Gpu, ...] = ()
+    driver: str | None = None
+    architecture: str | None = None
+    python: str | None = None
+    cuda: str | None = None
+    allow_broken: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Exclusion:
+    """Why a base does not serve a request. Not `certain`: what would decide is not recorded."""
+
+    rule: str
+    reason: str
+    certain: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The bases that serve a request, best first, and for each other one the first rule that excluded it."""
+
+    fitting: tuple[Base, ...]
+    excluded: dict[str, Exclusion]
+
+
+def choose(bases: Iterable[Base], request: BaseRequest) -> Choice:
+    """Sort out and order `bases`.
+
+    The framework's own images come before NVIDIA's, confirmed digests before those of one source, then the newest
+    framework, then the newest CUDA. If no machine is named, a base that runs on more GPU generations comes first.
+    """
+    fitting, excluded = [], {}
+    for base in bases:
+        found = next(exclusions(base, request), None)
+        if found is None:
+            fitting.append(base)
+        else:
+            excluded[base.name] = found
+    anywhere = not request.gpus and request.driver is None
+    return Choice(tuple(sorted(fitting, key=lambda base: _rank(base, anywhere=anywhere))), excluded)
+
+
+def exclusions(base: Base, request: BaseRequest) -> Iterator[Exclusion]:
+    """Every reason for which `base` does not serve `request`."""
+    for rule in _RULES:
+        yield from rule(base, request)
+
+
+def _broken(base: Base, request: BaseRequest) -> Iterator[Exclusion]:
+    if base.broken and not request.allow_broken:
+        yield Exclusion("broken", base.broken)
+
+
+def _framework(base: Base, request: BaseRequest) -> Iterator[Exclusion]:
+    wanted = request.framework
+    if wanted is None:
+        return
+    name = canonicalize_name(base.framework or "")
+    if not (wanted.is_variant(name) or name in wanted.bases):
+        yield Exclusion("framework", f"it has no {wanted.title}")
+    elif request.versions and not (base.framework_version and satisfies(base.framework_version, request.versions)):
+        yield Exclusion("framework-version", f"it has {wanted.title} {base.framework_version or 'of unknown version'}")
+
+
+def _architecture(base: Base, request: BaseRequest) -> Iterator[Exclusion]:
+    wanted = request.architecture
+    if wanted is None or wanted in base.architectures:
+        return
+    if base.architectures:
+        yield Exclusion("architecture", f"it is for {', '.join(base.architectures)}")
+    else:
+        yield Exclusion("architecture", "its architectures are not recorded", certain=False)
+
+
+def _python(base: Base, request: BaseRequest) -> Iterator[Exclusion]:
+    if request.python and not _begins(base.python, request.python):
+        yield Exclusion("python", f"it has Python {base.python}" if base.python else "its Python is not recorded")
+
+
+def _cuda(base: Base, request: BaseRequest) -> Iterator[Exclusion]:
+    if request.cuda and not _begins(base.cuda, request.cuda):
+        yield Exclusion("cuda", f"it has CUDA {base.cuda}" if base.cuda else "it has no CUDA that is recorded")
+
+
+def _driver(base: Base, request: BaseRequest) -> Iterator[Exclusion]:
+    """The floor of the base's CUDA; below the toolkit's own driver PTX cannot be compiled (compatibility.toml)."""
+    if request.driver is None or not _uses_gpu(base):
+        return
+    floor = compatibility().floor(base.cuda) if base.cuda else None
+    minimum = base.driver or (floor.minimum if floor else None)
+    if minimum is None:
+        yield Exclusion("driver", "the driver that it needs is not recorded", certain=False)
+    elif parse_driver(request.driver) < parse_driver(minimum):
+        yield Exclusion("driver", f"CUDA {base.cuda} needs NVIDIA driver {minimum} or newer")
+    elif floor and floor.full and parse_driver(request.driver) < parse_driver(floor.full):
+        for gpu in request.gpus:
+            known = base.code and has_code(base.code, gpu.capability, base.cuda)
+            if known and not has_binary(base.code, gpu.capability, base.cuda):
+                yield Exclusion("ptx", f"it has only PTX for {gpu}, which driver {floor.full} or newer compiles")
+
+
+def _gpu(base: Base, request: BaseRequest) -> Iterator[Exclusion]:
+    if not _uses_gpu(base):
+        if request.gpus:
+            yield Exclusion("gpu", "it has no CUDA" if not base.rocm else "it is for AMD GPUs")
+        return
+    for gpu in request.gpus:
+        yield from _one_gpu(base, gpu)
+
+
+def _one_gpu(base: Base, gpu: Gpu) -> Iterator[Exclusion]:
+    versions = (("CUDA", base.cuda), ("cuDNN", base.cudnn))
+    for drop in compatibility().dropped:
+        if gpu.capability >= drop.least:
+            continue
+        if any(what == drop.what and version and satisfies(version, drop.versions) for what, version in versions):
+            yield Exclusion("dropped", f"{drop.reason}: no {gpu}")
+        elif drop.what == "cuDNN" and _may_be(base, drop.versions):
+            yield Exclusion("cudnn-unknown", f"its exact cuDNN is not recorded; {drop.reason}", certain=False)
+    if gpu.capability in compatibility().integrated.capabilities:
+        yield Exclusion("jetson", f"{gpu} is a Jetson, which needs NVIDIA's L4T images")
+    elif base.code and not has_code(base.code, gpu.capability, base.cuda):
+        yield Exclusion("no-code", f"it has no code for {gpu}: {' '.join(base.code)}")
+    elif not base.code and base.framework:
+        yield Exclusion("code-unknown", "the GPUs that its framework serves are not recorded", certain=False)
+
+
+def _may_be(base: Base, versions: str) -> bool:
+    """Whether a base with a framework may hold a cuDNN of `versions`: it is not recorded, or only its major is."""
+    majors = Version(versions.partition(",")[0].lstrip(">=")).release[:1]
+    if base.framework is None or base.cuda is None or _release(base.cuda) < (12,):
+        return False
+    return base.cudnn is None or _release(base.cudnn) == majors
+
+
+# In the order in which a user would ask.
+_RULES: tuple[Callable[[Base, BaseRequest], Iterator[Exclusion]], ...] = (
+    *(_framework, _broken, _architecture, _python, _cuda, _gpu, _driver),
+)
+
+
+def _uses_gpu(base: Base) -> bool:
+    """Whether a base is for NVIDIA GPUs."""
+    return base.cuda is not None or (base.framework is not None and base.rocm is None)
+
+
+def _rank(base: Base, *, anywhere: bool) -> tuple[object, ...]:
+    served = sum(not any(_one_gpu(base, Gpu(*row))) for row in compatibility().generations) if anywhere else 0
+    return (
+        base.family == _LARGE,
+        bool(base.broken),
+        base.evidence is Evidence.SINGLE,
+        -served,
+        *(_Newest(version) for version in (base.framework_version, base.cuda)),
+        base.name,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Newest:
+    """Orders versions from new to old; one that is missing, or is none, comes last."""
+
+    text: str | None
+
+    def __lt__(self, other: _Newest) -> bool:
+        return _release(self.text) > _release(other.text)
+
+
+def _release(text: str | None) -> tuple[int, ...]:
+    try:
+        return Version(text or "0").release
+    except InvalidVersion:
+        return (0,)
+
+
+def _begins(version: str | None, wanted: str) -> bool:
+    return version is not None and f"{version}.".startswith(f"{wanted}.")
+
+
+def parse_framework(text: str) -> tuple[Framework, str]:
+    """The framework and the specifier of "torch", "PyTorch", "tensorflow==2.15". Raises WrongInput for another."""
+    known = knowledge().frameworks
+    by_word = {
+        canonicalize_name(word): framework
+        for framework in known
+        for word in (framework.name, framework.title, framework.module, framework.install, *framework.variants)
+    }
+    try:
+        requirement = Requirement(text)
+    except InvalidRequirement as error:
+        raise WrongInput(f"{text!r} is not a framework and its version", fix="For example: torch, torch>=2.6") from error
+    framework = by_word.get(canonicalize_name(requirement.name))
+    if framework is None:
+        raise WrongInput(
+            f"ctk does not know the framework {text!r}.{did_you_mean(text, by_word)}",
+            fix=f"Known: {', '.join(framework.name for framework in known)}",
+        )
+    return framework, str(requirement.specifier)
+
+
+def parse_architecture(text: str) -> str:
+    """`x86_64` or `aarch64` of its usual names. Raises WrongInput for another."""
+    if text.lower() not in _ARCHITECTURES:
+        raise WrongInput(
+            f"{text!r} is not an architecture that ctk knows", fix="x86_64 (amd64) or aarch64 (arm64: GH200, GB10)"
+        )
+    return _ARCHITECTURES[text.lower()]
+
+
+def served_gpus(base: Base) -> tuple[str, ...]:
+    """The GPU generations that a base is known to serve, oldest first; () if nothing is recorded or it has no CUDA."""
+    if not base.code:
+        return ()
+    rows = compatibility().generations
+    return tuple(name for name, capability in rows if not any(_one_gpu(base, Gpu(name, capability))))
+
+
+def served_range(base: Base) -> str:
+    """The oldest and the newest GPU generation that a base serves: "V100 to B200"."""
+    served = [name.partition("(")[2].rstrip(")") for name in served_gpus(base)]
+    return " to ".join(dict.fromkeys((served[0], served[-1]))) if served else ""

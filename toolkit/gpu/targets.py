@@ -1,0 +1,73 @@
+"""The machines that a recipe is for (`[target]`): what its base must serve, and what its image is audited for."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from toolkit.gpu.choosing import BaseRequest, Gpu, choose, exclusions, parse_architecture
+from toolkit.gpu.compatibility import parse_driver, parse_gpu
+from toolkit.gpu.facts import TargetMachine, this_machine
+from toolkit.inventory.knowledge.frameworks import knowledge
+from toolkit.recipes.model import Target
+from toolkit.support.errors import CheckFailed
+from toolkit.support.findings import Finding, Severity
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from toolkit.recipes.model import Base, Recipe
+
+
+def machines(target: Target) -> tuple[TargetMachine, ...]:
+    """The machines to audit for: one for each GPU type. Raises WrongInput for a GPU or driver that is none."""
+    if target.driver is not None:
+        parse_driver(target.driver)
+    machine = replace(this_machine(), driver=target.driver)
+    if target.architecture is not None:
+        machine = replace(machine, architecture=parse_architecture(target.architecture))
+    return tuple(replace(machine, gpu=gpu, capability=parse_gpu(gpu)) for gpu in target.gpus) or (machine,)
+
+
+def request_of(target: Target) -> BaseRequest:
+    """What a base must serve. Raises WrongInput for a GPU, driver or architecture that is none."""
+    if target.driver is not None:
+        parse_driver(target.driver)
+    return BaseRequest(
+        gpus=tuple(Gpu(gpu, parse_gpu(gpu)) for gpu in target.gpus),
+        driver=target.driver,
+        architecture=parse_architecture(target.architecture) if target.architecture else None,
+    )
+
+
+def judge_base(recipe: Recipe, bases: Iterable[Base]) -> tuple[Finding, ...]:
+    """Whether the base of `recipe` serves the machines of its `[target]`, by what is recorded of the base.
+
+    Raises CheckFailed (`base-does-not-fit`) if it does not, with the base of `bases` that does. If what would decide is
+    not recorded, this is a note: the audit of the image reads it. A base without CUDA may get its framework, with its
+    CUDA, from the recipe's packages.
+    """
+    base, request = recipe.base, request_of(recipe.target)
+    if recipe.target == Target() or not base.source:
+        return ()
+    found = [reason for reason in exclusions(base, replace(request, allow_broken=True)) if reason.rule != "gpu"]
+    certain = [reason for reason in found if reason.certain]
+    if certain:
+        raise CheckFailed(
+            f"the base {base.name} does not serve the [target] of {recipe.path}: {certain[0].reason}",
+            fix=_instead(base, bases, request),
+            code="base-does-not-fit",
+        )
+    return tuple(
+        Finding("base-fit-unknown", Severity.INFO, f"{base.name}: {reason.reason}. The audit of the image decides.")
+        for reason in found
+    )
+
+
+def _instead(base: Base, bases: Iterable[Base], request: BaseRequest) -> str:
+    """The base of the same framework to name, or what else to change."""
+    framework = next((known for known in knowledge().frameworks if known.is_variant(base.framework or "")), None)
+    fitting = choose(bases, replace(request, framework=framework)).fitting if framework else ()
+    if not fitting:
+        return "`ctk bases --why` with the same --gpu, --driver and --arch says what excludes each base."
+    return f'base = "{fitting[0].name}" serves it; `ctk bases` with --gpu, --driver and --arch lists all that do.'
