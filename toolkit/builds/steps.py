@@ -23,11 +23,12 @@ from toolkit.builds.record import CHANGED, OBJECT_NAME, record_beside, write_bes
 from toolkit.builds.room import cause
 from toolkit.builds.values import export, read_value
 from toolkit.gpu.audit import audit_image
-from toolkit.gpu.facts import this_machine
+from toolkit.gpu.targets import machines
 from toolkit.inventory.contents.programs import missing_program
 from toolkit.inventory.formats.kinds import SANDBOX_MARK
 from toolkit.pins.bases.steady import unchanged
 from toolkit.pins.guard.log import seconds_of_imports
+from toolkit.recipes.model import Target
 from toolkit.runtime.area import SCRATCH_VARIABLES, area_environment, scratch_of
 from toolkit.support.certificates import trusting
 from toolkit.support.errors import CheckFailed
@@ -160,7 +161,8 @@ class AuditImage:
 
     def run(self, state: BuildState) -> None:
         state.listener.on_step("auditing the image")
-        audit = audit_image(self.image, this_machine())
+        recipe = state.plan.request.recipe
+        audit = audit_image(self.image, *machines(recipe.target if recipe else Target()))
         _require_verdict(state.plan, audit)
         state.verdict, state.findings = audit.verdict, (*audit.findings, *_command_findings(state, self.image))
 

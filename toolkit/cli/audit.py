@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,8 +10,9 @@ import typer
 from toolkit.cli.documents import images as documents
 from toolkit.cli.output import print_findings, print_json, print_table, say, suggest
 from toolkit.gpu.audit import audit_image
-from toolkit.gpu.compatibility import parse_driver, parse_gpu
-from toolkit.gpu.facts import this_machine
+from toolkit.gpu.targets import check_target, machines
+from toolkit.recipes.model import Target
+from toolkit.support.errors import WrongInput
 from toolkit.support.findings import Verdict
 from toolkit.support.text import path_argument
 
@@ -29,7 +29,8 @@ def audit(
         typer.Option("--driver", metavar="VERSION", help="NVIDIA driver to check for, such as 535.104.05."),
     ] = None,
     gpu: Annotated[
-        str | None, typer.Option("--gpu", metavar="GPU", help="GPU type to check for: V100, sm_70 or 7.0.")
+        list[str] | None,
+        typer.Option("--gpu", metavar="GPU", help="GPU type to check for: V100, sm_70 or 7.0; repeatable."),
     ] = None,
     allow: Annotated[
         list[Verdict] | None,
@@ -45,7 +46,8 @@ def audit(
     """Check on any host whether an image can use a GPU.
 
     The image is not run, and no container runtime is needed. ctk reads the image's frameworks and their builds, the
-    CUDA libraries that they load, duplicate installations, and the drivers and GPU types that the image supports.
+    CUDA libraries that they load, duplicate installations, and the drivers and GPU types that the image supports. If
+    no machine is named, an image that ctk built is checked for the `[target]` of its recipe.
 
     Verdicts: gpu-ready (exit status 0), gpu-broken, cpu-only and no-framework (exit status 1).
 
@@ -53,10 +55,10 @@ def audit(
         ctk audit trial.sif --driver 535.104.05 --gpu V100    the machine that it is for
         ctk audit trial.sif --json --allow cpu-only           in CI
     """
-    if driver is not None:
-        parse_driver(driver)
-    target = replace(this_machine(), driver=driver, gpu=gpu, capability=parse_gpu(gpu) if gpu else None)
-    found = audit_image(image, target)
+    target = Target(tuple(gpu or ()), driver)
+    if target == Target():
+        target = _target_of_recipe(image)
+    found = audit_image(image, *machines(target))
     if sbom is not None:
         from toolkit.inventory.contents.sbom import write_sbom
 
@@ -67,6 +69,23 @@ def audit(
         _show(found, image, packages=packages)
     if found.verdict is not Verdict.GPU_READY and found.verdict not in (allow or ()):
         raise typer.Exit(1)
+
+
+def _target_of_recipe(image: Path) -> Target:
+    """The `[target]` of the recipe that ctk built the image from, if it is here and can be read."""
+    from toolkit.builds.record import recipe_of
+    from toolkit.recipes.catalogue import Catalogue
+
+    try:
+        recipe = recipe_of(image, Catalogue.here())
+    except WrongInput:
+        return Target()
+    if recipe is None or recipe.target == Target():
+        return Target()
+    check_target(recipe)
+    wanted = [*recipe.target.gpus, *([f"driver {recipe.target.driver}"] if recipe.target.driver else [])]
+    say(f"Checked for the [target] of {recipe.path}: {', '.join(wanted)}.", stderr=True)
+    return recipe.target
 
 
 def _show(found: Audit, image: Path, *, packages: bool) -> None:

@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 _Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 FrameworkOption = Annotated[
     str | None,
-    typer.Option("--framework", metavar="NAME", help="GPU framework, with a version if needed: torch, tensorflow==2.15."),
+    typer.Option(
+        "--framework", metavar="NAME", help="GPU framework, with or without a version: torch, tensorflow==2.15."
+    ),
 ]
 GpuOption = Annotated[
     list[str] | None,
@@ -84,7 +86,7 @@ def list_bases(
     if why and not json:
         _show_excluded(choice)
     if not choice.fitting and not json:
-        raise nothing_fits(choice, why=why)
+        raise nothing_fits(choice, request)
     if not choice.fitting:
         raise typer.Exit(1)
     if not json:
@@ -94,14 +96,12 @@ def list_bases(
 
 @app.command("show")
 def show_base(
-    name: Annotated[
-        str, typer.Argument(metavar="BASE", help="A name of `ctk bases`.", autocompletion=complete_base)
-    ],
+    name: Annotated[str, typer.Argument(metavar="BASE", help="A name of `ctk bases`.", autocompletion=complete_base)],
     json: _Json = False,
 ) -> None:
     """Show all that is recorded of a base, with its sources and the line for a recipe.
 
-        ctk bases show pytorch-2.6
+    ctk bases show pytorch-2.6
     """
     from toolkit.gpu.choosing import served_gpus
     from toolkit.recipes.catalogue import Catalogue
@@ -120,9 +120,7 @@ def show_base(
     suggest(f"ctk new mine --base {name}")
 
 
-def request_from(
-    framework: str | None, gpus: list[str] | None, driver: str | None, arch: str | None
-) -> BaseRequest:
+def request_from(framework: str | None, gpus: list[str] | None, driver: str | None, arch: str | None) -> BaseRequest:
     """What the options ask for. Raises WrongInput for a value that ctk does not know."""
     from toolkit.gpu.choosing import BaseRequest, Gpu, parse_architecture, parse_framework
     from toolkit.gpu.compatibility import parse_driver, parse_gpu
@@ -139,13 +137,13 @@ def request_from(
     )
 
 
-def nothing_fits(choice: Choice, *, why: bool = False) -> CheckFailed:
-    """The error where no base serves a request: the reason that excluded most of those that came closest."""
+def nothing_fits(choice: Choice, request: BaseRequest) -> CheckFailed:
+    """The error if no base serves a request, with the reason that excluded most bases of its framework."""
     reasons = [found for found in choice.excluded.values() if found.rule != "framework"]
     common = max((found.reason for found in reasons), key=[found.reason for found in reasons].count, default="")
     return CheckFailed(
         f"no base serves this{f'. Most often: {common}' if common else ''}",
-        fix=None if why else "--why shows what excludes each base. `ctk bases add` records one of your own.",
+        fix=f"`{request_line(request)}` shows what excludes each base. `ctk bases add` records one of your own.",
         code="no-base-fits",
     )
 
@@ -159,7 +157,7 @@ def _show_table(bases: Iterable[Base]) -> None:
         [
             (
                 base.name,
-                base.family,
+                base.family or "",
                 " ".join(filter(None, (base.framework, base.framework_version))),
                 base.python or "",
                 base.cuda or (f"ROCm {base.rocm}" if base.rocm else ""),

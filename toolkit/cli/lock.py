@@ -87,6 +87,7 @@ def lock(
     An export holds the files that the lock adds, with their URLs and hashes, without credentials. Packages of the base
     are listed in [tool.ctk] only: install the framework first.
     """
+    from toolkit.gpu.targets import judge_base
     from toolkit.pins.lock.changes import compare_locks
     from toolkit.pins.lock.lockfile import write_lock
     from toolkit.pins.locking import is_current, stale
@@ -104,6 +105,7 @@ def lock(
     locks = Locks.of(catalogue, open_work_area(load_site()).path, lambda text: say(f"Warning: {text}", stderr=True))
     other = resolve_base(base, locks.bases) if base is not None else None
     recipe = catalogue.recipe(name, base=other, bases=dict(locks.bases))
+    fit = list(judge_base(recipe, locks.bases.values()))
     path = locks.path(recipe)
     earlier = _earlier(path, must_be_good=check)
     day = earlier.exclude_newer if earlier and exclude_newer is None else exclude_newer
@@ -113,14 +115,14 @@ def lock(
     if check:
         if earlier is None or not current:
             raise stale(name)
-        findings = [Finding("lock-current", Severity.OK, f"{path} is up to date")]
+        findings = [Finding("lock-current", Severity.OK, f"{path} is up to date"), *fit]
         if moved := moved_tag(recipe, earlier):
             findings.append(Finding("tag-moved", Severity.WARNING, moved, f"ctk lock {name} --upgrade"))
         _show(earlier, path, json, findings)
         return
     if earlier is not None and current and not upgrade:
         _export(earlier, export, locks, force=force)
-        _show(earlier, path, json, [Finding("lock-current", Severity.OK, f"{path} is up to date")])
+        _show(earlier, path, json, [Finding("lock-current", Severity.OK, f"{path} is up to date"), *fit])
         return
     chosen = _upgrade(earlier, packages or ()) if upgrade else NO_UPGRADE
     with live_steps(f"Choosing the versions for {name}"):
@@ -130,7 +132,7 @@ def lock(
         for line in compare_locks(earlier, made).lines:
             say(f"  {line}", stderr=True)
     _export(made, export, locks, force=force)
-    _show(made, path, json, [])
+    _show(made, path, json, fit)
     if not json:
         suggest(f"ctk build {name}")
 

@@ -9,12 +9,22 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from toolkit.cli.area import open_work_area
+from toolkit.cli.bases import (
+    ArchOption,
+    DriverOption,
+    FrameworkOption,
+    GpuOption,
+    nothing_fits,
+    request_from,
+    request_line,
+)
 from toolkit.cli.completion import complete_base
 from toolkit.cli.output import print_findings, print_json, say, suggest
 from toolkit.support.errors import CheckFailed, WrongInput
-from toolkit.support.findings import Severity
+from toolkit.support.findings import Finding, Severity
 
 if TYPE_CHECKING:
+    from toolkit.gpu.choosing import BaseRequest, Choice
     from toolkit.pins.authoring.proposal import Proposal
     from toolkit.recipes.model import Base
 
@@ -49,6 +59,10 @@ def new(
             autocompletion=complete_base,
         ),
     ] = None,
+    framework: FrameworkOption = None,
+    gpu: GpuOption = None,
+    driver: DriverOption = None,
+    arch: ArchOption = None,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing recipe of that name in ./defs.")] = False,
     json: _Json = False,
 ) -> None:
@@ -56,15 +70,20 @@ def new(
 
     --from finds the direct dependencies in your code's imports, or in a list of packages. The GPU framework determines
     the base and is not listed itself. Versions are written only if the list has them, and unknown imports are printed.
-    With --base, only what that base provides is left out.
+    With --base, only what that base provides is left out. --gpu, --driver and --arch name the machine: ctk chooses the
+    newest base that serves it, and writes the machine to the recipe's `[target]`. Without them, it chooses a base that
+    serves most GPU types.
 
         ctk new mine --from train.py
         ctk new mine --from requirements.txt      from `pip freeze`: direct dependencies only
         ctk new mine --from pyproject.toml        your own project is installed, too
         ctk new mine --base pytorch-2.6           an empty recipe, to extend with `ctk add`
+        ctk new mine --framework torch --gpu V100 --driver 535.104.05     the newest base that serves this machine
     """
+    from toolkit.gpu.choosing import choose
     from toolkit.pins.authoring.edit import recipe_text
     from toolkit.recipes.catalogue import Catalogue, is_recipe_name
+    from toolkit.recipes.model import Target
     from toolkit.support.files import refuse_link, write_atomically
     from toolkit.support.text import did_you_mean
 
@@ -75,6 +94,8 @@ def new(
         )
     catalogue = Catalogue.here()
     bases = catalogue.bases()
+    if base is not None and framework is not None:
+        raise WrongInput("--base already determines the framework: use --base or --framework")
     if base is not None and base not in bases:
         raise WrongInput(
             f'there is no base "{base}".{did_you_mean(base, bases)}',
@@ -84,12 +105,22 @@ def new(
     refuse_link(path)
     if path.exists() and not force:
         raise WrongInput(f"{path} already exists", fix="Choose another name, or add --force.")
-    proposal = _propose(source, bases, base, extra or [])
+    request = request_from(framework, gpu, driver, arch)
+    choice = choose(bases.values(), request)
+    if not choice.fitting:
+        raise nothing_fits(choice, request)
+    ranked = {fitting.name: fitting for fitting in choice.fitting}
+    if base is None and source is None and framework is not None:
+        base = choice.fitting[0].name
+    proposal = _propose(source, {**ranked, base: bases[base]} if base else ranked, base, extra or [])
     chosen = proposal.base
     if chosen is None and (errors := [finding for finding in proposal.findings if finding.severity is Severity.ERROR]):
         raise CheckFailed(errors[0].message, fix=errors[0].fix, code=errors[0].code)
     if chosen is None:
-        raise WrongInput("no base could be inferred", fix="Choose one with --base; `ctk bases` lists them.")
+        raise WrongInput(
+            "no base could be inferred",
+            fix="Add --framework or --from, or choose one with --base; `ctk bases` lists them.",
+        )
     project = proposal.project
     beside = os.path.relpath(source.absolute().parent, catalogue.own) if source and project else ""
     text = recipe_text(
@@ -100,16 +131,36 @@ def new(
         indexes=proposal.indexes,
         files=[(f"{beside}/{path}", target) for path, target in project.files] if project else [],
         post=project.post if project else "",
+        target=Target(tuple(gpu or ()), driver, request.architecture),
     )
+    findings = (*_why(bases[chosen], choice, request), *proposal.findings)
     catalogue.own.mkdir(exist_ok=True)
     write_atomically(path, text, keep_mode=True)
     if json:
         document = {"path": str(path), "base": chosen, "packages": list(proposal.packages)}
-        print_json("ctk.new/1", document, proposal.findings)
+        print_json("ctk.new/1", document, findings)
         return
-    print_findings(proposal.findings)
+    print_findings(findings)
     say(f"Written to {path}: base {chosen}, packages {', '.join(proposal.packages) or '(none)'}.")
     suggest(f"ctk build {name}")
+
+
+def _why(base: Base, choice: Choice, request: BaseRequest) -> tuple[Finding, ...]:
+    """Why this base: what it serves, and the command that says what excluded the others."""
+    from toolkit.gpu.choosing import exclusions, served_range
+
+    against = next(exclusions(base, request), None)
+    if against is not None:
+        text = f"{base.name} was requested, and does not serve this machine: {against.reason}"
+        return (
+            Finding("base-does-not-fit", Severity.WARNING, text, f"`{request_line(request)}` lists those that do."),
+        )
+    if base.framework is None:
+        return ()
+    serves = f", GPUs {served_range(base)}" if served_range(base) else ""
+    needs = f", driver {base.driver} or newer" if base.driver else ""
+    text = f"{base.name} was chosen: {base.framework} {base.framework_version or ''}{serves}{needs}."
+    return (Finding("base-chosen", Severity.INFO, text, f"`{request_line(request)}` shows the others."),)
 
 
 def _propose(source: Path | None, bases: dict[str, Base], base: str | None, extras: list[str]) -> Proposal:

@@ -44,8 +44,8 @@ class Gpu:
 class BaseRequest:
     """What a base has to serve; None and () if it does not matter.
 
-    It must serve all of `gpus`. `framework` has a PEP 440 specifier, "" for any version. `python` and `cuda` are versions
-    or their beginnings ("3.11", "12"), `driver` is the NVIDIA driver of the machine.
+    It must serve all of `gpus`. `framework` has a PEP 440 specifier, "" for any version. `python` and `cuda` are
+    versions or their beginnings ("3.11", "12"), `driver` is the NVIDIA driver of the machine.
     """
 
     framework: Framework | None = None
@@ -240,7 +240,9 @@ def parse_framework(text: str) -> tuple[Framework, str]:
     try:
         requirement = Requirement(text)
     except InvalidRequirement as error:
-        raise WrongInput(f"{text!r} is not a framework and its version", fix="For example: torch, torch>=2.6") from error
+        raise WrongInput(
+            f"{text!r} is not a framework and its version", fix="For example: torch, torch>=2.6"
+        ) from error
     framework = by_word.get(canonicalize_name(requirement.name))
     if framework is None:
         raise WrongInput(

@@ -10,7 +10,7 @@ from toolkit.gpu.compatibility import parse_driver, parse_gpu
 from toolkit.gpu.facts import TargetMachine, this_machine
 from toolkit.inventory.knowledge.frameworks import knowledge
 from toolkit.recipes.model import Target
-from toolkit.support.errors import CheckFailed
+from toolkit.support.errors import CheckFailed, WrongInput
 from toolkit.support.findings import Finding, Severity
 
 if TYPE_CHECKING:
@@ -40,6 +40,14 @@ def request_of(target: Target) -> BaseRequest:
     )
 
 
+def check_target(recipe: Recipe) -> None:
+    """Raise WrongInput if the `[target]` of `recipe` names a GPU, driver or architecture that ctk does not know."""
+    try:
+        request_of(recipe.target)
+    except WrongInput as error:
+        raise WrongInput(f"{recipe.path}: [target]: {error.message}", fix=error.fix) from error
+
+
 def judge_base(recipe: Recipe, bases: Iterable[Base]) -> tuple[Finding, ...]:
     """Whether the base of `recipe` serves the machines of its `[target]`, by what is recorded of the base.
 
@@ -47,6 +55,7 @@ def judge_base(recipe: Recipe, bases: Iterable[Base]) -> tuple[Finding, ...]:
     not recorded, this is a note: the audit of the image reads it. A base without CUDA may get its framework, with its
     CUDA, from the recipe's packages.
     """
+    check_target(recipe)
     base, request = recipe.base, request_of(recipe.target)
     if recipe.target == Target() or not base.source:
         return ()

@@ -30,9 +30,9 @@ _FORMS = {
     "driver": (re.compile(r"\d+(\.\d+){0,2}"), "525.60.13"),
     "python_path": (re.compile(r"(/[^/\s]+)+"), "/usr/bin/python3"),
 }
-_CAPABILITY = re.compile(r"\d+\.\d")
+_CODE = re.compile(r"(sm|compute)_\d{2,3}[af]?")
 _DIGESTS = ("digest", "inrelease")
-_OTHERS = ("digest_of", "evidence", "checked", "architectures", "capabilities", "size", "apt")
+_OTHERS = ("digest_of", "evidence", "checked", "architectures", "code", "size", "apt")
 BASE_KEYS = (*_TEXTS, *_FORMS, *_DIGESTS, *_OTHERS)
 
 
@@ -89,7 +89,7 @@ def _base(file: TomlFile, name: str, table: Any) -> Base:
             "evidence": _word(file, table, "evidence", prefix, Evidence),
             "checked": _checked(file, table, prefix),
             "architectures": _architectures(file, table, prefix),
-            "capabilities": _capabilities(file, table, prefix),
+            "code": _code(file, table, prefix),
             "size": _size(file, table, prefix),
             "apt": apt_packages(file, table, prefix),
         }
@@ -148,12 +148,12 @@ def _architectures(file: TomlFile, table: Mapping[str, Any], prefix: str) -> tup
     return _distinct(file, f"{prefix}architectures", listed)
 
 
-def _capabilities(file: TomlFile, table: Mapping[str, Any], prefix: str) -> tuple[str, ...]:
-    listed = file.get_texts(table, "capabilities", prefix)
-    for capability in listed:
-        if not _CAPABILITY.fullmatch(capability):
-            file.fail(f"{prefix}capabilities", f'"{capability}" is not a compute capability such as "8.0"')
-    return _distinct(file, f"{prefix}capabilities", listed)
+def _code(file: TomlFile, table: Mapping[str, Any], prefix: str) -> tuple[str, ...]:
+    listed = file.get_texts(table, "code", prefix)
+    for architecture in listed:
+        if not _CODE.fullmatch(architecture):
+            file.fail(f"{prefix}code", f'"{architecture}" is neither binary code (sm_80) nor PTX (compute_80)')
+    return _distinct(file, f"{prefix}code", listed)
 
 
 def _distinct(file: TomlFile, key: str, listed: tuple[str, ...]) -> tuple[str, ...]:

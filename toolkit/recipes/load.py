@@ -10,7 +10,7 @@ from toolkit.recipes.environment import problem
 from toolkit.recipes.fields import apt_packages, one_of, text_of
 from toolkit.recipes.indexes import NAME as INDEX_NAME
 from toolkit.recipes.indexes import credentials_variable, name_of, web_address
-from toolkit.recipes.model import REQUIRABLE, FileCopy, Index, IndexKind, JobDefaults, Recipe
+from toolkit.recipes.model import REQUIRABLE, FileCopy, Index, IndexKind, JobDefaults, Recipe, Target
 from toolkit.scheduler.resources import OPTIONS
 from toolkit.scheduler.values import Gpus
 from toolkit.support.errors import WrongInput
@@ -33,6 +33,7 @@ _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 RECIPE_KEYS = (
     *("description", "base", "apt", "packages", "index", "post", "files", "environment", "job", "require", "imports"),
+    "target",
 )
 _JOB_OPTIONS = {key: option.in_recipe for key, option in OPTIONS.items() if option.in_recipe}
 
@@ -56,6 +57,7 @@ def load_recipe(path: Path, bases: Mapping[str, Base], *, base: Base | None = No
         verdict=_required_verdict(file),
         indexes=_indexes(file),
         import_skip=_import_skip(file),
+        target=_target(file),
         rebased=base is not None,
     )
 
@@ -221,6 +223,15 @@ def _required_verdict(file: TomlFile) -> Verdict | None:
     file.check_keys(table, ("verdict",), "require.")
     verdict = text_of(file, table, "verdict", "require.")
     return None if verdict is None else one_of(file, "require.verdict", verdict, REQUIRABLE)
+
+
+def _target(file: TomlFile) -> Target:
+    """What the values mean is checked where they are used: ctk's data about GPUs lies above this module."""
+    table = file.get(file.content, "target", dict) or {}
+    file.check_keys(table, ("gpu", "driver", "arch"), "target.")
+    gpus = table.get("gpu")
+    listed = (gpus,) if isinstance(gpus, str) else file.get_texts(table, "gpu", "target.")
+    return Target(listed, text_of(file, table, "driver", "target."), text_of(file, table, "arch", "target."))
 
 
 def _import_skip(file: TomlFile) -> tuple[str, ...]:

@@ -57,9 +57,10 @@ class Base:
     `reference` is what the definition's `From:` says (for debootstrap the suite, `bookworm`); `digest` is
     `sha256:…` of the registry's manifest, `inrelease` that of a suite's InRelease; `evidence` tells how well it is
     known and `checked` (ISO) when that was read. `framework` is the name of its distribution. `cuda` and `rocm` are
-    the toolkit's version, `driver` is the oldest NVIDIA driver, `size` is in bytes and compressed. `capabilities` are
-    the compute capabilities that the framework's build has code for. `source` says where the facts come from. `apt`
-    are packages that a debootstrap base brings from the first moment. `broken` is why the base does not work.
+    the toolkit's version, `driver` is the oldest NVIDIA driver, `size` is in bytes and compressed. `code` is what
+    the framework's build has for GPUs: binary code (sm_80) and PTX (compute_80). `source` says where the facts
+    come from. `apt` are packages that a debootstrap base brings from the first moment. `broken` is why the base does
+    not work.
     """
 
     name: str
@@ -85,7 +86,7 @@ class Base:
     os: str | None = None
     glibc: str | None = None
     architectures: tuple[str, ...] = ()
-    capabilities: tuple[str, ...] = ()
+    code: tuple[str, ...] = ()
     driver: str | None = None
     size: int | None = None
     broken: str | None = None
@@ -143,6 +144,15 @@ class JobDefaults:
 
 
 @dataclass(frozen=True, slots=True)
+class Target:
+    """The machines that an image is for, as the user names them: GPU types, NVIDIA driver, architecture."""
+
+    gpus: tuple[str, ...] = ()
+    driver: str | None = None
+    architecture: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Recipe:
     """The contents of an image. `path` is the TOML file it was read from.
 
@@ -165,6 +175,7 @@ class Recipe:
     verdict: Verdict | None = None
     indexes: tuple[Index, ...] = ()
     import_skip: tuple[str, ...] = ()
+    target: Target = field(default_factory=Target)
     rebased: bool = False
 
     @property

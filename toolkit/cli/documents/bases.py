@@ -55,7 +55,7 @@ def bases(choice: Choice) -> dict[str, Any]:
 
 def facts(described: Base) -> list[tuple[str, str]]:
     """What is recorded of a base, as texts for a table."""
-    from toolkit.support.text import format_size
+    from toolkit.support.files import format_size
 
     values = {field.name: getattr(described, field.name) for field in fields(described)}
     values["size"] = f"{format_size(described.size)} compressed" if described.size else None

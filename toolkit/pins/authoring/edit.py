@@ -154,6 +154,7 @@ def recipe_text(
     indexes: Iterable[Index] = (),
     files: Iterable[tuple[str, str]] = (),
     post: str = "",
+    target: Target = Target(),  # noqa: B008 - immutable
 ) -> str:
     """A new recipe, as a user would write it.
 
@@ -180,6 +181,9 @@ def recipe_text(
             tables.append(tomlkit.item(entry))
         if tables:
             document[key] = tables
+    machine = {"gpu": list(target.gpus), "driver": target.driver, "arch": target.architecture}
+    if known := {key: value for key, value in machine.items() if value}:
+        document["target"] = known
     job = tomlkit.table()
     if command is None:
         command = ("python", "train.py")

@@ -142,7 +142,7 @@ class _Requirement:
 
 @dataclass(frozen=True, slots=True)
 class _Chooser:
-    """What a choice is made from: the tables, the bases, and the frameworks that are used for data only."""
+    """What a choice is made from: the tables, the bases (best first), and the frameworks that are used for data only."""
 
     known: Names
     frameworks: Knowledge
@@ -246,12 +246,11 @@ class _Chooser:
         return request.sole and not alone[request.framework.name]
 
     def _best_base(self, requests: Sequence[_Requirement]) -> str:
-        """The newest base of the most important framework that fits the requested version; else the plain one."""
+        """The first base of the most important framework that fits the requested version; else the plain one."""
         if not requests:
             return _PLAIN
         first = requests[0]
         having = [base for base in self.bases.values() if _has(base, first.framework)]
-        having.sort(key=lambda base: _version(base.framework_version), reverse=True)
         specifier = str(Requirement(first.line).specifier) if first.line else ""
         fitting = [base for base in having if base.framework_version and satisfies(base.framework_version, specifier)]
         return next((base.name for base in (*fitting, *having)), _PLAIN)
