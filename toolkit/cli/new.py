@@ -24,7 +24,7 @@ from toolkit.support.errors import CheckFailed, WrongInput
 from toolkit.support.findings import Finding, Severity
 
 if TYPE_CHECKING:
-    from toolkit.gpu.choosing import BaseRequest, Choice
+    from toolkit.gpu.choosing import BaseRequest
     from toolkit.pins.authoring.proposal import Proposal
     from toolkit.recipes.model import Base
 
@@ -107,7 +107,7 @@ def new(
         raise WrongInput(f"{path} already exists", fix="Choose another name, or add --force.")
     request = request_from(framework, gpu, driver, arch)
     choice = choose(bases.values(), request)
-    if not choice.fitting:
+    if not choice.fitting and base is None:
         raise nothing_fits(choice, request)
     ranked = {fitting.name: fitting for fitting in choice.fitting}
     if base is None and source is None and framework is not None:
@@ -133,7 +133,7 @@ def new(
         post=project.post if project else "",
         target=Target(tuple(gpu or ()), driver, request.architecture),
     )
-    findings = (*_why(bases[chosen], choice, request), *proposal.findings)
+    findings = (*_why(bases[chosen], request), *proposal.findings)
     catalogue.own.mkdir(exist_ok=True)
     write_atomically(path, text, keep_mode=True)
     if json:
@@ -145,7 +145,7 @@ def new(
     suggest(f"ctk build {name}")
 
 
-def _why(base: Base, choice: Choice, request: BaseRequest) -> tuple[Finding, ...]:
+def _why(base: Base, request: BaseRequest) -> tuple[Finding, ...]:
     """Why this base: what it serves, and the command that says what excluded the others."""
     from toolkit.gpu.choosing import exclusions, served_range
 

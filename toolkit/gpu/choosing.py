@@ -152,12 +152,12 @@ def _driver(base: Base, request: BaseRequest) -> Iterator[Exclusion]:
 
 
 def _gpu(base: Base, request: BaseRequest) -> Iterator[Exclusion]:
-    if not _uses_gpu(base):
-        if request.gpus:
-            yield Exclusion("gpu", "it has no CUDA" if not base.rocm else "it is for AMD GPUs")
-        return
-    for gpu in request.gpus:
-        yield from _one_gpu(base, gpu)
+    """A base without framework and CUDA serves any GPU: both come from packages."""
+    if base.rocm and request.gpus:
+        yield Exclusion("gpu", "it is for AMD GPUs")
+    elif _uses_gpu(base):
+        for gpu in request.gpus:
+            yield from _one_gpu(base, gpu)
 
 
 def _one_gpu(base: Base, gpu: Gpu) -> Iterator[Exclusion]:

@@ -52,14 +52,13 @@ def judge_base(recipe: Recipe, bases: Iterable[Base]) -> tuple[Finding, ...]:
     """Whether the base of `recipe` serves the machines of its `[target]`, by what is recorded of the base.
 
     Raises CheckFailed (`base-does-not-fit`) if it does not, with the base of `bases` that does. If what would decide is
-    not recorded, this is a note: the audit of the image reads it. A base without CUDA may get its framework, with its
-    CUDA, from the recipe's packages.
+    not recorded, this is a note: the audit of the image reads it.
     """
     check_target(recipe)
     base, request = recipe.base, request_of(recipe.target)
     if recipe.target == Target() or not base.source:
         return ()
-    found = [reason for reason in exclusions(base, replace(request, allow_broken=True)) if reason.rule != "gpu"]
+    found = list(exclusions(base, replace(request, allow_broken=True)))
     certain = [reason for reason in found if reason.certain]
     if certain:
         raise CheckFailed(

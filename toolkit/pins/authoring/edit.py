@@ -13,7 +13,7 @@ from packaging.utils import canonicalize_name
 
 from toolkit.recipes.fields import APT_PACKAGE
 from toolkit.recipes.load import RECIPE_KEYS
-from toolkit.recipes.model import IndexKind
+from toolkit.recipes.model import IndexKind, Target
 from toolkit.recipes.requirements import how_to_write
 from toolkit.support.errors import WrongInput
 from toolkit.support.files import refuse_link, refuse_pipe, write_atomically
@@ -154,7 +154,7 @@ def recipe_text(
     indexes: Iterable[Index] = (),
     files: Iterable[tuple[str, str]] = (),
     post: str = "",
-    target: Target = Target(),  # noqa: B008 - immutable
+    target: Target | None = None,
 ) -> str:
     """A new recipe, as a user would write it.
 
@@ -181,9 +181,10 @@ def recipe_text(
             tables.append(tomlkit.item(entry))
         if tables:
             document[key] = tables
-    machine = {"gpu": list(target.gpus), "driver": target.driver, "arch": target.architecture}
-    if known := {key: value for key, value in machine.items() if value}:
-        document["target"] = known
+    if target is not None:
+        machine = {"gpu": list(target.gpus), "driver": target.driver, "arch": target.architecture}
+        if known := {key: value for key, value in machine.items() if value}:
+            document["target"] = known
     job = tomlkit.table()
     if command is None:
         command = ("python", "train.py")

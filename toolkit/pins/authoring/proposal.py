@@ -142,7 +142,7 @@ class _Requirement:
 
 @dataclass(frozen=True, slots=True)
 class _Chooser:
-    """What a choice is made from: the tables, the bases (best first), and the frameworks that are used for data only."""
+    """What a choice is made from: the tables, the bases, best first, and the frameworks that are used for data only."""
 
     known: Names
     frameworks: Knowledge

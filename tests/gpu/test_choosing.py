@@ -1,0 +1,135 @@
+"""Which bases serve a machine: each rule alone, and the order of those that do."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from toolkit.gpu.choosing import (
+    BaseRequest,
+    Gpu,
+    choose,
+    exclusions,
+    parse_architecture,
+    parse_framework,
+    served_range,
+)
+from toolkit.gpu.compatibility import parse_gpu
+from toolkit.recipes.model import Base, Bootstrap, Evidence
+from toolkit.support.errors import WrongInput
+
+TORCH = Base(
+    name="torch",
+    bootstrap=Bootstrap.DOCKER,
+    reference="pytorch/pytorch:2.10.0",
+    framework="torch",
+    framework_version="2.10.0",
+    python="3.12",
+    cuda="12.8",
+    cudnn="9.10.2",
+    driver="525.60.13",
+    architectures=("x86_64",),
+    code=("sm_70", "sm_75", "sm_80", "sm_90", "sm_100", "sm_120"),
+    evidence=Evidence.CONFIRMED,
+)
+
+
+def request(gpu: str = "", **values: object) -> BaseRequest:
+    gpus = tuple(Gpu(name, parse_gpu(name)) for name in gpu.split())
+    return replace(BaseRequest(gpus=gpus), **values)  # type: ignore[arg-type]
+
+
+def rules(base: Base, wanted: BaseRequest) -> list[str]:
+    return [found.rule for found in exclusions(base, wanted)]
+
+
+@pytest.mark.parametrize(
+    ("change", "wanted", "rule"),
+    [
+        ({}, request("V100 H100 B200", driver="535.104.05"), None),
+        ({}, request("P100"), "no-code"),
+        ({}, request("Orin"), "jetson"),
+        ({}, request(driver="470.57.02"), "driver"),
+        ({"driver": None, "cuda": None}, request(driver="535"), "driver"),
+        ({"cuda": "13.0", "cudnn": "9.15.1"}, request("V100"), "dropped"),
+        ({"cudnn": "9.20"}, request("V100"), "dropped"),
+        ({"cudnn": "9"}, request("V100"), "cudnn-unknown"),
+        ({"cudnn": None}, request("V100"), "cudnn-unknown"),
+        ({"cudnn": None}, request("A100"), None),
+        ({"cudnn": "8"}, request("V100"), None),
+        ({"cudnn": None, "cuda": "10.1", "driver": None}, request("V100"), None),
+        ({"code": ()}, request("A100"), "code-unknown"),
+        ({"code": ("sm_70", "compute_80"), "cuda": "12.3"}, request("A100", driver="535.104.05"), "ptx"),
+        ({"code": ("sm_70", "compute_80"), "cuda": "12.3"}, request("A100", driver="545.23.06"), None),
+        ({}, request(architecture="aarch64"), "architecture"),
+        ({"architectures": ()}, request(architecture="aarch64"), "architecture"),
+        ({}, request(python="3.12"), None),
+        ({}, request(python="3.1"), "python"),
+        ({}, request(cuda="12"), None),
+        ({}, request(cuda="12.4"), "cuda"),
+        ({}, request(framework=parse_framework("tensorflow")[0]), "framework"),
+        ({}, request(framework=parse_framework("torch")[0], versions=">=2.11"), "framework-version"),
+        ({"broken": "wrong cuDNN"}, request(), "broken"),
+        ({"broken": "wrong cuDNN"}, request(allow_broken=True), None),
+        ({"rocm": "7.2", "cuda": None}, request("A100"), "gpu"),
+        ({"framework": None, "cuda": None, "code": ()}, request("V100", driver="535"), None),
+    ],
+)
+def test_base_is_excluded_by_its_rule(change: dict[str, object], wanted: BaseRequest, rule: str | None) -> None:
+    found = rules(replace(TORCH, **change), wanted)  # type: ignore[arg-type]
+    assert found[:1] == ([rule] if rule else [])
+
+
+def test_unrecorded_facts_exclude_without_certainty() -> None:
+    unknown = replace(TORCH, cudnn=None, architectures=())
+    found = list(exclusions(unknown, request("V100", architecture="aarch64")))
+    assert [(reason.rule, reason.certain) for reason in found] == [("architecture", False), ("cudnn-unknown", False)]
+
+
+def test_newest_confirmed_base_of_the_framework_itself_comes_first() -> None:
+    newer = replace(TORCH, name="newer", framework_version="2.14.0", cuda="13.0", cudnn="9.15")
+    newest_cuda = replace(newer, name="newest-cuda", cuda="13.2")
+    single = replace(newer, name="single", framework_version="2.15.0", evidence=Evidence.SINGLE)
+    vendor = replace(newer, name="vendor", framework_version="2.16.0", family="NGC")
+    found = choose([TORCH, vendor, single, newer, newest_cuda], request("H100", driver="580.65.06"))
+    assert [base.name for base in found.fitting] == ["newest-cuda", "newer", "torch", "single", "vendor"]
+
+
+def test_base_for_most_gpu_types_comes_first_if_no_machine_is_named() -> None:
+    newer = replace(
+        TORCH, name="newer", framework_version="2.14.0", cuda="13.0", cudnn="9.15", code=TORCH.code[1:], driver="580"
+    )
+    assert [base.name for base in choose([newer, TORCH], BaseRequest()).fitting] == ["torch", "newer"]
+    assert [base.name for base in choose([newer, TORCH], request("H100")).fitting] == ["newer", "torch"]
+
+
+def test_gpu_range_names_the_oldest_and_the_newest() -> None:
+    assert served_range(TORCH) == "V100 to RTX PRO 6000"
+    assert served_range(replace(TORCH, code=())) == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "versions"),
+    [
+        ("torch", "torch", ""),
+        ("PyTorch", "torch", ""),
+        ("tensorflow-gpu==2.1", "tensorflow", "==2.1"),
+        ("jax", "jax", ""),
+    ],
+)
+def test_framework_is_known_by_its_names(text: str, name: str, versions: str) -> None:
+    framework, found = parse_framework(text)
+    assert (framework.name, found) == (name, versions)
+
+
+@pytest.mark.parametrize("text", ["pytroch", "numpy", "torch>=", "", "torch 2"])
+def test_unknown_framework_is_refused(text: str) -> None:
+    with pytest.raises(WrongInput):
+        parse_framework(text)
+
+
+def test_architecture_has_its_usual_names() -> None:
+    assert [parse_architecture(text) for text in ("x86_64", "AMD64", "arm64")] == ["x86_64", "x86_64", "aarch64"]
+    with pytest.raises(WrongInput, match="riscv64"):
+        parse_architecture("riscv64")
