@@ -129,8 +129,8 @@ def test_a_file_s_name_that_is_no_utf8_keeps_its_bytes(capfdbinary: pytest.Captu
 
 def test_through_a_pipe_a_table_is_one_row_a_line(ctk: Ctk) -> None:
     rows = [line.split("\t") for line in ctk("bases").stdout.splitlines()]
-    assert rows[0] == ["base", "reference", "Python", "framework", "CUDA", "installer"]
-    assert {len(row) for row in rows} == {6}
+    assert rows[0] == ["base", "family", "framework", "Python", "CUDA", "GPUs", "driver", "digest"]
+    assert {len(row) for row in rows} == {8}
 
 
 def test_in_a_checkout_the_recipes_are_shipped_ones(ctk: Ctk) -> None:

@@ -21,9 +21,7 @@ if TYPE_CHECKING:
 _Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 FrameworkOption = Annotated[
     str | None,
-    typer.Option(
-        "--framework", metavar="NAME", help="GPU framework, with or without a version: torch, tensorflow==2.15."
-    ),
+    typer.Option("--framework", metavar="NAME", help="GPU framework, with or without a version (NAME==VERSION)."),
 ]
 GpuOption = Annotated[
     list[str] | None,
@@ -39,12 +37,12 @@ ArchOption = Annotated[
 app = typer.Typer(
     invoke_without_command=True,
     add_completion=False,
-    help="""Show the framework bases to start from, or those that serve a machine.
+    help="""Show the framework bases to start from.
 
     They are listed in ctk's `defs/bases`; entries of your own `./defs/bases.toml` are added. A field is empty where the
-    value is not known. With options, the best base comes first: a confirmed digest, then the newest framework and CUDA.
+    value is not known. With options, only the bases that serve the machine are shown, the best one first.
 
-        ctk bases --framework torch --gpu V100 --driver 535.104.05
+        ctk bases --gpu V100 --driver 535.104.05
         ctk bases --gpu H100 --gpu A100 --why     and what excludes the others
         ctk bases show pytorch-2.6
     """,
@@ -112,7 +110,7 @@ def show_base(
         raise WrongInput(f'there is no base "{name}".{did_you_mean(name, bases)}', fix="`ctk bases` lists them.")
     base = bases[name]
     if json:
-        print_json("ctk.base/1", documents.base(base))
+        print_json("ctk.base/1", {"base": documents.base(base)})
         return
     rows = [(key.replace("_", " "), value) for key, value in documents.facts(base) if value]
     print_table(("fact", "value"), [*rows, ("GPU generations", ", ".join(served_gpus(base)))])

@@ -78,7 +78,7 @@ def new(
         ctk new mine --from requirements.txt      from `pip freeze`: direct dependencies only
         ctk new mine --from pyproject.toml        your own project is installed, too
         ctk new mine --base pytorch-2.6           an empty recipe, to extend with `ctk add`
-        ctk new mine --framework torch --gpu V100 --driver 535.104.05     the newest base that serves this machine
+        ctk new mine --from train.py --gpu V100 --driver 535.104.05    for this machine
     """
     from toolkit.gpu.choosing import choose
     from toolkit.pins.authoring.edit import recipe_text
@@ -147,7 +147,7 @@ def new(
 
 def _why(base: Base, request: BaseRequest) -> tuple[Finding, ...]:
     """Why this base: what it serves, and the command that says what excluded the others."""
-    from toolkit.gpu.choosing import exclusions, served_range
+    from toolkit.gpu.choosing import BaseRequest, exclusions, served_range
 
     against = next(exclusions(base, request), None)
     if against is not None:
@@ -155,7 +155,7 @@ def _why(base: Base, request: BaseRequest) -> tuple[Finding, ...]:
         return (
             Finding("base-does-not-fit", Severity.WARNING, text, f"`{request_line(request)}` lists those that do."),
         )
-    if base.framework is None:
+    if base.framework is None or request == BaseRequest():
         return ()
     serves = f", GPUs {served_range(base)}" if served_range(base) else ""
     needs = f", driver {base.driver} or newer" if base.driver else ""

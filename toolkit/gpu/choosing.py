@@ -241,7 +241,7 @@ def parse_framework(text: str) -> tuple[Framework, str]:
         requirement = Requirement(text)
     except InvalidRequirement as error:
         raise WrongInput(
-            f"{text!r} is not a framework and its version", fix="For example: torch, torch>=2.6"
+            f"{text!r} is not a framework and its version", fix=f"For example: {known[0].name}, {known[0].name}>=2"
         ) from error
     framework = by_word.get(canonicalize_name(requirement.name))
     if framework is None:

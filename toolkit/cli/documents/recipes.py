@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from toolkit.builds.trying import Tried
     from toolkit.pins.lock.changes import LockChange
     from toolkit.pins.lock.model import Lock
-    from toolkit.recipes.model import Base, Recipe
+    from toolkit.recipes.model import Recipe
 
 
 def listed_recipe(recipe: Recipe, *, whose: str) -> dict[str, Any]:
@@ -25,24 +25,6 @@ def listed_recipe(recipe: Recipe, *, whose: str) -> dict[str, Any]:
         "description": recipe.description,
         "from": whose,
         "path": str(recipe.path),
-    }
-
-
-def listed_base(base: Base) -> dict[str, Any]:
-    """A row of `ctk bases`."""
-    return {
-        "name": base.name,
-        "bootstrap": base.bootstrap,
-        "reference": base.reference,
-        "digest": base.digest,
-        "python": base.python,
-        "framework": base.framework,
-        "framework_version": base.framework_version,
-        "cuda": base.cuda,
-        "installer": base.installer,
-        "apt": list(base.apt),
-        "description": base.description,
-        "source": base.source,
     }
 
 
