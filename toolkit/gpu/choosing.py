@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
-from packaging.version import InvalidVersion, Version
+from packaging.version import Version
 
 from toolkit.gpu.compatibility import compatibility, parse_driver
 from toolkit.gpu.rules.generations import has_binary, has_code
 from toolkit.inventory.knowledge.frameworks import knowledge, satisfies
-from toolkit.recipes.model import Evidence
+from toolkit.recipes.preference import by_preference, version_of
 from toolkit.support.errors import WrongInput
 from toolkit.support.text import did_you_mean
 
@@ -25,8 +25,7 @@ if TYPE_CHECKING:
 
 # What `uname -m` and package managers call the two architectures.
 _ARCHITECTURES = {"x86_64": "x86_64", "amd64": "x86_64", "x86-64": "x86_64", "aarch64": "aarch64", "arm64": "aarch64"}
-# NVIDIA's own images are several times as large as the framework's, and come last.
-_LARGE = "NGC"
+_VOLTA = (7, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +77,7 @@ class Choice:
 def choose(bases: Iterable[Base], request: BaseRequest) -> Choice:
     """Sort out and order `bases`.
 
-    The framework's own images come before NVIDIA's, confirmed digests before those of one source, then the newest
-    framework, then the newest CUDA. If no machine is named, a base that runs on more GPU generations comes first.
+    See `by_preference`. If no machine is named, a base that runs on more GPU generations comes before a newer one.
     """
     fitting, excluded = [], {}
     for base in bases:
@@ -89,7 +87,7 @@ def choose(bases: Iterable[Base], request: BaseRequest) -> Choice:
         else:
             excluded[base.name] = found
     anywhere = not request.gpus and request.driver is None
-    return Choice(tuple(sorted(fitting, key=lambda base: _rank(base, anywhere=anywhere))), excluded)
+    return Choice(tuple(by_preference(fitting, _serves) if anywhere else by_preference(fitting)), excluded)
 
 
 def exclusions(base: Base, request: BaseRequest) -> Iterator[Exclusion]:
@@ -180,9 +178,9 @@ def _one_gpu(base: Base, gpu: Gpu) -> Iterator[Exclusion]:
 def _may_be(base: Base, versions: str) -> bool:
     """Whether a base with a framework may hold a cuDNN of `versions`: it is not recorded, or only its major is."""
     majors = Version(versions.partition(",")[0].lstrip(">=")).release[:1]
-    if base.framework is None or base.cuda is None or _release(base.cuda) < (12,):
+    if base.framework is None or base.cuda is None or version_of(base.cuda).release < (12,):
         return False
-    return base.cudnn is None or _release(base.cudnn) == majors
+    return base.cudnn is None or version_of(base.cudnn).release == majors
 
 
 # In the order in which a user would ask.
@@ -196,33 +194,10 @@ def _uses_gpu(base: Base) -> bool:
     return base.cuda is not None or (base.framework is not None and base.rocm is None)
 
 
-def _rank(base: Base, *, anywhere: bool) -> tuple[object, ...]:
-    served = sum(not any(_one_gpu(base, Gpu(*row))) for row in compatibility().generations) if anywhere else 0
-    return (
-        base.family == _LARGE,
-        bool(base.broken),
-        base.evidence is Evidence.SINGLE,
-        -served,
-        *(_Newest(version) for version in (base.framework_version, base.cuda)),
-        base.name,
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class _Newest:
-    """Orders versions from new to old; one that is missing, or is none, comes last."""
-
-    text: str | None
-
-    def __lt__(self, other: _Newest) -> bool:
-        return _release(self.text) > _release(other.text)
-
-
-def _release(text: str | None) -> tuple[int, ...]:
-    try:
-        return Version(text or "0").release
-    except InvalidVersion:
-        return (0,)
+def _serves(base: Base) -> int:
+    """How many of the GPU generations of today's clusters a base serves: those since Volta."""
+    rows = [Gpu(*row) for row in compatibility().generations if row[1] >= _VOLTA]
+    return sum(not any(_one_gpu(base, gpu)) for gpu in rows)
 
 
 def _begins(version: str | None, wanted: str) -> bool:

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
-from packaging.version import InvalidVersion, Version
 
 from toolkit.inventory.knowledge.frameworks import matches, satisfies
 from toolkit.pins.authoring.purpose import find_old_code, used_for_data
 from toolkit.recipes.model import Bootstrap
+from toolkit.recipes.preference import version_of
 from toolkit.support.findings import Finding, Severity
 
 if TYPE_CHECKING:
@@ -142,7 +142,7 @@ class _Requirement:
 
 @dataclass(frozen=True, slots=True)
 class _Chooser:
-    """What a choice is made from: the tables, the bases, best first, and the frameworks that are used for data only."""
+    """What a choice is made from: the tables, the bases, and the frameworks that are used for data only."""
 
     known: Names
     frameworks: Knowledge
@@ -246,7 +246,7 @@ class _Chooser:
         return request.sole and not alone[request.framework.name]
 
     def _best_base(self, requests: Sequence[_Requirement]) -> str:
-        """The first base of the most important framework that fits the requested version; else the plain one."""
+        """The newest base of the most important framework that fits the requested version; else the plain one."""
         if not requests:
             return _PLAIN
         first = requests[0]
@@ -273,7 +273,7 @@ def _is_older(base: Base, code: OldCode) -> bool:
     """Whether a base has the framework that old code needs, in a version that still has these parts."""
     version = base.framework_version
     is_its = code.framework.is_variant(canonicalize_name(base.framework or ""))
-    return is_its and bool(version) and _version(version) < _version(code.old.before)
+    return is_its and bool(version) and version_of(version) < version_of(code.old.before)
 
 
 def _old_code(code: OldCode, severity: Severity) -> Finding:
@@ -321,13 +321,6 @@ def _without_local(line: str) -> str:
 
 def _name(line: str) -> str:
     return canonicalize_name(Requirement(line).name)
-
-
-def _version(text: str | None) -> Version:
-    try:
-        return Version(text or "0")
-    except InvalidVersion:
-        return Version("0")
 
 
 def _once(findings: Iterable[Finding]) -> list[Finding]:

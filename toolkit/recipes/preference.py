@@ -1,0 +1,45 @@
+"""Which of several bases to name first."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from packaging.version import InvalidVersion, Version
+
+from toolkit.recipes.model import Evidence
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from toolkit.recipes.model import Base
+
+# Families of images that hardware vendors build: several times as large as the framework's own.
+_OF_VENDORS = ("NGC", "ROCm")
+
+
+def by_preference(bases: Iterable[Base], served: Callable[[Base], int] = lambda _: 0) -> list[Base]:
+    """`bases`, best first.
+
+    The framework's own images come before those of vendors, digests of several sources before those of one, then what
+    serves more (`served` counts it), then the newest framework, then the newest CUDA.
+    """
+
+    def rank(base: Base) -> tuple[object, ...]:
+        return (
+            not base.broken,
+            base.family not in _OF_VENDORS,
+            base.evidence is not Evidence.SINGLE,
+            served(base),
+            version_of(base.framework_version),
+            version_of(base.cuda),
+        )
+
+    return sorted(bases, key=rank, reverse=True)
+
+
+def version_of(text: str | None) -> Version:
+    """The version that `text` writes; the lowest one if it is missing or not a version."""
+    try:
+        return Version(text or "0")
+    except InvalidVersion:
+        return Version("0")
