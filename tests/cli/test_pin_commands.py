@@ -41,7 +41,7 @@ def directory(tmp_path: Path) -> Path:
 
 def test_a_recipe_from_a_script_can_be_read_and_changed(directory: Path) -> None:
     made = json.loads(ctk(directory, "new", "other", "--from", "train.py", "--json").stdout)
-    assert (made["schema"], made["base"], made["packages"]) == ("ctk.new/1", "pytorch-2.13-cuda12.6", ["timm"])
+    assert (made["schema"], made["base"], made["packages"]) == ("ctk.new/1", "pytorch-2.10-cuda12.8", ["timm"])
     assert ctk(directory, "add", "other", "einops", "timm>=1", "--no-lock").returncode == 0
     assert ctk(directory, "remove", "other", "einops", "--no-lock").stdout == "Removed: einops.\n"
     text = (directory / "defs/other.toml").read_text()
@@ -193,7 +193,7 @@ def test_a_name_that_is_something_else_on_the_index_is_said(directory: Path) -> 
     assert "Added: torch>=2." in done.stdout
     (directory / "list.txt").write_text("pytorch>=2\napex\n")
     made = json.loads(ctk(directory, "new", "listed", "--from", "list.txt", "--json").stdout)
-    assert (made["base"], made["packages"]) == ("pytorch-2.13-cuda12.6", ["apex"])
+    assert (made["base"], made["packages"]) == ("pytorch-2.10-cuda12.8", ["apex"])
     assert [finding["code"] for finding in made["findings"]] == ["another-package", "another-package"]
 
 

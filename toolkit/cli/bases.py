@@ -13,8 +13,6 @@ from toolkit.support.errors import CheckFailed, WrongInput
 from toolkit.support.processes import command_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from toolkit.gpu.choosing import BaseRequest, Choice
     from toolkit.recipes.model import Base
 
@@ -76,11 +74,11 @@ def list_bases(
 
     request = replace(request_from(framework, gpu, driver, arch), python=python, cuda=cuda)
     bases = Catalogue.here().bases().values()
-    choice = Choice(tuple(bases), {}) if request == BaseRequest() else choose(bases, request)
+    choice = Choice(tuple(bases), {}, {}) if request == BaseRequest() else choose(bases, request)
     if json:
         print_json("ctk.bases/1", documents.bases(choice))
     elif choice.fitting:
-        _show_table(choice.fitting)
+        _show_table(choice)
     if why and not json:
         _show_excluded(choice)
     if not choice.fitting and not json:
@@ -146,9 +144,7 @@ def nothing_fits(choice: Choice, request: BaseRequest) -> CheckFailed:
     )
 
 
-def _show_table(bases: Iterable[Base]) -> None:
-    from toolkit.gpu.choosing import served_range
-
+def _show_table(choice: Choice) -> None:
     columns = ("base", "family", "framework", "Python", "CUDA", "GPUs", "driver", "digest")
     print_table(
         columns,
@@ -159,13 +155,21 @@ def _show_table(bases: Iterable[Base]) -> None:
                 " ".join(filter(None, (base.framework, base.framework_version))),
                 base.python or "",
                 base.cuda or (f"ROCm {base.rocm}" if base.rocm else ""),
-                "broken" if base.broken else served_range(base),
+                _gpus(base, choice),
                 base.driver or "",
                 str(base.evidence or ("recorded" if base.digest else "")),
             )
-            for base in bases
+            for base in choice.fitting
         ],
     )
+
+
+def _gpus(base: Base, choice: Choice) -> str:
+    from toolkit.gpu.choosing import served_range
+
+    if base.broken:
+        return "broken"
+    return f"unknown: {choice.unsure[base.name].reason}" if base.name in choice.unsure else served_range(base)
 
 
 def _show_excluded(choice: Choice) -> None:

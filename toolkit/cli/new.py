@@ -150,6 +150,9 @@ def _why(base: Base, request: BaseRequest) -> tuple[Finding, ...]:
     from toolkit.gpu.choosing import BaseRequest, exclusions, served_range
 
     against = next(exclusions(base, request), None)
+    if against is not None and not against.certain:
+        text = f"{base.name} was chosen, but it is not known whether it serves this machine: {against.reason}"
+        return (Finding("base-fit-unknown", Severity.WARNING, text, f"`{request_line(request)}` shows the others."),)
     if against is not None:
         text = f"{base.name} was requested, and does not serve this machine: {against.reason}"
         return (

@@ -9,7 +9,7 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
-from toolkit.gpu.compatibility import compatibility, parse_driver
+from toolkit.gpu.compatibility import compatibility, gpu_name, parse_driver
 from toolkit.gpu.rules.generations import has_binary, has_code
 from toolkit.inventory.knowledge.frameworks import knowledge, satisfies
 from toolkit.recipes.preference import by_preference, version_of
@@ -68,10 +68,14 @@ class Exclusion:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """The bases that serve a request, best first, and for each other one the first rule that excluded it."""
+    """The bases that serve a request, best first, and for each other one the first rule that excluded it.
+
+    `unsure` says of some of the fitting ones, which come last, what is not recorded of them.
+    """
 
     fitting: tuple[Base, ...]
     excluded: dict[str, Exclusion]
+    unsure: dict[str, Exclusion]
 
 
 def choose(bases: Iterable[Base], request: BaseRequest) -> Choice:
@@ -79,15 +83,19 @@ def choose(bases: Iterable[Base], request: BaseRequest) -> Choice:
 
     See `by_preference`. If no machine is named, a base that runs on more GPU generations comes before a newer one.
     """
-    fitting, excluded = [], {}
+    fitting, possible, excluded, unsure = [], [], {}, {}
     for base in bases:
-        found = next(exclusions(base, request), None)
-        if found is None:
-            fitting.append(base)
+        found = list(exclusions(base, request))
+        certain = [reason for reason in found if reason.certain]
+        if certain:
+            excluded[base.name] = certain[0]
+        elif found:
+            possible.append(base)
+            unsure[base.name] = found[0]
         else:
-            excluded[base.name] = found
-    anywhere = not request.gpus and request.driver is None
-    return Choice(tuple(by_preference(fitting, _serves) if anywhere else by_preference(fitting)), excluded)
+            fitting.append(base)
+    served = _serves if not request.gpus and request.driver is None else None
+    return Choice((*by_preference(fitting, served), *by_preference(possible, served)), excluded, unsure)
 
 
 def exclusions(base: Base, request: BaseRequest) -> Iterator[Exclusion]:
@@ -113,7 +121,10 @@ def _framework(base: Base, request: BaseRequest) -> Iterator[Exclusion]:
 
 
 def _architecture(base: Base, request: BaseRequest) -> Iterator[Exclusion]:
+    """Some GPUs exist only beside an Arm processor."""
     wanted = request.architecture
+    if wanted is None and any(gpu_name(gpu.name) in compatibility().with_arm for gpu in request.gpus):
+        wanted = "aarch64"
     if wanted is None or wanted in base.architectures:
         return
     if base.architectures:

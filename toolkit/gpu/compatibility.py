@@ -46,7 +46,10 @@ class Integrated:
 
 @dataclass(frozen=True, slots=True)
 class Compatibility:
-    """All of `compatibility.toml`. `forward` is, by GPU name, whether forward compatibility supports it."""
+    """All of `compatibility.toml`. `forward` is, by GPU name, whether forward compatibility supports it.
+
+    `with_arm` are GPUs that exist only beside an Arm processor.
+    """
 
     drivers: tuple[DriverFloor, ...]
     dropped: tuple[Dropped, ...]
@@ -54,6 +57,7 @@ class Compatibility:
     generations: tuple[tuple[str, Capability], ...]
     integrated: Integrated
     forward: dict[str, bool]
+    with_arm: frozenset[str]
 
     def floor(self, cuda: str) -> DriverFloor | None:
         """The driver that a CUDA version ("12.4", "12.5.1", "11") needs; None if no row names it."""
@@ -83,6 +87,7 @@ def compatibility() -> Compatibility:
             **dict.fromkeys(content["forward"]["supported"], True),
             **dict.fromkeys(content["forward"]["unsupported"], False),
         },
+        with_arm=frozenset(content["arm"]["gpus"]),
     )
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _OF_VENDORS = ("NGC", "ROCm")
 
 
-def by_preference(bases: Iterable[Base], served: Callable[[Base], int] = lambda _: 0) -> list[Base]:
+def by_preference(bases: Iterable[Base], served: Callable[[Base], int] | None = None) -> list[Base]:
     """`bases`, best first.
 
     The framework's own images come before those of vendors, digests of several sources before those of one, then what
@@ -29,7 +29,7 @@ def by_preference(bases: Iterable[Base], served: Callable[[Base], int] = lambda 
             not base.broken,
             base.family not in _OF_VENDORS,
             base.evidence is not Evidence.SINGLE,
-            served(base),
+            served(base) if served else 0,
             version_of(base.framework_version),
             version_of(base.cuda),
         )

@@ -100,7 +100,7 @@ def test_first_of_several_choices_is_not_a_requirement() -> None:
 
 def test_bases_that_fit_a_need_are_found_in_the_catalogue() -> None:
     bases = bases_in(shipped("defs")).values()
-    assert fitting_bases("torch==2.6.*", bases) == ["pytorch-2.6", "pytorch-2.6-cuda11.8", "pytorch-2.6-cuda12.4"]
+    assert fitting_bases("torch==2.6.*", bases) == ["pytorch-2.6", "pytorch-2.6-cuda12.4", "pytorch-2.6-cuda11.8"]
     assert fitting_bases("tensorflow<2.2", bases) == ["tensorflow-2.1", "tensorflow-1.15", "ngc-tensorflow-20.03-tf2"]
     assert fitting_bases("tensorflow==2.18.*", bases) == [], "that base is broken"
     assert fitting_bases("torch>=99", bases) == []

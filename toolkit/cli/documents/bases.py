@@ -46,9 +46,9 @@ def bases(choice: Choice) -> dict[str, Any]:
     """The bases that serve a request, best first, and what excludes the others."""
     return {
         "bases": [base(fitting) for fitting in choice.fitting],
+        "unsure": [{"name": name, "rule": found.rule, "reason": found.reason} for name, found in choice.unsure.items()],
         "excluded": [
-            {"name": name, "rule": found.rule, "reason": found.reason, "certain": found.certain}
-            for name, found in choice.excluded.items()
+            {"name": name, "rule": found.rule, "reason": found.reason} for name, found in choice.excluded.items()
         ],
     }
 
