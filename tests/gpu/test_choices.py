@@ -15,7 +15,7 @@ DRIVER = "NVIDIA, CUDA Toolkit Release Notes, table 3: CUDA 10.1 needs 418.39, 1
 TORCH = "github.com/pytorch/pytorch, issues 172352 and 175253: architectures of the cu126, cu128 and cu130 builds"
 VOLTA = "NVIDIA's support matrix of cuDNN 9.10.2, the last with Pascal and Volta; CUDA 13 dropped both"
 TENSORFLOW = "build_info.py and cuda_config.h of the TensorFlow wheels on PyPI"
-PTX = "NVIDIA, CUDA Compatibility: PTX needs the driver of its toolkit (CUDA 12.3: 545.23.06); TensorFlow 2.15 has no sm_90"
+PTX = "NVIDIA, CUDA Compatibility: PTX needs its toolkit's driver (12.3: 545.23.06); TensorFlow 2.15 has no sm_90"
 BROKEN = "github.com/tensorflow/build, issue 217: the image of 2.18 has cuDNN 8 for a build that needs 9"
 ARM = "NVIDIA's product pages: Grace Hopper and Grace Blackwell have Arm processors; pytorch/pytorch is for x86-64"
 JETSON = "NVIDIA, CUDA C++ Programming Guide, Binary Compatibility: Jetson runs no code for other GPUs"
@@ -25,7 +25,6 @@ UNKNOWN = "no source read here says which GPUs this build serves: it comes only 
 @pytest.mark.parametrize(
     ("framework", "gpus", "driver", "expected", "source"),
     [
-        # fmt: off
         ("torch", "K80", "470.57.02", "?pytorch-2.0-cuda11.7", UNKNOWN),
         ("torch", "P100", "418.87.01", "?pytorch-1.4-cuda10.1", UNKNOWN),
         ("torch", "P100", "450.80.02", "pytorch-2.7-cuda11.8", DRIVER),
@@ -98,7 +97,6 @@ UNKNOWN = "no source read here says which GPUs this build serves: it comes only 
         ("tensorflow==1.15.*", "H100", "580.65.06", "?ngc-tensorflow-21.12-tf1", UNKNOWN),
         ("tensorflow==2.18.*", "A100", "550.54.14", "framework-version", BROKEN),
         ("tensorflow", "GH200", "580.65.06", "?ngc-tensorflow-25.02-tf2", ARM),
-        # fmt: on
     ],
 )
 def test_machine_gets_its_base(framework: str, gpus: str, driver: str, expected: str, source: str) -> None:
