@@ -18,9 +18,13 @@ _OF_VENDORS = ("NGC", "ROCm")
 
 
 def by_preference(bases: Iterable[Base]) -> list[Base]:
-    """`bases` without broken ones, best first: the framework's own images, digests of several sources, code for many
-    GPU generations, then the newest framework."""
-    return sorted((base for base in bases if not base.broken), key=_rank, reverse=True)
+    """Those of `bases` to which packages can be added, best first.
+
+    The framework's own images come first, then digests of several sources, code for many GPU generations, and the
+    newest framework. Broken bases are left out, and those whose framework conda installed.
+    """
+    usable = (base for base in bases if not base.broken and base.installer == "pip")
+    return sorted(usable, key=_rank, reverse=True)
 
 
 def _rank(base: Base) -> tuple[bool, bool, int, Version]:
