@@ -294,7 +294,7 @@ def _other_version(base: Base, line: str, frameworks: Knowledge, said: str | Non
         return None
     if satisfies(base.framework_version, specifier):
         return None
-    why = f"the base {base.name} was requested" if said else "no base in `ctk bases` has that version"
+    why = f"the base {base.name} was requested" if said else "no base in `ctk bases` has that version from pip"
     message = f"{line} is replaced by version {base.framework_version} of the base {base.name}: {why}"
     fix = "To keep the version, add a base that has it to ./defs/bases.toml, then run `ctk new` again with --base."
     return Finding("other-version", Severity.WARNING, message, fix)
