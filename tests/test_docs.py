@@ -19,7 +19,8 @@ from tests.pages import CHECKOUT, NEVER_RUN, PAGES, TRANSLATED, blocks, command_
 from toolkit import __version__
 from toolkit.cli.command_line import TakesCommand
 from toolkit.cli.main import COMMANDS, load
-from toolkit.recipes.load import load_bases, load_recipe
+from toolkit.recipes.bases import bases_in, load_bases
+from toolkit.recipes.load import load_recipe
 from toolkit.recipes.model import JobDefaults, Recipe
 from toolkit.runtime.known_errors import explain
 from toolkit.scheduler.resources import OPTIONS
@@ -168,7 +169,7 @@ def test_the_modulefile_brings_the_ctk_that_the_page_installs(place: Path) -> No
 
 @pytest.mark.parametrize("page", PAGES)
 def test_toml_blocks_are_read_without_an_error(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    bases = load_bases(CHECKOUT / "defs/bases.toml")
+    bases = bases_in(CHECKOUT / "defs")
     (tmp_path / "reviews").mkdir()
     (tmp_path / "reviews/vocabulary.txt").touch()
     for number, block in enumerate(blocks(page, "toml")):

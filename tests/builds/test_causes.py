@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from toolkit.builds.causes import _known, find_cause, telling_lines
 from toolkit.builds.progress import failed_command, failed_output
-from toolkit.recipes.load import APT_PACKAGE
+from toolkit.recipes.fields import APT_PACKAGE
 
 # ctk build of `packages = ["pyaudio"]` on Debian 12 without gcc; what says nothing is left out.
 PYAUDIO = """\

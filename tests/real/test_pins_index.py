@@ -18,7 +18,7 @@ from toolkit.pins.lock.lockfile import dump_lock
 from toolkit.pins.lock.protected import protect
 from toolkit.pins.locking import make_lock
 from toolkit.pins.why import why
-from toolkit.recipes.load import load_bases
+from toolkit.recipes.bases import bases_in
 from toolkit.recipes.model import Base, Recipe
 from toolkit.support.errors import CheckFailed, CtkError, WrongInput
 from toolkit.support.paths import shipped
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from toolkit.pins.bases.target import PythonTarget
     from toolkit.pins.lock.model import Lock
 
-BASES = load_bases(shipped("defs") / "bases.toml")
+BASES = bases_in(shipped("defs"))
 
 
 @pytest.fixture(scope="session")

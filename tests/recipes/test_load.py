@@ -1,4 +1,4 @@
-"""Every key of a recipe and of bases.toml: what it becomes, and what is said of every kind of mistake."""
+"""Every key of a recipe: what it becomes, and what is said of every kind of mistake."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from toolkit.recipes.catalogue import Catalogue
-from toolkit.recipes.load import load_bases, load_recipe
+from toolkit.recipes.load import load_recipe
 from toolkit.recipes.model import Base, FileCopy, JobDefaults, Recipe
 from toolkit.support.errors import WrongInput
 from toolkit.support.findings import Verdict
@@ -173,82 +173,6 @@ def test_recipe_mistake_names_file_line_and_key(tmp_path: Path, text: str, expec
     assert caught.value.message.isprintable()
 
 
-def test_bases_arrive_with_every_key(tmp_path: Path) -> None:
-    path = tmp_path / "bases.toml"
-    path.write_text(
-        f"""
-["tf-2.15"]
-bootstrap = "docker"
-reference = "tensorflow/tensorflow:2.15.0-gpu"
-digest = "sha256:{"a" * 64}"
-python = "3.11"
-framework = "tensorflow"
-framework_version = "2.15.0"
-cuda = "12.3"
-installer = "conda"
-apt = ["git"]
-description = "d"
-source = "s"
-"""
-    )
-    found = load_bases(path)["tf-2.15"]
-    assert found.pinned_reference == f"tensorflow/tensorflow@sha256:{'a' * 64}"
-    assert found == Base(
-        name="tf-2.15",
-        bootstrap="docker",
-        reference="tensorflow/tensorflow:2.15.0-gpu",
-        digest=f"sha256:{'a' * 64}",
-        python="3.11",
-        framework="tensorflow",
-        framework_version="2.15.0",
-        cuda="12.3",
-        installer="conda",
-        apt=("git",),
-        description="d",
-        source="s",
-    )
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("x = 3", "bases.toml:1: x: should be a table"),
-        ('[x]\nbootstrap = "docker"', "bases.toml:1: x: the key reference is missing"),
-        ('[x]\nreference = "a"', "bases.toml:1: x: the key bootstrap is missing"),
-        (
-            '[x]\nbootstrap = "dokcer"\nreference = "a"',
-            "bases.toml:2: x.bootstrap: should be one of docker, localimage",
-        ),
-        (
-            '[x]\nbootstrap = "docker"\nreference = "a"\ndigest = "sha256:1"',
-            "bases.toml:4: x.digest: should be sha256:",
-        ),
-        ('[x]\nbootstrap = "docker"\nreference = "a"\ninstaller = "uv"', "x.installer: should be one of pip, conda"),
-        ('[x]\nbootstrap = "docker"\nreference = "a"\nversion = "1"', "bases.toml:4: x.version: there is no such key"),
-    ],
-)
-def test_each_mistake_in_bases_is_named(tmp_path: Path, text: str, expected: str) -> None:
-    path = tmp_path / "bases.toml"
-    path.write_text(text)
-    with pytest.raises(WrongInput) as caught:
-        load_bases(path)
-    assert expected in caught.value.message
-
-
-@pytest.mark.parametrize(
-    ("reference", "expected"),
-    [
-        ("a/b:1", "a/b@DIGEST"),
-        ("a/b", "a/b@DIGEST"),
-        ("localhost:5000/b", "localhost:5000/b@DIGEST"),
-        ("localhost:5000/b:1", "localhost:5000/b@DIGEST"),
-    ],
-)
-def test_a_digest_takes_the_place_of_the_tag(reference: str, expected: str) -> None:
-    assert Base("x", "docker", reference, digest="DIGEST").pinned_reference == expected
-    assert Base("x", "docker", reference).pinned_reference == reference
-
-
 def test_all_shipped_recipes_are_right() -> None:
     catalogue = Catalogue(Path("/nowhere"), shipped("defs"))
     assert set(catalogue.paths()) >= {"keras-bert", "tensorflow", "pytorch", "jax", "chainer", "demo"}
@@ -258,16 +182,6 @@ def test_all_shipped_recipes_are_right() -> None:
         assert found.job.command
         assert found.base.source, "every fact of a base says where it comes from"
         assert found.job.resources["gpus"] == (0 if name == "demo" else 1)
-
-
-def test_a_base_s_reference_with_a_password_is_refused_and_not_repeated(tmp_path: Path) -> None:
-    path = tmp_path / "bases.toml"
-    path.write_text('[x]\nbootstrap = "docker"\nreference = "ann:S3CRET@registry.example/x:1"\n')
-    with pytest.raises(WrongInput, match=r"bases\.toml:3: x\.reference: a reference cannot contain") as refused:
-        load_bases(path)
-    assert "S3CRET" not in refused.value.message
-    path.write_text(f'[x]\nbootstrap = "docker"\nreference = "registry.example:5000/x@sha256:{"0" * 64}"\n')
-    assert load_bases(path)["x"].reference.startswith("registry.example:5000/x@")
 
 
 def test_a_package_s_address_with_a_password_is_refused_and_not_repeated(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from urllib.parse import unquote, urlsplit
 
 from toolkit.pins.bases.registry import api_address, parse_reference
 from toolkit.pins.index.uv import index_address
-from toolkit.recipes.load import load_bases
+from toolkit.recipes.bases import bases_in
 from toolkit.recipes.model import Bootstrap
 from toolkit.support.certificates import Bundle, named_bundle, named_bundles, system_bundle, tls_context
 from toolkit.support.paths import shipped
@@ -107,7 +107,7 @@ def _questions() -> list[_Question]:
     index = index_address()
     # A small page that every package index has: the list of all packages is about 40 MB.
     asked = [_Question("index", "package index", f"{index.rstrip('/')}/pip/")] if index.startswith("http") else []
-    bases = load_bases(shipped("defs") / "bases.toml").values()
+    bases = bases_in(shipped("defs")).values()
     hosts = {parse_reference(base.reference).host for base in bases if base.bootstrap == Bootstrap.DOCKER}
     return [*asked, *(_Question("registry", "registry", f"{api_address(host)}/v2/") for host in sorted(hosts))]
 

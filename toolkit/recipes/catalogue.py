@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from toolkit.recipes.load import NAME, load_bases, load_recipe
+from toolkit.recipes.bases import bases_in
+from toolkit.recipes.load import NAME, load_recipe
 from toolkit.support.errors import WrongInput
 from toolkit.support.files import refuse_link, write_atomically
 from toolkit.support.paths import shipped
@@ -53,11 +54,10 @@ class Catalogue:
         return dict(sorted(found.items()))
 
     def bases(self) -> dict[str, Base]:
-        """Each base by its name; an own `bases.toml` adds to the shipped one and may replace entries."""
+        """Each base by its name; own files add to the shipped ones and may replace entries."""
         found: dict[str, Base] = {}
         for directory in reversed(self.directories):
-            if (directory / "bases.toml").is_file():
-                found.update(load_bases(directory / "bases.toml"))
+            found.update(bases_in(directory))
         return found
 
     def path_of(self, name: str) -> Path:

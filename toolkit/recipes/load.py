@@ -1,26 +1,16 @@
-"""From `NAME.toml` and `bases.toml` to Recipe and Base: every key checked, every mistake named with file and line."""
+"""From `NAME.toml` to Recipe: every key checked, every mistake named with file and line."""
 
 from __future__ import annotations
 
 import re
 import shlex
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from toolkit.recipes.environment import problem
+from toolkit.recipes.fields import apt_packages, one_of, text_of
 from toolkit.recipes.indexes import NAME as INDEX_NAME
 from toolkit.recipes.indexes import credentials_variable, name_of, web_address
-from toolkit.recipes.model import (
-    INSTALLERS,
-    REQUIRABLE,
-    Base,
-    Bootstrap,
-    FileCopy,
-    Index,
-    IndexKind,
-    JobDefaults,
-    Recipe,
-)
-from toolkit.recipes.references import refuse_credentials
+from toolkit.recipes.model import REQUIRABLE, FileCopy, Index, IndexKind, JobDefaults, Recipe
 from toolkit.scheduler.resources import OPTIONS
 from toolkit.scheduler.values import Gpus
 from toolkit.support.errors import WrongInput
@@ -30,65 +20,21 @@ from toolkit.support.text import did_you_mean, one_line
 from toolkit.support.tomlfile import TomlFile, read_toml
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
+    from toolkit.recipes.model import Base
     from toolkit.support.findings import Verdict
 
-Word = TypeVar("Word", bound=str)
-
 NAME = re.compile(r"[a-z0-9][a-z0-9._-]*")
-APT_PACKAGE = re.compile(r"[a-z0-9][a-z0-9+.-]+(:[a-z0-9-]+)?(=[A-Za-z0-9.+:~-]+)?")  # Debian policy 5.6.1, =version
 DISTRIBUTION = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?")  # PEP 508
 _NOT_IN_URL = re.compile(r"[\s\"'`$\\]")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 
-_BASE_TEXTS = (
-    "bootstrap",
-    "reference",
-    "digest",
-    "python",
-    "framework",
-    "framework_version",
-    "cuda",
-    "installer",
-    "description",
-    "source",
-)
 RECIPE_KEYS = (
     *("description", "base", "apt", "packages", "index", "post", "files", "environment", "job", "require", "imports"),
 )
 _JOB_OPTIONS = {key: option.in_recipe for key, option in OPTIONS.items() if option.in_recipe}
-
-
-def load_bases(path: Path) -> dict[str, Base]:
-    """Read `bases.toml`: one table a base. Raises WrongInput with file, line and key."""
-    file = read_toml(path)
-    return {name: _base(file, name, table) for name, table in file.content.items()}
-
-
-def _base(file: TomlFile, name: str, table: Any) -> Base:
-    if not isinstance(table, dict):
-        file.fail(name, "should be a table: [name] and its keys below")
-    prefix = f"{name}."
-    file.check_keys(table, (*_BASE_TEXTS, "apt"), prefix)
-    texts = {key: _text(file, table, key, prefix) for key in _BASE_TEXTS}
-    for key in ("bootstrap", "reference"):
-        if not texts[key]:
-            file.fail(name, f"the key {key} is missing")
-    bootstrap = _one_of(file, f"{prefix}bootstrap", texts["bootstrap"], Bootstrap)
-    if bootstrap is Bootstrap.DOCKER:
-        try:
-            refuse_credentials(texts["reference"] or "")
-        except WrongInput as error:
-            file.fail(f"{prefix}reference", error.message, fix=error.fix)
-    if texts["installer"]:
-        _one_of(file, f"{prefix}installer", texts["installer"], INSTALLERS)
-    if texts["digest"] and not _DIGEST.fullmatch(texts["digest"]):
-        file.fail(f"{prefix}digest", "should be sha256: and 64 hexadecimal digits")
-    given: dict[str, Any] = {key: value for key, value in texts.items() if value is not None}
-    return Base(**{**given, "name": name, "bootstrap": bootstrap, "apt": _apt(file, table, prefix)})
 
 
 def load_recipe(path: Path, bases: Mapping[str, Base], *, base: Base | None = None) -> Recipe:
@@ -100,8 +46,8 @@ def load_recipe(path: Path, bases: Mapping[str, Base], *, base: Base | None = No
         name=path.stem,
         path=path,
         base=base or _named_base(file, bases),
-        description=_text(file, table, "description") or "",
-        apt=_apt(file, table),
+        description=text_of(file, table, "description") or "",
+        apt=apt_packages(file, table),
         packages=_packages(file),
         post=file.get(table, "post", str) or "",
         files=tuple(_file_copy(file, entry, number) for number, entry in enumerate(_tables(file, "files"), 1)),
@@ -115,7 +61,7 @@ def load_recipe(path: Path, bases: Mapping[str, Base], *, base: Base | None = No
 
 
 def _named_base(file: TomlFile, bases: Mapping[str, Base]) -> Base:
-    name = _text(file, file.content, "base")
+    name = text_of(file, file.content, "base")
     if name is None:
         file.fail("base", "is missing: name the base to start from", fix="`ctk bases` lists them.")
     if name not in bases:
@@ -149,14 +95,6 @@ def _packages(file: TomlFile) -> tuple[str, ...]:
     return packages
 
 
-def _apt(file: TomlFile, table: Mapping[str, Any], prefix: str = "") -> tuple[str, ...]:
-    packages = file.get_texts(table, "apt", prefix)
-    for package in packages:
-        if not APT_PACKAGE.fullmatch(package):
-            file.fail(f"{prefix}apt", f"{package!r} is not the name of a Debian package")
-    return packages
-
-
 def _tables(file: TomlFile, key: str) -> list[dict[str, Any]]:
     entries = file.get(file.content, key, list) or []
     for entry in entries:
@@ -168,7 +106,7 @@ def _tables(file: TomlFile, key: str) -> list[dict[str, Any]]:
 def _file_copy(file: TomlFile, entry: Mapping[str, Any], number: int) -> FileCopy:
     prefix = f"files[{number}]."
     file.check_keys(entry, ("from", "to"), prefix)
-    source, target = _text(file, entry, "from", prefix), _text(file, entry, "to", prefix)
+    source, target = text_of(file, entry, "from", prefix), text_of(file, entry, "to", prefix)
     if not source or not target:
         file.fail(prefix.rstrip("."), 'needs both "from" and "to"')
     try:
@@ -197,11 +135,11 @@ def _index(file: TomlFile, entry: Mapping[str, Any], prefix: str) -> Index:
     from packaging.utils import canonicalize_name
 
     file.check_keys(entry, ("name", "url", "packages", "kind"), prefix)
-    url = _text(file, entry, "url", prefix) or ""
+    url = text_of(file, entry, "url", prefix) or ""
     parts = web_address(url)
     if parts is None or _NOT_IN_URL.search(url):
         file.fail(f"{prefix}url", "should be an http or https URL")
-    name = _text(file, entry, "name", prefix) or name_of(url)
+    name = text_of(file, entry, "name", prefix) or name_of(url)
     if not INDEX_NAME.fullmatch(name):
         file.fail(f"{prefix}name", f"should contain only lower-case letters, digits and dashes, not {name!r}")
     if "@" in parts.netloc or parts.query:
@@ -211,7 +149,7 @@ def _index(file: TomlFile, entry: Mapping[str, Any], prefix: str) -> Index:
             "contains credentials, which would end up in the lock and the image",
             fix=f"Set {variable}_USERNAME and {variable}_PASSWORD where you run ctk, or write them to ~/.netrc.",
         )
-    kind = _one_of(file, f"{prefix}kind", _text(file, entry, "kind", prefix) or IndexKind.INDEX, IndexKind)
+    kind = one_of(file, f"{prefix}kind", text_of(file, entry, "kind", prefix) or IndexKind.INDEX, IndexKind)
     packages = file.get_texts(entry, "packages", prefix)
     for package in packages:
         if not DISTRIBUTION.fullmatch(package):
@@ -222,7 +160,7 @@ def _index(file: TomlFile, entry: Mapping[str, Any], prefix: str) -> Index:
 def _environment(file: TomlFile) -> tuple[tuple[str, str], ...]:
     table = file.get(file.content, "environment", dict) or {}
     for name in table:
-        value = _text(file, table, name, "environment.")
+        value = text_of(file, table, name, "environment.")
         if not _VARIABLE.fullmatch(name) or value is None:
             file.fail(f"environment.{name}", "is not a valid variable name")
         if holds_secret(name, value):
@@ -241,7 +179,7 @@ def _job(file: TomlFile) -> JobDefaults:
     table = file.get(file.content, "job", dict) or {}
     file.check_keys(table, ("command", *_JOB_OPTIONS, "binds"), "job.")
     readers: dict[type, Callable[[TomlFile, Mapping[str, Any], str, str], str | int | None]]
-    readers = {str: _text, int: _number, Gpus: _gpus}
+    readers = {str: text_of, int: _number, Gpus: _gpus}
     values = {key: readers[form](file, table, key, "job.") for key, form in _JOB_OPTIONS.items()}
     return JobDefaults(
         command=_command(file, table),
@@ -281,8 +219,8 @@ def _command(file: TomlFile, table: Mapping[str, Any]) -> tuple[str, ...]:
 def _required_verdict(file: TomlFile) -> Verdict | None:
     table = file.get(file.content, "require", dict) or {}
     file.check_keys(table, ("verdict",), "require.")
-    verdict = _text(file, table, "verdict", "require.")
-    return None if verdict is None else _one_of(file, "require.verdict", verdict, REQUIRABLE)
+    verdict = text_of(file, table, "verdict", "require.")
+    return None if verdict is None else one_of(file, "require.verdict", verdict, REQUIRABLE)
 
 
 def _import_skip(file: TomlFile) -> tuple[str, ...]:
@@ -295,20 +233,3 @@ def _import_skip(file: TomlFile) -> tuple[str, ...]:
         if not DISTRIBUTION.fullmatch(name):
             file.fail("imports.skip", f"{name!r} is not a package name: leave out the version")
     return tuple(sorted({canonicalize_name(name) for name in listed}))
-
-
-def _text(file: TomlFile, table: Mapping[str, Any], key: str, prefix: str = "") -> str | None:
-    value: str | None = file.get(table, key, str, prefix)
-    if value is not None:
-        try:
-            one_line(value, "the value")
-        except WrongInput as error:
-            file.fail(f"{prefix}{key}", error.message)
-    return value
-
-
-def _one_of(file: TomlFile, key: str, value: str | None, known: Iterable[Word]) -> Word:
-    words = list(known)
-    if value not in words:
-        file.fail(key, f'should be one of {", ".join(words)}, not "{value}".{did_you_mean(value or "", words)}')
-    return words[words.index(value)]

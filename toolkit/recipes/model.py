@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 INSTALLERS = ("pip", "conda")
+# The processors of a base, as `uname -m` names them.
+ARCHITECTURES = ("x86_64", "aarch64")
 # What a recipe can require: nobody wants an image that is broken.
 REQUIRABLE = (Verdict.GPU_READY, Verdict.CPU_ONLY, Verdict.NO_FRAMEWORK)
 
@@ -27,6 +29,20 @@ class Bootstrap(StrEnum):
     DEBOOTSTRAP = "debootstrap"
 
 
+class DigestOf(StrEnum):
+    """What the digest of a base names: the manifest of one platform, or the index of all."""
+
+    IMAGE = "image"
+    INDEX = "index"
+
+
+class Evidence(StrEnum):
+    """How well the digest of a base is known: from independent sources or the image's vendor, or from one source."""
+
+    CONFIRMED = "confirmed"
+    SINGLE = "single"
+
+
 class IndexKind(StrEnum):
     """A package index of PEP 503, or a page that links to files."""
 
@@ -36,11 +52,14 @@ class IndexKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Base:
-    """An image to start from. Unknown values are None, never guessed.
+    """An image to start from. Unknown values are None or (), never guessed.
 
     `reference` is what the definition's `From:` says (for debootstrap the suite, `bookworm`); `digest` is
-    `sha256:…` of the registry's manifest. `cuda` is the toolkit's version, `source` says where the facts come from.
-    `apt` are packages that a debootstrap base brings from the first moment.
+    `sha256:…` of the registry's manifest, `inrelease` that of a suite's InRelease; `evidence` tells how well it is
+    known and `checked` (ISO) when that was read. `framework` is the name of its distribution. `cuda` and `rocm` are
+    the toolkit's version, `driver` is the oldest NVIDIA driver, `size` is in bytes and compressed. `capabilities` are
+    the compute capabilities that the framework's build has code for. `source` says where the facts come from. `apt`
+    are packages that a debootstrap base brings from the first moment. `broken` is why the base does not work.
     """
 
     name: str
@@ -55,6 +74,21 @@ class Base:
     apt: tuple[str, ...] = ()
     description: str = ""
     source: str = ""
+    inrelease: str | None = None
+    digest_of: DigestOf | None = None
+    evidence: Evidence | None = None
+    checked: str | None = None
+    family: str | None = None
+    python_path: str | None = None
+    cudnn: str | None = None
+    rocm: str | None = None
+    os: str | None = None
+    glibc: str | None = None
+    architectures: tuple[str, ...] = ()
+    capabilities: tuple[str, ...] = ()
+    driver: str | None = None
+    size: int | None = None
+    broken: str | None = None
 
     @property
     def is_local(self) -> bool:

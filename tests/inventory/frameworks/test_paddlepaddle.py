@@ -17,7 +17,7 @@ from toolkit.inventory.knowledge.names import names
 from toolkit.pins.authoring.imports import scan_imports
 from toolkit.pins.authoring.proposal import propose_from_imports, propose_from_list
 from toolkit.pins.lock.protected import protect, second_frameworks, violations
-from toolkit.recipes.load import load_bases
+from toolkit.recipes.bases import bases_in
 from toolkit.support.paths import shipped
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 SITE = "usr/local/lib/python3.10/site-packages"
 GPU, CPU = "paddlepaddle-gpu==2.6.2 on 3.10", "paddlepaddle==2.6.2 on 3.10"
-BASES = load_bases(shipped("defs") / "bases.toml")
+BASES = bases_in(shipped("defs"))
 NAMES = ("cublas", "cublasLt", "cudnn", "curand", "cusolver", "cusparse", "cufft", "nvrtc")
 
 

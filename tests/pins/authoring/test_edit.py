@@ -106,12 +106,13 @@ def test_what_is_added_and_removed_again_leaves_the_other_packages(
 
 
 def test_a_new_recipe_is_one_that_ctk_reads(tmp_path: Path) -> None:
-    from toolkit.recipes.load import load_bases, load_recipe
+    from toolkit.recipes.bases import bases_in
+    from toolkit.recipes.load import load_recipe
     from toolkit.support.paths import shipped
 
     path = tmp_path / "mine.toml"
     path.write_text(recipe_text(base="debian-12", packages=["a", "b", "c", "d", "e"], command=["python", "x y.py"]))
-    recipe = load_recipe(path, load_bases(shipped("defs") / "bases.toml"))
+    recipe = load_recipe(path, bases_in(shipped("defs")))
     assert recipe.packages == ("a", "b", "c", "d", "e")
     assert recipe.job.command == ("python", "x y.py")
 

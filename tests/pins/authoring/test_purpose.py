@@ -17,7 +17,7 @@ from toolkit.inventory.knowledge.names import names
 from toolkit.pins.authoring.proposal import Proposal, propose_from_list
 from toolkit.pins.authoring.reading import Bases, propose
 from toolkit.pins.authoring.usage import bound_names, used_parts
-from toolkit.recipes.load import load_bases
+from toolkit.recipes.bases import bases_in
 from toolkit.support.findings import Severity
 from toolkit.support.paths import shipped
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from toolkit.recipes.model import Base
 
-BASES = load_bases(shipped("defs") / "bases.toml")
+BASES = bases_in(shipped("defs"))
 TF1 = replace(BASES["tensorflow-2.1"], name="tensorflow-1.15", framework_version="1.15.5")
 
 

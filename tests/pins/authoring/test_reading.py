@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from toolkit.pins.authoring.notebooks import _python_of, read_notebook
 from toolkit.pins.authoring.reading import Bases, propose
-from toolkit.recipes.load import load_bases
+from toolkit.recipes.bases import bases_in
 from toolkit.support.errors import WrongInput
 from toolkit.support.paths import shipped
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from toolkit.pins.authoring.proposal import Proposal
     from toolkit.pins.index.uv import Uv
 
-BASES = load_bases(shipped("defs") / "bases.toml")
+BASES = bases_in(shipped("defs"))
 
 
 def no_uv() -> Uv:

@@ -22,7 +22,7 @@ from toolkit.pins.resolver.constraints import Constraint
 from toolkit.pins.resolver.explain import conflicting_need, named_bar
 from toolkit.pins.resolver.resolve import Conflict, Request, first_question
 from toolkit.pins.why import way_to_recipe, why
-from toolkit.recipes.load import load_bases
+from toolkit.recipes.bases import bases_in
 from toolkit.recipes.model import Base, Recipe
 from toolkit.support.errors import CheckFailed, ProgramFailed, WrongInput
 from toolkit.support.paths import shipped
@@ -99,7 +99,7 @@ def test_first_of_several_choices_is_not_a_requirement() -> None:
 
 
 def test_bases_that_fit_a_need_are_found_in_the_catalogue() -> None:
-    bases = load_bases(shipped("defs") / "bases.toml").values()
+    bases = bases_in(shipped("defs")).values()
     assert fitting_bases("torch>=2.6", bases) == ["pytorch-2.6"]
     assert fitting_bases("tensorflow<2.2", bases) == ["tensorflow-2.1"]
     assert fitting_bases("torch>=99", bases) == []

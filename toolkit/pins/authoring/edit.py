@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
-from toolkit.recipes.load import APT_PACKAGE, RECIPE_KEYS
+from toolkit.recipes.fields import APT_PACKAGE
+from toolkit.recipes.load import RECIPE_KEYS
 from toolkit.recipes.model import IndexKind
 from toolkit.recipes.requirements import how_to_write
 from toolkit.support.errors import WrongInput
