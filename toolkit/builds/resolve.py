@@ -15,6 +15,7 @@ from toolkit.builds.record import Record, read_record
 from toolkit.builds.room import check_room
 from toolkit.definitions.definition import define, define_copy
 from toolkit.definitions.labels import has_labels_of_ctk
+from toolkit.pins.bases.platforms import require_architecture
 from toolkit.pins.bases.steady import PresentBase, unchanged
 from toolkit.support.ownership import is_trusted
 
@@ -41,6 +42,8 @@ def resolve(request: BuildRequest, context: BuildContext, listener: Listener = _
         check_room(local_size(request), request.output, context.area)
     if request.recipe is not None:
         return _resolve_recipe(request, request.recipe, context, listener)
+    if request.base is not None and not context.preview:
+        require_architecture(request.base)
     own = OwnSource(Path(request.target.text).absolute())
     source = define_copy(request.base) if request.base is not None else own
     return BuildPlan(request, source, Record(request.target.identity))
@@ -53,6 +56,8 @@ def _resolve_recipe(request: BuildRequest, recipe: Recipe, context: BuildContext
         if recipe.installs:
             base = present_base(request, recipe, context, listener)
             listener.on_step("choosing the versions of the packages")
+        elif not context.preview:
+            require_architecture(recipe.base)
         found = locks.find(recipe, base)
         lock = found.lock if found else None
         definition = _define(recipe, lock, context)

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from toolkit.cli.bases_registry import add, check
 from toolkit.cli.documents import recipes as documents
 from toolkit.cli.output import print_json, print_table, suggest
 from toolkit.support.errors import WrongInput
@@ -19,6 +20,8 @@ app = typer.Typer(
     value is not known.
     """,
 )
+app.command()(check)
+app.command()(add)
 
 
 @app.callback()

@@ -123,6 +123,19 @@ def tls_context() -> ssl.SSLContext:
     return context
 
 
+def describe_trust(environment: Mapping[str, str] = os.environ) -> str:
+    """Which certificate authorities are trusted, by which setting, and the settings without effect."""
+    named, system = named_bundle(environment), system_bundle()
+    used = named or system
+    missing = [bundle for bundle in named_bundles(environment) if not _is_file(bundle.path)]
+    return "; ".join(
+        [
+            f"trusted authorities: {used.path}, set by {used.origin}" if used else "no trusted authorities",
+            *(f"{bundle.origin} names {bundle.path}, which cannot be read" for bundle in missing),
+        ]
+    )
+
+
 def certificate_problem(text: str) -> tuple[str, str] | None:
     """The certificate problem that a program's output reports, and the fix; None if it reports none."""
     matching = ((meaning, fix) for pattern, meaning, fix in PROBLEMS if re.search(pattern, text, re.IGNORECASE))
