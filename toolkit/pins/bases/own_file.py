@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
+    from tomlkit import TOMLDocument
+
     from toolkit.pins.bases.check import Checked
     from toolkit.recipes.catalogue import Catalogue
     from toolkit.recipes.model import Base
@@ -126,14 +128,22 @@ def changed(text: str, changes: Iterable[Change]) -> str:
                 table.add(key, value)
             document.add(change.name, table)
             continue
-        table = document[change.name]
+        table = _table_in(document, change.name)
         _update(table, change.values, [key for key in table if change.drops(key)])
     return tomlkit.dumps(document)
 
 
+def _table_in(document: TOMLDocument, name: str) -> Any:
+    """The table of an entry. Raises WrongInput for one of dotted keys, which tomlkit 0.13 cannot edit reliably."""
+    found = [item for key, item in document.body if key is not None and key.key == name and not key.is_dotted()]
+    if len(found) != 1:
+        raise WrongInput(f"the base {name} is written in dotted keys", fix=f"Write it as a table: [{name}]")
+    return found[0]
+
+
 def _update(table: Any, values: Mapping[str, Any], gone: Iterable[str]) -> None:
     """Change a table. New keys go after its last one: what follows that is about the next table."""
-    body = getattr(getattr(table, "value", None), "body", [])  # a table of dotted keys in several places has none
+    body = table.value.body
     tail = []
     while body and body[-1][0] is None:
         tail.append(body.pop())
