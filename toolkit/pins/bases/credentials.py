@@ -52,21 +52,16 @@ class Login:
 
 def auth_files(environment: Mapping[str, str] = os.environ) -> tuple[Path, ...]:
     """The files in which logins are kept, in order of precedence: those of the container runtime come first."""
-    directory = home()
-    in_home = [directory] if directory else []
-    docker = (
-        [Path(environment["DOCKER_CONFIG"])] if environment.get("DOCKER_CONFIG") else [d / ".docker" for d in in_home]
-    )
-    settings = environment.get("XDG_CONFIG_HOME")
+    directory = home() or Path("/nonexistent")
+    settings = Path(environment.get("XDG_CONFIG_HOME") or directory / ".config")
+    chosen, run_time = environment.get("REGISTRY_AUTH_FILE"), environment.get("XDG_RUNTIME_DIR")
     return (
-        *(place / name / "docker-config.json" for place in in_home for name in (".apptainer", ".singularity")),
-        *(place / "config.json" for place in docker),
-        *(Path(path) for path in [environment.get("REGISTRY_AUTH_FILE")] if path),
-        *(Path(path, "containers/auth.json") for path in [environment.get("XDG_RUNTIME_DIR")] if path),
-        *(
-            place / "containers/auth.json"
-            for place in ([Path(settings)] if settings else [d / ".config" for d in in_home])
-        ),
+        directory / ".apptainer/docker-config.json",
+        directory / ".singularity/docker-config.json",
+        Path(environment.get("DOCKER_CONFIG") or directory / ".docker", "config.json"),
+        *([Path(chosen)] if chosen else []),
+        *([Path(run_time, "containers/auth.json")] if run_time else []),
+        settings / "containers/auth.json",
     )
 
 
