@@ -11,7 +11,6 @@ from toolkit.builds.room import RoomWatch, cause, disks
 from toolkit.pins.bases.platforms import require_architecture
 from toolkit.pins.bases.steady import PresentBase, require_unchanged
 from toolkit.pins.guard.script import UV_MOUNT
-from toolkit.pins.lock.lockfile import load_lock
 from toolkit.recipes.model import Bootstrap
 from toolkit.runtime.area import area_environment
 from toolkit.support.certificates import trusting
@@ -116,11 +115,8 @@ def _registry_digest(recipe: Recipe, locks: Locks, *, ask: bool) -> str | None:
     """
     from toolkit.pins.bases.registry import fetch_digest
 
-    path = locks.path(recipe)
-    if path.is_file():
-        locked = load_lock(path).base
-        if locked.digest is not None and locked.reference == recipe.base.reference:
-            return locked.digest
+    if (locked := locks.locked_digest(recipe)) is not None:
+        return locked
     if recipe.base.digest is not None or not ask:
         return recipe.base.digest
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,7 @@ from toolkit.definitions.definition import define, define_copy
 from toolkit.definitions.labels import has_labels_of_ctk
 from toolkit.pins.bases.platforms import require_architecture
 from toolkit.pins.bases.steady import PresentBase, unchanged
+from toolkit.pins.store import locked_base
 from toolkit.support.ownership import is_trusted
 
 if TYPE_CHECKING:
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
     from toolkit.builds.request import BuildRequest
     from toolkit.definitions.definition import Definition
     from toolkit.pins.lock.model import Lock
-    from toolkit.recipes.model import Recipe
+    from toolkit.recipes.model import Base, Recipe
 
 _SILENT = Listener()
 
@@ -46,7 +48,7 @@ def resolve(request: BuildRequest, context: BuildContext, listener: Listener = _
         require_architecture(request.base)
     own = OwnSource(Path(request.target.text).absolute())
     source = define_copy(request.base) if request.base is not None else own
-    return BuildPlan(request, source, Record(request.target.identity))
+    return BuildPlan(request, source, Record(request.target.identity), start=request.base)
 
 
 def _resolve_recipe(request: BuildRequest, recipe: Recipe, context: BuildContext, listener: Listener) -> BuildPlan:
@@ -57,10 +59,11 @@ def _resolve_recipe(request: BuildRequest, recipe: Recipe, context: BuildContext
             base = present_base(request, recipe, context, listener)
             listener.on_step("choosing the versions of the packages")
         elif not context.preview:
-            require_architecture(recipe.base)
+            require_architecture(locks.pinned(recipe).base)
         found = locks.find(recipe, base)
         lock = found.lock if found else None
-        definition = _define(recipe, lock, context)
+        start = _start(recipe, lock, context, base.digest)
+        definition = _define(recipe, lock, context, start)
         inputs = {} if context.preview else inputs_of(request, definition, lock, context)
     return BuildPlan(
         request,
@@ -74,6 +77,7 @@ def _resolve_recipe(request: BuildRequest, recipe: Recipe, context: BuildContext
         base,
         found,
         lends_uv=lock is not None and bool(lock.packages) and has_mount_point(recipe, base.image),
+        start=start,
     )
 
 
@@ -94,9 +98,15 @@ def unchanged_record(request: BuildRequest, context: BuildContext) -> Record | N
     lock = context.locks.current(recipe) if recipe.installs else None
     if lock is None and recipe.packages:
         return None
-    inputs = inputs_of(request, _define(recipe, lock, context), lock, context)
+    inputs = inputs_of(request, _define(recipe, lock, context, _start(recipe, lock, context)), lock, context)
     return record if inputs == record.inputs else None
 
 
-def _define(recipe: Recipe, lock: Lock | None, context: BuildContext) -> Definition:
-    return define(recipe, lock=lock, mirror=context.mirror, relabel=has_labels_of_ctk(recipe.base))
+def _start(recipe: Recipe, lock: Lock | None, context: BuildContext, digest: str | None = None) -> Base:
+    """The base as the definition names it: with the digest by which it was pulled or locked, if there is one."""
+    return locked_base(recipe, lock) if lock is not None else context.locks.pinned(recipe, digest).base
+
+
+def _define(recipe: Recipe, lock: Lock | None, context: BuildContext, start: Base) -> Definition:
+    relabel = has_labels_of_ctk(recipe.base)
+    return define(replace(recipe, base=start), lock=lock, mirror=context.mirror, relabel=relabel)

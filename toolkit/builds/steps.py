@@ -131,7 +131,7 @@ class BuildImage:
             if status != 0:
                 request, lock = plan.request, plan.locked.lock if plan.locked else None
                 what = f"building {request.target.text}"
-                attempt = Attempt(what, request.recipe, lock, request.log, state.context.area)
+                attempt = Attempt(what, request.recipe, lock, request.log, state.context.area, plan.start)
                 raise explain_failure(attempt, status, transcript.last_lines, state.room)
         state.import_seconds = seconds_of_imports(transcript.last_lines)
 

@@ -105,10 +105,15 @@ def _layer(files: Mapping[str, bytes]) -> tuple[bytes, bytes]:
     return gzip.compress(content.getvalue(), mtime=0), content.getvalue()
 
 
+class _Server(ThreadingHTTPServer):
+    def handle_error(self, *_about: object) -> None:
+        """A client that goes away is no error: some check only the first bytes of a blob."""
+
+
 @contextmanager
 def serving(registry: Registry, certificate: tuple[Path, Path] | None = None) -> Iterator[Registry]:
     """The registry at `registry.address`, up while the block runs; with a certificate and its key by TLS."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(registry))
+    server = _Server(("127.0.0.1", 0), _handler(registry))
     server.daemon_threads = True
     if certificate is not None:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
