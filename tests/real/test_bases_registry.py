@@ -101,9 +101,11 @@ def test_a_base_for_another_architecture_is_refused_before_the_pull(me: User, wo
         assert {path.rpartition("/")[2] for path in layers} <= configs, "no layer was pulled"
 
 
-@pytest.mark.parametrize("kind", ["basic", "bearer"])
-def test_a_login_is_used_and_its_secret_is_found_nowhere(me: User, work: Path, kind: str) -> None:
-    """The login of `apptainer registry login`, which stores it itself."""
+@pytest.mark.parametrize(
+    ("kind", "name"), [("basic", ".apptainer/docker-config.json"), ("bearer", ".config/containers/auth.json")]
+)
+def test_a_login_is_used_and_its_secret_is_found_nowhere(me: User, work: Path, kind: str, name: str) -> None:
+    """That of `apptainer registry login`, and that of podman, which the runtime does not read by itself."""
     with oci.serving(oci.Registry(login=kind)) as registry:
         registry.both("lab/private:1")
         digest = registry.image("lab/private:1", architecture=HOST, files=files("private"))
@@ -111,8 +113,8 @@ def test_a_login_is_used_and_its_secret_is_found_nowhere(me: User, work: Path, k
         (work / "defs/own.toml").write_text('base = "mine"\npost = "touch /opt/post"\n')
         needed = me.ctk("bases", "check", "mine", "--json", cwd=work, status=4)
         assert states(needed.stdout) == {"mine": "login-needed"}
-        store = me.home / ".apptainer/docker-config.json"
-        store.parent.mkdir(mode=0o700, exist_ok=True)
+        store = me.home / name
+        store.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         secret = base64.b64encode(f"{oci.USER}:{oci.PASSWORD}".encode()).decode()
         store.write_text(json.dumps({"auths": {registry.address: {"auth": secret}}}))
         store.chmod(0o600)

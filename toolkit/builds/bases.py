@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from toolkit.builds.files import UvCopy
 from toolkit.builds.room import RoomWatch, cause, disks
-from toolkit.pins.bases.platforms import require_architecture
+from toolkit.pins.bases.before_pull import lent_login, require_architecture
 from toolkit.pins.bases.steady import PresentBase, require_unchanged
 from toolkit.pins.guard.script import UV_MOUNT
 from toolkit.recipes.model import Bootstrap
@@ -88,7 +88,9 @@ def _pull(base: Base, image: Path, request: BuildRequest, context: BuildContext)
     image.parent.mkdir(parents=True, exist_ok=True)
     with staging(image.parent) as directory:
         lines: list[str] = []
-        argv = context.runtime.build(directory / "base.sif", source, replace(request.options, sandbox=False))
+        argv = context.runtime.build(
+            directory / "base.sif", source, replace(request.options, sandbox=False), login=lent_login(base)
+        )
         with RoomWatch(disks(context.area, None)).watching() as room:
             environment = {**area_environment(context.area), **trusting(), "TMPDIR": str(directory)}
             status = stream(argv, lines.append, env=environment)

@@ -44,6 +44,7 @@ class BuildPlan:
     locked: Found | None = None
     lends_uv: bool = False
     start: Base | None = None
+    login: Path | None = None
 
     @property
     def base_size(self) -> int:

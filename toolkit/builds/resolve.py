@@ -16,7 +16,7 @@ from toolkit.builds.record import Record, read_record
 from toolkit.builds.room import check_room
 from toolkit.definitions.definition import define, define_copy
 from toolkit.definitions.labels import has_labels_of_ctk
-from toolkit.pins.bases.platforms import require_architecture
+from toolkit.pins.bases.before_pull import lent_login, require_architecture
 from toolkit.pins.bases.steady import PresentBase, unchanged
 from toolkit.pins.store import locked_base
 from toolkit.support.ownership import is_trusted
@@ -48,7 +48,9 @@ def resolve(request: BuildRequest, context: BuildContext, listener: Listener = _
         require_architecture(request.base)
     own = OwnSource(Path(request.target.text).absolute())
     source = define_copy(request.base) if request.base is not None else own
-    return BuildPlan(request, source, Record(request.target.identity), start=request.base)
+    return BuildPlan(
+        request, source, Record(request.target.identity), start=request.base, login=_login(request.base, context)
+    )
 
 
 def _resolve_recipe(request: BuildRequest, recipe: Recipe, context: BuildContext, listener: Listener) -> BuildPlan:
@@ -78,6 +80,7 @@ def _resolve_recipe(request: BuildRequest, recipe: Recipe, context: BuildContext
         found,
         lends_uv=lock is not None and bool(lock.packages) and has_mount_point(recipe, base.image),
         start=start,
+        login=_login(start, context),
     )
 
 
@@ -100,6 +103,10 @@ def unchanged_record(request: BuildRequest, context: BuildContext) -> Record | N
         return None
     inputs = inputs_of(request, _define(recipe, lock, context, _start(recipe, lock, context)), lock, context)
     return record if inputs == record.inputs else None
+
+
+def _login(base: Base | None, context: BuildContext) -> Path | None:
+    return lent_login(base) if base is not None and not context.preview else None
 
 
 def _start(recipe: Recipe, lock: Lock | None, context: BuildContext, digest: str | None = None) -> Base:

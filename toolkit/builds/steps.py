@@ -88,7 +88,7 @@ def steps_of(plan: BuildPlan, context: BuildContext, workspace: Workspace) -> tu
         steps.append(uv)
         binds = (uv.bind,)
     loan = lend(workspace.scratch, runtime.product, request.recipe.indexes if request.recipe else ())
-    argv = runtime.build(image, str(source), request.options, (*binds, *loan.binds))
+    argv = runtime.build(image, str(source), request.options, (*binds, *loan.binds), login=plan.login)
     environment = {
         **area_environment(context.area),
         **dict.fromkeys(SCRATCH_VARIABLES, str(workspace.scratch)),

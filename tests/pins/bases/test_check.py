@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import time
+from base64 import b64encode
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.pins.bases import oci
+from toolkit.pins.bases.before_pull import lent_login, require_architecture
 from toolkit.pins.bases.check import State, check_all, check_base, exit_status
-from toolkit.pins.bases.platforms import require_architecture
 from toolkit.pins.bases.registry import parse_reference
 from toolkit.recipes.catalogue import Catalogue
 from toolkit.recipes.model import Base, Bootstrap, DigestOf
@@ -129,8 +131,8 @@ def test_many_bases_at_once_are_not_held_up_by_a_slow_one(registry: oci.Registry
     registry.faults = {"slow/slow": "slow"}
     steps: list[str] = []
     begun = time.monotonic()
-    results = check_all([slow, *bases], timeout=4, on_step=steps.append)
-    assert time.monotonic() - begun < 8
+    results = check_all([slow, *bases], timeout=6, on_step=steps.append)
+    assert time.monotonic() - begun < 12
     assert [found.base for found in results] == [slow, *bases]
     assert [found.state for found in results] == [State.UNREACHABLE, *[State.SAME] * len(bases)]
     assert "respon" in str(results[0].problem) or "no answer" in str(results[0].problem)
@@ -161,3 +163,27 @@ def test_a_base_for_another_architecture_is_refused(
     assert registry.asked == [], "the catalogue knows it"
     require_architecture(base_of(registry, "none/none:1"))  # the runtime tells what is wrong
     require_architecture(Base("debian", Bootstrap.DEBOOTSTRAP, "bookworm"))
+
+
+def test_only_an_accepted_login_that_the_runtime_does_not_read_is_lent(registry: oci.Registry, tmp_path: Path) -> None:
+    registry.image("a/b:1")
+    wanted = base_of(registry, "a/b:1")
+    path = tmp_path / ".config/containers/auth.json"
+    path.parent.mkdir(parents=True)
+
+    def log_in(place: Path, password: str) -> None:
+        place.parent.mkdir(parents=True, exist_ok=True)
+        auth = b64encode(f"{oci.USER}:{password}".encode()).decode()
+        place.write_text(json.dumps({"auths": {registry.address: {"auth": auth}}}))
+
+    assert lent_login(wanted) is None
+    assert registry.asked == [], "without such a file nothing is asked"
+    log_in(path, oci.PASSWORD)
+    assert lent_login(wanted) is None, "the image is public"
+    registry.login = "bearer"
+    assert lent_login(wanted) == path
+    log_in(path, "expired")
+    assert lent_login(wanted) is None
+    log_in(tmp_path / ".apptainer/docker-config.json", oci.PASSWORD)
+    assert lent_login(wanted) is None, "the runtime reads it"
+    assert lent_login(Base("debian", Bootstrap.DEBOOTSTRAP, "bookworm")) is None

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from toolkit.pins.bases.credentials import auth_files, find_login
+from toolkit.pins.bases.credentials import auth_files, file_with_login, find_login, read_by_runtime
 
 HUB_KEY = "https://index.docker.io/v1/"
 SECRET = "s3cret:with:colons"  # noqa: S105
@@ -173,3 +173,17 @@ def test_an_identity_token_is_told_from_a_password(tmp_path: Path, settings: dic
         assert found is not None
         assert (found.is_token, found.secret) == (True, SECRET)
         assert SECRET not in repr(found)
+
+
+def test_the_file_of_a_login_is_found_without_its_helper(
+    tmp_path: Path, settings: dict[str, str], helper: Path
+) -> None:
+    path = write(tmp_path / ".config/containers/auth.json", credHelpers={"quay.io": "tests"}, auths={"ghcr.io/a": {}})
+    assert file_with_login("quay.io", "a", settings) == path
+    assert file_with_login("ghcr.io", "a/b", settings) == path
+    assert file_with_login("ghcr.io", "b", settings) is None
+    assert not helper.exists()
+    assert not read_by_runtime(path)
+    docker = write(tmp_path / ".docker/config.json", auths={"quay.io": {}})
+    assert file_with_login("quay.io", "a", settings) == docker
+    assert read_by_runtime(docker)

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 HUB = "docker.io"
 # `docker login` writes the first one, other programs the others.
 _HUB_NAMES = ("index.docker.io", "registry-1.docker.io", "registry.hub.docker.com")
+_OF_THE_RUNTIME = (".apptainer/docker-config.json", ".singularity/docker-config.json", ".docker/config.json")
 _HELPER = re.compile(r"[A-Za-z0-9._-]+")
 _HELPER_SECONDS = 20
 _TOKEN_USER = "<token>"  # noqa: S105 - by this user name a credential helper says that its secret is an identity token
@@ -56,8 +57,7 @@ def auth_files(environment: Mapping[str, str] = os.environ) -> tuple[Path, ...]:
     settings = Path(environment.get("XDG_CONFIG_HOME") or directory / ".config")
     chosen, run_time = environment.get("REGISTRY_AUTH_FILE"), environment.get("XDG_RUNTIME_DIR")
     return (
-        directory / ".apptainer/docker-config.json",
-        directory / ".singularity/docker-config.json",
+        *(directory / name for name in _OF_THE_RUNTIME[:2]),
         Path(environment.get("DOCKER_CONFIG") or directory / ".docker", "config.json"),
         *([Path(chosen)] if chosen else []),
         *([Path(run_time, "containers/auth.json")] if run_time else []),
@@ -71,6 +71,25 @@ def find_login(host: str, repository: str = "", environment: Mapping[str, str] =
         if (login := _in_file(path, _names(host, repository))) is not None:
             return login
     return None
+
+
+def file_with_login(host: str, repository: str = "", environment: Mapping[str, str] = os.environ) -> Path | None:
+    """The first file that names a repository or its host; no credential helper is run for it."""
+    names = set(_names(host, repository))
+    for path in auth_files(environment):
+        content = _read(path)
+        if names & set(map(_plain, (*_table(content, "auths"), *_table(content, "credHelpers")))):
+            return path
+    return None
+
+
+def read_by_runtime(path: Path) -> bool:
+    """Whether the runtime finds a login in this file by itself.
+
+    Measured with Apptainer 1.4.5: it ignores DOCKER_CONFIG, REGISTRY_AUTH_FILE and podman's files.
+    """
+    directory = home()
+    return directory is not None and path in [directory / name for name in _OF_THE_RUNTIME]
 
 
 def _names(host: str, repository: str) -> list[str]:

@@ -189,7 +189,8 @@ def fetch(
     request = urllib.request.Request(url, data=body, method=method)  # noqa: S310 - http only on loopback, else https
     for name, value in headers.items():
         request.add_unredirected_header(name, value) if name == "Authorization" else request.add_header(name, value)
-    with urllib.request.urlopen(request, timeout=timeout, context=tls_context()) as answer:  # noqa: S310
+    context = tls_context() if url.startswith("https") else None
+    with urllib.request.urlopen(request, timeout=timeout, context=context) as answer:  # noqa: S310
         return answer.read(_LARGEST), answer.headers
 
 

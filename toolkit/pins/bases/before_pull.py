@@ -1,6 +1,7 @@
-"""Refuse a base for another processor before it is pulled: the runtime builds it without a warning.
+"""What is decided before the runtime pulls a base: whether this host can run it, and which login is lent.
 
-Source: Apptainer 1.4 takes the image that a digest names, whatever its architecture, and fails only when it runs.
+Measured with Apptainer 1.4.5: it takes the image that a digest names, whatever its architecture, and fails only when
+the image runs.
 """
 
 from __future__ import annotations
@@ -9,11 +10,14 @@ import platform
 from typing import TYPE_CHECKING
 
 from toolkit.pins.bases.check import architectures_of
+from toolkit.pins.bases.credentials import file_with_login, read_by_runtime
 from toolkit.pins.bases.registry import Repository, asking, parse_reference
 from toolkit.recipes.model import Bootstrap
 from toolkit.support.errors import CtkError, WrongInput
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from toolkit.recipes.model import Base
 
 
@@ -42,3 +46,23 @@ def _ask(base: Base) -> tuple[str, ...]:
             return architectures_of(repository, repository.manifest(base.digest or repository.reference.tag))
     except CtkError:
         return ()
+
+
+def lent_login(base: Base) -> Path | None:
+    """The file of the login that the registry of a base accepts and the runtime does not read by itself (podman's).
+
+    None if there is no such file, or no need of a login. An expired one would make the pull of a public image fail.
+    """
+    if base.bootstrap != Bootstrap.DOCKER:
+        return None
+    reference = parse_reference(base.reference)
+    path = file_with_login(reference.host, reference.repository)
+    if path is None or read_by_runtime(path):
+        return None
+    repository = Repository(reference)
+    try:
+        with asking(base.pinned_reference, repository):
+            repository.named(base.digest or reference.tag)
+    except CtkError:
+        return None
+    return path if repository.login is not None else None
