@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from toolkit.builds.files import UvCopy
 from toolkit.builds.room import RoomWatch, cause, disks
+from toolkit.pins.bases.before_pull import lent_login, require_architecture
 from toolkit.pins.bases.steady import PresentBase, require_unchanged
 from toolkit.pins.guard.script import UV_MOUNT
-from toolkit.pins.lock.lockfile import load_lock
 from toolkit.recipes.model import Bootstrap
 from toolkit.runtime.area import area_environment
 from toolkit.support.certificates import trusting
@@ -30,7 +30,8 @@ def present_base(request: BuildRequest, recipe: Recipe, context: BuildContext, l
     """The base of `recipe` as an image of this machine, so that its inventory can be read; pulled if needed.
 
     It is kept in the work area by its digest, and is pulled by it: a tag that moves changes nothing. A preview pulls
-    nothing and asks no registry. Raises ProgramFailed (`base-not-brought`) if the base cannot be pulled.
+    nothing and asks no registry. Raises ProgramFailed (`base-not-brought`) if the base cannot be pulled, and WrongInput
+    (`wrong-architecture`) if it is for another architecture.
     """
     state = request.base_state
     if recipe.base.bootstrap == Bootstrap.LOCALIMAGE:
@@ -42,8 +43,10 @@ def present_base(request: BuildRequest, recipe: Recipe, context: BuildContext, l
     if not kept.is_file():
         if context.preview:
             return PresentBase(None, digest, state)
-        listener.on_step(f"pulling the base {recipe.base.reference}")
-        _pull(replace(recipe.base, digest=digest), kept, request, context)
+        base = replace(recipe.base, digest=digest)
+        require_architecture(base)
+        listener.on_step(f"pulling the base {base.pinned_reference}")
+        _pull(base, kept, request, context)
     return PresentBase(kept, digest, state)
 
 
@@ -85,12 +88,14 @@ def _pull(base: Base, image: Path, request: BuildRequest, context: BuildContext)
     image.parent.mkdir(parents=True, exist_ok=True)
     with staging(image.parent) as directory:
         lines: list[str] = []
-        argv = context.runtime.build(directory / "base.sif", source, replace(request.options, sandbox=False))
+        argv = context.runtime.build(
+            directory / "base.sif", source, replace(request.options, sandbox=False), login=lent_login(base)
+        )
         with RoomWatch(disks(context.area, None)).watching() as room:
             environment = {**area_environment(context.area), **trusting(), "TMPDIR": str(directory)}
             status = stream(argv, lines.append, env=environment)
         if status != 0:
-            raise _not_brought(base.reference, status, lines, room)
+            raise _not_brought(reference, status, lines, room)
         require_unchanged(request.base_state)
         put_in_place(directory / "base.sif", image)
 
@@ -112,13 +117,10 @@ def _registry_digest(recipe: Recipe, locks: Locks, *, ask: bool) -> str | None:
     """
     from toolkit.pins.bases.registry import fetch_digest
 
-    path = locks.path(recipe)
-    if path.is_file():
-        locked = load_lock(path).base
-        if locked.digest is not None and locked.reference == recipe.base.reference:
-            return locked.digest
-    if not ask:
-        return None
+    if (locked := locks.locked_digest(recipe)) is not None:
+        return locked
+    if recipe.base.digest is not None or not ask:
+        return recipe.base.digest
     try:
         return fetch_digest(recipe.base.reference)
     except ProgramFailed as error:

@@ -18,19 +18,25 @@ if TYPE_CHECKING:
 
     from toolkit.builds.causes import Cause
     from toolkit.pins.lock.model import Lock
-    from toolkit.recipes.model import Recipe
+    from toolkit.recipes.model import Base, Recipe
     from toolkit.support.paths import WorkArea
+
+_NOT_PULLED = "conveyor failed to get"  # Apptainer and SingularityCE, before %post
 
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """The action in progress: `what` begins the message (`building demo`)."""
+    """The action in progress: `what` begins the message (`building demo`).
+
+    `start` is the base with the digest by which the runtime pulls it; None if there is no such step.
+    """
 
     what: str
     recipe: Recipe | None
     lock: Lock | None
     log: Path
     area: WorkArea
+    start: Base | None = None
 
 
 def explain_failure(attempt: Attempt, status: int, lines: list[str], room: RoomWatch) -> CtkError:
@@ -50,6 +56,9 @@ def explain_failure(attempt: Attempt, status: int, lines: list[str], room: RoomW
     command = failed_command(lines)
     found = None if disk_full or command is None else find_cause(printed)
     message = f"{attempt.what} failed (status {status})"
+    not_pulled = attempt.start is not None and any(_NOT_PULLED in line for line in lines)
+    if attempt.start is not None and not_pulled:
+        message += f": the base {attempt.start.pinned_reference} could not be pulled"
     if found is not None:
         message += f": {found.message}"
     elif known is not None:
@@ -62,10 +71,18 @@ def explain_failure(attempt: Attempt, status: int, lines: list[str], room: RoomW
     return ProgramFailed(
         message,
         fix=fix,
-        code="disk-full" if disk_full else found.code if found else "build-failed",
+        code=_code(found, disk_full=disk_full, not_pulled=not_pulled),
         last_lines=telling_lines(printed),
         log=attempt.log,
     )
+
+
+def _code(found: Cause | None, *, disk_full: bool, not_pulled: bool) -> str:
+    if disk_full:
+        return "disk-full"
+    if not_pulled:
+        return "base-not-brought"
+    return found.code if found is not None else "build-failed"
 
 
 def _remedy(attempt: Attempt, found: Cause) -> str | None:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from toolkit.builds.request import BuildRequest
     from toolkit.definitions.definition import Definition
     from toolkit.pins.store import Found
+    from toolkit.recipes.model import Base
 
 _UNPACKED = 4  # an image of a framework unpacks to 2 to 3 times its compressed size, and the new one comes on top
 
@@ -32,7 +33,8 @@ class BuildPlan:
     `source` is the definition that ctk wrote, or what the user has. `record` is what the image will remember, but for
     the audit's verdict. `base` is what of a recipe's base is on this machine. `locked` is the lock that is installed,
     and what became of the earlier one; None if nothing is installed. `lends_uv`: the build finds uv's program in
-    the base's directory for it, and installs with pip if that is missing.
+    the base's directory for it, and installs with pip if that is missing. `start` is the base
+    as the definition names it: by digest, if that is known.
     """
 
     request: BuildRequest
@@ -41,6 +43,8 @@ class BuildPlan:
     base: PresentBase = NOT_HERE
     locked: Found | None = None
     lends_uv: bool = False
+    start: Base | None = None
+    login: Path | None = None
 
     @property
     def base_size(self) -> int:

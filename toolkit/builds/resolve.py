@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,7 +17,9 @@ from toolkit.builds.room import check_room
 from toolkit.definitions.definition import define, define_copy
 from toolkit.definitions.labels import has_labels_of_ctk
 from toolkit.gpu.targets import judge_base
+from toolkit.pins.bases.before_pull import lent_login, require_architecture
 from toolkit.pins.bases.steady import PresentBase, unchanged
+from toolkit.pins.store import locked_base
 from toolkit.support.ownership import is_trusted
 
 if TYPE_CHECKING:
@@ -24,7 +27,7 @@ if TYPE_CHECKING:
     from toolkit.builds.request import BuildRequest
     from toolkit.definitions.definition import Definition
     from toolkit.pins.lock.model import Lock
-    from toolkit.recipes.model import Recipe
+    from toolkit.recipes.model import Base, Recipe
 
 _SILENT = Listener()
 
@@ -42,9 +45,13 @@ def resolve(request: BuildRequest, context: BuildContext, listener: Listener = _
         check_room(local_size(request), request.output, context.area)
     if request.recipe is not None:
         return _resolve_recipe(request, request.recipe, context, listener)
+    if request.base is not None and not context.preview:
+        require_architecture(request.base)
     own = OwnSource(Path(request.target.text).absolute())
     source = define_copy(request.base) if request.base is not None else own
-    return BuildPlan(request, source, Record(request.target.identity))
+    return BuildPlan(
+        request, source, Record(request.target.identity), start=request.base, login=_login(request.base, context)
+    )
 
 
 def _resolve_recipe(request: BuildRequest, recipe: Recipe, context: BuildContext, listener: Listener) -> BuildPlan:
@@ -55,9 +62,12 @@ def _resolve_recipe(request: BuildRequest, recipe: Recipe, context: BuildContext
         if recipe.installs:
             base = present_base(request, recipe, context, listener)
             listener.on_step("choosing the versions of the packages")
+        elif not context.preview:
+            require_architecture(locks.pinned(recipe).base)
         found = locks.find(recipe, base)
         lock = found.lock if found else None
-        definition = _define(recipe, lock, context)
+        start = _start(recipe, lock, context, base.digest)
+        definition = _define(recipe, lock, context, start)
         inputs = {} if context.preview else inputs_of(request, definition, lock, context)
     return BuildPlan(
         request,
@@ -71,6 +81,8 @@ def _resolve_recipe(request: BuildRequest, recipe: Recipe, context: BuildContext
         base,
         found,
         lends_uv=lock is not None and bool(lock.packages) and has_mount_point(recipe, base.image),
+        start=start,
+        login=_login(start, context),
     )
 
 
@@ -91,9 +103,19 @@ def unchanged_record(request: BuildRequest, context: BuildContext) -> Record | N
     lock = context.locks.current(recipe) if recipe.installs else None
     if lock is None and recipe.packages:
         return None
-    inputs = inputs_of(request, _define(recipe, lock, context), lock, context)
+    inputs = inputs_of(request, _define(recipe, lock, context, _start(recipe, lock, context)), lock, context)
     return record if inputs == record.inputs else None
 
 
-def _define(recipe: Recipe, lock: Lock | None, context: BuildContext) -> Definition:
-    return define(recipe, lock=lock, mirror=context.mirror, relabel=has_labels_of_ctk(recipe.base))
+def _login(base: Base | None, context: BuildContext) -> Path | None:
+    return lent_login(base) if base is not None and not context.preview else None
+
+
+def _start(recipe: Recipe, lock: Lock | None, context: BuildContext, digest: str | None = None) -> Base:
+    """The base as the definition names it: with the digest by which it was pulled or locked, if there is one."""
+    return locked_base(recipe, lock) if lock is not None else context.locks.pinned(recipe, digest).base
+
+
+def _define(recipe: Recipe, lock: Lock | None, context: BuildContext, start: Base) -> Definition:
+    relabel = has_labels_of_ctk(recipe.base)
+    return define(replace(recipe, base=start), lock=lock, mirror=context.mirror, relabel=relabel)

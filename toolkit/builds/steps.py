@@ -89,7 +89,7 @@ def steps_of(plan: BuildPlan, context: BuildContext, workspace: Workspace) -> tu
         steps.append(uv)
         binds = (uv.bind,)
     loan = lend(workspace.scratch, runtime.product, request.recipe.indexes if request.recipe else ())
-    argv = runtime.build(image, str(source), request.options, (*binds, *loan.binds))
+    argv = runtime.build(image, str(source), request.options, (*binds, *loan.binds), login=plan.login)
     environment = {
         **area_environment(context.area),
         **dict.fromkeys(SCRATCH_VARIABLES, str(workspace.scratch)),
@@ -132,7 +132,7 @@ class BuildImage:
             if status != 0:
                 request, lock = plan.request, plan.locked.lock if plan.locked else None
                 what = f"building {request.target.text}"
-                attempt = Attempt(what, request.recipe, lock, request.log, state.context.area)
+                attempt = Attempt(what, request.recipe, lock, request.log, state.context.area, plan.start)
                 raise explain_failure(attempt, status, transcript.last_lines, state.room)
         state.import_seconds = seconds_of_imports(transcript.last_lines)
 

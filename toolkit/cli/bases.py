@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from toolkit.cli.bases_registry import add, check
 from toolkit.cli.completion import complete_base
 from toolkit.cli.documents import bases as documents
 from toolkit.cli.output import print_json, print_table, say, suggest
@@ -45,6 +46,8 @@ app = typer.Typer(
         ctk bases show pytorch-2.6
     """,
 )
+app.command()(check)
+app.command()(add)
 
 
 @app.callback()

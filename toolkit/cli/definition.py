@@ -60,7 +60,10 @@ def definition(
     if found is not None and not recipe.rebased:
         say_lock_change(found, name, written=False)
     made = define(
-        recipe, lock=found.lock if found else None, mirror=debian_mirror(site), relabel=has_labels_of_ctk(recipe.base)
+        recipe if found else locks.pinned(recipe),
+        lock=found.lock if found else None,
+        mirror=debian_mirror(site),
+        relabel=has_labels_of_ctk(recipe.base),
     )
     if json:
         print_json("ctk.definition/1", {"recipe": made.name, "definition": made.text})

@@ -1,9 +1,9 @@
-"""`ctk doctor`: this host's prerequisites."""
+"""`ctk doctor`: this host's prerequisites, or one registry."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import typer
 
@@ -18,6 +18,10 @@ def doctor(
     ] = None,
     offline: Annotated[bool, typer.Option("--offline", help="Do not contact a package index or registry.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing FILE.")] = False,
+    registry: Annotated[
+        str | None,
+        typer.Option("--registry", metavar="HOST", help="Check only this registry and your login at it."),
+    ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
     """Check this host's prerequisites.
@@ -31,8 +35,17 @@ def doctor(
 
         ctk doctor --report ticket.txt
 
-    Exit status 3: images cannot be built or run here.
+    --registry tells whether one registry answers, by which certificate authorities, which file has a login for it, and
+    whether the login is accepted. The password is not shown.
+
+        ctk doctor --registry nvcr.io
+
+    Exit status 3: images cannot be built or run here. With --registry, exit status 1: it cannot be used.
     """
+    if registry is not None:
+        if offline or report is not None:
+            raise WrongInput(f"--registry does not go together with {'--offline' if offline else '--report'}")
+        _check_registry(registry, json=json)
     from toolkit.doctor.facts import gather_host_facts
     from toolkit.doctor.report import report as report_text
     from toolkit.doctor.rules import build_mode, judge_host
@@ -58,3 +71,18 @@ def doctor(
             say(f"Written: {report}. Read it once before you send it.")
         suggest("ctk list")
     raise typer.Exit(3 if any(finding.severity is Severity.ERROR for finding in findings) else 0)
+
+
+def _check_registry(text: str, *, json: bool) -> NoReturn:
+    from toolkit.doctor.registry import ask_registry, judge_registry, parse_registry
+
+    host, repository = parse_registry(text)
+    with live_steps(f"Asking {host}"):
+        facts = ask_registry(host, repository)
+    findings = list(judge_registry(facts))
+    if json:
+        document = {"host": host, "status": facts.status, "login": facts.login, "accepted": facts.accepted}
+        print_json("ctk.doctor-registry/1", document, findings)
+    else:
+        print_findings(findings)
+    raise typer.Exit(1 if any(finding.severity is Severity.ERROR for finding in findings) else 0)

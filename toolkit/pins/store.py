@@ -100,6 +100,20 @@ class Locks:
         lock = load_lock(path) if path.is_file() else None
         return lock if lock is not None and is_current(lock, recipe, self.local_digest(recipe)) else None
 
+    def locked_digest(self, recipe: Recipe) -> str | None:
+        """The digest of the recipe's base in its lock, current or not; None if there is none for this reference."""
+        path = self.path(recipe)
+        if recipe.base.bootstrap != Bootstrap.DOCKER or not path.is_file():
+            return None
+        locked = load_lock(path).base
+        return locked.digest if locked.reference == recipe.base.reference else None
+
+    def pinned(self, recipe: Recipe, digest: str | None = None) -> Recipe:
+        """A recipe that installs nothing, with `digest` as that of its base, else the locked one: a tag may move."""
+        known = digest or self.locked_digest(recipe)
+        is_pulled = recipe.base.bootstrap == Bootstrap.DOCKER and known is not None
+        return replace(recipe, base=replace(recipe.base, digest=known)) if is_pulled else recipe
+
     def find(self, recipe: Recipe, base: PresentBase = NOT_HERE) -> Found | None:
         """What `for_build` finds; None if nothing is installed that a guard could watch.
 

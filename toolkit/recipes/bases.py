@@ -41,10 +41,9 @@ def bases_in(directory: Path) -> dict[str, Base]:
 
     Raises WrongInput with file, line and key, also if two files have a base of the same name.
     """
-    own = directory / "bases.toml"
     found: dict[str, Base] = {}
     files: dict[str, Path] = {}
-    for path in ([own] if own.is_file() else []) + sorted((directory / "bases").glob("*.toml")):
+    for path in base_files(directory):
         for name, base in load_bases(path).items():
             if name in found:
                 raise WrongInput(
@@ -54,10 +53,26 @@ def bases_in(directory: Path) -> dict[str, Base]:
     return found
 
 
+def base_files(directory: Path) -> list[Path]:
+    """The files of a directory of recipes that have bases."""
+    whole = directory / "bases.toml"
+    return ([whole] if whole.is_file() else []) + sorted((directory / "bases").glob("*.toml"))
+
+
 def load_bases(path: Path) -> dict[str, Base]:
     """Read one file of bases: one table a base. Raises WrongInput with file, line and key."""
-    file = read_toml(path)
+    return bases_of(read_toml(path))
+
+
+def bases_of(file: TomlFile) -> dict[str, Base]:
+    """The bases of a file that was read. Raises WrongInput with file, line and key."""
     return {name: _base(file, name, table) for name, table in file.content.items()}
+
+
+def is_valid(key: str, value: str) -> bool:
+    """Whether `value` is what a file of bases may have for `key`."""
+    form, _ = _FORMS.get(key, (None, None))
+    return form is None or form.fullmatch(value) is not None
 
 
 def _base(file: TomlFile, name: str, table: Any) -> Base:

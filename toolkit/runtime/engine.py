@@ -26,6 +26,10 @@ _INSTALL = (
 )
 
 
+# `build --authfile`: seen in Apptainer 1.4.5; SingularityCE has it from 4.1 (its pull request 2238).
+_AUTHFILE = {"apptainer": (1, 4), "singularity": (4, 1)}
+
+
 @dataclass(frozen=True, slots=True)
 class BuildOptions:
     """Options for writing an image.
@@ -85,8 +89,19 @@ class Runtime:
         arguments = exec_arguments(place, command, gpu=False, binds=binds, directory="/", overlay=str(overlay))
         return [str(self.program), *arguments]
 
-    def build(self, output: Path, source: str, options: BuildOptions, binds: Iterable[str] = ()) -> list[str]:
-        """The command line that builds `output` from `source`: a definition, a sandbox, or a reference with scheme."""
+    def build(
+        self,
+        output: Path,
+        source: str,
+        options: BuildOptions,
+        binds: Iterable[str] = (),
+        *,
+        login: Path | None = None,
+    ) -> list[str]:
+        """The command line that builds `output` from `source`: a definition, a sandbox, or a reference with scheme.
+
+        `login` is a file with logins at registries, in the format of Docker's config.json.
+        """
         arguments = ["build"]
         if os.geteuid() != 0 or self.needs_userns:
             arguments.append("--fakeroot")
@@ -96,6 +111,8 @@ class Runtime:
             arguments += ["--mksquashfs-args", packing]
         for bind in binds:
             arguments += ["--bind", bind]
+        if login is not None and self.version >= _AUTHFILE[self.product]:
+            arguments += ["--authfile", str(login)]
         return [str(self.program), *arguments, str(output), source]
 
     def _packing(self, options: BuildOptions) -> str:

@@ -8,6 +8,7 @@ import os
 import re
 import sys
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -114,13 +115,32 @@ def trusting(environment: Mapping[str, str] = os.environ) -> dict[str, str]:
 
 def tls_context() -> ssl.SSLContext:
     """The TLS context of ctk's own requests: it trusts what this host trusts, wherever Python's default store is."""
+    return _context(host_bundles())
+
+
+@cache
+def _context(bundles: tuple[Bundle, ...]) -> ssl.SSLContext:
+    """Reading some hundred authorities takes longer than a request: it is done once."""
     import ssl
 
     context = ssl.create_default_context()
-    for bundle in host_bundles():
+    for bundle in bundles:
         with contextlib.suppress(ssl.SSLError):  # not a file of certificates: `ctk doctor` names it
             context.load_verify_locations(bundle.path)
     return context
+
+
+def describe_trust(environment: Mapping[str, str] = os.environ) -> str:
+    """Which certificate authorities are trusted, by which setting, and the settings without effect."""
+    named, system = named_bundle(environment), system_bundle()
+    used = named or system
+    missing = [bundle for bundle in named_bundles(environment) if not _is_file(bundle.path)]
+    return "; ".join(
+        [
+            f"trusted authorities: {used.path}, set by {used.origin}" if used else "no trusted authorities",
+            *(f"{bundle.origin} names {bundle.path}, which cannot be read" for bundle in missing),
+        ]
+    )
 
 
 def certificate_problem(text: str) -> tuple[str, str] | None:

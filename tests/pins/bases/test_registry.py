@@ -1,65 +1,42 @@
-"""Asking a registry for a digest, against a small one on loopback that asks for a token as Docker Hub does."""
+"""Asking a registry, against a small one on loopback that behaves as Docker Hub does, or wrongly."""
 
 from __future__ import annotations
 
-import hashlib
 import json
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import TYPE_CHECKING, Any
+import socket
+import subprocess
+from base64 import b64encode
+from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.pins.bases import oci
 from tests.real.inspection import inspection
-from toolkit.pins.bases.registry import Reference, fetch_digest, parse_reference
+from toolkit.pins.bases import registry as client
+from toolkit.pins.bases.check import describe
+from toolkit.pins.bases.registry import Reference, Repository, fetch_digest, parse_reference
 from toolkit.support.errors import CheckFailed, ProgramFailed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-MANIFEST = b'{"schemaVersion": 2}'
-DIGEST = f"sha256:{hashlib.sha256(MANIFEST).hexdigest()}"
+
+@pytest.fixture
+def registry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[oci.Registry]:
+    """A registry, and a user without any login."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for name in ("DOCKER_CONFIG", "REGISTRY_AUTH_FILE", "XDG_RUNTIME_DIR", "XDG_CONFIG_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    with oci.serving(oci.Registry()) as served:
+        yield served
 
 
-class Registry(BaseHTTPRequestHandler):
-    """`open/…` is for all, `token/…` for who has a token, `private/…` for nobody, `liar/…` names a wrong digest."""
-
-    def do_GET(self) -> None:
-        if self.path.startswith("/token?"):
-            assert "scope=repository%3Atoken%2Fimage%3Apull" in self.path
-            self.answer(200, json.dumps({"token": "secret"}).encode())
-        elif "/none/" in self.path:
-            self.answer(404, b"{}")
-        elif "/broken/" in self.path:
-            self.answer(500, b"")
-        elif "/private/" in self.path or ("/token/" in self.path and self.headers["Authorization"] != "Bearer secret"):
-            realm = f"http://{self.headers['Host']}/token"
-            challenge = f'Bearer realm="{realm}",service="s",scope="repository:token/image:pull"'
-            self.answer(401, b"", {"WWW-Authenticate": challenge})
-        else:
-            assert "application/vnd.oci.image.index.v1+json" in self.headers["Accept"]
-            said = f"sha256:{'0' * 64}" if "/liar/" in self.path else DIGEST
-            self.answer(200, MANIFEST, {"Docker-Content-Digest": said})
-
-    def answer(self, status: int, body: bytes, headers: dict[str, str] | None = None) -> None:
-        self.send_response(status)
-        for name, value in (headers or {}).items():
-            self.send_header(name, value)
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *_: Any) -> None:
-        pass
-
-
-@pytest.fixture(scope="module")
-def address() -> Iterator[str]:
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Registry)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield f"127.0.0.1:{server.server_address[1]}"
-    server.shutdown()
-    server.server_close()
+def log_in(home: Path, host: str, **entry: str) -> Path:
+    path = home / ".docker/config.json"
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(json.dumps({"auths": {host: entry}}))
+    return path
 
 
 @pytest.mark.parametrize(
@@ -78,25 +55,135 @@ def test_a_reference_has_a_host_a_repository_and_a_tag(text: str, parts: tuple[s
     assert parse_reference(text) == Reference(*parts)
 
 
-@pytest.mark.parametrize("image", ["open/image:1", "token/image:1"])
-@pytest.mark.index
-def test_the_digest_is_of_what_the_tag_names(address: str, image: str) -> None:
-    assert fetch_digest(f"{address}/{image}") == DIGEST
+@pytest.mark.parametrize("fault", [None, "no-head", "no-digest"])
+def test_a_tag_names_a_digest_also_where_a_registry_does_not_tell_it(registry: oci.Registry, fault: str | None) -> None:
+    digest = registry.image("open/image:1")
+    registry.faults = {"open/image": fault} if fault else {}
+    repository = Repository(parse_reference(f"{registry.address}/open/image:1"))
+    named = repository.named("1")
+    assert (named.digest, named.media_type) == (digest, oci.IMAGE)
+    assert fetch_digest(f"{registry.address}/open/image:1") == digest
+    asked_twice = registry.asked[:2] if fault else registry.asked[:1]
+    assert [method for method, _, _ in asked_twice] == ["HEAD", "GET"][: len(asked_twice)]
 
 
-@pytest.mark.index
-def test_missing_or_private_image_is_reported(address: str) -> None:
-    with pytest.raises(CheckFailed, match="no image"):
-        fetch_digest(f"{address}/none/image:1")
-    with pytest.raises(CheckFailed, match="login"):
-        fetch_digest(f"{address}/private/image:1")
+def test_an_index_and_an_image_are_described(registry: oci.Registry) -> None:
+    index, amd, arm = registry.both("open/both:1")
+    repository = Repository(parse_reference(f"{registry.address}/open/both:1"))
+    found = describe(repository, "1")
+    assert (found.digest, found.digest_of, found.architectures) == (index, "index", ("x86_64", "aarch64"))
+    one, other = describe(repository, amd), describe(repository, arm)
+    assert (one.digest_of, one.architectures, one.size) == ("image", ("x86_64",), found.size)
+    assert other.architectures == ("aarch64",)
+    only_arm = registry.index("open/both:arm", {"arm64": arm}, kind=oci.DOCKER_INDEX)
+    assert describe(repository, only_arm).size == other.size
 
 
-def test_faulty_or_unreachable_registry_is_an_error(address: str) -> None:
-    for image in (f"{address}/broken/image:1", f"{address}/liar/image:1", "127.0.0.1:9/image:1"):
-        with pytest.raises(ProgramFailed) as caught:
+def test_missing_or_private_image_is_reported(registry: oci.Registry, tmp_path: Path) -> None:
+    image = f"{registry.address}/private/image:1"
+    with pytest.raises(CheckFailed, match="no image") as caught:
+        fetch_digest(image)
+    assert caught.value.code == "no-such-image"
+    for kind in ("basic", "bearer"):
+        registry.login = kind
+        with pytest.raises(CheckFailed, match="requires a login") as caught:
             fetch_digest(image)
-        assert caught.value.code == "registry-unreachable"
+        path = log_in(tmp_path, registry.address, auth=b64encode(b"ann:wrong-secret").decode())
+        with pytest.raises(CheckFailed, match="rejects the login of") as rejected:
+            fetch_digest(image)
+        assert str(path) in rejected.value.message
+        assert "wrong-secret" not in rejected.value.message + (rejected.value.fix or "")
+        assert {caught.value.code, rejected.value.code} == {"registry-login"}
+        path.unlink()
+
+
+@pytest.mark.parametrize("kind", ["basic", "bearer"])
+@pytest.mark.parametrize("scheme", ["", "https://", "http://"])
+def test_a_login_opens_a_private_image(registry: oci.Registry, tmp_path: Path, kind: str, scheme: str) -> None:
+    registry.login, digest = kind, registry.image("private/image:1")
+    path = log_in(tmp_path, f"{scheme}{registry.address}", username=oci.USER, password=oci.PASSWORD)
+    repository = Repository(parse_reference(f"{registry.address}/private/image:1"))
+    assert describe(repository, "1").digest == digest
+    assert repository.login is not None
+    assert repository.login.origin == str(path)
+    assert len([path for _, path, _ in registry.asked if path.startswith("/token")]) == (kind == "bearer"), "one token"
+    assert oci.PASSWORD not in repr(repository)
+
+
+def test_an_identity_token_is_exchanged_for_one_of_the_repository(registry: oci.Registry, tmp_path: Path) -> None:
+    registry.login, digest = "bearer", registry.image("private/image:1")
+    log_in(tmp_path, registry.address, identitytoken=oci.PASSWORD)
+    assert fetch_digest(f"{registry.address}/private/image:1") == digest
+    assert ("POST", "/token", "") in registry.asked
+
+
+def test_a_login_does_not_go_to_the_target_of_a_redirect(registry: oci.Registry, tmp_path: Path) -> None:
+    registry.login, registry.faults = "basic", {"private/image": "other-host"}
+    registry.image("private/image:1")
+    log_in(tmp_path, registry.address, username=oci.USER, password=oci.PASSWORD)
+    with oci.serving(oci.Registry(blobs=registry.blobs)) as content:
+        registry.elsewhere = content.address
+        repository = Repository(parse_reference(f"{registry.address}/private/image:1"))
+        assert describe(repository, "1").architectures == ("x86_64",)
+    assert [given for _, _, given in content.asked] == [""]
+
+
+def test_a_login_is_not_sent_to_a_token_service_without_tls(registry: oci.Registry) -> None:
+    challenge = f'Bearer realm="http://{registry.address}/token",service="tests"'
+    with pytest.raises(client.WrongContent, match="without TLS"):
+        client.authorization(challenge, "https://registry.example/v2/", None)
+    assert registry.asked == []
+
+
+@pytest.mark.parametrize(
+    ("fault", "code", "message"),
+    [
+        ("broken", "registry-unreachable", "returned status 500"),
+        ("limit", "registry-unreachable", "limits the number of requests"),
+        ("liar", "registry-content", "returned content with the digest"),
+        ("portal", "registry-content", "that is not JSON .'<html>Welcome"),
+    ],
+)
+def test_faulty_registry_is_an_error(registry: oci.Registry, fault: str, code: str, message: str) -> None:
+    registry.image("open/image:1")
+    registry.faults = {"open/image": fault}
+    with pytest.raises(ProgramFailed, match=message) as caught:
+        fetch_digest(f"{registry.address}/open/image:1")
+    assert caught.value.code == code
+
+
+def test_unreachable_registry_is_an_error() -> None:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))  # bound, and not listening
+        with pytest.raises(ProgramFailed, match=r"does not respond: .*refused") as caught:
+            fetch_digest(f"127.0.0.1:{probe.getsockname()[1]}/image:1")
+    assert caught.value.code == "registry-unreachable"
+
+
+def test_slow_registry_is_not_awaited(registry: oci.Registry) -> None:
+    registry.image("open/image:1")
+    registry.faults = {"open/image": "slow"}
+    repository = Repository(parse_reference(f"{registry.address}/open/image:1"), timeout=0.2)
+    with pytest.raises(ProgramFailed, match="did not respond in time"), client.asking("image:1", repository):
+        repository.named("1")
+
+
+def test_a_registry_behind_a_private_ca_needs_a_setting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("SSL_CERT_FILE", "PIP_CERT", "REQUESTS_CA_BUNDLE"):
+        monkeypatch.delenv(name, raising=False)
+    new = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
+    subject = ["-days", "2", "-subj", "/CN=private", "-addext", "subjectAltName=IP:127.0.0.1"]
+    subprocess.run([*new, *subject, "-keyout", "key", "-out", "ca.pem"], cwd=tmp_path, check=True, capture_output=True)
+    with oci.serving(oci.Registry(), (tmp_path / "ca.pem", tmp_path / "key")) as registry:
+        digest = registry.image("open/image:1")
+        monkeypatch.setattr(client, "api_address", lambda host: f"https://{host}")
+        monkeypatch.setenv("REQUESTS_CA_BUNDLE", "/nowhere.pem")
+        with pytest.raises(ProgramFailed, match=r"not trusted \(trusted authorities: /etc/ssl") as caught:
+            fetch_digest(f"{registry.address}/open/image:1")
+        assert caught.value.code == "certificate"
+        assert "REQUESTS_CA_BUNDLE names /nowhere.pem, which cannot be read" in caught.value.message
+        monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "ca.pem"))
+        assert fetch_digest(f"{registry.address}/open/image:1") == digest
 
 
 @pytest.mark.index

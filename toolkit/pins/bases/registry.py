@@ -1,44 +1,48 @@
-"""Which image a tag names now, according to its registry.
+"""Ask a container registry: which image a tag names, for which platforms, and how large it is.
 
 Source: OCI Distribution Specification 1.1 (manifests, Docker-Content-Digest) and Docker's token authentication.
 """
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import ipaddress
-import json
 import os
 import re
 import urllib.error
-import urllib.parse
 import urllib.request
-from dataclasses import dataclass
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from http.client import HTTPException
 from typing import TYPE_CHECKING
-from urllib.parse import urlencode
+from urllib.parse import urlencode, urlsplit
 
-from toolkit.support.certificates import certificate_problem, tls_context
-from toolkit.support.errors import CheckFailed, ProgramFailed
-from toolkit.support.paths import home
+from toolkit.pins.bases.credentials import HUB, find_login
+from toolkit.pins.bases.manifests import (
+    IMAGE_TYPES,
+    INDEX_TYPES,
+    Manifest,
+    WrongContent,
+    parse_config,
+    parse_manifest,
+    parse_object,
+    sha256,
+)
+from toolkit.support.certificates import certificate_problem, describe_trust, tls_context
+from toolkit.support.errors import CheckFailed, CtkError, ProgramFailed
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
+    from email.message import Message
 
-_HUB, _HUB_API = "docker.io", "registry-1.docker.io"
-_TIMEOUT_SECONDS = 20
+    from toolkit.pins.bases.credentials import Login
+
+_HUB_API = "registry-1.docker.io"
+TIMEOUT = 20.0  # seconds without a byte from a registry
 _LARGEST = 8 << 20
 # An index is wanted if there is one: its digest is what `FROM image@sha256:…` means on every architecture.
-_ACCEPT = ", ".join(
-    (
-        "application/vnd.oci.image.index.v1+json",
-        "application/vnd.docker.distribution.manifest.list.v2+json",
-        "application/vnd.oci.image.manifest.v1+json",
-        "application/vnd.docker.distribution.manifest.v2+json",
-    )
-)
-_CREDENTIALS = (".apptainer/docker-config.json", ".singularity/docker-config.json", ".docker/config.json")
+_ACCEPT = ", ".join((*INDEX_TYPES, *IMAGE_TYPES))
+_NO_HEAD = (405, 501)
+_CLIENT = "ctk"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,9 +59,9 @@ def parse_reference(text: str) -> Reference:
     rest, _, _ = text.partition("@")
     first, slash, remainder = rest.partition("/")
     named = bool(slash) and ("." in first or ":" in first or first == "localhost")
-    host, path = (first, remainder) if named else (_HUB, rest)
+    host, path = (first, remainder) if named else (HUB, rest)
     repository, _, tag = path.partition(":")
-    if host == _HUB and "/" not in repository:
+    if host == HUB and "/" not in repository:
         repository = f"library/{repository}"
     return Reference(host, repository, tag or "latest")
 
@@ -68,75 +72,126 @@ def fetch_digest(text: str) -> str:
     Raises CheckFailed if the registry has no such image or requires credentials, ProgramFailed if it does not respond.
     """
     reference = parse_reference(text)
-    url = f"{api_address(reference.host)}/v2/{reference.repository}/manifests/{reference.tag}"
-    headers = {"Accept": _ACCEPT}
-    try:
+    repository = Repository(reference)
+    with asking(text, repository):
+        return repository.manifest(reference.tag).digest
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """What a tag names: the digest of a manifest, and its media type."""
+
+    digest: str
+    media_type: str
+
+    @property
+    def is_index(self) -> bool:
+        return self.media_type in INDEX_TYPES
+
+
+@dataclass(slots=True)
+class Repository:
+    """Requests about one repository of a registry, with the user's login if the registry requires one.
+
+    They raise OSError, HTTPException or WrongContent: `asking` turns these into errors for users. `login` is the one
+    that was sent.
+    """
+
+    reference: Reference
+    timeout: float = TIMEOUT
+    login: Login | None = None
+    _headers: dict[str, str] = field(default_factory=dict)
+
+    def named(self, name: str) -> Named:
+        """What a tag names, or a digest itself.
+
+        HEAD transfers no manifest, and does not count as a pull (Docker Hub's documentation, "Usage and limits").
+        """
         try:
-            return _manifest_digest(url, headers)
+            _, headers = self._request(f"manifests/{name}", method="HEAD")
         except urllib.error.HTTPError as error:
-            if error.code != 401:
+            if error.code not in _NO_HEAD:
+                raise
+        else:
+            digest, kind = headers.get("Docker-Content-Digest", ""), headers.get_content_type()
+            if digest.startswith("sha256:") and kind in (*INDEX_TYPES, *IMAGE_TYPES):
+                return Named(digest, kind)
+        manifest = self.manifest(name)
+        return Named(manifest.digest, manifest.media_type)
+
+    def manifest(self, name: str) -> Manifest:
+        """The manifest that a tag or a digest names."""
+        content, headers = self._request(f"manifests/{name}")
+        stated = name if name.startswith("sha256:") else headers.get("Docker-Content-Digest", "")
+        _check(content, stated)
+        return parse_manifest(content, headers.get_content_type())
+
+    def architecture(self, manifest: Manifest) -> str:
+        """The architecture of an image, from its config."""
+        content, _ = self._request(f"blobs/{manifest.config}")
+        _check(content, manifest.config or "")
+        return parse_config(content)
+
+    def _request(self, path: str, *, method: str = "GET") -> tuple[bytes, Message]:
+        host = self.reference.host
+        url = f"{api_address(host)}/v2/{self.reference.repository}/{path}"
+        headers = {"Accept": _ACCEPT} if path.startswith("manifests/") else {}
+        try:
+            return fetch(url, {**headers, **self._headers}, self.timeout, method=method)
+        except urllib.error.HTTPError as error:
+            if error.code != 401 or self._headers:
                 raise
             challenge = error.headers.get("WWW-Authenticate", "")
-        return _manifest_digest(url, {**headers, "Authorization": _authorization(challenge, reference.host)})
-    except urllib.error.HTTPError as error:
-        raise _refused(text, error.code) from error
-    except (urllib.error.URLError, TimeoutError, HTTPException, ConnectionError, ValueError) as error:
-        reason = str(getattr(error, "reason", error))
-        if (problem := certificate_problem(reason)) is not None:
-            meaning, fix = problem
-            message = f"the registry {reference.host} cannot be used: {meaning}"
-            raise ProgramFailed(message, fix=fix, code="certificate") from error
-        raise ProgramFailed(
-            f"the registry {reference.host} does not respond: {reason}", code="registry-unreachable"
-        ) from error
+        self.login = find_login(host, self.reference.repository)
+        self._headers = {"Authorization": authorization(challenge, url, self.login, self.timeout)}
+        return fetch(url, {**headers, **self._headers}, self.timeout, method=method)
 
 
-def _manifest_digest(url: str, headers: Mapping[str, str]) -> str:
-    with _open(url, headers) as answer:
-        content = answer.read(_LARGEST)
-        said = answer.headers.get("Docker-Content-Digest", "")
-    computed = f"sha256:{hashlib.sha256(content).hexdigest()}"
-    if said and said.startswith("sha256:") and said != computed:
-        raise ValueError(f"the digest of the manifest should be {said}, but is {computed}")
-    return computed
+def _check(content: bytes, stated: str) -> None:
+    if stated.startswith("sha256:") and (computed := sha256(content)) != stated:
+        raise WrongContent(f"returned content with the digest {computed} instead of {stated}")
 
 
-def _authorization(challenge: str, host: str) -> str:
-    """What to answer a 401 with: a token from the service that it names, or the user's own credentials."""
+def authorization(challenge: str, url: str, login: Login | None, timeout: float = TIMEOUT) -> str:
+    """What to answer a 401 with: a token from the service that it names, or the user's own login.
+
+    A login is sent only to a service with TLS, unless the registry itself has none.
+    """
     scheme, _, rest = challenge.partition(" ")
-    own = _own_credentials(host)
     if scheme.lower() == "basic":
-        return f"Basic {own}"
+        return login.basic if login is not None else ""
     fields = dict(re.findall(r'(\w+)="([^"]*)"', rest))
-    if scheme.lower() != "bearer" or not fields.get("realm", "").startswith(("https://", "http://")):
-        raise ValueError(f"unsupported authentication challenge: {challenge}")
+    realm = fields.get("realm", "")
+    if scheme.lower() != "bearer" or not realm.startswith(("https://", "http://")):
+        raise WrongContent(f"requires an authentication that ctk does not support: {scheme or 'none'}")
+    if urlsplit(realm).scheme == "http" and urlsplit(url).scheme == "https":
+        raise WrongContent(f"sends logins to a service without TLS: {realm}")
     query = urlencode({key: fields[key] for key in ("service", "scope") if key in fields})
-    with _open(f"{fields['realm']}?{query}", {"Authorization": f"Basic {own}"} if own else {}) as answer:
-        token = json.loads(answer.read(_LARGEST))
+    if login is not None and login.is_token:
+        form = (
+            f"{query}&{urlencode({'grant_type': 'refresh_token', 'refresh_token': login.secret, 'client_id': _CLIENT})}"
+        )
+        content, _ = fetch(realm, {}, timeout, method="POST", body=form.encode())
+    else:
+        headers = {"Authorization": login.basic} if login is not None else {}
+        content, _ = fetch(f"{realm}{'&' if '?' in realm else '?'}{query}", headers, timeout)
+    token = parse_object(content)
     return f"Bearer {token.get('token') or token.get('access_token') or ''}"
 
 
-def _own_credentials(host: str) -> str | None:
-    """What `apptainer registry login` or `docker login` stored for a registry (base64 of user:password)."""
-    names = (host, f"https://{host}", "https://index.docker.io/v1/") if host == _HUB else (host, f"https://{host}")
-    directory = home()
-    if directory is None:
-        return None
-    for path in _CREDENTIALS:
-        try:
-            known = json.loads((directory / path).read_text()).get("auths", {})
-        except (OSError, ValueError, AttributeError):
-            continue
-        for name in names:
-            auth = known.get(name, {}).get("auth") if isinstance(known.get(name), dict) else None
-            if isinstance(auth, str) and auth:
-                return base64.b64encode(base64.b64decode(auth)).decode()
-    return None
+def fetch(
+    url: str, headers: Mapping[str, str], timeout: float, *, method: str = "GET", body: bytes | None = None
+) -> tuple[bytes, Message]:
+    """The content and the headers of a response, eight MiB at most.
 
-
-def _open(url: str, headers: Mapping[str, str]) -> urllib.request.addinfourl:  # type: ignore[name-defined]
-    request = urllib.request.Request(url, headers=dict(headers))  # noqa: S310 - http only on loopback, else https
-    return urllib.request.urlopen(request, timeout=_TIMEOUT_SECONDS, context=tls_context())  # noqa: S310
+    A redirect, such as that of a blob to a content network, gets no Authorization header.
+    """
+    request = urllib.request.Request(url, data=body, method=method)  # noqa: S310 - http only on loopback, else https
+    for name, value in headers.items():
+        request.add_unredirected_header(name, value) if name == "Authorization" else request.add_header(name, value)
+    context = tls_context() if url.startswith("https") else None
+    with urllib.request.urlopen(request, timeout=timeout, context=context) as answer:  # noqa: S310
+        return answer.read(_LARGEST), answer.headers
 
 
 def api_address(host: str) -> str:
@@ -150,16 +205,57 @@ def api_address(host: str) -> str:
     except ValueError:
         local = name == "localhost"
     plain = local or os.environ.get("APPTAINER_NOHTTPS", "").lower() in ("1", "true", "yes")
-    return f"{'http' if plain else 'https'}://{_HUB_API if host == _HUB else host}"
+    return f"{'http' if plain else 'https'}://{_HUB_API if host == HUB else host}"
 
 
-def _refused(text: str, status: int) -> CheckFailed | ProgramFailed:
+@contextmanager
+def asking(text: str, repository: Repository) -> Iterator[None]:
+    """Turn the errors of requests for the image `text` into CheckFailed and ProgramFailed, each with its code."""
+    host = repository.reference.host
+    try:
+        yield
+    except urllib.error.HTTPError as error:
+        raise _refused(text, host, error.code, repository.login) from error
+    except WrongContent as error:
+        raise ProgramFailed(
+            f"the registry {host} {error}",
+            fix=f"`ctk doctor --registry {host}` shows how ctk reaches it. A proxy or a captive portal of this network "
+            "may have answered.",
+            code="registry-content",
+        ) from error
+    except (OSError, HTTPException, ValueError) as error:
+        raise unreachable(host, error) from error
+
+
+def unreachable(host: str, error: Exception) -> ProgramFailed:
+    """The error of a registry without a response."""
+    reason = getattr(error, "reason", error)
+    if isinstance(reason, TimeoutError):
+        return ProgramFailed(f"the registry {host} did not respond in time", code="registry-unreachable")
+    if (problem := certificate_problem(str(reason))) is not None:
+        meaning, fix = problem
+        message = f"the registry {host} cannot be used: {meaning} ({describe_trust()})"
+        return ProgramFailed(message, fix=fix, code="certificate")
+    return ProgramFailed(
+        f"the registry {host} does not respond: {reason or type(error).__name__}", code="registry-unreachable"
+    )
+
+
+def _refused(text: str, host: str, status: int, login: Login | None) -> CtkError:
     if status == 404:
         return CheckFailed(f"the registry has no image {text}", fix="Check the name and the tag.", code="no-such-image")
     if status in (401, 403):
+        what = f"rejects the login of {login.origin}" if login is not None else "requires a login"
         return CheckFailed(
-            f"the registry requires a login for {text}",
-            fix="`apptainer registry login docker://HOST`, then try again.",
+            f"the registry {what} for {text}",
+            fix=f"`apptainer registry login docker://{host}`, then try again. "
+            f"`ctk doctor --registry {host}` checks the login.",
             code="registry-login",
+        )
+    if status == 429:
+        return ProgramFailed(
+            f"the registry {host} limits the number of requests (HTTP status 429)",
+            fix="Try again later. With a login the limit is higher.",
+            code="registry-unreachable",
         )
     return ProgramFailed(f"the registry returned status {status} for {text}", code="registry-unreachable")

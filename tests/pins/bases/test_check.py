@@ -1,0 +1,189 @@
+"""`ctk bases check`, decided against a registry on loopback that serves stand-ins of the catalogue's images."""
+
+from __future__ import annotations
+
+import json
+import time
+from base64 import b64encode
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.pins.bases import oci
+from toolkit.pins.bases.before_pull import lent_login, require_architecture
+from toolkit.pins.bases.check import State, check_all, check_base, exit_status
+from toolkit.pins.bases.registry import parse_reference
+from toolkit.recipes.catalogue import Catalogue
+from toolkit.recipes.model import Base, Bootstrap, DigestOf
+from toolkit.support.errors import WrongInput
+from toolkit.support.findings import Severity
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+OTHER = "sha256:" + "0123456789abcdef" * 2 + "fedcba9876543210" * 2
+
+
+@pytest.fixture
+def registry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[oci.Registry]:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for name in ("DOCKER_CONFIG", "REGISTRY_AUTH_FILE", "XDG_RUNTIME_DIR", "XDG_CONFIG_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    with oci.serving(oci.Registry()) as served:
+        yield served
+
+
+def base_of(registry: oci.Registry, name: str, **facts: object) -> Base:
+    return Base(name, Bootstrap.DOCKER, f"{registry.address}/{name}", **facts)  # type: ignore[arg-type]
+
+
+def test_the_same_digest_is_asked_once_and_nothing_is_pulled(registry: oci.Registry) -> None:
+    digest, *_ = registry.both("a/b:1")
+    known = base_of(registry, "a/b:1", digest=digest, size=5, architectures=("x86_64",))
+    found = check_base(known)
+    assert (found.state, found.problem, found.finding()) == (State.SAME, None, None)
+    assert found.image is not None
+    assert (found.image.digest_of, found.image.size) == (DigestOf.INDEX, 5)
+    assert [method for method, _, _ in registry.asked] == ["HEAD"]
+    unknown = check_base(replace(known, size=None))
+    assert unknown.image is not None
+    assert unknown.image.size not in (None, 5)
+    assert unknown.image.architectures == ("x86_64", "aarch64")
+
+
+@pytest.mark.parametrize("which", [1, 2])
+def test_a_platform_digest_within_the_index_of_the_tag_is_the_same(registry: oci.Registry, which: int) -> None:
+    digests = registry.both("a/b:1")
+    found = check_base(base_of(registry, "a/b:1", digest=digests[which]))
+    assert found.state is State.SAME
+    assert found.image is not None
+    assert found.tag is not None
+    assert (found.tag.digest, found.tag.media_type) == (digests[0], oci.INDEX)
+    assert (found.image.digest, found.image.digest_of) == (digests[which], DigestOf.IMAGE)
+    assert found.image.architectures == (("x86_64",), ("aarch64",))[which - 1]
+    assert found.image.size
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_a_moved_tag_has_its_new_digest(registry: oci.Registry, kept: bool) -> None:
+    old, new = registry.image("a/b:1"), registry.image("a/b:1", files={"new": b"2"})
+    if not kept:
+        del registry.manifests["a/b", old]
+    found = check_base(base_of(registry, "a/b:1", digest=old, size=5, architectures=("x86_64",)))
+    finding = found.finding()
+    assert finding is not None
+    assert (found.state, found.pullable, finding.code) == (State.MOVED, kept, "tag-moved")
+    assert new in finding.message
+    assert ("can still be pulled" in finding.message) is kept
+    assert ("can no longer be pulled" in finding.message) is not kept
+    assert found.image is not None
+    assert found.image.size != 5, "what is recorded is about the earlier image"
+
+
+def test_gone_and_unpinned_images(registry: oci.Registry) -> None:
+    digest = registry.image("a/b:1")
+    gone = check_base(base_of(registry, "a/b:2", digest=digest))
+    assert (gone.state, gone.pullable) == (State.GONE, True)
+    assert check_base(base_of(registry, "a/none:1", digest=digest)).pullable is False
+    assert check_base(base_of(registry, "a/none:1")).pullable is None
+    finding = gone.finding()
+    assert finding is not None
+    assert (finding.code, finding.severity) == ("no-such-image", Severity.ERROR)
+    assert "the recorded digest can still be pulled" in finding.message
+    unpinned = check_base(base_of(registry, "a/b:1"))
+    assert (unpinned.state, unpinned.finding()) == (State.UNPINNED, None)
+    assert unpinned.image is not None
+    assert unpinned.image.digest == digest
+
+
+@pytest.mark.parametrize(
+    ("fault", "code"),
+    [("portal", "registry-content"), ("broken", "registry-unreachable"), ("limit", "registry-unreachable")],
+)
+def test_a_registry_that_fails_is_no_answer(registry: oci.Registry, fault: str, code: str) -> None:
+    digest = registry.image("a/b:1")
+    registry.faults = {"a/b": fault}
+    found = check_base(base_of(registry, "a/b:1", digest=digest))
+    finding = found.finding()
+    assert finding is not None
+    assert (found.state, finding.code) == (State.UNREACHABLE, code)
+
+
+@pytest.mark.parametrize("kind", ["basic", "bearer"])
+def test_a_missing_login_is_no_answer(registry: oci.Registry, kind: str) -> None:
+    registry.login, digest = kind, registry.image("a/b:1")
+    found = check_base(base_of(registry, "a/b:1", digest=digest))
+    finding = found.finding()
+    assert finding is not None
+    assert (found.state, finding.code) == (State.LOGIN_NEEDED, "registry-login")
+
+
+def test_many_bases_at_once_are_not_held_up_by_a_slow_one(registry: oci.Registry) -> None:
+    """Stand-ins of the shipped bases, both architectures and an index each, and one that never answers."""
+    shipped = [base for base in Catalogue.here().bases().values() if base.bootstrap == Bootstrap.DOCKER]
+    names = [f"{parse_reference(base.reference).repository}:{parse_reference(base.reference).tag}" for base in shipped]
+    names += [f"pytorch/pytorch:{number}" for number in range(10)]
+    bases = [base_of(registry, name, digest=registry.both(name)[number % 3]) for number, name in enumerate(names)]
+    assert len(bases) >= 10
+    slow = base_of(registry, "slow/slow:1", digest=registry.image("slow/slow:1"))
+    registry.faults = {"slow/slow": "slow"}
+    steps: list[str] = []
+    begun = time.monotonic()
+    results = check_all([slow, *bases], timeout=6, on_step=steps.append)
+    assert time.monotonic() - begun < 12
+    assert [found.base for found in results] == [slow, *bases]
+    assert [found.state for found in results] == [State.UNREACHABLE, *[State.SAME] * len(bases)]
+    assert "respon" in str(results[0].problem) or "no answer" in str(results[0].problem)
+    assert steps[-1].startswith(f"{len(bases)} of {len(bases) + 1}") or steps[-1].startswith(f"{len(bases) + 1} of")
+    assert exit_status(results) == 4
+    assert exit_status(results[1:]) == 0
+
+
+@pytest.mark.parametrize("machine", ["x86_64", "aarch64"])
+def test_a_base_for_another_architecture_is_refused(
+    registry: oci.Registry, monkeypatch: pytest.MonkeyPatch, machine: str
+) -> None:
+    index, amd, arm = registry.both("a/b:1")
+    own, foreign = (amd, arm) if machine == "x86_64" else (arm, amd)
+    monkeypatch.setattr("platform.machine", lambda: machine)
+    for digest in (index, own, None):
+        require_architecture(base_of(registry, "a/b:1", digest=digest))
+    with pytest.raises(WrongInput, match=f"this host is {machine}") as caught:
+        require_architecture(base_of(registry, "a/b:1", digest=foreign))
+    assert caught.value.code == "wrong-architecture"
+    assert foreign in caught.value.message
+    registry.index("a/b:foreign", {{"x86_64": "arm64", "aarch64": "amd64"}[machine]: foreign})
+    with pytest.raises(WrongInput, match=f"this host is {machine}"):
+        require_architecture(base_of(registry, "a/b:foreign"))
+    registry.asked.clear()
+    with pytest.raises(WrongInput, match="is for s390x"):
+        require_architecture(base_of(registry, "a/b:1", digest=OTHER, architectures=("s390x",)))
+    assert registry.asked == [], "the catalogue knows it"
+    require_architecture(base_of(registry, "none/none:1"))  # the runtime tells what is wrong
+    require_architecture(Base("debian", Bootstrap.DEBOOTSTRAP, "bookworm"))
+
+
+def test_only_an_accepted_login_that_the_runtime_does_not_read_is_lent(registry: oci.Registry, tmp_path: Path) -> None:
+    registry.image("a/b:1")
+    wanted = base_of(registry, "a/b:1")
+    path = tmp_path / ".config/containers/auth.json"
+    path.parent.mkdir(parents=True)
+
+    def log_in(place: Path, password: str) -> None:
+        place.parent.mkdir(parents=True, exist_ok=True)
+        auth = b64encode(f"{oci.USER}:{password}".encode()).decode()
+        place.write_text(json.dumps({"auths": {registry.address: {"auth": auth}}}))
+
+    assert lent_login(wanted) is None
+    assert registry.asked == [], "without such a file nothing is asked"
+    log_in(path, oci.PASSWORD)
+    assert lent_login(wanted) is None, "the image is public"
+    registry.login = "bearer"
+    assert lent_login(wanted) == path
+    log_in(path, "expired")
+    assert lent_login(wanted) is None
+    log_in(tmp_path / ".apptainer/docker-config.json", oci.PASSWORD)
+    assert lent_login(wanted) is None, "the runtime reads it"
+    assert lent_login(Base("debian", Bootstrap.DEBOOTSTRAP, "bookworm")) is None

@@ -1,0 +1,94 @@
+"""What the files of an image tell of it as a base: the facts of an entry of `bases.toml`."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from packaging.version import InvalidVersion, Version
+
+from toolkit.recipes.bases import is_valid
+from toolkit.recipes.model import ARCHITECTURES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from toolkit.gpu.facts import FrameworkFacts, ImageFacts
+    from toolkit.recipes.model import Base
+
+# os-release's ID where the usual spelling is more than a capital letter.
+_SYSTEMS = {
+    "rhel": "RHEL",
+    "almalinux": "AlmaLinux",
+    "opensuse-leap": "openSUSE Leap",
+    "centos": "CentOS",
+    "ol": "Oracle Linux",
+}
+_PROCESSOR = re.compile(r"(?:sm|compute)_(\d+)(\d)[af]?")
+
+
+def describe_base(base: Base, image: ImageFacts) -> Base:
+    """The base with what its image tells. What the image does not tell stays as it is."""
+    inventory, framework = image.inventory, _framework(image)
+    default = inventory.default_interpreter()
+    path = framework.interpreter if framework is not None else default.path if default is not None else None
+    python = next((found for found in inventory.interpreters if found.path == path), None)
+    facts: dict[str, Any] = {
+        "python": python.version if python is not None else None,
+        "python_path": path,
+        "os": _system(inventory.os),
+        "glibc": inventory.glibc,
+        "cuda": _short(_version(image, "cudart"), 2),
+        "cudnn": _version(image, "cudnn"),
+    }
+    if inventory.architecture in ARCHITECTURES and not base.architectures:
+        facts["architectures"] = (inventory.architecture,)
+    if framework is not None:
+        facts["framework"] = framework.distribution.name
+        facts["framework_version"] = framework.distribution.version
+        facts["cuda"] = _short(framework.build.cuda, 2) or facts["cuda"]
+        facts["cudnn"] = facts["cudnn"] or framework.build.cudnn
+        facts["capabilities"] = _capabilities(framework.build.architectures)
+        facts["installer"] = "conda" if framework.distribution.installer == "conda" else "pip"
+    return replace(base, **{key: value for key, value in facts.items() if value and _fits(key, value)})
+
+
+def _fits(key: str, value: Any) -> bool:
+    """Whether the catalogue can record a value: some builds have versions of no usual form."""
+    return not isinstance(value, str) or is_valid(key, value)
+
+
+def _framework(image: ImageFacts) -> FrameworkFacts | None:
+    """The framework of the Python that users get, else that of another one."""
+    found = image.frameworks
+    return next((framework for framework in found if framework.by_default), next(iter(found), None))
+
+
+def _version(image: ImageFacts, library: str) -> str | None:
+    """The most precise version of a CUDA library that the loader finds."""
+    versions = [found.version for found in image.libraries if found.name == library and _is_version(found.version)]
+    return max(versions, key=lambda version: (version.count("."), Version(version)), default=None)
+
+
+def _is_version(text: str) -> bool:
+    try:
+        Version(text)
+    except InvalidVersion:
+        return False
+    return True
+
+
+def _short(version: str | None, parts: int) -> str | None:
+    return ".".join(version.split(".")[:parts]) if version else None
+
+
+def _system(os: str) -> str | None:
+    name, _, release = os.partition(" ")
+    return f"{_SYSTEMS.get(name, name.capitalize())} {release}".strip() or None
+
+
+def _capabilities(architectures: Iterable[str]) -> tuple[str, ...]:
+    """Compute capabilities, oldest first: `sm_90` and `compute_90` are 9.0."""
+    found = {(int(match[1]), int(match[2])) for name in architectures if (match := _PROCESSOR.fullmatch(name))}
+    return tuple(f"{major}.{minor}" for major, minor in sorted(found))
