@@ -68,21 +68,14 @@ def explain_failure(attempt: Attempt, status: int, lines: list[str], room: RoomW
     elif reason := runtime_reason(lines):
         message += f": {reason}"
     fix = _remedy(attempt, found) if found else known.fix if known else None
+    code = "disk-full" if disk_full else "base-not-brought" if not_pulled else "build-failed"
     return ProgramFailed(
         message,
         fix=fix,
-        code=_code(found, disk_full=disk_full, not_pulled=not_pulled),
+        code=found.code if found is not None and not not_pulled else code,
         last_lines=telling_lines(printed),
         log=attempt.log,
     )
-
-
-def _code(found: Cause | None, *, disk_full: bool, not_pulled: bool) -> str:
-    if disk_full:
-        return "disk-full"
-    if not_pulled:
-        return "base-not-brought"
-    return found.code if found is not None else "build-failed"
 
 
 def _remedy(attempt: Attempt, found: Cause) -> str | None:
