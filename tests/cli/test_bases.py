@@ -142,7 +142,7 @@ def test_add_makes_an_entry_and_replaces_none(ctk: Ctk, registry: oci.Registry) 
         (("oras://host/image:1",), "not this scheme"),
         (("ann:secret@host/image:1",), "user name or a password"),
         (("two words",), "does not name an image"),
-        ((f"host.example/image@sha256:{'0123456789abcdef' * 4}",), "no tag"),
+        ((f"host.example/image@sha256:{'0123456789abcdef' * 3 + 'fedcba9876543210'}",), "no tag"),
         (("ubuntu:22.04", "--name", "Not A Name"), "not a valid name"),
     ],
 )
