@@ -57,9 +57,9 @@ def bases_in(directory: Path) -> dict[str, Base]:
 
 
 def base_files(directory: Path) -> list[Path]:
-    """The files of a directory of recipes that have bases."""
+    """The files of a directory of recipes that have bases; the entries of the last one replace those of the others."""
     whole = directory / "bases.toml"
-    return ([whole] if whole.is_file() else []) + sorted((directory / "bases").glob("*.toml"))
+    return sorted((directory / "bases").glob("*.toml")) + ([whole] if whole.is_file() else [])
 
 
 def load_bases(path: Path) -> dict[str, Base]:
