@@ -71,18 +71,16 @@ def explain_failure(attempt: Attempt, status: int, lines: list[str], room: RoomW
     return ProgramFailed(
         message,
         fix=fix,
-        code=_code(found, disk_full=disk_full, not_pulled=not_pulled),
+        code="disk-full"
+        if disk_full
+        else "base-not-brought"
+        if not_pulled
+        else found.code
+        if found
+        else "build-failed",
         last_lines=telling_lines(printed),
         log=attempt.log,
     )
-
-
-def _code(found: Cause | None, *, disk_full: bool, not_pulled: bool) -> str:
-    if disk_full:
-        return "disk-full"
-    if not_pulled:
-        return "base-not-brought"
-    return found.code if found is not None else "build-failed"
 
 
 def _remedy(attempt: Attempt, found: Cause) -> str | None:

@@ -41,8 +41,8 @@ def check(
     With --write, digest, size, architectures and date are recorded. A shipped base is copied to ./defs/bases.toml,
     where your entry replaces it; comments are kept.
 
-        ctk bases check
-        ctk bases check pytorch-2.6 --write
+        ctk bases check ours-2.8
+        ctk bases check ours-2.8 --write
 
     Exit status 1: a base moved or is gone. Exit status 4: a registry could not be asked.
     """
@@ -128,8 +128,7 @@ def add(
     The registry tells digest, size and architectures. Python, framework, CUDA and the rest are read from the image's
     files, if it is here: with --image, or because `ctk build` pulled it before. What is unknown stays out.
 
-        ctk bases add pytorch/pytorch:2.8.0-cuda12.6-cudnn9-runtime --name ours-2.8
-        ctk bases add docker://nvcr.io/nvidia/pytorch:25.03-py3 --image pytorch.sif
+        ctk bases add pytorch/pytorch:2.8.0-cuda12.6-cudnn9-runtime --dry-run
     """
     from toolkit.pins.bases.new_entry import from_registry, name_of, requested
     from toolkit.pins.bases.own_file import Change, changed, own_files, table_of, write_changes
