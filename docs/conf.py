@@ -21,7 +21,14 @@ myst_heading_anchors = 4  # as GitHub gives them
 root_doc = "README"
 # What the sidebar lists. A heading on GitHub would be noise there, so it is not in README.md.
 _CONTENTS = {
-    "Use ctk": ("docs/quickstart", "docs/manual", "docs/troubleshooting", "docs/findings", "docs/security"),
+    "Use ctk": (
+        "docs/quickstart",
+        "docs/manual",
+        "docs/bases",
+        "docs/troubleshooting",
+        "docs/findings",
+        "docs/security",
+    ),
     "日本語": ("README.ja", "docs/quickstart.ja", "docs/troubleshooting.ja"),
     "For a site": ("docs/site",),
     "For contributors": ("CONTRIBUTING", "docs/architecture", "CHANGELOG"),

@@ -17,6 +17,7 @@ PAGES = (
     "docs/troubleshooting.md",
     "docs/troubleshooting.ja.md",
     "docs/manual.md",
+    "docs/bases.md",
     "docs/site.md",
     "docs/findings.md",
     "docs/security.md",

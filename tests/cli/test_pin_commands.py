@@ -41,7 +41,7 @@ def directory(tmp_path: Path) -> Path:
 
 def test_a_recipe_from_a_script_can_be_read_and_changed(directory: Path) -> None:
     made = json.loads(ctk(directory, "new", "other", "--from", "train.py", "--json").stdout)
-    assert (made["schema"], made["base"], made["packages"]) == ("ctk.new/1", "pytorch-2.6", ["timm"])
+    assert (made["schema"], made["base"], made["packages"]) == ("ctk.new/1", "pytorch-2.13-cuda12.6", ["timm"])
     assert ctk(directory, "add", "other", "einops", "timm>=1", "--no-lock").returncode == 0
     assert ctk(directory, "remove", "other", "einops", "--no-lock").stdout == "Removed: einops.\n"
     text = (directory / "defs/other.toml").read_text()
@@ -193,7 +193,7 @@ def test_a_name_that_is_something_else_on_the_index_is_said(directory: Path) -> 
     assert "Added: torch>=2." in done.stdout
     (directory / "list.txt").write_text("pytorch>=2\napex\n")
     made = json.loads(ctk(directory, "new", "listed", "--from", "list.txt", "--json").stdout)
-    assert (made["base"], made["packages"]) == ("pytorch-2.6", ["apex"])
+    assert (made["base"], made["packages"]) == ("pytorch-2.13-cuda12.6", ["apex"])
     assert [finding["code"] for finding in made["findings"]] == ["another-package", "another-package"]
 
 
@@ -224,13 +224,13 @@ def test_a_second_framework_is_said_when_it_is_added(directory: Path) -> None:
     assert alone["findings"] == []
 
 
-def test_code_of_tensorflow_1_gets_no_recipe_with_tensorflow_2(directory: Path) -> None:
+def test_code_of_tensorflow_1_gets_a_base_with_it(directory: Path) -> None:
     (directory / "old.py").write_text("import tensorflow as tf\n\nsession = tf.Session()\n")
-    done = ctk(directory, "new", "old", "--from", "old.py")
-    assert done.returncode == 1
-    assert "old.py:3: tensorflow.Session is part of TensorFlow 1" in done.stderr
-    assert "1.15.5-gpu-py3" in done.stderr
-    assert not (directory / "defs/old.toml").exists()
+    assert ctk(directory, "new", "old", "--from", "old.py").returncode == 0
+    assert 'base = "tensorflow-1.15"' in (directory / "defs/old.toml").read_text()
+    newer = ctk(directory, "new", "newer", "--from", "old.py", "--base", "tensorflow-2.15")
+    assert "old.py:3: tensorflow.Session is part of TensorFlow 1" in newer.stdout
+    assert "start from the base tensorflow-1.15" in newer.stdout
 
 
 def test_a_list_is_added_without_what_the_base_brings(directory: Path) -> None:

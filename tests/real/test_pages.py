@@ -22,6 +22,7 @@ from tests.pages import NEVER_RUN, command_lines, for_this_place
 from tests.pins.bases import oci
 from tests.real.conftest import CA_BUNDLE, CHECKOUT, User
 from toolkit.cli.main import COMMANDS, load
+from toolkit.recipes.bases import bases_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,21 +32,13 @@ pytestmark = pytest.mark.slurm
 
 # The small image has no GPU framework, and this host need not have a GPU: these are the right answers then.
 _STATUS = {"ctk audit": (1,), "ctk check-gpu": (0, 3), "ctk diff": (0, 1)}
-_BASES = """
-["tensorflow-2.15"]
-bootstrap = "localimage"
-reference = "{image}"
-
-["pytorch-2.6"]
-bootstrap = "localimage"
-reference = "{image}"
-framework = "torch"
-framework_version = "2.6.0"
-
-[debian-12]
+# It stands for the bases of recipes in the pages, and for the one that `ctk new` chooses for torch.
+_BASE = """
+["{name}"]
 bootstrap = "localimage"
 reference = "{image}"
 """
+_OF_TORCH = 'framework = "torch"\nframework_version = "2.6.0"\n'
 _KERAS_BERT = """
 base = "tensorflow-2.15"
 packages = ["numpy", "pydot"]
@@ -80,6 +73,13 @@ class Reader:
         )
 
 
+def _stand_ins(image: Path) -> str:
+    """A file of bases in which `image` replaces those that have PyTorch, and two others."""
+    of_torch = [base.name for base in bases_in(CHECKOUT / "defs").values() if base.framework == "torch"]
+    tables = [_BASE.format(name=name, image=image) + _OF_TORCH for name in of_torch]
+    return "".join([*tables, *(_BASE.format(name=name, image=image) for name in ("tensorflow-2.15", "debian-12"))])
+
+
 @pytest.fixture(scope="module")
 def reader(me: User, ground: Path, scratch: Path, python_image: Path) -> Iterator[Reader]:
     place = ground / "pages"
@@ -88,7 +88,7 @@ def reader(me: User, ground: Path, scratch: Path, python_image: Path) -> Iterato
     (place / "home").mkdir()
     (checkout / "train.py").write_text("def with_gpu():\n    import torch\n\n\nprint('epoch', 1)\n")
     (checkout / "requirements.txt").write_text("torch\npydot\n")
-    (checkout / "defs/bases.toml").write_text(_BASES.format(image=checkout / "my.sif"))
+    (checkout / "defs/bases.toml").write_text(_stand_ins(checkout / "my.sif"))
     (checkout / "defs/keras-bert.toml").write_text(_KERAS_BERT)
     for name in ("my.sif", "trial.sif", "yesterday.sif"):
         (checkout / name).hardlink_to(python_image)

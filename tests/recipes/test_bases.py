@@ -184,15 +184,15 @@ def test_directory_of_bases_adds_to_the_single_file(tmp_path: Path) -> None:
     (tmp_path / "bases/own.toml").write_text(DOCKER.replace("[x]", "[y]"))
     (tmp_path / "bases/notes.txt").write_text("not TOML")
     assert [*bases_in(tmp_path)] == ["y"]
-    (tmp_path / "bases.toml").write_text(DOCKER)
-    assert [*bases_in(tmp_path)] == ["x", "y"]
+    (tmp_path / "bases.toml").write_text(DOCKER + DOCKER.replace("[x]", "[y]").replace('"a"', '"b"'))
+    assert {name: base.reference for name, base in bases_in(tmp_path).items()} == {"x": "a", "y": "b"}
 
 
 def test_directory_of_bases_refuses_one_name_in_two_files(tmp_path: Path) -> None:
     (tmp_path / "bases").mkdir()
-    (tmp_path / "bases.toml").write_text(DOCKER)
+    (tmp_path / "bases/other.toml").write_text(DOCKER)
     (tmp_path / "bases/own.toml").write_text(DOCKER)
-    with pytest.raises(WrongInput, match=r'two files have a base "x": .*bases\.toml and .*bases/own\.toml'):
+    with pytest.raises(WrongInput, match=r'two files have a base "x": .*bases/other\.toml and .*bases/own\.toml'):
         bases_in(tmp_path)
 
 

@@ -56,7 +56,7 @@ def base_digest(recipe: Recipe, locks: Locks, *, ask: bool = True) -> str | None
     `ask`: if it is not known here, ask the registry.
     """
     if recipe.base.bootstrap == Bootstrap.DOCKER:
-        return _registry_digest(recipe, locks, ask=ask)
+        return recipe.base.digest or _registry_digest(recipe, locks, ask=ask)
     return locks.local_digest(recipe) if recipe.base.bootstrap in (Bootstrap.DOCKER_ARCHIVE, Bootstrap.OCI) else None
 
 
@@ -119,8 +119,8 @@ def _registry_digest(recipe: Recipe, locks: Locks, *, ask: bool) -> str | None:
 
     if (locked := locks.locked_digest(recipe)) is not None:
         return locked
-    if recipe.base.digest is not None or not ask:
-        return recipe.base.digest
+    if not ask:
+        return None
     try:
         return fetch_digest(recipe.base.reference)
     except ProgramFailed as error:

@@ -10,7 +10,7 @@ import typer
 from toolkit.cli.area import open_work_area
 from toolkit.cli.completion import complete_base, complete_recipe
 from toolkit.cli.documents.images import built_image
-from toolkit.cli.locks import lock_policy, say_lock_change
+from toolkit.cli.locks import AllowBrokenBase, lock_policy, say_lock_change
 from toolkit.cli.next_step import next_for_image
 from toolkit.cli.output import build_listener, live_steps, print_findings, print_json, print_text, say, suggest
 from toolkit.cli.skip import remember_skipped, with_skipped
@@ -84,6 +84,7 @@ def build(
             rich_help_panel="Checks",
         ),
     ] = None,
+    allow_broken_base: AllowBrokenBase = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Print the build as a script for `sh`; build nothing.")
     ] = False,
@@ -134,6 +135,7 @@ def build(
     from toolkit.inventory.contents.programs import COMMAND_NOT_IN_IMAGE
     from toolkit.pins.store import Locks, Policy
     from toolkit.recipes.catalogue import Catalogue
+    from toolkit.recipes.evidence import judge_record
     from toolkit.recipes.outside import copied_files, judge_base, judge_copies, require_allowed, without_allowed
     from toolkit.runtime.engine import BuildOptions, find_runtime
     from toolkit.support.mirror import debian_mirror
@@ -151,6 +153,7 @@ def build(
 
     request, not_allowed = asked(), None
     if request.recipe is not None:
+        print_findings(judge_record(request.recipe.base, allow_broken=allow_broken_base), stderr=True)
         copied = without_allowed(copied_files(request.recipe), [user_path(str(path)) for path in allow_file or ()])
         print_findings((*judge_copies(copied), *(judge_base(request.recipe) if base is None else ())), stderr=True)
         try:

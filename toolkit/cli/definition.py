@@ -8,7 +8,7 @@ import typer
 
 from toolkit.cli.area import open_work_area
 from toolkit.cli.completion import complete_base, complete_recipe
-from toolkit.cli.locks import lock_policy, say_lock_change
+from toolkit.cli.locks import AllowBrokenBase, lock_policy, say_lock_change
 from toolkit.cli.output import live_steps, print_findings, print_json, print_text, say
 
 
@@ -26,6 +26,7 @@ def definition(
     locked: Annotated[
         bool, typer.Option("--locked", help="Refuse a missing or outdated lock (exit status 1).")
     ] = False,
+    allow_broken_base: AllowBrokenBase = False,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
     """Print the definition of a recipe.
@@ -39,6 +40,7 @@ def definition(
     from toolkit.definitions.labels import has_labels_of_ctk
     from toolkit.pins.store import Locks, Policy
     from toolkit.recipes.catalogue import Catalogue
+    from toolkit.recipes.evidence import judge_record
     from toolkit.recipes.outside import copied_files, judge_copies
     from toolkit.recipes.references import resolve_base
     from toolkit.support.mirror import debian_mirror
@@ -47,6 +49,7 @@ def definition(
     catalogue = Catalogue.here()
     recipe = catalogue.recipe(name, base=resolve_base(base, catalogue.bases()) if base else None)
     check(recipe)
+    print_findings(judge_record(recipe.base, allow_broken=allow_broken_base), stderr=True)
     print_findings(judge_copies(copied_files(recipe)), stderr=True)
     site = load_site()
     policy = lock_policy(locked=locked, base=base, otherwise=Policy.PREVIEW)

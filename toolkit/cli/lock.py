@@ -13,6 +13,7 @@ import typer
 from toolkit.cli.area import open_work_area
 from toolkit.cli.completion import complete_base, complete_recipe
 from toolkit.cli.documents import recipes as documents
+from toolkit.cli.locks import AllowBrokenBase
 from toolkit.cli.output import live_steps, print_findings, print_json, print_table, say, suggest
 from toolkit.pins.lock.model import Inventoried
 from toolkit.pins.lock.upgrade import FULL_UPGRADE, NO_UPGRADE, Upgrade
@@ -69,6 +70,7 @@ def lock(
         ),
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="With --export: replace any existing FILE.")] = False,
+    allow_broken_base: AllowBrokenBase = False,
     json: _Json = False,
 ) -> None:
     """Choose exact versions that do not change the GPU framework.
@@ -92,6 +94,7 @@ def lock(
     from toolkit.pins.locking import is_current, stale
     from toolkit.pins.store import Locks, moved_tag
     from toolkit.recipes.catalogue import Catalogue
+    from toolkit.recipes.evidence import judge_record
     from toolkit.recipes.references import resolve_base
     from toolkit.support.site import load_site
 
@@ -104,6 +107,7 @@ def lock(
     locks = Locks.of(catalogue, open_work_area(load_site()).path, lambda text: say(f"Warning: {text}", stderr=True))
     other = resolve_base(base, locks.bases) if base is not None else None
     recipe = catalogue.recipe(name, base=other, bases=dict(locks.bases))
+    print_findings(judge_record(recipe.base, allow_broken=allow_broken_base), stderr=True)
     path = locks.path(recipe)
     earlier = _earlier(path, must_be_good=check)
     day = earlier.exclude_newer if earlier and exclude_newer is None else exclude_newer

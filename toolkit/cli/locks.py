@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
+
+import typer
 
 from toolkit.cli.output import say
 from toolkit.support.errors import WrongInput
@@ -10,6 +12,10 @@ from toolkit.support.text import count
 
 if TYPE_CHECKING:
     from toolkit.pins.store import Found, Policy
+
+AllowBrokenBase = Annotated[
+    bool, typer.Option("--allow-broken-base", help="Use the base even if `ctk bases` says that it does not work.")
+]
 
 
 def lock_policy(*, locked: bool, base: str | None, otherwise: Policy) -> Policy:

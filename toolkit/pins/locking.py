@@ -191,11 +191,19 @@ def contradictions(recorded: Base, target: PythonTarget) -> tuple[str, ...]:
         found.append(f"bases.toml says Python {recorded.python}, the image has {target.python}")
     if recorded.framework and recorded.framework_version:
         name = canonicalize_name(recorded.framework)
-        there = target.installed.get(name)
-        version = there.version.partition("+")[0] if there else "none"
-        if version != recorded.framework_version.partition("+")[0]:
+        version = _installed_framework(name, target)
+        # A record may be less exact than the image: 1.15 of 1.15.5.
+        if not f"{version}.".startswith(recorded.framework_version.partition("+")[0] + "."):
             found.append(f"bases.toml says {name} {recorded.framework_version}, the image has {version}")
     return tuple(found)
+
+
+def _installed_framework(name: str, target: PythonTarget) -> str:
+    """The version of the distribution `name`, or of another one of its framework (tensorflow-gpu), else "none"."""
+    framework = knowledge().framework_of(name)
+    others = (other for other in sorted(target.installed) if framework is not None and framework.is_variant(other))
+    there = target.installed.get(name) or next((target.installed[other] for other in others), None)
+    return there.version.partition("+")[0] if there else "none"
 
 
 def _pins(target: PythonTarget) -> list[str]:

@@ -37,26 +37,22 @@ BASE_KEYS = (*_TEXTS, *_FORMS, *_DIGESTS, *_OTHERS)
 
 
 def bases_in(directory: Path) -> dict[str, Base]:
-    """The bases of a directory of recipes: of its `bases.toml`, then of `bases/*.toml`.
+    """The bases of a directory of recipes: of `bases/*.toml`, and of `bases.toml`, which may replace entries.
 
-    Raises WrongInput with file, line and key, also if two files have a base of the same name.
+    Raises WrongInput with file, line and key, also if two files in `bases` have a base of the same name.
     """
     found: dict[str, Base] = {}
     files: dict[str, Path] = {}
-    for path in base_files(directory):
+    for path in sorted((directory / "bases").glob("*.toml")):
         for name, base in load_bases(path).items():
             if name in found:
                 raise WrongInput(
                     f'two files have a base "{name}": {files[name]} and {path}', fix="Rename one of the two."
                 )
             found[name], files[name] = base, path
+    if (directory / "bases.toml").is_file():
+        found.update(load_bases(directory / "bases.toml"))
     return found
-
-
-def base_files(directory: Path) -> list[Path]:
-    """The files of a directory of recipes that have bases."""
-    whole = directory / "bases.toml"
-    return ([whole] if whole.is_file() else []) + sorted((directory / "bases").glob("*.toml"))
 
 
 def load_bases(path: Path) -> dict[str, Base]:

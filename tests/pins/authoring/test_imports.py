@@ -7,18 +7,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.pins.authoring.few_bases import BASES
 from toolkit.inventory.knowledge.frameworks import knowledge
 from toolkit.inventory.knowledge.names import names
 from toolkit.pins.authoring.imports import scan_imports
 from toolkit.pins.authoring.proposal import Proposal, propose_from_imports
-from toolkit.recipes.bases import bases_in
 from toolkit.support.errors import WrongInput
-from toolkit.support.paths import shipped
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-BASES = bases_in(shipped("defs"))
 
 # (import block, base, packages): the shape of well-known examples of each framework.
 SCRIPTS = {

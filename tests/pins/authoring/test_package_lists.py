@@ -6,19 +6,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.pins.authoring.few_bases import BASES
 from toolkit.inventory.knowledge.frameworks import knowledge
 from toolkit.inventory.knowledge.names import names
 from toolkit.pins.authoring.conda import read_conda_environment
 from toolkit.pins.authoring.package_lists import read_requirements
 from toolkit.pins.authoring.proposal import propose_from_list
-from toolkit.recipes.bases import bases_in
 from toolkit.support.errors import WrongInput
-from toolkit.support.paths import shipped
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-BASES = bases_in(shipped("defs"))
 
 
 def test_a_list_written_by_hand(tmp_path: Path) -> None:

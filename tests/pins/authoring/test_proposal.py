@@ -6,14 +6,11 @@ from dataclasses import replace
 
 import pytest
 
+from tests.pins.authoring.few_bases import BASES
 from toolkit.inventory.knowledge.frameworks import knowledge
 from toolkit.inventory.knowledge.names import names
 from toolkit.pins.authoring.imports import Imports
 from toolkit.pins.authoring.proposal import Proposal, propose_from_imports, propose_from_list
-from toolkit.recipes.bases import bases_in
-from toolkit.support.paths import shipped
-
-BASES = bases_in(shipped("defs"))
 
 
 def propose(*lines: str, base: str | None = None) -> Proposal:

@@ -12,21 +12,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.pins.authoring.few_bases import BASES
 from toolkit.inventory.knowledge.frameworks import knowledge
 from toolkit.inventory.knowledge.names import names
 from toolkit.pins.authoring.proposal import Proposal, propose_from_list
 from toolkit.pins.authoring.reading import Bases, propose
 from toolkit.pins.authoring.usage import bound_names, used_parts
-from toolkit.recipes.bases import bases_in
 from toolkit.support.findings import Severity
-from toolkit.support.paths import shipped
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from toolkit.recipes.model import Base
 
-BASES = bases_in(shipped("defs"))
 TF1 = replace(BASES["tensorflow-2.1"], name="tensorflow-1.15", framework_version="1.15.5")
 
 

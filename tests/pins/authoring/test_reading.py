@@ -10,19 +10,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.pins.authoring.few_bases import BASES
 from toolkit.pins.authoring.notebooks import _python_of, read_notebook
 from toolkit.pins.authoring.reading import Bases, propose
-from toolkit.recipes.bases import bases_in
 from toolkit.support.errors import WrongInput
-from toolkit.support.paths import shipped
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from toolkit.pins.authoring.proposal import Proposal
     from toolkit.pins.index.uv import Uv
-
-BASES = bases_in(shipped("defs"))
 
 
 def no_uv() -> Uv:

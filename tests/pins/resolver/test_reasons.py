@@ -100,8 +100,9 @@ def test_first_of_several_choices_is_not_a_requirement() -> None:
 
 def test_bases_that_fit_a_need_are_found_in_the_catalogue() -> None:
     bases = bases_in(shipped("defs")).values()
-    assert fitting_bases("torch>=2.6", bases) == ["pytorch-2.6"]
-    assert fitting_bases("tensorflow<2.2", bases) == ["tensorflow-2.1"]
+    assert fitting_bases("torch==2.6.*", bases) == ["pytorch-2.6", "pytorch-2.6-cuda11.8", "pytorch-2.6-cuda12.4"]
+    assert fitting_bases("tensorflow<2.2", bases) == ["tensorflow-2.1", "tensorflow-1.15", "ngc-tensorflow-20.03-tf2"]
+    assert fitting_bases("tensorflow==2.18.*", bases) == [], "that base is broken"
     assert fitting_bases("torch>=99", bases) == []
     assert fitting_bases("numpy>=1", bases) == []
 
@@ -164,6 +165,15 @@ def test_base_that_contradicts_its_record_is_reported() -> None:
     assert contradictions(said, TENSORFLOW) == ()
     assert contradictions(said, TORCH) == ("bases.toml says tensorflow 2.15.1, the image has none",)
     assert len(contradictions(replace(said, python="3.1", framework_version="2.15.0"), TENSORFLOW)) == 2
+
+
+def test_base_that_is_recorded_less_exactly_is_not_contradicted() -> None:
+    said = Base("b", "docker", "a/b", framework="tensorflow", framework_version="2.15")
+    assert contradictions(said, TENSORFLOW) == ()
+    assert contradictions(replace(said, framework="tensorflow-gpu"), TENSORFLOW) == (), "a variant of the framework"
+    assert contradictions(replace(said, framework_version="2.1"), TENSORFLOW) == (
+        "bases.toml says tensorflow 2.1, the image has 2.15.1",
+    )
 
 
 @pytest.mark.parametrize(

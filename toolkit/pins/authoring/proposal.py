@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
-from packaging.version import InvalidVersion, Version
 
 from toolkit.inventory.knowledge.frameworks import matches, satisfies
 from toolkit.pins.authoring.purpose import find_old_code, used_for_data
+from toolkit.pins.bases.preference import by_preference, version_of
 from toolkit.recipes.model import Bootstrap
 from toolkit.support.findings import Finding, Severity
 
@@ -250,8 +250,7 @@ class _Chooser:
         if not requests:
             return _PLAIN
         first = requests[0]
-        having = [base for base in self.bases.values() if _has(base, first.framework)]
-        having.sort(key=lambda base: _version(base.framework_version), reverse=True)
+        having = by_preference(base for base in self.bases.values() if _has(base, first.framework))
         specifier = str(Requirement(first.line).specifier) if first.line else ""
         fitting = [base for base in having if base.framework_version and satisfies(base.framework_version, specifier)]
         return next((base.name for base in (*fitting, *having)), _PLAIN)
@@ -274,7 +273,7 @@ def _is_older(base: Base, code: OldCode) -> bool:
     """Whether a base has the framework that old code needs, in a version that still has these parts."""
     version = base.framework_version
     is_its = code.framework.is_variant(canonicalize_name(base.framework or ""))
-    return is_its and bool(version) and _version(version) < _version(code.old.before)
+    return is_its and bool(version) and version_of(version) < version_of(code.old.before)
 
 
 def _old_code(code: OldCode, severity: Severity) -> Finding:
@@ -295,7 +294,7 @@ def _other_version(base: Base, line: str, frameworks: Knowledge, said: str | Non
         return None
     if satisfies(base.framework_version, specifier):
         return None
-    why = f"the base {base.name} was requested" if said else "no base in `ctk bases` has that version"
+    why = f"the base {base.name} was requested" if said else "no base in `ctk bases` has that version from pip"
     message = f"{line} is replaced by version {base.framework_version} of the base {base.name}: {why}"
     fix = "To keep the version, add a base that has it to ./defs/bases.toml, then run `ctk new` again with --base."
     return Finding("other-version", Severity.WARNING, message, fix)
@@ -322,13 +321,6 @@ def _without_local(line: str) -> str:
 
 def _name(line: str) -> str:
     return canonicalize_name(Requirement(line).name)
-
-
-def _version(text: str | None) -> Version:
-    try:
-        return Version(text or "0")
-    except InvalidVersion:
-        return Version("0")
 
 
 def _once(findings: Iterable[Finding]) -> list[Finding]:

@@ -44,8 +44,9 @@ class BaseFacts:
 def gather_facts(base: Base, cache: Path, *, image: Path | None = None, digest: str | None = None) -> BaseFacts:
     """The facts of `base`. `image` is the path of the base, once the builder has pulled it.
 
-    `digest` is one that an earlier lock knows: then the registry is not asked. Raises WrongInput for a base without
-    Python, MissingOnHost if neither the image is here nor `bases.toml` says which Python it has.
+    `digest` is one that an earlier lock knows; that of the base's own entry comes first, and without either the
+    registry is asked. Raises WrongInput for a base without Python, MissingOnHost if neither the image is here nor
+    `bases.toml` says which Python it has.
     """
     from toolkit.pins.bases.registry import fetch_digest
     from toolkit.pins.bases.target import recorded_target
@@ -70,7 +71,7 @@ def gather_facts(base: Base, cache: Path, *, image: Path | None = None, digest: 
     if base.bootstrap != Bootstrap.DOCKER:
         return BaseFacts(base, target, None)
     try:
-        return BaseFacts(base, target, digest or base.digest or fetch_digest(base.reference))
+        return BaseFacts(base, target, base.digest or digest or fetch_digest(base.reference))
     except ProgramFailed as error:
         return BaseFacts(base, target, None, error.message)
 

@@ -11,6 +11,7 @@ from packaging.utils import canonicalize_name
 
 from toolkit.inventory.knowledge.frameworks import knowledge, satisfies
 from toolkit.inventory.knowledge.names import names
+from toolkit.pins.bases.preference import by_preference
 from toolkit.pins.resolver.explain import SPECIFIER, conflicting_need, newest_versions, shortened, stands
 from toolkit.pins.resolver.newest import fitting_version
 from toolkit.pins.resolver.outdated import bound_release
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from toolkit.pins.resolver.outdated import OldBuild
     from toolkit.recipes.model import Base
 
+_MAX_BASES = 3  # that a message names
 _NO_VERSION = re.compile(rf"there (?:is|are) no versions? of ([a-z0-9._-]+)({SPECIFIER})")
 _OTHER_PYTHON = re.compile(
     rf"(?:requested|current) Python version \([^)]*\) does not satisfy Python[^ ]+ and "
@@ -306,15 +308,16 @@ def _ways_out(
 
 
 def fitting_bases(need: str, bases: Iterable[Base]) -> list[str]:
-    """The bases whose recorded framework fulfils a need such as `torch>=2.14`."""
+    """The bases whose recorded framework fulfils a need such as `torch>=2.14`: the first few, best first."""
     requirement = Requirement(need)
     wanted = knowledge().framework_of(canonicalize_name(requirement.name))
-    return [
-        base.name
+    fitting = (
+        base
         for base in bases
         if wanted is not None
         and base.framework is not None
         and base.framework_version is not None
         and wanted.is_variant(canonicalize_name(base.framework))
         and SpecifierSet(str(requirement.specifier)).contains(base.framework_version, prereleases=True)
-    ]
+    )
+    return [base.name for base in by_preference(fitting)[:_MAX_BASES]]
