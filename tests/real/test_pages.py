@@ -1,6 +1,7 @@
 """Every command that README, manual and --help show, run as it is typed: on a small image, and on a real Slurm.
 
-A small image of Debian stands for the frameworks' own, which are gigabytes on a registry. All else is real.
+A small image of Debian stands for the frameworks' own, which are gigabytes on a registry, and one on loopback for the
+registries. All else is real.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import pytest
 from typer.core import TyperGroup
 
 from tests.pages import NEVER_RUN, command_lines, for_this_place
+from tests.pins.bases import oci
 from tests.real.conftest import CA_BUNDLE, CHECKOUT, User
 from toolkit.cli.main import COMMANDS, load
 from toolkit.recipes.bases import bases_in
@@ -53,10 +55,14 @@ class Reader:
 
     place: Path
     environment: dict[str, str]
+    registry: str
 
     def run(self, *script: str) -> subprocess.CompletedProcess[str]:
+        text = for_this_place(self.place, "\n".join(script))
+        for name, here in (("add pytorch/", f"add {self.registry}/pytorch/"), ("nvcr.io", self.registry)):
+            text = text.replace(name, here)
         return subprocess.run(
-            ["bash", "-euxo", "pipefail", "-c", for_this_place(self.place, "\n".join(script))],
+            ["bash", "-euxo", "pipefail", "-c", text],
             cwd=self.place / "checkout",
             env=self.environment,
             stdin=subprocess.DEVNULL,
@@ -95,7 +101,9 @@ def reader(me: User, ground: Path, scratch: Path, python_image: Path) -> Iterato
         environment |= {"HOME": str(place / "home"), "PATH": f"{me.program.parent}{os.pathsep}{os.environ['PATH']}"}
         del environment["CTK_HOME"]
         environment["XDG_CACHE_HOME"] = str(scratch / "pages-cache")
-        yield Reader(place, environment)
+        with oci.serving(oci.Registry()) as registry:
+            registry.both("pytorch/pytorch:2.8.0-cuda12.6-cudnn9-runtime")
+            yield Reader(place, environment, registry.address)
     finally:
         me.ctk("lab", "down", "--name", name, cwd=ground)
         subprocess.run(["rm", "-rf", str(place)], check=True)
@@ -159,7 +167,9 @@ def examples() -> Iterator[tuple[str, list[str]]]:
 
 
 # What must be there before the examples of a command; between two of them; and what they leave behind.
+_ADD = "ctk bases add pytorch/pytorch:2.8.0-cuda12.6-cudnn9-runtime"
 _BEFORE = {
+    "bases check": [f"{_ADD} --name ours-2.8 --force"],
     "diff": ["ctk build demo --sandbox -o trial-sandbox/", "ctk build trial-sandbox/ -o today.sif"],
     "new": ["rm -f defs/mine.*"],
     "lock": ["ctk new mine --base debian-12 --force", "ctk add mine pydot transformers"],

@@ -96,6 +96,20 @@ def test_build(monkeypatch: pytest.MonkeyPatch, runtime: Runtime, options: Build
     assert argv == ["/usr/bin/apptainer", "build", "--fakeroot", *packing, "/o/x.sif", "x.def"]
 
 
+@pytest.mark.parametrize(
+    ("runtime", "known"),
+    [
+        (PLAIN, True),
+        (Runtime(PROGRAM, "apptainer", (1, 3, 6)), False),
+        (Runtime(PROGRAM, "singularity", (4, 1, 0)), True),
+        (Runtime(PROGRAM, "singularity", (4, 0, 3)), False),
+    ],
+)
+def test_a_file_with_a_login_is_given_to_a_runtime_that_takes_it(runtime: Runtime, known: bool) -> None:
+    argv = runtime.build(Path("x.sif"), "x.def", BuildOptions(), login=Path("/home/ann/auth.json"))
+    assert argv[-4:-2] == ["--authfile", "/home/ann/auth.json"] if known else "--authfile" not in argv
+
+
 @pytest.mark.parametrize(("runtime", "fakeroot"), [(PLAIN, False), (IN_A_CONTAINER, True)])
 def test_real_root_needs_no_fakeroot(monkeypatch: pytest.MonkeyPatch, runtime: Runtime, fakeroot: bool) -> None:
     monkeypatch.setattr(engine.os, "geteuid", lambda: 0)

@@ -41,8 +41,8 @@ def check(
     With --write, digest, size, architectures and date are recorded. A shipped base is copied to ./defs/bases.toml,
     where your entry replaces it; comments are kept.
 
-        ctk bases check
-        ctk bases check pytorch-2.6 --write
+        ctk bases check ours-2.8
+        ctk bases check ours-2.8 --write
 
     Exit status 1: a base moved or is gone. Exit status 4: a registry could not be asked.
     """
@@ -53,20 +53,18 @@ def check(
     wanted = _of_registries(catalogue.bases(), names or [])
     with live_steps(f"Asking {_registries(wanted)}") as on_step:
         results = check_all(wanted, timeout=timeout, on_step=on_step)
-    written = _write(catalogue, results) if write else []
+    written = _write(catalogue, results) if write else None
     findings = [finding for result in results if (finding := result.finding()) is not None]
     if json:
         from toolkit.cli.documents.registry import checked_base
 
-        document = {"bases": list(map(checked_base, results)), "written": list(map(str, written))}
+        document = {"bases": list(map(checked_base, results)), "written": str(written) if written else None}
         print_json("ctk.bases-check/1", document, findings)
     else:
         print_table(("base", "state", "digest", "names", "architectures", "size"), map(_row, results))
         print_findings(findings, stderr=True)
-        for path in written:
-            say(f"Written: {path}.")
-        if write and not written:
-            say("Nothing new to write.")
+        if write:
+            say(f"Written: {written}." if written else "Nothing new to write.")
     raise typer.Exit(exit_status(results))
 
 
@@ -99,14 +97,14 @@ def _row(found: Checked) -> tuple[str, ...]:
     return found.base.name, found.state, image.digest, image.digest_of, ", ".join(image.architectures), size
 
 
-def _write(catalogue: Catalogue, results: Sequence[Checked]) -> list[Path]:
+def _write(catalogue: Catalogue, results: Sequence[Checked]) -> Path | None:
     from datetime import datetime, timezone
 
-    from toolkit.pins.bases.own_file import change_of, own_files, write_changes
+    from toolkit.pins.bases.own_file import change_of, own_names, write_changes
 
-    own, today = own_files(catalogue), datetime.now(timezone.utc).date()
+    own, today = own_names(catalogue), datetime.now(timezone.utc).date()
     changes = [change for found in results if (change := change_of(found, own, today)) is not None]
-    return write_changes(catalogue, changes)
+    return write_changes(catalogue, changes) if changes else None
 
 
 def add(
@@ -128,18 +126,16 @@ def add(
     The registry tells digest, size and architectures. Python, framework, CUDA and the rest are read from the image's
     files, if it is here: with --image, or because `ctk build` pulled it before. What is unknown stays out.
 
-        ctk bases add pytorch/pytorch:2.8.0-cuda12.6-cudnn9-runtime --name ours-2.8
-        ctk bases add docker://nvcr.io/nvidia/pytorch:25.03-py3 --image pytorch.sif
+        ctk bases add pytorch/pytorch:2.8.0-cuda12.6-cudnn9-runtime --dry-run
     """
     from toolkit.pins.bases.new_entry import from_registry, name_of, requested
-    from toolkit.pins.bases.own_file import Change, changed, own_files, table_of, write_changes
+    from toolkit.pins.bases.own_file import Change, changed, table_of, write_changes
     from toolkit.recipes.catalogue import Catalogue
 
     wanted = requested(reference)
     chosen = name_of(wanted) if name is None else name
     catalogue = Catalogue.here()
     _require_free(chosen, catalogue, force=force)
-    own_files(catalogue)
     with live_steps(f"Asking {_registries([wanted])}") as on_step:
         base, findings = from_registry(wanted, chosen)
         if (path := image or _pulled(base)) is not None:
@@ -150,8 +146,8 @@ def add(
     if dry_run:
         print_text(changed("", [change]))
         return
-    for written in write_changes(catalogue, [change]):
-        say(f"Written to {written}: {chosen}, {base.pinned_reference}.")
+    written = write_changes(catalogue, [change])
+    say(f"Written to {written}: {chosen}, {base.pinned_reference}.")
     if path is None:
         say(f"The image is not here: `--image FILE` reads its Python, framework and CUDA for the entry {chosen}.")
     suggest(f"ctk new mine --base {chosen}")

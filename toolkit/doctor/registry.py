@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from http.client import HTTPException
 from typing import TYPE_CHECKING
 
+from toolkit.pins.bases.check import finding_of
 from toolkit.pins.bases.credentials import auth_files, find_login
 from toolkit.pins.bases.manifests import WrongContent
 from toolkit.pins.bases.registry import api_address, authorization, fetch, unreachable
@@ -95,7 +96,7 @@ def judge_registry(facts: RegistryFacts) -> Iterator[Finding]:
     """Whether it answers, then which login it accepts."""
     host, status = facts.host, facts.status
     if facts.problem is not None:
-        yield _problem(facts.problem)
+        yield finding_of(facts.problem, f"Registry: {facts.problem.message}.")
         return
     how = f"with TLS ({facts.trust})" if facts.trust else "without TLS"
     if status is None or (status >= 400 and status not in _REFUSED):
@@ -104,15 +105,6 @@ def judge_registry(facts: RegistryFacts) -> Iterator[Finding]:
         return
     yield Finding("registry", Severity.OK, f"Registry: {host} answers, {how}.")
     yield _login(facts)
-
-
-def _problem(problem: ProgramFailed) -> Finding:
-    message = f"Registry: {problem.message}."
-    if problem.code == "certificate":
-        return Finding("certificate", Severity.ERROR, message, problem.fix)
-    if problem.code == "registry-content":
-        return Finding("registry-content", Severity.ERROR, message, problem.fix)
-    return Finding("registry-unreachable", Severity.ERROR, message, problem.fix)
 
 
 def _login(facts: RegistryFacts) -> Finding:

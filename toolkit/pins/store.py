@@ -111,10 +111,10 @@ class Locks:
         return locked.digest if locked.reference == recipe.base.reference else None
 
     def pinned(self, recipe: Recipe, digest: str | None = None) -> Recipe:
-        """A recipe that installs nothing, with `digest` as that of its base, else the locked one: a tag may move."""
-        known = digest or self.locked_digest(recipe)
-        is_pulled = recipe.base.bootstrap == Bootstrap.DOCKER and known is not None
-        return replace(recipe, base=replace(recipe.base, digest=known)) if is_pulled else recipe
+        """A recipe without packages on its base by the recorded digest, else by `digest`, else by the locked one."""
+        if recipe.base.bootstrap != Bootstrap.DOCKER or recipe.base.digest is not None:
+            return recipe
+        return replace(recipe, base=replace(recipe.base, digest=digest or self.locked_digest(recipe)))
 
     def find(self, recipe: Recipe, base: PresentBase = NOT_HERE) -> Found | None:
         """What `for_build` finds; None if nothing is installed that a guard could watch.

@@ -56,12 +56,6 @@ def bases_in(directory: Path) -> dict[str, Base]:
     return found
 
 
-def base_files(directory: Path) -> list[Path]:
-    """The files of a directory of recipes that have bases; the entries of the last one replace those of the others."""
-    whole = directory / "bases.toml"
-    return sorted((directory / "bases").glob("*.toml")) + ([whole] if whole.is_file() else [])
-
-
 def load_bases(path: Path) -> dict[str, Base]:
     """Read one file of bases: one table a base. Raises WrongInput with file, line and key."""
     return bases_of(read_toml(path))

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.pins.bases import oci
+from tests.real.inspection import inspection
 from toolkit.pins.bases.before_pull import lent_login, require_architecture
 from toolkit.pins.bases.check import State, check_all, check_base, exit_status
 from toolkit.pins.bases.registry import parse_reference
@@ -20,19 +21,9 @@ from toolkit.support.errors import WrongInput
 from toolkit.support.findings import Severity
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
 OTHER = "sha256:" + "0123456789abcdef" * 2 + "fedcba9876543210" * 2
-
-
-@pytest.fixture
-def registry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[oci.Registry]:
-    monkeypatch.setenv("HOME", str(tmp_path))
-    for name in ("DOCKER_CONFIG", "REGISTRY_AUTH_FILE", "XDG_RUNTIME_DIR", "XDG_CONFIG_HOME"):
-        monkeypatch.delenv(name, raising=False)
-    with oci.serving(oci.Registry()) as served:
-        yield served
 
 
 def base_of(registry: oci.Registry, name: str, **facts: object) -> Base:
@@ -139,6 +130,21 @@ def test_many_bases_at_once_are_not_held_up_by_a_slow_one(registry: oci.Registry
     assert steps[-1].startswith(f"{len(bases)} of {len(bases) + 1}") or steps[-1].startswith(f"{len(bases) + 1} of")
     assert exit_status(results) == 4
     assert exit_status(results[1:]) == 0
+
+
+@pytest.mark.index
+def test_an_untrusted_certificate_is_no_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("SSL_CERT_FILE", "PIP_CERT", "REQUESTS_CA_BUNDLE", "NO_PROXY", "no_proxy"):
+        monkeypatch.delenv(name, raising=False)
+    known = Base("jax", Bootstrap.DOCKER, "nvcr.io/nvidia/jax:1", digest=OTHER)
+    with inspection(tmp_path) as network:
+        monkeypatch.setenv("https_proxy", network.proxy)
+        finding = check_base(known).finding()
+        assert finding is not None
+        assert finding.code == "certificate"
+        assert "trusted authorities: " in finding.message
+        monkeypatch.setenv("SSL_CERT_FILE", str(network.authority))
+        assert check_base(known).state is State.GONE
 
 
 @pytest.mark.parametrize("machine", ["x86_64", "aarch64"])

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolkit.pins.bases.check import Checked, Description, State
-from toolkit.pins.bases.own_file import KEYS, Change, change_of, changed, own_files, table_of, write_changes
+from toolkit.pins.bases.own_file import KEYS, Change, change_of, changed, own_names, table_of, write_changes
 from toolkit.pins.bases.registry import Named
 from toolkit.recipes.bases import BASE_KEYS, load_bases
 from toolkit.recipes.catalogue import Catalogue
@@ -89,25 +89,29 @@ def test_an_unchanged_base_keeps_its_evidence_and_what_is_known_is_not_written()
 def test_a_shipped_base_is_copied_whole(tmp_path: Path) -> None:
     own = catalogue(tmp_path)
     base = next(base for base in own.bases().values() if base.bootstrap == Bootstrap.DOCKER)
-    change = change_of(found(State.MOVED, NEW, base), own_files(own), TODAY)
+    change = change_of(found(State.MOVED, NEW, base), own_names(own), TODAY)
     assert change is not None
-    assert write_changes(own, [change]) == [tmp_path / "defs/bases.toml"]
+    assert write_changes(own, [change]) == tmp_path / "defs/bases.toml"
     copied = load_bases(tmp_path / "defs/bases.toml")[base.name]
     told: dict[str, Any] = {"digest_of": DigestOf.INDEX, "size": 1000, "architectures": ("x86_64",)}
     assert copied == replace(base, digest=NEW, checked=TODAY.isoformat(), evidence=None, **told)
 
 
-def test_an_entry_is_changed_in_the_file_that_has_it(tmp_path: Path) -> None:
+def test_an_entry_of_another_file_is_copied_and_replaced(tmp_path: Path) -> None:
     family = tmp_path / "defs/bases/ours.toml"
     family.parent.mkdir(parents=True)
     family.write_text(FILE)
-    family.chmod(0o640)
+    path = tmp_path / "defs/bases.toml"
+    path.write_text("# mine\n")
+    path.chmod(0o640)
     own = catalogue(tmp_path)
-    changes = [change_of(found(State.MOVED, NEW), own_files(own), TODAY), Change("new", table_of(BASE), whole=True)]
-    assert write_changes(own, [change for change in changes if change]) == [family, tmp_path / "defs/bases.toml"]
+    changes = [change_of(found(State.MOVED, NEW), own_names(own), TODAY), Change("new", table_of(BASE), whole=True)]
+    assert write_changes(own, [change for change in changes if change]) == path
     assert own.bases()["mine"].digest == NEW
     assert own.bases()["new"] == replace(BASE, name="new")
-    assert family.stat().st_mode & 0o777 == 0o640
+    assert family.read_text() == FILE
+    assert path.read_text().startswith("# mine\n")
+    assert path.stat().st_mode & 0o777 == 0o640
 
 
 def test_nothing_is_written_that_ctk_could_not_read_or_through_a_link(tmp_path: Path) -> None:
@@ -131,11 +135,6 @@ def test_inline_tables_are_changed_and_dotted_keys_are_refused() -> None:
     for text in ('mine.bootstrap = "docker"\n', "mine.a = 1\nother.a = 1\nmine.b = 2\n"):
         with pytest.raises(WrongInput, match="dotted keys"):
             changed(text, [Change("mine", {"size": 1})])
-
-
-def test_the_shipped_bases_are_never_changed() -> None:
-    with pytest.raises(WrongInput, match="shipped"):
-        own_files(Catalogue(shipped("defs"), shipped("defs")))
 
 
 NAMES = st.from_regex(r"[a-z0-9][a-z0-9._-]{0,8}", fullmatch=True)

@@ -18,18 +18,7 @@ from toolkit.pins.bases.registry import Reference, Repository, fetch_digest, par
 from toolkit.support.errors import CheckFailed, ProgramFailed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
-
-
-@pytest.fixture
-def registry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[oci.Registry]:
-    """A registry, and a user without any login."""
-    monkeypatch.setenv("HOME", str(tmp_path))
-    for name in ("DOCKER_CONFIG", "REGISTRY_AUTH_FILE", "XDG_RUNTIME_DIR", "XDG_CONFIG_HOME"):
-        monkeypatch.delenv(name, raising=False)
-    with oci.serving(oci.Registry()) as served:
-        yield served
 
 
 def log_in(home: Path, host: str, **entry: str) -> Path:

@@ -76,7 +76,7 @@ class Checked:
         """What is wrong with the base; None if its digest is the same, or none is recorded."""
         name, reference = self.base.name, self.base.reference
         if self.problem is not None:
-            return _finding(self.problem, f"{name}: {self.problem.message}{_kept(self.pullable, gone=True)}")
+            return finding_of(self.problem, f"{name}: {self.problem.message}{_kept(self.pullable, gone=True)}")
         if self.state is State.MOVED and self.tag is not None:
             message = f"{name}: the tag {reference} now names {self.tag.digest}, not {self.base.digest}"
             return Finding(
@@ -96,8 +96,11 @@ def _kept(pullable: bool | None, *, gone: bool = False) -> str:
     return f"; {what} can still be pulled" if pullable else f"; {what} can no longer be pulled"
 
 
-def _finding(problem: CtkError, message: str) -> Finding:
-    """The finding of an error. Each code is written out, so that the catalogue of codes is known to be complete."""
+def finding_of(problem: CtkError, message: str) -> Finding:
+    """The finding of an error about a registry.
+
+    Each code is written out, so that the catalogue of codes is known to be complete.
+    """
     if problem.code == "no-such-image":
         return Finding("no-such-image", Severity.ERROR, message, problem.fix)
     if problem.code == "registry-login":

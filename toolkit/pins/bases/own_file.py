@@ -7,14 +7,14 @@ from datetime import date
 from typing import TYPE_CHECKING, Any
 
 from toolkit.pins.bases.check import State
-from toolkit.recipes.bases import base_files, bases_of
+from toolkit.recipes.bases import bases_of
 from toolkit.recipes.model import ARCHITECTURES
 from toolkit.support.errors import WrongInput
 from toolkit.support.files import refuse_link, write_atomically
 from toolkit.support.tomlfile import TomlFile, parse_toml, read_toml
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
     from pathlib import Path
 
     from tomlkit import TOMLDocument
@@ -71,10 +71,10 @@ def learned(found: Checked, today: date) -> dict[str, Any]:
     return {} if all(known.get(key) == value for key, value in values.items()) else {**values, "checked": today}
 
 
-def change_of(found: Checked, own: Iterable[str], today: date) -> Change | None:
+def change_of(found: Checked, own: Collection[str], today: date) -> Change | None:
     """How `ctk bases check --write` changes an entry; None if nothing new is known.
 
-    An entry of the user keeps its other keys. A shipped one is copied to the user's file, where it replaces it. The
+    An entry of `./defs/bases.toml` keeps its other keys. Another one is copied there, and so replaced. The
     evidence of a digest is not that of another one.
     """
     values, base = learned(found, today), found.base
@@ -87,29 +87,26 @@ def change_of(found: Checked, own: Iterable[str], today: date) -> Change | None:
     return Change(base.name, {key: whole[key] for key in KEYS if key in whole and key not in gone}, whole=True)
 
 
-def own_files(catalogue: Catalogue) -> dict[str, Path]:
-    """The file of each of the user's own bases. Raises WrongInput where `./defs` is the shipped directory itself."""
-    if len(catalogue.directories) == 1:
-        raise WrongInput(
-            "./defs is the directory of the shipped bases, which ctk does not change",
-            fix="Run the command in a directory of your own project.",
-        )
-    return {name: path for path in base_files(catalogue.own) for name in read_toml(path).content}
+def own_file(catalogue: Catalogue) -> Path:
+    """The file that is written. Its entries replace all others of the same name."""
+    return catalogue.own / "bases.toml"
 
 
-def write_changes(catalogue: Catalogue, changes: Sequence[Change]) -> list[Path]:
-    """Write changes to the user's own files, each complete or not at all; return the files."""
-    files = own_files(catalogue)
-    by_file: dict[Path, list[Change]] = {}
-    for change in changes:
-        by_file.setdefault(files.get(change.name, catalogue.own / "bases.toml"), []).append(change)
-    for path, listed in by_file.items():
-        catalogue.own.mkdir(exist_ok=True)
-        refuse_link(path)
-        text = changed(read_toml(path).text if path.is_file() else "", listed)
-        bases_of(TomlFile(path, text, parse_toml(text)))  # what ctk would refuse to read is not written
-        write_atomically(path, text, keep_mode=True)
-    return list(by_file)
+def own_names(catalogue: Catalogue) -> set[str]:
+    """The bases that the file has. Raises WrongInput if it cannot be read."""
+    path = own_file(catalogue)
+    return set(read_toml(path).content) if path.is_file() else set()
+
+
+def write_changes(catalogue: Catalogue, changes: Sequence[Change]) -> Path:
+    """Write changes to the user's own file, completely or not at all; return its path."""
+    path = own_file(catalogue)
+    catalogue.own.mkdir(exist_ok=True)
+    refuse_link(path)
+    text = changed(read_toml(path).text if path.is_file() else "", changes)
+    bases_of(TomlFile(path, text, parse_toml(text)))  # what ctk would refuse to read is not written
+    write_atomically(path, text, keep_mode=True)
+    return path
 
 
 def changed(text: str, changes: Iterable[Change]) -> str:
