@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import platform
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -52,7 +53,8 @@ def judge_base(recipe: Recipe, bases: Iterable[Base]) -> tuple[Finding, ...]:
     """Whether the base of `recipe` serves the machines of its `[target]`, by what is recorded of the base.
 
     Raises CheckFailed (`base-does-not-fit`) if it does not, with the base of `bases` that does. If what would decide is
-    not recorded, this is a note: the audit of the image reads it.
+    not recorded, this is a note: the audit of the image reads it. Raises WrongInput (`wrong-architecture`) for machines
+    of another architecture than this host, whose packages ctk cannot choose here.
     """
     check_target(recipe)
     base, request = recipe.base, request_of(recipe.target)
@@ -60,6 +62,13 @@ def judge_base(recipe: Recipe, bases: Iterable[Base]) -> tuple[Finding, ...]:
         return ()
     found = list(exclusions(base, replace(request, allow_broken=True)))
     certain = [reason for reason in found if reason.certain]
+    host = platform.machine()
+    if request.architecture not in (None, host):
+        raise WrongInput(
+            f"{recipe.path}: [target] arch is {request.architecture}, and this host is {host}",
+            fix=f"Lock and build this recipe on a host with {request.architecture}.",
+            code="wrong-architecture",
+        )
     if certain:
         raise CheckFailed(
             f"the base {base.name} does not serve the [target] of {recipe.path}: {certain[0].reason}",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import platform
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -111,7 +112,9 @@ def recorded_target(base: Base) -> PythonTarget | None:
         name = canonicalize_name(base.framework)
         installed[name] = Distribution(name, base.framework_version, "", "", installer=base.installer)
     conda = frozenset(installed) if base.installer == "conda" else frozenset[str]()
-    return PythonTarget(python=base.python, installed=installed, recorded=True, conda=conda)
+    return PythonTarget(
+        python=base.python, installed=installed, architecture=platform.machine(), recorded=True, conda=conda
+    )
 
 
 def _from_conda(inventory: Inventory, interpreter: Interpreter, visible: Mapping[str, Distribution]) -> frozenset[str]:

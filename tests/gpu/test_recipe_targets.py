@@ -1,0 +1,81 @@
+"""The machines of a recipe's `[target]`: its base is judged before anything is pulled, its image for each of them."""
+
+from __future__ import annotations
+
+import platform
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from toolkit.gpu.targets import judge_base, machines
+from toolkit.recipes.bases import bases_in
+from toolkit.recipes.model import Base, Bootstrap, Recipe, Target
+from toolkit.support.errors import CheckFailed, WrongInput
+from toolkit.support.paths import shipped
+
+BASES = bases_in(shipped("defs"))
+
+
+def recipe(base: str, *gpus: str, driver: str | None = None, architecture: str | None = None) -> Recipe:
+    return Recipe("mine", Path("defs/mine.toml"), BASES[base], target=Target(gpus, driver, architecture))
+
+
+def test_base_that_serves_all_machines_passes() -> None:
+    assert judge_base(recipe("pytorch-2.10-cuda12.8", "V100", "B200", driver="570.26"), BASES.values()) == ()
+
+
+@pytest.mark.parametrize(
+    ("base", "gpus", "driver", "reason", "instead"),
+    [
+        ("pytorch-2.14-cuda13.0", ["V100"], None, "CUDA 13 dropped", 'base = "pytorch-2.13-cuda12.6"'),
+        ("pytorch-2.14-cuda13.0", ["H100"], "535.104.05", "needs NVIDIA driver 580", 'base = "pytorch-2.13-cuda12.6"'),
+        ("tensorflow-2.1", ["V100", "A100"], None, "no code for A100", 'base = "tensorflow-2.15"'),
+        ("pytorch-2.6-cuda12.4", ["Orin"], None, "is a Jetson", "--why"),
+    ],
+)
+def test_base_that_does_not_serve_is_refused_with_one_that_does(
+    base: str, gpus: list[str], driver: str | None, reason: str, instead: str
+) -> None:
+    with pytest.raises(CheckFailed, match=reason) as caught:
+        judge_base(recipe(base, *gpus, driver=driver), BASES.values())
+    assert caught.value.code == "base-does-not-fit"
+    assert instead in (caught.value.fix or "")
+
+
+def test_unrecorded_fact_is_a_note() -> None:
+    found = judge_base(recipe("ngc-pytorch-25.06", "H100"), BASES.values())
+    assert [finding.code for finding in found] == ["base-fit-unknown"]
+
+
+def test_image_of_a_user_is_left_to_the_audit() -> None:
+    own = replace(recipe("debian-12", "V100"), base=Base("own", Bootstrap.LOCALIMAGE, "/x/own.sif"))
+    assert judge_base(own, BASES.values()) == ()
+
+
+@pytest.mark.parametrize(
+    ("target", "message"),
+    [
+        (Target(("V1000",)), "does not know the GPU 'V1000'"),
+        (Target(driver="new"), "not an NVIDIA driver version"),
+        (Target(architecture="sparc"), "'sparc' is not an architecture"),
+    ],
+)
+def test_target_that_ctk_does_not_know_names_the_file(target: Target, message: str) -> None:
+    with pytest.raises(WrongInput, match=message) as caught:
+        judge_base(replace(recipe("debian-12"), target=target), BASES.values())
+    assert "defs/mine.toml: [target]: " in caught.value.message
+
+
+def test_packages_of_another_architecture_are_not_chosen_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(platform, "machine", lambda: "x86_64")
+    with pytest.raises(WrongInput, match="arch is aarch64, and this host is x86_64"):
+        judge_base(recipe("cuda-12.8-ubuntu24.04", architecture="arm64"), BASES.values())
+    assert judge_base(recipe("cuda-12.8-ubuntu24.04", architecture="amd64"), BASES.values()) == ()
+
+
+def test_image_is_audited_for_each_gpu() -> None:
+    found = machines(Target(("V100", "7.5"), "535.104.05", "aarch64"))
+    assert [(machine.gpu, machine.capability) for machine in found] == [("V100", (7, 0)), ("7.5", (7, 5))]
+    assert {(machine.driver, machine.architecture) for machine in found} == {("535.104.05", "aarch64")}
+    assert [machine.gpu for machine in machines(Target())] == [None]
