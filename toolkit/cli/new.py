@@ -19,7 +19,7 @@ from toolkit.cli.bases import (
     request_from,
     request_line,
 )
-from toolkit.cli.completion import complete_base
+from toolkit.cli.completion import complete_base, complete_recipe
 from toolkit.cli.output import print_findings, print_json, say, suggest
 from toolkit.support.errors import CheckFailed, WrongInput
 from toolkit.support.findings import Finding, Severity
@@ -27,6 +27,7 @@ from toolkit.support.findings import Finding, Severity
 if TYPE_CHECKING:
     from toolkit.gpu.choosing import BaseRequest
     from toolkit.pins.authoring.proposal import Proposal
+    from toolkit.recipes.catalogue import Catalogue
     from toolkit.recipes.model import Base
 
 _Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
@@ -65,6 +66,14 @@ def new(
     gpu: GpuOption = None,
     driver: DriverOption = None,
     arch: ArchOption = None,
+    like: Annotated[
+        str | None,
+        typer.Option(
+            metavar="RECIPE",
+            help="Copy this recipe with its script and files.",
+            autocompletion=complete_recipe,
+        ),
+    ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing recipe of that name in ./defs.")] = False,
     json: _Json = False,
 ) -> None:
@@ -81,6 +90,7 @@ def new(
         ctk new mine --from pyproject.toml        your own project is installed, too
         ctk new mine --base pytorch-2.6           an empty recipe, to extend with `ctk add`
         ctk new mine --from train.py --gpu V100 --driver 535.104.05    for this machine
+        ctk new mine --like finetune              a copy of an example of `ctk list`, with its train.py
     """
     from toolkit.gpu.choosing import choose
     from toolkit.pins.authoring.edit import recipe_text
@@ -95,6 +105,11 @@ def new(
             "underscores; `bases` and names ending in `.lock` are reserved"
         )
     catalogue = Catalogue.here()
+    if like is not None:
+        if source is not None or base is not None or extra or framework or gpu or driver or arch:
+            raise WrongInput("--like copies a recipe as it is: use it without other options than --force and --json")
+        _copy(catalogue, like, name, force=force, json=json)
+        return
     bases = catalogue.bases()
     if base is not None and framework is not None:
         raise WrongInput("--base already determines the framework: use --base or --framework")
@@ -164,6 +179,19 @@ def _why(base: Base, request: BaseRequest) -> tuple[Finding, ...]:
     needs = f", driver {base.driver} or newer" if base.driver else ""
     text = f"{base.name} was chosen: {base.framework} {base.framework_version or ''}{serves}{needs}."
     return (Finding("base-chosen", Severity.INFO, text, f"`{request_line(request)}` shows the others."),)
+
+
+def _copy(catalogue: Catalogue, like: str, name: str, *, force: bool, json: bool) -> None:
+    from toolkit.pins.authoring.copying import copy_recipe
+
+    written = copy_recipe(catalogue, like, name, force=force)
+    recipe = catalogue.recipe(name)
+    if json:
+        document = {"path": str(recipe.path), "base": recipe.base.name, "packages": list(recipe.packages)}
+        print_json("ctk.new/1", document)
+        return
+    say(f"{like} was copied to {', '.join(map(str, written))}.")
+    suggest(f"ctk build {name}")
 
 
 def _own_base(text: str, bases: dict[str, Base]) -> Base:
