@@ -120,6 +120,7 @@ def add(
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the entry, write nothing.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Replace a base of that name.")] = False,
+    json: _Json = False,
 ) -> None:
     """Add an image of a registry to ./defs/bases.toml, pinned by its digest.
 
@@ -142,11 +143,16 @@ def add(
             on_step(f"reading {path}")
             base = _with_facts(base, path)
     change = Change(chosen, table_of(base), whole=True)
-    print_findings(findings, stderr=True)
-    if dry_run:
-        print_text(changed("", [change]))
+    entry = changed("", [change])
+    written = None if dry_run else write_changes(catalogue, [change])
+    if json:
+        document = {"name": chosen, "image": base.pinned_reference, "entry": entry, "written": written and str(written)}
+        print_json("ctk.bases-add/1", document, findings)
         return
-    written = write_changes(catalogue, [change])
+    print_findings(findings, stderr=True)
+    if written is None:
+        print_text(entry)
+        return
     say(f"Written to {written}: {chosen}, {base.pinned_reference}.")
     if path is None:
         say(f"The image is not here: `--image FILE` reads its Python, framework and CUDA for the entry {chosen}.")
