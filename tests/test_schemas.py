@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import tomlkit
-from hypothesis import given, settings
+from hypothesis import given
 from jsonschema import Draft202012Validator
 
 from tests import schemas
+from tests.examples import examples
 from tests.pins.locks import locks
 from toolkit.builds.record import Record
 from toolkit.cli.documents.recipes import lock as lock_on_stdout
@@ -132,7 +133,7 @@ def test_the_output_of_every_program_is_checked(indent: int | None, text: bool) 
 # ---- One spelling of a lock
 
 
-@settings(max_examples=50, deadline=None)
+@examples(50)
 @given(lock=locks)
 def test_a_lock_is_spelled_alike_in_its_file_its_json_and_the_guard(tmp_path_factory: Any, lock: Lock) -> None:
     file = tomlkit.parse(dump_lock(lock)).unwrap()

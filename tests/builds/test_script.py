@@ -7,9 +7,10 @@ import subprocess
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
+from tests.examples import examples
 from toolkit.builds.asking import request_build
 from toolkit.builds.context import BuildContext, Listener
 from toolkit.builds.execute import execute
@@ -187,7 +188,7 @@ def test_a_script_that_is_cut_off_does_nothing(here: Path) -> None:
         assert files(here) == []
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(
     st.text(st.characters(exclude_characters="\0", codec="utf-8"), max_size=60)
     | st.sampled_from(["CTK_END_OF_TEXT\n", "CTK_END_OF_TEXT \n", "", "a"])

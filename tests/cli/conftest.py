@@ -38,7 +38,7 @@ class Ctk(ABC):
     directory: Path
     environment: dict[str, str]
 
-    def __call__(self, *arguments: str | bytes, status: int | None = 0, **env: str) -> Done:
+    def __call__(self, *arguments: str | bytes | Path, status: int | None = 0, **env: str) -> Done:
         done = self.run(list(map(os.fsdecode, arguments)), {**self.environment, **env})
         assert "Traceback" not in done.stderr, done.stderr
         check_documents(done.stdout)

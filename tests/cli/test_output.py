@@ -12,10 +12,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.cli.test_main import on_a_terminal
+from tests.examples import examples
 from tests.inventory.making import distribution, fill, python_files
 from tests.text import ATTACKS, HOSTILE, is_harmless, without_own_codes
 from toolkit.cli import output
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
     from tests.cli.conftest import Ctk
 
-MANY = settings(max_examples=60, deadline=None)
+MANY = examples(60)
 EVERYTHING = "".join(ATTACKS)
 
 

@@ -28,7 +28,6 @@ def test_what_runs_is_what_was_asked(tmp_path: Path) -> None:
     assert len(ran) >= count, "the good ones alone are so many"
 
 
-@settings(deadline=None)  # each starts a bash
 @given(st.lists(WORDS, max_size=20))
 def test_bash_reads_each_word_back(words: list[str]) -> None:
     script = "printf '%s\\0' " + " ".join(map(quoted, words))

@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from toolkit.lab.configuration import Host, bashrc, gres_conf, shell_command, shell_text, slurm_conf, task_prolog
@@ -93,7 +93,6 @@ def test_stand_ins_are_left_as_slurm_numbers_them() -> None:
     assert "CUDA_VISIBLE_DEVICES" not in prologue(LabPlan(), None, environment)
 
 
-@settings(deadline=None)  # each starts a shell
 @given(
     st.dictionaries(
         st.from_regex(r"V[A-Z0-9_]{0,8}", fullmatch=True),

@@ -7,8 +7,9 @@ import subprocess
 import unicodedata
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
+from tests.examples import examples
 from tests.text import HOSTILE, is_harmless
 from toolkit.support.text import printable, visible_word
 
@@ -49,7 +50,7 @@ def test_nothing_is_left_that_a_terminal_obeys(text: str) -> None:
     ]
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(HOSTILE.filter(lambda text: "\0" not in text))
 def test_bash_reads_a_visible_word_back(text: str) -> None:
     word = visible_word(text)

@@ -10,9 +10,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.examples import examples
 from tests.pins.locks import SMALL, locks, words
 from toolkit.pins.guard.log import differences
 from toolkit.pins.guard.script import GUARD_AFTER, guard_before, guarded, install, lock_for_guard, payload
@@ -31,7 +32,7 @@ def assert_stands_in_a_definition(text: str) -> None:
         assert "}}" not in line
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(lock=locks)
 def test_any_lock_can_be_written_to_a_definition(lock: Lock) -> None:
     assert_stands_in_a_definition(guarded(lock, "echo done"))
