@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.cli.terminal import Terminal
 from tests.schemas import check_documents
 from toolkit.cli.main import main
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 PROGRAM = Path(sys.executable).with_name("ctk")
 
@@ -109,3 +110,21 @@ def ctk(
     yield Function(*place, monkeypatch, capfd)
     for number, handler in handlers.items():
         signal.signal(number, handler)
+
+
+@pytest.fixture(scope="session")
+def terminal() -> Iterator[Terminal]:
+    terminal = Terminal()
+    yield terminal
+    terminal.close()
+
+
+@pytest.fixture
+def on_a_terminal(terminal: Terminal, place: tuple[Path, dict[str, str]]) -> Callable[..., str]:
+    """Runs `ctk` on a terminal of 80 columns."""
+    directory, environment = place
+
+    def shown(*arguments: str, **env: str) -> str:
+        return terminal.show(arguments, directory, {**environment, "TERM": "xterm-256color", "COLUMNS": "80", **env})
+
+    return shown

@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.cli.conftest import PROGRAM, Ctk
-from tests.text import shown_on_a_terminal
 from toolkit.cli.main import COMMANDS, help_text, load
 from toolkit.cli.output import print_text
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from typer.core import TyperCommand
 
 NAMES = [entry.name for entry in COMMANDS]
@@ -193,43 +194,37 @@ def test_a_variable_asks_for_the_trace_too_and_json_stays_whole(ctk: Ctk) -> Non
 # --- terminals
 
 
-def on_a_terminal(ctk: Ctk, *arguments: str, **env: str) -> str:
-    """What a user sees: standard output and error are a terminal of 80 columns."""
-    environment = {**ctk.environment, "TERM": "xterm-256color", "COLUMNS": "80", **env}
-    return shown_on_a_terminal([PROGRAM, *arguments], ctk.directory, environment)
+def test_colour_on_a_terminal_and_none_where_it_is_not_wanted(ctk: Ctk, on_a_terminal: Callable[..., str]) -> None:
+    assert ESCAPE in on_a_terminal("bases")
+    assert ESCAPE not in on_a_terminal("list", NO_COLOR="1").replace("\x1b[1m", "").replace("\x1b[0m", "")
+    assert "38;5" not in on_a_terminal("doctor", NO_COLOR="1")
 
 
-def test_colour_on_a_terminal_and_none_where_it_is_not_wanted(ctk: Ctk) -> None:
-    assert ESCAPE in on_a_terminal(ctk, "bases")
-    assert ESCAPE not in on_a_terminal(ctk, "list", NO_COLOR="1").replace("\x1b[1m", "").replace("\x1b[0m", "")
-    assert "38;5" not in on_a_terminal(ctk, "doctor", NO_COLOR="1")
-
-
-def test_a_terminal_gets_a_next_step_and_a_pipe_does_not(ctk: Ctk) -> None:
-    assert "Next: ctk build keras-bert" in on_a_terminal(ctk, "list", NO_COLOR="1")
+def test_a_terminal_gets_a_next_step_and_a_pipe_does_not(ctk: Ctk, on_a_terminal: Callable[..., str]) -> None:
+    assert "Next: ctk build keras-bert" in on_a_terminal("list", NO_COLOR="1")
     assert "Next:" not in ctk("list").stdout
 
 
-def test_the_next_step_can_be_typed_as_it_stands(ctk: Ctk) -> None:
+def test_the_next_step_can_be_typed_as_it_stands(ctk: Ctk, on_a_terminal: Callable[..., str]) -> None:
     (ctk.directory / "-x.sif").touch()
     assert "Next: ctk check-gpu ./-x.sif\n" in ctk().stdout
     (ctk.directory / "my image.sif/.singularity.d").mkdir(parents=True)
     words = ("sbatch", "--image", "my image.sif", "--gpus", "0")
-    assert "Next: sbatch my-image.sbatch\n" in on_a_terminal(ctk, *words, "--", "true", NO_COLOR="1")
-    assert "Next: sbatch 'a b.sbatch'\n" in on_a_terminal(ctk, *words, "-o", "a b.sbatch", "--", "true", NO_COLOR="1")
+    assert "Next: sbatch my-image.sbatch\n" in on_a_terminal(*words, "--", "true", NO_COLOR="1")
+    assert "Next: sbatch 'a b.sbatch'\n" in on_a_terminal(*words, "-o", "a b.sbatch", "--", "true", NO_COLOR="1")
     assert "Next: sbatch 'a b.sbatch'\n" in ctk().stdout
     assert "ctk run 'my image.sif' python train.py" in ctk("run", "my image.sif", status=2).stderr
 
 
-def test_on_a_terminal_a_definition_is_not_wrapped(ctk: Ctk) -> None:
+def test_on_a_terminal_a_definition_is_not_wrapped(ctk: Ctk, on_a_terminal: Callable[..., str]) -> None:
     (ctk.directory / "defs").mkdir()
     words = " ".join(f"word{number}" for number in range(40)) + " :smile: [red]"
     (ctk.directory / "defs/long.toml").write_text(f'base = "pytorch-2.6"\n[environment]\nLONG = "{words}"\n')
-    assert f"    export LONG='{words}'\n" in on_a_terminal(ctk, "def", "long")
+    assert f"    export LONG='{words}'\n" in on_a_terminal("def", "long")
 
 
-def test_an_error_on_a_terminal_is_red_and_cannot_repaint_it(ctk: Ctk) -> None:
-    shown = on_a_terminal(ctk, "run", "a\x1b[2Jb", "--", "x")
+def test_an_error_on_a_terminal_is_red_and_cannot_repaint_it(ctk: Ctk, on_a_terminal: Callable[..., str]) -> None:
+    shown = on_a_terminal("run", "a\x1b[2Jb", "--", "x")
     assert "\x1b[2J" not in shown
     assert r"there is no image a\x1b" in shown
 

@@ -15,7 +15,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.cli.test_main import on_a_terminal
 from tests.examples import examples
 from tests.inventory.making import distribution, fill, python_files
 from tests.text import ATTACKS, HOSTILE, is_harmless, without_own_codes
@@ -243,10 +242,12 @@ COMMANDS = [
 
 
 @pytest.mark.parametrize("arguments", COMMANDS, ids=lambda words: ascii(" ".join(words)))
-def test_no_hostile_name_reaches_the_terminal_raw(hostile: Ctk, arguments: tuple[str, ...]) -> None:
+def test_no_hostile_name_reaches_the_terminal_raw(
+    hostile: Ctk, on_a_terminal: Callable[..., str], arguments: tuple[str, ...]
+) -> None:
     done = hostile(*arguments, status=None)
     assert is_harmless(done.stdout + done.stderr, keep="\n\t"), repr(done.stdout + done.stderr)
-    shown = without_own_codes(on_a_terminal(hostile, *arguments))
+    shown = without_own_codes(on_a_terminal(*arguments))
     assert is_harmless(shown, keep="\n\t"), repr(shown)
     assert "\x1b" not in shown
 
