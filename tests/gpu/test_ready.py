@@ -2,86 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.inventory.making import distribution, fill, python_files, variables_after
-from tests.real.wheels import elf
-from toolkit.gpu.audit import Audit, audit_image
-from toolkit.gpu.facts import TargetMachine
-from toolkit.gpu.rules.python import serves
-from toolkit.inventory.contents.model import Interpreter
+from tests.gpu.small_images import NVIDIA, READY, SITE, Files, audit, codes, environment, jax, library, nvjitlink, torch
+from tests.inventory.making import distribution, variables_after
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-Files = dict[str, Any]
-SITE = "usr/local/lib/python3.11/site-packages"
-NVIDIA = f"{SITE}/nvidia"
-READY = {"minimum-driver", "gpu-generations", "user-site-enabled"}
-
-
-def library(*needed: str, runpath: str = "", rpath: str = "", soname: str = "", symbols: str = "") -> bytes:
-    return elf(list(needed), runpath or rpath, bool(runpath), "", soname, symbols)
-
-
-def audit(directory: Path, *parts: Files) -> Audit:
-    for part in (python_files(), *parts):
-        fill(directory, part)
-    return audit_image(directory, TargetMachine())
-
-
-def codes(found: Audit) -> dict[str, str]:
-    return {finding.code: finding.message for finding in found.findings}
-
-
-def environment(text: str, name: str = "90-environment") -> Files:
-    return {f".singularity.d/env/{name}.sh": text}
-
-
-def torch(version: str = "2.5.1", cudnn: str = "9.1.0.70", extra: str = "", without: str = "") -> Files:
-    """A small torch with its CUDA libraries in NVIDIA's wheels."""
-    rpath = ":".join(f"$ORIGIN/../../nvidia/{directory}/lib" for directory in ("cudnn", "cusparse", "cuda_runtime"))
-    files = {
-        "torch/__init__.py": "", "torch/version.py": f"__version__ = '{version}+cu124'\ncuda = '12.4'\n",
-        "torch/lib/libtorch_global_deps.so": library("libcudart.so.12", rpath=rpath),
-        "torch/lib/libtorch_cuda.so": library(
-            "libc10_cuda.so", "libcudnn.so.9", "libcusparse.so.12", rpath=f"{rpath}:$ORIGIN", soname="libtorch_cuda.so"
-        ),
-        "torch/lib/libc10_cuda.so": library("libcudart.so.12", rpath=rpath, soname="libc10_cuda.so"),
-    }  # fmt: skip
-    wheel = distribution("torch", version, SITE, files, f"Requires-Dist: nvidia-cudnn-cu12==9.1.0.70\n{extra}")
-    parts = [f"nvidia/cudnn/lib/libcudnn{part}.so.9" for part in ("", "_graph", "_ops", "_cnn", "_adv", "_heuristic")]
-    parts += ["nvidia/cudnn/lib/libcudnn_engines_runtime_compiled.so.9"]
-    link = "$ORIGIN:$ORIGIN/../../nvjitlink/lib"
-    made = {
-        **wheel,
-        **distribution("nvidia-cudnn-cu12", cudnn, SITE, {
-            part: library(soname=part.rpartition("/")[2], runpath="$ORIGIN") for part in parts
-        }),
-        f"{NVIDIA}/cuda_runtime/lib/libcudart.so.12": library(soname="libcudart.so.12"),
-        f"{NVIDIA}/cusparse/lib/libcusparse.so.12": library(
-            "libnvJitLink.so.12", runpath=link, soname="libcusparse.so.12", symbols="__nvJitLinkComplete_12_4"
-        ),
-        f"{NVIDIA}/nvjitlink/lib/libnvJitLink.so.12": nvjitlink("12_3 12_4"),
-    }  # fmt: skip
-    return {path: content for path, content in made.items() if not without or not path.endswith(without)}
-
-
-def nvjitlink(releases: str) -> bytes:
-    return library(
-        soname="libnvJitLink.so.12", symbols=" ".join(f"__nvJitLinkComplete_{release}" for release in releases.split())
-    )
-
-
-def jax(jax: str = "0.6.2", jaxlib: str = "0.6.2", extra: Files | None = None) -> Files:
-    oldest = f'_minimum_jaxlib_version = "{jax}"\n'
-    return {
-        **distribution("jax", jax, SITE, {"jax/version.py": oldest}),
-        **distribution("jaxlib", jaxlib, SITE),
-        **(extra or {}),
-    }
 
 
 def test_a_torch_with_all_its_libraries_is_ready(tmp_path: Path) -> None:
@@ -245,86 +174,10 @@ def test_a_deleted_file_of_the_jax_plugin_is_told(tmp_path: Path, deleted: str, 
     assert said in codes(found)["framework-incomplete"]
 
 
-@pytest.mark.parametrize(
-    ("script", "code"),
-    [
-        ("export CUDA_VISIBLE_DEVICES=-1", "gpu-hidden-by-environment"),
-        ("CUDA_VISIBLE_DEVICES=''; export CUDA_VISIBLE_DEVICES", "gpu-hidden-by-environment"),
-        ("export CUDA_VISIBLE_DEVICES=0,1", None),
-        ("export CUDA_VISIBLE_DEVICES=GPU-8932f937-d72c-4106-c12f-20bd9faed9f6", None),
-        ("export CUDA_VISIBLE_DEVICES=-1\nunset CUDA_VISIBLE_DEVICES", None),
-        ("export JAX_PLATFORMS=cpu", None),
-    ],
-)
-def test_a_variable_of_the_image_hides_the_gpu(tmp_path: Path, script: str, code: str | None) -> None:
-    found = audit(tmp_path, torch(), environment(script))
-    assert codes(found).keys() - READY == ({code} if code else set())
-    assert found.verdict.value == ("gpu-broken" if code else "gpu-ready")
-
-
-@pytest.mark.parametrize(
-    ("value", "severity"), [("cpu", "error"), ("tpu,cpu", "error"), ("cpu,cuda", "warning"), ("cuda", None), ("", None)]
-)
-def test_jax_computes_where_the_image_says(tmp_path: Path, value: str, severity: str | None) -> None:
-    pjrt = distribution("jax-cuda12-pjrt", "0.6.2", SITE, {"jax_plugins/xla_cuda12/xla_cuda_plugin.so": library()})
-    plugin = distribution("jax-cuda12-plugin", "0.6.2", SITE)
-    found = audit(tmp_path, jax(extra={**pjrt, **plugin}), environment(f"export JAX_PLATFORMS={value}"))
-    told = [finding.severity.value for finding in found.findings if finding.code == "gpu-hidden-by-environment"]
-    assert told == ([severity] if severity else [])
-
-
-def test_unset_takes_a_library_path_away(tmp_path: Path) -> None:
-    cudart = {"opt/cuda/lib64/libcudart.so.12": library(soname="libcudart.so.12")}
-    path = environment('export LD_LIBRARY_PATH="/opt/cuda/lib64"\n', "10-docker2singularity")
-    files = torch(without="cuda_runtime/lib/libcudart.so.12")
-    assert audit(tmp_path / "set", files, cudart, path).verdict.value == "gpu-ready"
-    found = audit(tmp_path / "unset", files, cudart, path, environment("unset LD_LIBRARY_PATH\n"))
-    assert found.verdict.value == "gpu-broken"
-
-
 @pytest.mark.parametrize("command", ["unset A B", "unset -v A; unset B", 'unset "A" B'])
 def test_unset_in_a_script(command: str) -> None:
     variables = variables_after("A=1; B=2; C=3", command)
     assert {name: value for name, value in variables.items() if name in "ABC"} == {"C": "3"}
-
-
-def test_a_torch_of_another_python(tmp_path: Path) -> None:
-    tag = {f"{SITE}/torch-2.5.1.dist-info/WHEEL": "Wheel-Version: 1.0\nTag: cp310-cp310-manylinux1_x86_64\n"}
-    found = audit(tmp_path, torch(), tag)
-    assert found.verdict.value == "gpu-broken"
-    assert "is Python 3.11" in codes(found)["framework-of-other-python"]
-
-
-@pytest.mark.parametrize(
-    ("tag", "expected"),
-    [
-        ("cp311-cp311-linux_x86_64", True), ("cp310-cp310-linux_x86_64", False), ("cp38-abi3-linux_x86_64", True),
-        ("cp312-abi3-linux_x86_64", False), ("py3-none-any", True), ("py2.py3-none-any", True),
-        ("py2-none-any", True), ("cp311-none-manylinux1_x86_64", True), ("cp312-none-manylinux1_x86_64", False),
-        ("cp311-cp311t-linux_x86_64", False), ("what", True),
-    ],
-)  # fmt: skip
-def test_which_python_a_wheel_serves(tag: str, expected: bool) -> None:
-    own = Interpreter("/usr/bin/python3.11", "3.11.2", "/usr", "system", ())
-    assert serves([tag], own) is expected
-
-
-@pytest.mark.parametrize("home", ["root", "home/builder"])
-@pytest.mark.parametrize(("mode", "broken"), [(0o700, True), (0o750, True), (0o755, False)])
-def test_a_python_in_the_home_of_whoever_built_the_image(tmp_path: Path, home: str, mode: int, broken: bool) -> None:
-    fill(tmp_path, python_files("3.11", f"{home}/.local/share/uv/python/cpython-3.11"))
-    venv = {
-        "opt/venv/bin/python3": f"-> /{home}/.local/share/uv/python/cpython-3.11/bin/python3.11",
-        "opt/venv/pyvenv.cfg": f"home = /{home}/.local/share/uv/python/cpython-3.11/bin\nversion = 3.11.7\n",
-        "opt/venv/lib/python3.11/site-packages/": "",
-        **{path.replace("usr/local", "opt/venv"): content for path, content in torch().items()},
-        **environment('export PATH="/opt/venv/bin:/usr/bin"\n'),
-    }
-    fill(tmp_path, venv)
-    (tmp_path / home).chmod(mode)
-    found = audit_image(tmp_path, TargetMachine())
-    assert [framework.facts.name for framework in found.frameworks] == ["torch"]
-    assert ("python-not-readable" in codes(found)) is broken
 
 
 @pytest.mark.parametrize(

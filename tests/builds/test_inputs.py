@@ -25,6 +25,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from toolkit.builds.request import BuildRequest
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 
 RECIPE = """\
 base = "mine"
@@ -128,14 +133,14 @@ def test_how_it_is_built_counts_too(built: Callable[..., bool]) -> None:
     assert built(options=BuildOptions(cores=2))
 
 
+def test_a_tag_that_nothing_pins_may_have_moved(here: Path) -> None:
+    assert inputs()["files"]
+    rewrite(here, '"mine"', '"hub"')
+    assert inputs() == {}
+
+
 def test_an_image_of_another_user_is_not_taken_for_one_s_own(
     built: Callable[..., bool], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(resolve_module, "is_trusted", lambda _uid: False)
     assert not built()
-
-
-def test_a_tag_that_nothing_pins_may_have_moved(here: Path) -> None:
-    assert inputs()["files"]
-    rewrite(here, '"mine"', '"hub"')
-    assert inputs() == {}

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.gpu.test_audit_rules import GPU, PYTHON, TORCH, framework, image
-from tests.gpu.test_audit_rules import audit as judged
-from tests.gpu.test_ready import SITE, Files, audit, environment, jax, library, torch
+from tests.gpu.judged import GPU, PYTHON, TORCH, framework, image
+from tests.gpu.judged import audit as judged
+from tests.gpu.small_images import SITE, Files, audit, environment, jax, library, torch
 from tests.inventory.making import distribution
 from toolkit.inventory.contents.model import Uncertain
 from toolkit.support.findings import Verdict
