@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.gpu.wheel_sets import reduced
-from tests.inventory.contents.test_layouts import FINDER, MAPPING, venv
+from tests.inventory.contents.test_environments import FINDER, MAPPING, venv
 from tests.inventory.making import fill, python_files
 from toolkit.gpu.audit import Audit, judge_image
 from toolkit.gpu.facts import TargetMachine

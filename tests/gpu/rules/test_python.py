@@ -60,11 +60,11 @@ def test_a_python_in_the_home_of_whoever_built_the_image(tmp_path: Path, home: s
         "opt/venv/bin/python3": f"-> /{home}/.local/share/uv/python/cpython-3.11/bin/python3.11",
         "opt/venv/pyvenv.cfg": f"home = /{home}/.local/share/uv/python/cpython-3.11/bin\nversion = 3.11.7\n",
         "opt/venv/lib/python3.11/site-packages/": "",
-        **{path.replace("usr/local", "opt/venv"): content for path, content in torch().items()},
-        **environment('export PATH="/opt/venv/bin:/usr/bin"\n'),
+        **{path.replace("usr/local", "opt/venv"): content for path, content in small_images.torch().items()},
+        **small_images.environment('export PATH="/opt/venv/bin:/usr/bin"\n'),
     }
     fill(tmp_path, venv)
     (tmp_path / home).chmod(mode)
     found = audit_image(tmp_path, TargetMachine())
     assert [framework.facts.name for framework in found.frameworks] == ["torch"]
-    assert ("python-not-readable" in codes(found)) is broken
+    assert ("python-not-readable" in small_images.codes(found)) is broken

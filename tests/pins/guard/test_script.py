@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 
 from tests.examples import examples
 from tests.pins.locks import SMALL, locks, words
-from toolkit.pins.guard.log import differences
 from toolkit.pins.guard.script import GUARD_AFTER, guard_before, guarded, install, lock_for_guard, payload
 from toolkit.pins.lock.protected import Pin, ProtectedSet
 
@@ -89,20 +88,6 @@ def test_nothing_is_installed_where_nothing_is_added() -> None:
     assert install(replace(SMALL, packages=())) == ":"
 
 
-def test_differences_are_parsed_from_log() -> None:
-    log = [
-        "+ pip install x",
-        "ctk guard: DIFFERENCE torch: 2.5.1 -> 2.6.0 (requested by name)",
-        "  ctk guard: CONTRADICTION torch: the lock was made for 2.5.1, the base has 2.4",
-        "  | ctk guard: DIFFERENCE torch: printed by a package that the import step runs, indented",
-        "ctk guard: note: idna 3 became 4",
-    ]
-    assert differences(log) == (
-        "torch: 2.5.1 -> 2.6.0 (requested by name)",
-        "torch: the lock was made for 2.5.1, the base has 2.4",
-    )
-
-
 STOPPED = """\
 + pip install torch==2.12.1
 Looking in indexes: https://pypi.org/simple
@@ -119,13 +104,3 @@ ERROR: Cannot install torch==2.12.1 because these package versions have conflict
 + [ 1 -eq 0 ]
 + ctk_guard_run failed
 ctk guard: a command failed. Protected by the constraint file: torch 2.13.0+cpu"""
-
-
-def test_conflict_with_constraint_file_is_a_difference() -> None:
-    """The words of pip 20.3 to 26; before that it knew one sentence for files, and left what is there alone."""
-    log = STOPPED.splitlines()
-    assert differences(log) == ("torch==2.13.0+cpu must not change; conflicts with: torch==2.12.1",)
-    assert differences([*log[:8], "+ false", *log[8:]]) == (), "what a later command failed of was something else"
-    assert differences([line for line in log if "constraint)" not in line]) == (), "a conflict of the user's own"
-    legacy = "ERROR: Could not satisfy constraints for 'idna': installation from path cannot be constrained"
-    assert differences(["+ pip install x.whl", legacy]) == (legacy.removeprefix("ERROR: "),)
