@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from toolkit.builds.asking import request_build
 from toolkit.builds.context import BuildContext
+from toolkit.builds.record import Record, record_beside
 from toolkit.builds.target import parse_target
 from toolkit.pins.store import Locks
 from toolkit.recipes.catalogue import Catalogue
@@ -15,9 +16,7 @@ from toolkit.support.paths import WorkArea
 
 if TYPE_CHECKING:
     from toolkit.builds.request import BuildRequest
-from typing import TYPE_CHECKING
 
-from toolkit.builds.record import Record, record_beside
 
 RUNTIME = Runtime(Path("/usr/bin/apptainer"), "apptainer", (1, 4, 5))
 

@@ -25,10 +25,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from toolkit.builds.request import BuildRequest
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 
 RECIPE = """\

@@ -10,18 +10,15 @@ import pytest
 
 from tests.builds.asked import request
 from toolkit.builds import room as room_module
-from toolkit.builds.room import Disk, RoomWatch, cause
+from toolkit.builds.room import Disk, RoomWatch, cause, check_room
 from toolkit.runtime.known_errors import FULL_DISK
-from toolkit.support.errors import ProgramFailed
+from toolkit.support.errors import MissingOnHost, ProgramFailed
+from toolkit.support.paths import WorkArea
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
-from typing import TYPE_CHECKING
 
-from toolkit.builds.room import check_room
-from toolkit.support.errors import MissingOnHost
-from toolkit.support.paths import WorkArea
 
 GIB = 1 << 30
 

@@ -2,32 +2,17 @@
 
 from __future__ import annotations
 
-import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.cli.conftest import SITE, TORCH, document
 from tests.inventory.making import distribution, fill, python_files
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from tests.cli.conftest import Ctk
-
-SITE = "usr/local/lib/python3.11/site-packages"
-TORCH = {"torch/version.py": "__version__ = '2.13.0+cpu'\ncuda = None\n"}
-
-
-def document(ctk: Ctk, *arguments: str | Path) -> dict[str, Any]:
-    found = json.loads(ctk(*arguments, "--json", status=None).stdout)
-    assert isinstance(found, dict)
-    return found
-
-
-@pytest.fixture
-def sandbox(tmp_path: Path) -> Path:
-    wheel = distribution("torch", "2.13.0+cpu", SITE, TORCH)
-    return fill(tmp_path / "sandbox", {**python_files(), **wheel})
 
 
 def test_an_audit_in_words(ctk: Ctk, sandbox: Path) -> None:
@@ -98,35 +83,3 @@ def test_a_bill_of_materials_replaces_an_earlier_one_and_nothing_else(ctk: Ctk, 
     assert "CycloneDX" in bill.read_text()
     done = ctk("audit", sandbox, "--sbom", "/nowhere/bill.json", status=2)
     assert "/nowhere" in done.stderr
-
-
-def test_an_explanation(ctk: Ctk, sandbox: Path) -> None:
-    code = document(ctk, "audit", sandbox)["findings"][0]["code"]
-    done = ctk("explain", code)
-    assert done.stdout.startswith(f"{code}: ")
-    assert all(f"\n{part}: " in done.stdout for part in ("Severity", "Fix", "Source"))
-    every = document(ctk, "explain")["explanations"]
-    assert len(every) > 200
-    explained = document(ctk, "explain", code)
-    assert {key: explained[key] for key in every[0]} in every
-    assert (explained["code"], explained["severity"]) == (code, ["warning"])
-    assert all(explained[key] for key in ("section", "meaning", "remedy", "source"))
-    listed = ctk("explain").stdout.splitlines()
-    assert listed[0] == "section\tcode\tmeaning"
-    assert len(listed) == len(every) + 1
-
-
-def test_an_exit_status_is_explained_and_an_unknown_code_gets_near_ones(ctk: Ctk) -> None:
-    assert ctk("explain", "3").stdout == ctk("explain", "exit-3").stdout
-    assert "missing on this host" in ctk("explain", "exit-3").stdout
-    assert document(ctk, "explain", "exit-3")["severity"] == []
-    refused = ctk("explain", "nofuse", status=2)
-    assert 'Did you mean "no-fuse" or "fuse"?' in refused.stderr
-
-
-def test_two_images_that_differ(ctk: Ctk, sandbox: Path, tmp_path: Path) -> None:
-    other = fill(tmp_path / "other", {**python_files(), **distribution("torch", "2.5.1", SITE)})
-    ctk("diff", sandbox, sandbox)
-    done = ctk("diff", sandbox, other, status=1)
-    assert f"distribution\ttorch\t/{SITE}\t2.13.0+cpu\t2.5.1" in done.stdout
-    assert document(ctk, "diff", sandbox, other)["differences"][0]["second"] == "2.5.1"

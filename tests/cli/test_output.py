@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.cli.conftest import Ctk
 from tests.examples import examples
 from tests.inventory.making import distribution, fill, python_files
 from tests.text import ATTACKS, HOSTILE, is_harmless, without_own_codes
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from tests.cli.conftest import Ctk
+
 
 MANY = examples(60)
 EVERYTHING = "".join(ATTACKS)
@@ -264,12 +266,12 @@ def test_the_values_are_shown_all_the_same(hostile: Ctk) -> None:
     )
 
 
-def test_the_tab_key_types_no_escape(hostile: Ctk, program: Ctk) -> None:
-    done = program(_CTK_COMPLETE="complete_bash", COMP_WORDS="ctk build x --base ev", COMP_CWORD="4")
-    assert done.stdout.strip() == ""
-
-
 def test_a_warning_about_code_that_is_read_does_not_quote_it(hostile: Ctk, program: Ctk) -> None:
     """Python 3.12 and newer warn of `\\x` with the very character that follows the backslash."""
     (hostile.directory / "train.py").write_text("import torch\nx = '\\\x1b[2J'\n")
     assert program("new", "fresh", "--from", "train.py").stderr == ""
+
+
+def test_the_tab_key_types_no_escape(hostile: Ctk, program: Ctk) -> None:
+    done = program(_CTK_COMPLETE="complete_bash", COMP_WORDS="ctk build x --base ev", COMP_CWORD="4")
+    assert done.stdout.strip() == ""

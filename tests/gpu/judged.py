@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from toolkit.gpu.audit import judge_image
+from toolkit.gpu.audit import Audit, judge_image
+from toolkit.gpu.compatibility import parse_gpu
 from toolkit.gpu.facts import FrameworkFacts, ImageFacts, Loaded, TargetMachine
 from toolkit.inventory.contents.model import Distribution, Interpreter, Inventory
 from toolkit.inventory.knowledge.builds import FrameworkBuild
@@ -13,14 +14,7 @@ from toolkit.inventory.knowledge.frameworks import knowledge
 
 if TYPE_CHECKING:
     from toolkit.gpu.audit import Audit
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from toolkit.gpu.audit import Audit
-from typing import TYPE_CHECKING
-
-from toolkit.gpu.audit import Audit
-from toolkit.gpu.compatibility import parse_gpu
 
 SITE = "/usr/lib/python3/dist-packages"
 

@@ -2,38 +2,21 @@
 
 from __future__ import annotations
 
+import os
 import random
+import struct
 from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.inventory.making import fill, squash
-from toolkit.support.errors import WrongInput
-
-if TYPE_CHECKING:
-    from pathlib import Path
-from typing import TYPE_CHECKING
-
 from toolkit.inventory.formats.tree import EntryKind
+from toolkit.support.errors import WrongInput
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from toolkit.inventory.formats.rootfs import Rootfs
-import os
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from pathlib import Path
-import struct
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from pathlib import Path
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 RANDOM = random.Random(7)  # noqa: S311

@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
-from http.server import BaseHTTPRequestHandler
+import re
+from http.server import BaseHTTPRequestHandler, SimpleHTTPRequestHandler
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.real.company import serving
-from toolkit.pins.index.uv import Uv, open_uv
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-import re
-from http.server import SimpleHTTPRequestHandler
-from pathlib import Path
-from typing import TYPE_CHECKING
-
 from tests.pins.small_index import Open
-from tests.real.company import file_server, make_wheel
+from tests.real.company import file_server, make_wheel, serving
+from toolkit.pins.index.uv import Uv, open_uv
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

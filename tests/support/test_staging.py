@@ -3,26 +3,20 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import shutil
 import socket
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
-from toolkit.support.errors import WrongInput
-from toolkit.support.staging import remove_tree, sweep
-
-if TYPE_CHECKING:
-    from pathlib import Path
-import fcntl
-from pathlib import Path
-
 from tests.support.test_files import LEAVE_A_DIRECTORY, names
 from toolkit.support import staging
-from toolkit.support.staging import put_in_place
+from toolkit.support.errors import WrongInput
+from toolkit.support.staging import put_in_place, remove_tree, sweep
 from toolkit.support.staging import staging as staged
 
 

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.gpu.small_images import READY, SITE, audit, codes, environment, jax, library, torch
 from tests.inventory.making import distribution
 
 if TYPE_CHECKING:
     from pathlib import Path
-from tests.gpu.small_images import READY, SITE, audit, codes, environment, jax, library, torch
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.gpu import small_images
 from tests.gpu.judged import PYTHON, SITE, TORCH, audit, codes, dist, framework, image
 from tests.inventory.making import fill, python_files
 from toolkit.gpu.audit import audit_image
@@ -16,7 +17,6 @@ from toolkit.inventory.contents.model import Interpreter
 
 if TYPE_CHECKING:
     from pathlib import Path
-from tests.gpu import small_images
 
 
 def test_a_shadowed_copy_and_a_framework_elsewhere() -> None:

@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.inventory.contents.test_interpreters import SITE, inventory
 from tests.inventory.making import python_files, variables_after
 from toolkit.inventory.contents.distributions import parse_headers, parse_requires_txt
 from toolkit.inventory.contents.system import parse_dpkg
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-from tests.inventory.contents.test_interpreters import SITE, inventory
 
 
 def test_every_kind_of_metadata(tmp_path: Path) -> None:

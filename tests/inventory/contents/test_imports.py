@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.inventory.contents.test_environments import FINDER, MAPPING, SCIKIT, SITE, SOURCES
 from tests.inventory.making import distribution, fill, python_files
 from toolkit.inventory.contents.imports import module_directory
 from toolkit.inventory.contents.read import read_inventory
@@ -13,7 +14,6 @@ from toolkit.inventory.formats.images import open_image
 
 if TYPE_CHECKING:
     from pathlib import Path
-from tests.inventory.contents.test_environments import FINDER, MAPPING, SCIKIT, SITE, SOURCES
 
 
 @pytest.mark.parametrize(

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tests.inventory.contents.test_interpreters import inventory
 from tests.inventory.making import distribution, python_files
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-from tests.inventory.contents.test_interpreters import inventory
 
 
 def test_debians_python_and_its_three_directories(tmp_path: Path) -> None:

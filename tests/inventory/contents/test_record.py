@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tests.inventory.contents.test_interpreters import SITE
 from tests.inventory.making import distribution, fill, inventory_of, python_files
 from toolkit.inventory.contents.record import hash_of, read_record
 from toolkit.inventory.formats.images import open_image
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-from tests.inventory.contents.test_interpreters import SITE
 
 
 def test_records_and_hashes(tmp_path: Path) -> None:

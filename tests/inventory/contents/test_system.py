@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tests.inventory.contents.test_interpreters import inventory
+
 if TYPE_CHECKING:
     from pathlib import Path
-
-from tests.inventory.contents.test_interpreters import inventory
 
 
 def test_the_glibc_before_2_34_is_told_by_its_link(tmp_path: Path) -> None:

@@ -6,18 +6,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.inventory.making import squash, system, write_sif
+from tests.inventory.making import Part, squash, system, write_sif
 from tests.inventory.one_image import check, claimed, layer
 from toolkit.inventory.formats.images import open_image
-from toolkit.inventory.formats.sif import read_sif
+from toolkit.inventory.formats.sif import DataType, PartitionType, read_sif
 from toolkit.support.errors import WrongInput
-
-if TYPE_CHECKING:
-    from pathlib import Path
-from typing import TYPE_CHECKING
-
-from tests.inventory.making import Part
-from toolkit.inventory.formats.sif import DataType, PartitionType
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -19,10 +19,6 @@ from toolkit.support.findings import Verdict
 
 if TYPE_CHECKING:
     from pathlib import Path
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def inode_at(image: Path, *names: str) -> int:

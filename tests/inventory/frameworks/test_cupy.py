@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tests.gpu.small_images import SITE, audit, codes
 from tests.inventory.making import distribution
 from tests.real.wheels import elf
 
 if TYPE_CHECKING:
     from pathlib import Path
-from tests.gpu.small_images import SITE, audit, codes
 
 
 def test_cupy_7_is_linked_where_its_own_modules_are(tmp_path: Path) -> None:

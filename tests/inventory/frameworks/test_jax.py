@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tests.gpu.small_images import SITE, audit, codes
 from tests.inventory.making import distribution
 from tests.real.wheels import elf
 from toolkit.inventory.frameworks.jax import untold_sonames
 
 if TYPE_CHECKING:
     from pathlib import Path
-from tests.gpu.small_images import SITE, audit, codes
 
 
 def test_a_jax_plugin_that_lists_no_libraries_wants_them_all_the_same(tmp_path: Path) -> None:

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.gpu.small_images import SITE, audit
 from tests.inventory.making import distribution
 from tests.real.wheels import elf
 from toolkit.inventory.frameworks.tensorflow import sonames
 
 if TYPE_CHECKING:
     from pathlib import Path
-from tests.gpu.small_images import SITE, audit
 
 
 @pytest.mark.parametrize(

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.gpu.small_images import SITE, audit
 from tests.inventory.making import distribution
 from tests.real.wheels import elf
 
 if TYPE_CHECKING:
     from pathlib import Path
-from tests.gpu.small_images import SITE, audit
 
 
 @pytest.mark.parametrize(("version", "verdict"), [("1.4.0", "gpu-ready"), ("2.5.1", "gpu-broken")])

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.pins.authoring.test_package_lists import BASES
 from toolkit.inventory.knowledge.frameworks import knowledge
 from toolkit.inventory.knowledge.names import names
 from toolkit.pins.authoring.conda import read_conda_environment
@@ -14,7 +15,6 @@ from toolkit.support.errors import WrongInput
 
 if TYPE_CHECKING:
     from pathlib import Path
-from tests.pins.authoring.test_package_lists import BASES
 
 
 def test_an_environment_of_conda(tmp_path: Path) -> None:

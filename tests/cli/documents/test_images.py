@@ -12,8 +12,7 @@ import pytest
 from tests.pins.locks import SMALL
 from tests.schemas import check_document
 from toolkit.builds.record import Record
-from toolkit.builds.trying import Tried
-from toolkit.cli.documents import clusters, images, recipes
+from toolkit.cli.documents import images
 from toolkit.gpu.host import HostGpu
 from toolkit.gpu.probe import Device, Probe
 from toolkit.lab.cluster import Condition
@@ -22,8 +21,7 @@ from toolkit.lab.paths import LabPaths
 from toolkit.lab.plan import LabPlan
 from toolkit.lab.registry import Lab
 from toolkit.lab.status import Status
-from toolkit.pins.guard.trials import Imported
-from toolkit.pins.lock.changes import LockChange, compare_locks
+from toolkit.pins.lock.changes import compare_locks
 from toolkit.recipes.model import Base, Recipe
 from toolkit.runtime.inspection import SelfDescription
 
@@ -83,44 +81,3 @@ def test_a_probe_has_the_memory_of_a_gpu_in_bytes(inside: Probe) -> None:
         found = checked("probe", images.probe(IMAGE, "gpu-visible", host, inside))
     for device, seen in zip(found["inside"]["devices"], inside.devices, strict=True):
         assert device == {"name": "H100", "capability": [9, 0], "memory_bytes": seen.memory or None}
-
-
-def test_a_lab_has_the_times_of_its_jobs() -> None:
-    found = checked("lab", clusters.lab_status(STATUS))
-    assert found["queue"][0]["seconds"] == 93_784
-    assert found["nodes"][0]["slurmd_started"] == "2026-11-22T01:02:03"
-    assert (found["finished"][0]["submitted"], found["finished"][0]["ended"]) == ("2026-11-22T00:00:00", None)
-
-
-@pytest.mark.parametrize(("elapsed", "seconds"), [("0:05", 5), ("1:02:03", 3723), ("INVALID", None)])
-def test_the_time_that_a_job_has_run_is_in_seconds(elapsed: str, seconds: int | None) -> None:
-    status = replace(STATUS, queue=(replace(QUEUED, elapsed=elapsed),))
-    assert checked("lab", clusters.lab_status(status))["queue"][0]["seconds"] == seconds
-
-
-def test_a_started_lab_and_a_listed_lab() -> None:
-    assert checked("lab-up", clusters.started_lab(LAB))["environment"]["SLURM_CONF"].startswith("/tmp/ctk-lab-x")
-    row = clusters.listed_lab(LAB, Condition.ELSEWHERE.value)
-    assert checked("labs", {"labs": [row]})["labs"] == [
-        {"name": "lab", "condition": "on another host", "nodes": 4, "host": "login"}
-    ]
-
-
-def test_a_trial_names_what_was_imported_and_what_was_not() -> None:
-    tried = Tried((Imported("timm", "1.0.3", 1.5, ("import timm",)),), 20.04, 1.6, LOG)
-    found = checked("try", recipes.trial(RECIPE, tried))
-    assert found["imported"] == [{"name": "timm", "version": "1.0.3", "seconds": 1.5, "steps": ["import timm"]}]
-    assert (found["skipped"], found["seconds"]) == (["horovod"], 20.0)
-
-
-@pytest.mark.parametrize("change", [None, LockChange(made=False, changed=(("timm", "1", "2"),), notes=("a note",))])
-def test_an_edit_has_both_lists(change: LockChange | None) -> None:
-    found = checked("recipe-edit", recipes.recipe_edit("mine", "apt", change, added=("git",)))
-    assert (found["added"], found["removed"]) == (["git"], [])
-    lock = change and {
-        "added": [],
-        "removed": [],
-        "changed": [{"name": "timm", "from": "1", "to": "2"}],
-        "notes": ["a note"],
-    }
-    assert found["lock_change"] == lock
