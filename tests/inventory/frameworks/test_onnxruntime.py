@@ -28,7 +28,7 @@ PROVIDER = f"{CAPI}/libonnxruntime_providers_cuda.so"
 def test_cuda_is_what_the_build_says_else_what_its_provider_links(tmp_path: Path, info: str, cuda: str) -> None:
     files = {
         "onnxruntime/__init__.py": "",
-        INFO: info,
+        INFO: f"__version__ = '1.22.0'\n{info}",
         PROVIDER: library("libcudart.so.12", "libcudnn.so.9"),
     }
     found = audit(tmp_path, distribution("onnxruntime-gpu", "1.22.0", SITE, files))
