@@ -20,6 +20,7 @@ from tests.pins.locks import SMALL
 from tests.schemas import check_documents
 from toolkit.cli.main import main
 from toolkit.pins.lock.lockfile import write_lock
+from toolkit.support.processes import trace_with
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -113,6 +114,7 @@ def ctk(
 ) -> Iterator[Ctk]:
     handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
     yield Function(*place, monkeypatch, capfd)
+    trace_with(None)  # `--trace` holds for the rest of a process
     for number, handler in handlers.items():
         signal.signal(number, handler)
 
