@@ -48,7 +48,8 @@ def _documents_of_programs() -> Iterator[None]:
 
 # A busy machine is no fault of what is tested.
 settings.register_profile("ctk", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.register_profile("check", settings.get_profile("ctk"), max_examples=20)  # for `make check`; the rest takes 100
+# For `make check`: a tenth of the examples, in every test (tests/examples.py).
+settings.register_profile("check", settings.get_profile("ctk"), max_examples=10, database=None)
 settings.load_profile("ctk")
 
 

@@ -9,21 +9,14 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
-import tomlkit
-from hypothesis import given, settings
 from jsonschema import Draft202012Validator
 
 from tests import schemas
-from tests.pins.locks import locks
 from toolkit.builds.record import Record
-from toolkit.cli.documents.recipes import lock as lock_on_stdout
-from toolkit.pins.guard.script import lock_for_guard
-from toolkit.pins.lock.lockfile import dump_lock
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from toolkit.pins.lock.model import Lock
 
 PACKAGE = schemas.CHECKOUT / "toolkit"
 SOURCES = {str(path.relative_to(PACKAGE)): path.read_text(encoding="utf-8") for path in PACKAGE.rglob("*.py")}
@@ -127,30 +120,6 @@ def test_the_output_of_every_program_is_checked(indent: int | None, text: bool) 
     shown = f"words\n{json.dumps(WRONG, indent=indent)}\nmore words"
     with pytest.raises(AssertionError, match="'octets' was unexpected"):
         subprocess.run([sys.executable, "-c", f"print({shown!r})"], capture_output=True, text=text, check=True)
-
-
-# ---- One spelling of a lock
-
-
-@settings(max_examples=50, deadline=None)
-@given(lock=locks)
-def test_a_lock_is_spelled_alike_in_its_file_its_json_and_the_guard(tmp_path_factory: Any, lock: Lock) -> None:
-    file = tomlkit.parse(dump_lock(lock)).unwrap()
-    shown = {"schema": "ctk.lock/1", **lock_on_stdout(lock, tmp_path_factory.getbasetemp()), "findings": []}
-    guard = json.loads(lock_for_guard(lock))
-    for document in (file, shown, guard):
-        schemas.check_document(document)
-    for key in (guard.keys() & shown.keys()) - {"schema"}:
-        assert guard[key] == shown[key]
-    for key in file.keys() - {"schema", "content"}:
-        assert file[key] == without_null(shown[key])
-
-
-def without_null(value: Any) -> Any:
-    """What TOML can hold of a value of JSON."""
-    if isinstance(value, dict):
-        return {key: without_null(inner) for key, inner in value.items() if inner is not None}
-    return [without_null(inner) for inner in value] if isinstance(value, list) else value
 
 
 def test_the_record_of_an_image_follows_its_schema() -> None:

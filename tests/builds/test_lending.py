@@ -6,8 +6,6 @@ import subprocess
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from toolkit.builds import lending
 from toolkit.builds.lending import LENT, lend
@@ -110,20 +108,3 @@ def test_a_script_reads_credentials_where_it_runs(tmp_path: Path, monkeypatch: p
         refused = subprocess.run(["sh"], input=script, text=True, capture_output=True, check=False)
         assert refused.returncode != 0
         assert PASSWORD in refused.stderr, "a script without the password ends before the build"
-
-
-@given(st.text("$`\\\\a(){}'~*!\" \n", max_size=30))
-def test_a_script_escapes_a_value_as_ctk_does(value: str) -> None:
-    script = export("X", Proxy("SECRET")) + '\nprintf %s "$X"'
-    done = subprocess.run(
-        ["sh", "-c", script], env={"SECRET": value, "PATH": "/usr/bin:/bin"}, capture_output=True, text=True, check=True
-    )
-    assert done.stdout == escape(value).rstrip("\n"), "a shell drops the newlines at the end of a value"
-
-
-@given(st.text("$`\\a(){}'~*! ", max_size=30))
-def test_the_shell_of_the_runtime_expands_nothing_in_a_proxy(value: str) -> None:
-    """Apptainer evaluates APPTAINERENV_X as the text between double quotes, in which it escapes those of the value."""
-    script = f'printf %s "{escape(value)}"'
-    done = subprocess.run(["sh", "-c", script], capture_output=True, text=True, check=True)
-    assert done.stdout == value

@@ -8,14 +8,17 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.builds.asked import request
 from toolkit.builds import room as room_module
-from toolkit.builds.room import Disk, RoomWatch, cause
+from toolkit.builds.room import Disk, RoomWatch, cause, check_room
 from toolkit.runtime.known_errors import FULL_DISK
-from toolkit.support.errors import ProgramFailed
+from toolkit.support.errors import MissingOnHost, ProgramFailed
+from toolkit.support.paths import WorkArea
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
+
 
 GIB = 1 << 30
 
@@ -78,3 +81,31 @@ def test_an_error_of_ctk_s_own_writing_names_the_disk(watch: Callable[..., RoomW
     assert (caught.value.code, caught.value.fix) == ("disk-full", "Move output.")
     with pytest.raises(IsADirectoryError), room.watching():
         raise IsADirectoryError(errno.EISDIR, "Is a directory")
+
+
+@pytest.mark.parametrize(
+    ("place", "purpose", "fix"),
+    [
+        ("area/tmp", "the build", "Set CTK_HOME to a directory with more free space"),
+        ("empty", "the build", "Unset TMPDIR, or set it to a directory with more free space"),
+        (".", "the image", "Write the image elsewhere"),
+    ],
+)
+def test_room_too_small_before_build(
+    here: Path, monkeypatch: pytest.MonkeyPatch, place: str, purpose: str, fix: str
+) -> None:
+    made, area = request("mine"), WorkArea(here / "area", "the test")
+    monkeypatch.setenv("TMPDIR", str(here / "empty") if place == "empty" else "")
+    monkeypatch.setattr(room_module, "free_space", lambda path: 1000 if path == here / place else 1 << 40)
+    with pytest.raises(MissingOnHost, match=f"for {purpose} in .*: 1000 B free, 1.0 GiB needed") as caught:
+        check_room(1000, made.output, area)
+    assert caught.value.code == "disk-full"
+    assert fix in str(caught.value.fix)
+    monkeypatch.setattr(room_module, "free_space", lambda _path: 1 << 30)
+    check_room(1000, made.output, area)
+
+
+def test_a_tmpdir_that_is_not_there_is_named(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TMPDIR", "/none")
+    with pytest.raises(MissingOnHost, match="TMPDIR is set to /none, which does not exist"):
+        check_room(0, request("mine").output, WorkArea(here / "area", "the test"))

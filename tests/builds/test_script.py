@@ -7,13 +7,10 @@ import subprocess
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
 
 from toolkit.builds.asking import request_build
 from toolkit.builds.context import BuildContext, Listener
 from toolkit.builds.execute import execute
-from toolkit.builds.files import TextFile
 from toolkit.builds.record import mark_changed
 from toolkit.builds.resolve import resolve
 from toolkit.builds.script import as_script, build_commands
@@ -185,23 +182,6 @@ def test_a_script_that_is_cut_off_does_nothing(here: Path) -> None:
     for part in (len(text) // 3, len(text) - 10):
         subprocess.run(["sh"], input=text[:part], text=True, capture_output=True, check=False)
         assert files(here) == []
-
-
-@settings(max_examples=40)
-@given(
-    st.text(st.characters(exclude_characters="\0", codec="utf-8"), max_size=60)
-    | st.sampled_from(["CTK_END_OF_TEXT\n", "CTK_END_OF_TEXT \n", "", "a"])
-)
-@example("C\u0080")
-@example("a\nCTKé\n")
-def test_a_here_document_writes_the_text_as_it_is(tmp_path_factory: pytest.TempPathFactory, text: str) -> None:
-    directory = tmp_path_factory.mktemp("texts")
-    for written in (text, f"{text}\n"):
-        by_ctk, by_hand = TextFile(directory / "a", written), TextFile(directory / "it's b", written)
-        by_ctk.run()
-        subprocess.run(["sh"], input=by_hand.shell().encode(), check=True)
-        assert by_hand.path.read_bytes() == by_ctk.path.read_bytes()
-        assert by_hand.path.stat().st_mode == by_ctk.path.stat().st_mode
 
 
 def test_the_name_of_a_definition_s_directory_is_no_command(here: Path) -> None:

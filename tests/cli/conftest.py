@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -9,15 +10,21 @@ import sys
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.cli.terminal import Terminal
+from tests.inventory.making import distribution, fill, python_files
+from tests.pins.locks import SMALL
 from tests.schemas import check_documents
 from toolkit.cli.main import main
+from toolkit.pins.lock.lockfile import write_lock
+from toolkit.support.processes import trace_with
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
+
 
 PROGRAM = Path(sys.executable).with_name("ctk")
 
@@ -38,7 +45,7 @@ class Ctk(ABC):
     directory: Path
     environment: dict[str, str]
 
-    def __call__(self, *arguments: str | bytes, status: int | None = 0, **env: str) -> Done:
+    def __call__(self, *arguments: str | bytes | Path, status: int | None = 0, **env: str) -> Done:
         done = self.run(list(map(os.fsdecode, arguments)), {**self.environment, **env})
         assert "Traceback" not in done.stderr, done.stderr
         check_documents(done.stdout)
@@ -107,5 +114,52 @@ def ctk(
 ) -> Iterator[Ctk]:
     handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
     yield Function(*place, monkeypatch, capfd)
+    trace_with(None)  # `--trace` holds for the rest of a process
     for number, handler in handlers.items():
         signal.signal(number, handler)
+
+
+@pytest.fixture(scope="session")
+def terminal() -> Iterator[Terminal]:
+    terminal = Terminal()
+    yield terminal
+    terminal.close()
+
+
+@pytest.fixture
+def on_a_terminal(terminal: Terminal, place: tuple[Path, dict[str, str]]) -> Callable[..., str]:
+    """Runs `ctk` on a terminal of 80 columns."""
+    directory, environment = place
+
+    def shown(*arguments: str, **env: str) -> str:
+        return terminal.show(arguments, directory, {**environment, "TERM": "xterm-256color", "COLUMNS": "80", **env})
+
+    return shown
+
+
+@pytest.fixture
+def directory(ctk: Ctk) -> Path:
+    """Where `ctk` runs: with a recipe, a script, and a lock."""
+    (ctk.directory / "defs").mkdir()
+    (ctk.directory / "defs/mine.toml").write_text('base = "debian-12"\npackages = ["numpy"]  # just this\n')
+    (ctk.directory / "train.py").write_text("import torch, timm\n")
+    write_lock(SMALL, ctk.directory / "defs/small.lock.toml")
+    return ctk.directory
+
+
+SITE = "usr/local/lib/python3.11/site-packages"
+
+
+TORCH = {"torch/version.py": "__version__ = '2.13.0+cpu'\ncuda = None\n"}
+
+
+def document(ctk: Ctk, *arguments: str | Path) -> dict[str, Any]:
+    found = json.loads(ctk(*arguments, "--json", status=None).stdout)
+    assert isinstance(found, dict)
+    return found
+
+
+@pytest.fixture
+def sandbox(tmp_path: Path) -> Path:
+    wheel = distribution("torch", "2.13.0+cpu", SITE, TORCH)
+    return fill(tmp_path / "sandbox", {**python_files(), **wheel})

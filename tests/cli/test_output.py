@@ -12,10 +12,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.cli.test_main import on_a_terminal
+from tests.cli.conftest import Ctk
+from tests.examples import examples
 from tests.inventory.making import distribution, fill, python_files
 from tests.text import ATTACKS, HOSTILE, is_harmless, without_own_codes
 from toolkit.cli import output
@@ -28,7 +29,8 @@ if TYPE_CHECKING:
 
     from tests.cli.conftest import Ctk
 
-MANY = settings(max_examples=60, deadline=None)
+
+MANY = examples(60)
 EVERYTHING = "".join(ATTACKS)
 
 
@@ -242,10 +244,12 @@ COMMANDS = [
 
 
 @pytest.mark.parametrize("arguments", COMMANDS, ids=lambda words: ascii(" ".join(words)))
-def test_no_hostile_name_reaches_the_terminal_raw(hostile: Ctk, arguments: tuple[str, ...]) -> None:
+def test_no_hostile_name_reaches_the_terminal_raw(
+    hostile: Ctk, on_a_terminal: Callable[..., str], arguments: tuple[str, ...]
+) -> None:
     done = hostile(*arguments, status=None)
     assert is_harmless(done.stdout + done.stderr, keep="\n\t"), repr(done.stdout + done.stderr)
-    shown = without_own_codes(on_a_terminal(hostile, *arguments))
+    shown = without_own_codes(on_a_terminal(*arguments))
     assert is_harmless(shown, keep="\n\t"), repr(shown)
     assert "\x1b" not in shown
 
@@ -262,12 +266,12 @@ def test_the_values_are_shown_all_the_same(hostile: Ctk) -> None:
     )
 
 
-def test_the_tab_key_types_no_escape(hostile: Ctk, program: Ctk) -> None:
-    done = program(_CTK_COMPLETE="complete_bash", COMP_WORDS="ctk build x --base ev", COMP_CWORD="4")
-    assert done.stdout.strip() == ""
-
-
 def test_a_warning_about_code_that_is_read_does_not_quote_it(hostile: Ctk, program: Ctk) -> None:
     """Python 3.12 and newer warn of `\\x` with the very character that follows the backslash."""
     (hostile.directory / "train.py").write_text("import torch\nx = '\\\x1b[2J'\n")
     assert program("new", "fresh", "--from", "train.py").stderr == ""
+
+
+def test_the_tab_key_types_no_escape(hostile: Ctk, program: Ctk) -> None:
+    done = program(_CTK_COMPLETE="complete_bash", COMP_WORDS="ctk build x --base ev", COMP_CWORD="4")
+    assert done.stdout.strip() == ""

@@ -1,91 +1,15 @@
-"""`ctk new`, `add`, `remove`, `lock` and `why` as a user types them: right, or one message and nothing written."""
+"""Wrong arguments of `ctk new`, `add`, `remove`, `lock`, `def` and `why`: one message, and nothing written."""
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.pins.locks import SMALL
-from toolkit.cli.lock import _upgrade
-from toolkit.pins.lock.lockfile import write_lock
-from toolkit.pins.store import Locks
-from toolkit.recipes.catalogue import Catalogue
-from toolkit.support.errors import WrongInput
-from toolkit.support.paths import shipped
+if TYPE_CHECKING:
+    from pathlib import Path
 
-CTK = Path(sys.executable).with_name("ctk")
-
-
-def ctk(directory: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "CTK_HOME": str(directory / "work")}
-    done = subprocess.run(
-        [CTK, *arguments], cwd=directory, env=environment, capture_output=True, text=True, timeout=60, check=False
-    )
-    assert "Traceback" not in done.stderr, done.stderr
-    return done
-
-
-@pytest.fixture
-def directory(tmp_path: Path) -> Path:
-    (tmp_path / "defs").mkdir()
-    (tmp_path / "defs/mine.toml").write_text('base = "debian-12"\npackages = ["numpy"]  # just this\n')
-    (tmp_path / "train.py").write_text("import torch, timm\n")
-    write_lock(SMALL, tmp_path / "defs/small.lock.toml")
-    return tmp_path
-
-
-def test_a_recipe_from_a_script_can_be_read_and_changed(directory: Path) -> None:
-    made = json.loads(ctk(directory, "new", "other", "--from", "train.py", "--json").stdout)
-    assert (made["schema"], made["base"], made["packages"]) == ("ctk.new/1", "pytorch-2.10-cuda12.8", ["timm"])
-    assert ctk(directory, "add", "other", "einops", "timm>=1", "--no-lock").returncode == 0
-    assert ctk(directory, "remove", "other", "einops", "--no-lock").stdout == "Removed: einops.\n"
-    text = (directory / "defs/other.toml").read_text()
-    assert 'packages = ["timm>=1"]' in text
-    assert "other" in ctk(directory, "list").stdout
-
-
-def test_a_script_is_run_as_it_was_named(directory: Path) -> None:
-    (directory / "sub").mkdir()
-    (directory / "sub/my train ü.py").write_text("import jax, flax\n")
-    done = ctk(directory, "new", "other", "--from", "sub/my train ü.py", "--base", "pytorch-2.6", "--json")
-    made = json.loads(done.stdout)
-    assert (made["base"], made["packages"]) == ("pytorch-2.6", ["flax", "jax"])
-    assert [finding["code"] for finding in made["findings"]] == ["second-framework"]
-    assert 'command = ["python", "sub/my train ü.py"]' in (directory / "defs/other.toml").read_text()
-
-
-def test_a_shipped_recipe_is_copied_before_it_is_changed(directory: Path) -> None:
-    assert ctk(directory, "add", "keras-bert", "pandas", "--no-lock").returncode == 0
-    assert '"pydot", "pandas"' in (directory / "defs/keras-bert.toml").read_text()
-
-
-def test_why_reads_the_only_lock(directory: Path) -> None:
-    assert "torch 2.5.1+cu124 is protected" in ctk(directory, "why", "torch").stdout
-    found = json.loads(ctk(directory, "why", "timm", "small", "--json").stdout)
-    assert found["schema"] == "ctk.why/1"
-    assert ctk(directory, "why", "flask").stderr.endswith("ctk add small flask\n")
-    (directory / "defs/small.toml").write_text('base = "debian-12"\npackages = ["flask"]\n')
-    done = ctk(directory, "why", "flask")
-    assert done.returncode == 1
-    assert "`ctk lock small` updates it" in done.stderr, "it was added after the lock was made"
-
-
-def test_why_reads_the_lock_on_another_base(directory: Path) -> None:
-    arguments = ("why", "timm", "mine", "--base", "pytorch-2.6")
-    done = ctk(directory, *arguments)
-    assert (done.returncode, done.stderr.splitlines()[-1]) == (2, "ctk lock mine --base pytorch-2.6")
-    catalogue = Catalogue(directory / "defs", shipped("defs"))
-    recipe = catalogue.recipe("mine", base=catalogue.bases()["pytorch-2.6"])
-    path = Locks.of(catalogue, directory / "work").path(recipe)
-    path.parent.mkdir(parents=True)
-    write_lock(SMALL, path)
-    assert "timm 1.0.3 is added: timm ← the recipe." in ctk(directory, *arguments).stdout
-    assert not (directory / "defs/mine.lock.toml").exists()
+    from tests.cli.conftest import Ctk
 
 
 @pytest.mark.parametrize(
@@ -133,116 +57,14 @@ def test_why_reads_the_lock_on_another_base(directory: Path) -> None:
     ],
 )
 def test_wrong_input_one_message_nothing_written(
-    directory: Path, arguments: tuple[str, ...], status: int, words: str
+    ctk: Ctk, directory: Path, arguments: tuple[str, ...], status: int, words: str
 ) -> None:
     (directory / "empty.txt").write_text("# nothing yet\n")
     (directory / "useless.txt").write_text("--pre\npandas>=2<3\n")
     (directory / "environment.yml").write_text("name: x\ndependencies: [python=3.11]\n")
     (directory / "pyproject.toml").write_text('[project]\nname = "x"\nversion = "1"\n')
     before = {path: path.read_bytes() for path in directory.rglob("*.toml")}
-    done = ctk(directory, *arguments)
-    assert done.returncode == status, done.stderr
+    done = ctk(*arguments, status=status)
     assert words in done.stderr
     assert done.stderr.count("Error:") == 1
     assert {path: path.read_bytes() for path in directory.rglob("*.toml")} == before
-
-
-def test_a_pipe_in_the_place_of_a_recipe_holds_nobody_up(directory: Path) -> None:
-    os.mkfifo(directory / "defs/pipe.toml")
-    for arguments in (("list",), ("lock", "pipe"), ("add", "pipe", "six"), ("add", "--apt", "pipe", "gcc")):
-        done = ctk(directory, *arguments)
-        assert (done.returncode, "pipe.toml is a pipe" in done.stderr) == (2, True), done.stderr
-
-
-def test_only_what_the_lock_adds_can_be_upgraded() -> None:
-    chosen = _upgrade(SMALL, ["Timm"])
-    assert [chosen.keeps(name) for name in ("timm", "keras-bert")] == [False, True]
-    assert _upgrade(SMALL, []).everything
-    with pytest.raises(WrongInput, match="cannot upgrade tim: the lock"):
-        _upgrade(SMALL, ["tim"])
-
-
-def test_a_lock_that_was_edited_is_not_taken_for_good(directory: Path) -> None:
-    path = directory / "defs/small.lock.toml"
-    path.write_text(path.read_text().replace("1.0.3", "1.0.4"))
-    done = ctk(directory, "why", "timm")
-    assert done.returncode == 2
-    assert "edited by hand" in done.stderr
-
-
-def test_names_of_imports_are_translated(directory: Path) -> None:
-    done = ctk(directory, "add", "mine", "cv2", "PIL>=10", "sklearn[alldeps]", "numpy", "--no-lock")
-    assert done.stdout.splitlines() == [
-        "· cv2 is imported from the package opencv-python-headless",
-        "· PIL is imported from the package pillow",
-        "· sklearn is imported from the package scikit-learn",
-        "Added: opencv-python-headless, pillow>=10, scikit-learn[alldeps].",
-    ]
-    assert "Removed: pillow>=10." in ctk(directory, "remove", "mine", "PIL", "--no-lock").stdout
-    assert ctk(directory, "add", "mine", "cv2", "--no-lock").stdout.endswith("Nothing to do: mine already has them.\n")
-    ctk(directory, "remove", "mine", "cv2", "--no-lock")
-    ctk(directory, "add", "mine", "opencv-python", "--no-lock")
-    assert "Removed: opencv-python." in ctk(directory, "remove", "mine", "cv2", "--no-lock").stdout
-    assert "imported from the package pillow" in ctk(directory, "why", "PIL", "small").stderr
-
-
-def test_a_name_that_is_something_else_on_the_index_is_said(directory: Path) -> None:
-    done = ctk(directory, "add", "mine", "pytorch>=2", "--no-lock")
-    assert "pytorch on PyPI is a placeholder" in done.stdout
-    assert "use torch" in done.stdout
-    assert "Added: torch>=2." in done.stdout
-    (directory / "list.txt").write_text("pytorch>=2\napex\n")
-    made = json.loads(ctk(directory, "new", "listed", "--from", "list.txt", "--json").stdout)
-    assert (made["base"], made["packages"]) == ("pytorch-2.10-cuda12.8", ["apex"])
-    assert [finding["code"] for finding in made["findings"]] == ["another-package", "another-package"]
-
-
-def test_first_gpu_framework_brings_a_gpu_for_jobs(directory: Path) -> None:
-    path = directory / "defs/plain.toml"
-    ctk(directory, "new", "plain", "--base", "debian-12")
-    assert "gpus = 0" in path.read_text()
-    assert "gpus" not in ctk(directory, "add", "plain", "numpy", "onnxruntime", "tensorflow-cpu", "--no-lock").stdout
-    assert "gpus = 0" in path.read_text()
-    done = ctk(directory, "add", "plain", "pytorch", "--no-lock")
-    assert "torch uses a GPU: [job] gpus was changed from 0 to 1" in done.stdout
-    assert "gpus = 1" in path.read_text()
-    # What a user sets afterwards stays.
-    path.write_text(path.read_text().replace("gpus = 1", "gpus = 0  # on purpose"))
-    ctk(directory, "add", "plain", "jax", "--no-lock")
-    assert "gpus = 0  # on purpose" in path.read_text()
-    (directory / "list.txt").write_text("tensorflow-cpu\n")
-    ctk(directory, "new", "listed", "--from", "list.txt", "--base", "debian-12")
-    assert "gpus = 0" in (directory / "defs/listed.toml").read_text()
-
-
-def test_a_second_framework_is_said_when_it_is_added(directory: Path) -> None:
-    ctk(directory, "new", "ours", "--base", "pytorch-2.6")
-    done = json.loads(ctk(directory, "add", "ours", "jax", "timm", "--no-lock", "--json").stdout)
-    assert done["added"] == ["jax", "timm"]
-    assert [finding["code"] for finding in done["findings"]] == ["second-framework"]
-    alone = json.loads(ctk(directory, "add", "ours", "onnxruntime-gpu", "--no-lock", "--json").stdout)
-    assert alone["findings"] == []
-
-
-def test_code_of_tensorflow_1_gets_a_base_with_it(directory: Path) -> None:
-    (directory / "old.py").write_text("import tensorflow as tf\n\nsession = tf.Session()\n")
-    assert ctk(directory, "new", "old", "--from", "old.py").returncode == 0
-    assert 'base = "tensorflow-1.15"' in (directory / "defs/old.toml").read_text()
-    newer = ctk(directory, "new", "newer", "--from", "old.py", "--base", "tensorflow-2.15")
-    assert "old.py:3: tensorflow.Session is part of TensorFlow 1" in newer.stdout
-    assert "start from the base tensorflow-1.15" in newer.stdout
-
-
-def test_a_list_is_added_without_what_the_base_brings(directory: Path) -> None:
-    (directory / "list.txt").write_text("torch==2.6.0\nsklearn\nnumpy<2\n-e .\n")
-    ctk(directory, "new", "ours", "--base", "pytorch-2.6")
-    done = json.loads(ctk(directory, "add", "ours", "-r", "list.txt", "einops", "--no-lock", "--json").stdout)
-    assert done["added"] == ["einops", "scikit-learn", "numpy<2"]
-    assert {finding["code"] for finding in done["findings"]} >= {"left-out", "import-name"}
-    assert done["lock_change"] is None
-
-
-def test_debian_packages_are_added_and_no_lock_is_made(directory: Path) -> None:
-    assert ctk(directory, "add", "--apt", "mine", "gcc", "python3-dev").stdout == "Added: gcc, python3-dev.\n"
-    assert 'apt = ["gcc", "python3-dev"]' in (directory / "defs/mine.toml").read_text()
-    assert not (directory / "defs/mine.lock.toml").exists()

@@ -8,9 +8,10 @@ import unicodedata
 from pathlib import Path
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
+from tests.examples import examples
 from toolkit.definitions.definition import define
 from toolkit.definitions.quoting import file_path, header_value, script, shell_word, variable_word
 from toolkit.recipes.model import Base, FileCopy, Recipe
@@ -53,7 +54,7 @@ NASTY = st.lists(
     max_size=8,
 ).map("".join)
 TEXT = st.one_of(NASTY, st.text(max_size=20))
-MANY = settings(max_examples=150, deadline=None)
+MANY = examples(150)
 
 
 def text_of(**parts: object) -> str:
@@ -173,7 +174,7 @@ def test_words_and_paths() -> None:
 DIRECTORIES = st.lists(st.text("ab '\"\\{}", min_size=1, max_size=4).map("/{}".format), max_size=2)
 
 
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(DIRECTORIES, DIRECTORIES, st.sampled_from(["$PATH", "${PATH}"]), st.sampled_from(["", "/own/bin:/bin"]))
 def test_a_value_that_extends_the_images_own_is_that_to_a_shell(
     before: list[str], after: list[str], reference: str, own: str

@@ -7,10 +7,11 @@ import socket
 from dataclasses import replace
 from pathlib import Path
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.doctor.test_rules import GOOD
+from tests.examples import examples
 from toolkit.doctor.report import anonymous, environment_lines, report
 from toolkit.doctor.rules import judge_host
 
@@ -19,7 +20,7 @@ WORD = st.text("abcdefghijklmnopqrstuvwxyz0123456789", min_size=4, max_size=12).
 )
 SECRET = st.text("ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_/.+!@:%", min_size=8, max_size=24).map(lambda text: f"S3{text}T")
 AROUND = st.sampled_from(["", " ", "=", ":", "'", '"', "(", ")", ",", "/", "\n", "-"])
-MANY = settings(max_examples=200, deadline=None)
+MANY = examples(200)
 
 
 def clean(text: str, *, user: str = "ann", home: str = "/home/ann", host: str = "login1") -> str:

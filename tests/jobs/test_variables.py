@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.examples import examples
 from toolkit.jobs.defaults import JobRequest, complete
 from toolkit.jobs.dialects.slurm import script_text
 from toolkit.support.errors import WrongInput
@@ -166,7 +167,7 @@ def test_env_file_read_on_node(tmp_path: Path) -> None:
     assert node.run(asked).returncode == 2
 
 
-@settings(deadline=None, max_examples=25)
+@examples(25)
 @given(st.text(st.characters(exclude_categories=["Cc", "Cs"])))
 def test_any_value_of_a_file_arrives_as_it_is(tmp_path_factory: pytest.TempPathFactory, value: str) -> None:
     directory = tmp_path_factory.mktemp("node")

@@ -13,27 +13,17 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import settings
 
-from tests.jobs.adversary import WORDS, check_scripts
+from tests.jobs.adversary import check_scripts
 from toolkit.jobs.dialects.slurm import script_text
 from toolkit.jobs.model import Job
-from toolkit.jobs.quoting import quoted
 
 
 def test_what_runs_is_what_was_asked(tmp_path: Path) -> None:
     count = settings.default.max_examples
     ran = check_scripts(tmp_path, count=count, seed_number=1)
     assert len(ran) >= count, "the good ones alone are so many"
-
-
-@settings(deadline=None)  # each starts a bash
-@given(st.lists(WORDS, max_size=20))
-def test_bash_reads_each_word_back(words: list[str]) -> None:
-    script = "printf '%s\\0' " + " ".join(map(quoted, words))
-    done = subprocess.run(["bash", "-c", script], capture_output=True, check=True)
-    assert [os.fsdecode(word) for word in done.stdout.split(b"\0")[:-1]] == (words or [""])
 
 
 JOB = Job("x", "./trial.sif", ("program", "word"))

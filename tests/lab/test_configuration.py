@@ -7,13 +7,12 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from toolkit.lab.configuration import Host, bashrc, gres_conf, shell_command, shell_text, slurm_conf, task_prolog
 from toolkit.lab.paths import LabPaths
 from toolkit.lab.plan import LabPlan
-from toolkit.lab.tracking import MARK_VARIABLE
 
 GOLDEN = Path(__file__).parent / "golden"
 PLACE = LabPaths(Path("/tmp/ctk-lab-abcdefgh"))
@@ -49,11 +48,6 @@ def prologue(plan: LabPlan, definition: str | None, environment: dict[str, str])
     )
     assert not shown.stderr
     return dict(line.removeprefix("export ").split("=", 1) for line in shown.stdout.splitlines())
-
-
-def test_a_task_gets_open_mpi_settings_unless_they_are_set() -> None:
-    given = prologue(LabPlan(), None, {"OMPI_MCA_btl": "self,vader", "PATH": f"{PLACE.programs}:/bin"})
-    assert given == {"OMPI_MCA_pml": "ob1", "OMPI_MCA_btl_tcp_if_include": "lo", MARK_VARIABLE: str(PLACE.directory)}
 
 
 def test_task_finds_the_lab_s_programs_first_and_once() -> None:
@@ -93,7 +87,6 @@ def test_stand_ins_are_left_as_slurm_numbers_them() -> None:
     assert "CUDA_VISIBLE_DEVICES" not in prologue(LabPlan(), None, environment)
 
 
-@settings(deadline=None)  # each starts a shell
 @given(
     st.dictionaries(
         st.from_regex(r"V[A-Z0-9_]{0,8}", fullmatch=True),

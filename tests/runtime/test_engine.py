@@ -8,7 +8,6 @@ import pytest
 
 from toolkit.runtime import engine
 from toolkit.runtime.engine import BuildOptions, Runtime, find_runtime, lacks_capabilities, parse_version
-from toolkit.runtime.options import container_environment
 from toolkit.support.errors import MissingOnHost
 from toolkit.support.site import Setting, Site
 
@@ -120,13 +119,6 @@ def test_a_document_is_added_where_signing_covers_it() -> None:
     assert PLAIN.add_json(Path("x.sif"), Path("/w/ctk.json"))[1:] == [
         *("sif", "add", "--datatype", "6", "--groupid", "1", "--filename", "ctk.json", "x.sif", "/w/ctk.json")
     ]
-
-
-def test_the_users_site_directory_is_shut_out_of_either_runtime() -> None:
-    assert container_environment() == {
-        "APPTAINERENV_PYTHONNOUSERSITE": "1",
-        "SINGULARITYENV_PYTHONNOUSERSITE": "1",
-    }
 
 
 # --- which one

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import shutil
-import socket
 import subprocess
 import sys
 from typing import TYPE_CHECKING
@@ -15,8 +13,6 @@ import pytest
 from toolkit.support import files
 from toolkit.support.errors import MissingOnHost, WrongInput
 from toolkit.support.files import leads_into_hidden, locked, open_log, open_regular, refuse_link, write_atomically
-from toolkit.support.ownership import change_own_mode, is_trusted, user_name
-from toolkit.support.staging import remove_tree, sweep
 from toolkit.support.tomlfile import read_toml
 
 if TYPE_CHECKING:
@@ -117,8 +113,6 @@ def test_a_pipe_or_a_device_is_not_replaced_by_a_file(tmp_path: Path) -> None:
     assert (tmp_path / "pipe").is_fifo()
 
 
-# --- lock files
-
 HOLD = """
 import pathlib, sys
 from toolkit.support.files import locked
@@ -188,83 +182,6 @@ def test_after_a_lock_file_is_removed_the_new_one_is_locked(tmp_path: Path) -> N
     with pytest.raises(WrongInput, match="taken"), locked(path, taken=WrongInput("taken")):
         pass
     waiting.communicate(b"\n")
-
-
-# --- leftovers
-
-
-@pytest.mark.timeout(20)
-def test_a_directory_that_resembles_a_leftover_is_kept(tmp_path: Path) -> None:
-    prefix = f".ctk-work-{socket.gethostname()}-"
-    victim = tmp_path / "victim"
-    (victim / "deep").mkdir(parents=True)
-    (victim / "lock").touch()
-    for name in ("directory", "fifo", "link", "full", "open", "none"):
-        (tmp_path / f"{prefix}{name}").mkdir(mode=0o700)
-    (tmp_path / f"{prefix}directory" / "lock").mkdir()
-    os.mkfifo(tmp_path / f"{prefix}fifo" / "lock")
-    (tmp_path / f"{prefix}link" / "lock").symlink_to(victim / "lock")
-    (tmp_path / f"{prefix}full" / "lock").write_text("somebody's")
-    (tmp_path / f"{prefix}open" / "lock").touch()
-    (tmp_path / f"{prefix}open").chmod(0o755)
-    (tmp_path / f"{prefix}victim").symlink_to(victim)
-    victim.chmod(0o700)
-    os.mkfifo(tmp_path / f"{prefix}pipe")
-    before = names(tmp_path)
-    (tmp_path / f"{prefix}dead").mkdir(mode=0o700)
-    (tmp_path / f"{prefix}dead" / "lock").touch()
-    sweep(tmp_path)
-    assert names(tmp_path) == before
-    assert names(victim) == ["deep", "lock"]
-
-
-def test_removing_a_tree_does_not_follow_symlinks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    victim, tree = tmp_path / "victim", tmp_path / "tree"
-    for directory in (victim / "closed", tree / "closed" / "deeper"):
-        directory.mkdir(parents=True)
-    (victim / "file").touch()
-    for place in (tree, tree / "closed", tree / "closed" / "deeper"):
-        (place / "directory").symlink_to(victim)
-        (place / "file").symlink_to(victim / "file")
-    for directory in (tree / "closed" / "deeper", tree / "closed", victim / "closed", victim):
-        directory.chmod(0o500)
-    really = shutil.rmtree
-
-    def refused_at_first(path: Path, ignore_errors: bool = False) -> None:
-        """Root can remove unwritable directories; an ordinary user must change their mode first."""
-        if not ignore_errors:
-            raise PermissionError
-        assert {path.stat().st_mode & 0o777 for path in (tree / "closed", tree / "closed" / "deeper")} == {0o700}
-        really(path)
-
-    monkeypatch.setattr(shutil, "rmtree", refused_at_first)
-    remove_tree(tree)
-    assert not tree.exists()
-    assert [path.stat().st_mode & 0o777 for path in (victim, victim / "closed")] == [0o500, 0o500]
-    assert names(victim) == ["closed", "file"]
-
-
-def test_only_modes_of_own_files_are_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    directory, link = tmp_path / "directory", tmp_path / "link"
-    directory.mkdir(mode=0o700)
-    directory.chmod(0o022)
-    link.symlink_to("directory")
-    change_own_mode(link, add=0o700)
-    change_own_mode("link", add=0o700, dir_fd=os.open(tmp_path, os.O_RDONLY))
-    assert directory.stat().st_mode & 0o777 == 0o022
-    change_own_mode(link, add=0o500, remove=0o022, follow=True)
-    assert directory.stat().st_mode & 0o777 == 0o500
-    monkeypatch.setattr(os, "geteuid", lambda: 4242)
-    change_own_mode(directory, add=0o777)
-    assert directory.stat().st_mode & 0o777 == 0o500
-
-
-def test_only_this_user_and_root_are_trusted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os, "geteuid", lambda: 1001)
-    assert [is_trusted(uid) for uid in (0, 1001, 1002, 65534)] == [True, True, False, False]
-    monkeypatch.setattr(os, "geteuid", lambda: 0)
-    assert [is_trusted(uid) for uid in (0, 1001)] == [True, False]
-    assert (user_name(0), user_name(3_000_000_000)) == ("root", "user 3000000000")
 
 
 def test_a_symlink_into_a_hidden_directory_is_not_followed(tmp_path: Path) -> None:

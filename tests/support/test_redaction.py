@@ -5,15 +5,16 @@ from __future__ import annotations
 import time
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.examples import examples
 from toolkit.support.processes import visible_command
 from toolkit.support.redaction import holds_secret, redact, redact_variable
 
 WORD = st.text("abcdefghijklmnopqrstuvwxyz0123456789", min_size=4, max_size=12)
 SECRET = st.text("ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_/.+!@:%?#", min_size=8, max_size=24).map(lambda s: f"S3{s}T")
-MANY = settings(max_examples=200, deadline=None)
+MANY = examples(200)
 
 
 @MANY

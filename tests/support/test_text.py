@@ -5,12 +5,15 @@ from __future__ import annotations
 import os
 import subprocess
 import unicodedata
+from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
+from tests.examples import examples
 from tests.text import HOSTILE, is_harmless
-from toolkit.support.text import printable, visible_word
+from toolkit.support.errors import WrongInput
+from toolkit.support.text import count, did_you_mean, nearest, one_line, path_argument, printable, visible_word
 
 
 @pytest.mark.parametrize(
@@ -49,7 +52,7 @@ def test_nothing_is_left_that_a_terminal_obeys(text: str) -> None:
     ]
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(HOSTILE.filter(lambda text: "\0" not in text))
 def test_bash_reads_a_visible_word_back(text: str) -> None:
     word = visible_word(text)
@@ -60,3 +63,35 @@ def test_bash_reads_a_visible_word_back(text: str) -> None:
         return
     done = subprocess.run(["bash", "-c", f"printf %s {word}"], capture_output=True, check=True)
     assert done.stdout == expected
+
+
+def test_the_nearest_word_is_offered_and_a_far_one_is_not() -> None:
+    assert nearest("pytroch", ["pytorch", "jax"]) == "pytorch"
+    assert nearest("banana", ["pytorch", "jax"]) is None
+    assert did_you_mean("jaxx", ["jax"]) == ' Did you mean "jax"?'
+    assert did_you_mean("banana", ["jax"]) == ""
+
+
+@pytest.mark.parametrize("text", ["a\nb", "a\rb", "\x1b[31m", "a\0", "\u2028", "\x85", "\udcff"])
+def test_what_breaks_a_line_is_refused(text: str) -> None:
+    with pytest.raises(WrongInput) as caught:
+        one_line(text, "the value")
+    assert caught.value.message.isprintable()
+
+
+def test_ordinary_text_passes() -> None:
+    assert one_line("日本 é 'quotes' --dash", "x") == "日本 é 'quotes' --dash"
+
+
+def test_a_path_is_never_taken_for_an_option() -> None:
+    assert [path_argument(Path(path)) for path in ("-x.sif", "./-x", "a/-x", "a b")] == [
+        "./-x.sif",
+        "./-x",
+        "a/-x",
+        "a b",
+    ]
+
+
+def test_count_with_singular_and_plural() -> None:
+    assert [count(number, "GPU") for number in (0, 1, 2)] == ["0 GPUs", "1 GPU", "2 GPUs"]
+    assert count(2, "library", "libraries") == "2 libraries"

@@ -6,9 +6,10 @@ import os
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
+from tests.examples import examples
 from toolkit.support import trust
 from toolkit.support.errors import MissingOnHost
 from toolkit.support.paths import WorkArea
@@ -124,7 +125,7 @@ NAMES = ("", "bases", "bases/x", "cache", "cache/uv", "cache/uv/x", "uv", "tmp")
 TREES = st.dictionaries(st.sampled_from(NAMES), MODES)
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(modes=TREES)
 def test_a_secured_area_is_private_and_stays_so(
     tmp_path_factory: pytest.TempPathFactory, modes: dict[str, int]

@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.inventory.making import fill, variables_after
+from tests.inventory.making import fill
 from toolkit.inventory.contents.environment import read_environment
-from toolkit.inventory.contents.shell import parse_script
 from toolkit.inventory.formats.images import open_image
 
 if TYPE_CHECKING:
@@ -117,39 +116,3 @@ def test_what_a_script_leaves_is_what_a_shell_leaves(
     )
     assert f"{variables.get('A', '')}|{variables.get('B', '')}" == shown.stdout
     assert not uncertain
-
-
-@given(
-    st.lists(
-        st.sampled_from(
-            [
-                *"\n;&|(){}'\"`$#\\",
-                "if ",
-                "then ",
-                "fi ",
-                "case ",
-                "esac ",
-                "for ",
-                "do ",
-                "done ",
-                "a ",
-                "$(",
-                "${",
-                "A=",
-                "&&",
-            ]
-        )
-    )
-)
-def test_any_script_ends(pieces: list[str]) -> None:
-    parse_script("".join(pieces))
-    variables_after("".join(pieces))
-
-
-def test_scripts_that_never_end_do() -> None:
-    variables_after("f() { f; f; }; f")
-    variables_after("a && " * 5000 + "A=1")
-    variables_after("{ " * 5000)
-    variables_after("if " * 5000)
-    variables_after("$(" * 5000)
-    variables_after("A=x\n" + "A=$A$A\n" * 100)

@@ -14,7 +14,6 @@ from packaging.utils import canonicalize_name
 
 import toolkit
 from toolkit.inventory.knowledge.frameworks import Framework, knowledge, satisfies
-from toolkit.inventory.knowledge.names import names
 from toolkit.support.explanations import explanations
 from toolkit.support.tomlfile import read_toml
 
@@ -136,14 +135,6 @@ def test_the_data_of_a_framework_fits_together(framework: Framework) -> None:
         assert "{" not in fix.text.format(version="1.0", cuda="12")
     if framework.data and framework.data.instead:
         assert framework.is_cpu_only(framework.data.instead)
-
-
-def test_an_import_and_a_name_of_conda_mean_the_framework() -> None:
-    known = names()
-    for framework in KNOWLEDGE.frameworks:
-        assert known.distribution(framework.module) == framework.install
-        assert {known.from_conda(package) for package in framework.conda} <= {framework.name}
-    assert known.from_conda("pytorch") == "torch"
 
 
 @pytest.mark.parametrize(

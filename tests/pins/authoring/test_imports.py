@@ -315,14 +315,6 @@ def test_no_code_at_all_is_said(tmp_path: Path) -> None:
         scan_imports(tmp_path)
 
 
-def test_the_table_of_names_has_no_capital_letters_in_distributions_and_no_doubles() -> None:
-    table = names()
-    assert all(value == value.lower() for value in table.imports.values())
-    assert table.distribution("google.protobuf.message") == "protobuf"
-    assert table.distribution("google.cloud.storage") == "google-cloud-storage"
-    assert table.distribution("google.something") is None
-
-
 @pytest.mark.parametrize(
     "ending",
     ['raise SystemExit("please install torch")', "print('no torch')\n    sys.exit(1)", "exit()", "raise"],
@@ -373,11 +365,6 @@ def test_each_unknown_part_of_a_shared_name_is_reported(tmp_path: Path) -> None:
         "google.cloud.bigquery",
         "foo",
     ]
-
-
-def test_lightning_fabric_comes_with_pytorch_lightning() -> None:
-    assert names().distribution("lightning_fabric") == "pytorch-lightning"
-    assert names().distribution("mecab") is None
 
 
 def test_environments_and_sandboxes_are_no_code(tmp_path: Path) -> None:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import ast
 import json
 import textwrap
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.pins.authoring.few_bases import BASES
@@ -17,7 +15,6 @@ from toolkit.inventory.knowledge.frameworks import knowledge
 from toolkit.inventory.knowledge.names import names
 from toolkit.pins.authoring.proposal import Proposal, propose_from_list
 from toolkit.pins.authoring.reading import Bases, propose
-from toolkit.pins.authoring.usage import bound_names, used_parts
 from toolkit.support.findings import Severity
 
 if TYPE_CHECKING:
@@ -147,23 +144,7 @@ def test_code_for_tensorflow_2_is_not_old(tmp_path: Path, code: str) -> None:
     assert not [one for one in proposal.findings if one.code == "old-framework-code"]
 
 
-def test_a_part_is_named_by_whatever_the_import_bound() -> None:
-    tree = ast.parse(
-        "import torch.nn as nn\nfrom tensorflow import data as d\nimport jax.numpy\nnn.A.x; d.B; jax.numpy.c"
-    )
-    bound = bound_names(tree, ["torch", "tensorflow", "jax"])
-    assert {name for name, _ in used_parts(tree, bound)} == {"torch.nn.A.x", "tensorflow.data.B", "jax.numpy.c"}
-
-
 CHAINS = st.recursive(
     st.sampled_from(["tf", "x"]),
     lambda inner: inner.map(lambda text: f"{text}.a") | inner.map(lambda text: f"f({text}).b"),
 )
-
-
-@given(CHAINS)
-def test_every_chain_that_begins_with_the_module_is_found_once(text: str) -> None:
-    tree = ast.parse(f"import tensorflow as tf\n{text}")
-    found = [name for name, _ in used_parts(tree, bound_names(tree, ["tensorflow"]))]
-    assert len(found) == ("tf" in text)
-    assert all(name.startswith("tensorflow") for name in found)

@@ -7,11 +7,8 @@ import re
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from tests.pins.authoring.few_bases import BASES
-from toolkit.pins.authoring.notebooks import _python_of, read_notebook
 from toolkit.pins.authoring.reading import Bases, propose
 from toolkit.support.errors import WrongInput
 
@@ -67,22 +64,6 @@ def test_notebook_gives_imports_and_what_its_cells_install(tmp_path: Path) -> No
 def test_notebook_that_cannot_be_parsed_is_an_error_with_cell_and_line(tmp_path: Path, cell: str, words: str) -> None:
     with pytest.raises(WrongInput, match=words):
         read(notebook(tmp_path / "a.ipynb", cell))
-
-
-@pytest.mark.parametrize("text", ["", "[]", "{}", '{"cells": 1}', '{"metadata": 3, "cells": []}', "[" * 100_000])
-def test_invalid_notebook_is_refused_or_empty(tmp_path: Path, text: str) -> None:
-    path = tmp_path / "a.ipynb"
-    path.write_text(text)
-    if text == '{"metadata": 3, "cells": []}':
-        assert read_notebook(path).cells == ()
-        return
-    with pytest.raises(WrongInput, match="not a notebook"):
-        read_notebook(path)
-
-
-@given(st.text())
-def test_any_cell_is_python_or_not(text: str) -> None:
-    assert _python_of(text) is None or text.endswith(str(_python_of(text)))
 
 
 def test_script_that_cannot_be_parsed_is_an_error_with_its_line(tmp_path: Path) -> None:

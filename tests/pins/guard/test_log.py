@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolkit.pins.guard.log import failures, fields, is_end, is_own, seconds_of_imports, successes
+from tests.pins.guard.test_script import STOPPED
+from toolkit.pins.guard.log import differences, failures, fields, is_end, is_own, seconds_of_imports, successes
 from toolkit.pins.guard.payload import log_lines
 from toolkit.pins.guard.script import GUARD_AFTER, payload
 from toolkit.pins.guard.trials import Imported, ImportFailure
@@ -66,3 +67,27 @@ def test_each_line_is_printed_by_the_payload_through_its_name_alone() -> None:
 def test_end_of_post_in_a_trace() -> None:
     assert is_end(f"+ {GUARD_AFTER}")
     assert not is_end(GUARD_AFTER)
+
+
+def test_differences_are_parsed_from_log() -> None:
+    log = [
+        "+ pip install x",
+        "ctk guard: DIFFERENCE torch: 2.5.1 -> 2.6.0 (requested by name)",
+        "  ctk guard: CONTRADICTION torch: the lock was made for 2.5.1, the base has 2.4",
+        "  | ctk guard: DIFFERENCE torch: printed by a package that the import step runs, indented",
+        "ctk guard: note: idna 3 became 4",
+    ]
+    assert differences(log) == (
+        "torch: 2.5.1 -> 2.6.0 (requested by name)",
+        "torch: the lock was made for 2.5.1, the base has 2.4",
+    )
+
+
+def test_conflict_with_constraint_file_is_a_difference() -> None:
+    """The words of pip 20.3 to 26; before that it knew one sentence for files, and left what is there alone."""
+    log = STOPPED.splitlines()
+    assert differences(log) == ("torch==2.13.0+cpu must not change; conflicts with: torch==2.12.1",)
+    assert differences([*log[:8], "+ false", *log[8:]]) == (), "what a later command failed of was something else"
+    assert differences([line for line in log if "constraint)" not in line]) == (), "a conflict of the user's own"
+    legacy = "ERROR: Could not satisfy constraints for 'idna': installation from path cannot be constrained"
+    assert differences(["+ pip install x.whl", legacy]) == (legacy.removeprefix("ERROR: "),)

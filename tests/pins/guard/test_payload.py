@@ -108,14 +108,24 @@ def a_lock(**changes: object) -> dict[str, object]:
     }
 
 
-@pytest.fixture(params=python_versions())
-def image(tmp_path: Path, request: pytest.FixtureRequest) -> Image:
-    made = Image(tmp_path, request.param)
+@pytest.fixture(scope="session", params=python_versions())
+def base(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Image:
+    """A base with a framework, in which the guard has recorded what is protected; beside it, a copy."""
+    made = Image(tmp_path_factory.mktemp("base") / "image", request.param)
     made.put("torch", "2.5.1+cu124")
     made.put("numpy", "1.26.4")
     status, text = made.guard("before", a_lock())
     assert status == 0, text
+    shutil.copytree(made.directory, made.directory.with_name("copy"))
     return made
+
+
+@pytest.fixture
+def image(base: Image) -> Image:
+    """The base, whatever an earlier test did to it: at the same path, because the guard records absolute paths."""
+    shutil.rmtree(base.directory)
+    shutil.copytree(base.directory.with_name("copy"), base.directory)
+    return base
 
 
 def test_compare_unchanged_image(image: Image) -> None:

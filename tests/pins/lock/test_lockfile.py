@@ -7,8 +7,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
+from tests.examples import examples
 from tests.pins.locks import COMMIT, SHA, SMALL, locks
 from toolkit.pins.lock.lockfile import dump_lock, load_lock, write_lock
 from toolkit.support.errors import WrongInput
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from toolkit.pins.lock.model import Lock
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(lock=locks)
 def test_what_is_read_is_what_was_written(tmp_path_factory: pytest.TempPathFactory, lock: Lock) -> None:
     path = tmp_path_factory.mktemp("lock") / "x.lock.toml"

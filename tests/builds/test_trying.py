@@ -1,0 +1,60 @@
+"""A trial without a build: which base it needs, and what a user does if it is not here."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.builds.asked import context
+from toolkit.builds.bases import kept_base
+from toolkit.builds.trying import base_here, require_packages
+from toolkit.recipes.model import Base, Bootstrap, Recipe
+from toolkit.support.errors import MissingOnHost, WrongInput
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+DIGEST = f"sha256:{'a1' * 32}"
+
+
+def recipe(here: Path, base: Base) -> Recipe:
+    return Recipe("mine", here / "defs/mine.toml", base)
+
+
+@pytest.mark.parametrize(
+    ("base", "fix"),
+    [
+        (
+            Base("hub", Bootstrap.DOCKER, "a/b:1", DIGEST),
+            f"ctk build docker://a/b@{DIGEST} -o base.sif pulls it, then: ctk try mine --base base.sif",
+        ),
+        (
+            Base("debian-12", Bootstrap.DEBOOTSTRAP, "bookworm"),
+            "ctk new plain --base debian-12 && ctk build plain -o base.sif builds an image of it, then: "
+            "ctk try mine --base base.sif",
+        ),
+    ],
+)
+def test_a_base_that_is_not_here_is_refused_with_the_command_that_brings_it(here: Path, base: Base, fix: str) -> None:
+    preview = context(here, preview=True)
+    with pytest.raises(MissingOnHost) as caught:
+        base_here(recipe(here, base), preview.locks, preview.area)
+    assert (caught.value.code, caught.value.fix) == ("base-not-here", fix)
+
+
+def test_a_base_of_one_s_own_or_that_a_build_brought_is_here(here: Path) -> None:
+    made = context(here, preview=True)
+    own = Base("base.sif", Bootstrap.LOCALIMAGE, str(here / "base.sif"))
+    assert base_here(recipe(here, own), made.locks, made.area) == (here / "base.sif", None)
+    kept = kept_base(DIGEST, made.area)
+    kept.parent.mkdir(parents=True)
+    kept.touch()
+    pulled = Base("hub", Bootstrap.DOCKER, "a/b:1", DIGEST)
+    assert base_here(recipe(here, pulled), made.locks, made.area) == (kept, DIGEST)
+
+
+def test_a_recipe_without_packages_has_nothing_to_try(here: Path) -> None:
+    with pytest.raises(WrongInput, match="lists no packages") as caught:
+        require_packages(recipe(here, Base("debian-12", Bootstrap.DEBOOTSTRAP, "bookworm")))
+    assert caught.value.code == "nothing-to-try"

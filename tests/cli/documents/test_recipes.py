@@ -1,0 +1,31 @@
+"""The documents of trials and edits."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.cli.documents.test_images import LOG, RECIPE, checked
+from toolkit.builds.trying import Tried
+from toolkit.cli.documents import recipes
+from toolkit.pins.guard.trials import Imported
+from toolkit.pins.lock.changes import LockChange
+
+
+def test_a_trial_names_what_was_imported_and_what_was_not() -> None:
+    tried = Tried((Imported("timm", "1.0.3", 1.5, ("import timm",)),), 20.04, 1.6, LOG)
+    found = checked("try", recipes.trial(RECIPE, tried))
+    assert found["imported"] == [{"name": "timm", "version": "1.0.3", "seconds": 1.5, "steps": ["import timm"]}]
+    assert (found["skipped"], found["seconds"]) == (["horovod"], 20.0)
+
+
+@pytest.mark.parametrize("change", [None, LockChange(made=False, changed=(("timm", "1", "2"),), notes=("a note",))])
+def test_an_edit_has_both_lists(change: LockChange | None) -> None:
+    found = checked("recipe-edit", recipes.recipe_edit("mine", "apt", change, added=("git",)))
+    assert (found["added"], found["removed"]) == (["git"], [])
+    lock = change and {
+        "added": [],
+        "removed": [],
+        "changed": [{"name": "timm", "from": "1", "to": "2"}],
+        "notes": ["a note"],
+    }
+    assert found["lock_change"] == lock

@@ -1,0 +1,93 @@
+"""`ctk add` and `ctk remove` as a user types them."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.cli.conftest import Ctk
+
+
+def test_a_shipped_recipe_is_copied_before_it_is_changed(ctk: Ctk, directory: Path) -> None:
+    ctk("add", "keras-bert", "pandas", "--no-lock")
+    assert '"pydot", "pandas"' in (directory / "defs/keras-bert.toml").read_text()
+
+
+def test_a_pipe_in_the_place_of_a_recipe_holds_nobody_up(ctk: Ctk, directory: Path) -> None:
+    os.mkfifo(directory / "defs/pipe.toml")
+    for arguments in (("list",), ("lock", "pipe"), ("add", "pipe", "six"), ("add", "--apt", "pipe", "gcc")):
+        done = ctk(*arguments, status=None)
+        assert (done.status, "pipe.toml is a pipe" in done.stderr) == (2, True), done.stderr
+
+
+def test_names_of_imports_are_translated(ctk: Ctk, directory: Path) -> None:
+    done = ctk("add", "mine", "cv2", "PIL>=10", "sklearn[alldeps]", "numpy", "--no-lock")
+    assert done.stdout.splitlines() == [
+        "· cv2 is imported from the package opencv-python-headless",
+        "· PIL is imported from the package pillow",
+        "· sklearn is imported from the package scikit-learn",
+        "Added: opencv-python-headless, pillow>=10, scikit-learn[alldeps].",
+    ]
+    assert "Removed: pillow>=10." in ctk("remove", "mine", "PIL", "--no-lock").stdout
+    assert ctk("add", "mine", "cv2", "--no-lock").stdout.endswith("Nothing to do: mine already has them.\n")
+    ctk("remove", "mine", "cv2", "--no-lock")
+    ctk("add", "mine", "opencv-python", "--no-lock")
+    assert "Removed: opencv-python." in ctk("remove", "mine", "cv2", "--no-lock").stdout
+    assert "imported from the package pillow" in ctk("why", "PIL", "small", status=1).stderr
+
+
+def test_a_name_that_is_something_else_on_the_index_is_said(ctk: Ctk, directory: Path) -> None:
+    done = ctk("add", "mine", "pytorch>=2", "--no-lock")
+    assert "pytorch on PyPI is a placeholder" in done.stdout
+    assert "use torch" in done.stdout
+    assert "Added: torch>=2." in done.stdout
+    (directory / "list.txt").write_text("pytorch>=2\napex\n")
+    made = json.loads(ctk("new", "listed", "--from", "list.txt", "--json").stdout)
+    assert (made["base"], made["packages"]) == ("pytorch-2.10-cuda12.8", ["apex"])
+    assert [finding["code"] for finding in made["findings"]] == ["another-package", "another-package"]
+
+
+def test_first_gpu_framework_brings_a_gpu_for_jobs(ctk: Ctk, directory: Path) -> None:
+    path = directory / "defs/plain.toml"
+    ctk("new", "plain", "--base", "debian-12")
+    assert "gpus = 0" in path.read_text()
+    assert "gpus" not in ctk("add", "plain", "numpy", "onnxruntime", "tensorflow-cpu", "--no-lock").stdout
+    assert "gpus = 0" in path.read_text()
+    done = ctk("add", "plain", "pytorch", "--no-lock")
+    assert "torch uses a GPU: [job] gpus was changed from 0 to 1" in done.stdout
+    assert "gpus = 1" in path.read_text()
+    # What a user sets afterwards stays.
+    path.write_text(path.read_text().replace("gpus = 1", "gpus = 0  # on purpose"))
+    ctk("add", "plain", "jax", "--no-lock")
+    assert "gpus = 0  # on purpose" in path.read_text()
+    (directory / "list.txt").write_text("tensorflow-cpu\n")
+    ctk("new", "listed", "--from", "list.txt", "--base", "debian-12")
+    assert "gpus = 0" in (directory / "defs/listed.toml").read_text()
+
+
+def test_a_second_framework_is_said_when_it_is_added(ctk: Ctk, directory: Path) -> None:
+    ctk("new", "ours", "--base", "pytorch-2.6")
+    done = json.loads(ctk("add", "ours", "jax", "timm", "--no-lock", "--json").stdout)
+    assert done["added"] == ["jax", "timm"]
+    assert [finding["code"] for finding in done["findings"]] == ["second-framework"]
+    alone = json.loads(ctk("add", "ours", "onnxruntime-gpu", "--no-lock", "--json").stdout)
+    assert alone["findings"] == []
+
+
+def test_a_list_is_added_without_what_the_base_brings(ctk: Ctk, directory: Path) -> None:
+    (directory / "list.txt").write_text("torch==2.6.0\nsklearn\nnumpy<2\n-e .\n")
+    ctk("new", "ours", "--base", "pytorch-2.6")
+    done = json.loads(ctk("add", "ours", "-r", "list.txt", "einops", "--no-lock", "--json").stdout)
+    assert done["added"] == ["einops", "scikit-learn", "numpy<2"]
+    assert {finding["code"] for finding in done["findings"]} >= {"left-out", "import-name"}
+    assert done["lock_change"] is None
+
+
+def test_debian_packages_are_added_and_no_lock_is_made(ctk: Ctk, directory: Path) -> None:
+    assert ctk("add", "--apt", "mine", "gcc", "python3-dev").stdout == "Added: gcc, python3-dev.\n"
+    assert 'apt = ["gcc", "python3-dev"]' in (directory / "defs/mine.toml").read_text()
+    assert not (directory / "defs/mine.lock.toml").exists()

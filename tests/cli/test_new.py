@@ -1,0 +1,40 @@
+"""`ctk new` as a user types it."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.cli.conftest import Ctk
+
+
+def test_a_recipe_from_a_script_can_be_read_and_changed(ctk: Ctk, directory: Path) -> None:
+    made = json.loads(ctk("new", "other", "--from", "train.py", "--json").stdout)
+    assert (made["schema"], made["base"], made["packages"]) == ("ctk.new/1", "pytorch-2.10-cuda12.8", ["timm"])
+    ctk("add", "other", "einops", "timm>=1", "--no-lock")
+    assert ctk("remove", "other", "einops", "--no-lock").stdout == "Removed: einops.\n"
+    text = (directory / "defs/other.toml").read_text()
+    assert 'packages = ["timm>=1"]' in text
+    assert "other" in ctk("list").stdout
+
+
+def test_a_script_is_run_as_it_was_named(ctk: Ctk, directory: Path) -> None:
+    (directory / "sub").mkdir()
+    (directory / "sub/my train ü.py").write_text("import jax, flax\n")
+    done = ctk("new", "other", "--from", "sub/my train ü.py", "--base", "pytorch-2.6", "--json")
+    made = json.loads(done.stdout)
+    assert (made["base"], made["packages"]) == ("pytorch-2.6", ["flax", "jax"])
+    assert [finding["code"] for finding in made["findings"]] == ["second-framework"]
+    assert 'command = ["python", "sub/my train ü.py"]' in (directory / "defs/other.toml").read_text()
+
+
+def test_code_of_tensorflow_1_gets_a_base_with_it(ctk: Ctk, directory: Path) -> None:
+    (directory / "old.py").write_text("import tensorflow as tf\n\nsession = tf.Session()\n")
+    ctk("new", "old", "--from", "old.py")
+    assert 'base = "tensorflow-1.15"' in (directory / "defs/old.toml").read_text()
+    newer = ctk("new", "newer", "--from", "old.py", "--base", "tensorflow-2.15")
+    assert "old.py:3: tensorflow.Session is part of TensorFlow 1" in newer.stdout
+    assert "start from the base tensorflow-1.15" in newer.stdout

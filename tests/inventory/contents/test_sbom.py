@@ -1,0 +1,49 @@
+"""A bill of materials: everything in it once, and nothing of the user's overwritten."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from toolkit.inventory.contents.model import Distribution, Inventory, SystemPackage
+from toolkit.inventory.contents.sbom import write_sbom
+from toolkit.support.errors import WrongInput
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+TORCH = Distribution("torch", "2.5.1+cu124", "/a", "/a/torch.dist-info")
+INVENTORY = Inventory(
+    "x.sif", "flat SIF", "x86_64", "2.36", "debian 12", (), (),
+    (TORCH, Distribution("torch", "2.5.1+cu124", "/b", "/b/torch.dist-info")),
+    (SystemPackage("libc6", "2.36-9"),), (SystemPackage("mkl", "2023.1.0"),),
+)  # fmt: skip
+
+
+def test_every_package_is_a_component_once_with_its_url(tmp_path: Path) -> None:
+    path = tmp_path / "bill.json"
+    write_sbom(INVENTORY, path)
+    bill = json.loads(path.read_text())
+    assert (bill["bomFormat"], bill["specVersion"]) == ("CycloneDX", "1.6")
+    assert bill["metadata"]["component"]["name"] == "x.sif"
+    assert sorted(component["purl"] for component in bill["components"]) == [
+        "pkg:conda/mkl@2023.1.0",
+        "pkg:deb/debian/libc6@2.36-9",
+        "pkg:pypi/torch@2.5.1%2Bcu124",
+    ]
+
+
+@pytest.mark.parametrize("link", [False, True])
+def test_only_an_earlier_bill_is_replaced(tmp_path: Path, link: bool) -> None:
+    path = tmp_path / "bill.json"
+    write_sbom(INVENTORY, path)
+    write_sbom(INVENTORY, path)
+    notes = tmp_path / "notes.json"
+    notes.write_text("{}")
+    other = tmp_path / "link.json"
+    other.symlink_to(path)
+    with pytest.raises(WrongInput):
+        write_sbom(INVENTORY, other if link else notes)
+    assert notes.read_text() == "{}"

@@ -1,0 +1,106 @@
+"""The text of lock and guard as it stands in a definition."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+import subprocess
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.examples import examples
+from tests.pins.locks import SMALL, locks, words
+from toolkit.pins.guard.script import GUARD_AFTER, guard_before, guarded, install, lock_for_guard, payload
+from toolkit.pins.lock.protected import Pin, ProtectedSet
+
+if TYPE_CHECKING:
+    from toolkit.pins.lock.model import Lock
+
+FILES = ("log_lines.py", "state.py", "compare.py", "install.py", "traps.py", "attempt.py", "imports.py", "guard.py")
+
+
+def assert_stands_in_a_definition(text: str) -> None:
+    for line in text.splitlines():
+        assert not line.lstrip().startswith("%"), line
+        assert "{{" not in line
+        assert "}}" not in line
+
+
+@examples(100)
+@given(lock=locks)
+def test_any_lock_can_be_written_to_a_definition(lock: Lock) -> None:
+    assert_stands_in_a_definition(guarded(lock, "echo done"))
+
+
+@given(why=words | st.text("{}\\\"'%\n$`", max_size=12))
+def test_guard_reads_content_of_lock(why: str) -> None:
+    lock = replace(SMALL, protected=ProtectedSet((Pin("torch", "1", why),)))
+    assert json.loads(lock_for_guard(lock))["protected"] == [{"name": "torch", "version": "1", "why": why}]
+    assert_stands_in_a_definition(lock_for_guard(lock))
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_the_guard_is_written_for_python_3_5(name: str) -> None:
+    tree = ast.parse(payload(name), feature_version=(3, 5))
+    for node in ast.walk(tree):
+        assert not isinstance(node, (ast.JoinedStr, ast.NamedExpr, ast.AnnAssign)), f"line {node.lineno}"
+        if isinstance(node, (ast.FunctionDef, ast.Lambda)):
+            assert not node.args.posonlyargs
+    # Python 3.5 refuses a comma behind *arguments in a definition.
+    assert not re.search(r"def \w+\([^)]*\*\w+,\s*\)", payload(name))
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_guard_imports_only_standard_library_of_python_3_5(name: str) -> None:
+    known = {
+        "concurrent.futures", "contextlib", "csv", "ctypes", "fnmatch", "hashlib", "importlib", "json", "os", "re",
+        "signal", "subprocess", "sys", "time", "traceback", "urllib.parse",
+        "log_lines", "state", "compare", "install", "imports", "traps", "pip._vendor.packaging.specifiers",
+        "numpy", "torch", "transformers",  # a trap is looked for where they are in the image
+    }  # fmt: skip
+    for node in ast.walk(ast.parse(payload(name))):
+        if isinstance(node, ast.Import):
+            assert {alias.name for alias in node.names} <= known
+        elif isinstance(node, ast.ImportFrom):
+            assert node.module in known
+
+
+@pytest.mark.parametrize("shell", ["sh", "bash"])
+def test_guard_script_is_valid_shell(shell: str) -> None:
+    text = guarded(SMALL, "pip install something\n")
+    done = subprocess.run([shell, "-n"], input=text, text=True, capture_output=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_script_of_the_user_runs_in_a_shell_of_its_own_between_the_two() -> None:
+    text = guarded(SMALL, "exit 0")
+    before, after = text.index(install(SMALL)), text.rindex(GUARD_AFTER)
+    assert before < text.index("(\nset -e\nexit 0\n)") < after
+    assert text.startswith(guard_before(SMALL))
+
+
+def test_nothing_is_installed_where_nothing_is_added() -> None:
+    assert install(replace(SMALL, packages=())) == ":"
+
+
+STOPPED = """\
++ pip install torch==2.12.1
+Looking in indexes: https://pypi.org/simple
+
+The conflict is caused by:
+    The user requested torch==2.12.1
+    The user requested (constraint) torch==2.13.0+cpu
+
+To fix this you could try to:
+ERROR: Cannot install torch==2.12.1 because these package versions have conflicting dependencies.
++ ctk_guard_end 1
++ ctk_status=1
++ trap - EXIT
++ [ 1 -eq 0 ]
++ ctk_guard_run failed
+ctk guard: a command failed. Protected by the constraint file: torch 2.13.0+cpu"""

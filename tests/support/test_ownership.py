@@ -1,0 +1,36 @@
+"""Whose files are trusted and may be changed."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from toolkit.support.ownership import change_own_mode, is_trusted, user_name
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import pytest
+
+
+def test_only_modes_of_own_files_are_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    directory, link = tmp_path / "directory", tmp_path / "link"
+    directory.mkdir(mode=0o700)
+    directory.chmod(0o022)
+    link.symlink_to("directory")
+    change_own_mode(link, add=0o700)
+    change_own_mode("link", add=0o700, dir_fd=os.open(tmp_path, os.O_RDONLY))
+    assert directory.stat().st_mode & 0o777 == 0o022
+    change_own_mode(link, add=0o500, remove=0o022, follow=True)
+    assert directory.stat().st_mode & 0o777 == 0o500
+    monkeypatch.setattr(os, "geteuid", lambda: 4242)
+    change_own_mode(directory, add=0o777)
+    assert directory.stat().st_mode & 0o777 == 0o500
+
+
+def test_only_this_user_and_root_are_trusted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 1001)
+    assert [is_trusted(uid) for uid in (0, 1001, 1002, 65534)] == [True, True, False, False]
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    assert [is_trusted(uid) for uid in (0, 1001)] == [True, False]
+    assert (user_name(0), user_name(3_000_000_000)) == ("root", "user 3000000000")

@@ -1,0 +1,54 @@
+"""The settings of a site: found, remembered, and named where they are wrong."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from toolkit.support.errors import WrongInput
+from toolkit.support.site import Setting, Site, load_site
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def site_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> Path:
+    path = tmp_path / "site.toml"
+    path.write_text(text)
+    monkeypatch.setenv("CTK_SITE", str(path))
+    return path
+
+
+def test_site_settings_remember_their_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = site_file(tmp_path, monkeypatch, 'runtime = "singularity"\ncores = 4\nhelp = "hpc@example.org"\n')
+    assert load_site() == Site(
+        runtime=Setting("singularity", str(path)),
+        cores=Setting(4, str(path)),
+        help=Setting("hpc@example.org", str(path)),
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("cores = 0", r"site\.toml:1: cores: should be at least 1, not 0"),
+        ("cores = true", r"site\.toml:1: cores: should be a whole number"),
+        ("runtme = 'x'", r'site\.toml:1: runtme: there is no such key\. Did you mean "runtime"\?'),
+        ("mirror = 3", r"site\.toml:1: mirror: should be text"),
+        ("= 3", r"site\.toml is not TOML"),
+    ],
+)
+def test_a_wrong_site_file_says_where(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, expected: str
+) -> None:
+    site_file(tmp_path, monkeypatch, text)
+    with pytest.raises(WrongInput, match=expected):
+        load_site()
+
+
+def test_a_named_site_file_must_exist(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CTK_SITE", str(tmp_path / "none.toml"))
+    with pytest.raises(WrongInput, match="No such file") as caught:
+        load_site()
+    assert "CTK_SITE" in (caught.value.fix or "")
