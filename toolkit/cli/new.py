@@ -90,7 +90,7 @@ def new(
         ctk new mine --from pyproject.toml        your own project is installed, too
         ctk new mine --base pytorch-2.6           an empty recipe, to extend with `ctk add`
         ctk new mine --from train.py --gpu V100 --driver 535.104.05    for this machine
-        ctk new mine --like finetune              a copy of an example of `ctk list`, with its train.py
+        ctk new tuned --like finetune             a copy of an example of `ctk list`, with its train.py
     """
     from toolkit.gpu.choosing import choose
     from toolkit.pins.authoring.edit import recipe_text
