@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import pytest
@@ -17,6 +18,7 @@ from toolkit.support.paths import shipped
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from tests.real.conftest import User
     from toolkit.pins.lock.model import Lock
 
 CATALOGUE = Catalogue(shipped("defs"), shipped("defs"))
