@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from toolkit.gpu.targets import judge_base, machines
+from toolkit.gpu.targets import judge_base, judge_packages, machines
 from toolkit.recipes.bases import bases_in
 from toolkit.recipes.model import Base, Bootstrap, Recipe, Target
 from toolkit.support.errors import CheckFailed, WrongInput
@@ -79,3 +79,28 @@ def test_image_is_audited_for_each_gpu() -> None:
     assert [(machine.gpu, machine.capability) for machine in found] == [("V100", (7, 0)), ("7.5", (7, 5))]
     assert {(machine.driver, machine.architecture) for machine in found} == {("535.104.05", "aarch64")}
     assert [machine.gpu for machine in machines(Target())] == [None]
+
+
+@pytest.mark.parametrize(
+    ("gpu", "driver", "package", "version", "message"),
+    [
+        ("V100", None, "nvidia-cudnn-cu12", "9.28.0.42", "does not serve V100"),
+        ("P100", None, "nvidia-cudnn-cu12", "9.11.0", "cuDNN 9.11 dropped"),
+        ("V100", None, "nvidia-cuda-runtime", "13.0.96", "CUDA 13 dropped"),
+        ("H100", "535.104.05", "nvidia-cuda-runtime", "13.0.96", "needs NVIDIA driver 580"),
+        ("A100", "470.57.02", "nvidia-cuda-runtime-cu12", "12.6.77", "needs NVIDIA driver 525.60.13"),
+    ],
+)
+def test_wheels_that_dropped_the_machine_are_refused(
+    gpu: str, driver: str | None, package: str, version: str, message: str
+) -> None:
+    with pytest.raises(CheckFailed, match=message) as caught:
+        judge_packages(recipe("python-3.12", gpu, driver=driver), {"numpy": "2.0", package: version})
+    assert caught.value.code == "packages-do-not-fit"
+
+
+def test_wheels_that_serve_the_machine_pass() -> None:
+    wheels = {"nvidia-cudnn-cu12": "9.10.2.21", "nvidia-cuda-runtime-cu12": "12.6.77"}
+    judge_packages(recipe("python-3.12", "P100", "H100", driver="525.60.13"), wheels)
+    judge_packages(recipe("python-3.12", "A100"), {"nvidia-cudnn-cu12": "9.28.0.42"})
+    judge_packages(recipe("python-3.12"), {"nvidia-cudnn-cu12": "9.28.0.42"})

@@ -16,7 +16,7 @@ from toolkit.builds.record import Record, read_record
 from toolkit.builds.room import check_room
 from toolkit.definitions.definition import define, define_copy
 from toolkit.definitions.labels import has_labels_of_ctk
-from toolkit.gpu.targets import judge_base
+from toolkit.gpu.targets import judge_base, judge_packages
 from toolkit.pins.bases.before_pull import lent_login, require_architecture
 from toolkit.pins.bases.steady import PresentBase, unchanged
 from toolkit.pins.store import locked_base
@@ -66,6 +66,7 @@ def _resolve_recipe(request: BuildRequest, recipe: Recipe, context: BuildContext
             require_architecture(locks.pinned(recipe).base)
         found = locks.find(recipe, base)
         lock = found.lock if found else None
+        judge_packages(recipe, lock.versions if lock else {})
         start = _start(recipe, lock, context, base.digest)
         definition = _define(recipe, lock, context, start)
         inputs = {} if context.preview else inputs_of(request, definition, lock, context)

@@ -89,7 +89,7 @@ def lock(
     An export holds the files that the lock adds, with their URLs and hashes, without credentials. Packages of the base
     are listed in [tool.ctk] only: install the framework first.
     """
-    from toolkit.gpu.targets import judge_base
+    from toolkit.gpu.targets import judge_base, judge_packages
     from toolkit.pins.lock.changes import compare_locks
     from toolkit.pins.lock.lockfile import write_lock
     from toolkit.pins.locking import is_current, stale
@@ -135,6 +135,7 @@ def lock(
         reader = BaseReader(locks, area, site, on_step)
         image = reader.read(recipe, pull=True, fresh=earlier is None or chosen.everything)
         made = locks.make(recipe, image, earlier=earlier, upgrade=chosen, exclude_newer=day)
+        judge_packages(recipe, made.versions)
         write_lock(made, path)
     if earlier is not None:
         for line in compare_locks(earlier, made).lines:

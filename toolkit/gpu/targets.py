@@ -7,17 +7,20 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from toolkit.gpu.choosing import BaseRequest, Gpu, choose, exclusions, parse_architecture
-from toolkit.gpu.compatibility import parse_driver, parse_gpu
+from toolkit.gpu.compatibility import compatibility, parse_driver, parse_gpu
 from toolkit.gpu.facts import TargetMachine, this_machine
-from toolkit.inventory.knowledge.frameworks import knowledge
+from toolkit.inventory.knowledge.frameworks import knowledge, satisfies
 from toolkit.recipes.model import Target
 from toolkit.support.errors import CheckFailed, WrongInput
 from toolkit.support.findings import Finding, Severity
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from toolkit.recipes.model import Base, Recipe
+
+# NVIDIA's wheels that carry the version of CUDA and of cuDNN.
+_LIBRARIES = {"nvidia-cuda-runtime": "CUDA", "nvidia-cudnn": "cuDNN"}
 
 
 def machines(target: Target) -> tuple[TargetMachine, ...]:
@@ -79,6 +82,33 @@ def judge_base(recipe: Recipe, bases: Iterable[Base]) -> tuple[Finding, ...]:
         Finding("base-fit-unknown", Severity.INFO, f"{base.name}: {reason.reason}. The audit of the image decides.")
         for reason in found
     )
+
+
+def judge_packages(recipe: Recipe, versions: Mapping[str, str]) -> None:
+    """Raise CheckFailed (`packages-do-not-fit`) if NVIDIA's wheels among `versions` dropped a GPU of the `[target]`.
+
+    So it is with a newer cuDNN than any that a GPU has; and with a CUDA that needs a newer driver. The packages of a
+    framework leave these versions open: `jax[cuda12]` takes the newest cuDNN.
+    """
+    request = request_of(recipe.target)
+    for name, version in versions.items():
+        library = next((what for prefix, what in _LIBRARIES.items() if name.startswith(prefix)), None)
+        for drop in compatibility().dropped:
+            gpu = next((gpu for gpu in request.gpus if gpu.capability < drop.least), None)
+            if library == drop.what and gpu is not None and satisfies(version, drop.versions):
+                raise CheckFailed(
+                    f"{name} {version} does not serve {gpu}, which {recipe.path} names in [target]: {drop.reason}",
+                    fix=f'Add "{name}<{drop.versions.partition(",")[0].lstrip(">=")}" to packages.',
+                    code="packages-do-not-fit",
+                )
+        floor = compatibility().floor(version) if library == "CUDA" else None
+        if floor and request.driver and parse_driver(request.driver) < parse_driver(floor.minimum):
+            raise CheckFailed(
+                f"{name} {version} needs NVIDIA driver {floor.minimum} or newer, and {recipe.path} names "
+                f"{request.driver} in [target]",
+                fix="Request a build for an older CUDA, or another base (`ctk bases --driver`).",
+                code="packages-do-not-fit",
+            )
 
 
 def _instead(base: Base, bases: Iterable[Base], request: BaseRequest) -> str:

@@ -14,6 +14,7 @@ from packaging.utils import canonicalize_name
 from toolkit.inventory.knowledge.frameworks import knowledge, matches
 from toolkit.inventory.knowledge.names import names
 from toolkit.pins.guard.trials import import_step
+from toolkit.pins.lock.cpu_builds import cpu_builds
 from toolkit.pins.lock.document import index_document
 from toolkit.pins.lock.model import Inventoried, Lock, LockedBase
 from toolkit.pins.lock.protected import (
@@ -28,6 +29,7 @@ from toolkit.pins.lock.upgrade import NO_UPGRADE, Upgrade
 from toolkit.recipes.model import Bootstrap
 from toolkit.recipes.repositories import is_repository, why_unlockable
 from toolkit.support.errors import CheckFailed, WrongInput
+from toolkit.support.findings import Verdict
 from toolkit.support.redaction import redact
 
 if TYPE_CHECKING:
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
     from toolkit.pins.bases.facts import BaseFacts
     from toolkit.pins.bases.target import PythonTarget
     from toolkit.pins.index.uv import Uv
+    from toolkit.pins.lock.model import LockedPackage
     from toolkit.pins.lock.protected import ProtectedSet
     from toolkit.recipes.model import Base, Recipe
 
@@ -96,6 +99,7 @@ def make_lock(
             fix="Drop the package that requires it, or start from another base.",
             code="variant-over-variant",
         )
+    _refuse_cpu_builds(recipe, resolution.packages, target)
     lock = Lock(
         recipe=recipe.name,
         input=input_hash(recipe, facts.digest, exclude_newer),
@@ -285,6 +289,15 @@ def _refuse_banned(
                     fix=f"Drop {name} from the recipe (the base already provides it), or start from another base.",
                     code="variant-over-variant",
                 )
+
+
+def _refuse_cpu_builds(recipe: Recipe, packages: Iterable[LockedPackage], target: PythonTarget) -> None:
+    """Where the recipe says that its image is for a GPU. A build of a recipe that does not may well be for the CPU."""
+    if not recipe.target.gpus and recipe.verdict is not Verdict.GPU_READY:
+        return
+    wanted = "[target] names a GPU" if recipe.target.gpus else f"[require] verdict is {recipe.verdict}"
+    for problem, fix in cpu_builds(packages, target, knowledge()):
+        raise CheckFailed(f"{problem}, and {wanted} in {recipe.path}", fix=fix, code="cpu-only-wheel")
 
 
 def _refuse_replaced(added: Mapping[str, str], protected: ProtectedSet) -> None:

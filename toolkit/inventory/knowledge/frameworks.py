@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 Keep = Literal["exact", "major"]
 _Kind = TypeVar("_Kind")
-_PATTERNS = ("variants", "cpu", "parts", "libraries", "extras", "conda", "companions", "bases")
+_PATTERNS = ("variants", "cpu", "parts", "gpu_parts", "libraries", "extras", "conda", "companions", "bases")
 _NAME = re.compile(r"[A-Za-z0-9._-]+")
 _FRAMEWORKS = Path(__file__).parents[1] / "frameworks"
 _OTHERS = Path(__file__).with_name("distributions.toml")
@@ -112,13 +112,14 @@ class Framework:
     `module` is what a program imports, `install` the distribution that gives it (if left out, `name`). `rank` orders
     the frameworks: of two that code uses alike, the lower one chooses the base. `variants` are distributions that
     install that module: only one of them may be there, though pip takes several; `cpu` are those that never hold GPU
-    code. `parts` are its own other distributions where it comes in several, `libraries` those that bring its GPU
-    libraries: nothing may change them either. `welded` works only with the framework as it is. `extras` are words by
-    which other distributions name the extra that is for it: transformers[torch]. `conda` are conda's names for it that
-    are not PyPI's. `companions` compute with it without naming it: its own base is the one to start from; what computes
-    with either of several stands with each, and decides only if nothing else does. `bases` are distributions by
-    which a base of it is named, too. `beside_others`: it works next to any other framework, and is not a second one.
-    `own_ptxas`: it compiles what it runs itself, so that its driver sees no PTX.
+    code. `parts` are its own other distributions where it comes in several, `gpu_parts` those that hold all its GPU
+    code, `libraries` those that bring its GPU libraries: nothing may change them either. `welded` works only with the
+    framework as it is. `extras` are words by which other distributions name the extra that is for it:
+    transformers[torch]. `conda` are conda's names for it that are not PyPI's. `companions` compute with it without
+    naming it: its own base is the one to start from; what computes with either of several stands with each, and decides
+    only if nothing else does. `bases` are distributions by which a base of it is named, too. `beside_others`: it works
+    next to any other framework, and is not a second one. `own_ptxas`: it compiles what it runs itself, so that its
+    driver sees no PTX.
 
     The tables `serves`, `pair` and `incompatible` of its file are `Stand`, `Pairing` and `Incompatibility`.
     """
@@ -131,6 +132,7 @@ class Framework:
     variants: tuple[str, ...]
     cpu: tuple[str, ...] = ()
     parts: tuple[str, ...] = ()
+    gpu_parts: tuple[str, ...] = ()
     libraries: tuple[str, ...] = ()
     welded: tuple[Welded, ...] = ()
     extras: tuple[str, ...] = ()

@@ -105,5 +105,10 @@ class Lock:
     indexes: tuple[Index, ...] = ()
     own: ProtectedSet = NOTHING_PROTECTED
 
+    @property
+    def versions(self) -> dict[str, str]:
+        """The versions of the packages to add, by name."""
+        return {package.name: package.version for package in self.packages}
+
     def package(self, name: str) -> LockedPackage | None:
         return next((package for package in self.packages if package.name == name), None)
