@@ -121,12 +121,14 @@ def lock(
     if check:
         if earlier is None or not current:
             raise stale(name)
+        judge_packages(recipe, earlier.versions)
         findings = [Finding("lock-current", Severity.OK, f"{path} is up to date"), *fit]
         if moved := moved_tag(recipe, earlier):
             findings.append(Finding("tag-moved", Severity.WARNING, moved, f"ctk lock {name} --upgrade"))
         _show(earlier, path, json, findings)
         return
     if earlier is not None and current and not upgrade:
+        judge_packages(recipe, earlier.versions)
         _export(earlier, export, locks, force=force)
         _show(earlier, path, json, [Finding("lock-current", Severity.OK, f"{path} is up to date"), *fit])
         return
