@@ -47,7 +47,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "defs/data").mkdir(parents=True)
     (tmp_path / "defs/data/x").write_text("one")
     (tmp_path / "defs/data/y").symlink_to("x")
-    (tmp_path / "base.sif").write_bytes(b"base")
+    (tmp_path / "base.sif").write_bytes(b"hsqs base")
     bases = f'[mine]\nbootstrap = "localimage"\nreference = "{tmp_path}/base.sif"\n'
     (tmp_path / "defs/bases.toml").write_text(f'{bases}[hub]\nbootstrap = "docker"\nreference = "a/b:1"\n')
     (tmp_path / "defs/image.toml").write_text(RECIPE)
@@ -86,7 +86,7 @@ CHANGES: dict[str, Callable[[Path], object]] = {
     "a file's name": lambda here: (here / "defs/data/x").rename(here / "defs/data/z"),
     "one more file": lambda here: (here / "defs/data/new").touch(),
     "where a link leads": lambda here: relink(here / "defs/data/y", "../bases.toml"),
-    "the base": lambda here: (here / "base.sif").write_bytes(b"other"),
+    "the base": lambda here: (here / "base.sif").write_bytes(b"hsqs other"),
     "the environment": lambda here: rewrite(here, 'X = "1"', 'X = "2"'),
     "where a file goes": lambda here: rewrite(here, "/opt/data", "/opt/other"),
     "post": lambda here: rewrite(here, "[[files]]", 'post = "true"\n[[files]]'),

@@ -46,7 +46,7 @@ BAD = [
     wrong("build library://x/y", "not this scheme"),
     wrong("build docker://", '"docker://" does not name an image'),
     wrong("build docker://ann:S3CRET@127.0.0.1:9/x:1", "a reference cannot contain a user name or a password"),
-    wrong("build docker-archive:none.tar", "there is no none.tar"),
+    wrong("build docker-archive:none.tar", "there is no archive /"),
     wrong("build oci:directory", "is not an OCI layout"),
     Wrong(("build", ""), "the target is empty"),
     Wrong(("build", "a\nb"), "the target contains the control character"),
@@ -77,7 +77,7 @@ BAD = [
     # options
     wrong("add demo pandas=2", "'pandas=2' is not a package requirement"),
     wrong("add demo https://x.org/a-1-py3-none-any.whl", "is not a package requirement"),
-    wrong("build demo --base none.sif", "there is no image none.sif"),
+    wrong("build demo --base none.sif", "there is no image /"),
     wrong("build demo --base debian-1", 'there is no base "debian-1"'),
     wrong("build k.def --base directory/", "--base applies only to recipes"),
     wrong("build demo -o none/x.sif", "there is no directory"),

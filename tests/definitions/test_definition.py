@@ -78,7 +78,7 @@ def test_a_file_to_copy_must_exist_only_when_the_image_is_built() -> None:
 def test_a_directory_as_base_must_be_a_sandbox(tmp_path: Path) -> None:
     """The runtime copies any directory: a cloned repository may name a private one."""
     recipe = Recipe("mine", tmp_path / "defs/mine.toml", Base("b", "localimage", str(tmp_path)))
-    with pytest.raises(WrongInput, match="which is not a sandbox"):
+    with pytest.raises(WrongInput, match="it is a directory, but not a sandbox"):
         check(recipe)
     (tmp_path / ".singularity.d").mkdir()
     check(recipe)

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
-from typing import TYPE_CHECKING
+import os
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from toolkit.recipes.catalogue import Catalogue, is_recipe_name
-from toolkit.recipes.model import Base
-from toolkit.recipes.references import base_from_reference, resolve_base
+from toolkit.recipes.model import Base, Bootstrap
+from toolkit.recipes.references import base_from_reference, named_base, resolve_base, written_in
 from toolkit.support.errors import WrongInput
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 BASES = '[debian-12]\nbootstrap = "debootstrap"\nreference = "bookworm"\n'
 
@@ -114,10 +117,17 @@ def test_the_directory_for_own_recipes_is_made(catalogue: Catalogue) -> None:
 # --- references
 
 
+DIGITS = hashlib.sha256(b"a manifest").hexdigest()
+
+
 def test_a_registrys_image_is_taken_as_it_is_written() -> None:
     assert base_from_reference("docker://a/b:1") == Base("docker://a/b:1", "docker", "a/b:1")
-    pinned = base_from_reference("docker://a/b:1@sha256:00")
-    assert (pinned.reference, pinned.digest, pinned.pinned_reference) == ("a/b:1", "sha256:00", "a/b@sha256:00")
+    pinned = base_from_reference(f"docker://a/b:1@sha256:{DIGITS}")
+    assert (pinned.reference, pinned.digest, pinned.pinned_reference) == (
+        "a/b:1",
+        f"sha256:{DIGITS}",
+        f"a/b@sha256:{DIGITS}",
+    )
 
 
 def layout(directory: Path, *names: str | None) -> Path:
@@ -146,9 +156,9 @@ def test_files_and_layouts_become_absolute(tmp_path: Path, monkeypatch: pytest.M
     [
         ("docker://", '"docker://" does not name an image'),
         ("docker://a b", "does not name an image"),
-        ("docker-archive:none.tar", "there is no none.tar"),
+        ("docker-archive:none.tar", "/none.tar"),
         ("docker-archive:~no-such-user/x", "no such user"),
-        ("oci:none", "there is no none"),
+        ("oci:none", "/none"),
         ("oci:empty", "is not an OCI layout: its index.json cannot be read"),
         ("oci:broken", "is not an OCI layout"),
         ("oci:two", r"contains 2 images (a, b)"),
@@ -179,11 +189,41 @@ def test_base_means_a_key_then_a_scheme_then_a_path(tmp_path: Path, monkeypatch:
     assert resolve_base("sandbox", known).bootstrap == "localimage"
     assert resolve_base("docker://x/z", known).bootstrap == "docker"
     for text, expected in {
-        "none.sif": "there is no image none.sif",
-        "directory/none": "there is no image directory/none",
+        "none.sif": f"there is no image {tmp_path}/none.sif",
+        "directory/none": f"there is no image {tmp_path}/directory/none",
         "debian-11": 'there is no base "debian-11". Did you mean "debian-12"?',
         "a\0b": "control character",
     }.items():
         with pytest.raises(WrongInput) as caught:
             resolve_base(text, known)
         assert expected in caught.value.message
+
+
+def test_a_reference_that_the_catalogue_has_brings_its_facts(tmp_path: Path) -> None:
+    digest = f"sha256:{DIGITS}"
+    plain = Base("plain", Bootstrap.DOCKER, "a/b:1", python="3.11")
+    pinned = Base("pinned", Bootstrap.DOCKER, "a/c:1", digest=digest, python="3.12")
+    known = {base.name: base for base in (plain, pinned)}
+    assert named_base("docker://a/b:1", known) == replace(plain, name="docker://a/b:1")
+    assert named_base("docker://a/c:1", known) == replace(pinned, name="docker://a/c:1")
+    assert named_base(f"docker://a/other@{digest}", known).python == "3.12"
+    other = f"sha256:{hashlib.sha256(b'another manifest').hexdigest()}"
+    assert named_base(f"docker://a/c:1@{other}", known).python is None, "the tag was another image then"
+    assert named_base("docker://a/b:2", known).python is None
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"]), max_size=40))
+def test_any_text_is_a_base_or_one_error(text: str) -> None:
+    with suppress(WrongInput):
+        base = named_base(text, {}, Path("/project/defs"))
+        assert not base.is_local or base.path.is_absolute()
+
+
+@given(st.text("abc./", min_size=1, max_size=12))
+def test_what_is_written_in_a_recipe_means_the_same_file(text: str) -> None:
+    defs = Path("defs").absolute()
+    written = written_in(defs, f"./{text}")
+    found = named_base(written, {}, defs)
+    assert os.path.normpath(found.reference) == os.path.normpath(
+        Path(text if text[0] != "/" else f".{text}").absolute()
+    )

@@ -2,28 +2,41 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from toolkit.builds.files import UvCopy
 from toolkit.builds.room import RoomWatch, cause, disks
-from toolkit.pins.bases.steady import PresentBase, require_unchanged
+from toolkit.pins.bases.steady import NOT_HERE, PresentBase, require_unchanged, state_of
 from toolkit.pins.guard.script import UV_MOUNT
 from toolkit.pins.lock.lockfile import load_lock
 from toolkit.recipes.model import Bootstrap
 from toolkit.runtime.area import area_environment
+from toolkit.runtime.engine import BuildOptions
 from toolkit.support.certificates import trusting
 from toolkit.support.errors import ProgramFailed
 from toolkit.support.processes import stream
 from toolkit.support.staging import put_in_place, staging
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from toolkit.builds.context import BuildContext, Listener
     from toolkit.builds.request import BuildRequest
+    from toolkit.pins.bases.steady import BaseState
     from toolkit.pins.store import Locks
     from toolkit.recipes.model import Base, Recipe
+    from toolkit.runtime.engine import Runtime
     from toolkit.support.paths import WorkArea
+
+
+@dataclass(frozen=True, slots=True)
+class Pulling:
+    """What a pull needs, if there is one: the runtime is looked for only then."""
+
+    runtime: Callable[[], Runtime]
+    listener: Listener
 
 
 def present_base(request: BuildRequest, recipe: Recipe, context: BuildContext, listener: Listener) -> PresentBase:
@@ -34,7 +47,7 @@ def present_base(request: BuildRequest, recipe: Recipe, context: BuildContext, l
     """
     state = request.base_state
     if recipe.base.bootstrap == Bootstrap.LOCALIMAGE:
-        return PresentBase(Path(recipe.base.reference), None, state)
+        return PresentBase(recipe.base.path, None, state)
     digest = base_digest(recipe, context.locks, ask=not context.preview)
     if digest is None:
         return PresentBase(None, None, state)
@@ -43,17 +56,42 @@ def present_base(request: BuildRequest, recipe: Recipe, context: BuildContext, l
         if context.preview:
             return PresentBase(None, digest, state)
         listener.on_step(f"pulling the base {recipe.base.reference}")
-        _pull(replace(recipe.base, digest=digest), kept, request, context)
+        base = replace(recipe.base, digest=digest)
+        _pull(base, kept, state, options=request.options, area=context.area, runtime=context.runtime)
     return PresentBase(kept, digest, state)
 
 
-def base_digest(recipe: Recipe, locks: Locks, *, ask: bool = True) -> str | None:
+def base_to_read(
+    recipe: Recipe, locks: Locks, area: WorkArea, pulling: Pulling, *, pull: bool, fresh: bool = False
+) -> PresentBase:
+    """The image of a base whose Python is not recorded, for a lock without a build.
+
+    An archive of this machine is unpacked to the work area. Of a registry's image only what was pulled before is used,
+    unless `pull` is true. `fresh`: the digest in the lock does not count. Raises as `present_base` does.
+    """
+    base = recipe.base
+    digest = None if base.python is not None else base_digest(recipe, locks, fresh=fresh)
+    if digest is None:
+        return NOT_HERE
+    kept, state = kept_base(digest, area), state_of(base)
+    if not kept.is_file():
+        if not (base.is_local or pull):
+            return NOT_HERE
+        area.create()
+        runtime = pulling.runtime()
+        pulling.listener.on_step(f"pulling the base {base.reference}")
+        _pull(replace(base, digest=digest), kept, state, options=BuildOptions(), area=area, runtime=runtime)
+    return PresentBase(kept, digest, state)
+
+
+def base_digest(recipe: Recipe, locks: Locks, *, ask: bool = True, fresh: bool = False) -> str | None:
     """The digest by which the base is pulled and locked; None if it has none, or does not need a pull.
 
-    `ask`: if it is not known here, ask the registry.
+    `ask`: if it is not known here, ask the registry. `fresh`: the digest in the lock does not count.
     """
     if recipe.base.bootstrap == Bootstrap.DOCKER:
-        return recipe.base.digest or _registry_digest(recipe, locks, ask=ask)
+        locked = None if recipe.base.digest or fresh else _locked_digest(recipe, locks)
+        return locked or _registry_digest(recipe.base, ask=ask)
     return locks.local_digest(recipe) if recipe.base.bootstrap in (Bootstrap.DOCKER_ARCHIVE, Bootstrap.OCI) else None
 
 
@@ -79,19 +117,21 @@ def uv_copy(area: WorkArea) -> UvCopy:
     return UvCopy(Path(open_uv(area.path).program), area.path / "uv" / "uv")
 
 
-def _pull(base: Base, image: Path, request: BuildRequest, context: BuildContext) -> None:
+def _pull(
+    base: Base, image: Path, before: BaseState | None, *, options: BuildOptions, area: WorkArea, runtime: Runtime
+) -> None:
     reference = base.pinned_reference
     source = f"docker://{reference}" if base.bootstrap == Bootstrap.DOCKER else f"{base.bootstrap}:{reference}"
     image.parent.mkdir(parents=True, exist_ok=True)
     with staging(image.parent) as directory:
         lines: list[str] = []
-        argv = context.runtime.build(directory / "base.sif", source, replace(request.options, sandbox=False))
-        with RoomWatch(disks(context.area, None)).watching() as room:
-            environment = {**area_environment(context.area), **trusting(), "TMPDIR": str(directory)}
+        argv = runtime.build(directory / "base.sif", source, replace(options, sandbox=False))
+        with RoomWatch(disks(area, None)).watching() as room:
+            environment = {**area_environment(area), **trusting(), "TMPDIR": str(directory)}
             status = stream(argv, lines.append, env=environment)
         if status != 0:
             raise _not_brought(base.reference, status, lines, room)
-        require_unchanged(request.base_state)
+        require_unchanged(before)
         put_in_place(directory / "base.sif", image)
 
 
@@ -105,22 +145,23 @@ def _not_brought(reference: str, status: int, lines: list[str], room: RoomWatch)
     )
 
 
-def _registry_digest(recipe: Recipe, locks: Locks, *, ask: bool) -> str | None:
-    """The digest that the lock has, else the registry's; None if the registry cannot be asked.
+def _locked_digest(recipe: Recipe, locks: Locks) -> str | None:
+    path = locks.path(recipe)
+    locked = load_lock(path).base if path.is_file() else None
+    return locked.digest if locked is not None and locked.reference == recipe.base.reference else None
+
+
+def _registry_digest(base: Base, *, ask: bool) -> str | None:
+    """The recorded digest, else the registry's; None if it cannot be asked.
 
     Raises ProgramFailed if its certificate is not trusted.
     """
     from toolkit.pins.bases.registry import fetch_digest
 
-    path = locks.path(recipe)
-    if path.is_file():
-        locked = load_lock(path).base
-        if locked.digest is not None and locked.reference == recipe.base.reference:
-            return locked.digest
-    if not ask:
-        return None
+    if base.digest is not None or not ask:
+        return base.digest
     try:
-        return fetch_digest(recipe.base.reference)
+        return fetch_digest(base.reference)
     except ProgramFailed as error:
         if error.code == "certificate":  # the pull would be refused as well, after minutes of attempts
             raise

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from toolkit.inventory.formats.kinds import SANDBOX_MARK, PathKind, kind_of
-from toolkit.recipes.references import has_scheme, refuse_credentials
+from toolkit.recipes.references import has_scheme, refuse_credentials, refuse_other_scheme
 from toolkit.support.enums import StrEnum
 from toolkit.support.errors import WrongInput
 from toolkit.support.text import one_line
@@ -79,8 +79,7 @@ def parse_target(text: str) -> BuildTarget:
             raise WrongInput(f"there is no definition {text}")
         _require_header(path)
         return BuildTarget(TargetKind.DEFINITION, text)
-    if "://" in text:
-        raise WrongInput(f"{text}: ctk supports docker://, docker-archive: and oci:, not this scheme")
+    refuse_other_scheme(text)
     if "/" in text:
         if path.suffix == ".toml":
             raise WrongInput(f"{text}: name a recipe without its directory and extension", fix=f"ctk build {path.stem}")

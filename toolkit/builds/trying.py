@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from toolkit.builds.bases import base_digest, has_mount_point, kept_base, uv_copy
@@ -25,6 +24,8 @@ from toolkit.support.processes import command_line, stream
 from toolkit.support.staging import staging
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from toolkit.builds.context import BuildContext, Listener
     from toolkit.pins.guard.trials import Imported
     from toolkit.pins.lock.model import Lock
@@ -52,7 +53,7 @@ def base_here(recipe: Recipe, locks: Locks, area: WorkArea) -> tuple[Path, str |
     """
     base = recipe.base
     if base.bootstrap == Bootstrap.LOCALIMAGE:
-        return Path(base.reference), None
+        return base.path, None
     digest = base_digest(recipe, locks)
     if digest is not None and kept_base(digest, area).is_file():
         return kept_base(digest, area), digest

@@ -8,7 +8,7 @@ import typer
 
 from toolkit.cli.area import open_work_area
 from toolkit.cli.completion import complete_base, complete_recipe
-from toolkit.cli.locks import AllowBrokenBase, lock_policy, say_lock_change
+from toolkit.cli.locks import AllowBrokenBase, BaseReader, lock_policy, say_lock_change
 from toolkit.cli.output import live_steps, print_findings, print_json, print_text, say
 
 
@@ -38,10 +38,11 @@ def definition(
     """
     from toolkit.definitions.definition import check, define
     from toolkit.definitions.labels import has_labels_of_ctk
+    from toolkit.pins.bases.steady import NOT_HERE
     from toolkit.pins.store import Locks, Policy
     from toolkit.recipes.catalogue import Catalogue
     from toolkit.recipes.evidence import judge_record
-    from toolkit.recipes.outside import copied_files, judge_copies
+    from toolkit.recipes.outside import copied_files, judge_base, judge_copies
     from toolkit.recipes.references import resolve_base
     from toolkit.support.mirror import debian_mirror
     from toolkit.support.site import load_site
@@ -50,13 +51,16 @@ def definition(
     recipe = catalogue.recipe(name, base=resolve_base(base, catalogue.bases()) if base else None)
     check(recipe)
     print_findings(judge_record(recipe.base, allow_broken=allow_broken_base), stderr=True)
-    print_findings(judge_copies(copied_files(recipe)), stderr=True)
+    outside = judge_base(recipe) if base is None else ()
+    print_findings((*judge_copies(copied_files(recipe)), *outside), stderr=True)
     site = load_site()
     policy = lock_policy(locked=locked, base=base, otherwise=Policy.PREVIEW)
-    locks = Locks.of(catalogue, open_work_area(site).path, lambda text: say(f"Warning: {text}", stderr=True), policy)
+    area = open_work_area(site)
+    locks = Locks.of(catalogue, area.path, lambda text: say(f"Warning: {text}", stderr=True), policy)
     locks.require(recipe)
-    with live_steps(f"Choosing the versions for {name}"):
-        found = locks.find(recipe)
+    with live_steps(f"Choosing the versions for {name}") as on_step:
+        reader = BaseReader(locks, area, site, on_step)
+        found = locks.find(recipe, reader.read(recipe) if recipe.installs else NOT_HERE)
     if found is not None and not recipe.rebased:
         say_lock_change(found, name, written=False)
     made = define(

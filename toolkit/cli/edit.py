@@ -11,7 +11,7 @@ import typer
 from toolkit.cli.area import open_work_area
 from toolkit.cli.completion import complete_recipe
 from toolkit.cli.documents.recipes import recipe_edit
-from toolkit.cli.locks import say_lock_change
+from toolkit.cli.locks import BaseReader, say_lock_change
 from toolkit.cli.output import live_steps, print_findings, print_json, say, suggest
 from toolkit.recipes.model import Bootstrap
 from toolkit.support.errors import CtkError, WrongInput
@@ -222,7 +222,8 @@ def _read_list(catalogue: Catalogue, recipe: Recipe, file: Path) -> tuple[list[s
         wanted, more = direct_requirements(open_uv(open_work_area(load_site()).path), wanted)
         findings = (*findings, *more)
     lines, renamed = _translated(recipe.packages, wanted)
-    proposal = propose_from_list(lines, names(), knowledge(), catalogue.bases(), findings, recipe.base.name)
+    bases = {**catalogue.bases(), recipe.base.name: recipe.base}
+    proposal = propose_from_list(lines, names(), knowledge(), bases, findings, recipe.base.name)
     return list(proposal.packages), [*proposal.findings, *renamed]
 
 
@@ -275,12 +276,15 @@ def _resolve(catalogue: Catalogue, name: str, edit: Edit) -> Found | None:
     there = catalogue.recipe(name, bases=bases)
     skip = tuple(skipped for skipped in there.import_skip if skipped not in edit.unskipped)
     recipe = replace(there, packages=edit.entries, import_skip=skip)
-    locks = Locks.of(catalogue, open_work_area(load_site()).path, lambda text: say(f"Warning: {text}", stderr=True))
+    site = load_site()
+    area = open_work_area(site)
+    locks = Locks.of(catalogue, area.path, lambda text: say(f"Warning: {text}", stderr=True))
     if not (recipe.installs or locks.path(recipe).is_file()):
         return None
     try:
-        with live_steps(f"Choosing the versions for {name}"):
-            return locks.for_build(recipe, write=False)
+        with live_steps(f"Choosing the versions for {name}") as on_step:
+            base = BaseReader(locks, area, site, on_step).read(recipe)
+            return locks.for_build(recipe, base, write=False)
     except CtkError as error:
         if error.code == "base-not-here":
             say(f"Not locked: {error.message}. `ctk build {name}` pulls it and writes the lock.", stderr=True)

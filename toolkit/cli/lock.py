@@ -13,7 +13,7 @@ import typer
 from toolkit.cli.area import open_work_area
 from toolkit.cli.completion import complete_base, complete_recipe
 from toolkit.cli.documents import recipes as documents
-from toolkit.cli.locks import AllowBrokenBase
+from toolkit.cli.locks import AllowBrokenBase, BaseReader
 from toolkit.cli.output import live_steps, print_findings, print_json, print_table, say, suggest
 from toolkit.pins.lock.model import Inventoried
 from toolkit.pins.lock.upgrade import FULL_UPGRADE, NO_UPGRADE, Upgrade
@@ -104,7 +104,9 @@ def lock(
     _check_day(exclude_newer)
     _check_export(export, name, check=check, force=force)
     catalogue = Catalogue.here()
-    locks = Locks.of(catalogue, open_work_area(load_site()).path, lambda text: say(f"Warning: {text}", stderr=True))
+    site = load_site()
+    area = open_work_area(site)
+    locks = Locks.of(catalogue, area.path, lambda text: say(f"Warning: {text}", stderr=True))
     other = resolve_base(base, locks.bases) if base is not None else None
     recipe = catalogue.recipe(name, base=other, bases=dict(locks.bases))
     print_findings(judge_record(recipe.base, allow_broken=allow_broken_base), stderr=True)
@@ -127,8 +129,10 @@ def lock(
         _show(earlier, path, json, [Finding("lock-current", Severity.OK, f"{path} is up to date")])
         return
     chosen = _upgrade(earlier, packages or ()) if upgrade else NO_UPGRADE
-    with live_steps(f"Choosing the versions for {name}"):
-        made = locks.make(recipe, earlier=earlier, upgrade=chosen, exclude_newer=day)
+    with live_steps(f"Choosing the versions for {name}") as on_step:
+        reader = BaseReader(locks, area, site, on_step)
+        image = reader.read(recipe, pull=True, fresh=earlier is None or chosen.everything)
+        made = locks.make(recipe, image, earlier=earlier, upgrade=chosen, exclude_newer=day)
         write_lock(made, path)
     if earlier is not None:
         for line in compare_locks(earlier, made).lines:

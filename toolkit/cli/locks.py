@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -11,7 +12,13 @@ from toolkit.support.errors import WrongInput
 from toolkit.support.text import count
 
 if TYPE_CHECKING:
-    from toolkit.pins.store import Found, Policy
+    from collections.abc import Callable
+
+    from toolkit.pins.bases.steady import PresentBase
+    from toolkit.pins.store import Found, Locks, Policy
+    from toolkit.recipes.model import Recipe
+    from toolkit.support.paths import WorkArea
+    from toolkit.support.site import Site
 
 AllowBrokenBase = Annotated[
     bool, typer.Option("--allow-broken-base", help="Use the base even if `ctk bases` says that it does not work.")
@@ -27,6 +34,24 @@ def lock_policy(*, locked: bool, base: str | None, otherwise: Policy) -> Policy:
     if base is not None:
         raise WrongInput("--locked uses the lock in ./defs, which is for the recipe's own base: leave out --base")
     return Policy.LOCKED
+
+
+@dataclass(frozen=True, slots=True)
+class BaseReader:
+    """Finds the image of a recipe's base where a lock needs it: as `toolkit.builds.bases.base_to_read`."""
+
+    locks: Locks
+    area: WorkArea
+    site: Site
+    on_step: Callable[[str], None]
+
+    def read(self, recipe: Recipe, *, pull: bool = False, fresh: bool = False) -> PresentBase:
+        from toolkit.builds.bases import Pulling, base_to_read
+        from toolkit.builds.context import Listener
+        from toolkit.runtime.engine import find_runtime
+
+        pulling = Pulling(lambda: find_runtime(self.site), Listener(self.on_step))
+        return base_to_read(recipe, self.locks, self.area, pulling, pull=pull, fresh=fresh)
 
 
 def say_lock_change(found: Found, name: str, *, written: bool) -> None:

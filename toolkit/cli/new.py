@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -45,7 +46,8 @@ def new(
         str | None,
         typer.Option(
             metavar="BASE",
-            help="Base to start from, a name of `ctk bases`. [default: chosen by the framework]",
+            help="Base to start from: a name of `ctk bases`, FILE.sif, a sandbox, docker://REF, docker-archive:FILE "
+            "or oci:DIR. [default: chosen by the framework]",
             autocompletion=complete_base,
         ),
     ] = None,
@@ -65,8 +67,8 @@ def new(
     """
     from toolkit.pins.authoring.edit import recipe_text
     from toolkit.recipes.catalogue import Catalogue, is_recipe_name
+    from toolkit.recipes.references import written_in
     from toolkit.support.files import refuse_link, write_atomically
-    from toolkit.support.text import did_you_mean
 
     if not is_recipe_name(name):
         raise WrongInput(
@@ -76,10 +78,8 @@ def new(
     catalogue = Catalogue.here()
     bases = catalogue.bases()
     if base is not None and base not in bases:
-        raise WrongInput(
-            f'there is no base "{base}".{did_you_mean(base, bases)}',
-            fix="`ctk bases` lists them; add your own to ./defs/bases.toml. `ctk build --base` accepts any image.",
-        )
+        own = replace(_own_base(base, bases), name=written_in(catalogue.own, base))
+        bases, base = {**bases, own.name: own}, own.name
     path = catalogue.own / f"{name}.toml"
     refuse_link(path)
     if path.exists() and not force:
@@ -112,6 +112,20 @@ def new(
     suggest(f"ctk build {name}")
 
 
+def _own_base(text: str, bases: dict[str, Base]) -> Base:
+    """A base that `ctk bases` does not list, with the framework that its image has, if that can be read."""
+    from toolkit.inventory.knowledge.frameworks import knowledge
+    from toolkit.pins.bases.facts import read_image
+    from toolkit.recipes.model import Bootstrap
+    from toolkit.recipes.references import resolve_base
+
+    base = resolve_base(text, bases)
+    target = read_image(base.path) if base.bootstrap is Bootstrap.LOCALIMAGE else None
+    there = target.installed.values() if target is not None else ()
+    found = next((package for package in there if knowledge().framework_of(package.name) is not None), None)
+    return replace(base, framework=found.name, framework_version=found.version) if found is not None else base
+
+
 def _propose(source: Path | None, bases: dict[str, Base], base: str | None, extras: list[str]) -> Proposal:
     from toolkit.pins.authoring.proposal import Proposal
     from toolkit.pins.authoring.reading import Bases, propose
@@ -121,4 +135,15 @@ def _propose(source: Path | None, bases: dict[str, Base], base: str | None, extr
     if source is None:
         framework = bases[base].framework if base else None
         return Proposal(base, (), (), uses_gpu=framework is not None)
-    return propose(source, Bases(bases, base), lambda: open_uv(open_work_area(load_site()).path), extras)
+    proposal = propose(source, Bases(bases, base), lambda: open_uv(open_work_area(load_site()).path), extras)
+    if base is None or not _is_unknown(bases[base]):
+        return proposal
+    # Nobody knows yet whether the base has the framework: the lock will not change it if it does.
+    findings = tuple(finding for finding in proposal.findings if finding.code != "framework-added")
+    return replace(proposal, findings=findings)
+
+
+def _is_unknown(base: Base) -> bool:
+    from toolkit.recipes.model import Bootstrap
+
+    return base.framework is None and base.bootstrap in (Bootstrap.DOCKER, Bootstrap.DOCKER_ARCHIVE, Bootstrap.OCI)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from toolkit import __version__
 from toolkit.definitions.quoting import file_path, header_value, script, variable_word
 from toolkit.definitions.readable import make_readable
+from toolkit.pins.bases.present import require_base
 from toolkit.pins.guard.script import guarded
 from toolkit.pins.guard.trials import import_step
 from toolkit.pins.store import locked_base
@@ -74,24 +74,13 @@ def _post(recipe: Recipe, lock: Lock | None, post: str) -> dict[str, object]:
 def check(recipe: Recipe) -> None:
     """Raise WrongInput if `recipe` cannot become an image, before its packages are resolved.
 
-    A value is not allowed in a definition, or a file that is to be copied does not exist.
+    A value is not allowed in a definition, a base on this machine is no image, or a file to copy does not exist.
     """
-    _check_sandbox(recipe.base)
+    require_base(recipe)
     for number, copy in enumerate(recipe.files, 1):
         if not copy.source.exists():
             raise WrongInput(f"{recipe.path}: files[{number}].from: there is no {copy.source}", code="wrong-file")
     define(replace(recipe, packages=()), mirror="http://any.example/debian")
-
-
-def _check_sandbox(base: Base) -> None:
-    """The runtime would copy any directory: a private one, too, that the recipe of a cloned repository names."""
-    place = Path(base.reference)
-    if base.bootstrap != Bootstrap.LOCALIMAGE or not place.is_dir():
-        return
-    from toolkit.inventory.formats.kinds import PathKind, kind_of
-
-    if kind_of(place) is not PathKind.SANDBOX:
-        raise WrongInput(f"the base {base.name} is the directory {place}, which is not a sandbox", code="wrong-file")
 
 
 def define_copy(base: Base) -> Definition:

@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from toolkit.pins.bases.facts import content_digest, gather_facts, local_path
+from toolkit.pins.bases.facts import content_digest, gather_facts
+from toolkit.pins.bases.present import require_base
 from toolkit.pins.bases.steady import NOT_HERE, PresentBase, require_unchanged, state_of
 from toolkit.pins.lock.changes import LockChange, compare_locks
 from toolkit.pins.lock.lockfile import load_lock, write_lock
@@ -91,8 +92,9 @@ class Locks:
         return self.cache / "locks" / f"{name}.lock.toml"
 
     def local_digest(self, recipe: Recipe) -> str | None:
-        """The digest of a base on this machine; None for any other."""
-        return content_digest(local_path(recipe.base), self.cache) if recipe.base.is_local else None
+        """The digest of a base on this machine; None for any other. Raises WrongInput if no image is there."""
+        require_base(recipe)
+        return content_digest(recipe.base.path, self.cache) if recipe.base.is_local else None
 
     def current(self, recipe: Recipe) -> Lock | None:
         """The recipe's lock; None if it is missing or out of date. Raises WrongInput if it was edited."""
@@ -122,6 +124,7 @@ class Locks:
         and a contradiction between the two is CheckFailed. So is a missing or outdated lock (`no-lock`, `stale-lock`)
         where only a current one will do.
         """
+        require_base(recipe)
         path = self.path(recipe)
         earlier = load_lock(path) if path.is_file() else None
         current = earlier is not None and is_current(earlier, recipe, self.local_digest(recipe))
@@ -173,6 +176,7 @@ class Locks:
         """
         from toolkit.pins.index.uv import open_uv
 
+        require_base(recipe)
         state = base.state or state_of(recipe.base)
         same = earlier is not None and not upgrade.everything and earlier.base.reference == recipe.base.reference
         known = earlier.base.digest if earlier is not None and same else None

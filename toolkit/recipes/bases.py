@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from datetime import date, datetime
 from typing import TYPE_CHECKING, Any
 
 from toolkit.recipes.digests import DIGEST, invented
 from toolkit.recipes.fields import Word, apt_packages, one_of, text_of
 from toolkit.recipes.model import ARCHITECTURES, INSTALLERS, Base, Bootstrap, DigestOf, Evidence
-from toolkit.recipes.references import refuse_credentials
+from toolkit.recipes.references import local_path, refuse_credentials
 from toolkit.support.errors import WrongInput
 from toolkit.support.tomlfile import TomlFile, read_toml
 
@@ -81,7 +82,7 @@ def _base(file: TomlFile, name: str, table: Any) -> Base:
     _check_forms(file, prefix, texts)
     _check_digests(file, prefix, texts, bootstrap)
     given: dict[str, Any] = {key: value for key, value in texts.items() if value is not None}
-    return Base(
+    base = Base(
         **{
             **given,
             "name": name,
@@ -95,6 +96,13 @@ def _base(file: TomlFile, name: str, table: Any) -> Base:
             "apt": apt_packages(file, table, prefix),
         }
     )
+    if not base.is_local:
+        return base
+    try:
+        # Relative to the file that says it, as all paths of recipes are.
+        return replace(base, reference=str(local_path(base.reference, file.path.parent.absolute())))
+    except WrongInput as error:
+        file.fail(f"{prefix}reference", error.message)
 
 
 def _check_forms(file: TomlFile, prefix: str, texts: Mapping[str, str | None]) -> None:

@@ -11,12 +11,13 @@ from toolkit.recipes.fields import apt_packages, one_of, text_of
 from toolkit.recipes.indexes import NAME as INDEX_NAME
 from toolkit.recipes.indexes import credentials_variable, name_of, web_address
 from toolkit.recipes.model import REQUIRABLE, FileCopy, Index, IndexKind, JobDefaults, Recipe
+from toolkit.recipes.references import named_base
 from toolkit.scheduler.resources import OPTIONS
 from toolkit.scheduler.values import Gpus
 from toolkit.support.errors import WrongInput
 from toolkit.support.paths import user_path
 from toolkit.support.redaction import holds_secret
-from toolkit.support.text import did_you_mean, one_line
+from toolkit.support.text import one_line
 from toolkit.support.tomlfile import TomlFile, read_toml
 
 if TYPE_CHECKING:
@@ -64,9 +65,10 @@ def _named_base(file: TomlFile, bases: Mapping[str, Base]) -> Base:
     name = text_of(file, file.content, "base")
     if name is None:
         file.fail("base", "is missing: name the base to start from", fix="`ctk bases` lists them.")
-    if name not in bases:
-        file.fail("base", f'there is no base "{name}".{did_you_mean(name, bases)}', fix="`ctk bases` lists them.")
-    return bases[name]
+    try:
+        return named_base(name, bases, file.path.parent.absolute())
+    except WrongInput as error:
+        file.fail("base", error.message, fix=error.fix)
 
 
 def _packages(file: TomlFile) -> tuple[str, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from toolkit.support.enums import StrEnum
@@ -10,7 +11,6 @@ from toolkit.support.findings import Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from pathlib import Path
 
 INSTALLERS = ("pip", "conda")
 # The processors of a base, as `uname -m` names them.
@@ -94,6 +94,11 @@ class Base:
     def is_local(self) -> bool:
         """Whether the base is a file or a directory of this machine, which has no address elsewhere."""
         return self.bootstrap in (Bootstrap.LOCALIMAGE, Bootstrap.DOCKER_ARCHIVE, Bootstrap.OCI)
+
+    @property
+    def path(self) -> Path:
+        """The path of a base on this machine; `reference` of an archive may name an image in it after a colon."""
+        return Path(self.reference if self.bootstrap == Bootstrap.LOCALIMAGE else self.reference.partition(":")[0])
 
     @property
     def pinned_reference(self) -> str:

@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from toolkit.recipes.model import Bootstrap
 from toolkit.support.errors import WrongInput
 from toolkit.support.findings import Finding, Severity
 from toolkit.support.paths import home
@@ -149,8 +148,7 @@ def judge_base(recipe: Recipe) -> tuple[Finding, ...]:
     base = recipe.base
     if not base.is_local:
         return ()
-    file = base.reference if base.bootstrap == Bootstrap.LOCALIMAGE else base.reference.split(":")[0]
-    path = Path(os.path.realpath(file))
+    path = Path(os.path.realpath(base.path))
     if path.is_relative_to(os.path.realpath(recipe.path.parent.parent)):
         return ()
     words = f"the base {base.name} is {path}, which is outside the project"

@@ -1,14 +1,18 @@
-"""Parse `--base` and translate it to `From:`."""
+"""Parse what names a base, in a recipe and with `--base`, and translate it to `From:`."""
 
 from __future__ import annotations
 
 import json
+import os
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from toolkit.recipes.digests import DIGEST, invented
 from toolkit.recipes.model import Base, Bootstrap
 from toolkit.support.errors import WrongInput
 from toolkit.support.paths import user_path
+from toolkit.support.redaction import redact
 from toolkit.support.text import did_you_mean, one_line
 
 if TYPE_CHECKING:
@@ -18,7 +22,14 @@ if TYPE_CHECKING:
 # How a reference's scheme is spelled on the command line, and the bootstrap agent that serves it.
 _OCI_NAME = "org.opencontainers.image.ref.name"  # the OCI image specification, annotations
 SCHEMES = {"docker://": Bootstrap.DOCKER, "docker-archive:": Bootstrap.DOCKER_ARCHIVE, "oci:": Bootstrap.OCI}
-_BY_DIGEST = re.compile(r"[^@]+@[a-z0-9]+:[0-9a-fA-F]+")
+_BY_DIGEST = re.compile(r"[^@]+@[a-z0-9]+:[0-9a-fA-F]*")
+# Any URL, and the schemes that the runtime or skopeo write without slashes. A path with a colon begins with `./`.
+_OTHER_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://|(docker|docker-daemon|oci-archive|library|oras|shub):")
+_EXAMPLES = {
+    "docker://": "docker://tensorflow/tensorflow:2.15.0-gpu",
+    "docker-archive:": "docker-archive:image.tar",
+    "oci:": "oci:directory",
+}
 
 
 def has_scheme(text: str) -> bool:
@@ -26,28 +37,44 @@ def has_scheme(text: str) -> bool:
     return text.startswith(tuple(SCHEMES))
 
 
-def base_from_reference(text: str) -> Base:
-    """The base that `docker://REF`, `docker-archive:FILE` or `oci:DIR[:TAG]` means.
+def refuse_other_scheme(text: str) -> None:
+    """Raise WrongInput for a URL, or another scheme of a runtime, that ctk does not build from."""
+    if _OTHER_SCHEME.match(text) and not has_scheme(text):
+        raise WrongInput(f"{redact(text)}: ctk supports docker://, docker-archive: and oci:, not this scheme")
 
-    Paths become absolute. Raises WrongInput if nothing follows the scheme, or the file does not exist.
+
+def base_from_reference(text: str) -> Base:
+    """The base that `docker://REF`, `docker-archive:FILE` or `oci:DIR[:TAG]` means; see `parse_reference`.
+
+    Raises WrongInput if nothing follows the scheme, or the file does not exist.
     """
+    base = parse_reference(text)
+    require_present(base)
+    return base
+
+
+def parse_reference(text: str, directory: Path | None = None) -> Base:
+    """As `base_from_reference`, without a look at files. Paths become absolute, from `directory` if that is given."""
     one_line(text, "the reference")
     scheme = next(scheme for scheme in SCHEMES if text.startswith(scheme))
     rest = text[len(scheme) :]
-    if not rest or any(character.isspace() for character in rest):
-        raise WrongInput(f'"{text}" does not name an image', fix=f"Write for example {_EXAMPLES[scheme]}")
+    if not rest.partition(":")[0] or any(character.isspace() for character in rest):
+        raise WrongInput(f'"{redact(text)}" does not name an image', fix=f"Write for example {_EXAMPLES[scheme]}")
     bootstrap = SCHEMES[scheme]
     if bootstrap is Bootstrap.DOCKER:
         refuse_credentials(rest)
         reference, at, digest = rest.partition("@")
+        if at and not DIGEST.fullmatch(digest):
+            raise WrongInput(f"the digest {digest} should be sha256: and 64 hexadecimal digits, in lower case")
+        if reason := invented(digest) if at else None:
+            raise WrongInput(f"the digest {digest} {reason}", fix="Leave it out: `ctk lock` asks the registry.")
         return Base(name=text, bootstrap=bootstrap, reference=reference, digest=digest if at else None)
-    text_of_path, _, tag = rest.partition(":")
-    path = user_path(text_of_path)
-    if not path.exists():
-        raise WrongInput(f"there is no {text_of_path}", fix=f"Write for example {_EXAMPLES[scheme]}")
-    if bootstrap is Bootstrap.OCI:
-        _check_oci_layout(path, tag)
-    return Base(name=text, bootstrap=bootstrap, reference=str(path))
+    return Base(name=text, bootstrap=bootstrap, reference=str(local_path(rest.partition(":")[0], directory)))
+
+
+def local_path(text: str, directory: Path | None) -> Path:
+    """The absolute path that `text` means, relative to `directory` or else to the current one. `~` is a home."""
+    return user_path(text if directory is None or text.startswith("~") else str(directory / text))
 
 
 def refuse_credentials(reference: str) -> None:
@@ -57,6 +84,18 @@ def refuse_credentials(reference: str) -> None:
             "a reference cannot contain a user name or a password: only a digest, sha256:…, may follow the @",
             fix="`apptainer registry login docker://HOST` stores the password for the runtime.",
         )
+
+
+def require_present(base: Base) -> None:
+    """Raise WrongInput if a base on this machine is not there, or its OCI layout does not hold one image."""
+    if not base.is_local:
+        return
+    path = base.path
+    if not path.exists():
+        what = {Bootstrap.LOCALIMAGE: "image", Bootstrap.DOCKER_ARCHIVE: "archive", Bootstrap.OCI: "directory"}
+        raise WrongInput(f"there is no {what[base.bootstrap]} {path}")
+    if base.bootstrap is Bootstrap.OCI:
+        _check_oci_layout(path, base.name.removeprefix("oci:").partition(":")[2])
 
 
 def _check_oci_layout(path: Path, tag: str) -> None:
@@ -80,25 +119,47 @@ def _check_oci_layout(path: Path, tag: str) -> None:
         )
 
 
-_EXAMPLES = {
-    "docker://": "docker://tensorflow/tensorflow:2.15.0-gpu",
-    "docker-archive:": "docker-archive:image.tar",
-    "oci:": "oci:directory",
-}
+def named_base(text: str, bases: Mapping[str, Base], directory: Path | None = None) -> Base:
+    """The base that `text` means: a key of bases.toml, a reference with a scheme, a SIF, or a sandbox.
 
-
-def resolve_base(text: str, bases: Mapping[str, Base]) -> Base:
-    """The base that `--base TEXT` means: a key of bases.toml, a reference with a scheme, a SIF, or a sandbox.
-
-    Raises WrongInput if it is none of these.
+    Relative paths are relative to `directory`, else to the current one. Whether a path is there is not asked, except
+    for a word that could be the name of a base as well. Raises WrongInput if it is none of these.
     """
     if text in bases:
         return bases[text]
+    one_line(text, "the base")
     if has_scheme(text):
-        return base_from_reference(text)
-    path = user_path(one_line(text, "the base"))
-    if path.exists():
+        return _with_facts(parse_reference(text, directory), bases)
+    refuse_other_scheme(text)
+    path = local_path(text, directory)
+    if text and ("/" in text or text.endswith(".sif") or path.exists()):
         return Base(name=path.name, bootstrap=Bootstrap.LOCALIMAGE, reference=str(path))
-    if "/" in text or text.endswith(".sif"):
-        raise WrongInput(f"there is no image {text}")
     raise WrongInput(f'there is no base "{text}".{did_you_mean(text, bases)}', fix="`ctk bases` lists them.")
+
+
+def _with_facts(base: Base, bases: Mapping[str, Base]) -> Base:
+    """`base` with what `bases` record of the very same image."""
+    for known in bases.values():
+        is_same = known.digest == base.digest if base.digest else known.reference == base.reference
+        if base.bootstrap == known.bootstrap == Bootstrap.DOCKER and is_same:
+            return replace(known, name=base.name, reference=base.reference, digest=base.digest or known.digest)
+    return base
+
+
+def written_in(directory: Path, text: str) -> str:
+    """`text`, which names a base from the current directory, as a recipe in `directory` has to write it."""
+    scheme = next((scheme for scheme in SCHEMES if text.startswith(scheme)), "")
+    path, colon, rest = text[len(scheme) :].partition(":") if scheme else (text, "", "")
+    if SCHEMES.get(scheme) is Bootstrap.DOCKER or path.startswith(("/", "~")):
+        return text
+    relative = os.path.relpath(path, directory)
+    # With a slash it cannot be taken for the name of a base.
+    return f"{scheme}{relative if relative.startswith('../') else f'./{relative}'}{colon}{rest}"
+
+
+def resolve_base(text: str, bases: Mapping[str, Base]) -> Base:
+    """The base that `--base TEXT` means. Raises WrongInput as `named_base` does, or if a path is not there."""
+    base = named_base(text, bases)
+    if text not in bases:
+        require_present(base)
+    return base

@@ -62,23 +62,18 @@ def gather_facts(base: Base, cache: Path, *, image: Path | None = None, digest: 
         )
     if target is None:
         raise MissingOnHost(
-            f"the base {base.name} is not on this machine, and bases.toml does not record its Python version",
-            fix="`ctk build` pulls the base first, then writes the lock.",
+            f"the base {base.name} is not in the work area, and its Python version is not recorded",
+            fix="`ctk lock` and `ctk build` pull the base first.",
             code="base-not-here",
         )
     if base.is_local:
-        return BaseFacts(base, target, content_digest(local_path(base), cache))
+        return BaseFacts(base, target, content_digest(base.path, cache))
     if base.bootstrap != Bootstrap.DOCKER:
         return BaseFacts(base, target, None)
     try:
         return BaseFacts(base, target, base.digest or digest or fetch_digest(base.reference))
     except ProgramFailed as error:
         return BaseFacts(base, target, None, error.message)
-
-
-def local_path(base: Base) -> Path:
-    """The path of a base on this machine; `oci:DIR:TAG` names a directory and a tag."""
-    return Path(base.reference if base.bootstrap == Bootstrap.LOCALIMAGE else base.reference.partition(":")[0])
 
 
 def read_image(image: Path) -> PythonTarget | None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from toolkit.pins.bases.facts import entries, local_path
+from toolkit.pins.bases.facts import entries
 from toolkit.support.errors import CheckFailed, CtkError
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ NOT_HERE = PresentBase()
 
 def state_of(base: Base | None) -> BaseState | None:
     """The state of a base on this machine; None for one that a registry or an archive of packages holds."""
-    return _look(local_path(base)) if base is not None and base.is_local else None
+    return _look(base.path) if base is not None and base.is_local else None
 
 
 def require_unchanged(before: BaseState | None) -> None:
