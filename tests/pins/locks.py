@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import strategies as st
 
 from toolkit.pins.lock.model import Held, Inventoried, Lock, LockedBase, LockedPackage, SourceBuild
-from toolkit.pins.lock.protected import Ban, Bound, Pin, ProtectedSet
+from toolkit.pins.lock.protected import NOTHING_PROTECTED, Ban, Bound, Pin, ProtectedSet
 from toolkit.recipes.model import Bootstrap, Index, IndexKind
 
 SHA = "0123456789abcdef" * 4
@@ -57,6 +57,12 @@ packages = commits | st.builds(
     replaces=st.none() | versions,
     required_by=st.lists(names, max_size=2).map(tuple),
 )
+protected_sets = st.builds(
+    ProtectedSet,
+    st.lists(st.builds(Pin, names, versions, words), max_size=2).map(tuple),
+    st.lists(st.builds(Bound, names, words, words), max_size=2).map(tuple),
+    st.lists(st.builds(Ban, names, words), max_size=2).map(tuple),
+)
 locks = st.builds(
     Lock,
     recipe=names,
@@ -74,12 +80,8 @@ locks = st.builds(
         executable=st.none() | words,
     ),
     asked=st.lists(names, max_size=3).map(tuple),
-    protected=st.builds(
-        ProtectedSet,
-        st.lists(st.builds(Pin, names, versions, words), max_size=2).map(tuple),
-        st.lists(st.builds(Bound, names, words, words), max_size=2).map(tuple),
-        st.lists(st.builds(Ban, names, words), max_size=2).map(tuple),
-    ),
+    protected=protected_sets,
+    own=st.just(NOTHING_PROTECTED) | protected_sets.filter(lambda protected: bool(protected.pins)),
     packages=st.lists(packages, max_size=3).map(tuple),
     builds=st.lists(
         st.builds(

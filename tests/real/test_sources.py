@@ -105,6 +105,6 @@ def test_packages_from_elsewhere_are_locked_and_built_under_the_guard(
     assert f"@{commit}#subdirectory=python" in lock
     log = (directory / "mine.sif.build.log").read_text()
     assert PASSWORD not in log + lock
-    assert "the framework of the base is unchanged" in log
+    assert "the GPU framework is unchanged" in log
     shown = user.ctk("run", "mine.sif", "--", "python", "-c", SHOW, cwd=directory).stdout.strip()
     assert shown == "1.5, 3.7, archive, company 2.0, company 3.0"

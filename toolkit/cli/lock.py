@@ -223,6 +223,9 @@ def _show(lock: Lock, path: Path, json: bool, findings: list[Finding]) -> None:
         say(f"{held.name} {held.version}, not {held.newest}: {held.because}.")
     pins = ", ".join(f"{pin.name} {pin.version}" for pin in lock.protected.pins)
     say(f"Protected: {pins or 'nothing, the base has no GPU framework'}.")
+    if lock.own.pins:
+        added = ", ".join(f"{pin.name} {pin.version}" for pin in lock.own.pins)
+        say(f"Protected like a base's own from now on: {added}.")
     if lock.exclude_newer:
         say(f"Releases after {lock.exclude_newer} were ignored; --exclude-newer {_NEVER} ends that.")
     print_findings([*notes, *findings])

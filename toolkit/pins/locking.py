@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from packaging.requirements import Requirement
@@ -15,7 +16,14 @@ from toolkit.inventory.knowledge.names import names
 from toolkit.pins.guard.trials import import_step
 from toolkit.pins.lock.document import index_document
 from toolkit.pins.lock.model import Inventoried, Lock, LockedBase
-from toolkit.pins.lock.protected import other_builds, protect, second_frameworks, violations
+from toolkit.pins.lock.protected import (
+    other_builds,
+    protect,
+    protect_added,
+    second_frameworks,
+    unfit_companions,
+    violations,
+)
 from toolkit.pins.lock.upgrade import NO_UPGRADE, Upgrade
 from toolkit.recipes.model import Bootstrap
 from toolkit.recipes.repositories import is_repository, why_unlockable
@@ -54,6 +62,7 @@ def make_lock(
     from toolkit.pins.resolver.aliases import base_aliases
     from toolkit.pins.resolver.attempts import resolve_recipe
     from toolkit.pins.resolver.explain import find_held
+    from toolkit.pins.resolver.own import held_frameworks, resolve_own
     from toolkit.pins.resolver.resolve import Request
 
     packages = check_requirements(recipe)
@@ -72,10 +81,13 @@ def make_lock(
         _preferences(earlier, upgrade),
         recipe.indexes,
         unbound=frozenset(recipe.import_skip),
+        held=held_frameworks(earlier, facts, packages, upgrade, exclude_newer),
     )
     fresh = earlier is not None and bool(upgrade)
-    request, resolution, sources = resolve_recipe(uv, asked, list(bases), uv.cache / "ctk-sources", fresh=fresh)
+    choose = partial(resolve_recipe, uv, bases=list(bases), downloads=uv.cache / "ctk-sources", fresh=fresh)
+    request, resolution, sources = resolve_own(choose, asked, recipe.name)
     added = {package.name: package.version for package in resolution.packages}
+    own, unfit = protect_added(target, knowledge(), added), unfit_companions(target, knowledge(), added)
     _refuse_replaced(added, protected)
     brought_by = {package.name: package.required_by for package in resolution.packages}
     if found := violations(target, protected, knowledge(), added, brought_by):
@@ -99,11 +111,13 @@ def make_lock(
         notes=(
             *strangers,
             *resolution.notes,
+            *(f"{bound.name} {added[bound.name]} may not work: {bound.why}" for bound in unfit),
             *other_builds(protected, knowledge(), added),
             *second_frameworks(target, knowledge(), added, brought_by),
             *sources.notes(target, recipe.apt, recipe.name),
         ),
         indexes=recipe.indexes if resolution.packages else (),
+        own=own,
     )
     return replace(lock, notes=(*lock.notes, *_skipped_for_nothing(recipe, lock)))
 

@@ -25,6 +25,8 @@ def why(lock: Lock, package: str) -> tuple[str, ...]:
     found = []
     if (pin := lock.protected.pin(name)) is not None:
         found.append(f"{name} {pin.version} is protected ({pin.why}) and must not change.")
+    elif lock.own.pin(name) is not None:
+        found.append(f"{name} is protected like a framework of the base: only `ctk lock --upgrade` changes it.")
     elif name in there:
         found.append(f"{name} {there[name]} is in the base.")
     if (added := lock.package(name)) is not None:
@@ -32,9 +34,10 @@ def why(lock: Lock, package: str) -> tuple[str, ...]:
         found.append(f"{name} {added.version} is added" + (f": {' ← '.join([name, *way])}." if way else "."))
         found += [f"It replaces the base's {added.replaces}."] if added.replaces else []
     found += [f"It is not {held.newest}: {held.because}." for held in lock.held if held.name == name]
-    bounds = [bound for bound in lock.protected.bounds if bound.name == name]
+    bounds = [bound for bound in (*lock.protected.bounds, *lock.own.bounds) if bound.name == name]
     found += [f"Only {name} {bound.specifier} is compatible with this base: {bound.why}." for bound in bounds]
-    bans = [ban for ban in lock.protected.forbidden if name not in there and matches(name, (ban.name,))]
+    forbidden = (*lock.protected.forbidden, *lock.own.forbidden)
+    bans = [ban for ban in forbidden if name not in there and matches(name, (ban.name,))]
     found += [f"{name} cannot be installed: {ban.why}." for ban in bans]
     return tuple(found)
 

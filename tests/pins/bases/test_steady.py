@@ -27,6 +27,7 @@ def base(tmp_path: Path) -> Base:
         library = tmp_path / name / "usr/lib/python3.12"
         library.mkdir(parents=True)
         (library / "os.py").write_text("import\n")
+        (tmp_path / name / ".singularity.d").mkdir()
         (tmp_path / name / "usr/bin").mkdir()
         (tmp_path / name / "usr/bin/python3.12").touch()
     (tmp_path / "link").symlink_to("real")

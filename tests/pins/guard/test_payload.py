@@ -247,3 +247,30 @@ def test_an_egg_info_without_a_record_is_guarded_too(tmp_path: Path) -> None:
     assert old.differences(lock) == ()
     (module / "__init__.py").write_text("cuda = False\n")
     assert len(old.differences(lock)) == 1
+
+
+def test_a_framework_that_the_lock_adds_is_guarded_from_its_installation_on(tmp_path: Path) -> None:
+    image = Image(tmp_path, sys.executable)
+    own = {
+        "protected": [{"name": "jax", "version": "0.7.2", "why": "the lock's JAX"}],
+        "bounds": [{"name": "numpy", "specifier": ">=2,<3", "why": "JAX was compiled for it"}],
+        "forbidden": [{"name": "jax-nightly", "why": "it would overwrite its files"}],
+    }
+    lock = a_lock(protected=[], bounds=[], forbidden=[], added=own)
+    assert image.guard("before", lock)[0] == 0
+    constraint = (tmp_path / "guard/constraint.txt").read_text().splitlines()
+    assert constraint == ["jax-nightly<0", "jax==0.7.2", "numpy>=2,<3"]
+    assert image.guard("failed", lock)[0] == 1, "before the installation there is nothing to compare"
+    module = image.put("jax", "0.7.2").parent / "jax/__init__.py"
+    assert image.guard("install", lock)[0] == 0
+    assert "is unchanged: jax 0.7.2" in image.guard("after", lock)[1]
+    assert image.differences(lock) == ()
+    module.write_text("cuda = False\n")
+    [difference] = image.differences(lock)
+    assert difference.startswith("jax: 0.7.2 -> altered files")
+    image.drop("jax", "0.7.2")
+    image.put("jax", "0.6.2", asked=True)
+    image.put("jax-nightly", "1.0")
+    found = image.differences(lock)
+    assert "jax: 0.7.2 -> 0.6.2 (requested by name)" in found
+    assert any("it would overwrite its files" in line for line in found)

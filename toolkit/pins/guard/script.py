@@ -110,7 +110,7 @@ def _choose_python(executable: str | None) -> list[str]:
 def guard_document(lock: Lock, wanted: ImportStep) -> dict[str, Any]:
     """What the guard in a build must know: part of the lock, and what is imported at the end."""
     whole = lock_document(lock)
-    parts = ("protected", "bounds", "forbidden", "packages", "builds", "installer", "indexes")
+    parts = ("protected", "bounds", "forbidden", "packages", "builds", "installer", "indexes", "added")
     return {"schema": "ctk.guard/1", **{key: whole[key] for key in parts}, "imports": _imports(wanted)}
 
 

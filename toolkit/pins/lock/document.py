@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from toolkit.pins.lock.model import Held, Lock, LockedBase, LockedPackage, SourceBuild
-    from toolkit.pins.lock.protected import Ban, Bound, Pin
+    from toolkit.pins.lock.protected import Ban, Bound, Pin, ProtectedSet
     from toolkit.recipes.model import Index
 
 
@@ -21,9 +21,7 @@ def lock_document(lock: Lock) -> dict[str, Any]:
         "exclude_newer": lock.exclude_newer,
         "asked": list(lock.asked),
         "notes": list(lock.notes),
-        "protected": [_pin(pin) for pin in lock.protected.pins],
-        "bounds": [_bound(bound) for bound in lock.protected.bounds],
-        "forbidden": [_ban(ban) for ban in lock.protected.forbidden],
+        **_protected(lock.protected),
         "packages": [_package(package) for package in lock.packages],
         "held_back": [_held(held) for held in lock.held],
         "present": list(lock.present),
@@ -31,6 +29,15 @@ def lock_document(lock: Lock) -> dict[str, Any]:
         "installer": _package(lock.installer) if lock.installer else None,
         "indexes": [index_document(index) for index in lock.indexes],
         "builds": [_build(build) for build in lock.builds],
+        "added": _protected(lock.own) if lock.own.pins else None,
+    }
+
+
+def _protected(protected: ProtectedSet) -> dict[str, Any]:
+    return {
+        "protected": [_pin(pin) for pin in protected.pins],
+        "bounds": [_bound(bound) for bound in protected.bounds],
+        "forbidden": [_ban(ban) for ban in protected.forbidden],
     }
 
 

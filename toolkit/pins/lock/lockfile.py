@@ -87,6 +87,10 @@ def _lines(lock: Lock) -> Iterator[str]:
         yield ""
         yield "[installer]  # the pip of the image cannot install all of the files"
         yield from _keys(document["installer"])
+    if document["added"]:
+        yield ""
+        yield "[added]  # the GPU frameworks among the packages to add, protected like those of a base"
+        yield from _keys(document["added"])
     for key in ("indexes", "builds"):
         for table in document[key]:
             yield ""
@@ -126,6 +130,7 @@ def _lock(file: TomlFile) -> Lock:
         (
             "schema", "content", "recipe", "input", "exclude_newer", "asked", "notes", "protected", "bounds",
             "forbidden", "packages", "held_back", "present", "base", "installer", "builds", "indexes",
+            "added",
         ),
     )  # fmt: skip
     installer = file.get(table, "installer", dict)
@@ -135,11 +140,8 @@ def _lock(file: TomlFile) -> Lock:
         base=_base(file, file.get(table, "base", dict) or {}),
         asked=file.get_texts(table, "asked"),
         notes=file.get_texts(table, "notes"),
-        protected=ProtectedSet(
-            tuple(Pin(*_texts(file, pin, "name", "version", "why")) for pin in _tables(file, table, "protected")),
-            tuple(Bound(*_texts(file, bound, "name", "specifier", "why")) for bound in _tables(file, table, "bounds")),
-            tuple(Ban(*_texts(file, ban, "name", "why")) for ban in _tables(file, table, "forbidden")),
-        ),
+        protected=_protected(file, table),
+        own=_protected(file, file.get(table, "added", dict) or {}),
         packages=_read_packages(file, table),
         builds=tuple(
             SourceBuild(
@@ -154,6 +156,14 @@ def _lock(file: TomlFile) -> Lock:
         present=file.get_texts(table, "present"),
         exclude_newer=file.get(table, "exclude_newer", str),
         indexes=tuple(_index(file, index) for index in _tables(file, table, "indexes")),
+    )
+
+
+def _protected(file: TomlFile, table: Mapping[str, Any]) -> ProtectedSet:
+    return ProtectedSet(
+        tuple(Pin(*_texts(file, pin, "name", "version", "why")) for pin in _tables(file, table, "protected")),
+        tuple(Bound(*_texts(file, bound, "name", "specifier", "why")) for bound in _tables(file, table, "bounds")),
+        tuple(Ban(*_texts(file, ban, "name", "why")) for ban in _tables(file, table, "forbidden")),
     )
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from toolkit.pins.lock.protected import NOTHING_PROTECTED, ProtectedSet
 from toolkit.support.enums import StrEnum
 
 if TYPE_CHECKING:
-    from toolkit.pins.lock.protected import ProtectedSet
     from toolkit.recipes.model import Bootstrap, Index
 
 RECIPE = "recipe"  # in `required_by`: the recipe itself
@@ -87,7 +87,7 @@ class Lock:
 
     `input` is the hash of what was asked for. `installer` is a newer pip where the image's own cannot take one of the
     files. `present` are the base's own distributions (`name==version`). `indexes` are asked
-    beside PyPI.
+    beside PyPI. `own` protects the GPU frameworks that the lock itself adds, as `protected` does those of the base.
     """
 
     recipe: str
@@ -103,6 +103,7 @@ class Lock:
     exclude_newer: str | None = None
     notes: tuple[str, ...] = ()
     indexes: tuple[Index, ...] = ()
+    own: ProtectedSet = NOTHING_PROTECTED
 
     def package(self, name: str) -> LockedPackage | None:
         return next((package for package in self.packages if package.name == name), None)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from toolkit.inventory.contents.model import Distribution
 from toolkit.inventory.knowledge.frameworks import matches, satisfies
 from toolkit.pins.bases.target import valid_version
 
@@ -58,13 +59,19 @@ class ProtectedSet:
         return next((pin for pin in self.pins if pin.name == name), None)
 
 
-def protect(target: PythonTarget, known: Knowledge) -> ProtectedSet:
-    """The protected set of a base: its frameworks, their GPU libraries, and what is tied to them."""
+NOTHING_PROTECTED = ProtectedSet()
+
+
+def protect(target: PythonTarget, known: Knowledge, whose: str = "the base") -> ProtectedSet:
+    """The protected set of a base: its frameworks, their GPU libraries, and what is tied to them.
+
+    `whose` names in the reasons what has them.
+    """
     present = _frameworks(target, known)
     pins: dict[str, Pin] = {}
     bounds: list[Bound] = []
     for name, distribution in sorted(target.installed.items()):
-        why, keep = _reason(name, present, known)
+        why, keep = _reason(name, present, known, whose)
         version = valid_version(distribution.version)
         if keep == "exact":
             pins[name] = Pin(name, distribution.version, why)
@@ -73,7 +80,40 @@ def protect(target: PythonTarget, known: Knowledge) -> ProtectedSet:
     bounds += (bound for bound in _companions(present, known) if bound.name not in pins)
     told = {*pins, *(bound.name for bound in bounds)}
     bounds += [bound for bound in _refusals(pins, bounds, known) if bound.name not in told]
-    return ProtectedSet(tuple(pins.values()), tuple(sorted(bounds, key=str)), tuple(_bans(target, known)))
+    return ProtectedSet(tuple(pins.values()), tuple(sorted(bounds, key=str)), tuple(_bans(target, known, whose)))
+
+
+def protect_added(target: PythonTarget, known: Knowledge, added: Mapping[str, str]) -> ProtectedSet:
+    """The same for the GPU frameworks that a lock adds (versions by name): all that the base's own set does not say."""
+    whole = protect(_with(target, added), known, "the lock")
+    pins = tuple(pin for pin in whole.pins if pin.name in added)
+    frameworks = [pin.name for pin in pins if known.framework_of(pin.name) is not None]
+    if not frameworks:
+        return NOTHING_PROTECTED
+    of_base = protect(target, known)
+    said = {bound.name for bound in of_base.bounds} | {ban.name for ban in of_base.forbidden}
+    variants = [group for group in known.variants if any(group.includes(name) for name in (pin.name for pin in pins))]
+    return ProtectedSet(
+        pins,
+        tuple(bound for bound in whole.bounds if bound.name not in said),
+        tuple(
+            ban
+            for ban in whole.forbidden
+            if ban.name not in said and any(ban.name in group.distributions for group in variants)
+        ),
+    )
+
+
+def unfit_companions(target: PythonTarget, known: Knowledge, added: Mapping[str, str]) -> tuple[Bound, ...]:
+    """What of a plan does not fit a framework that it adds as well: indexes do not say it of each release."""
+    present = {name: found for name, found in _frameworks(_with(target, added), known).items() if name in added}
+    bounds = _companions(present, known)
+    return tuple(bound for bound in bounds if bound.name in added and not satisfies(added[bound.name], bound.specifier))
+
+
+def _with(target: PythonTarget, added: Mapping[str, str]) -> PythonTarget:
+    come = {name: Distribution(name, version, "", "") for name, version in added.items()}
+    return replace(target, installed={**target.installed, **come})
 
 
 def _frameworks(target: PythonTarget, known: Knowledge) -> dict[str, tuple[Framework, str]]:
@@ -85,17 +125,19 @@ def _frameworks(target: PythonTarget, known: Knowledge) -> dict[str, tuple[Frame
     }
 
 
-def _reason(name: str, present: Mapping[str, tuple[Framework, str]], known: Knowledge) -> tuple[str, str | None]:
+def _reason(
+    name: str, present: Mapping[str, tuple[Framework, str]], known: Knowledge, whose: str
+) -> tuple[str, str | None]:
     """Why a distribution of the base is protected, and how much of its version; (…, None) if it is not."""
     if name in present:
-        return f"the base's {present[name][0].title}", "exact"
+        return f"{whose}'s {present[name][0].title}", "exact"
     if known.is_gpu_library(name):
-        return "a GPU library of the base", "exact"
+        return f"a GPU library of {whose}", "exact"
     kept = [(framework.title, keep) for framework, _ in present.values() if (keep := framework.welded_as(name))]
     if not kept:
         return "", None
     title, keep = min(kept, key=lambda pair: pair[1])  # "exact" sorts before "major"
-    return (f"tied to the base's {title}" if keep == "exact" else f"{title} was compiled for this major version"), keep
+    return (f"tied to {whose}'s {title}" if keep == "exact" else f"{title} was compiled for this major version"), keep
 
 
 def _companions(present: Mapping[str, tuple[Framework, str]], known: Knowledge) -> Iterator[Bound]:
@@ -134,7 +176,7 @@ def _is_other(name: str, version: str, rule: Incompatibility, known: Knowledge) 
     return rule.other in (name, framework and framework.name) and satisfies(version, rule.other_versions)
 
 
-def _bans(target: PythonTarget, known: Knowledge) -> Iterator[Ban]:
+def _bans(target: PythonTarget, known: Knowledge, whose: str) -> Iterator[Ban]:
     """The other variants of what the base has; one that is installed already is ignored."""
     groups = [(variant.title, variant.distributions) for variant in known.variants]
     for title, names in groups:
@@ -142,7 +184,7 @@ def _bans(target: PythonTarget, known: Knowledge) -> Iterator[Ban]:
         for name in names if there else ():
             if name not in there:
                 version = target.installed[there[0]].version
-                yield Ban(name, f"the base has {title} as {there[0]} {version}, and {name} would overwrite its files")
+                yield Ban(name, f"{whose} has {title} as {there[0]} {version}, and {name} would overwrite its files")
 
 
 def violations(

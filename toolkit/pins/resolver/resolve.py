@@ -49,7 +49,8 @@ class Request:
 
     `learned` is known of releases that install over this base and do not work there. `aims` are pins of the newest
     releases that fit, tried before the resolver's own choice. Of the names in `unbound` nothing is learned.
-    `metadata` is that of source distributions which uv cannot read.
+    `metadata` is that of source distributions which uv cannot read. `held` is what an earlier
+    lock added of frameworks.
     """
 
     target: PythonTarget
@@ -62,10 +63,11 @@ class Request:
     aims: tuple[str, ...] = ()
     unbound: frozenset[str] = frozenset()
     metadata: tuple[Metadata, ...] = ()
+    held: tuple[Constraint, ...] = ()
 
     def constraints(self) -> tuple[Constraint, ...]:
         """All that must hold, whatever the price."""
-        return (*hard_constraints(self.target, self.protected), *self.learned)
+        return (*hard_constraints(self.target, self.protected), *self.held, *self.learned)
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +151,8 @@ def _choose_versions(uv: Uv, request: Request, *, fresh: bool) -> tuple[Question
     """First with preferences (the earlier lock, the base's requirements), then with hard constraints only."""
     hard = first_question(request)
     soft = hard.under(
-        constraint.line for constraint in (*soft_constraints(request.target, request.protected), *request.learned)
+        constraint.line
+        for constraint in (*soft_constraints(request.target, request.protected), *request.held, *request.learned)
     )
     kept = [line for line in request.prefer if not _is_refused(line, request.learned)]
     preferred = soft.under([*soft.constraints, *kept, *request.aims])

@@ -15,8 +15,13 @@ def say(text, **values):
     sys.stderr.flush()
 
 
+def added(lock):
+    """The protected set of the frameworks that the lock itself adds, in the form of that of the base."""
+    return lock.get("added") or {"protected": [], "bounds": [], "forbidden": []}
+
+
 def names_of(lock):
-    pins = lock["protected"]
+    pins = lock["protected"] + added(lock)["protected"]
     shown = ", ".join(pin["name"] + " " + pin["version"] for pin in pins[:8])
     more = len(pins) - 8
     return (shown + (" and " + str(more) + " more" if more > 0 else "")) or "none in the lock"
@@ -38,9 +43,11 @@ def check_base(lock, state):
 
 
 def write_constraint(lock, path):
-    constraints = [pin["name"] + "==" + pin["version"] for pin in lock["protected"]]
-    constraints += [ban["name"] + "<0" for ban in lock["forbidden"] if "*" not in ban["name"]]
-    constraints += [bound["name"] + bound["specifier"] for bound in lock["bounds"]]
+    constraints = []
+    for part in (lock, added(lock)):
+        constraints += [pin["name"] + "==" + pin["version"] for pin in part["protected"]]
+        constraints += [ban["name"] + "<0" for ban in part["forbidden"] if "*" not in ban["name"]]
+        constraints += [bound["name"] + bound["specifier"] for bound in part["bounds"]]
     with open(path, "w") as file:
         file.write("".join(line + "\n" for line in sorted(set(constraints))))
 
@@ -152,7 +159,7 @@ def other_changes(lock, before, after):
 def tell_differences(found):
     for package, was, now, sentence in found:
         say(log_lines.DIFFERENCE, difference=package + ": " + was + " -> " + now + " (" + sentence + ")")
-    say("the base's framework would change, and the GPU might silently not be used: the build stops here.")
+    say("the GPU framework would change, and the GPU might silently not be used: the build stops here.")
     say("Request versions that fit the base (`ctk why PACKAGE`), or start from another base (`ctk bases`).")
 
 

@@ -9,41 +9,77 @@ import json
 import os
 import sys
 
-from compare import check_base, compare, names_of, other_changes, say, tell_differences, tell_failure, write_constraint
+from compare import (
+    added,
+    check_base,
+    compare,
+    names_of,
+    other_changes,
+    say,
+    tell_differences,
+    tell_failure,
+    write_constraint,
+)
 from imports import try_imports
 from install import Installer
 from state import take_state
 
 
+class Watch:
+    """A protected set and the state of the image in which its distributions were as they should be."""
+
+    def __init__(self, protected, path):
+        self.protected = protected
+        self.path = path
+        self.before = self.after = None
+
+    def begin(self):
+        self.before = self.after = take_state(self.protected)
+        with open(self.path, "w") as file:
+            json.dump(self.before, file)
+        return self.before
+
+    def has_begun(self):
+        return os.path.isfile(self.path)
+
+    def resume(self):
+        with open(self.path) as file:
+            self.before = self.after = json.load(file)
+        return self
+
+    def differences(self):
+        """What changed since then. Files that were not written since the last look are not read again."""
+        self.after = take_state(self.protected, known=self.after["files"])
+        return compare(self.protected, self.before, self.after)
+
+
 def main(action, directory):
     with open(os.path.join(directory, "lock.json")) as file:
         lock = json.load(file)
+    watches = [Watch(lock, os.path.join(directory, "before.json"))]
+    watches.append(Watch(added(lock), os.path.join(directory, "installed.json")))
     if action == "before":
-        state = take_state(lock)
-        check_base(lock, state)
+        check_base(lock, watches[0].begin())
         write_constraint(lock, os.path.join(directory, "constraint.txt"))
-        with open(os.path.join(directory, "before.json"), "w") as file:
-            json.dump(state, file)
     elif action == "install":
         Installer(lock, directory).install()
+        if added(lock)["protected"]:
+            watches[1].begin()
     else:
-        with open(os.path.join(directory, "before.json")) as file:
-            before = json.load(file)
-        after = take_state(lock, known=before["files"])
+        watches = [watch.resume() for watch in watches if watch.has_begun()]
+        found, worked = [line for watch in watches for line in watch.differences()], True
         if action == "failed":
-            tell_failure(lock, compare(lock, before, after))
+            tell_failure(lock, found)
             return 1
-        found, worked = compare(lock, before, after), True
         if not found:
-            say("the framework of the base is unchanged: " + names_of(lock))
-            worked = try_imports(lock["imports"], after["copies"], directory)
+            say("the GPU framework is unchanged: " + names_of(lock))
+            worked = try_imports(lock["imports"], watches[0].after["copies"], directory)
             # An import runs third-party code as root: some packages install missing dependencies at import.
-            after = take_state(lock, known=after["files"])
-            found = compare(lock, before, after)
+            found = [line for watch in watches for line in watch.differences()]
         if found:
             tell_differences(found)
             return 1
-        for line in other_changes(lock, before, after):
+        for line in other_changes(lock, watches[0].before, watches[0].after):
             say("note: " + line)
         return 0 if worked else 1
     return 0
