@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from toolkit.cli.area import open_work_area
-from toolkit.cli.completion import complete_base
+from toolkit.cli.completion import complete_base, complete_recipe
 from toolkit.cli.output import print_findings, print_json, say, suggest
 from toolkit.support.errors import CheckFailed, WrongInput
 from toolkit.support.findings import Severity
 
 if TYPE_CHECKING:
     from toolkit.pins.authoring.proposal import Proposal
+    from toolkit.recipes.catalogue import Catalogue
     from toolkit.recipes.model import Base
 
 _Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
@@ -51,6 +52,14 @@ def new(
             autocompletion=complete_base,
         ),
     ] = None,
+    like: Annotated[
+        str | None,
+        typer.Option(
+            metavar="RECIPE",
+            help="Copy this recipe with its script and files.",
+            autocompletion=complete_recipe,
+        ),
+    ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing recipe of that name in ./defs.")] = False,
     json: _Json = False,
 ) -> None:
@@ -64,6 +73,7 @@ def new(
         ctk new mine --from requirements.txt      from `pip freeze`: direct dependencies only
         ctk new mine --from pyproject.toml        your own project is installed, too
         ctk new mine --base pytorch-2.6           an empty recipe, to extend with `ctk add`
+        ctk new mine --like finetune              a copy of an example of `ctk list`, with its train.py
     """
     from toolkit.pins.authoring.edit import recipe_text
     from toolkit.recipes.catalogue import Catalogue, is_recipe_name
@@ -76,6 +86,11 @@ def new(
             "underscores; `bases` and names ending in `.lock` are reserved"
         )
     catalogue = Catalogue.here()
+    if like is not None:
+        if source is not None or base is not None or extra:
+            raise WrongInput("--like copies a recipe as it is: leave out --from, --extra and --base")
+        _copy(catalogue, like, name, force=force, json=json)
+        return
     bases = catalogue.bases()
     if base is not None and base not in bases:
         own = replace(_own_base(base, bases), name=written_in(catalogue.own, base))
@@ -109,6 +124,19 @@ def new(
         return
     print_findings(proposal.findings)
     say(f"Written to {path}: base {chosen}, packages {', '.join(proposal.packages) or '(none)'}.")
+    suggest(f"ctk build {name}")
+
+
+def _copy(catalogue: Catalogue, like: str, name: str, *, force: bool, json: bool) -> None:
+    from toolkit.pins.authoring.copying import copy_recipe
+
+    written = copy_recipe(catalogue, like, name, force=force)
+    recipe = catalogue.recipe(name)
+    if json:
+        document = {"path": str(recipe.path), "base": recipe.base.name, "packages": list(recipe.packages)}
+        print_json("ctk.new/1", document)
+        return
+    say(f"{like} was copied to {', '.join(map(str, written))}.")
     suggest(f"ctk build {name}")
 
 

@@ -19,10 +19,10 @@ _Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 
 
 def list_recipes(json: _Json = False) -> None:
-    """Show the recipes that can be built here.
+    """Show the recipes that can be built here, by group.
 
     Your own recipes, `./defs/NAME.toml`, come first and hide shipped recipes of the same name. A recipe that cannot be
-    read is listed last, with its error; the exit status is then 2.
+    read is listed last, with its error; the exit status is then 2. `ctk new mine --like NAME` copies one.
     """
     from toolkit.recipes.catalogue import Catalogue
 
@@ -38,8 +38,11 @@ def list_recipes(json: _Json = False) -> None:
         print_json("ctk.recipes/1", {"recipes": rows}, findings)
     else:
         print_table(
-            ("recipe", "base", "from", "description"),
-            [(recipe.name, recipe.base.name, whose[recipe.name], recipe.description) for recipe in recipes],
+            ("group", "recipe", "base", "from", "description"),
+            [
+                (recipe.group, recipe.name, recipe.base.name, whose[recipe.name], recipe.description)
+                for recipe in sorted(recipes, key=lambda recipe: (whose[recipe.name], recipe.group, recipe.name))
+            ],
         )
         print_findings(findings, stderr=True)
     if broken:

@@ -33,7 +33,7 @@ _NOT_IN_URL = re.compile(r"[\s\"'`$\\]")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 RECIPE_KEYS = (
-    *("description", "base", "apt", "packages", "index", "post", "files", "environment", "job", "require", "imports"),
+    *("description", "group", "base", "apt", "packages", "index", "post", "files", "environment", "job", "require", "imports"),
 )
 _JOB_OPTIONS = {key: option.in_recipe for key, option in OPTIONS.items() if option.in_recipe}
 
@@ -48,6 +48,7 @@ def load_recipe(path: Path, bases: Mapping[str, Base], *, base: Base | None = No
         path=path,
         base=base or _named_base(file, bases),
         description=text_of(file, table, "description") or "",
+        group=text_of(file, table, "group") or "",
         apt=apt_packages(file, table),
         packages=_packages(file),
         post=file.get(table, "post", str) or "",

@@ -154,7 +154,7 @@ class Recipe:
     `packages` are direct Python requirements (PEP 508), `post` is a shell script that runs after they are installed,
     `verdict` is the audit verdict that the build requires, or None. `import_skip` are packages (normalised
     names) that the build does not import at its end. `rebased`: `base` is not the one that the file names
-    (`--base`), so that the lock in `./defs` is not for it.
+    (`--base`), so that the lock in `./defs` is not for it. `group` is the heading under which `ctk list` shows it.
     """
 
     name: str
@@ -171,6 +171,7 @@ class Recipe:
     indexes: tuple[Index, ...] = ()
     import_skip: tuple[str, ...] = ()
     rebased: bool = False
+    group: str = ""
 
     @property
     def installs(self) -> bool:

@@ -20,6 +20,7 @@ def listed_recipe(recipe: Recipe, *, whose: str) -> dict[str, Any]:
     """A row of `ctk list`. `whose` is `own` or `shipped`."""
     return {
         "name": recipe.name,
+        "group": recipe.group,
         "base": recipe.base.name,
         "packages": list(recipe.packages),
         "description": recipe.description,
