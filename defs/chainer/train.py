@@ -3,10 +3,8 @@
 import time
 
 import chainer
-import chainer.functions as F
-import chainer.links as L
 import numpy as np
-from chainer import optimizers
+from chainer import functions, links, optimizers
 
 use_gpu = chainer.backends.cuda.available
 device = chainer.get_device("@cupy:0" if use_gpu else "@numpy")
@@ -17,7 +15,11 @@ random = np.random.RandomState(0)
 points = random.uniform(-1, 1, (1024, 2)).astype(np.float32)
 inside = (np.linalg.norm(points, axis=1) < 0.75).astype(np.int32)
 
-network = L.Classifier(chainer.Sequential(L.Linear(2, 32), F.tanh, L.Linear(32, 32), F.tanh, L.Linear(32, 2)))
+network = links.Classifier(
+    chainer.Sequential(
+        *(links.Linear(2, 32), functions.tanh, links.Linear(32, 32), functions.tanh, links.Linear(32, 2)),
+    )
+)
 network.to_device(device)
 points, inside = device.send(points), device.send(inside)
 optimizer = optimizers.Adam(alpha=1e-2).setup(network)
@@ -27,9 +29,7 @@ for step in range(1, 201):
     optimizer.update(network, points, inside)
     if step % 50 == 0:
         print(
-            "step {:3d}  loss {:.4f}  accuracy {:.3f}".format(
-                step, float(network.loss.array), float(network.accuracy.array)
-            ),
+            f"step {step:3d}  loss {float(network.loss.array):.4f}  accuracy {float(network.accuracy.array):.3f}",
             flush=True,
         )
-print("trained in {:.1f} s".format(time.time() - start))
+print(f"trained in {time.time() - start:.1f} s")

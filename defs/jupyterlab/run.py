@@ -6,8 +6,11 @@ JupyterLab listens on this node only: the printed `ssh` command, typed on your o
 import getpass
 import os
 import platform
+import secrets
 import socket
+import subprocess
 import sys
+from pathlib import Path
 
 import nbformat
 from nbclient import NotebookClient
@@ -29,7 +32,16 @@ if "--check" not in sys.argv[1:]:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    node = platform.node()
-    print(f"ssh -L {port}:127.0.0.1:{port} -J LOGIN-NODE {getpass.getuser()}@{node}", flush=True)
-    # The token of the address that JupyterLab prints is the password: the log is for you alone.
-    os.execvp("jupyter", ["jupyter", "lab", "--no-browser", "--ip=127.0.0.1", f"--port={port}"])
+    # The token is a password: it goes to a file of yours, and not to the log of the job, which others may read.
+    token = secrets.token_urlsafe(24)
+    address = Path.home() / f"jupyterlab-{os.environ.get('SLURM_JOB_ID', os.getpid())}.url"
+    with os.fdopen(os.open(address, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+        file.write(f"http://127.0.0.1:{port}/lab?token={token}\n")
+    print(f"1. ssh -L {port}:127.0.0.1:{port} -J LOGIN-NODE {getpass.getuser()}@{platform.node()}")
+    print(f"2. In your browser open the address in {address}", flush=True)
+    command = ["jupyter", "lab", "--no-browser", "--ip=127.0.0.1", f"--port={port}"]
+    try:
+        status = subprocess.call(command, env={**os.environ, "JUPYTER_TOKEN": token})
+    finally:
+        address.unlink()
+    sys.exit(status)

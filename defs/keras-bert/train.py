@@ -55,5 +55,5 @@ source = batches()
 for step in range(1, 41):
     loss = model.train_on_batch(*next(source))
     if step % 10 == 0:
-        print("step {:3d}  loss {:.3f}".format(step, float(loss[0] if isinstance(loss, (list, tuple)) else loss)))
-print("trained in {:.1f} s".format(time.time() - start))
+        print(f"step {step:3d}  loss {float(loss[0] if isinstance(loss, (list, tuple)) else loss):.3f}")
+print(f"trained in {time.time() - start:.1f} s")

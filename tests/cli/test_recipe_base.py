@@ -169,3 +169,25 @@ def test_new_refuses_a_base_that_is_not_there(project: Callable[[str], Ctk]) -> 
     assert "there is no image" in ctk("new", "other", "--base", "./none.sif", status=2).stderr
     assert 'there is no base "debian"' in ctk("new", "other", "--base", "debian", status=2).stderr
     assert not (ctk.directory / "defs/other.toml").exists()
+
+
+def test_list_shows_own_recipes_first_and_the_others_by_group(project: Callable[[str], Ctk]) -> None:
+    ctk = project('"debian-12"')
+    rows = [line.split("\t") for line in ctk("list").stdout.splitlines()]
+    assert rows[0] == ["group", "recipe", "base", "from", "description"]
+    assert rows[1][:4] == ["", "mine", "debian-12", "own"]
+    groups = [row[0] for row in rows[2:]]
+    assert groups == sorted(groups)
+    assert {"PyTorch", "JAX", "TensorFlow"} <= {*groups}
+    documents = json.loads(ctk("list", "--json").stdout)["recipes"]
+    assert {"finetune": "PyTorch"}.items() <= {row["name"]: row["group"] for row in documents}.items()
+
+
+def test_new_like_copies_a_recipe_and_takes_no_other_source(project: Callable[[str], Ctk]) -> None:
+    ctk = project('"debian-12"')
+    said = ctk("new", "tune", "--like", "finetune").stdout
+    assert f"finetune was copied to {ctk.directory}/defs/tune.toml, {ctk.directory}/defs/tune/train.py." in said
+    document = json.loads(ctk("new", "other", "--like", "tune", "--json").stdout)
+    assert document["packages"] == ["accelerate", "peft", "transformers"]
+    for option in ("--base=debian-12", "--from=train.py", "--extra=dev"):
+        assert "leave out --from, --extra and --base" in ctk("new", "x", "--like", "demo", option, status=2).stderr

@@ -56,3 +56,30 @@ def test_a_shipped_recipe_is_locked_over_its_recorded_base(uv: Uv, name: str) ->
     assert frameworks <= own.keys()
     assert made.base.architecture == "x86_64"
     assert not [note for note in made.notes if "may not work" in note]
+
+
+# The base of Debian instead of the recipe's own, and the CPU's build of a framework, where that is another package:
+# the wheels for CUDA are gigabytes.
+STAND_INS = {
+    "boosting": ({'"xgboost"': '"xgboost-cpu"'}, "train.py", r"LightGBM \S+ \| device: CPU \| accuracy 0\.9"),
+    "jax": ({"jax[cuda12]": "jax", '"nvidia-cudnn-cu12<9.11", ': ""}, "train.py", r"JAX \S+ \| device: CPU\n"),
+    "jupyterlab": ({}, "run.py", r"Python 3\.11\.\d+ \| device: CPU\n"),
+}
+
+
+@pytest.mark.parametrize("name", STAND_INS)
+def test_a_copy_of_a_shipped_recipe_is_built_and_its_script_says_the_device(
+    builder: User, work: Path, base_image: Path, name: str
+) -> None:
+    changes, script, says = STAND_INS[name]
+    builder.ctk("new", "mine", "--like", name, cwd=work)
+    assert (work / "defs/mine" / script).read_bytes() == (shipped("defs") / name / script).read_bytes()
+    text = (work / "defs/mine.toml").read_text()
+    for before, after in changes.items():
+        assert before in text
+        text = text.replace(before, after)
+    (work / "defs/mine.toml").write_text(text)
+    builder.ctk("build", "mine", "--base", base_image, cwd=work, timeout=600)
+    command = ["python3", f"/opt/{name}/{script}", *(["--check"] if name == "jupyterlab" else [])]
+    done = builder.ctk("run", "mine.sif", "--", *command, cwd=work)
+    assert re.search(says, done.stdout), done.stdout

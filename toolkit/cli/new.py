@@ -73,7 +73,7 @@ def new(
         ctk new mine --from requirements.txt      from `pip freeze`: direct dependencies only
         ctk new mine --from pyproject.toml        your own project is installed, too
         ctk new mine --base pytorch-2.6           an empty recipe, to extend with `ctk add`
-        ctk new mine --like finetune              a copy of an example of `ctk list`, with its train.py
+        ctk new tuned --like finetune             a copy of an example of `ctk list`, with its train.py
     """
     from toolkit.pins.authoring.edit import recipe_text
     from toolkit.recipes.catalogue import Catalogue, is_recipe_name

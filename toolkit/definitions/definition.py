@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 from toolkit import __version__
 from toolkit.definitions.quoting import file_path, header_value, script, variable_word
 from toolkit.definitions.readable import make_readable
+from toolkit.definitions.sections import divided
 from toolkit.pins.bases.present import require_base
-from toolkit.pins.guard.script import guarded
+from toolkit.pins.guard.script import END_OF_FILE, guarded
 from toolkit.pins.guard.trials import import_step
 from toolkit.pins.store import locked_base
 from toolkit.recipes.model import Bootstrap
@@ -89,7 +90,7 @@ def define_copy(base: Base) -> Definition:
 
 
 def _render(name: str, **values: object) -> Definition:
-    return Definition(name, _text("image.def.j2", name=name, version=__version__, **values))
+    return Definition(name, divided(_text("image.def.j2", name=name, version=__version__, **values), END_OF_FILE))
 
 
 def _text(template: str, **values: object) -> str:

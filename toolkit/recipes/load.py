@@ -33,7 +33,20 @@ _NOT_IN_URL = re.compile(r"[\s\"'`$\\]")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 RECIPE_KEYS = (
-    *("description", "group", "base", "apt", "packages", "index", "post", "files", "environment", "job", "require", "imports"),
+    *(
+        "description",
+        "group",
+        "base",
+        "apt",
+        "packages",
+        "index",
+        "post",
+        "files",
+        "environment",
+        "job",
+        "require",
+        "imports",
+    ),
 )
 _JOB_OPTIONS = {key: option.in_recipe for key, option in OPTIONS.items() if option.in_recipe}
 

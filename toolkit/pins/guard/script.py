@@ -25,6 +25,8 @@ PIP_SETTINGS = {
     "PIP_ROOT_USER_ACTION": "ignore",
     "PIP_DISABLE_PIP_VERSION_CHECK": "1",
 }
+END_OF_FILE = "CTK_END_OF_FILE"
+_LARGEST_PART = 16 << 10  # bytes
 _PAYLOAD = Path(__file__).with_name("payload")
 _FILES = ("log_lines.py", "state.py", "compare.py", "install.py", "traps.py", "attempt.py", "imports.py", "guard.py")
 
@@ -97,7 +99,19 @@ def payload(name: str) -> str:
 
 
 def _here_document(name: str, text: str) -> list[str]:
-    return [f"cat > \"$ctk_guard/{name}\" <<'CTK_END_OF_FILE'", text.rstrip("\n"), "CTK_END_OF_FILE"]
+    """Writes a file; a large one in parts, between which a definition can be divided into sections."""
+    parts: list[list[str]] = [[]]
+    size = 0
+    for line in text.rstrip("\n").split("\n"):
+        size += len(line.encode()) + 1
+        if size > _LARGEST_PART and parts[-1]:
+            parts.append([])
+            size = len(line.encode()) + 1
+        parts[-1].append(line)
+    written = []
+    for number, lines in enumerate(parts):
+        written += [f"cat {'>>' if number else '>'} \"$ctk_guard/{name}\" <<'{END_OF_FILE}'", *lines, END_OF_FILE]
+    return written
 
 
 def _choose_python(executable: str | None) -> list[str]:

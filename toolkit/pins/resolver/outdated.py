@@ -67,7 +67,8 @@ def find_old_builds(uv: Uv, request: Request, resolution: Resolution) -> tuple[O
         if not is_compiled(file) or file.uploaded is None or name in request.unbound or request.protected.pin(name):
             continue
         requires = active_requirements(requirements_of(uv, request, file) or (), request.target.environment())
-        for pin in required_frameworks(requires, pins):
+        # What names one exact version was made for it, even if it was uploaded first: torchvision 0.25.0.
+        for pin in required_frameworks((line for line in requires if not _is_exact(line)), pins):
             day = _first_of_series(uv, request, pin)
             if day is not None and file.uploaded < day - _TOGETHER:
                 version = next(package.version for package in resolution.packages if package.name == name)
@@ -83,6 +84,10 @@ def is_compiled(file: File) -> bool:
     except InvalidWheelFilename:
         return False
     return any(tag.abi != "none" for tag in tags)
+
+
+def _is_exact(requirement: Requirement) -> bool:
+    return any(clause.operator == "==" and "*" not in clause.version for clause in requirement.specifier)
 
 
 def required_frameworks(requires: Iterable[Requirement], pins: Mapping[Pin, str]) -> list[Pin]:
