@@ -137,7 +137,7 @@ def test_in_a_checkout_the_recipes_are_shipped_ones(ctk: Ctk) -> None:
     from toolkit.support.paths import shipped
 
     (ctk.directory / "defs").symlink_to(shipped("defs"))
-    assert {line.split("\t")[2] for line in ctk("list").stdout.splitlines()[1:]} == {"shipped"}
+    assert {line.split("\t")[3] for line in ctk("list").stdout.splitlines()[1:]} == {"shipped"}
 
 
 def test_doctor_writes_a_report_once(ctk: Ctk) -> None:
@@ -241,7 +241,7 @@ def test_an_error_on_a_terminal_is_red_and_cannot_repaint_it(ctk: Ctk) -> None:
     ("line", "offered"),
     [
         ("ctk bu", "build"),
-        ("ctk build ke", "keras-bert"),
+        ("ctk build keras-bert-", "keras-bert-2020"),
         ("ctk def pyt", "pytorch"),
         ("ctk build x --base debian", "debian-12"),
         ("ctk build x --sand", "--sandbox"),
