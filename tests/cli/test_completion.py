@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     ("line", "offered"),
     [
         ("ctk bu", "build"),
-        ("ctk build ke", "keras-bert"),
+        ("ctk build keras-bert-", "keras-bert-2020"),
         ("ctk def pyt", "pytorch"),
         ("ctk build x --base debian", "debian-12"),
         ("ctk build x --sand", "--sandbox"),

@@ -19,7 +19,7 @@ def test_in_a_checkout_the_recipes_are_shipped_ones(ctk: Ctk) -> None:
     from toolkit.support.paths import shipped
 
     (ctk.directory / "defs").symlink_to(shipped("defs"))
-    assert {line.split("\t")[2] for line in ctk("list").stdout.splitlines()[1:]} == {"shipped"}
+    assert {line.split("\t")[3] for line in ctk("list").stdout.splitlines()[1:]} == {"shipped"}
 
 
 def test_list_shows_the_recipes_that_can_be_read_and_names_the_others(ctk: Ctk) -> None:

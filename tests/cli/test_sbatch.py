@@ -53,7 +53,7 @@ def test_a_recipe_of_that_name_gives_gpus_time_and_command(
     (document,) = documents_in(capsys.readouterr().out)
     check_document(document)
     assert (document["schema"], document["gpus"], document["job_id"]) == ("ctk.script/1", "1", None)
-    assert document["command"] == ["python", "train.py"]
+    assert document["command"] == ["python3", "/opt/keras-bert/train.py"]
     assert (directory / document["script"]).read_text() == document["text"]
     assert "#SBATCH --time=04:00:00" in document["text"]
 

@@ -39,7 +39,7 @@ _IMAGES, _PACKAGES, _GPU, _JOBS, _HOST = "Images", "Packages", "GPU", "Jobs", "P
 
 # In the order in which a user needs them.
 COMMANDS = (
-    _Command("list", "recipes:list_recipes", "Show the recipes that can be built here.", _IMAGES),
+    _Command("list", "recipes:list_recipes", "Show the recipes that can be built here, by group.", _IMAGES),
     _Command("bases", "bases:app", "Show the framework bases to start from.", _IMAGES),
     _Command("new", "new:new", "Write a recipe, optionally from the imports of a script.", _IMAGES),
     _Command("build", "build:build", "Build an image from a recipe, a .def, a sandbox or a registry.", _IMAGES),
