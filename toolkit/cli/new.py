@@ -45,7 +45,7 @@ def new(
         str | None,
         typer.Option(
             metavar="BASE",
-            help="Base to start from, a name of `ctk bases`. [default: chosen by the framework]",
+            help="Base to start from, a name that `ctk bases` lists. [default: chosen by the framework]",
             autocompletion=complete_base,
         ),
     ] = None,
