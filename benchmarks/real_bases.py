@@ -58,7 +58,7 @@ SHAPES = {
         (("torch", "2.5.1+cu124"), ("torchvision", "0.20.1+cu124"), ("torchaudio", "2.5.1+cu124")),
     ),
     "nvidia": Shape(
-        "NVIDIA-like, TensorFlow and PyTorch",
+        "TensorFlow and PyTorch, as in NVIDIA images",
         "3.11.9",
         (2, 35),
         ("tensorflow==2.15.1", "torch==2.3.1", "pandas==1.5.3", "scipy==1.11.4", "scikit-learn==1.2.0", "pip==24.0"),

@@ -16,11 +16,13 @@ PAGE = Path(__file__).with_name("findings.md")
 _INTRO = """\
 # Findings, errors and exit statuses
 
-Every finding and every error of ctk has a code that never changes its meaning. `--json` has it as `code`, and
-`ctk explain CODE` prints its entry of this page; `ctk explain` without a code lists all. The shell completes codes.
+Every finding and every error that ctk reports has a code, whose meaning never changes. In `--json` output, the code is
+the key `code`. `ctk explain CODE` prints the entry for a code from this page; `ctk explain` without a code lists all
+codes.
 
-A finding has one of four severities: an **error** keeps something from working, a **warning** should be looked at, an
-**info** is good to know, an **ok** was checked and is right. Where an entry has several, the message tells why.
+A finding has one of four severities: an **error** keeps something from working, a **warning** needs your attention, an
+**info** is useful to know, and an **ok** means that a check passed. If an entry lists several severities, the message
+says why it has this one.
 """
 
 

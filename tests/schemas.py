@@ -84,7 +84,7 @@ def _row(name: str, schema: Mapping[str, Any]) -> str:
     always, sometimes = (
         [f"`{key}`" for key in keys if (key in schema["required"]) is wanted] for wanted in (True, False)
     )
-    words = ", ".join(always) + (f"; not always: {', '.join(sometimes)}" if sometimes else "")
+    words = ", ".join(always) + (f"; optional: {', '.join(sometimes)}" if sometimes else "")
     return f"| {schema['title']} | [`{schema_value(schema)}`](schemas/{name}) | {schema['description']} | {words} |"
 
 

@@ -50,7 +50,7 @@ def build(
         str | None,
         typer.Option(
             metavar="BASE",
-            help="Base to start from instead: a name of `ctk bases`, FILE.sif, a sandbox, docker://REF, "
+            help="Base to start from instead: a name that `ctk bases` lists, FILE.sif, a sandbox, docker://REF, "
             "docker-archive:FILE or oci:DIR.",
             autocompletion=complete_base,
             rich_help_panel="Image",

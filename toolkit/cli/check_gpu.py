@@ -26,8 +26,8 @@ def check_gpu(
 ) -> None:
     """Check whether the GPU is visible in an image, or why not.
 
-    Starts the image with --nv and asks the CUDA driver from inside for the GPUs, their types and the driver version.
-    No framework is needed.
+    Starts the image with --nv and asks the CUDA driver, from inside the container, for its version and the GPUs that it
+    sees. No framework is needed.
 
         ctk check-gpu trial.sif
 

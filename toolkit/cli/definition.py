@@ -18,7 +18,7 @@ def definition(
         str | None,
         typer.Option(
             metavar="BASE",
-            help="Base to start from instead: a name of `ctk bases`, FILE.sif, a sandbox, docker://REF, "
+            help="Base to start from instead: a name that `ctk bases` lists, FILE.sif, a sandbox, docker://REF, "
             "docker-archive:FILE or oci:DIR.",
             autocompletion=complete_base,
         ),

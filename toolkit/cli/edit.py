@@ -51,8 +51,8 @@ def add(
 ) -> None:
     """Add packages to a recipe and update its lock.
 
-    Comments in the recipe are kept. A shipped recipe is copied to ./defs first. A package that the recipe already
-    lists is replaced. Import names are mapped to package names: cv2 to opencv-python-headless, sklearn to
+    Comments in the recipe are kept. Editing a shipped recipe first copies it to ./defs. A package that the recipe
+    already lists is replaced. Import names are mapped to package names: cv2 to opencv-python-headless, sklearn to
     scikit-learn. On PyPI, some names, such as pytorch, belong to unrelated projects: ctk substitutes the intended
     package (torch), or rejects the name and says where to find it. If no versions fit the base, nothing is written.
 
@@ -92,7 +92,7 @@ def remove(
 ) -> None:
     """Remove packages from a recipe and update its lock.
 
-    Comments in the recipe are kept. A shipped recipe is copied to ./defs first.
+    Comments in the recipe are kept. Editing a shipped recipe first copies it to ./defs.
 
         ctk remove keras-bert pydot
     """

@@ -243,7 +243,7 @@ def logs(
 ) -> None:
     """Show the log of a daemon of the lab, which only an administrator sees on a real cluster.
 
-    If a job vanished without a log, the log of its node has the reason:
+    If a job vanished without a log, slurmd's log on its node gives the reason:
 
         ctk lab logs n1
     """

@@ -253,7 +253,7 @@ def why(
     ] = None,
     json: _Json = False,
 ) -> None:
-    """Explain why a package is in an image, in this version.
+    """Explain why a package is in an image, and why at this version.
 
     Reads the recipe's lock, without the network. If another package is installed instead of PACKAGE, both are
     explained. Exit status 1: the lock does not contain the package.

@@ -41,7 +41,7 @@ _IMAGES, _PACKAGES, _GPU, _JOBS, _HOST = "Images", "Packages", "GPU", "Jobs", "P
 COMMANDS = (
     _Command("list", "recipes:list_recipes", "Show the recipes that can be built here, by group.", _IMAGES),
     _Command("bases", "bases:app", "Show the framework bases to start from.", _IMAGES),
-    _Command("new", "new:new", "Write a recipe, optionally from the imports of a script.", _IMAGES),
+    _Command("new", "new:new", "Write a recipe, optionally from the imports in a script.", _IMAGES),
     _Command("build", "build:build", "Build an image from a recipe, a .def, a sandbox or a registry.", _IMAGES),
     _Command("run", "run:run", "Run a command in an image, with the GPU if there is one.", _IMAGES, True),
     _Command("shell", "shell:shell", "Open a shell in a (writable) sandbox or an image.", _IMAGES, True),
@@ -51,7 +51,7 @@ COMMANDS = (
     _Command("add", "edit:add", "Add packages to a recipe and update its lock.", _PACKAGES),
     _Command("remove", "edit:remove", "Remove packages from a recipe and update its lock.", _PACKAGES),
     _Command("lock", "lock:lock", "Choose exact versions that do not change the GPU framework.", _PACKAGES),
-    _Command("why", "lock:why", "Explain why a package is in an image, in this version.", _PACKAGES),
+    _Command("why", "lock:why", "Explain why a package is in an image, and why at this version.", _PACKAGES),
     _Command("try", "try_recipe:try_recipe", "Test a recipe's imports without building an image.", _PACKAGES),
     _Command("audit", "audit:audit", "Check on any host whether an image can use a GPU.", _GPU),
     _Command("check-gpu", "check_gpu:check_gpu", "Check whether the GPU is visible in an image, or why not.", _GPU),

@@ -57,7 +57,7 @@ def new(
         str | None,
         typer.Option(
             metavar="BASE",
-            help="Base to start from: a name of `ctk bases`, FILE.sif, a sandbox, docker://REF, docker-archive:FILE "
+            help="Base to start from: a name that `ctk bases` lists, FILE.sif, a sandbox, docker://REF, docker-archive:FILE "
             "or oci:DIR. [default: chosen by the framework]",
             autocompletion=complete_base,
         ),
@@ -77,7 +77,7 @@ def new(
     force: Annotated[bool, typer.Option("--force", help="Replace an existing recipe of that name in ./defs.")] = False,
     json: _Json = False,
 ) -> None:
-    """Write a recipe, optionally from the imports of a script.
+    """Write a recipe, optionally from the imports in a script.
 
     --from finds the direct dependencies in your code's imports, or in a list of packages. The GPU framework determines
     the base and is not listed itself. Versions are written only if the list has them, and unknown imports are printed.

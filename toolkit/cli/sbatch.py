@@ -56,7 +56,7 @@ def sbatch(
         str | None,
         typer.Option(
             metavar="N|TYPE:N",
-            help="GPUs of the whole job, such as 1 or tesla:1; 0 means CPU only.",
+            help="GPUs for the whole job, such as 1 or tesla:1; 0 means CPU only.",
             rich_help_panel="Resources",
         ),
     ] = None,
@@ -68,7 +68,7 @@ def sbatch(
         typer.Option(
             "--ntasks-per-node",
             metavar="N",
-            help="Processes on each node, started by srun.",
+            help="Tasks on each node, started by srun.",
             rich_help_panel="Resources",
         ),
     ] = None,
@@ -79,10 +79,10 @@ def sbatch(
         ),
     ] = None,
     mem: Annotated[
-        str | None, typer.Option(metavar="SIZE", help="Memory on each node, such as 16G.", rich_help_panel="Resources")
+        str | None, typer.Option(metavar="SIZE", help="Memory per node, such as 16G.", rich_help_panel="Resources")
     ] = None,
     cpus_per_task: Annotated[
-        int | None, typer.Option(metavar="N", help="Cores for each process.", rich_help_panel="Resources")
+        int | None, typer.Option(metavar="N", help="CPUs per task.", rich_help_panel="Resources")
     ] = None,
     partition: Annotated[
         str | None, typer.Option(metavar="NAME", help="Partition (queue).", rich_help_panel="Resources")

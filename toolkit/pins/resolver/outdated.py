@@ -1,7 +1,7 @@
 """Releases that were compiled before the base's framework was there: they install, but are not built for it.
 
 A package that is compiled against a framework fits one minor release of it: neither PyTorch nor TensorFlow keeps its
-C++ interface stable. Later releases of such a package say so (`torch==2.5.1`), but one from before they did asks for
+C++ ABI stable. Later releases of such a package say so (`torch==2.5.1`), but one from before they did asks for
 `torch>=2.1`, and a resolver ends there when it finds nothing newer. Sources: PyTorch's notes on the LibTorch stable
 ABI, which covers a part of its headers since 2.10; TensorFlow's version compatibility guide, "What is not covered".
 """
