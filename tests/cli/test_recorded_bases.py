@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.cli.test_pin_commands import ctk
 from toolkit.pins.bases import registry
 from toolkit.pins.bases.facts import gather_facts
 from toolkit.pins.lock.lockfile import load_lock
@@ -16,6 +15,7 @@ from toolkit.support.paths import shipped
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from tests.cli.conftest import Ctk
     from toolkit.recipes.model import Base
 
 BASES = bases_in(shipped("defs"))
@@ -40,54 +40,51 @@ def test_recorded_digest_is_used_without_asking_registry(
     assert gather_facts(base, tmp_path, digest="sha256:of-an-earlier-lock").digest == base.digest
 
 
-def test_lock_and_definition_name_the_recorded_digest(tmp_path: Path) -> None:
-    write_recipe(tmp_path, "pytorch-2.6")
+def test_lock_and_definition_name_the_recorded_digest(ctk: Ctk) -> None:
+    write_recipe(ctk.directory, "pytorch-2.6")
     digest = BASES["pytorch-2.6"].digest
-    locked = ctk(tmp_path, "lock", "mine")
-    assert (locked.returncode, "not confirmed" in locked.stderr, "registry" in locked.stderr) == (0, False, False)
-    assert load_lock(tmp_path / "defs/mine.lock.toml").base.digest == digest
-    assert f"From: pytorch/pytorch@{digest}\n" in ctk(tmp_path, "def", "mine").stdout
+    locked = ctk("lock", "mine")
+    assert ("not confirmed" in locked.stderr, "registry" in locked.stderr) == (False, False)
+    assert load_lock(ctk.directory / "defs/mine.lock.toml").base.digest == digest
+    assert f"From: pytorch/pytorch@{digest}\n" in ctk("def", "mine").stdout
 
 
-def test_changed_digest_of_own_base_replaces_the_locked_one(tmp_path: Path) -> None:
-    write_recipe(tmp_path, "ours")
+def test_changed_digest_of_own_base_replaces_the_locked_one(ctk: Ctk) -> None:
+    write_recipe(ctk.directory, "ours")
     for name in ("pytorch-2.6", "pytorch-2.6-cuda12.4"):
         entry = f'[ours]\nbootstrap = "docker"\nreference = "a/b:1"\npython = "3.11"\ndigest = "{BASES[name].digest}"\n'
-        (tmp_path / "defs/bases.toml").write_text(entry)
-        assert ctk(tmp_path, "lock", "mine").returncode == 0
-        assert load_lock(tmp_path / "defs/mine.lock.toml").base.digest == BASES[name].digest
+        (ctk.directory / "defs/bases.toml").write_text(entry)
+        ctk("lock", "mine")
+        assert load_lock(ctk.directory / "defs/mine.lock.toml").base.digest == BASES[name].digest
 
 
-def test_unconfirmed_digest_is_said_once(tmp_path: Path) -> None:
-    write_recipe(tmp_path, "tensorflow-2.14")
+def test_unconfirmed_digest_is_said_once(ctk: Ctk) -> None:
+    write_recipe(ctk.directory, "tensorflow-2.14")
     for command in ("lock", "def"):
-        done = ctk(tmp_path, command, "mine")
-        assert done.returncode == 0
+        done = ctk(command, "mine")
         assert done.stderr.count("the digest of the base tensorflow-2.14 is not confirmed") == 1
         assert "`ctk bases check tensorflow-2.14`" in done.stderr
 
 
 @pytest.mark.parametrize("command", ["lock", "def", "build"])
-def test_broken_base_is_refused(tmp_path: Path, command: str) -> None:
-    write_recipe(tmp_path, "tensorflow-2.18")
-    done = ctk(tmp_path, command, "mine")
-    assert done.returncode == 2
+def test_broken_base_is_refused(ctk: Ctk, command: str) -> None:
+    write_recipe(ctk.directory, "tensorflow-2.18")
+    done = ctk(command, "mine", status=2)
     assert "tensorflow-2.18 does not work: it contains cuDNN 8, and TensorFlow 2.18 needs cuDNN 9" in done.stderr
     assert "[broken-base]" in done.stderr
     assert "--allow-broken-base" in done.stderr
-    assert not list(tmp_path.glob("defs/*.lock.toml"))
+    assert not list(ctk.directory.glob("defs/*.lock.toml"))
 
 
 @pytest.mark.parametrize("arguments", [("lock", "mine"), ("def", "mine"), ("build", "mine", "--dry-run")])
-def test_broken_base_is_used_if_allowed(tmp_path: Path, arguments: tuple[str, ...]) -> None:
-    write_recipe(tmp_path, "tensorflow-2.18")
-    done = ctk(tmp_path, *arguments, "--allow-broken-base")
-    assert done.returncode == 0, done.stderr
+def test_broken_base_is_used_if_allowed(ctk: Ctk, arguments: tuple[str, ...]) -> None:
+    write_recipe(ctk.directory, "tensorflow-2.18")
+    done = ctk(*arguments, "--allow-broken-base")
     assert "tensorflow-2.18 does not work" in done.stderr
 
 
-def test_own_directory_of_bases_adds_to_the_shipped_ones(tmp_path: Path) -> None:
-    (tmp_path / "defs/bases").mkdir(parents=True)
-    (tmp_path / "defs/bases/lab.toml").write_text('[lab]\nbootstrap = "docker"\nreference = "lab/image:1"\n')
-    names = [line.partition("\t")[0] for line in ctk(tmp_path, "bases").stdout.splitlines()]
+def test_own_directory_of_bases_adds_to_the_shipped_ones(ctk: Ctk) -> None:
+    (ctk.directory / "defs/bases").mkdir(parents=True)
+    (ctk.directory / "defs/bases/lab.toml").write_text('[lab]\nbootstrap = "docker"\nreference = "lab/image:1"\n')
+    names = [line.partition("\t")[0] for line in ctk("bases").stdout.splitlines()]
     assert {"lab", "pytorch-2.6"} <= set(names)

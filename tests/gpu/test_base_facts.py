@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tests.gpu.test_audit_rules import PYTHON, framework, image
+from tests.gpu.judged import PYTHON, framework, image
 from toolkit.gpu.base_facts import describe_base
 from toolkit.gpu.facts import GpuLibrary, ImageFacts
 from toolkit.inventory.knowledge.builds import FrameworkBuild
@@ -18,7 +18,9 @@ def library(name: str, version: str) -> GpuLibrary:
 
 
 def test_a_framework_image_tells_all() -> None:
-    build = FrameworkBuild("2.6.0+cu126", True, "12.6", "9", ("sm_90", "sm_70", "sm_80", "compute_90", "sm_120"))
+    build = FrameworkBuild(
+        "2.6.0+cu126", True, "12.6", "9", ("compute_90", "sm_90", "sm_70", "sm_120", "sm_90", "gfx90a")
+    )
     libraries = (library("cudnn", "9"), library("cudnn", "9.5.1.17"), library("cudart", "12.6.77"))
     found = describe_base(BASE, ImageFacts(image(), (framework("torch", "2.6.0+cu126", build),), libraries))
     assert (found.python, found.python_path, found.os, found.glibc) == (
@@ -27,7 +29,7 @@ def test_a_framework_image_tells_all() -> None:
     )
     assert (found.framework, found.framework_version) == ("torch", "2.6.0+cu126")
     assert (found.cuda, found.cudnn) == ("12.6", "9.5.1.17")
-    assert found.capabilities == ("7.0", "8.0", "9.0", "12.0")
+    assert found.code == ("sm_70", "sm_90", "compute_90", "sm_120")
     assert found.architectures == ("x86_64",)
     assert (found.name, found.reference) == ("mine", "a/b:1")
 
@@ -41,7 +43,7 @@ def test_the_registry_s_architectures_stay_and_unusual_versions_are_left_out() -
         described = describe_base(known, ImageFacts(image(os="rhel 9.4"), (found,), ()))
         assert described.framework_version == version
         assert described.architectures == ("x86_64", "aarch64")
-        assert (described.os, described.cuda, described.cudnn, described.capabilities) == ("RHEL 9.4", None, None, ())
+        assert (described.os, described.cuda, described.cudnn, described.code) == ("RHEL 9.4", None, None, ())
 
 
 def test_an_image_for_a_stack_of_one_s_own_has_no_framework() -> None:

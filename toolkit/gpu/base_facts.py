@@ -25,7 +25,7 @@ _SYSTEMS = {
     "centos": "CentOS",
     "ol": "Oracle Linux",
 }
-_PROCESSOR = re.compile(r"(?:sm|compute)_(\d+)(\d)[af]?")
+_CODE = re.compile(r"(sm|compute)_(\d{2,3})[af]?")
 
 
 def describe_base(base: Base, image: ImageFacts) -> Base:
@@ -49,7 +49,7 @@ def describe_base(base: Base, image: ImageFacts) -> Base:
         facts["framework_version"] = framework.distribution.version
         facts["cuda"] = _short(framework.build.cuda, 2) or facts["cuda"]
         facts["cudnn"] = facts["cudnn"] or framework.build.cudnn
-        facts["capabilities"] = _capabilities(framework.build.architectures)
+        facts["code"] = _code(framework.build.architectures)
         facts["installer"] = "conda" if framework.distribution.installer == "conda" else "pip"
     return replace(base, **{key: value for key, value in facts.items() if value and _fits(key, value)})
 
@@ -88,7 +88,7 @@ def _system(os: str) -> str | None:
     return f"{_SYSTEMS.get(name, name.capitalize())} {release}".strip() or None
 
 
-def _capabilities(architectures: Iterable[str]) -> tuple[str, ...]:
-    """Compute capabilities, oldest first: `sm_90` and `compute_90` are 9.0."""
-    found = {(int(match[1]), int(match[2])) for name in architectures if (match := _PROCESSOR.fullmatch(name))}
-    return tuple(f"{major}.{minor}" for major, minor in sorted(found))
+def _code(architectures: Iterable[str]) -> tuple[str, ...]:
+    """Binary code and PTX, oldest GPUs first: `sm_90` comes before `compute_90`."""
+    found = {match[0]: (int(match[2]), match[1] == "compute") for match in map(_CODE.fullmatch, architectures) if match}
+    return tuple(sorted(found, key=lambda name: (found[name], name)))
