@@ -57,8 +57,8 @@ def new(
         str | None,
         typer.Option(
             metavar="BASE",
-            help="Base to start from: a name that `ctk bases` lists, FILE.sif, a sandbox, docker://REF, docker-archive:FILE "
-            "or oci:DIR. [default: chosen by the framework]",
+            help="Base to start from: a name that `ctk bases` lists, FILE.sif, a sandbox, docker://REF, "
+            "docker-archive:FILE or oci:DIR. [default: chosen by the framework]",
             autocompletion=complete_base,
         ),
     ] = None,
