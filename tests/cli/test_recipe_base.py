@@ -190,4 +190,4 @@ def test_new_like_copies_a_recipe_and_takes_no_other_source(project: Callable[[s
     document = json.loads(ctk("new", "other", "--like", "tune", "--json").stdout)
     assert document["packages"] == ["accelerate", "peft", "transformers"]
     for option in ("--base=debian-12", "--from=train.py", "--extra=dev"):
-        assert "leave out --from, --extra and --base" in ctk("new", "x", "--like", "demo", option, status=2).stderr
+        assert "--like copies a recipe as it is" in ctk("new", "x", "--like", "demo", option, status=2).stderr
