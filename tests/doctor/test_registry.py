@@ -34,7 +34,9 @@ def test_registry_has_a_host_and_maybe_a_repository(text: str, parts: tuple[str,
     assert parse_registry(text) == parts
 
 
-@pytest.mark.parametrize("text", ["", "https://nvcr.io", "ann:secret@nvcr.io", "two words", "a..b", "host:port", "/lab"])
+@pytest.mark.parametrize(
+    "text", ["", "https://nvcr.io", "ann:secret@nvcr.io", "two words", "a..b", "host:port", "/lab"]
+)
 def test_other_texts_are_refused(text: str) -> None:
     with pytest.raises(WrongInput, match="is not the name of a registry"):
         parse_registry(text)
