@@ -16,6 +16,7 @@ import pytest
 
 from tests.cli.terminal import Terminal
 from tests.inventory.making import distribution, fill, python_files
+from tests.pins.bases import oci
 from tests.pins.locks import SMALL
 from tests.schemas import check_documents
 from toolkit.cli.main import main
@@ -163,3 +164,9 @@ def document(ctk: Ctk, *arguments: str | Path) -> dict[str, Any]:
 def sandbox(tmp_path: Path) -> Path:
     wheel = distribution("torch", "2.13.0+cpu", SITE, TORCH)
     return fill(tmp_path / "sandbox", {**python_files(), **wheel})
+
+
+@pytest.fixture
+def registry() -> Iterator[oci.Registry]:
+    with oci.serving(oci.Registry()) as served:
+        yield served

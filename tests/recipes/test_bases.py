@@ -6,11 +6,8 @@ import hashlib
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from toolkit.recipes.bases import bases_in, load_bases
-from toolkit.recipes.digests import DIGEST, invented
 from toolkit.recipes.model import Base, DigestOf, Evidence
 from toolkit.support.errors import WrongInput
 
@@ -146,36 +143,6 @@ def test_base_mistake_names_file_line_and_key(tmp_path: Path, text: str, expecte
         load_bases(path)
     assert expected in caught.value.message
     assert caught.value.message.startswith(str(path))
-
-
-@given(st.text(HEXADECIMAL, min_size=1, max_size=32))
-def test_invented_digest_of_a_repeated_pattern_is_refused(pattern: str) -> None:
-    reason = invented(f"sha256:{(pattern * 64)[:64]}")
-    assert reason is not None
-    assert "a placeholder" in reason
-
-
-@pytest.mark.parametrize("text", ["test", "", "hello world", "test\n"])
-def test_invented_digest_of_a_word_is_refused(text: str) -> None:
-    reason = invented(f"sha256:{hashlib.sha256(text.encode()).hexdigest()}")
-    assert reason is not None
-    assert text.strip() in reason
-
-
-@pytest.mark.parametrize("start", ["3df6d5b7c8b1", "a6d2b38300ce017add71440577d5b0a90460d269d9b7"])
-def test_invented_digest_that_was_published_is_refused(start: str) -> None:
-    assert invented(f"sha256:{(start + DIGITS)[:64]}") == "is a published digest that no registry ever gave"
-
-
-@given(st.binary(min_size=20))
-def test_invented_says_nothing_of_a_digest_like_any_other(content: bytes) -> None:
-    digest = f"sha256:{hashlib.sha256(content).hexdigest()}"
-    assert DIGEST.fullmatch(digest)
-    assert invented(digest) is None
-
-
-def test_real_digest_of_ubuntu_is_not_taken_for_the_fiction_with_its_beginning() -> None:
-    assert invented("sha256:a6d2b38300ce017add71440577d5b0a90460d0e57fd7aec21dd0d1b0761bbfb2") is None
 
 
 def test_directory_of_bases_adds_to_the_single_file(tmp_path: Path) -> None:

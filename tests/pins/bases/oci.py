@@ -20,6 +20,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, urlsplit
 
+from toolkit.recipes.model import Base, Bootstrap
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
@@ -92,6 +94,11 @@ class Registry:
             for one in ("amd64", "arm64")
         )
         return self.index(name, {"amd64": amd, "arm64": arm}), amd, arm  # fmt: skip
+
+
+def base_of(registry: Registry, name: str, **facts: object) -> Base:
+    """A base `repository:tag` of a registry."""
+    return Base(name, Bootstrap.DOCKER, f"{registry.address}/{name}", **facts)  # type: ignore[arg-type]
 
 
 def _layer(files: Mapping[str, bytes]) -> tuple[bytes, bytes]:

@@ -2,32 +2,25 @@
 
 from __future__ import annotations
 
-import json
 import time
-from base64 import b64encode
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.pins.bases import oci
+from tests.pins.bases.oci import base_of
 from tests.real.inspection import inspection
-from toolkit.pins.bases.before_pull import lent_login, require_architecture
 from toolkit.pins.bases.check import State, check_all, check_base, exit_status
 from toolkit.pins.bases.registry import parse_reference
 from toolkit.recipes.catalogue import Catalogue
 from toolkit.recipes.model import Base, Bootstrap, DigestOf
-from toolkit.support.errors import WrongInput
 from toolkit.support.findings import Severity
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 OTHER = "sha256:" + "0123456789abcdef" * 2 + "fedcba9876543210" * 2
-
-
-def base_of(registry: oci.Registry, name: str, **facts: object) -> Base:
-    return Base(name, Bootstrap.DOCKER, f"{registry.address}/{name}", **facts)  # type: ignore[arg-type]
 
 
 def test_the_same_digest_is_asked_once_and_nothing_is_pulled(registry: oci.Registry) -> None:
@@ -145,51 +138,3 @@ def test_an_untrusted_certificate_is_no_answer(tmp_path: Path, monkeypatch: pyte
         assert "trusted authorities: " in finding.message
         monkeypatch.setenv("SSL_CERT_FILE", str(network.authority))
         assert check_base(known).state is State.GONE
-
-
-@pytest.mark.parametrize("machine", ["x86_64", "aarch64"])
-def test_a_base_for_another_architecture_is_refused(
-    registry: oci.Registry, monkeypatch: pytest.MonkeyPatch, machine: str
-) -> None:
-    index, amd, arm = registry.both("a/b:1")
-    own, foreign = (amd, arm) if machine == "x86_64" else (arm, amd)
-    monkeypatch.setattr("platform.machine", lambda: machine)
-    for digest in (index, own, None):
-        require_architecture(base_of(registry, "a/b:1", digest=digest))
-    with pytest.raises(WrongInput, match=f"this host is {machine}") as caught:
-        require_architecture(base_of(registry, "a/b:1", digest=foreign))
-    assert caught.value.code == "wrong-architecture"
-    assert foreign in caught.value.message
-    registry.index("a/b:foreign", {{"x86_64": "arm64", "aarch64": "amd64"}[machine]: foreign})
-    with pytest.raises(WrongInput, match=f"this host is {machine}"):
-        require_architecture(base_of(registry, "a/b:foreign"))
-    registry.asked.clear()
-    with pytest.raises(WrongInput, match="is for s390x"):
-        require_architecture(base_of(registry, "a/b:1", digest=OTHER, architectures=("s390x",)))
-    assert registry.asked == [], "the catalogue knows it"
-    require_architecture(base_of(registry, "none/none:1"))  # the runtime tells what is wrong
-    require_architecture(Base("debian", Bootstrap.DEBOOTSTRAP, "bookworm"))
-
-
-def test_only_an_accepted_login_that_the_runtime_does_not_read_is_lent(registry: oci.Registry, tmp_path: Path) -> None:
-    registry.image("a/b:1")
-    wanted = base_of(registry, "a/b:1")
-    path = tmp_path / ".config/containers/auth.json"
-    path.parent.mkdir(parents=True)
-
-    def log_in(place: Path, password: str) -> None:
-        place.parent.mkdir(parents=True, exist_ok=True)
-        auth = b64encode(f"{oci.USER}:{password}".encode()).decode()
-        place.write_text(json.dumps({"auths": {registry.address: {"auth": auth}}}))
-
-    assert lent_login(wanted) is None
-    assert registry.asked == [], "without such a file nothing is asked"
-    log_in(path, oci.PASSWORD)
-    assert lent_login(wanted) is None, "the image is public"
-    registry.login = "bearer"
-    assert lent_login(wanted) == path
-    log_in(path, "expired")
-    assert lent_login(wanted) is None
-    log_in(tmp_path / ".apptainer/docker-config.json", oci.PASSWORD)
-    assert lent_login(wanted) is None, "the runtime reads it"
-    assert lent_login(Base("debian", Bootstrap.DEBOOTSTRAP, "bookworm")) is None
