@@ -55,7 +55,7 @@ def test_a_recipe_of_that_name_gives_gpus_time_and_command(
     assert (document["schema"], document["gpus"], document["job_id"]) == ("ctk.script/1", "1", None)
     assert document["command"] == ["python3", "/opt/keras-bert/train.py"]
     assert (directory / document["script"]).read_text() == document["text"]
-    assert "#SBATCH --time=04:00:00" in document["text"]
+    assert "#SBATCH --time=00:30:00" in document["text"]
 
 
 def test_dry_run_prints_the_script_alone(
