@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from toolkit.gpu.targets import judge_base, judge_packages, machines
+from toolkit.gpu.targets import judge_packages, judge_target, machines
 from toolkit.recipes.bases import bases_in
 from toolkit.recipes.model import Base, Bootstrap, Recipe, Target
 from toolkit.support.errors import CheckFailed, WrongInput
@@ -22,7 +22,7 @@ def recipe(base: str, *gpus: str, driver: str | None = None, architecture: str |
 
 
 def test_base_that_serves_all_machines_passes() -> None:
-    assert judge_base(recipe("pytorch-2.10-cuda12.8", "V100", "B200", driver="570.26"), BASES.values()) == ()
+    assert judge_target(recipe("pytorch-2.10-cuda12.8", "V100", "B200", driver="570.26"), BASES.values()) == ()
 
 
 @pytest.mark.parametrize(
@@ -38,19 +38,19 @@ def test_base_that_does_not_serve_is_refused_with_one_that_does(
     base: str, gpus: list[str], driver: str | None, reason: str, instead: str
 ) -> None:
     with pytest.raises(CheckFailed, match=reason) as caught:
-        judge_base(recipe(base, *gpus, driver=driver), BASES.values())
+        judge_target(recipe(base, *gpus, driver=driver), BASES.values())
     assert caught.value.code == "base-does-not-fit"
     assert instead in (caught.value.fix or "")
 
 
 def test_unrecorded_fact_is_a_note() -> None:
-    found = judge_base(recipe("ngc-pytorch-25.06", "H100"), BASES.values())
+    found = judge_target(recipe("ngc-pytorch-25.06", "H100"), BASES.values())
     assert [finding.code for finding in found] == ["base-fit-unknown"]
 
 
 def test_image_of_a_user_is_left_to_the_audit() -> None:
     own = replace(recipe("debian-12", "V100"), base=Base("own", Bootstrap.LOCALIMAGE, "/x/own.sif"))
-    assert judge_base(own, BASES.values()) == ()
+    assert judge_target(own, BASES.values()) == ()
 
 
 @pytest.mark.parametrize(
@@ -63,15 +63,15 @@ def test_image_of_a_user_is_left_to_the_audit() -> None:
 )
 def test_target_that_ctk_does_not_know_names_the_file(target: Target, message: str) -> None:
     with pytest.raises(WrongInput, match=message) as caught:
-        judge_base(replace(recipe("debian-12"), target=target), BASES.values())
+        judge_target(replace(recipe("debian-12"), target=target), BASES.values())
     assert "defs/mine.toml: [target]: " in caught.value.message
 
 
 def test_packages_of_another_architecture_are_not_chosen_here(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(platform, "machine", lambda: "x86_64")
     with pytest.raises(WrongInput, match="arch is aarch64, and this host is x86_64"):
-        judge_base(recipe("cuda-12.8-ubuntu24.04", architecture="arm64"), BASES.values())
-    assert judge_base(recipe("cuda-12.8-ubuntu24.04", architecture="amd64"), BASES.values()) == ()
+        judge_target(recipe("cuda-12.8-ubuntu24.04", architecture="arm64"), BASES.values())
+    assert judge_target(recipe("cuda-12.8-ubuntu24.04", architecture="amd64"), BASES.values()) == ()
 
 
 def test_image_is_audited_for_each_gpu() -> None:

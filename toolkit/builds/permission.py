@@ -20,7 +20,17 @@ _FIX = "Choose another name or directory with -o."
 
 
 def check_permission(request: BuildRequest) -> None:
-    """Raise WrongInput (`not-writable`) if the output, its log or its record cannot be written by this user."""
+    """Raise WrongInput (`not-writable`) if the output, its log or its record cannot be written by this user.
+
+    Nor may the output be the base itself (`output-is-base`), whatever the user allows.
+    """
+    base = request.recipe.base if request.recipe else request.base
+    if base is not None and base.is_local and os.path.realpath(base.path) == os.path.realpath(request.output):
+        raise WrongInput(
+            f"the output {request.output} is the base of this build, which would be replaced",
+            fix="Name another output with -o.",
+            code="output-is-base",
+        )
     parent = request.output.parent
     if not os.access(parent, os.W_OK | os.X_OK):
         raise _refused(f"cannot write to {parent}: it belongs to {_owner(parent)}, or is read-only")

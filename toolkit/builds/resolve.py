@@ -16,7 +16,7 @@ from toolkit.builds.record import Record, read_record
 from toolkit.builds.room import check_room
 from toolkit.definitions.definition import define, define_copy
 from toolkit.definitions.labels import has_labels_of_ctk
-from toolkit.gpu.targets import judge_base, judge_packages
+from toolkit.gpu.targets import judge_packages, judge_target
 from toolkit.pins.bases.before_pull import lent_login, require_architecture
 from toolkit.pins.bases.steady import PresentBase, unchanged
 from toolkit.pins.store import locked_base
@@ -56,7 +56,7 @@ def resolve(request: BuildRequest, context: BuildContext, listener: Listener = _
 
 def _resolve_recipe(request: BuildRequest, recipe: Recipe, context: BuildContext, listener: Listener) -> BuildPlan:
     locks, base = context.locks, PresentBase(state=request.base_state)
-    judge_base(recipe, locks.bases.values())
+    judge_target(recipe, locks.bases.values())
     locks.require(recipe)
     with unchanged(request.base_state):
         if recipe.installs:

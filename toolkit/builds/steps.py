@@ -32,6 +32,7 @@ from toolkit.recipes.model import Target
 from toolkit.runtime.area import SCRATCH_VARIABLES, area_environment, scratch_of
 from toolkit.support.certificates import trusting
 from toolkit.support.errors import CheckFailed
+from toolkit.support.findings import Verdict
 from toolkit.support.processes import command_line, run, stream, visible_command
 from toolkit.support.staging import put_in_place
 
@@ -270,8 +271,11 @@ def _command_findings(state: BuildState, image: Path) -> tuple[Finding, ...]:
 
 
 def _require_verdict(plan: BuildPlan, audit: Audit) -> None:
+    """An image that is broken for the machines of its `[target]` is not built, whatever `[require]` says."""
     recipe = plan.request.recipe
     wanted = recipe.verdict if recipe else None
+    if recipe is not None and recipe.target != Target() and audit.verdict is Verdict.GPU_BROKEN:
+        wanted = wanted or Verdict.GPU_READY
     if wanted in (None, audit.verdict):
         return
     reasons = "".join(f"; {finding.code}: {finding.message}" for finding in audit.findings)

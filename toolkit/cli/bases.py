@@ -90,7 +90,7 @@ def list_bases(
         raise typer.Exit(1)
     if not json:
         best = choice.fitting[0].name if choice.excluded else "pytorch-2.6"
-        suggest(f"ctk new mine --base {best}")
+        suggest(["ctk", "new", "mine", "--base", best, *machine_words(request)])
 
 
 @app.command("show")
@@ -116,7 +116,7 @@ def show_base(
     rows = [(key.replace("_", " "), value) for key, value in documents.facts(base) if value]
     print_table(("fact", "value"), [*rows, ("GPU generations", ", ".join(served_gpus(base)))])
     say(f'In a recipe: base = "{name}"')
-    suggest(f"ctk new mine --base {name}")
+    suggest(["ctk", "new", "mine", "--base", name])
 
 
 def request_from(framework: str | None, gpus: list[str] | None, driver: str | None, arch: str | None) -> BaseRequest:
@@ -130,7 +130,7 @@ def request_from(framework: str | None, gpus: list[str] | None, driver: str | No
     return BaseRequest(
         framework=known,
         versions=versions,
-        gpus=tuple(Gpu(gpu, parse_gpu(gpu)) for gpu in gpus or ()),
+        gpus=tuple(Gpu(gpu, parse_gpu(gpu)) for text in gpus or () for gpu in text.split(",")),
         driver=driver,
         architecture=parse_architecture(arch) if arch is not None else None,
     )
@@ -194,11 +194,12 @@ def _refuse_options(context: typer.Context) -> None:
 
 def request_line(request: BaseRequest) -> str:
     """The command that lists the bases for a request, and what excludes the others."""
-    words = ["ctk", "bases"]
-    if request.framework is not None:
-        words += ["--framework", request.framework.name + request.versions]
-    for gpu in request.gpus:
-        words += ["--gpu", gpu.name]
+    framework = ["--framework", request.framework.name + request.versions] if request.framework else []
+    return command_line(["ctk", "bases", *framework, *machine_words(request), "--why"])
+
+
+def machine_words(request: BaseRequest) -> list[str]:
+    """The options that name the machine of a request."""
+    words = [word for gpu in request.gpus for word in ("--gpu", gpu.name)]
     words += ["--driver", request.driver] if request.driver else []
-    words += ["--arch", request.architecture] if request.architecture else []
-    return command_line([*words, "--why"])
+    return words + (["--arch", request.architecture] if request.architecture else [])

@@ -156,7 +156,7 @@ def add(
     say(f"Written to {written}: {chosen}, {base.pinned_reference}.")
     if path is None:
         say(f"The image is not here: `--image FILE` reads its Python, framework and CUDA for the entry {chosen}.")
-    suggest(f"ctk new mine --base {chosen}")
+    suggest(["ctk", "new", "mine", "--base", chosen])
 
 
 def _require_free(name: str, catalogue: Catalogue, *, force: bool) -> None:

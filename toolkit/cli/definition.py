@@ -38,6 +38,7 @@ def definition(
     """
     from toolkit.definitions.definition import check, define
     from toolkit.definitions.labels import has_labels_of_ctk
+    from toolkit.gpu.targets import judge_target
     from toolkit.pins.bases.steady import NOT_HERE
     from toolkit.pins.store import Locks, Policy
     from toolkit.recipes.catalogue import Catalogue
@@ -57,6 +58,7 @@ def definition(
     policy = lock_policy(locked=locked, base=base, otherwise=Policy.PREVIEW)
     area = open_work_area(site)
     locks = Locks.of(catalogue, area.path, lambda text: say(f"Warning: {text}", stderr=True), policy)
+    print_findings(judge_target(recipe, catalogue.bases().values()), stderr=True)
     locks.require(recipe)
     with live_steps(f"Choosing the versions for {name}") as on_step:
         reader = BaseReader(locks, area, site, on_step)

@@ -89,7 +89,7 @@ def lock(
     An export holds the files that the lock adds, with their URLs and hashes, without credentials. Packages of the base
     are listed in [tool.ctk] only: install the framework first.
     """
-    from toolkit.gpu.targets import judge_base, judge_packages
+    from toolkit.gpu.targets import judge_packages, judge_target
     from toolkit.pins.lock.changes import compare_locks
     from toolkit.pins.lock.lockfile import write_lock
     from toolkit.pins.locking import is_current, stale
@@ -111,7 +111,7 @@ def lock(
     other = resolve_base(base, locks.bases) if base is not None else None
     recipe = catalogue.recipe(name, base=other, bases=dict(locks.bases))
     print_findings(judge_record(recipe.base, allow_broken=allow_broken_base), stderr=True)
-    fit = list(judge_base(recipe, locks.bases.values()))
+    fit = list(judge_target(recipe, locks.bases.values()))
     path = locks.path(recipe)
     earlier = _earlier(path, must_be_good=check)
     day = earlier.exclude_newer if earlier and exclude_newer is None else exclude_newer

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -235,7 +236,8 @@ def parse_framework(text: str) -> tuple[Framework, str]:
             f"ctk does not know the framework {text!r}.{did_you_mean(text, by_word)}",
             fix=f"Known: {', '.join(framework.name for framework in known)}",
         )
-    return framework, str(requirement.specifier)
+    # "torch==2.5" means any 2.5: bases are recorded with all three numbers.
+    return framework, re.sub(r"(?<==)=(\d+(?:\.\d+)?)(?=,|$)", r"=\1.*", str(requirement.specifier))
 
 
 def parse_architecture(text: str) -> str:

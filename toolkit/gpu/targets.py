@@ -52,7 +52,7 @@ def check_target(recipe: Recipe) -> None:
         raise WrongInput(f"{recipe.path}: [target]: {error.message}", fix=error.fix) from error
 
 
-def judge_base(recipe: Recipe, bases: Iterable[Base]) -> tuple[Finding, ...]:
+def judge_target(recipe: Recipe, bases: Iterable[Base]) -> tuple[Finding, ...]:
     """Whether the base of `recipe` serves the machines of its `[target]`, by what is recorded of the base.
 
     Raises CheckFailed (`base-does-not-fit`) if it does not, with the base of `bases` that does. If what would decide is
@@ -65,18 +65,18 @@ def judge_base(recipe: Recipe, bases: Iterable[Base]) -> tuple[Finding, ...]:
         return ()
     found = list(exclusions(base, replace(request, allow_broken=True)))
     certain = [reason for reason in found if reason.certain]
+    if certain:
+        raise CheckFailed(
+            f"the base {base.name} does not serve the [target] of {recipe.path}: {certain[0].reason}",
+            fix=_instead(base, bases, request),
+            code="base-does-not-fit",
+        )
     host = platform.machine()
     if request.architecture not in (None, host):
         raise WrongInput(
             f"{recipe.path}: [target] arch is {request.architecture}, and this host is {host}",
             fix=f"Lock and build this recipe on a host with {request.architecture}.",
             code="wrong-architecture",
-        )
-    if certain:
-        raise CheckFailed(
-            f"the base {base.name} does not serve the [target] of {recipe.path}: {certain[0].reason}",
-            fix=_instead(base, bases, request),
-            code="base-does-not-fit",
         )
     return tuple(
         Finding("base-fit-unknown", Severity.INFO, f"{base.name}: {reason.reason}. The audit of the image decides.")
@@ -114,7 +114,8 @@ def judge_packages(recipe: Recipe, versions: Mapping[str, str]) -> None:
 def _instead(base: Base, bases: Iterable[Base], request: BaseRequest) -> str:
     """The base of the same framework to name, or what else to change."""
     framework = next((known for known in knowledge().frameworks if known.is_variant(base.framework or "")), None)
-    fitting = choose(bases, replace(request, framework=framework)).fitting if framework else ()
+    choice = choose(bases, replace(request, framework=framework)) if framework else None
+    fitting = [base for base in choice.fitting if base.name not in choice.unsure] if choice else []
     if not fitting:
         return "`ctk bases --why` with the same --gpu, --driver and --arch says what excludes each base."
     return f'base = "{fitting[0].name}" serves it; `ctk bases` with --gpu, --driver and --arch lists all that do.'
