@@ -71,3 +71,10 @@ def test_an_immutable_image_is_named(here: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(permission.os, "open", immutable)
     with pytest.raises(WrongInput, match="immutable or append-only"):
         check_permission(asked)
+
+
+def test_output_that_is_the_base_is_refused_by_any_name(here: Path) -> None:
+    for output in ("base.sif", "./base.sif", "defs/../base.sif"):
+        with pytest.raises(WrongInput, match="is the base of this build") as caught:
+            check_permission(request("mine", base="base.sif", output=output, force=True))
+        assert caught.value.code == "output-is-base"

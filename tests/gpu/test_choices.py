@@ -17,6 +17,7 @@ VOLTA = "NVIDIA's support matrix of cuDNN 9.10.2, the last with Pascal and Volta
 TENSORFLOW = "build_info.py and cuda_config.h of the TensorFlow wheels on PyPI"
 PTX = "NVIDIA, CUDA Compatibility: PTX needs its toolkit's driver (12.3: 545.23.06); TensorFlow 2.15 has no sm_90"
 BROKEN = "github.com/tensorflow/build, issue 217: the image of 2.18 has cuDNN 8 for a build that needs 9"
+FIRST = "NVIDIA, PTX ISA, Release Notes: sm_80 came with CUDA 11.0, sm_90 with 11.8, sm_100 and sm_120 with 12.8"
 ARM = "NVIDIA's product pages: Grace Hopper and Grace Blackwell have Arm processors; pytorch/pytorch is for x86-64"
 JETSON = "NVIDIA, CUDA C++ Programming Guide, Binary Compatibility: Jetson runs no code for other GPUs"
 UNKNOWN = "no source read here says which GPUs this build serves: it comes only if nothing else is left"
@@ -61,7 +62,7 @@ UNKNOWN = "no source read here says which GPUs this build serves: it comes only 
         ("torch", "V100 A100 H100", "535.104.05", "pytorch-2.13-cuda12.6", VOLTA),
         ("torch", "V100 B200", "570.26", "pytorch-2.10-cuda12.8", VOLTA),
         ("torch", "V100 B200", "580.65.06", "pytorch-2.10-cuda12.8", VOLTA),
-        ("torch", "P100 B200", "580.65.06", "?pytorch-2.0-cuda11.7", UNKNOWN),
+        ("torch", "P100 B200", "580.65.06", "?ngc-pytorch-25.06", UNKNOWN),
         ("torch==2.6.*", "V100", "450.80.02", "pytorch-2.6-cuda11.8", DRIVER),
         ("torch==2.6.*", "V100", "525.60.13", "pytorch-2.6-cuda12.4", VOLTA),
         ("torch==2.6.*", "H100", "535.104.05", "pytorch-2.6", DRIVER),
@@ -85,16 +86,19 @@ UNKNOWN = "no source read here says which GPUs this build serves: it comes only 
         ("tensorflow", "A100", "470.57.02", "tensorflow-2.10", TENSORFLOW),
         ("tensorflow", "A100", "525.60.13", "tensorflow-2.15", TENSORFLOW),
         ("tensorflow", "A100", "580.65.06", "tensorflow-2.15", TENSORFLOW),
-        ("tensorflow", "H100", "525.60.13", "tensorflow-2.10", PTX),
-        ("tensorflow", "H100", "535.104.05", "tensorflow-2.10", PTX),
+        ("tensorflow", "H100", "525.60.13", "tensorflow-2.14", PTX),
+        ("tensorflow", "H100", "535.104.05", "tensorflow-2.14", PTX),
         ("tensorflow", "H100", "545.23.06", "tensorflow-2.15", TENSORFLOW),
         ("tensorflow", "Orin", "580.65.06", "jetson", JETSON),
         ("tensorflow==2.1.*", "V100", "418.87.01", "tensorflow-2.1", TENSORFLOW),
         ("tensorflow==2.1.*", "V100", "580.65.06", "tensorflow-2.1", TENSORFLOW),
-        ("tensorflow==2.1.*", "A100", "450.80.02", "?ngc-tensorflow-20.03-tf2", UNKNOWN),
+        ("tensorflow==2.1.*", "A100", "450.80.02", "framework-version", FIRST),
         ("tensorflow==1.15.*", "V100", "410.48", "tensorflow-1.15", TENSORFLOW),
         ("tensorflow==1.15.*", "V100", "535.104.05", "tensorflow-1.15", TENSORFLOW),
         ("tensorflow==1.15.*", "H100", "580.65.06", "?ngc-tensorflow-21.12-tf1", UNKNOWN),
+        ("tensorflow==1.15.*", "A100", "535.104.05", "?ngc-tensorflow-21.12-tf1", UNKNOWN),
+        ("torch", "B200", "535.104.05", "driver", FIRST),
+        ("tensorflow", "RTX5090", "580.65.06", "?tensorflow-2.15", FIRST),
         ("tensorflow==2.18.*", "A100", "550.54.14", "framework-version", BROKEN),
         ("tensorflow", "GH200", "580.65.06", "?ngc-tensorflow-25.02-tf2", ARM),
     ],

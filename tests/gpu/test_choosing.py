@@ -47,7 +47,7 @@ def rules(base: Base, wanted: BaseRequest) -> list[str]:
 @pytest.mark.parametrize(
     ("change", "wanted", "rule"),
     [
-        ({}, request("V100 H100 B200", driver="535.104.05"), None),
+        ({}, request("V100 H100 B200", driver="570.26"), None),
         ({}, request("P100"), "no-code"),
         ({}, request("Orin"), "jetson"),
         ({}, request(driver="470.57.02"), "driver"),
@@ -62,6 +62,9 @@ def rules(base: Base, wanted: BaseRequest) -> list[str]:
         ({"code": ()}, request("A100"), "code-unknown"),
         ({"code": ("sm_70", "compute_80"), "cuda": "12.3"}, request("A100", driver="535.104.05"), "ptx"),
         ({"code": ("sm_70", "compute_80"), "cuda": "12.3"}, request("A100", driver="545.23.06"), None),
+        ({"code": ("sm_70", "compute_80"), "cuda": "12.3"}, request("B200", driver="580"), "older-than-gpu"),
+        ({"cuda": "12"}, request("B200"), None),
+        ({}, request("B200", driver="535.104.05"), "driver"),
         ({}, request(architecture="aarch64"), "architecture"),
         ({"architectures": ()}, request(architecture="aarch64"), "architecture"),
         ({}, request(python="3.12"), None),
@@ -114,7 +117,7 @@ def test_gpu_range_names_the_oldest_and_the_newest() -> None:
     [
         ("torch", "torch", ""),
         ("PyTorch", "torch", ""),
-        ("tensorflow-gpu==2.1", "tensorflow", "==2.1"),
+        ("tensorflow-gpu==2.1", "tensorflow", "==2.1.*"),
         ("jax", "jax", ""),
     ],
 )

@@ -154,6 +154,8 @@ def test_each_next_step_works_as_it_stands(jobs: Jobs, base_image: Path) -> None
 
     assert you.follow("list") == ["ctk build keras-bert"]
     assert you.follow("bases") == ["ctk new mine --base pytorch-2.6"]
+    assert you.after("bases", "show", "debian-12") == ["ctk new mine --base debian-12"]
+    assert you.follow("new", "like", "--like", "bare") == ["ctk build like"]
     assert you.follow("doctor") == ["ctk list"]
     assert you.follow("build", "bare") == ["ctk shell bare.sif"]
     job = "ctk sbatch --job-name keras-bert --image keras-bert.sif"
@@ -198,14 +200,16 @@ def test_each_call_of_suggest_is_known() -> None:
             found[path.stem] = len(calls)
     assert found == {
         "audit": 2,
+        "bases": 2,
+        "bases_registry": 1,
         "build": 3,
         "check_gpu": 1,
         "doctor": 1,
         "edit": 1,
         "lab": 4,
         "lock": 1,
-        "new": 1,
-        "recipes": 2,
+        "new": 2,
+        "recipes": 1,
         "sbatch": 2,
         "shell": 1,
         "try_recipe": 1,

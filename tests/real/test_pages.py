@@ -179,7 +179,7 @@ _BEFORE = {
     "lab env": ["ctk lab up --nodes 1"],
     "lab logs": ["ctk lab up --nodes 1"],
 }
-_BETWEEN = {"new": ["rm defs/mine.toml"]}
+_BETWEEN = {"new": ["rm -rf defs/mine.toml defs/tuned.toml defs/tuned"]}
 _AFTER = {
     "lab env": ["ctk lab down"],
     "lab logs": ["ctk lab down"],

@@ -148,6 +148,10 @@ def _driver(base: Base, request: BaseRequest) -> Iterator[Exclusion]:
     """The floor of the base's CUDA; below the toolkit's own driver PTX cannot be compiled (compatibility.toml)."""
     if request.driver is None or not _uses_gpu(base):
         return
+    for gpu in request.gpus:
+        first = compatibility().floor(compatibility().first_cuda.get(gpu.capability, ""))
+        if first and parse_driver(request.driver) < parse_driver(first.full or first.minimum):
+            yield Exclusion("driver", f"{gpu} needs NVIDIA driver {first.full or first.minimum} or newer")
     floor = compatibility().floor(base.cuda) if base.cuda else None
     minimum = base.driver or (floor.minimum if floor else None)
     if minimum is None:
@@ -183,8 +187,17 @@ def _one_gpu(base: Base, gpu: Gpu) -> Iterator[Exclusion]:
         yield Exclusion("jetson", f"{gpu} is a Jetson, which needs NVIDIA's L4T images")
     elif base.code and not has_code(base.code, gpu.capability, base.cuda):
         yield Exclusion("no-code", f"it has no code for {gpu}: {' '.join(base.code)}")
+    elif base.cuda and _is_before(base.cuda, compatibility().first_cuda.get(gpu.capability, "0")):
+        # Its framework may have PTX, which the driver compiles; the libraries beside it have nothing for this GPU.
+        yield Exclusion("older-than-gpu", f"CUDA {base.cuda} is older than {gpu}", certain=not base.code)
     elif not base.code and base.framework:
         yield Exclusion("code-unknown", "the GPUs that its framework serves are not recorded", certain=False)
+
+
+def _is_before(cuda: str, first: str) -> bool:
+    """Whether a CUDA release is older than another; "11" may be any 11."""
+    known = version_of(cuda).release
+    return known < version_of(first).release[: len(known)]
 
 
 def _may_be(base: Base, versions: str) -> bool:

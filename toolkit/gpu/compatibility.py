@@ -48,7 +48,8 @@ class Integrated:
 class Compatibility:
     """All of `compatibility.toml`. `forward` is, by GPU name, whether forward compatibility supports it.
 
-    `with_arm` are GPUs that exist only beside an Arm processor.
+    `with_arm` are GPUs that exist only beside an Arm processor, `first_cuda` is the first CUDA release that has a GPU's
+    architecture.
     """
 
     drivers: tuple[DriverFloor, ...]
@@ -58,6 +59,7 @@ class Compatibility:
     integrated: Integrated
     forward: dict[str, bool]
     with_arm: frozenset[str]
+    first_cuda: dict[Capability, str]
 
     def floor(self, cuda: str) -> DriverFloor | None:
         """The driver that a CUDA version ("12.4", "12.5.1", "11") needs; None if no row names it."""
@@ -88,6 +90,7 @@ def compatibility() -> Compatibility:
             **dict.fromkeys(content["forward"]["unsupported"], False),
         },
         with_arm=frozenset(content["arm"]["gpus"]),
+        first_cuda={_pair(capability): cuda for capability, cuda in content["first"]["cuda"].items()},
     )
 
 
