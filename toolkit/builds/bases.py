@@ -10,6 +10,7 @@ from toolkit.builds.files import UvCopy
 from toolkit.builds.room import RoomWatch, cause, disks
 from toolkit.pins.bases.before_pull import lent_login, require_architecture
 from toolkit.pins.bases.steady import NOT_HERE, PresentBase, require_unchanged, state_of
+from toolkit.pins.bases.target import is_recorded
 from toolkit.pins.guard.script import UV_MOUNT
 from toolkit.recipes.model import Bootstrap
 from toolkit.runtime.area import area_environment
@@ -71,7 +72,7 @@ def base_to_read(
     unless `pull` is true. `fresh`: the digest in the lock does not count. Raises as `present_base` does.
     """
     base = recipe.base
-    digest = None if base.python is not None else base_digest(recipe, locks, fresh=fresh)
+    digest = None if is_recorded(base) else base_digest(recipe, locks, fresh=fresh)
     if digest is None:
         return NOT_HERE
     kept, state = kept_base(digest, area), state_of(base)

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
+
 from tests.inventory.making import fill, inventory_of, python_files
-from toolkit.pins.bases.target import read_target
+from toolkit.pins.bases.target import is_recorded, read_target, recorded_target
+from toolkit.recipes.model import Base, Bootstrap
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -24,3 +27,13 @@ def test_what_conda_installed_under_a_name_of_its_own_is_found(tmp_path: Path) -
     target = read_target(inventory_of(tmp_path), lambda name: name == "torch")
     assert target is not None
     assert target.conda == {"torch", "matplotlib"}
+
+
+@pytest.mark.parametrize(
+    ("python", "version", "known"),
+    [("3.12", "2.8.0", True), ("3.12", "2.8.0a0+5228986c39", False), (None, "2.8.0", False), ("3.12", None, True)],
+)
+def test_build_of_a_vendor_is_not_recorded_well_enough(python: str | None, version: str | None, known: bool) -> None:
+    base = Base("b", Bootstrap.DOCKER, "a/b:1", python=python, framework="torch", framework_version=version)
+    assert is_recorded(base) is known
+    assert (recorded_target(base) is not None) is known

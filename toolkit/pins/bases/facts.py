@@ -62,7 +62,7 @@ def gather_facts(base: Base, cache: Path, *, image: Path | None = None, digest: 
         )
     if target is None:
         raise MissingOnHost(
-            f"the base {base.name} is not in the work area, and its Python version is not recorded",
+            f"the base {base.name} is not in the work area, and its entry does not say what it contains",
             fix="`ctk lock` and `ctk build` pull the base first.",
             code="base-not-here",
         )

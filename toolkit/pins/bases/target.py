@@ -11,6 +11,7 @@ from packaging.version import InvalidVersion, Version
 
 from toolkit.inventory.contents.markers import marker_environment
 from toolkit.inventory.contents.model import Distribution
+from toolkit.inventory.knowledge.frameworks import is_prerelease
 from toolkit.inventory.knowledge.names import names
 
 if TYPE_CHECKING:
@@ -103,9 +104,17 @@ def read_target(
     )
 
 
+def is_recorded(base: Base) -> bool:
+    """Whether packages can be chosen for a base by its entry alone: its Python is known, and its framework on PyPI.
+
+    What a vendor builds itself (2.8.0a0+5228986c39) is on no index, so that its requirements are unknown.
+    """
+    return base.python is not None and not is_prerelease(base.framework_version or "")
+
+
 def recorded_target(base: Base) -> PythonTarget | None:
-    """The Python that `bases.toml` records of a base; None if it does not say which one it has."""
-    if base.python is None:
+    """The Python that `bases.toml` records of a base; None if packages cannot be chosen by that."""
+    if base.python is None or not is_recorded(base):
         return None
     installed: dict[str, Distribution] = {}
     if base.framework is not None and base.framework_version is not None:
