@@ -8,6 +8,7 @@ import pytest
 
 from toolkit.pins.bases import registry
 from toolkit.pins.bases.facts import gather_facts
+from toolkit.pins.bases.target import is_recorded
 from toolkit.pins.lock.lockfile import load_lock
 from toolkit.recipes.bases import bases_in
 from toolkit.support.paths import shipped
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from toolkit.recipes.model import Base
 
 BASES = bases_in(shipped("defs"))
-RECORDED = [base for base in BASES.values() if base.digest and base.python]
+RECORDED = [base for base in BASES.values() if base.digest and is_recorded(base)]
 
 
 def write_recipe(directory: Path, base: str) -> None:

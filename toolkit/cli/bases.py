@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import sys
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -75,6 +77,9 @@ def list_bases(
     from toolkit.gpu.choosing import BaseRequest, Choice, choose
     from toolkit.recipes.catalogue import Catalogue
 
+    for option, version, example in (("--python", python, "3.11"), ("--cuda", cuda, "12.4")):
+        if version is not None and not re.fullmatch(r"\d+(\.\d+)*", version):
+            raise WrongInput(f"{option} should be a version such as {example}, not {version!r}")
     request = replace(request_from(framework, gpu, driver, arch), python=python, cuda=cuda)
     bases = Catalogue.here().bases().values()
     choice = Choice(tuple(bases), {}, {}) if request == BaseRequest() else choose(bases, request)
@@ -148,36 +153,40 @@ def nothing_fits(choice: Choice, request: BaseRequest) -> CheckFailed:
 
 
 def _show_table(choice: Choice) -> None:
+    """On a terminal one table for each family; through a pipe one row a line, with the family and the evidence."""
     columns = ("base", "family", "framework", "Python", "CUDA", "GPUs", "driver", "digest")
-    print_table(
-        columns,
-        [
-            (
-                base.name,
-                base.family or "",
-                " ".join(filter(None, (base.framework, base.framework_version))),
-                base.python or "",
-                base.cuda or (f"ROCm {base.rocm}" if base.rocm else ""),
-                _gpus(base, choice),
-                base.driver or "",
-                str(base.evidence or ("recorded" if base.digest else "")),
-            )
-            for base in choice.fitting
-        ],
+    if not sys.stdout.isatty():
+        print_table(columns, (_row(base, choice) for base in choice.fitting))
+        return
+    for family in dict.fromkeys(base.family for base in choice.fitting):
+        rows = [_row(base, choice) for base in choice.fitting if base.family == family]
+        print_table((columns[0], *columns[2:7]), [(row[0], *row[2:7]) for row in rows], title=family or "Other")
+
+
+def _row(base: Base, choice: Choice) -> tuple[str, ...]:
+    from toolkit.gpu.choosing import served_range
+
+    gpus = "broken" if base.broken else "unknown" if base.name in choice.unsure else served_range(base)
+    return (
+        base.name,
+        base.family or "",
+        " ".join(filter(None, (base.framework, base.framework_version))),
+        base.python or "",
+        base.cuda or (f"ROCm {base.rocm}" if base.rocm else ""),
+        gpus,
+        base.driver or "",
+        str(base.evidence or ("recorded" if base.digest else "")),
     )
 
 
-def _gpus(base: Base, choice: Choice) -> str:
-    from toolkit.gpu.choosing import served_range
-
-    if base.broken:
-        return "broken"
-    return f"unknown: {choice.unsure[base.name].reason}" if base.name in choice.unsure else served_range(base)
-
-
 def _show_excluded(choice: Choice) -> None:
-    rows = [(name, found.rule, found.reason) for name, found in choice.excluded.items()]
-    print_table(("excluded base", "rule", "reason"), rows)
+    print_table(
+        ("excluded base", "rule", "reason"),
+        [(name, found.rule, found.reason) for name, found in choice.excluded.items() if found.rule != "framework"],
+    )
+    if choice.unsure:
+        rows = [(name, found.rule, found.reason) for name, found in choice.unsure.items()]
+        print_table(("possible base", "rule", "not recorded"), rows)
 
 
 def _refuse_options(context: typer.Context) -> None:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from toolkit.builds.context import Listener
 
+_WIDEST_NAME = 30
 _MARKS = {Severity.ERROR: "✗", Severity.WARNING: "!", Severity.INFO: "·", Severity.OK: "✓"}
 # Codes of errors whose explanation says no more than the message: only `--json` shows them.
 _GENERAL = {
@@ -108,8 +109,9 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, title:
     from rich.text import Text
 
     table = Table(box=SIMPLE_HEAD, title=title, title_justify="left", header_style="bold")
-    for column in lines[0]:
-        table.add_column(Text(column), overflow="fold")
+    name = min(max(len(line[0]) for line in lines), _WIDEST_NAME)  # what a row is about stays in one piece, to be copied
+    for number, column in enumerate(lines[0]):
+        table.add_column(Text(column), overflow="fold", min_width=None if number else name)
     for line in lines[1:]:
         table.add_row(*map(Text, line))
     console().print(table)

@@ -96,7 +96,7 @@ def compatibility() -> Compatibility:
 
 def parse_gpu(text: str) -> Capability:
     """The compute capability of "V100", "Tesla V100-SXM2-32GB", "sm_70" or "7.0". Raises WrongInput for another."""
-    exact = re.fullmatch(r"(?:sm_|compute_)(\d+)(\d)[a-z]?|(\d+)\.(\d)", text.strip().lower())
+    exact = re.fullmatch(r"(?:sm_?|compute_)(\d+)(\d)[a-z]?|(\d+)\.(\d)", text.strip().lower())
     if exact:
         major, minor, *_ = [group for group in exact.groups() if group is not None]
         return int(major), int(minor)
