@@ -109,9 +109,9 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, title:
     from rich.text import Text
 
     table = Table(box=SIMPLE_HEAD, title=title, title_justify="left", header_style="bold")
-    name = min(max(len(line[0]) for line in lines), _WIDEST_NAME)  # what a row is about stays in one piece, to be copied
+    is_name = max(len(line[0]) for line in lines) <= _WIDEST_NAME  # to be copied, and therefore in one piece
     for number, column in enumerate(lines[0]):
-        table.add_column(Text(column), overflow="fold", min_width=None if number else name)
+        table.add_column(Text(column), overflow="fold", no_wrap=is_name and number == 0)
     for line in lines[1:]:
         table.add_row(*map(Text, line))
     console().print(table)
