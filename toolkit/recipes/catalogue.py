@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from toolkit.recipes.bases import bases_in
-from toolkit.recipes.load import NAME, load_recipe
+from toolkit.recipes.load import NAME, NAME_HINT, load_recipe
 from toolkit.support.errors import WrongInput
 from toolkit.support.files import refuse_link, write_atomically
 from toolkit.support.paths import shipped
@@ -70,10 +70,7 @@ class Catalogue:
         if name and Path(name).is_dir():
             raise WrongInput(f'there is no recipe "{name}"', fix=f"To name a directory, end it with a slash: {name}/")
         if not NAME.fullmatch(name):
-            raise WrongInput(
-                f"{name!r} is not a recipe name: use lower-case letters, digits, dots, dashes and underscores",
-                fix="`ctk list` shows the recipes.",
-            )
+            raise WrongInput(f"{name!r} is not a recipe name: {NAME_HINT}", fix="`ctk list` shows the recipes.")
         raise WrongInput(
             f'there is no recipe "{name}".{did_you_mean(name, paths)}', fix="`ctk list` shows the recipes."
         )
