@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import fcntl
+import io
 import os
 import shlex
 import shutil
@@ -64,7 +65,9 @@ def refuse_link(path: Path) -> None:
         )
 
 
-def write_atomically(path: Path, content: str | bytes, *, mode: int = 0o644, keep_mode: bool = False) -> None:
+def write_atomically(
+    path: Path, content: str | bytes | IO[bytes], *, mode: int = 0o644, keep_mode: bool = False
+) -> None:
     """Write `content` to `path` so that a reader sees the old file or the complete new one.
 
     Text is encoded as UTF-8; file names in it that are not UTF-8 keep their bytes. `mode` is subject to the umask, as
@@ -75,6 +78,7 @@ def write_atomically(path: Path, content: str | bytes, *, mode: int = 0o644, kee
     if path.exists() and not (path.is_file() or path.is_dir()):
         raise WrongInput(f"{path} is not a regular file", fix="Remove it, or choose another name.", code="not-a-file")
     data = content.encode(errors="surrogateescape") if isinstance(content, str) else content
+    source = io.BytesIO(data) if isinstance(data, bytes) else data
     kept = _mode_of(path) if keep_mode else None
     try:
         descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
@@ -86,7 +90,7 @@ def write_atomically(path: Path, content: str | bytes, *, mode: int = 0o644, kee
     temporary = Path(name)
     try:
         with os.fdopen(descriptor, "wb") as file:
-            file.write(data)
+            shutil.copyfileobj(source, file)
             os.fchmod(file.fileno(), mode & ~_umask() if kept is None else kept)
         temporary.replace(path)
     except BaseException as error:
