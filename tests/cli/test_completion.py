@@ -38,3 +38,13 @@ def test_a_broken_catalogue_does_not_disturb_the_tab_key(program: Ctk) -> None:
     (program.directory / "defs/bases.toml").write_text("broken")
     done = program(_CTK_COMPLETE="complete_bash", COMP_WORDS="ctk build x --base d", COMP_CWORD="4")
     assert (done.stdout.strip(), done.stderr) == ("", "")
+
+
+def test_the_tab_key_offers_no_name_that_a_shell_would_run(program: Ctk) -> None:
+    (program.directory / "defs").mkdir()
+    (program.directory / "defs/bases.toml").write_text(
+        '["debian-y\\\\$(touch X)"]\nbootstrap = "debootstrap"\nreference = "bookworm"\n'
+    )
+    done = program(_CTK_COMPLETE="complete_zsh", _TYPER_COMPLETE_ARGS="ctk build x --base debian-")
+    assert "touch" not in done.stdout
+    assert done.stderr == ""

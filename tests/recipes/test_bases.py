@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import json
+import time
 from typing import TYPE_CHECKING
 
 import pytest
@@ -129,6 +131,7 @@ MISTAKES = [
     (f'{DOCKER}code = ["sm_70", "sm_70"]', "x.code: contains sm_70 twice"),
     (f'{DOCKER}size = "3 GB"', "x.size: should be a whole number"),
     (f"{DOCKER}size = 0", "x.size: should be at least 1 byte, not 0"),
+    (f"{DOCKER}size = {2**50 + 1}", f"x.size: should be at most {2**50} bytes"),
     (f'{DOCKER}broken = " "', "x.broken: should say why the base does not work"),
     (f'{DOCKER}installer = "uv"', "x.installer: should be one of pip, conda"),
     (f'{DOCKER}version = "1"', "bases.toml:4: x.version: there is no such key"),
@@ -185,3 +188,33 @@ def test_a_base_s_reference_with_a_password_is_refused_and_not_repeated(tmp_path
     assert "S3CRET" not in refused.value.message
     path.write_text(f'[x]\nbootstrap = "docker"\nreference = "registry.example:5000/x@sha256:{"0" * 64}"\n')
     assert load_bases(path)["x"].reference.startswith("registry.example:5000/x@")
+
+
+@pytest.mark.parametrize(
+    "name", ["x; touch /tmp/INJ #", "y\\$(touch X)", "y$(id)", "`id`", "-x", "Upper", "two words", "a\nb"]
+)
+def test_a_name_that_a_shell_could_run_is_refused_with_its_line(tmp_path: Path, name: str) -> None:
+    path = tmp_path / "bases.toml"
+    path.write_text(f"# a comment\n{SUITE.replace('[x]', f'[{json.dumps(name)}]')}")
+    with pytest.raises(WrongInput, match="is not a valid name of a base: use lower-case") as caught:
+        load_bases(path)
+    assert caught.value.message.startswith(f"{path}:2: ")
+
+
+def test_a_name_with_a_dot_needs_quotes(tmp_path: Path) -> None:
+    path = tmp_path / "bases.toml"
+    path.write_text(SUITE.replace("[x]", "[tf-2.15]"))
+    with pytest.raises(WrongInput, match=r":1: tf-2\.15: is a table in a table") as caught:
+        load_bases(path)
+    assert caught.value.fix == 'Quote a name with a dot: ["tf-2.15"]'
+    path.write_text(SUITE.replace("[x]", '["tf-2.15"]'))
+    assert list(load_bases(path)) == ["tf-2.15"]
+
+
+def test_a_long_list_is_checked_in_linear_time(tmp_path: Path) -> None:
+    path = tmp_path / "bases.toml"
+    path.write_text(f"{SUITE}architectures = {['x86_64'] * 50_000}\n")
+    started = time.process_time()
+    with pytest.raises(WrongInput, match="contains x86_64 twice"):
+        load_bases(path)
+    assert time.process_time() - started < 5

@@ -109,6 +109,21 @@ def test_a_shipped_recipe_is_copied_with_its_files_before_it_is_changed(catalogu
     assert copy.read_text().endswith("# changed\n"), "an own recipe is not copied again"
 
 
+def test_a_copied_recipe_neither_follows_nor_writes_through_a_link(catalogue: Catalogue, tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (catalogue.own / "demo").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(WrongInput, match="symlink") as caught:
+        catalogue.own_copy("demo")
+    assert caught.value.code == "symlink"
+    assert not list((tmp_path / "elsewhere").iterdir())
+    (catalogue.own / "demo").unlink()
+    (catalogue.shipped / "demo/sets/key").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(WrongInput, match="symlink") as caught:
+        catalogue.own_copy("demo")
+    assert caught.value.code == "link-in-recipe"
+    assert not list(catalogue.own.iterdir())
+
+
 def test_the_directory_for_own_recipes_is_made(catalogue: Catalogue) -> None:
     catalogue.own.rmdir()
     assert catalogue.own_copy("jax").is_file()

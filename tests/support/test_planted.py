@@ -102,8 +102,21 @@ def test_a_pipe_does_not_block(tmp_path: Path) -> None:
             write(tmp_path / "pipe")
     with pytest.raises(OSError, match="not a regular file"):
         open_regular(tmp_path / "pipe")
-    with pytest.raises(WrongInput, match="pipe, not a regular file"):
-        read_toml(tmp_path / "pipe")
+
+
+def test_toml_is_read_from_a_regular_file_of_limited_size_only(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "device").symlink_to("/dev/zero")
+    for name in ("pipe", "device"):
+        with pytest.raises(WrongInput, match=f"{name} is not a regular file"):
+            read_toml(tmp_path / name)
+    with (tmp_path / "large").open("wb") as file:
+        file.truncate(8 * 2**20 + 1)
+    with pytest.raises(WrongInput, match=r"large is larger than 8\.0 MiB"):
+        read_toml(tmp_path / "large")
+    (tmp_path / "shared").symlink_to("recipe")
+    (tmp_path / "recipe").write_text("a = 1\n")
+    assert read_toml(tmp_path / "shared").content == {"a": 1}
 
 
 def test_a_pipe_or_a_device_is_not_replaced_by_a_file(tmp_path: Path) -> None:

@@ -135,3 +135,24 @@ def test_a_file_that_cannot_be_read_says_why(tmp_path: Path, content: bytes | No
     with pytest.raises(WrongInput, match=expected) as caught:
         read_toml(path)
     assert str(path) in caught.value.message
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (f"a = {'9' * 5000}", "4300|64 bits"),
+        (f"a = 0x{'f' * 5000}", "an integer has more than 64 bits"),
+        (f"a = {'[' * 5000}", "nested too deeply"),
+        (f"a{'.a' * 5000} = 1", "nested too deeply"),
+    ],
+    ids=["digits", "hexadecimal", "arrays", "tables"],
+)
+def test_what_python_cannot_read_or_print_is_refused_without_a_traceback(
+    tmp_path: Path, text: str, reason: str
+) -> None:
+    path = tmp_path / "x.toml"
+    path.write_text(text)
+    with pytest.raises(WrongInput, match=reason) as caught:
+        read_toml(path)
+    assert (caught.value.code, caught.value.exit_status) == ("wrong-file", 2)
+    assert str(path) in caught.value.message

@@ -160,12 +160,10 @@ def add(
 
 
 def _require_free(name: str, catalogue: Catalogue, *, force: bool) -> None:
-    from toolkit.recipes.load import NAME
+    from toolkit.recipes.load import NAME, NAME_HINT
 
     if not NAME.fullmatch(name):
-        raise WrongInput(
-            f"{name!r} is not a valid name of a base: use lower-case letters, digits, dots, dashes and underscores"
-        )
+        raise WrongInput(f"{name!r} is not a valid name of a base: {NAME_HINT}")
     if not force and name in catalogue.bases():
         raise WrongInput(f'there is already a base "{name}"', fix="Choose another --name, or add --force.")
 

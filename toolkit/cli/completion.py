@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from toolkit.support.errors import CtkError
-from toolkit.support.text import printable
 
 
 def complete_recipe(incomplete: str) -> list[str]:
@@ -16,13 +15,14 @@ def complete_recipe(incomplete: str) -> list[str]:
 def complete_base(incomplete: str) -> list[str]:
     """The bases whose names start with the text."""
     from toolkit.recipes.catalogue import Catalogue
+    from toolkit.recipes.load import NAME
 
     try:
         names = Catalogue.here().bases()
     except CtkError:  # a broken ./defs is for a command to explain, not for the Tab key
         return []
-    # The shell types what it gets: a name of a cloned repository's bases.toml may hold anything.
-    return [name for name in names if name.startswith(incomplete) and printable(name) == name]
+    # The shell types, and zsh evaluates, what it gets.
+    return [name for name in names if name.startswith(incomplete) and NAME.fullmatch(name)]
 
 
 def complete_code(incomplete: str) -> list[str]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from toolkit.recipes.digests import DIGEST, invented
 from toolkit.recipes.fields import Word, apt_packages, one_of, text_of
+from toolkit.recipes.load import NAME, NAME_HINT
 from toolkit.recipes.model import ARCHITECTURES, INSTALLERS, Base, Bootstrap, DigestOf, Evidence
 from toolkit.recipes.references import local_path, refuse_credentials
 from toolkit.support.errors import WrongInput
@@ -32,6 +33,7 @@ _FORMS = {
     "python_path": (re.compile(r"(/[^/\s]+)+"), "/usr/bin/python3"),
 }
 _CODE = re.compile(r"(sm|compute)_\d{2,3}[af]?")
+_LARGEST = 2**50
 _DIGESTS = ("digest", "inrelease")
 _OTHERS = ("digest_of", "evidence", "checked", "architectures", "code", "size", "apt")
 BASE_KEYS = (*_TEXTS, *_FORMS, *_DIGESTS, *_OTHERS)
@@ -75,6 +77,11 @@ def is_valid(key: str, value: str) -> bool:
 def _base(file: TomlFile, name: str, table: Any) -> Base:
     if not isinstance(table, dict):
         file.fail(name, "should be a table: [name] and its keys below")
+    if not NAME.fullmatch(name):  # the shell's completion and the next command that ctk prints have it
+        file.fail(name, f"is not a valid name of a base: {NAME_HINT}")
+    dotted = next((key for key, value in table.items() if isinstance(value, dict) and NAME.fullmatch(key)), None)
+    if dotted is not None and dotted not in BASE_KEYS:
+        file.fail(f"{name}.{dotted}", "is a table in a table", fix=f'Quote a name with a dot: ["{name}.{dotted}"]')
     prefix = f"{name}."
     file.check_keys(table, BASE_KEYS, prefix)
     texts = {key: text_of(file, table, key, prefix) for key in (*_TEXTS, *_FORMS, *_DIGESTS)}
@@ -176,9 +183,11 @@ def _code(file: TomlFile, table: Mapping[str, Any], prefix: str) -> tuple[str, .
 
 
 def _distinct(file: TomlFile, key: str, listed: tuple[str, ...]) -> tuple[str, ...]:
-    twice = {entry for entry in listed if listed.count(entry) > 1}
-    if twice:
-        file.fail(key, f"contains {min(twice)} twice")
+    seen: set[str] = set()
+    for entry in listed:
+        if entry in seen:
+            file.fail(key, f"contains {entry} twice")
+        seen.add(entry)
     return listed
 
 
@@ -186,4 +195,6 @@ def _size(file: TomlFile, table: Mapping[str, Any], prefix: str) -> int | None:
     size: int | None = file.get(table, "size", int, prefix)
     if size is not None and size < 1:
         file.fail(f"{prefix}size", f"should be at least 1 byte, not {size}")
+    if size is not None and size > _LARGEST:
+        file.fail(f"{prefix}size", f"should be at most {_LARGEST} bytes, not {size}")
     return size

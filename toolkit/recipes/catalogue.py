@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import shutil
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from toolkit.recipes.bases import bases_in
-from toolkit.recipes.load import NAME, load_recipe
+from toolkit.recipes.copies import copy_files
+from toolkit.recipes.load import NAME, NAME_HINT, load_recipe
 from toolkit.support.errors import WrongInput
 from toolkit.support.files import refuse_link, write_atomically
 from toolkit.support.paths import shipped
@@ -70,10 +70,7 @@ class Catalogue:
         if name and Path(name).is_dir():
             raise WrongInput(f'there is no recipe "{name}"', fix=f"To name a directory, end it with a slash: {name}/")
         if not NAME.fullmatch(name):
-            raise WrongInput(
-                f"{name!r} is not a recipe name: use lower-case letters, digits, dots, dashes and underscores",
-                fix="`ctk list` shows the recipes.",
-            )
+            raise WrongInput(f"{name!r} is not a recipe name: {NAME_HINT}", fix="`ctk list` shows the recipes.")
         raise WrongInput(
             f'there is no recipe "{name}".{did_you_mean(name, paths)}', fix="`ctk list` shows the recipes."
         )
@@ -93,17 +90,11 @@ class Catalogue:
         if path.parent == self.own:
             return path
         recipe = self.recipe(name)
-        self.own.mkdir(exist_ok=True)
-        for copy in recipe.files:
-            target = self.own / copy.source.relative_to(path.parent)
-            target.parent.mkdir(parents=True, exist_ok=True)
-            refuse_link(target)
-            if target.exists():
-                continue
-            if copy.source.is_dir():
-                shutil.copytree(copy.source, target)
-            else:
-                write_atomically(target, copy.source.read_bytes(), mode=copy.source.stat().st_mode & 0o777)
+        copies = {copy.source: self.own / copy.source.relative_to(path.parent) for copy in recipe.files}
         own = self.own / path.name
+        refuse_link(own)
+        kept = {source for source, target in copies.items() if target.exists() and not target.is_symlink()}
+        copy_files({source: copies[source] for source in copies if source not in kept}, path.parent, self.own)
+        self.own.mkdir(exist_ok=True)
         write_atomically(own, path.read_bytes())
         return own

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import fcntl
+import io
 import os
 import shlex
 import shutil
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _SECONDS_BETWEEN_TRIES = 0.05
+_LARGEST_TEXT = 8 * 2**20
 _NO_LOCKS = (errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOLCK)  # flock(2) on Lustre that is mounted without `-o flock`
 
 
@@ -63,7 +65,9 @@ def refuse_link(path: Path) -> None:
         )
 
 
-def write_atomically(path: Path, content: str | bytes, *, mode: int = 0o644, keep_mode: bool = False) -> None:
+def write_atomically(
+    path: Path, content: str | bytes | IO[bytes], *, mode: int = 0o644, keep_mode: bool = False
+) -> None:
     """Write `content` to `path` so that a reader sees the old file or the complete new one.
 
     Text is encoded as UTF-8; file names in it that are not UTF-8 keep their bytes. `mode` is subject to the umask, as
@@ -74,6 +78,7 @@ def write_atomically(path: Path, content: str | bytes, *, mode: int = 0o644, kee
     if path.exists() and not (path.is_file() or path.is_dir()):
         raise WrongInput(f"{path} is not a regular file", fix="Remove it, or choose another name.", code="not-a-file")
     data = content.encode(errors="surrogateescape") if isinstance(content, str) else content
+    source = io.BytesIO(data) if isinstance(data, bytes) else data
     kept = _mode_of(path) if keep_mode else None
     try:
         descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
@@ -85,7 +90,7 @@ def write_atomically(path: Path, content: str | bytes, *, mode: int = 0o644, kee
     temporary = Path(name)
     try:
         with os.fdopen(descriptor, "wb") as file:
-            file.write(data)
+            shutil.copyfileobj(source, file)
             os.fchmod(file.fileno(), mode & ~_umask() if kept is None else kept)
         temporary.replace(path)
     except BaseException as error:
@@ -125,12 +130,26 @@ def open_regular(path: Path) -> IO[bytes]:
     return os.fdopen(descriptor, "rb")
 
 
-def refuse_pipe(path: Path) -> None:
-    """Raise WrongInput if `path` is a named pipe: reading it could block forever."""
-    if path.is_fifo():
-        raise WrongInput(
-            f"{path} is a pipe, not a regular file", fix="Remove it, or choose another name.", code="not-a-file"
-        )
+def read_small(path: Path) -> bytes:
+    """The content of a file that a person or ctk wrote; symlinks are followed, as users share recipes by them.
+
+    Raises WrongInput if it is not a regular file, which could block forever or never end, or has more than 8 MiB, and
+    OSError if it cannot be read.
+    """
+    with open(path, "rb", opener=_open_at_once) as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise WrongInput(
+                f"{path} is not a regular file", fix="Remove it, or choose another name.", code="not-a-file"
+            )
+        content = file.read(_LARGEST_TEXT + 1)
+    if len(content) > _LARGEST_TEXT:
+        raise WrongInput(f"{path} is larger than {format_size(_LARGEST_TEXT)}", code="wrong-file")
+    return content
+
+
+def _open_at_once(path: str, flags: int) -> int:
+    """Open without waiting for the other end of a pipe."""
+    return os.open(path, flags | os.O_NONBLOCK | os.O_NOCTTY)
 
 
 def _open_to_write(path: Path, flags: int, mode: int) -> int:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from toolkit.support.errors import WrongInput
-from toolkit.support.files import refuse_pipe
+from toolkit.support.files import read_small
 from toolkit.support.text import did_you_mean
 
 if sys.version_info >= (3, 11):
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _TABLE = re.compile(r"^\s*\[\[?[^\[\]]+\]\]?\s*(#.*)?$")
+_DEEPEST = 50
 _NAMES = {str: "text in quotes", int: "a whole number", bool: "true or false", list: "a list", dict: "a table"}
 
 
@@ -43,7 +45,7 @@ class TomlFile:
         """The line of `key`, searched for in the text; None if it is not found."""
         *tables, name = [re.sub(r"\[\d+\]$", "", part) for part in key.split(".")]
         index = next((int(found) for found in re.findall(r"\[(\d+)\]", key)), 1)
-        header = re.compile(r"^\s*\[\[?\s*" + r"\s*\.\s*".join(map(_bare_or_quoted, tables or [name])) + r"\s*\]\]?")
+        header, whole = _header(tables or [name]), _header([*tables, name])
         assignment = re.compile(rf"^\s*{_bare_or_quoted(name)}\s*=")
         # `job.gpus = 1`, or `job = { gpus = 1 }`
         dotted = rf"\.\s*{_bare_or_quoted(name)}\s*"
@@ -56,6 +58,7 @@ class TomlFile:
                 best = number if best is None or seen == index else best
             elif _TABLE.match(line):
                 inside = False
+                best = number if best is None and whole.match(line) else best
             elif inside and assignment.match(line):
                 return number
             elif best is None and tables and inline.match(line):
@@ -88,25 +91,41 @@ class TomlFile:
         return tuple(values)
 
 
+def _header(parts: Sequence[str]) -> re.Pattern[str]:
+    return re.compile(r"^\s*\[\[?\s*" + r"\s*\.\s*".join(map(_bare_or_quoted, parts)) + r"\s*\]\]?")
+
+
 def _bare_or_quoted(name: str) -> str:
-    return rf"[\"']?{re.escape(name)}[\"']?"
+    escaped = json.dumps(name, ensure_ascii=False)[1:-1]  # TOML has the escapes of JSON
+    return rf"[\"']?(?:{re.escape(name)}|{re.escape(escaped)})[\"']?"
 
 
 def read_toml(path: Path) -> TomlFile:
-    """Read a TOML file. Raises WrongInput, with the line, if it cannot be read, is a pipe, or is not TOML."""
+    """Read a TOML file. Raises WrongInput, with the line, if it cannot be read, is not a regular file, or not TOML."""
     try:
-        refuse_pipe(path)
-        text = path.read_text(encoding="utf-8")
+        text = read_small(path).decode().replace("\r\n", "\n")
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
         raise WrongInput(f"cannot read {path}: {reason}") from error
     try:
-        return TomlFile(path, text, tomllib.loads(text))
-    except tomllib.TOMLDecodeError as error:
+        return TomlFile(path, text, parse_toml(text))
+    except ValueError as error:
         raise WrongInput(f"{path} is not TOML: {error}", code="wrong-file") from error
 
 
 def parse_toml(text: str) -> dict[str, Any]:
-    """Parse TOML that a program wrote. Raises ValueError if it is invalid."""
-    content: dict[str, Any] = tomllib.loads(text)
+    """Parse TOML. Raises ValueError if it is invalid, or has what Python cannot print: it may come with a clone."""
+    try:
+        content: dict[str, Any] = tomllib.loads(text)
+    except RecursionError as error:
+        raise ValueError("it is nested too deeply") from error
+    waiting: list[tuple[Any, int]] = [(content, 0)]
+    while waiting:
+        value, depth = waiting.pop()
+        if depth > _DEEPEST:
+            raise ValueError("it is nested too deeply")
+        if isinstance(value, int) and not -(2**63) <= value < 2**63:
+            raise ValueError("an integer has more than 64 bits")
+        children = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+        waiting += ((child, depth + 1) for child in children)
     return content

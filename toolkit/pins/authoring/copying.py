@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from toolkit.recipes.copies import copy_files
 from toolkit.support.errors import WrongInput
 from toolkit.support.files import refuse_link, write_atomically
+from toolkit.support.tomlfile import read_toml
 
 if TYPE_CHECKING:
     from toolkit.recipes.catalogue import Catalogue
@@ -17,30 +18,26 @@ def copy_recipe(catalogue: Catalogue, like: str, name: str, *, force: bool) -> l
     """Copy recipe `like` to `./defs/NAME.toml`, and its files to `./defs/NAME/`; return what was written.
 
     Files of a user's own recipe that are not in the directory of its name are used by both. Raises WrongInput if
-    something of that name exists, unless `force` is given; a link is never followed.
+    something of that name exists, unless `force` is given, and for each symlink in the way, before anything is written.
     """
     import tomlkit
 
     path = catalogue.path_of(like)
     catalogue.recipe(like)  # one that cannot be read is not copied
-    document = tomlkit.parse(path.read_text(encoding="utf-8"))
+    document = tomlkit.parse(read_toml(path).text)
     copies: dict[Path, Path] = {}
     for entry in document.get("files", []):
         source = Path(str(entry["from"]))
         new = _renamed(source, like, name)
-        if source.is_absolute() or str(source).startswith(("~", "../")) or (catalogue.is_own(path) and new == source):
-            continue
-        copies[path.parent / source] = catalogue.own / new
+        old, target = path.parent / source, catalogue.own / new
+        if source.is_absolute() or str(source).startswith(("~", "../")) or old == target:
+            continue  # it names the same file in the copy
+        copies[old] = target
         entry["from"] = str(new)
     own = catalogue.own / f"{name}.toml"
     for target in (own, *copies.values()):
         _refuse_existing(target, force=force)
-    for source, target in copies.items():
-        target.parent.mkdir(parents=True, exist_ok=True)
-        if source.is_dir():
-            shutil.copytree(source, target, dirs_exist_ok=force)
-        else:
-            write_atomically(target, source.read_bytes(), mode=source.stat().st_mode & 0o777)
+    copy_files(copies, path.parent, catalogue.own)
     catalogue.own.mkdir(exist_ok=True)
     write_atomically(own, tomlkit.dumps(document), keep_mode=True)
     return [own, *copies.values()]

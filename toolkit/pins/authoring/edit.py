@@ -16,8 +16,9 @@ from toolkit.recipes.load import RECIPE_KEYS
 from toolkit.recipes.model import IndexKind, Target
 from toolkit.recipes.requirements import how_to_write
 from toolkit.support.errors import WrongInput
-from toolkit.support.files import refuse_link, refuse_pipe, write_atomically
+from toolkit.support.files import refuse_link, write_atomically
 from toolkit.support.text import did_you_mean, one_line
+from toolkit.support.tomlfile import read_toml
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -227,10 +228,10 @@ def _read(path: Path) -> TOMLDocument:
     import tomlkit
     from tomlkit.exceptions import ParseError
 
+    text = read_toml(path).text
     try:
-        refuse_pipe(path)
-        document = tomlkit.parse(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, ParseError) as error:
+        document = tomlkit.parse(text)
+    except ParseError as error:  # tomllib has read it: tomlkit knows TOML 1.0 only in part
         raise WrongInput(f"cannot read {path}: {error}") from error
     if path.is_symlink() and not _is_own_recipe(path, document):
         refuse_link(path)
