@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 from toolkit.pins.bases.check import finding_of
 from toolkit.pins.bases.credentials import auth_files, find_login
 from toolkit.pins.bases.manifests import WrongContent
-from toolkit.pins.bases.registry import api_address, authorization, fetch, unreachable
+from toolkit.pins.bases.registry import api_address, authorization, unreachable
+from toolkit.pins.bases.transport import challenge_of, fetch
 from toolkit.support.certificates import describe_trust
 from toolkit.support.errors import ProgramFailed, WrongInput
 from toolkit.support.findings import Finding, Severity
@@ -88,7 +89,7 @@ def _status(url: str, headers: dict[str, str]) -> tuple[int, str]:
     try:
         fetch(url, headers, _TIMEOUT)
     except urllib.error.HTTPError as error:
-        return error.code, error.headers.get("WWW-Authenticate", "")
+        return error.code, challenge_of(error, url) if error.code == 401 else ""
     return 200, ""
 
 

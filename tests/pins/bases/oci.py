@@ -10,11 +10,12 @@ import gzip
 import hashlib
 import io
 import json
+import socket
 import ssl
 import tarfile
 import threading
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any
@@ -42,7 +43,8 @@ class Registry:
     """What a registry holds and how it behaves. `login` is None, "basic" or "bearer"; `faults` are by repository:
 
     "slow", "no-head" (405), "no-digest" (no Docker-Content-Digest), "portal" (a page instead), "liar" (another
-    manifest than the digest says), "limit" (429), "broken" (500), "other-host" (blobs are redirected to `elsewhere`).
+    manifest than the digest says), "limit" (429), "broken" (500), "other-host" (blobs are redirected to `elsewhere`),
+    "other-site" (all is redirected to the address `elsewhere`).
     `asked` has method, path and Authorization header of each request.
     """
 
@@ -135,6 +137,27 @@ def serving(registry: Registry, certificate: tuple[Path, Path] | None = None) ->
         server.server_close()
 
 
+@contextmanager
+def dripping(begin: bytes, again: bytes, pause: float) -> Iterator[str]:
+    """The address of a server that sends `begin` to each client, then `again` without an end."""
+
+    def drip(client: socket.socket) -> None:
+        with client, suppress(OSError):
+            client.sendall(begin)
+            while True:
+                client.sendall(again)
+                time.sleep(pause)
+
+    def accept() -> None:
+        with suppress(OSError):
+            while True:
+                threading.Thread(target=drip, args=server.accept()[:1], daemon=True).start()
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        threading.Thread(target=accept, daemon=True).start()
+        yield f"127.0.0.1:{server.getsockname()[1]}"
+
+
 def _handler(registry: Registry) -> type[BaseHTTPRequestHandler]:
     basic = f"Basic {base64.b64encode(f'{USER}:{PASSWORD}'.encode()).decode()}"
 
@@ -193,6 +216,9 @@ def _handler(registry: Registry) -> type[BaseHTTPRequestHandler]:
                 return
             elif fault == "portal":
                 self.answer(200, b"<html>Welcome to the guest network</html>", {"Content-Type": "text/html"})
+                return
+            elif fault == "other-site":
+                self.answer(307, b"", {"Location": f"{registry.elsewhere}{self.path}"})
                 return
             if kind == "blobs":
                 self.blob(name, fault)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import socket
 import subprocess
+import time
 from base64 import b64encode
 from typing import TYPE_CHECKING
 
@@ -26,6 +27,14 @@ def log_in(home: Path, host: str, **entry: str) -> Path:
     path.parent.mkdir(exist_ok=True)
     path.write_text(json.dumps({"auths": {host: entry}}))
     return path
+
+
+def certificate(directory: Path) -> tuple[Path, Path]:
+    """A new certificate `ca.pem` of 127.0.0.1 and its key."""
+    new = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
+    subject = ["-days", "2", "-subj", "/CN=private", "-addext", "subjectAltName=IP:127.0.0.1"]
+    subprocess.run([*new, *subject, "-keyout", "key", "-out", "ca.pem"], cwd=directory, check=True, capture_output=True)
+    return directory / "ca.pem", directory / "key"
 
 
 @pytest.mark.parametrize(
@@ -124,6 +133,71 @@ def test_a_login_is_not_sent_to_a_token_service_without_tls(registry: oci.Regist
     assert registry.asked == []
 
 
+def test_a_redirect_does_not_choose_who_gets_a_login(registry: oci.Registry, tmp_path: Path) -> None:
+    registry.faults = {"private/image": "other-site"}
+    log_in(tmp_path, registry.address, username=oci.USER, password=oci.PASSWORD)
+    with oci.serving(oci.Registry("bearer")) as other:
+        registry.elsewhere = f"http://{other.address}"
+        with pytest.raises(ProgramFailed, match=f"redirects to http://{other.address}, which requires") as caught:
+            fetch_digest(f"{registry.address}/private/image:1")
+    assert caught.value.code == "registry-content"
+    assert {given for _, _, given in (*registry.asked, *other.asked)} == {""}
+
+
+def test_no_redirect_leads_away_from_tls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    registry, other = oci.Registry(faults={"a/b": "other-site"}), oci.Registry()
+    other.image("a/b:1")
+    monkeypatch.setattr(client, "api_address", lambda host: f"https://{host}")
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "ca.pem"))
+    with oci.serving(registry, certificate(tmp_path)), oci.serving(other):
+        for scheme in ("http", "ftp"):
+            registry.elsewhere = f"{scheme}://{other.address}"
+            with pytest.raises(ProgramFailed, match=f"redirects to {scheme}://{other.address}, without TLS"):
+                fetch_digest(f"{registry.address}/a/b:1")
+    assert other.asked == []
+
+
+def test_a_redirect_to_ftp_is_not_followed(registry: oci.Registry) -> None:
+    registry.faults, registry.elsewhere = {"a/b": "other-site"}, "ftp://127.0.0.1:9"
+    with pytest.raises(ProgramFailed, match="redirects to ftp://") as caught:
+        fetch_digest(f"{registry.address}/a/b:1")
+    assert caught.value.code == "registry-content"
+
+
+@pytest.mark.parametrize(
+    ("begin", "again", "pause"),
+    [
+        (b"", b"H", 0.05),
+        (b"", b"HTTP/1.1 100 Continue\r\n\r\n", 0.01),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 9999\r\n\r\n", b" ", 0.05),
+        (b"HTTP/1.1 307 Moved\r\nLocation: /v2/\r\nContent-Length: 9999\r\n\r\n", b" ", 0.05),
+    ],
+)
+def test_all_answers_of_a_registry_have_one_deadline(
+    monkeypatch: pytest.MonkeyPatch, begin: bytes, again: bytes, pause: float
+) -> None:
+    monkeypatch.setattr(client, "TOTAL", 0.5)
+    start = time.monotonic()
+    with oci.dripping(begin, again, pause) as host, pytest.raises(ProgramFailed, match="did not respond in time"):
+        fetch_digest(f"{host}/image:1")
+    assert time.monotonic() - start < 5
+
+
+def test_an_answer_has_a_largest_size() -> None:
+    begin = b"HTTP/1.1 200 OK\r\n\r\n"
+    with oci.dripping(begin, b" " * (1 << 20), 0) as host, pytest.raises(ProgramFailed, match="more than 8 MiB"):
+        fetch_digest(f"{host}/image:1")
+
+
+@pytest.mark.parametrize(("letters", "message"), [(60_000, "60007 characters"), (8_000, "does not support: Bearer")])
+def test_a_long_challenge_takes_no_time(letters: int, message: str) -> None:
+    answer = b"HTTP/1.1 401 No\r\nContent-Length: 0\r\nWWW-Authenticate: Bearer " + b"a" * letters + b"\r\n\r\n"
+    start = time.process_time()
+    with oci.dripping(answer, b"", 1) as host, pytest.raises(ProgramFailed, match=message):
+        fetch_digest(f"{host}/image:1")
+    assert time.process_time() - start < 0.3
+
+
 @pytest.mark.parametrize(
     ("fault", "code", "message"),
     [
@@ -160,10 +234,7 @@ def test_slow_registry_is_not_awaited(registry: oci.Registry) -> None:
 def test_a_registry_behind_a_private_ca_needs_a_setting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("SSL_CERT_FILE", "PIP_CERT", "REQUESTS_CA_BUNDLE"):
         monkeypatch.delenv(name, raising=False)
-    new = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
-    subject = ["-days", "2", "-subj", "/CN=private", "-addext", "subjectAltName=IP:127.0.0.1"]
-    subprocess.run([*new, *subject, "-keyout", "key", "-out", "ca.pem"], cwd=tmp_path, check=True, capture_output=True)
-    with oci.serving(oci.Registry(), (tmp_path / "ca.pem", tmp_path / "key")) as registry:
+    with oci.serving(oci.Registry(), certificate(tmp_path)) as registry:
         digest = registry.image("open/image:1")
         monkeypatch.setattr(client, "api_address", lambda host: f"https://{host}")
         monkeypatch.setenv("REQUESTS_CA_BUNDLE", "/nowhere.pem")

@@ -10,7 +10,8 @@ from dataclasses import dataclass, replace
 from http.client import HTTPException
 from typing import TYPE_CHECKING
 
-from toolkit.pins.bases.registry import TIMEOUT, Repository, asking, parse_reference
+from toolkit.pins.bases.registry import Repository, asking, parse_reference
+from toolkit.pins.bases.transport import TIMEOUT
 from toolkit.recipes.model import DigestOf
 from toolkit.support.enums import StrEnum
 from toolkit.support.errors import CtkError, ProgramFailed

@@ -8,8 +8,8 @@ from __future__ import annotations
 import ipaddress
 import os
 import re
+import time
 import urllib.error
-import urllib.request
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.client import HTTPException
@@ -27,18 +27,17 @@ from toolkit.pins.bases.manifests import (
     parse_object,
     sha256,
 )
-from toolkit.support.certificates import certificate_problem, describe_trust, tls_context
+from toolkit.pins.bases.transport import TIMEOUT, TOTAL, challenge_of, fetch
+from toolkit.support.certificates import certificate_problem, describe_trust
 from toolkit.support.errors import CheckFailed, CtkError, ProgramFailed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
     from email.message import Message
 
     from toolkit.pins.bases.credentials import Login
 
 _HUB_API = "registry-1.docker.io"
-TIMEOUT = 20.0  # seconds without a byte from a registry
-_LARGEST = 8 << 20
 # An index is wanted if there is one: its digest is what `FROM image@sha256:…` means on every architecture.
 _ACCEPT = ", ".join((*INDEX_TYPES, *IMAGE_TYPES))
 _NO_HEAD = (405, 501)
@@ -94,13 +93,14 @@ class Repository:
     """Requests about one repository of a registry, with the user's login if the registry requires one.
 
     They raise OSError, HTTPException or WrongContent: `asking` turns these into errors for users. `login` is the one
-    that was sent.
+    that was sent. All of them together have TOTAL seconds, however slowly the registry sends.
     """
 
     reference: Reference
     timeout: float = TIMEOUT
     login: Login | None = None
     _headers: dict[str, str] = field(default_factory=dict)
+    _end: float = field(default_factory=lambda: time.monotonic() + TOTAL)
 
     def named(self, name: str) -> Named:
         """What a tag names, or a digest itself.
@@ -137,14 +137,14 @@ class Repository:
         url = f"{api_address(host)}/v2/{self.reference.repository}/{path}"
         headers = {"Accept": _ACCEPT} if path.startswith("manifests/") else {}
         try:
-            return fetch(url, {**headers, **self._headers}, self.timeout, method=method)
+            return fetch(url, {**headers, **self._headers}, self.timeout, method=method, end=self._end)
         except urllib.error.HTTPError as error:
             if error.code != 401 or self._headers:
                 raise
-            challenge = error.headers.get("WWW-Authenticate", "")
+            challenge = challenge_of(error, url)
         self.login = find_login(host, self.reference.repository)
-        self._headers = {"Authorization": authorization(challenge, url, self.login, self.timeout)}
-        return fetch(url, {**headers, **self._headers}, self.timeout, method=method)
+        self._headers = {"Authorization": authorization(challenge, url, self.login, self.timeout, self._end)}
+        return fetch(url, {**headers, **self._headers}, self.timeout, method=method, end=self._end)
 
 
 def _check(content: bytes, stated: str) -> None:
@@ -152,7 +152,9 @@ def _check(content: bytes, stated: str) -> None:
         raise WrongContent(f"returned content with the digest {computed} instead of {stated}")
 
 
-def authorization(challenge: str, url: str, login: Login | None, timeout: float = TIMEOUT) -> str:
+def authorization(
+    challenge: str, url: str, login: Login | None, timeout: float = TIMEOUT, end: float | None = None
+) -> str:
     """What to answer a 401 with: a token from the service that it names, or the user's own login.
 
     A login is sent only to a service with TLS, unless the registry itself has none.
@@ -160,10 +162,10 @@ def authorization(challenge: str, url: str, login: Login | None, timeout: float 
     scheme, _, rest = challenge.partition(" ")
     if scheme.lower() == "basic":
         return login.basic if login is not None else ""
-    fields = dict(re.findall(r'(\w+)="([^"]*)"', rest))
+    fields = dict(re.findall(r'\b(\w+)="([^"]*)"', rest))
     realm = fields.get("realm", "")
     if scheme.lower() != "bearer" or not realm.startswith(("https://", "http://")):
-        raise WrongContent(f"requires an authentication that ctk does not support: {scheme or 'none'}")
+        raise WrongContent(f"requires an authentication that ctk does not support: {scheme[:40] or 'none'}")
     if urlsplit(realm).scheme == "http" and urlsplit(url).scheme == "https":
         raise WrongContent(f"sends logins to a service without TLS: {realm}")
     query = urlencode({key: fields[key] for key in ("service", "scope") if key in fields})
@@ -171,27 +173,12 @@ def authorization(challenge: str, url: str, login: Login | None, timeout: float 
         form = (
             f"{query}&{urlencode({'grant_type': 'refresh_token', 'refresh_token': login.secret, 'client_id': _CLIENT})}"
         )
-        content, _ = fetch(realm, {}, timeout, method="POST", body=form.encode())
+        content, _ = fetch(realm, {}, timeout, method="POST", body=form.encode(), end=end)
     else:
         headers = {"Authorization": login.basic} if login is not None else {}
-        content, _ = fetch(f"{realm}{'&' if '?' in realm else '?'}{query}", headers, timeout)
+        content, _ = fetch(f"{realm}{'&' if '?' in realm else '?'}{query}", headers, timeout, end=end)
     token = parse_object(content)
     return f"Bearer {token.get('token') or token.get('access_token') or ''}"
-
-
-def fetch(
-    url: str, headers: Mapping[str, str], timeout: float, *, method: str = "GET", body: bytes | None = None
-) -> tuple[bytes, Message]:
-    """The content and the headers of a response, eight MiB at most.
-
-    A redirect, such as that of a blob to a content network, gets no Authorization header.
-    """
-    request = urllib.request.Request(url, data=body, method=method)  # noqa: S310 - http only on loopback, else https
-    for name, value in headers.items():
-        request.add_unredirected_header(name, value) if name == "Authorization" else request.add_header(name, value)
-    context = tls_context() if url.startswith("https") else None
-    with urllib.request.urlopen(request, timeout=timeout, context=context) as answer:  # noqa: S310
-        return answer.read(_LARGEST), answer.headers
 
 
 def api_address(host: str) -> str:
