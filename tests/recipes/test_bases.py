@@ -129,6 +129,7 @@ MISTAKES = [
     (f'{DOCKER}code = ["sm_70", "sm_70"]', "x.code: contains sm_70 twice"),
     (f'{DOCKER}size = "3 GB"', "x.size: should be a whole number"),
     (f"{DOCKER}size = 0", "x.size: should be at least 1 byte, not 0"),
+    (f"{DOCKER}size = 1{'0' * 400}", "x.size: should be at most 1125899906842624 bytes"),
     (f'{DOCKER}broken = " "', "x.broken: should say why the base does not work"),
     (f'{DOCKER}installer = "uv"', "x.installer: should be one of pip, conda"),
     (f'{DOCKER}version = "1"', "bases.toml:4: x.version: there is no such key"),
