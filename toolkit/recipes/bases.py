@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from toolkit.recipes.digests import DIGEST, invented
 from toolkit.recipes.fields import Word, apt_packages, one_of, text_of
 from toolkit.recipes.load import NAME, NAME_HINT
-from toolkit.recipes.model import ARCHITECTURES, INSTALLERS, Base, Bootstrap, DigestOf, Evidence
-from toolkit.recipes.references import local_path, refuse_credentials
+from toolkit.recipes.model import ARCHITECTURES, INSTALLERS, LARGEST_IMAGE, Base, Bootstrap, DigestOf, Evidence
+from toolkit.recipes.references import local_path, require_image
 from toolkit.support.errors import WrongInput
 from toolkit.support.tomlfile import TomlFile, read_toml
 
@@ -91,7 +91,7 @@ def _base(file: TomlFile, name: str, table: Any) -> Base:
     bootstrap = one_of(file, f"{prefix}bootstrap", texts["bootstrap"], Bootstrap)
     if bootstrap is Bootstrap.DOCKER:
         try:
-            refuse_credentials(texts["reference"] or "")
+            require_image(texts["reference"] or "")
         except WrongInput as error:
             file.fail(f"{prefix}reference", error.message, fix=error.fix)
     if texts["installer"]:
@@ -195,6 +195,6 @@ def _size(file: TomlFile, table: Mapping[str, Any], prefix: str) -> int | None:
     size: int | None = file.get(table, "size", int, prefix)
     if size is not None and size < 1:
         file.fail(f"{prefix}size", f"should be at least 1 byte, not {size}")
-    if size is not None and size > _LARGEST:
-        file.fail(f"{prefix}size", f"should be at most {_LARGEST} bytes, not {size}")
+    if size is not None and size > LARGEST_IMAGE:
+        file.fail(f"{prefix}size", f"should be at most {LARGEST_IMAGE} bytes")
     return size
