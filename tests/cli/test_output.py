@@ -212,7 +212,7 @@ def hostile(ctk: Ctk) -> Ctk:
         )
     (ctk.directory / "defs").mkdir()
     (ctk.directory / "defs/bases.toml").write_text(
-        '["evil\\u001b[2J"]\nbootstrap = "localimage"\nreference = "x.sif"\n'
+        '[evil]\nbootstrap = "localimage"\nreference = "x.sif"\ndescription = "\\u202egpj."\n'
     )
     (ctk.directory / "defs/mine.toml").write_text('base = "debian-12"\ndescription = "\\u202e\\u2066 [/] 日本　語"\n')
     (ctk.directory / "x\x1b[2J.sif").touch()
@@ -273,5 +273,7 @@ def test_a_warning_about_code_that_is_read_does_not_quote_it(hostile: Ctk, progr
 
 
 def test_the_tab_key_types_no_escape(hostile: Ctk, program: Ctk) -> None:
+    bases = hostile.directory / "defs/bases.toml"
+    bases.write_text(bases.read_text().replace("[evil]", '["evil\\u001b[2J"]'))
     done = program(_CTK_COMPLETE="complete_bash", COMP_WORDS="ctk build x --base ev", COMP_CWORD="4")
     assert done.stdout.strip() == ""

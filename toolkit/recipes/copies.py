@@ -26,7 +26,7 @@ def copy_files(copies: Mapping[Path, Path], origin: Path, destination: Path) -> 
     for source, target in copies.items():
         for path in _steps(source, origin):
             _refuse_source_link(path)
-        for path in _steps(target.parent, destination):
+        for path in [*_steps(target, destination)][:-1]:
             _refuse_target(path, is_directory=True)
         for path in _tree(target):
             refuse_link(path)
