@@ -142,7 +142,7 @@ def add(
         if (path := image or _pulled(base)) is not None:
             on_step(f"reading {path}")
             base = _with_facts(base, path)
-    change = Change(chosen, table_of(base), whole=True)
+    change = Change(chosen, table_of(base), whole=True, new=not force)
     entry = changed("", [change])
     written = None if dry_run else write_changes(catalogue, [change])
     if json:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields, replace
 from datetime import date
 from typing import TYPE_CHECKING, Any
@@ -10,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from toolkit.pins.bases import own_file
 from toolkit.pins.bases.check import Checked, Description, State
 from toolkit.pins.bases.own_file import KEYS, Change, change_of, changed, own_names, table_of, write_changes
 from toolkit.pins.bases.registry import Named
@@ -127,6 +130,27 @@ def test_nothing_is_written_that_ctk_could_not_read_or_through_a_link(tmp_path: 
     with pytest.raises(WrongInput, match="symlink"):
         write_changes(own, [Change("mine", {"size": 1})])
     assert (tmp_path / "elsewhere.toml").read_text() == FILE
+
+
+def test_commands_that_write_at_once_lose_no_entry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def slowly(text: str, changes: list[Change]) -> str:
+        time.sleep(0.05)
+        return changed(text, changes)
+
+    def add(name: str) -> str:
+        values = {"bootstrap": "docker", "reference": "a/b:1"}
+        try:
+            write_changes(catalogue(tmp_path), [Change(name, values, whole=True, new=True)])
+        except WrongInput as error:
+            return error.message
+        return ""
+
+    monkeypatch.setattr(own_file, "changed", slowly)
+    with ThreadPoolExecutor() as pool:
+        messages = list(pool.map(add, ["a", "b", "c", "same", "same"]))
+    assert sorted(messages) == ["", "", "", "", 'there is already a base "same"']
+    assert own_names(catalogue(tmp_path)) == {"a", "b", "c", "same"}
+    assert [path.name for path in (tmp_path / "defs").iterdir()] == ["bases.toml"], "no lock file stays"
 
 
 def test_inline_tables_are_changed_and_dotted_keys_are_refused() -> None:

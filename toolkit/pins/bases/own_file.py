@@ -10,7 +10,7 @@ from toolkit.pins.bases.check import State
 from toolkit.recipes.bases import bases_of
 from toolkit.recipes.model import ARCHITECTURES
 from toolkit.support.errors import WrongInput
-from toolkit.support.files import refuse_link, write_atomically
+from toolkit.support.files import locked, refuse_link, write_atomically
 from toolkit.support.tomlfile import TomlFile, parse_toml, read_toml
 
 if TYPE_CHECKING:
@@ -34,12 +34,16 @@ _DATES = ("checked",)
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What is to be written to one entry: `values` by key. The keys `gone` go, and with `whole` all others do."""
+    """What is to be written to one entry: `values` by key. The keys `gone` go, and with `whole` all others do.
+
+    With `new` the file must have no entry of that name yet.
+    """
 
     name: str
     values: Mapping[str, Any]
     gone: tuple[str, ...] = ()
     whole: bool = False
+    new: bool = False
 
     def drops(self, key: str) -> bool:
         return key in self.gone or (self.whole and key not in self.values)
@@ -99,13 +103,22 @@ def own_names(catalogue: Catalogue) -> set[str]:
 
 
 def write_changes(catalogue: Catalogue, changes: Sequence[Change]) -> Path:
-    """Write changes to the user's own file, completely or not at all; return its path."""
+    """Write changes to the user's own file, completely or not at all; return its path.
+
+    Commands that write at the same time wait for each other, so that none loses the entries of another. The lock file
+    is removed at the end.
+    """
     path = own_file(catalogue)
     catalogue.own.mkdir(exist_ok=True)
     refuse_link(path)
-    text = changed(read_toml(path).text if path.is_file() else "", changes)
-    bases_of(TomlFile(path, text, parse_toml(text)))  # what ctk would refuse to read is not written
-    write_atomically(path, text, keep_mode=True)
+    lock = path.with_name(f".{path.name}.lock")
+    with locked(lock):
+        try:
+            text = changed(read_toml(path).text if path.is_file() else "", changes)
+            bases_of(TomlFile(path, text, parse_toml(text)))  # what ctk would refuse to read is not written
+            write_atomically(path, text, keep_mode=True)
+        finally:
+            lock.unlink(missing_ok=True)
     return path
 
 
@@ -125,6 +138,8 @@ def changed(text: str, changes: Iterable[Change]) -> str:
                 table.add(key, value)
             document.add(change.name, table)
             continue
+        if change.new:
+            raise WrongInput(f'there is already a base "{change.name}"', fix="Choose another --name, or add --force.")
         table = _table_in(document, change.name)
         _update(table, change.values, [key for key in table if change.drops(key)])
     return tomlkit.dumps(document)
