@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from toolkit.recipes.digests import DIGEST, invented
 from toolkit.recipes.fields import Word, apt_packages, one_of, text_of
 from toolkit.recipes.load import NAME, NAME_HINT
-from toolkit.recipes.model import ARCHITECTURES, INSTALLERS, Base, Bootstrap, DigestOf, Evidence
-from toolkit.recipes.references import local_path, refuse_credentials
+from toolkit.recipes.model import ARCHITECTURES, INSTALLERS, LARGEST_IMAGE, Base, Bootstrap, DigestOf, Evidence
+from toolkit.recipes.references import local_path, require_image
 from toolkit.support.errors import WrongInput
 from toolkit.support.tomlfile import TomlFile, read_toml
 
@@ -33,7 +33,6 @@ _FORMS = {
     "python_path": (re.compile(r"(/[^/\s]+)+"), "/usr/bin/python3"),
 }
 _CODE = re.compile(r"(sm|compute)_\d{2,3}[af]?")
-_LARGEST = 2**50
 _DIGESTS = ("digest", "inrelease")
 _OTHERS = ("digest_of", "evidence", "checked", "architectures", "code", "size", "apt")
 BASE_KEYS = (*_TEXTS, *_FORMS, *_DIGESTS, *_OTHERS)
@@ -91,7 +90,7 @@ def _base(file: TomlFile, name: str, table: Any) -> Base:
     bootstrap = one_of(file, f"{prefix}bootstrap", texts["bootstrap"], Bootstrap)
     if bootstrap is Bootstrap.DOCKER:
         try:
-            refuse_credentials(texts["reference"] or "")
+            require_image(texts["reference"] or "")
         except WrongInput as error:
             file.fail(f"{prefix}reference", error.message, fix=error.fix)
     if texts["installer"]:
@@ -195,6 +194,6 @@ def _size(file: TomlFile, table: Mapping[str, Any], prefix: str) -> int | None:
     size: int | None = file.get(table, "size", int, prefix)
     if size is not None and size < 1:
         file.fail(f"{prefix}size", f"should be at least 1 byte, not {size}")
-    if size is not None and size > _LARGEST:
-        file.fail(f"{prefix}size", f"should be at most {_LARGEST} bytes, not {size}")
+    if size is not None and size > LARGEST_IMAGE:
+        file.fail(f"{prefix}size", f"should be at most {LARGEST_IMAGE} bytes, not {size}")
     return size

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 INSTALLERS = ("pip", "conda")
 # The processors of a base, as `uname -m` names them.
 ARCHITECTURES = ("x86_64", "aarch64")
+LARGEST_IMAGE = 1 << 50  # bytes; a larger size is an error, or an attempt to cause one
 # What a recipe can require: nobody wants an image that is broken.
 REQUIRABLE = (Verdict.GPU_READY, Verdict.CPU_ONLY, Verdict.NO_FRAMEWORK)
 

@@ -22,7 +22,14 @@ if TYPE_CHECKING:
 # How a reference's scheme is spelled on the command line, and the bootstrap agent that serves it.
 _OCI_NAME = "org.opencontainers.image.ref.name"  # the OCI image specification, annotations
 SCHEMES = {"docker://": Bootstrap.DOCKER, "docker-archive:": Bootstrap.DOCKER_ARCHIVE, "oci:": Bootstrap.OCI}
-_BY_DIGEST = re.compile(r"[^@]+@[a-z0-9]+:[0-9a-fA-F]*")
+_BY_DIGEST = re.compile(r"[^@]+@sha(256|512):[0-9a-fA-F]*")
+# An image of a registry: [HOST[:PORT]/]REPOSITORY[:TAG][@DIGEST]. Source: OCI Distribution Specification 1.1, "Pulling
+# manifests". As for Docker, a first part with a dot or a colon, and localhost, is a host.
+_HOST = r"(?:localhost|(?=[^/]*[.:])(?:[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)*|\[[0-9a-fA-F:]+\])(?::[0-9]{1,5})?)"
+_COMPONENT = r"[a-z0-9]+(?:(?:\.|__?|-+)[a-z0-9]+)*"
+_IMAGE = re.compile(
+    rf"(?:{_HOST}/)?{_COMPONENT}(?:/{_COMPONENT})*(?::\w[\w.-]{{0,127}})?(?:@{DIGEST.pattern})?", re.ASCII
+)
 # Any URL, and the schemes that the runtime or skopeo write without slashes. A path with a colon begins with `./`.
 _OTHER_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://|(docker|docker-daemon|oci-archive|library|oras|shub):")
 _EXAMPLES = {
@@ -68,6 +75,7 @@ def parse_reference(text: str, directory: Path | None = None) -> Base:
             raise WrongInput(f"the digest {digest} should be sha256: and 64 hexadecimal digits, in lower case")
         if reason := invented(digest) if at else None:
             raise WrongInput(f"the digest {digest} {reason}", fix="Leave it out: `ctk lock` asks the registry.")
+        require_image(rest)
         return Base(name=text, bootstrap=bootstrap, reference=reference, digest=digest if at else None)
     return Base(name=text, bootstrap=bootstrap, reference=str(local_path(rest.partition(":")[0], directory)))
 
@@ -83,6 +91,16 @@ def refuse_credentials(reference: str) -> None:
         raise WrongInput(
             "a reference cannot contain a user name or a password: only a digest, sha256:…, may follow the @",
             fix="`apptainer registry login docker://HOST` stores the password for the runtime.",
+        )
+
+
+def require_image(reference: str) -> None:
+    """Raise WrongInput unless a reference, without a scheme, can name an image of a registry."""
+    refuse_credentials(reference)
+    if not _IMAGE.fullmatch(reference):
+        raise WrongInput(
+            f'"{redact(reference)}" cannot be the name of an image',
+            fix="Write [HOST[:PORT]/]REPOSITORY[:TAG][@sha256:…], the repository in lower case.",
         )
 
 
@@ -106,7 +124,7 @@ def _check_oci_layout(path: Path, tag: str) -> None:
     try:
         manifests = json.loads((path / "index.json").read_text(encoding="utf-8"))["manifests"]
         names = [manifest.get("annotations", {}).get(_OCI_NAME) for manifest in manifests]
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise WrongInput(f"{path} is not an OCI layout: its index.json cannot be read") from error
     known = ", ".join(str(name) for name in names)
     if tag and tag not in names:
