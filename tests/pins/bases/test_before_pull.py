@@ -66,3 +66,27 @@ def test_only_an_accepted_login_that_the_runtime_does_not_read_is_lent(registry:
     log_in(tmp_path / ".apptainer/docker-config.json", oci.PASSWORD)
     assert lent_login(wanted) is None, "the runtime reads it"
     assert lent_login(Base("debian", Bootstrap.DEBOOTSTRAP, "bookworm")) is None
+
+
+def test_a_file_that_can_run_a_program_of_others_is_not_lent(
+    registry: oci.Registry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    registry.image("a/b:1")
+    registry.login = "basic"
+    wanted, path = base_of(registry, "a/b:1"), tmp_path / "shared.json"
+    monkeypatch.setenv("REGISTRY_AUTH_FILE", str(path))
+    auths = {registry.address: {"auth": b64encode(f"{oci.USER}:{oci.PASSWORD}".encode()).decode()}}
+
+    def lent(**more: object) -> Path | None:
+        path.write_text(json.dumps({"auths": auths, **more}))
+        return lent_login(wanted)
+
+    path.touch(mode=0o600)
+    assert lent() == lent(credHelpers={"quay.io": "x"}) == path
+    assert lent(credHelpers={f"https://{registry.address}": "x"}) is None
+    assert lent(credsStore="x") is None
+    path.chmod(0o666)
+    assert lent() is None
+    path.chmod(0o600)
+    monkeypatch.setattr("toolkit.pins.bases.credentials.is_trusted", lambda _uid: False)
+    assert lent() is None

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from toolkit.pins.bases.credentials import auth_files, file_with_login, find_login, read_by_runtime
+from toolkit.support.errors import WrongInput
 
 HUB_KEY = "https://index.docker.io/v1/"
 SECRET = "s3cret:with:colons"  # noqa: S105
@@ -106,6 +107,32 @@ def test_a_damaged_file_has_no_login(tmp_path: Path, settings: dict[str, str], c
     assert find_login("quay.io", "a", settings) is None
     write(tmp_path / ".docker/config.json", auths={"quay.io": entry()})
     assert find_login("quay.io", "a", settings) is not None, "the next file is read"
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "[" * 20_000,
+        '{"auths": {"quay.io": {"auth": "é"}}}',
+        '{"auths": {"quay.io": {"username": "ann", "password": "\\ud800"}}}',
+        '{"auths": {"quay.io": {"identitytoken": "\\ud800"}}}',
+    ],
+)
+def test_a_login_that_cannot_be_sent_names_its_file(tmp_path: Path, settings: dict[str, str], content: str) -> None:
+    path = write(tmp_path / ".docker/config.json")
+    path.write_text(content)
+    with pytest.raises(WrongInput, match=f"the logins in {path} cannot be used"):
+        find_login("quay.io", "a", settings)
+
+
+def test_a_pipe_is_not_read_and_a_link_is(tmp_path: Path, settings: dict[str, str]) -> None:
+    (tmp_path / ".docker").mkdir()
+    os.mkfifo(tmp_path / ".docker/config.json")
+    assert find_login("quay.io", "a", settings) is None
+    real = write(tmp_path / "real.json", auths={"quay.io": entry()})
+    (tmp_path / ".docker/config.json").unlink()
+    (tmp_path / ".docker/config.json").symlink_to(real)
+    assert find_login("quay.io", "a", settings) is not None
 
 
 @pytest.fixture

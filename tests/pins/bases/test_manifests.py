@@ -82,6 +82,8 @@ def test_media_type_of_the_server_counts_if_the_manifest_has_none() -> None:
         ({"mediaType": IMAGE_TYPES[0], **IMAGE, "layers": [{"size": -1}]}, "the size -1"),
         ({"mediaType": IMAGE_TYPES[0], **IMAGE, "layers": [{"size": True}]}, "the size True"),
         ({"mediaType": IMAGE_TYPES[0], **IMAGE, "layers": [{"size": "1"}]}, "the size '1'"),
+        ({"mediaType": IMAGE_TYPES[0], **IMAGE, "layers": [{"size": 10**400}]}, "the size 10{39}\\D"),
+        ({"mediaType": IMAGE_TYPES[0], **IMAGE, "layers": [{"size": 1 << 50}] * 2}, "the size 2251799813685248"),
         ({"mediaType": IMAGE_TYPES[0], **IMAGE, "config": None}, "incomplete manifest"),
         ({"mediaType": INDEX_TYPES[0], "manifests": ["sha256:1"]}, "incomplete manifest"),
         ({"mediaType": INDEX_TYPES[0], "manifests": [{"platform": {"os": "linux"}}]}, "incomplete manifest"),

@@ -10,7 +10,7 @@ import platform
 from typing import TYPE_CHECKING
 
 from toolkit.pins.bases.check import architectures_of
-from toolkit.pins.bases.credentials import file_with_login, read_by_runtime
+from toolkit.pins.bases.credentials import file_with_login, may_be_lent, read_by_runtime
 from toolkit.pins.bases.registry import Repository, asking, parse_reference
 from toolkit.recipes.model import Bootstrap
 from toolkit.support.errors import CtkError, WrongInput
@@ -52,12 +52,13 @@ def lent_login(base: Base) -> Path | None:
     """The file of the login that the registry of a base accepts and the runtime does not read by itself (podman's).
 
     None if there is no such file, or no need of a login. An expired one would make the pull of a public image fail.
+    A file that others can write, or that names a credential helper for the registry, is not lent.
     """
     if base.bootstrap != Bootstrap.DOCKER:
         return None
     reference = parse_reference(base.reference)
     path = file_with_login(reference.host, reference.repository)
-    if path is None or read_by_runtime(path):
+    if path is None or read_by_runtime(path) or not may_be_lent(path, reference.host, reference.repository):
         return None
     repository = Repository(reference)
     try:

@@ -16,7 +16,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from toolkit.support.errors import CtkError
+from toolkit.support.errors import CtkError, WrongInput
+from toolkit.support.files import open_regular
 from toolkit.support.ownership import is_trusted
 from toolkit.support.paths import home
 from toolkit.support.processes import run
@@ -83,6 +84,13 @@ def file_with_login(host: str, repository: str = "", environment: Mapping[str, s
     return None
 
 
+def may_be_lent(path: Path, host: str, repository: str = "") -> bool:
+    """Whether the runtime may get this file: it would run a helper that the file names for the registry."""
+    content = _read(path)
+    helped = set(_names(host, repository)) & set(map(_plain, _table(content, "credHelpers")))
+    return not helped and not content.get("credsStore") and _is_own(path)
+
+
 def read_by_runtime(path: Path) -> bool:
     """Whether the runtime finds a login in this file by itself.
 
@@ -117,8 +125,13 @@ def _in_file(path: Path, names: list[str]) -> Login | None:
 
 
 def _read(path: Path) -> dict[str, Any]:
+    """The content of a file of logins; nothing if there is none. Raises WrongInput if it is made to stop a program."""
     try:
-        content = json.loads(path.read_bytes())
+        # A link is followed: some keep these files elsewhere. A pipe could block forever.
+        with open_regular(Path(os.path.realpath(path))) as file:
+            content = json.load(file)
+    except RecursionError as error:
+        raise _unusable(path) from error
     except (OSError, ValueError):
         return {}
     return content if isinstance(content, dict) else {}
@@ -138,13 +151,15 @@ def _of_entry(path: Path, entry: Any) -> Login | None:
         return None
     user, secret = entry.get("username"), entry.get("password")
     if isinstance(encoded := entry.get("auth"), str) and encoded:
+        if not encoded.isascii():
+            raise _unusable(path)
         try:
             user, _, secret = base64.b64decode(encoded).decode().rstrip("\0").partition(":")
         except (binascii.Error, UnicodeDecodeError):
             return None
     if isinstance(token := entry.get("identitytoken"), str) and token:
-        return Login(str(path), str(user or ""), token, is_token=True)
-    return Login(str(path), user, secret) if isinstance(user, str) and isinstance(secret, str) and user else None
+        return _login(path, str(path), str(user or ""), token, is_token=True)
+    return _login(path, str(path), user, secret) if isinstance(user, str) and isinstance(secret, str) and user else None
 
 
 def _of_helper(path: Path, helper: str, server: str) -> Login | None:
@@ -161,7 +176,22 @@ def _of_helper(path: Path, helper: str, server: str) -> Login | None:
     user, secret = answer.get("Username"), answer.get("Secret")
     if not (isinstance(user, str) and isinstance(secret, str) and secret):
         return None
-    return Login(f"docker-credential-{helper}, named in {path}", user, secret, is_token=user == _TOKEN_USER)
+    return _login(path, f"docker-credential-{helper}, named in {path}", user, secret, is_token=user == _TOKEN_USER)
+
+
+def _login(path: Path, origin: str, user: str, secret: str, *, is_token: bool = False) -> Login:
+    try:
+        f"{user}{secret}".encode()  # JSON can hold halves of characters, which cannot be sent
+    except UnicodeEncodeError as error:
+        raise _unusable(path) from error
+    return Login(origin, user, secret, is_token)
+
+
+def _unusable(path: Path) -> WrongInput:
+    return WrongInput(
+        f"the logins in {path} cannot be used: the file is damaged",
+        fix="Repair the file or remove it; `apptainer registry login docker://HOST` stores a login again.",
+    )
 
 
 def _is_own(path: Path) -> bool:

@@ -10,6 +10,8 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
+from toolkit.recipes.model import LARGEST_IMAGE
+
 INDEX_TYPES = (
     "application/vnd.oci.image.index.v1+json",
     "application/vnd.docker.distribution.manifest.list.v2+json",
@@ -76,7 +78,7 @@ def parse_manifest(content: bytes, media_type: str = "") -> Manifest:
         if kind in IMAGE_TYPES:
             layers = [layer["size"] for layer in document["layers"]]
             return Manifest(
-                sha256(content), kind, size=sum(map(_bytes, layers)), config=str(document["config"]["digest"])
+                sha256(content), kind, size=_bytes(sum(map(_bytes, layers))), config=str(document["config"]["digest"])
             )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise WrongContent(f"returned an incomplete manifest: {error!r}") from error
@@ -112,6 +114,6 @@ def _platform(entry: dict[str, Any]) -> Platform | None:
 
 
 def _bytes(size: Any) -> int:
-    if not isinstance(size, int) or isinstance(size, bool) or size < 0:
-        raise ValueError(f"the size {size!r}")
+    if not isinstance(size, int) or isinstance(size, bool) or not 0 <= size <= LARGEST_IMAGE:
+        raise ValueError(f"the size {repr(size)[:40]}")
     return size
