@@ -33,7 +33,6 @@ _FORMS = {
     "python_path": (re.compile(r"(/[^/\s]+)+"), "/usr/bin/python3"),
 }
 _CODE = re.compile(r"(sm|compute)_\d{2,3}[af]?")
-_LARGEST = 2**50
 _DIGESTS = ("digest", "inrelease")
 _OTHERS = ("digest_of", "evidence", "checked", "architectures", "code", "size", "apt")
 BASE_KEYS = (*_TEXTS, *_FORMS, *_DIGESTS, *_OTHERS)
