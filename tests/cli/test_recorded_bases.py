@@ -41,6 +41,7 @@ def test_recorded_digest_is_used_without_asking_registry(
     assert gather_facts(base, tmp_path, digest="sha256:of-an-earlier-lock").digest == base.digest
 
 
+@pytest.mark.index
 def test_lock_and_definition_name_the_recorded_digest(ctk: Ctk) -> None:
     write_recipe(ctk.directory, "pytorch-2.6")
     digest = BASES["pytorch-2.6"].digest
@@ -59,6 +60,7 @@ def test_changed_digest_of_own_base_replaces_the_locked_one(ctk: Ctk) -> None:
         assert load_lock(ctk.directory / "defs/mine.lock.toml").base.digest == BASES[name].digest
 
 
+@pytest.mark.index
 def test_unconfirmed_digest_is_said_once(ctk: Ctk) -> None:
     write_recipe(ctk.directory, "tensorflow-2.14")
     for command in ("lock", "def"):
@@ -77,6 +79,7 @@ def test_broken_base_is_refused(ctk: Ctk, command: str) -> None:
     assert not list(ctk.directory.glob("defs/*.lock.toml"))
 
 
+@pytest.mark.index
 @pytest.mark.parametrize("arguments", [("lock", "mine"), ("def", "mine"), ("build", "mine", "--dry-run")])
 def test_broken_base_is_used_if_allowed(ctk: Ctk, arguments: tuple[str, ...]) -> None:
     write_recipe(ctk.directory, "tensorflow-2.18")
