@@ -26,7 +26,7 @@ demo-undo:
 # try fewer examples than in `make test`.
 check:
 	@$(MAKE) --no-print-directory lint
-	$(VENV)/bin/pytest --quiet --numprocesses 2 --dist worksteal --hypothesis-profile check \
+	$(VENV)/bin/pytest --quiet --numprocesses 3 --dist worksteal --hypothesis-profile check \
 	    -m "not (real or programs or index)"
 
 # All tests, including those on the real Apptainer and Slurm. Three files at a time: a third of them wait for Slurm.

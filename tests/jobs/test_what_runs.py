@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from tests.examples import examples
 from tests.jobs.adversary import check_scripts
 from toolkit.jobs.dialects.slurm import script_text
 from toolkit.jobs.model import Job
@@ -246,7 +247,7 @@ def test_signals_at_random_moments_are_all_passed_on(ground: Ground) -> None:
     # The program ends when its input does, which is when the block of `with script` is left.
     ground.runtime("apptainer", "trap '' TERM CONT USR1 USR2 INT HUP; echo begun; exec cat")
     with ThreadPoolExecutor(8) as pool:
-        runs = range(int(os.environ.get("CTK_SIGNAL_RUNS", "64")))
+        runs = range(int(os.environ.get("CTK_SIGNAL_RUNS") or examples(64).max_examples))
         assert [lost for lost in pool.map(lambda seed: _lost(ground, seed), runs) if lost] == []
 
 

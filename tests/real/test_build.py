@@ -58,7 +58,7 @@ def test_sandbox_shell_build_keeps_the_change(user: User, directory: Path, tiny_
     assert (directory / "sb/opt/changed").exists()
     for force in (["--force"], []):
         user.ctk(*anew, *force, cwd=directory)
-        assert not (directory / "sb/opt/changed").exists(), "the sandbox of the same recipe was made anew"
+        assert not (directory / "sb/opt/changed").exists(), "the sandbox of the same recipe was rebuilt"
 
 
 def test_a_base_from_a_registry_builds_by_tag_and_by_digest(
