@@ -38,3 +38,13 @@ def test_code_of_tensorflow_1_gets_a_base_with_it(ctk: Ctk, directory: Path) -> 
     newer = ctk("new", "newer", "--from", "old.py", "--base", "tensorflow-2.15")
     assert "old.py:3: tensorflow.Session is part of TensorFlow 1" in newer.stdout
     assert "start from the base tensorflow-1.15" in newer.stdout
+
+
+def test_the_machine_is_written_to_the_recipe(ctk: Ctk, directory: Path) -> None:
+    done = ctk(
+        "new", "for-gpus", "--from", "train.py", "--gpu", "V100, A100", "--gpu", "H100", "--driver", "535.104.05"
+    )
+    assert "pytorch-2.13-cuda12.6 was chosen" in done.stdout
+    text = (directory / "defs/for-gpus.toml").read_text()
+    assert 'gpu = ["V100", "A100", "H100"]' in text
+    assert 'driver = "535.104.05"' in text

@@ -57,6 +57,7 @@ def test_image_of_a_user_is_left_to_the_audit() -> None:
     ("target", "message"),
     [
         (Target(("V1000",)), "does not know the GPU 'V1000'"),
+        (Target(("A100,B200",)), "names several GPUs"),
         (Target(driver="new"), "not an NVIDIA driver version"),
         (Target(architecture="sparc"), "'sparc' is not an architecture"),
     ],

@@ -10,6 +10,7 @@ import typer
 from toolkit.cli.documents import images as documents
 from toolkit.cli.output import print_findings, print_json, print_table, say, suggest
 from toolkit.gpu.audit import audit_image
+from toolkit.gpu.compatibility import listed_gpus
 from toolkit.gpu.targets import check_target, machines
 from toolkit.recipes.model import Target
 from toolkit.support.errors import WrongInput
@@ -55,7 +56,7 @@ def audit(
         ctk audit trial.sif --driver 535.104.05 --gpu V100    the machine that it is for
         ctk audit trial.sif --json --allow cpu-only           in CI
     """
-    target = Target(tuple(gpu or ()), driver)
+    target = Target(listed_gpus(gpu or ()), driver)
     if target == Target():
         target = _target_of_recipe(image)
     found = audit_image(image, *machines(target))

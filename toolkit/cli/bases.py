@@ -127,7 +127,7 @@ def show_base(
 def request_from(framework: str | None, gpus: list[str] | None, driver: str | None, arch: str | None) -> BaseRequest:
     """What the options ask for. Raises WrongInput for a value that ctk does not know."""
     from toolkit.gpu.choosing import BaseRequest, Gpu, parse_architecture, parse_framework
-    from toolkit.gpu.compatibility import parse_driver, parse_gpu
+    from toolkit.gpu.compatibility import listed_gpus, parse_driver, parse_gpu
 
     known, versions = parse_framework(framework) if framework is not None else (None, "")
     if driver is not None:
@@ -135,7 +135,7 @@ def request_from(framework: str | None, gpus: list[str] | None, driver: str | No
     return BaseRequest(
         framework=known,
         versions=versions,
-        gpus=tuple(Gpu(gpu, parse_gpu(gpu)) for text in gpus or () for gpu in text.split(",")),
+        gpus=tuple(Gpu(gpu, parse_gpu(gpu)) for gpu in listed_gpus(gpus or ())),
         driver=driver,
         architecture=parse_architecture(arch) if arch is not None else None,
     )

@@ -146,7 +146,7 @@ def new(
         indexes=proposal.indexes,
         files=[(f"{beside}/{path}", target) for path, target in project.files] if project else [],
         post=project.post if project else "",
-        target=Target(tuple(gpu or ()), driver, request.architecture),
+        target=Target(tuple(wanted.name for wanted in request.gpus), driver, request.architecture),
     )
     findings = (*_why(bases[chosen], request), *proposal.findings)
     catalogue.own.mkdir(exist_ok=True)

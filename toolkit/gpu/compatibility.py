@@ -6,10 +6,14 @@ import re
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from toolkit.support.errors import WrongInput
 from toolkit.support.text import did_you_mean
 from toolkit.support.tomlfile import read_toml
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 _FILE = Path(__file__).with_name("compatibility.toml")
 Capability = tuple[int, int]
@@ -100,6 +104,8 @@ def parse_gpu(text: str) -> Capability:
     if exact:
         major, minor, *_ = [group for group in exact.groups() if group is not None]
         return int(major), int(minor)
+    if "," in text:
+        raise WrongInput(f"{text!r} names several GPUs", fix=f"Name each by itself: {text.split(',')[0].strip()}")
     name = gpu_name(text)
     if name is not None:
         return compatibility().gpus[name]
@@ -107,6 +113,11 @@ def parse_gpu(text: str) -> Capability:
         f"ctk does not know the GPU {text!r}.{did_you_mean(text.upper(), compatibility().gpus)}",
         fix="Name its compute capability instead, as nvidia-smi --query-gpu=compute_cap shows it: --gpu 7.0",
     )
+
+
+def listed_gpus(options: Iterable[str]) -> tuple[str, ...]:
+    """The GPU types that values of `--gpu` name: one each, or several with commas between."""
+    return tuple(gpu.strip() for option in options for gpu in option.split(","))
 
 
 def gpu_name(text: str) -> str | None:
