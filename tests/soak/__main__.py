@@ -53,6 +53,12 @@ SOAKS = (
         (sys.executable, "-m", "tests.soak.loader"),
     ),
     Soak(
+        "recipes",
+        "every shipped recipe is locked over its base as it is recorded, also those of source distributions",
+        _pytest("tests/real/test_shipped_recipes.py", "-k", "recorded_base"),
+        (("CTK_ALL_RECIPES", "1"),),
+    ),
+    Soak(
         "scripts",
         f"1,500 jobs of either sort, of the worst words there are, seed {_SEED}: what runs is what was asked",
         (sys.executable, "-m", "tests.soak.scripts", "--seed", str(_SEED), "--count", "1500"),
