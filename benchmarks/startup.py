@@ -1,4 +1,4 @@
-"""The time to the help, a definition and a job script: ctk compared with its peers."""
+"""The time to the help, a definition, a job script and the list of bases: ctk compared with its peers."""
 
 from __future__ import annotations
 
@@ -35,7 +35,8 @@ The definition is the same for all: the base, the Debian package and the Python 
 For hpccm these are a recipe, for neurodocker options, for spython a Dockerfile that it converts; cotainr renders none
 without building. What ctk prints is more: the exact versions of the recipe's lock, which the warm-up makes, and the
 guard that installs them. The job script asks for one GPU and four hours; simple_slurm and submitit have no help of
-their own and are used as libraries, so that a few lines of Python stand for what their users write."""
+their own and are used as libraries, so that a few lines of Python stand for what their users write. No peer lists
+bases."""
 
 _HPCCM_RECIPE = """\
 Stage0 += baseimage(image={image!r})
@@ -73,7 +74,9 @@ def run() -> Section:
         helps = interleaved(_help_commands(ctk, peers))
         definitions = interleaved(_definition_commands(ctk, peers, directory), directory=directory)
         scripts = interleaved(_script_commands(ctk, peers, directory), directory=directory)
+        bases = interleaved(_bases_commands(ctk), directory=directory)
     to_hpccm = helps["ctk --help"].median / helps["hpccm --help"].median
+    slowest = max(timing.median for timing in bases.values())
     to_neurodocker = definitions[f"ctk def {_RECIPE}"].median / definitions["neurodocker generate singularity …"].median
     return Section(
         "Start-up",
@@ -82,12 +85,14 @@ def run() -> Section:
             _table("The help", helps),
             _table("A Singularity definition", definitions),
             _table("A job script", scripts),
+            _table("The bases to start from", bases),
         ),
         targets=(
             Target(f"`ctk --help` is no slower than hpccm's: {to_hpccm:.2f} of its time", to_hpccm <= 1),
             Target(
                 f"`ctk def` takes less than 0.8 of neurodocker's time: {to_neurodocker:.2f} of it", to_neurodocker < 0.8
             ),
+            Target(f"`ctk bases` and `ctk bases --gpu V100` answer in under 0.2 s: {slowest:.2f} s", slowest < 0.2),
         ),
         versions=(f"ctk {__version__}", *(requirement.replace("==", " ") for requirement in _PEERS.values())),
     )
@@ -135,6 +140,14 @@ def _script_commands(ctk: Path, peers: dict[str, Path], directory: Path) -> dict
         "ctk sbatch --dry-run …": [ctk / "ctk", "sbatch", "--dry-run", *options, "--", "python", "train.py"],
         "simple_slurm, Slurm.script()": [peers["simple_slurm"] / "python", "-c", _SIMPLE_SLURM],
         "submitit, _make_sbatch_string()": [peers["submitit"] / "python", "-c", _SUBMITIT],
+    }
+
+
+def _bases_commands(ctk: Path) -> dict[str, list[str | Path]]:
+    return {
+        "ctk bases": [ctk / "ctk", "bases"],
+        "ctk bases --gpu V100": [ctk / "ctk", "bases", "--gpu", "V100"],
+        "python -c pass": [ctk / "python", "-c", "pass"],
     }
 
 

@@ -21,11 +21,14 @@ def test_invented_digest_of_a_repeated_pattern_is_refused(pattern: str) -> None:
     assert "a placeholder" in reason
 
 
-@pytest.mark.parametrize("text", ["test", "", "hello world", "test\n"])
-def test_invented_digest_of_a_word_is_refused(text: str) -> None:
-    reason = invented(f"sha256:{hashlib.sha256(text.encode()).hexdigest()}")
-    assert reason is not None
-    assert text.strip() in reason
+WORDS = ("", "test", "hello", "hello world", "foo", "bar", "digest", "image", "example", "latest", "0", "1", "a")
+
+
+@pytest.mark.parametrize("end", ["", "\n"])
+@pytest.mark.parametrize("word", WORDS)
+def test_invented_digest_of_a_word_is_refused(word: str, end: str) -> None:
+    reason = invented(f"sha256:{hashlib.sha256((word + end).encode()).hexdigest()}")
+    assert reason == f'is the SHA-256 of the text "{word}": a placeholder, not the digest of an image'
 
 
 @pytest.mark.parametrize("start", ["3df6d5b7c8b1", "a6d2b38300ce017add71440577d5b0a90460d269d9b7"])

@@ -160,7 +160,7 @@ def add(
 
 
 def _require_free(name: str, catalogue: Catalogue, *, force: bool) -> None:
-    from toolkit.recipes.load import NAME, NAME_HINT
+    from toolkit.recipes.fields import NAME, NAME_HINT
 
     if not NAME.fullmatch(name):
         raise WrongInput(f"{name!r} is not a valid name of a base: {NAME_HINT}")

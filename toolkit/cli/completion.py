@@ -15,7 +15,7 @@ def complete_recipe(incomplete: str) -> list[str]:
 def complete_base(incomplete: str) -> list[str]:
     """The bases whose names start with the text."""
     from toolkit.recipes.catalogue import Catalogue
-    from toolkit.recipes.load import NAME
+    from toolkit.recipes.fields import NAME
 
     try:
         names = Catalogue.here().bases()

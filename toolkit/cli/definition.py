@@ -58,7 +58,7 @@ def definition(
     policy = lock_policy(locked=locked, base=base, otherwise=Policy.PREVIEW)
     area = open_work_area(site)
     locks = Locks.of(catalogue, area.path, lambda text: say(f"Warning: {text}", stderr=True), policy)
-    print_findings(judge_target(recipe, catalogue.bases().values()), stderr=True)
+    print_findings(judge_target(recipe, locks.bases.values()), stderr=True)
     locks.require(recipe)
     with live_steps(f"Choosing the versions for {name}") as on_step:
         reader = BaseReader(locks, area, site, on_step)

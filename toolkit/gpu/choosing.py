@@ -6,12 +6,11 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 from toolkit.gpu.compatibility import compatibility, gpu_name, parse_driver
-from toolkit.gpu.rules.generations import has_binary, has_code
+from toolkit.gpu.machine_code import has_binary, has_code
 from toolkit.inventory.knowledge.frameworks import knowledge, satisfies
 from toolkit.recipes.preference import by_preference, version_of
 from toolkit.support.errors import WrongInput
@@ -231,6 +230,8 @@ def _begins(version: str | None, wanted: str) -> bool:
 
 def parse_framework(text: str) -> tuple[Framework, str]:
     """The framework and the specifier of "torch", "PyTorch", "tensorflow==2.15". Raises WrongInput for another."""
+    from packaging.requirements import InvalidRequirement, Requirement
+
     known = knowledge().frameworks
     by_word = {
         canonicalize_name(word): framework

@@ -8,8 +8,7 @@ from datetime import date, datetime
 from typing import TYPE_CHECKING, Any
 
 from toolkit.recipes.digests import DIGEST, invented
-from toolkit.recipes.fields import Word, apt_packages, one_of, text_of
-from toolkit.recipes.load import NAME, NAME_HINT
+from toolkit.recipes.fields import NAME, NAME_HINT, Word, apt_packages, one_of, text_of
 from toolkit.recipes.model import ARCHITECTURES, INSTALLERS, LARGEST_IMAGE, Base, Bootstrap, DigestOf, Evidence
 from toolkit.recipes.references import local_path, require_image
 from toolkit.support.errors import WrongInput

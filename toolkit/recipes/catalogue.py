@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from toolkit.recipes.bases import bases_in
-from toolkit.recipes.copies import copy_files
-from toolkit.recipes.load import NAME, NAME_HINT, load_recipe
+from toolkit.recipes.fields import NAME, NAME_HINT
 from toolkit.support.errors import WrongInput
 from toolkit.support.files import refuse_link, write_atomically
 from toolkit.support.paths import shipped
@@ -77,6 +76,8 @@ class Catalogue:
 
     def recipe(self, name: str, *, base: Base | None = None, bases: dict[str, Base] | None = None) -> Recipe:
         """The recipe of that name, on its own base or on `base`. `bases` spares reading them again."""
+        from toolkit.recipes.load import load_recipe
+
         if base is None and bases is None:
             bases = self.bases()
         return load_recipe(self.path_of(name), bases or {}, base=base)
@@ -86,6 +87,8 @@ class Catalogue:
 
         Files that the recipe copies into the image come along, so that its relative paths stay right.
         """
+        from toolkit.recipes.copies import copy_files
+
         path = self.path_of(name)
         if path.parent == self.own:
             return path

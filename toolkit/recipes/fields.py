@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 
 Word = TypeVar("Word", bound=str)
 
+# The name of a recipe or a base.
+NAME = re.compile(r"[a-z0-9][a-z0-9._-]*")
+NAME_HINT = "use lower-case letters, digits, dots, hyphens and underscores"
 APT_PACKAGE = re.compile(r"[a-z0-9][a-z0-9+.-]+(:[a-z0-9-]+)?(=[A-Za-z0-9.+:~-]+)?")  # Debian policy 5.6.1, =version
 
 

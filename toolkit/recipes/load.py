@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from toolkit.recipes.model import Base
     from toolkit.support.findings import Verdict
 
-NAME = re.compile(r"[a-z0-9][a-z0-9._-]*")
-NAME_HINT = "use lower-case letters, digits, dots, hyphens and underscores"
 DISTRIBUTION = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?")  # PEP 508
 _NOT_IN_URL = re.compile(r"[\s\"'`$\\]")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")

@@ -10,7 +10,6 @@ import os
 import shlex
 import shutil
 import stat
-import tempfile
 import time
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, TextIO
@@ -74,6 +73,8 @@ def write_atomically(
     for any new file; with `keep_mode` an existing file keeps its mode. Raises WrongInput if `path` is a symlink, a pipe
     or a device, or the directory is missing or not writable.
     """
+    import tempfile  # not at the top: commands that only read files start faster
+
     refuse_link(path)
     if path.exists() and not (path.is_file() or path.is_dir()):
         raise WrongInput(f"{path} is not a regular file", fix="Remove it, or choose another name.", code="not-a-file")

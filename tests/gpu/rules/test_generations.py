@@ -9,24 +9,9 @@ import pytest
 from tests.gpu.judged import GPU, SITE, TENSORFLOW, TORCH, audit, codes, framework, on
 from toolkit.gpu.compatibility import parse_gpu
 from toolkit.gpu.facts import GpuLibrary, Loaded, TargetMachine
-from toolkit.gpu.rules.generations import has_binary, has_code
+from toolkit.gpu.machine_code import has_code
 from toolkit.inventory.knowledge.builds import Want
 from toolkit.support.findings import Verdict
-
-
-@pytest.mark.parametrize(
-    ("architectures", "capability", "expected"),
-    [
-        (("sm_70",), (7, 0), True), (("sm_70",), (7, 5), True), (("sm_75",), (7, 0), False),
-        (("sm_80",), (9, 0), False), (("what",), (7, 0), False),
-        (("compute_80",), (9, 0), True), (("compute_80",), (7, 5), False), (("sm_90a",), (9, 0), True),
-        (("sm_90a",), (9, 1), False), (("sm_100",), (10, 3), True), (("sm_100",), (12, 0), False),
-    ],
-)  # fmt: skip
-def test_which_code_runs_on_which_gpu(
-    architectures: tuple[str, ...], capability: tuple[int, int], expected: bool
-) -> None:
-    assert has_code(architectures, capability) is expected
 
 
 def test_a_gpu_without_code_breaks_the_verdict() -> None:
@@ -88,8 +73,3 @@ def test_jetson_runs_no_binary_code_of_other_gpus(
         framework("torch", "2.5.1", replace(GPU, cuda=cuda, architectures=architectures)), target=on(gpu, None)
     )
     assert ("gpu-not-covered" not in codes(found)) is expected
-
-
-def test_binary_code_is_told_from_ptx() -> None:
-    assert has_binary(("sm_80", "compute_80"), (8, 9))
-    assert not has_binary(("sm_80", "compute_80"), (9, 0))

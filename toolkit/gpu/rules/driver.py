@@ -6,8 +6,8 @@ import re
 from typing import TYPE_CHECKING
 
 from toolkit.gpu.compatibility import compatibility, gpu_name, parse_driver
+from toolkit.gpu.machine_code import has_binary, has_code
 from toolkit.gpu.rules.doubts import doubted
-from toolkit.gpu.rules.generations import has_binary, has_code
 from toolkit.support.findings import Finding, Severity
 
 if TYPE_CHECKING:

@@ -337,9 +337,14 @@ def matches(name: str, patterns: tuple[str, ...]) -> bool:
 def satisfies(version: str, specifier: str) -> bool:
     """Whether a version meets a PEP 440 specifier, pre-releases included; one that is no version meets none."""
     try:
-        return SpecifierSet(specifier).contains(Version(version), prereleases=True)
+        return _specifier(specifier).contains(Version(version), prereleases=True)
     except InvalidVersion:
         return False
+
+
+@cache
+def _specifier(text: str) -> SpecifierSet:
+    return SpecifierSet(text)
 
 
 def is_prerelease(version: str) -> bool:
