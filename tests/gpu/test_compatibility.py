@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import itertools
+from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from toolkit.gpu.compatibility import compatibility, parse_driver, parse_gpu
+from toolkit.gpu import compatibility as module
+from toolkit.gpu.compatibility import compatibility, gpu_name, parse_driver, parse_gpu
 from toolkit.support.errors import WrongInput
+from toolkit.support.tomlfile import read_toml
+
+TABLE = Path(module.__file__).with_suffix(".toml")
 
 
 @pytest.mark.parametrize(
@@ -15,17 +22,56 @@ from toolkit.support.errors import WrongInput
     [
         ("V100", (7, 0)), ("Tesla V100-SXM2-32GB", (7, 0)), ("sm_70", (7, 0)), ("7.0", (7, 0)), ("sm_100", (10, 0)),
         ("NVIDIA A100-PCIE-40GB", (8, 0)), ("a10", (8, 6)), ("NVIDIA L40S", (8, 9)), ("GeForce RTX 4090", (8, 9)),
-        ("h200", (9, 0)), ("sm_90a", (9, 0)), ("12.0", (12, 0)),
+        ("h200", (9, 0)), ("sm_90a", (9, 0)), ("12.0", (12, 0)), ("NVIDIA RTX A6000", (8, 6)), ("rtx_a4000", (8, 6)),
+        ("RTXA5000", (8, 6)), ("A16", (8, 6)), ("A2", (8, 6)), ("NVIDIA A10G", (8, 6)), ("H20", (9, 0)),
+        ("NVIDIA H800", (9, 0)), ("NVIDIA A800-SXM4-80GB", (8, 0)), ("NVIDIA H200 NVL", (9, 0)), ("h100nvl", (9, 0)),
+        ("L20", (8, 9)), ("rtx4060", (8, 9)), ("NVIDIA GeForce RTX 4070 Ti SUPER", (8, 9)), ("rtx4090d", (8, 9)),
+        ("RTX 5060 Ti", (12, 0)), ("NVIDIA RTX 6000 Ada Generation", (8, 9)), ("Quadro RTX 6000", (7, 5)),
+        ("NVIDIA RTX PRO 6000 Blackwell Server Edition", (12, 0)), ("rtx_2080_ti", (7, 5)), ("rtx2080ti", (7, 5)),
+        ("RTX 3080 Ti", (8, 6)), ("GTX 1080 Ti", (6, 1)), ("gtx_1660", (7, 5)), ("NVIDIA TITAN V", (7, 0)),
+        ("TITAN RTX", (7, 5)), ("NVIDIA TITAN X (Pascal)", (6, 1)), ("GeForce GTX TITAN X", (5, 2)),
+        ("Tesla K80", (3, 7)), ("M40", (5, 2)), ("NVIDIA B300 SXM6 AC", (10, 3)), ("GB200 NVL72", (10, 0)),
+        ("GB300", (10, 3)), ("Jetson AGX Orin", (8, 7)), ("Jetson AGX Thor", (11, 0)), ("RTX 4000 SFF Ada", (8, 9)),
+        ("a100_3g.20gb", (8, 0)), ("v100_32gb", (7, 0)),
     ],
 )  # fmt: skip
 def test_gpus_by_name(text: str, capability: tuple[int, int]) -> None:
     assert parse_gpu(text) == capability
 
 
-@pytest.mark.parametrize("text", ["", "V1000", "MI250", "7", "sm_7", "7.0.1", "../x"])
+@pytest.mark.parametrize("text", ["", "V1000", "MI250", "7", "sm_7", "7.0.1", "../x", "A4000x", "T400", "A1000"])
 def test_gpu_name_unknown(text: str) -> None:
     with pytest.raises(WrongInput, match="does not know the GPU"):
         parse_gpu(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "near"),
+    [
+        ("A4000x", "A4000, "), ("RTX 6000", "QUADRORTX6000, RTX6000ADA"), ("TITAN X", "GTXTITANX, TITANXP"),
+        ("rtx409", "RTX4090"), ("H1000", "H100"),
+    ],
+)  # fmt: skip
+def test_gpu_name_that_is_unknown_or_of_two_generations_is_refused_with_near_matches(text: str, near: str) -> None:
+    with pytest.raises(WrongInput) as caught:
+        parse_gpu(text)
+    assert f"does not know the GPU {text!r}. Near matches: {near}" in caught.value.message
+
+
+@given(st.text())
+def test_gpu_name_is_found_in_any_text_or_not_at_all(text: str) -> None:
+    assert gpu_name(text) in {None, *compatibility().gpus}
+
+
+@given(st.sampled_from(sorted(compatibility().gpus)), st.sampled_from(["", "NVIDIA ", "nvidia_", "NVIDIA GeForce "]))
+def test_gpu_name_is_found_after_a_brand_and_in_lower_case(name: str, brand: str) -> None:
+    assert gpu_name(brand + name) == gpu_name(brand + name.lower()) == name
+
+
+def test_gpu_names_are_listed_once() -> None:
+    names = [name for row in read_toml(TABLE).content["gpus"]["names"].values() for name in row]
+    assert len(names) == len(set(names))
+    assert set(compatibility().forward) | compatibility().with_arm <= set(names)
 
 
 @pytest.mark.parametrize("text", ["", "535.x", "12.4", "v535", "535.104.05.06"])

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from toolkit.support.errors import WrongInput
-from toolkit.support.text import did_you_mean
 from toolkit.support.tomlfile import read_toml
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+# What the name of a GPU may begin with, and what may follow it without changing its compute capability.
+_BRAND = re.compile(r"NVIDIA|TESLA|GEFORCE|RTX(?=A\d)")
+_MODEL = re.compile(r"(TI)?(SUPER)?(D|SXM\d?|PCIE|NVL\d*)?(\d+GB?)?")
+_MAX_WORDS = 4  # of one name: RTX 4000 SFF Ada
+_MAX_NEAR = 3
 _FILE = Path(__file__).with_name("compatibility.toml")
 Capability = tuple[int, int]
 
@@ -82,7 +87,7 @@ def compatibility() -> Compatibility:
             Dropped(row["what"], row["versions"], _pair(row["least"]), row["reason"], row["source"])
             for row in content["dropped"]
         ),
-        gpus={name: _pair(value) for name, value in content["gpus"]["capabilities"].items()},
+        gpus={name: _pair(value) for value, names in content["gpus"]["names"].items() for name in names},
         generations=tuple((row["name"], _pair(row["capability"])) for row in content["generations"]),
         integrated=Integrated(
             frozenset(map(_pair, content["integrated"]["capabilities"])),
@@ -110,7 +115,7 @@ def parse_gpu(text: str) -> Capability:
     if name is not None:
         return compatibility().gpus[name]
     raise WrongInput(
-        f"ctk does not know the GPU {text!r}.{did_you_mean(text.upper(), compatibility().gpus)}",
+        f"ctk does not know the GPU {text!r}.{_near(text)}",
         fix="Name its compute capability instead, as nvidia-smi --query-gpu=compute_cap shows it: --gpu 7.0",
     )
 
@@ -122,13 +127,28 @@ def listed_gpus(options: Iterable[str]) -> tuple[str, ...]:
 
 def gpu_name(text: str) -> str | None:
     """The name in ctk's table that a text means: "V100" for "Tesla V100-SXM2-32GB"."""
+    words = _words(text)
+    found = [
+        name
+        for start in range(len(words))
+        for end in range(start + 1, min(start + _MAX_WORDS, len(words)) + 1)
+        for name in compatibility().gpus
+        if (joined := "".join(words[start:end])).startswith(name) and _MODEL.fullmatch(joined, len(name))
+    ]
+    return max(found, key=len, default=None)
+
+
+def _words(text: str) -> list[str]:
+    return re.findall(r"[A-Z0-9]+", _BRAND.sub(" ", text.upper()))
+
+
+def _near(text: str) -> str:
+    """' Near matches: A4000, A40.' with its leading space, or nothing."""
+    word = "".join(_words(text))
     known = compatibility().gpus
-    words = re.sub(r"[^A-Z0-9]+", " ", text.upper().replace("NVIDIA", "").replace("TESLA", "").replace("GEFORCE", ""))
-    compact = words.replace(" ", "")
-    for name in sorted(known, key=len, reverse=True):
-        if compact == name or name in words.split() or (name.startswith("RTX") and compact.startswith(name)):
-            return name
-    return None
+    containing = [name for name in known if len(word) > 1 and word in name]
+    near = list(dict.fromkeys([*containing, *get_close_matches(word, known, n=_MAX_NEAR)]))[:_MAX_NEAR]
+    return f" Near matches: {', '.join(near)}." if near else ""
 
 
 def parse_driver(text: str) -> tuple[int, ...]:
