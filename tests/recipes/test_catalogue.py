@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolkit.recipes.catalogue import Catalogue, is_recipe_name
+from toolkit.recipes.load import load_recipe
 from toolkit.recipes.model import Base, Bootstrap
 from toolkit.recipes.references import base_from_reference, named_base, resolve_base, written_in
 from toolkit.support.errors import WrongInput
@@ -214,6 +215,39 @@ def test_base_means_a_key_then_a_scheme_then_a_path(tmp_path: Path, monkeypatch:
         assert expected in caught.value.message
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "pytorch/pytorch:2.6.0",
+        "nvcr.io/nvidia/pytorch:24.01-py3",
+        "quay.io/rockylinux/rockylinux",
+        "ubuntu:24.04",
+        "localhost:5000/team/image",
+        "localhost/team/image",
+        f"python@sha256:{DIGITS}",
+        "ghcr.io/team/image@sha256:abc",
+    ],
+)
+def test_image_of_a_registry_without_its_scheme_is_refused_with_the_scheme(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.toml").write_text(f'base = "{text}"\n')
+    for refuse in (lambda: resolve_base(text, {}), lambda: load_recipe(tmp_path / "mine.toml", {})):
+        with pytest.raises(WrongInput) as caught:
+            refuse()
+        assert f'there is no base "{text}", and no file {tmp_path}/{text}.' in caught.value.message
+        assert caught.value.fix == f"An image of a registry is named with its scheme: docker://{text}"
+    (tmp_path / text).parent.mkdir(parents=True, exist_ok=True)
+    (tmp_path / text).touch()
+    assert resolve_base(text, {}).reference == str(tmp_path / text), "a file of that name is that file"
+
+
+@pytest.mark.parametrize("text", ["./a:1", "../nvcr.io/a:1", "~/a.b/c:1", "/a/b:1", "a.b/team.sif", "a/b"])
+def test_path_is_not_taken_for_an_image_of_a_registry(text: str) -> None:
+    assert named_base(text, {}).bootstrap is Bootstrap.LOCALIMAGE
+
+
 def test_a_reference_that_the_catalogue_has_brings_its_facts(tmp_path: Path) -> None:
     digest = f"sha256:{DIGITS}"
     plain = Base("plain", Bootstrap.DOCKER, "a/b:1", python="3.11")
@@ -242,3 +276,21 @@ def test_what_is_written_in_a_recipe_means_the_same_file(text: str) -> None:
     assert os.path.normpath(found.reference) == os.path.normpath(
         Path(text if text[0] != "/" else f".{text}").absolute()
     )
+
+
+@pytest.mark.parametrize(
+    ("directory", "above"), [("defs", ".."), ("src", ".."), ("src/models", "../.."), ("defs/mine", "../..")]
+)
+def test_recipe_of_a_directory_above_is_named_and_not_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, directory: str, above: str
+) -> None:
+    (tmp_path / directory).mkdir(parents=True)
+    (tmp_path / "defs").mkdir(exist_ok=True)
+    (tmp_path / "defs/mine.toml").write_text('base = "debian-12"\n')
+    monkeypatch.chdir(tmp_path / directory)
+    with pytest.raises(WrongInput, match='there is no recipe "mine"') as caught:
+        Catalogue.here().path_of("mine")
+    assert caught.value.fix == f"There is {above}/defs/mine.toml: run `ctk` in {above}"
+    with pytest.raises(WrongInput) as caught:
+        Catalogue.here().path_of("other")
+    assert caught.value.fix == "`ctk list` shows the recipes."

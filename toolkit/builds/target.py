@@ -8,9 +8,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from toolkit.inventory.formats.kinds import SANDBOX_MARK, PathKind, kind_of
-from toolkit.recipes.references import has_scheme, refuse_credentials, refuse_other_scheme
+from toolkit.recipes.references import (
+    has_scheme,
+    is_image_without_scheme,
+    refuse_credentials,
+    refuse_other_scheme,
+    with_scheme,
+)
 from toolkit.support.enums import StrEnum
 from toolkit.support.errors import WrongInput
+from toolkit.support.redaction import redact
 from toolkit.support.text import one_line
 
 if TYPE_CHECKING:
@@ -80,6 +87,8 @@ def parse_target(text: str) -> BuildTarget:
         _require_header(path)
         return BuildTarget(TargetKind.DEFINITION, text)
     refuse_other_scheme(text)
+    if is_image_without_scheme(text) and not path.exists():
+        raise WrongInput(f"{redact(text)} is neither a recipe nor a sandbox directory", fix=with_scheme(text))
     if "/" in text:
         if path.suffix == ".toml":
             raise WrongInput(f"{text}: name a recipe without its directory and extension", fix=f"ctk build {path.stem}")

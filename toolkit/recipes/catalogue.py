@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -70,9 +71,17 @@ class Catalogue:
             raise WrongInput(f'there is no recipe "{name}"', fix=f"To name a directory, end it with a slash: {name}/")
         if not NAME.fullmatch(name):
             raise WrongInput(f"{name!r} is not a recipe name: {NAME_HINT}", fix="`ctk list` shows the recipes.")
-        raise WrongInput(
-            f'there is no recipe "{name}".{did_you_mean(name, paths)}', fix="`ctk list` shows the recipes."
-        )
+        fix = self._above(name) or "`ctk list` shows the recipes."
+        raise WrongInput(f'there is no recipe "{name}".{did_you_mean(name, paths)}', fix=fix)
+
+    def _above(self, name: str) -> str | None:
+        """The advice for a recipe of a directory above, which is never used from here; None if there is none."""
+        file = f"{self.own.name}/{name.removesuffix('.toml')}.toml"
+        for number, directory in enumerate(self.own.parent.parents, 1):
+            if os.path.isfile(directory / file):  # noqa: PTH113 - Path.is_file raises where no search is permitted
+                above = "/".join([".."] * number)
+                return f"There is {above}/{file}: run `ctk` in {above}"
+        return None
 
     def recipe(self, name: str, *, base: Base | None = None, bases: dict[str, Base] | None = None) -> Recipe:
         """The recipe of that name, on its own base or on `base`. `bases` spares reading them again."""

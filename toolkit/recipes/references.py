@@ -141,7 +141,8 @@ def named_base(text: str, bases: Mapping[str, Base], directory: Path | None = No
     """The base that `text` means: a key of bases.toml, a reference with a scheme, a SIF, or a sandbox.
 
     Relative paths are relative to `directory`, else to the current one. Whether a path is there is not asked, except
-    for a word that could be the name of a base as well. Raises WrongInput if it is none of these.
+    for a word that could be the name of a base as well, or of an image of a registry without its scheme. Raises
+    WrongInput if it is none of these.
     """
     if text in bases:
         return bases[text]
@@ -150,9 +151,28 @@ def named_base(text: str, bases: Mapping[str, Base], directory: Path | None = No
         return _with_facts(parse_reference(text, directory), bases)
     refuse_other_scheme(text)
     path = local_path(text, directory)
+    if is_image_without_scheme(text) and not path.exists():
+        near = did_you_mean(text, bases) if "/" not in text else ""
+        raise WrongInput(
+            f'there is no base "{redact(text)}", and no file {redact(str(path))}.{near}', fix=with_scheme(text)
+        )
     if text and ("/" in text or text.endswith(".sif") or path.exists()):
         return Base(name=path.name, bootstrap=Bootstrap.LOCALIMAGE, reference=str(path))
     raise WrongInput(f'there is no base "{text}".{did_you_mean(text, bases)}', fix="`ctk bases` lists them.")
+
+
+def is_image_without_scheme(text: str) -> bool:
+    """Whether `text` is what docker calls an image of a registry, and hardly a path: it has a host, tag or digest."""
+    name, at, _ = text.partition("@")
+    if not _IMAGE.fullmatch(name) or name.endswith(".sif"):
+        return False
+    first, slash, _ = name.partition("/")
+    return bool(at) or ":" in name or (bool(slash) and (first == "localhost" or "." in first))
+
+
+def with_scheme(text: str) -> str:
+    """The advice for an image of a registry that was named without its scheme."""
+    return f"An image of a registry is named with its scheme: docker://{redact(text)}"
 
 
 def _with_facts(base: Base, bases: Mapping[str, Base]) -> Base:
