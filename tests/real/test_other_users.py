@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import socket
@@ -211,6 +212,28 @@ COMMANDS = {
     "inspect": ("inspect", "TINY"),
     "shell": ("shell", "TINY", "--", "true"),
 }
+
+
+def test_recipe_of_another_user_is_used_with_a_warning_that_names_the_user(
+    ordinary_user: User, second_user: User, shared: Path, tiny_image: Path
+) -> None:
+    second_user.run("mkdir", "-m", "755", "defs", cwd=shared)
+    second_user.run("tee", "defs/demo.toml", cwd=shared, input=RECIPE)
+    words = f"{shared}/defs and 1 other file of the recipe belong to {second_user.name}, not to you or root"
+    for command in (
+        ("def", "demo"),
+        ("build", "demo", "--dry-run", "--base", "TINY"),
+        ("build", "demo", "--base", "TINY"),
+    ):
+        options = [tiny_image if word == "TINY" else word for word in command]
+        done = ordinary_user.ctk(*options, "--json", cwd=shared)
+        assert done.stderr.count(words) == 1
+        found = [finding for finding in json.loads(done.stdout)["findings"] if words in finding["message"]]
+        assert [finding["code"] for finding in found] == ["recipe-of-another-user"]
+    ordinary_user.run("cp", "-r", "defs", "mine", cwd=shared)
+    ordinary_user.run("mkdir", "project", cwd=shared)
+    ordinary_user.run("mv", "mine", "project/defs", cwd=shared)
+    assert "belong" not in ordinary_user.ctk("def", "demo", cwd=shared / "project").stderr
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -19,6 +19,8 @@ from toolkit.support.errors import WrongInput
 from toolkit.support.findings import Finding, Severity
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from toolkit.builds.context import BuildContext
     from toolkit.builds.execute import Built
     from toolkit.builds.plan import BuildPlan
@@ -137,6 +139,7 @@ def build(
     from toolkit.recipes.catalogue import Catalogue
     from toolkit.recipes.evidence import judge_record
     from toolkit.recipes.outside import copied_files, judge_base, judge_copies, require_allowed, without_allowed
+    from toolkit.recipes.owners import judge_owners
     from toolkit.runtime.engine import BuildOptions, find_runtime
     from toolkit.support.mirror import debian_mirror
     from toolkit.support.paths import user_path
@@ -152,6 +155,8 @@ def build(
         return request_build(parse_target(target), catalogue, options, output=output, base=base, force=force)
 
     request, not_allowed = asked(), None
+    owners = judge_owners(catalogue, request.recipe.name) if request.recipe is not None else ()
+    print_findings(owners, stderr=True)
     if request.recipe is not None:
         print_findings(judge_record(request.recipe.base, allow_broken=allow_broken_base), stderr=True)
         copied = without_allowed(copied_files(request.recipe), [user_path(str(path)) for path in allow_file or ()])
@@ -175,12 +180,12 @@ def build(
         with live_steps(f"Choosing the versions for {request.output.name}"):
             plan = resolve(request, context)
         _say_lock_change(plan, written=False)
-        _print_plan(plan, context, not_allowed, json=json)
+        _print_plan(plan, context, not_allowed, owners, json=json)
         return
     if request.link is not None:
         say(f"{request.link} is a symlink: the image is written to {request.output}.", stderr=True)
     if (record := unchanged_record(request, context)) is not None:
-        _print_unchanged(request, record, json=json)
+        _print_unchanged(request, record, owners, json=json)
         return
     _show_work_area(area)
     with live_steps(f"Building {request.output.name}", lines=not verbose) as on_step:
@@ -188,7 +193,7 @@ def build(
         plan = resolve(request, context, listener)
         _say_lock_change(plan, written=True)
         built = execute(plan, context, listener)
-    _print_built(plan, built, json=json)
+    _print_built(plan, built, owners, json=json)
     if any(finding.code == COMMAND_NOT_IN_IMAGE for finding in built.findings):
         raise typer.Exit(1)
 
@@ -199,7 +204,9 @@ def _say_lock_change(plan: BuildPlan, *, written: bool) -> None:
         say_lock_change(plan.locked, recipe.name, written=written)
 
 
-def _print_plan(plan: BuildPlan, context: BuildContext, not_allowed: WrongInput | None, *, json: bool) -> None:
+def _print_plan(
+    plan: BuildPlan, context: BuildContext, not_allowed: WrongInput | None, owners: Sequence[Finding], *, json: bool
+) -> None:
     from toolkit.builds.plan import OwnSource
     from toolkit.builds.script import as_script, build_commands, refused
 
@@ -208,7 +215,8 @@ def _print_plan(plan: BuildPlan, context: BuildContext, not_allowed: WrongInput 
     commands = [*([refused(not_allowed)] if not_allowed is not None else []), *build_commands(plan, context)]
     if json:
         text = None if isinstance(plan.source, OwnSource) else plan.source.text
-        print_json("ctk.build-plan/1", {"output": str(plan.request.output), "commands": commands, "definition": text})
+        document = {"output": str(plan.request.output), "commands": commands, "definition": text}
+        print_json("ctk.build-plan/1", document, owners)
     else:
         print_text(as_script(commands, plan.record.target))
 
@@ -222,19 +230,19 @@ def _say_base_not_here(recipe: Recipe) -> None:
         )
 
 
-def _print_unchanged(request: BuildRequest, record: Record, *, json: bool) -> None:
+def _print_unchanged(request: BuildRequest, record: Record, owners: Sequence[Finding], *, json: bool) -> None:
     text = f"{_short(request.output)} is up to date: recipe, lock, base and files are unchanged since it was built"
     if json:
         finding = Finding("nothing-changed", Severity.OK, text, "ctk build --force rebuilds it.")
         size = request.output.stat().st_size
         document = built_image(request.output, request.log, record, size, change=None)
-        print_json("ctk.build/1", document, [finding])
+        print_json("ctk.build/1", document, [*owners, finding])
         return
     say(f"{text}; audit verdict: {record.verdict}. --force rebuilds it.", style="green")
     suggest(next_for_image(Path(_short(request.output)), record.verdict))
 
 
-def _print_built(plan: BuildPlan, built: Built, *, json: bool) -> None:
+def _print_built(plan: BuildPlan, built: Built, owners: Sequence[Finding], *, json: bool) -> None:
     from toolkit.support.files import format_size
 
     change = plan.locked.change if plan.locked else None
@@ -249,7 +257,7 @@ def _print_built(plan: BuildPlan, built: Built, *, json: bool) -> None:
             seconds=built.seconds,
             import_seconds=built.import_seconds,
         )
-        print_json("ctk.build/1", document, built.findings)
+        print_json("ctk.build/1", document, [*owners, *built.findings])
         return
     size = f", {format_size(built.size)}" if built.size else ""
     grave = (Severity.ERROR, Severity.WARNING)

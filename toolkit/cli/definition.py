@@ -44,12 +44,15 @@ def definition(
     from toolkit.recipes.catalogue import Catalogue
     from toolkit.recipes.evidence import judge_record
     from toolkit.recipes.outside import copied_files, judge_base, judge_copies
+    from toolkit.recipes.owners import judge_owners
     from toolkit.recipes.references import resolve_base
     from toolkit.support.mirror import debian_mirror
     from toolkit.support.site import load_site
 
     catalogue = Catalogue.here()
     recipe = catalogue.recipe(name, base=resolve_base(base, catalogue.bases()) if base else None)
+    owners = judge_owners(catalogue, name)
+    print_findings(owners, stderr=True)
     check(recipe)
     print_findings(judge_record(recipe.base, allow_broken=allow_broken_base), stderr=True)
     outside = judge_base(recipe) if base is None else ()
@@ -72,6 +75,6 @@ def definition(
         relabel=has_labels_of_ctk(recipe.base),
     )
     if json:
-        print_json("ctk.definition/1", {"recipe": made.name, "definition": made.text})
+        print_json("ctk.definition/1", {"recipe": made.name, "definition": made.text}, owners)
     else:
         print_text(made.text)

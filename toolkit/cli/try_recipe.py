@@ -50,6 +50,7 @@ def try_recipe(
     from toolkit.pins.bases.steady import PresentBase, state_of, unchanged
     from toolkit.pins.store import Locks
     from toolkit.recipes.catalogue import Catalogue
+    from toolkit.recipes.owners import judge_owners
     from toolkit.recipes.references import resolve_base
     from toolkit.runtime.engine import find_runtime
     from toolkit.support.site import load_site
@@ -57,6 +58,8 @@ def try_recipe(
     site = load_site()
     catalogue = Catalogue.here()
     recipe = catalogue.recipe(name, base=resolve_base(base, catalogue.bases()) if base else None)
+    owners = judge_owners(catalogue, name)
+    print_findings(owners, stderr=True)
     check(recipe)
     require_packages(recipe)
     runtime = find_runtime(site)
@@ -74,7 +77,7 @@ def try_recipe(
         tried = run_trial(recipe, found.lock, image, BuildContext(runtime, area, locks), listener)
     findings = _left_out(recipe)
     if json:
-        print_json("ctk.try/1", documents.trial(recipe, tried), findings)
+        print_json("ctk.try/1", documents.trial(recipe, tried), [*owners, *findings])
         return
     rows = [
         (imported.package, imported.version, f"{imported.seconds:.1f}", ", ".join(imported.steps))
