@@ -113,6 +113,13 @@ def read_toml(path: Path) -> TomlFile:
         raise WrongInput(f"{path} is not TOML: {error}", code="wrong-file") from error
 
 
+def with_line_ends_of(path: Path, text: str) -> str:
+    """`text`, whose lines end in a newline, with the line ends of the file that it replaces: CRLF, if all have that."""
+    before = read_small(path) if path.is_file() else b""
+    ends = before.count(b"\n")
+    return text.replace("\n", "\r\n") if 0 < ends == before.count(b"\r\n") else text
+
+
 def parse_toml(text: str) -> dict[str, Any]:
     """Parse TOML. Raises ValueError if it is invalid, or has what Python cannot print: it may come with a clone."""
     try:

@@ -197,3 +197,10 @@ def test_a_list_in_a_table_of_one_line_is_added_to(tmp_path: Path) -> None:
     assert skipping(path, ["kaggle", "mosek"]).text.endswith(
         'imports = { skip = ["Kaggle", "mosek"] }  # no key here\n'
     )
+
+
+def test_line_ends_of_a_recipe_are_kept(tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_bytes(b'# mine\r\nbase = "debian-12"\r\npackages = ["einops"]\r\n')
+    write_edit(added(path, ["numpy"]), path)
+    assert path.read_bytes() == b'# mine\r\nbase = "debian-12"\r\npackages = ["einops", "numpy"]\r\n'

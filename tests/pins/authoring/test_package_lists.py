@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 import pytest
@@ -10,8 +11,10 @@ from tests.pins.authoring.few_bases import BASES
 from toolkit.inventory.knowledge.frameworks import knowledge
 from toolkit.inventory.knowledge.names import names
 from toolkit.pins.authoring.conda import read_conda_environment
-from toolkit.pins.authoring.package_lists import read_requirements
+from toolkit.pins.authoring.package_lists import read_requirements, read_text
 from toolkit.pins.authoring.proposal import propose_from_list
+from toolkit.pins.authoring.reading import Bases, propose
+from toolkit.support.errors import WrongInput
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -102,3 +105,18 @@ def test_a_line_for_another_system_is_left_out(tmp_path: Path) -> None:
     found = read_requirements(path)
     assert [line.partition(";")[0] for line in found.requirements] == ["torch>=2.0,<3", "numpy==1.19", "six"]
     assert [line.partition(";")[0] for line, _ in found.left_out] == ["torch==1.0", "idna"]
+
+
+@pytest.mark.parametrize("name", ["requirements.txt", "setup.cfg", "environment.yml", "Dockerfile"])
+def test_list_that_is_too_large_is_refused(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    with path.open("wb") as file:
+        file.truncate(8 * 2**20 + 1)
+    with pytest.raises(WrongInput, match=rf"{name} is larger than 8\.0 MiB"):
+        propose(path, Bases({}), lambda: None)  # type: ignore[arg-type, return-value]
+
+
+def test_list_that_is_no_file_is_refused(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "requirements.txt")
+    with pytest.raises(WrongInput, match="is not a regular file"):
+        read_text(tmp_path / "requirements.txt")

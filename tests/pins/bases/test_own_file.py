@@ -193,3 +193,13 @@ def test_only_the_values_of_a_change_differ(
     assert parse_toml(text) == expected
     for comment in "\n".join(lines).splitlines():
         assert not comment.startswith("#") or comment in text.splitlines()
+
+
+def test_line_ends_of_the_file_are_kept(tmp_path: Path) -> None:
+    catalogue = Catalogue(tmp_path, tmp_path / "shipped")
+    for end in ("\r\n", "\n"):
+        (tmp_path / "bases.toml").write_bytes(FILE.replace("\n", end).encode())
+        path = write_changes(catalogue, [Change("mine", {"digest": NEW})])
+        content = path.read_bytes()
+        assert NEW.encode() in content
+        assert content.count(b"\n") == content.count(end.encode())

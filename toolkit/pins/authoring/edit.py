@@ -18,7 +18,7 @@ from toolkit.recipes.requirements import how_to_write
 from toolkit.support.errors import WrongInput
 from toolkit.support.files import refuse_link, write_atomically
 from toolkit.support.text import did_you_mean, one_line
-from toolkit.support.tomlfile import read_toml
+from toolkit.support.tomlfile import read_toml, with_line_ends_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -136,7 +136,8 @@ def write_edit(edit: Edit, path: Path) -> None:
     """Write an edit to the recipe at `path`; nothing if it changes nothing."""
     if edit.changed:
         # A symlink to a recipe stays a symlink (`_open` has checked its target): the target is replaced.
-        write_atomically(Path(os.path.realpath(path)), edit.text, keep_mode=True)
+        target = Path(os.path.realpath(path))
+        write_atomically(target, with_line_ends_of(target, edit.text), keep_mode=True)
 
 
 def _edit(document: TOMLDocument, array: Array, changed: Sequence[str]) -> Edit:

@@ -14,6 +14,7 @@ from toolkit.recipes.indexes import index_of_option
 from toolkit.recipes.repositories import is_repository, why_unlockable, with_name
 from toolkit.recipes.requirements import how_to_write
 from toolkit.support.errors import WrongInput
+from toolkit.support.files import read_small
 from toolkit.support.findings import Finding, Severity
 from toolkit.support.redaction import redact
 
@@ -229,9 +230,12 @@ def _may_hold(marker: Marker) -> bool:
 
 
 def read_text(path: Path) -> str:
-    """A file's text. Only names and versions count, so letters of another encoding, in a comment, may be lost."""
+    """A file's text. Only names and versions count, so letters of another encoding, in a comment, may be lost.
+
+    Raises WrongInput if it cannot be read, is not a regular file, or is larger than a list that somebody wrote.
+    """
     try:
-        content = path.read_bytes()
+        content = read_small(path)
     except OSError as error:
         raise WrongInput(f"cannot read {path}: {error.strerror}") from error
     # What PowerShell's `>` writes.

@@ -57,7 +57,9 @@ def gather_facts(base: Base, cache: Path, *, image: Path | None = None, digest: 
     if target is None and image is not None:
         raise WrongInput(
             f"the base {base.name} has no Python",
-            fix="Choose another one (`ctk bases`), or add python3 and python3-pip to it.",
+            fix="Choose a base with Python, such as python-3.12 for packages that bring CUDA in their wheels. To keep "
+            'this base, give it Python in an image of its own: a recipe on it with apt = ["python3", "python3-pip"] '
+            'and no packages. Build that, and name the image in this recipe: base = "../IMAGE.sif".',
             code="no-python",
         )
     if target is None:

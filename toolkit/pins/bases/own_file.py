@@ -11,7 +11,7 @@ from toolkit.recipes.bases import bases_of
 from toolkit.recipes.model import ARCHITECTURES
 from toolkit.support.errors import WrongInput
 from toolkit.support.files import locked, refuse_link, write_atomically
-from toolkit.support.tomlfile import TomlFile, parse_toml, read_toml
+from toolkit.support.tomlfile import TomlFile, parse_toml, read_toml, with_line_ends_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -116,7 +116,7 @@ def write_changes(catalogue: Catalogue, changes: Sequence[Change]) -> Path:
         try:
             text = changed(read_toml(path).text if path.is_file() else "", changes)
             bases_of(TomlFile(path, text, parse_toml(text)))  # what ctk would refuse to read is not written
-            write_atomically(path, text, keep_mode=True)
+            write_atomically(path, with_line_ends_of(path, text), keep_mode=True)
         finally:
             lock.unlink(missing_ok=True)
     return path
