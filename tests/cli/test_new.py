@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
+import pytest
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -48,3 +50,56 @@ def test_the_machine_is_written_to_the_recipe(ctk: Ctk, directory: Path) -> None
     text = (directory / "defs/for-gpus.toml").read_text()
     assert 'gpu = ["V100", "A100", "H100"]' in text
     assert 'driver = "535.104.05"' in text
+
+
+@pytest.mark.parametrize(
+    ("code", "options", "base", "packages"),
+    [
+        ("jax, flax", "", "python-3.12", "jax[cuda12] nvidia-cudnn-cu12<9.11 flax"),
+        ("jax", "--gpu V100 --driver 535.104.05", "python-3.12", "jax[cuda12] nvidia-cudnn-cu12<9.11"),
+        ("jax", "--gpu H100 --driver 580.65.06", "python-3.12", "jax[cuda13]"),
+        ("jax", "--gpu GH200 --driver 570.26", "python-3.12", "jax[cuda12] nvidia-cudnn-cu12<9.11"),
+        ("cupy", "--gpu V100", "python-3.12", "cupy-cuda12x[ctk]"),
+        ("cupy", "--arch aarch64 --driver 590.44.01", "python-3.12", "cupy-cuda13x[ctk]"),
+        ("chainer, cupy", "--gpu T4", "tensorflow-2.1", "chainer==7.8.1 cupy-cuda101==7.8.0"),
+    ],
+)
+def test_framework_without_an_image_comes_from_wheels(
+    ctk: Ctk, directory: Path, code: str, options: str, base: str, packages: str
+) -> None:
+    (directory / "code.py").write_text(f"import {code}\n")
+    made = json.loads(ctk("new", "wheels", "--from", "code.py", *options.split(), "--json").stdout)
+    assert (made["base"], made["packages"]) == (base, packages.split())
+    recipe = (directory / "defs/wheels.toml").read_text()
+    assert ('skip = ["nvidia-cudnn-cu12"]' in recipe) == ("nvidia-cudnn-cu12" in packages)
+    framework = code.partition(",")[0]
+    named = json.loads(ctk("new", "named", "--framework", framework, *options.split(), "--json").stdout)
+    assert (named["base"], named["packages"]) == (base, [one for one in packages.split() if one != "flax"])
+    assert [finding["code"] for finding in named["findings"]] == ["base-chosen"]
+
+
+@pytest.mark.parametrize(
+    ("code", "options", "words"),
+    [
+        ("jax", "--driver 470.57.02", "CUDA 12 needs NVIDIA driver 525.60.13 or newer"),
+        ("cupy", "--gpu K80", "no K80"),
+        ("chainer", "--gpu A100", "no base for chainer serves this machine"),
+        ("torch", "--gpu Orin", "is a Jetson"),
+    ],
+)
+def test_framework_that_no_base_serves_is_refused_and_not_installed_into_another(
+    ctk: Ctk, directory: Path, code: str, options: str, words: str
+) -> None:
+    (directory / "code.py").write_text(f"import {code}\n")
+    done = ctk("new", "wheels", "--from", "code.py", *options.split(), status=1)
+    assert words in done.stderr
+    assert "no-base-fits" in done.stderr
+    assert not (directory / "defs/wheels.toml").exists()
+
+
+def test_framework_of_wheels_in_a_version_is_that_version(ctk: Ctk) -> None:
+    made = json.loads(ctk("new", "named", "--framework", "jax==0.6.2", "--json").stdout)
+    assert made["packages"] == ["jax[cuda12]==0.6.2", "nvidia-cudnn-cu12<9.11"]
+    refused = ctk("new", "other", "--framework", "chainer", "--gpu", "A100", status=1).stderr
+    assert "it has no code for A100" in refused
+    assert "ctk new NAME --framework jax" in ctk("bases", "--framework", "jax", status=1).stderr

@@ -50,6 +50,7 @@ def rules(base: Base, wanted: BaseRequest) -> list[str]:
         ({}, request("V100 H100 B200", driver="570.26"), None),
         ({}, request("P100"), "no-code"),
         ({}, request("Orin"), "jetson"),
+        ({"rocm": "7.2", "cuda": None, "driver": None}, request(driver="535"), "gpu"),
         ({}, request(driver="470.57.02"), "driver"),
         ({"driver": None, "cuda": None}, request(driver="535"), "driver"),
         ({"cuda": "13.0", "cudnn": "9.15.1"}, request("V100"), "dropped"),

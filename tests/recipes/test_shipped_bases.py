@@ -17,8 +17,6 @@ from toolkit.support.paths import shipped
 
 BASES = bases_in(shipped("defs"))
 EACH = pytest.mark.parametrize("base", BASES.values(), ids=BASES)
-# No digest of these is known.
-WITHOUT_DIGEST = {"jax-24.10", "chainer-7.8"}
 FAMILIES = {"PyTorch", "TensorFlow", "NGC", "CUDA", "ROCm", "Conda", "Plain"}
 # The first CUDA that compiles code for a compute capability (NVIDIA's CUDA release notes).
 FIRST_CUDA = {
@@ -63,7 +61,7 @@ def test_name_and_words_are_well_formed(base: Base) -> None:
 @EACH
 def test_digest_has_evidence_and_says_what_it_names(base: Base) -> None:
     if base.digest is None:
-        assert base.bootstrap is Bootstrap.DEBOOTSTRAP or base.name in WITHOUT_DIGEST
+        assert base.bootstrap is Bootstrap.DEBOOTSTRAP
         assert base.evidence is None
         return
     assert DIGEST.fullmatch(base.digest)
@@ -126,7 +124,7 @@ def test_framework_is_one_that_ctk_knows(base: Base) -> None:
     if base.framework is None:
         assert base.framework_version is None
         assert not base.code
-    elif base.name not in WITHOUT_DIGEST:
+    else:
         assert knowledge().framework_of(base.framework) is not None
 
 

@@ -90,7 +90,10 @@ def list_bases(
     if why and not json:
         _show_excluded(choice)
     if not choice.fitting and not json:
-        raise nothing_fits(choice, request)
+        refused = nothing_fits(choice, request)
+        if request.framework is not None and request.framework.wheels:
+            refused.fix = f"`ctk new NAME --framework {request.framework.name}` starts from a base with its wheels."
+        raise refused
     if not choice.fitting:
         raise typer.Exit(1)
     if not json:

@@ -25,8 +25,11 @@ from toolkit.support.errors import CheckFailed, WrongInput
 from toolkit.support.findings import Finding, Severity
 
 if TYPE_CHECKING:
-    from toolkit.gpu.choosing import BaseRequest
+    from collections.abc import Iterable
+
+    from toolkit.gpu.choosing import BaseRequest, Choice
     from toolkit.pins.authoring.proposal import Proposal
+    from toolkit.pins.authoring.wheels import WheelBase
     from toolkit.recipes.catalogue import Catalogue
     from toolkit.recipes.model import Base
 
@@ -80,8 +83,9 @@ def new(
     """Write a recipe, optionally from the imports in a script.
 
     --from finds the direct dependencies in your code's imports, or in a list of packages. The GPU framework determines
-    the base and is not listed itself. Versions are written only if the list has them, and unknown imports are printed.
-    With --base, only what that base provides is left out. --gpu, --driver and --arch name the machine: ctk chooses the
+    the base and is not listed itself; JAX, CuPy and Chainer are listed: they come from wheels over a base without them.
+    Versions are written only if the list has them, and unknown imports are printed. With --base, only what that base
+    provides is left out. --gpu, --driver and --arch name the machine: ctk chooses the
     newest base that serves it, and writes the machine to the recipe's `[target]`. Without them, it chooses a base that
     serves most GPU types.
 
@@ -92,8 +96,9 @@ def new(
         ctk new mine --from train.py --gpu V100 --driver 535.104.05    for this machine
         ctk new tuned --like finetune             a copy of an example of `ctk list`, with its train.py
     """
-    from toolkit.gpu.choosing import choose
+    from toolkit.inventory.knowledge.frameworks import knowledge
     from toolkit.pins.authoring.edit import recipe_text
+    from toolkit.pins.authoring.wheels import wheel_bases
     from toolkit.recipes.catalogue import Catalogue, is_recipe_name
     from toolkit.recipes.model import Target
     from toolkit.recipes.references import written_in
@@ -121,14 +126,19 @@ def new(
     if path.exists() and not force:
         raise WrongInput(f"{path} already exists", fix="Choose another name, or add --force.")
     request = request_from(framework, gpu, driver, arch)
-    choice = choose(bases.values(), request)
+    with_wheels = wheel_bases(bases, knowledge())
+    choice = _choose(bases.values(), with_wheels.values(), request)
     if not choice.fitting and base is None:
         raise nothing_fits(choice, request)
     ranked = {fitting.name: fitting for fitting in choice.fitting}
     if base is None and source is None and framework is not None:
         base = choice.fitting[0].name
-    proposal = _propose(source, {**ranked, base: bases[base]} if base else ranked, base, extra or [])
+    wanted = f"{request.framework.name}{request.versions}" if request.framework else None
+    ranked |= {base: {**bases, **with_wheels}[base]} if base else {}
+    proposal = _propose(source, ranked, base, extra or [], wanted)
     chosen = proposal.base
+    if base is None or base in with_wheels:
+        _refuse_unserved(proposal, [*bases.values(), *with_wheels.values()], request)
     if chosen is None and (errors := [finding for finding in proposal.findings if finding.severity is Severity.ERROR]):
         raise CheckFailed(errors[0].message, fix=errors[0].fix, code=errors[0].code)
     if chosen is None:
@@ -147,8 +157,9 @@ def new(
         files=[(f"{beside}/{path}", target) for path, target in project.files] if project else [],
         post=project.post if project else "",
         target=Target(tuple(wanted.name for wanted in request.gpus), driver, request.architecture),
+        skip=proposal.wheels.skip if proposal.wheels else (),
     )
-    findings = (*_why(bases[chosen], request), *proposal.findings)
+    findings = (*_why(bases[chosen], request, proposal.wheels), *proposal.findings)
     catalogue.own.mkdir(exist_ok=True)
     write_atomically(path, text, keep_mode=True)
     if json:
@@ -160,10 +171,13 @@ def new(
     suggest(f"ctk build {name}")
 
 
-def _why(base: Base, request: BaseRequest) -> tuple[Finding, ...]:
-    """Why this base: what it serves, and the command that says what excluded the others."""
+def _why(base: Base, request: BaseRequest, wheels: WheelBase | None) -> tuple[Finding, ...]:
+    """Why this base: what it serves, and the command that says what excluded the others. `ctk bases` has no wheels."""
     from toolkit.gpu.choosing import BaseRequest, exclusions, served_range
 
+    if wheels is not None:
+        text = f"{wheels.name} was chosen: GPUs {served_range(wheels)}, driver {wheels.driver} or newer."
+        return (Finding("base-chosen", Severity.INFO, text),)
     against = next(exclusions(base, request), None)
     if against is not None and not against.certain:
         text = f"{base.name} was chosen, but it is not known whether it serves this machine: {against.reason}"
@@ -208,15 +222,48 @@ def _own_base(text: str, bases: dict[str, Base]) -> Base:
     return replace(base, framework=found.name, framework_version=found.version) if found is not None else base
 
 
-def _propose(source: Path | None, bases: dict[str, Base], base: str | None, extras: list[str]) -> Proposal:
-    from toolkit.pins.authoring.proposal import Proposal
+def _choose(bases: Iterable[Base], with_wheels: Iterable[Base], request: BaseRequest) -> Choice:
+    """The bases for a request, before those with wheels, whose packages can have any version."""
+    from toolkit.gpu.choosing import Choice, choose
+
+    itself = replace(request.framework, bases=()) if request.framework else None
+    images = choose(bases, request)
+    wheels = choose(with_wheels, replace(request, framework=itself, versions=""))
+    return Choice(
+        (*images.fitting, *wheels.fitting),
+        {**images.excluded, **wheels.excluded},
+        {**images.unsure, **wheels.unsure},
+    )
+
+
+def _refuse_unserved(proposal: Proposal, bases: list[Base], request: BaseRequest) -> None:
+    """Raise CheckFailed if there are bases with the framework of a recipe, and none that serves the machine."""
+    from toolkit.gpu.choosing import choose
+    from toolkit.inventory.knowledge.frameworks import knowledge
+    from toolkit.pins.authoring.proposal import gpu_framework
+
+    added = any(finding.code == "framework-added" for finding in proposal.findings)
+    name = gpu_framework(proposal.packages, knowledge()) if added else None
+    if name is None or not (request.gpus or request.driver or request.architecture):
+        return
+    framework = knowledge().framework_of(name)
+    asked = replace(request, framework=replace(framework, bases=()) if framework else None)
+    choice = choose(bases, asked)
+    if not choice.fitting and any(found.rule != "framework" for found in choice.excluded.values()):
+        raise nothing_fits(choice, asked)
+
+
+def _propose(
+    source: Path | None, bases: dict[str, Base], base: str | None, extras: list[str], wanted: str | None
+) -> Proposal:
+    from toolkit.inventory.knowledge.frameworks import knowledge
+    from toolkit.pins.authoring.proposal import Proposal, propose_base
     from toolkit.pins.authoring.reading import Bases, propose
     from toolkit.pins.index.uv import open_uv
     from toolkit.support.site import load_site
 
     if source is None:
-        framework = bases[base].framework if base else None
-        return Proposal(base, (), (), uses_gpu=framework is not None)
+        return propose_base(bases[base], knowledge(), wanted) if base else Proposal(None, (), ())
     proposal = propose(source, Bases(bases, base), lambda: open_uv(open_work_area(load_site()).path), extras)
     if base is None or not _is_unknown(bases[base]):
         return proposal

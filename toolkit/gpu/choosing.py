@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from packaging.utils import canonicalize_name
@@ -166,7 +166,7 @@ def _driver(base: Base, request: BaseRequest) -> Iterator[Exclusion]:
 
 def _gpu(base: Base, request: BaseRequest) -> Iterator[Exclusion]:
     """A base without framework and CUDA serves any GPU: both come from packages."""
-    if base.rocm and request.gpus:
+    if base.rocm and (request.gpus or request.driver):
         yield Exclusion("gpu", "it is for AMD GPUs")
     elif _uses_gpu(base):
         for gpu in request.gpus:
@@ -244,7 +244,8 @@ def parse_framework(text: str) -> tuple[Framework, str]:
         raise WrongInput(
             f"{text!r} is not a framework and its version", fix=f"For example: {known[0].name}, {known[0].name}>=2"
         ) from error
-    framework = by_word.get(canonicalize_name(requirement.name))
+    name = canonicalize_name(requirement.name)
+    framework = by_word.get(name) or next((_named(found, name) for found in known if name in found.bases), None)
     if framework is None:
         raise WrongInput(
             f"ctk does not know the framework {text!r}.{did_you_mean(text, by_word)}",
@@ -252,6 +253,11 @@ def parse_framework(text: str) -> tuple[Framework, str]:
         )
     # "torch==2.5" means any 2.5: bases are recorded with all three numbers.
     return framework, re.sub(r"(?<==)=(\d+(?:\.\d+)?)(?=,|$)", r"=\1.*", str(requirement.specifier))
+
+
+def _named(framework: Framework, base: str) -> Framework:
+    """A framework by what only some of its bases have: CuPy as Chainer uses it."""
+    return replace(framework, title=base.capitalize(), name=base, variants=(base,), bases=())
 
 
 def parse_architecture(text: str) -> str:

@@ -103,6 +103,25 @@ class OldParts:
 
 
 @dataclass(frozen=True, slots=True)
+class Wheels:
+    """The `packages` that bring a framework over a `base` of the catalogue without one, best first.
+
+    `cuda`, `cudnn`, `driver` and `code` are as those of a base; cuDNN is "none" if it is not used. `name` is the
+    distribution that users ask for, if that is not the framework's. The packages `skip` hold nothing to import.
+    """
+
+    base: str
+    packages: tuple[str, ...]
+    cuda: str
+    driver: str
+    code: tuple[str, ...]
+    source: str
+    cudnn: str | None = None
+    name: str | None = None
+    skip: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Framework:
     """A GPU framework: the keys of its `NAME.toml`, and how its build is read. `name` is that of the file.
 
@@ -146,6 +165,7 @@ class Framework:
     fixes: tuple[Fix, ...] = ()
     data: DataParts | None = None
     old: OldParts | None = None
+    wheels: tuple[Wheels, ...] = ()
 
     def read_build(self, installed: Installed) -> FrameworkBuild:
         """What its files say of how it was built. Only what an image holds is imported."""
@@ -302,6 +322,7 @@ def _framework(name: str, table: dict[str, Any]) -> Framework:
         platform=_one(Platform, table["platform"]) if "platform" in table else None,
         data=_one(DataParts, table["data"]) if "data" in table else None,
         old=_one(OldParts, table["old"]) if "old" in table else None,
+        wheels=tuple(_one(Wheels, row) for row in table.get("wheels", ())),
         beside_others=table.get("beside_others", False),
         own_ptxas=table.get("own_ptxas", False),
         **{key: tuple(table[key]) for key in _PATTERNS if key in table},

@@ -157,11 +157,12 @@ def recipe_text(
     files: Iterable[tuple[str, str]] = (),
     post: str = "",
     target: Target | None = None,
+    skip: Sequence[str] = (),
 ) -> str:
     """A new recipe, as a user would write it.
 
     `command` None is the usual one, () none at all; `gpus` is what a job of it asks for, 0 for the CPU; `files` are
-    (from, to) of `[[files]]`.
+    (from, to) of `[[files]]`; `skip` are packages that no build imports.
     """
     import tomlkit
 
@@ -187,6 +188,8 @@ def recipe_text(
         machine = {"gpu": list(target.gpus), "driver": target.driver, "arch": target.architecture}
         if known := {key: value for key, value in machine.items() if value}:
             document["target"] = known
+    if skip:
+        document["imports"] = {"skip": list(skip)}
     job = tomlkit.table()
     if command is None:
         command = ("python", "train.py")

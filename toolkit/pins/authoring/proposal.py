@@ -13,6 +13,7 @@ from packaging.utils import canonicalize_name
 
 from toolkit.inventory.knowledge.frameworks import matches, satisfies
 from toolkit.pins.authoring.purpose import find_old_code, used_for_data
+from toolkit.pins.authoring.wheels import WheelBase
 from toolkit.recipes.model import Bootstrap
 from toolkit.recipes.preference import version_of
 from toolkit.support.findings import Finding, Severity
@@ -37,7 +38,8 @@ class Proposal:
     """A proposed recipe: `base` is None if no base of the catalogue fits.
 
     `uses_gpu`: the base or a package is a GPU framework. `indexes` are those that the list names, `project` is what
-    is installed from the user's own sources, `command` what a job runs, as far as the source says.
+    is installed from the user's own sources, `command` what a job runs, as far as the source says. `wheels` is the base
+    with the wheels among `packages`, if those bring the framework.
     """
 
     base: str | None
@@ -47,6 +49,15 @@ class Proposal:
     indexes: tuple[Index, ...] = ()
     project: Project | None = None
     command: tuple[str, ...] | None = None
+    wheels: WheelBase | None = None
+
+
+def propose_base(base: Base, frameworks: Knowledge, line: str | None = None) -> Proposal:
+    """The empty recipe on a base; if wheels bring its framework, with them, in the version that `line` asks for."""
+    if not isinstance(base, WheelBase):
+        return Proposal(base.name, (), (), uses_gpu=base.framework is not None)
+    framework = next(framework for framework in frameworks.frameworks if _has(base, framework))
+    return Proposal(base.start, base.packages(framework, [line] if line else []), (), uses_gpu=True, wheels=base)
 
 
 def propose_from_imports(
@@ -155,7 +166,11 @@ class _Chooser:
         """The requested base, else the best one, and what to install into it."""
         # Optional imports choose the base only if nothing else does.
         requests = self._requests(lines) or [request for request in self._requests(optional) if request.line]
-        base = self.bases.get(said or self._best_base(requests))
+        listed = {_name(line) for line in lines}
+        named = next((name for request in requests[:1] for name in request.framework.bases if name in listed), None)
+        if said is None and named is not None and not any(base.framework == named for base in self.bases.values()):
+            return Proposal(None, tuple(lines), (*findings, _no_base(named)))
+        base = self.bases.get(said or self._best_base(requests, named))
         if base is None:
             return Proposal(None, tuple(lines), tuple(findings))
         ours = self._framework_in(base)
@@ -179,6 +194,9 @@ class _Chooser:
             if ours is not None and said is None:
                 packages.remove(line)
         uses_gpu = ours is not None or gpu_framework(packages, self.frameworks) is not None
+        if isinstance(base, WheelBase) and ours is not None:
+            with_wheels = (*base.packages(ours, brought), *packages)
+            return Proposal(base.start, with_wheels, tuple(findings), uses_gpu, wheels=base)
         return Proposal(base.name, tuple(packages), tuple(findings), uses_gpu)
 
     def _fed(self, ours: Framework | None, line: str, findings: list[Finding]) -> str:
@@ -245,12 +263,21 @@ class _Chooser:
             return request.framework.name in self.for_data or request.framework.is_cpu_only(_name(request.line))
         return request.sole and not alone[request.framework.name]
 
-    def _best_base(self, requests: Sequence[_Requirement]) -> str:
-        """The newest base of the most important framework that fits the requested version; else the plain one."""
+    def _best_base(self, requests: Sequence[_Requirement], named: str | None) -> str:
+        """The newest base of the most important framework that fits the requested version; else the plain one.
+
+        `named` is what only some bases of the framework have: Chainer of CuPy's.
+        """
         if not requests:
             return _PLAIN
         first = requests[0]
-        having = [base for base in self.bases.values() if _has(base, first.framework)]
+        having = [
+            base
+            for base in self.bases.values()
+            if _has(base, first.framework)
+            and not (isinstance(base, WheelBase) and named is None and base.framework in first.framework.bases)
+        ]
+        having.sort(key=lambda base: (base.framework in first.framework.bases) != (named is not None))
         specifier = str(Requirement(first.line).specifier) if first.line else ""
         fitting = [base for base in having if base.framework_version and satisfies(base.framework_version, specifier)]
         return next((base.name for base in (*fitting, *having)), _PLAIN)
@@ -312,6 +339,12 @@ def _not_brought(line: str, framework: Framework, base: Base, ours: Framework | 
         f"it is {'kept anyway' if kept else 'left out'}"
     )
     return Finding("second-framework", Severity.WARNING, message, "Create one recipe per framework.")
+
+
+def _no_base(named: str) -> Finding:
+    """No base serves the machine and has what the code needs beside its framework."""
+    fix = f"`ctk new` with --framework {named} instead of --from says why."
+    return Finding("no-base-fits", Severity.ERROR, f"no base for {named} serves this machine", fix)
 
 
 def _without_local(line: str) -> str:
