@@ -85,9 +85,8 @@ def new(
     --from finds the direct dependencies in your code's imports, or in a list of packages. The GPU framework determines
     the base and is not listed itself; JAX, CuPy and Chainer are listed: they come from wheels over a base without them.
     Versions are written only if the list has them, and unknown imports are printed. With --base, only what that base
-    provides is left out. --gpu, --driver and --arch name the machine: ctk chooses the
-    newest base that serves it, and writes the machine to the recipe's `[target]`. Without them, it chooses a base that
-    serves most GPU types.
+    provides is left out. --gpu, --driver and --arch name the machine: ctk chooses the newest base that serves it, and
+    writes the machine to the recipe's `[target]`. Without them, it chooses a base that serves most GPU types.
 
         ctk new mine --from train.py
         ctk new mine --from requirements.txt      from `pip freeze`: direct dependencies only

@@ -33,10 +33,14 @@ class WheelBase(Base):
     def packages(self, framework: Framework, lines: Iterable[str]) -> tuple[str, ...]:
         """The packages of a recipe on it: with the versions that `lines` ask of the framework.
 
-        A line that itself chooses the build (`jax[cuda13]`, `cupy-cuda11x`) stays as it is.
+        A line that itself chooses the build (`jax[cuda13]`, `cupy-cuda11x`) stays as it is, without our libraries.
         """
         wanted = list(map(Requirement, lines))
-        return tuple(_with_version(Requirement(package), framework, wanted) for package in self.wheels)
+        ours = [Requirement(package) for package in self.wheels]
+        found = tuple(_with_version(package, framework, wanted) for package in ours)
+        if Requirement(found[0]).extras == ours[0].extras:
+            return found
+        return tuple(line for line, package in zip(found, ours, strict=True) if package.name not in self.skip)
 
 
 def wheel_bases(bases: Mapping[str, Base], frameworks: Knowledge) -> dict[str, WheelBase]:
