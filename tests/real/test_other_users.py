@@ -230,6 +230,7 @@ def test_recipe_of_another_user_is_used_with_a_warning_that_names_the_user(
         assert done.stderr.count(words) == 1
         found = [finding for finding in json.loads(done.stdout)["findings"] if words in finding["message"]]
         assert [finding["code"] for finding in found] == ["recipe-of-another-user"]
+    assert ordinary_user.ctk("lock", "demo", "--check", cwd=shared, status=None).stderr.count(words) == 1
     ordinary_user.run("cp", "-r", "defs", "mine", cwd=shared)
     ordinary_user.run("mkdir", "project", cwd=shared)
     ordinary_user.run("mv", "mine", "project/defs", cwd=shared)

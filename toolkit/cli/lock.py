@@ -96,6 +96,7 @@ def lock(
     from toolkit.pins.store import Locks, moved_tag
     from toolkit.recipes.catalogue import Catalogue
     from toolkit.recipes.evidence import judge_record
+    from toolkit.recipes.owners import judge_owners
     from toolkit.recipes.references import resolve_base
     from toolkit.support.site import load_site
 
@@ -108,6 +109,7 @@ def lock(
     site = load_site()
     area = open_work_area(site)
     locks = Locks.of(catalogue, area.path, lambda text: say(f"Warning: {text}", stderr=True))
+    print_findings(judge_owners(catalogue, name), stderr=True)
     other = resolve_base(base, locks.bases) if base is not None else None
     recipe = catalogue.recipe(name, base=other, bases=dict(locks.bases))
     print_findings(judge_record(recipe.base, allow_broken=allow_broken_base), stderr=True)
