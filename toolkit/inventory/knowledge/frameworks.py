@@ -106,7 +106,7 @@ class OldParts:
 class Wheels:
     """The `packages` that bring a framework over a `base` of the catalogue without one, best first.
 
-    `cuda`, `cudnn`, `driver` and `code` are as those of a base; cuDNN is "none" if it is not used. `name` is the
+    `cuda`, `cudnn`, `driver` and `gpu_code` (`code`) are as those of a base; cuDNN is "none" if it is not used. `name` is the
     distribution that users ask for, if that is not the framework's. The packages `skip` hold nothing to import.
     """
 
@@ -114,7 +114,7 @@ class Wheels:
     packages: tuple[str, ...]
     cuda: str
     driver: str
-    code: tuple[str, ...]
+    gpu_code: tuple[str, ...]
     source: str
     cudnn: str | None = None
     name: str | None = None

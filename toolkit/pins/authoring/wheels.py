@@ -63,7 +63,7 @@ def _over(base: Base, wheels: Wheels, framework: Framework) -> WheelBase:
         "cuda": wheels.cuda,
         "cudnn": wheels.cudnn,
         "driver": wheels.driver,
-        "code": wheels.code,
+        "code": wheels.gpu_code,
     }
     return WheelBase(**values, start=base.name, wheels=wheels.packages, skip=wheels.skip)
 
