@@ -54,7 +54,7 @@ def test_a_verdict_that_is_allowed_is_success(ctk: Ctk, sandbox: Path) -> None:
     ("arguments", "words"),
     [
         (("--driver", "12.4"), "not an NVIDIA driver version"),
-        (("--gpu", "V10"), 'Near matches: V100'),
+        (("--gpu", "V10"), "Near matches: V100"),
         (("--allow", "fine"), "fine"),
     ],
 )

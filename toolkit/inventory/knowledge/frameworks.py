@@ -106,8 +106,8 @@ class OldParts:
 class Wheels:
     """The `packages` that bring a framework over a `base` of the catalogue without one, best first.
 
-    `cuda`, `cudnn`, `driver` and `gpu_code` (`code`) are as those of a base; cuDNN is "none" if it is not used. `name` is the
-    distribution that users ask for, if that is not the framework's. The packages `skip` hold nothing to import.
+    `cuda`, `cudnn`, `driver` and `gpu_code` (`code`) are as those of a base; cuDNN is "none" if it is not used. `name`
+    is the distribution that users ask for, if that is not the framework's. The packages `skip` hold nothing to import.
     """
 
     base: str
