@@ -138,6 +138,7 @@ def new(
         )
     project = proposal.project
     beside = os.path.relpath(source.absolute().parent, catalogue.own) if source and project else ""
+    architectures = (request.architecture,) if request.architecture else ()
     text = recipe_text(
         base=chosen,
         packages=proposal.packages,
@@ -146,7 +147,7 @@ def new(
         indexes=proposal.indexes,
         files=[(f"{beside}/{path}", target) for path, target in project.files] if project else [],
         post=project.post if project else "",
-        target=Target(tuple(wanted.name for wanted in request.gpus), driver, request.architecture),
+        target=Target(tuple(wanted.name for wanted in request.gpus), driver, architectures),
     )
     findings = (*_why(bases[chosen], request), *proposal.findings)
     catalogue.own.mkdir(exist_ok=True)

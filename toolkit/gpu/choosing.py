@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from toolkit.inventory.knowledge.frameworks import Framework
     from toolkit.recipes.model import Base
 
-# What `uname -m` and package managers call the two architectures.
-_ARCHITECTURES = {"x86_64": "x86_64", "amd64": "x86_64", "x86-64": "x86_64", "aarch64": "aarch64", "arm64": "aarch64"}
 _VOLTA = (7, 0)
 
 
@@ -251,15 +249,6 @@ def parse_framework(text: str) -> tuple[Framework, str]:
         )
     # "torch==2.5" means any 2.5: bases are recorded with all three numbers.
     return framework, re.sub(r"(?<==)=(\d+(?:\.\d+)?)(?=,|$)", r"=\1.*", str(requirement.specifier))
-
-
-def parse_architecture(text: str) -> str:
-    """`x86_64` or `aarch64` of its usual names. Raises WrongInput for another."""
-    if text.lower() not in _ARCHITECTURES:
-        raise WrongInput(
-            f"{text!r} is not an architecture that ctk knows", fix="x86_64 (amd64) or aarch64 (arm64: GH200, GB10)"
-        )
-    return _ARCHITECTURES[text.lower()]
 
 
 def served_gpus(base: Base) -> tuple[str, ...]:

@@ -26,6 +26,7 @@ from toolkit.pins.lock.protected import (
     violations,
 )
 from toolkit.pins.lock.upgrade import NO_UPGRADE, Upgrade
+from toolkit.recipes.architectures import architecture_of, host_architecture
 from toolkit.recipes.model import Bootstrap
 from toolkit.recipes.repositories import is_repository, why_unlockable
 from toolkit.support.errors import CheckFailed, WrongInput
@@ -188,18 +189,19 @@ def is_current(lock: Lock, recipe: Recipe, digest: str | None) -> bool:
     return lock.input == input_hash(recipe, digest, lock.exclude_newer)
 
 
-def stale(name: str) -> CheckFailed:
-    """What to raise where a lock is not current, and may not be updated."""
-    return CheckFailed(
-        f"the lock of {name} is out of date: its recipe or base changed",
-        fix=f"`ctk lock {name}` updates it.",
-        code="stale-lock",
-    )
-
-
-def missing(name: str, path: Path) -> CheckFailed:
-    """What to raise if there is no lock, and none may be written."""
-    return CheckFailed(f"the recipe {name} has no lock: {path}", fix=f"Run `ctk lock {name}`.", code="no-lock")
+def refusal(recipe: Recipe, path: Path, lock: Lock | None) -> CheckFailed:
+    """What to raise where there is no current lock for the architecture, and none may be written."""
+    architecture = architecture_of(recipe)
+    foreign = architecture != host_architecture()
+    command = f"`ctk lock {recipe.name}{f' --arch {architecture}' if foreign else ''}`"
+    where = f" for {architecture}" if foreign or recipe.target.architectures else ""
+    if lock is not None:
+        return CheckFailed(
+            f"the lock of {recipe.name}{where} is out of date: its recipe or base changed",
+            fix=f"{command} updates it.",
+            code="stale-lock",
+        )
+    return CheckFailed(f"the recipe {recipe.name} has no lock{where}: {path}", fix=f"Run {command}.", code="no-lock")
 
 
 def contradictions(recorded: Base, target: PythonTarget) -> tuple[str, ...]:

@@ -1,0 +1,72 @@
+"""The architecture of a base on this machine: an image, the output of `docker save`, or an OCI layout.
+
+Sources: OCI Image Layout 1.0 (index.json, blobs); Docker Image Specification 1.2 (manifest.json of an archive).
+"""
+
+from __future__ import annotations
+
+import json
+import tarfile
+from typing import TYPE_CHECKING
+
+from toolkit.pins.bases.manifests import WrongContent, parse_config, parse_manifest
+from toolkit.recipes.model import Bootstrap
+from toolkit.support.errors import WrongInput
+from toolkit.support.files import read_small
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from toolkit.recipes.model import Base
+
+_LARGEST = 4 << 20
+
+
+def local_architectures(base: Base) -> tuple[str, ...]:
+    """The architectures that `base` has an image for; () if that cannot be told, which the runtime then does."""
+    try:
+        if base.bootstrap == Bootstrap.LOCALIMAGE:
+            found = image_architecture(base.path)
+            return (found,) if found is not None else ()
+        return _of_archive(base.path) if base.bootstrap == Bootstrap.DOCKER_ARCHIVE else _of_layout(base.path)
+    except (OSError, WrongInput, WrongContent, ValueError, KeyError, TypeError, AttributeError, tarfile.TarError):
+        return ()
+
+
+def image_architecture(path: Path) -> str | None:
+    """What the programs of an image are for, as `uname -m` says it; None if it cannot be read, or has none."""
+    from toolkit.inventory.contents.system import read_architecture
+    from toolkit.inventory.formats.images import open_image
+
+    try:
+        with open_image(path) as rootfs:
+            return read_architecture(rootfs, ())
+    except (OSError, WrongInput):
+        return None
+
+
+def _of_archive(path: Path) -> tuple[str, ...]:
+    """Of an archive of several images all: the runtime takes the one that its reference names."""
+    with tarfile.open(path) as archive:
+
+        def content(name: str) -> bytes:
+            file = archive.extractfile(name)
+            return file.read(_LARGEST) if file is not None else b""
+
+        configs = [str(image["Config"]) for image in json.loads(content("manifest.json"))]
+        return tuple(dict.fromkeys(parse_config(content(config)) for config in configs))
+
+
+def _of_layout(path: Path) -> tuple[str, ...]:
+    def blob(digest: str) -> bytes:
+        algorithm, _, name = digest.partition(":")
+        return read_small(path / "blobs" / algorithm / name)
+
+    found: dict[str, None] = {}
+    for entry in json.loads(read_small(path / "index.json"))["manifests"]:
+        manifest = parse_manifest(blob(str(entry["digest"])), str(entry.get("mediaType", "")))
+        if manifest.is_index:
+            found.update(dict.fromkeys(platform.architecture for platform in manifest.platforms))
+        else:
+            found[parse_config(blob(manifest.config or ""))] = None
+    return tuple(found)
