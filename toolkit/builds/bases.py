@@ -70,8 +70,8 @@ def base_to_read(
     """The image of a base whose Python is not recorded, for a lock without a build.
 
     An archive of this machine is unpacked to the work area. Of a registry's image only what was pulled before is used,
-    unless `pull` is true. `fresh`: the digest in the lock does not count. Of a registry's image for another architecture
-    nothing is here: of an index, the runtime takes the image for this host. Raises as `present_base` does.
+    unless `pull` is true. `fresh`: the digest in the lock does not count. A registry's image for another architecture
+    is never here: of an index, the runtime takes the image for this host. Raises as `present_base` does.
     """
     base, architecture = recipe.base, architecture_of(recipe)
     elsewhere = base.bootstrap == Bootstrap.DOCKER and architecture != host_architecture()

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING
 from toolkit.support.errors import WrongInput
 
 if TYPE_CHECKING:
-    from toolkit.recipes.model import Base, Recipe
+    from collections.abc import Iterable
+
+    from toolkit.recipes.model import Recipe
 
 # What `uname -m`, Go and package managers call the two architectures.
 _NAMES = {"x86_64": "x86_64", "amd64": "x86_64", "x86-64": "x86_64", "aarch64": "aarch64", "arm64": "aarch64"}
@@ -22,6 +24,12 @@ def parse_architecture(text: str) -> str:
             f"{text!r} is not an architecture that ctk knows", fix="x86_64 (amd64) or aarch64 (arm64: GH200, GB10)"
         )
     return _NAMES[text.lower()]
+
+
+def listed_architectures(texts: Iterable[str]) -> tuple[str, ...]:
+    """The architectures of an option that is repeatable and takes several, separated by commas. Raises WrongInput."""
+    words = (word.strip() for text in texts for word in text.split(","))
+    return tuple(dict.fromkeys(map(parse_architecture, words)))
 
 
 def host_architecture() -> str:
@@ -38,16 +46,12 @@ def architecture_of(recipe: Recipe) -> str:
     return host if not wanted or host in wanted else wanted[0]
 
 
-def architectures_of(recipe: Recipe) -> tuple[str, ...]:
-    """All architectures that a recipe is locked for."""
-    return recipe.target.architectures or (host_architecture(),)
-
-
 def for_architecture(recipe: Recipe, architecture: str) -> Recipe:
     """`recipe` for this architecture alone."""
     return replace(recipe, target=replace(recipe.target, architectures=(architecture,)))
 
 
-def serves(base: Base, architecture: str) -> bool:
-    """Whether what is recorded of `base` allows an image for `architecture`."""
-    return not base.architectures or architecture in base.architectures
+def per_architecture(recipe: Recipe, named: tuple[str, ...] = ()) -> tuple[Recipe, ...]:
+    """`recipe` once for each architecture that it is locked for: those `named`, else its own, else the host's."""
+    wanted = named or recipe.target.architectures
+    return tuple(for_architecture(recipe, architecture) for architecture in wanted) or (recipe,)

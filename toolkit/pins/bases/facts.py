@@ -111,8 +111,8 @@ def read_image(image: Path, architecture: str | None = None) -> PythonTarget | N
     if architecture is not None and inventory.architecture not in (None, architecture):
         raise WrongInput(
             f"{image} is for {inventory.architecture}, and the lock is for {architecture}",
-            fix=f'To lock for {inventory.architecture}, add --arch {inventory.architecture} to `ctk lock`, or set arch = '
-            f'"{inventory.architecture}" in [target]. `ctk build` needs a host with it.',
+            fix=f"`ctk lock --arch {inventory.architecture}` locks for it. `ctk build` needs a host with this "
+            "architecture.",
             code="wrong-architecture",
         )
     if has_musl and inventory.glibc is None:

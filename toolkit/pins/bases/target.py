@@ -113,7 +113,7 @@ def is_recorded(base: Base) -> bool:
 
 
 def recorded_target(base: Base, architecture: str) -> PythonTarget | None:
-    """The Python that `bases.toml` records of a base for any architecture; None if packages cannot be chosen by that."""
+    """The Python that `bases.toml` records of a base, on `architecture`; None if packages cannot be chosen by that."""
     if base.python is None or not is_recorded(base):
         return None
     installed: dict[str, Distribution] = {}
@@ -121,9 +121,7 @@ def recorded_target(base: Base, architecture: str) -> PythonTarget | None:
         name = canonicalize_name(base.framework)
         installed[name] = Distribution(name, base.framework_version, "", "", installer=base.installer)
     conda = frozenset(installed) if base.installer == "conda" else frozenset[str]()
-    return PythonTarget(
-        python=base.python, installed=installed, architecture=architecture, recorded=True, conda=conda
-    )
+    return PythonTarget(python=base.python, installed=installed, architecture=architecture, recorded=True, conda=conda)
 
 
 def _from_conda(inventory: Inventory, interpreter: Interpreter, visible: Mapping[str, Distribution]) -> frozenset[str]:
