@@ -70,8 +70,9 @@ def judge_target(recipe: Recipe, bases: Iterable[Base]) -> tuple[Finding, ...]:
     found = list(exclusions(base, replace(request, allow_broken=True)))
     certain = [reason for reason in found if reason.certain]
     if certain:
+        what = request.architecture if certain[0].rule == "architecture" else f"the [target] of {recipe.path}"
         raise CheckFailed(
-            f"the base {base.name} does not serve the [target] of {recipe.path}: {certain[0].reason}",
+            f"the base {base.name} does not serve {what}: {certain[0].reason}",
             fix=_instead(base, bases, request),
             code="base-does-not-fit",
         )

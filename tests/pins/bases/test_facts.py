@@ -23,19 +23,19 @@ def base_of(directory: Path, *files: str) -> Base:
 
 def test_a_base_without_python_is_refused(tmp_path: Path) -> None:
     with pytest.raises(WrongInput, match="the base mine has no Python") as caught:
-        gather_facts(base_of(tmp_path / "base", "bin/sh"), tmp_path)
+        gather_facts(base_of(tmp_path / "base", "bin/sh"), tmp_path, architecture="x86_64")
     assert "python3-pip" in str(caught.value.fix)
 
 
 def test_a_base_with_musl_is_refused(tmp_path: Path) -> None:
     files = ("lib/ld-musl-x86_64.so.1", "usr/bin/python3.12", "usr/lib/python3.12/os.py")
     with pytest.raises(WrongInput, match="musl instead of glibc"):
-        gather_facts(base_of(tmp_path / "base", *files), tmp_path)
+        gather_facts(base_of(tmp_path / "base", *files), tmp_path, architecture="x86_64")
 
 
 def test_over_a_free_threaded_python_no_package_is_chosen(tmp_path: Path) -> None:
     base = base_of(tmp_path / "base", "usr/bin/python3.13t", "usr/lib/python3.13t/os.py")
-    facts = gather_facts(base, tmp_path)
+    facts = gather_facts(base, tmp_path, architecture="x86_64")
     uv = Uv("no-such-program", tmp_path, tmp_path)
     with pytest.raises(WrongInput, match=r"free-threaded Python 3\.13t"):
         make_lock(uv, Recipe("x", Path("x.toml"), base, packages=("numpy",)), facts)

@@ -7,19 +7,20 @@ from __future__ import annotations
 
 import json
 import tarfile
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from toolkit.pins.bases.manifests import WrongContent, parse_config, parse_manifest
+from toolkit.recipes.architectures import host_architecture
 from toolkit.recipes.model import Bootstrap
 from toolkit.support.errors import WrongInput
 from toolkit.support.files import read_small
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from toolkit.recipes.model import Base
 
 _LARGEST = 4 << 20
+_EMULATORS = Path("/proc/sys/fs/binfmt_misc")
 
 
 def local_architectures(base: Base) -> tuple[str, ...]:
@@ -43,6 +44,21 @@ def image_architecture(path: Path) -> str | None:
             return read_architecture(rootfs, ())
     except (OSError, WrongInput):
         return None
+
+
+def require_runnable(image: Path) -> None:
+    """Raise WrongInput (`wrong-architecture`) if the programs of an image cannot run on this host.
+
+    Apptainer also runs what the kernel has an emulator for (binfmt_misc).
+    """
+    found, host = image_architecture(image), host_architecture()
+    if found in (None, host) or (_EMULATORS / f"qemu-{found}").is_file():
+        return
+    raise WrongInput(
+        f"{image} is for {found}, and this host is {host}: its programs cannot run here",
+        fix=f"Run this command on a host with {found}. `ctk audit` and `ctk inspect` read the image here.",
+        code="wrong-architecture",
+    )
 
 
 def _of_archive(path: Path) -> tuple[str, ...]:
