@@ -75,7 +75,7 @@ def test_target_that_ctk_does_not_know_names_the_file(target: Target, message: s
 def test_base_must_serve_the_architecture_that_is_locked(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(platform, "machine", lambda: "x86_64")
     assert judge_target(recipe("cuda-12.8-ubuntu24.04", architecture="aarch64"), BASES.values()) == ()
-    with pytest.raises(CheckFailed, match="pytorch-2.6 does not serve aarch64: it is for x86_64") as caught:
+    with pytest.raises(CheckFailed, match=r"pytorch-2\.6 does not serve aarch64: it is for x86_64") as caught:
         judge_target(recipe("pytorch-2.6", architecture="aarch64"), BASES.values())
     assert 'base = "ngc-pytorch' in str(caught.value.fix)
     both = replace(recipe("pytorch-2.6"), target=Target(architectures=("aarch64", "x86_64")))

@@ -49,6 +49,7 @@ def present_base(request: BuildRequest, recipe: Recipe, context: BuildContext, l
     """
     state = request.base_state
     if recipe.base.bootstrap == Bootstrap.LOCALIMAGE:
+        require_architecture(recipe.base)
         return PresentBase(recipe.base.path, None, state)
     digest = base_digest(recipe, context.locks, ask=not context.preview)
     if digest is None:

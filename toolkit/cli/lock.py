@@ -60,7 +60,7 @@ def lock(
         typer.Option(
             "--arch",
             metavar="ARCH",
-            help="Lock for this architecture, x86_64 or aarch64 (GH200, GB10); repeatable. [default: that of [target], "
+            help="Lock for this architecture, x86_64 or aarch64 (GH200, GB10); repeatable. [default: the recipe's, "
             "or this host's]",
         ),
     ] = None,

@@ -62,8 +62,8 @@ def require_runnable(image: Path) -> None:
 
 
 def _of_archive(path: Path) -> tuple[str, ...]:
-    """Of an archive of several images all: the runtime takes the one that its reference names."""
-    with tarfile.open(path) as archive:
+    """Those of all images in the archive. One that is compressed would have to be unpacked for that: it is not read."""
+    with tarfile.open(path, "r:") as archive:
 
         def content(name: str) -> bytes:
             file = archive.extractfile(name)
