@@ -28,7 +28,7 @@ def sandbox(path: Path, architecture: str = FOREIGN, *, python: bool = False) ->
     files = {"bin/sh": program(architecture)}
     if python:
         files |= {"usr/bin/python3.11": program(architecture), "usr/lib/python3.11/os.py": b""}
-    (path / ".singularity.d").mkdir(parents=True)
+    (path / ".singularity.d").mkdir(parents=True, exist_ok=True)
     for name, content in files.items():
         (path / name).parent.mkdir(parents=True, exist_ok=True)
         (path / name).write_bytes(content)
