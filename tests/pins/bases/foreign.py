@@ -27,7 +27,11 @@ def sandbox(path: Path, architecture: str = FOREIGN, *, python: bool = False) ->
     """A sandbox directory with a shell, and a Python to be found."""
     files = {"bin/sh": program(architecture)}
     if python:
-        files |= {"usr/bin/python3.11": program(architecture), "usr/lib/python3.11/os.py": b""}
+        files |= {
+            "usr/bin/python3.11": program(architecture),
+            "usr/lib/python3.11/os.py": b"",
+            "usr/lib/python3/dist-packages/pip-23.0.1.dist-info/METADATA": b"Name: pip\nVersion: 23.0.1\n",
+        }
     (path / ".singularity.d").mkdir(parents=True, exist_ok=True)
     for name, content in files.items():
         (path / name).parent.mkdir(parents=True, exist_ok=True)
