@@ -92,3 +92,14 @@ def test_cpu_wheel_of_torch_for_arm_is_refused_with_the_right_index(
     assert advice in done.stderr
     assert "https://download.pytorch.org/whl/cu128" in done.stderr
     assert not (directory / "defs/mine.lock.toml").exists()
+
+
+def test_wheel_for_another_architecture_is_refused_unless_a_marker_excludes_it(ctk: Ctk, directory: Path) -> None:
+    wheel = "https://files.example/a%2D1-cp312-cp312-manylinux_2_17_x86_64.whl"
+    text = f'base = "python-3.12"\npackages = ["a @ {wheel} ; python_version > \'3\'"]\n'
+    (directory / "defs/mine.toml").write_text(text)
+    done = ctk("lock", "mine", "--arch", "aarch64", status=1)
+    assert "the wheel a-1-cp312-cp312-manylinux_2_17_x86_64.whl is not for aarch64" in done.stderr
+    assert "[foreign-wheel]" in done.stderr
+    (directory / "defs/mine.toml").write_text(text.replace("python_version > '3'", "platform_machine == 'x86_64'"))
+    assert "is not for aarch64" not in ctk("lock", "mine", "--arch", "aarch64", status=None).stderr

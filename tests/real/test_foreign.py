@@ -29,6 +29,7 @@ def test_a_foreign_image_is_locked_defined_and_audited_but_neither_built_nor_run
     assert f"is for {FOREIGN}, and the lock is for {HOST}" in refused.stderr
     me.ctk("lock", "team", "--arch", FOREIGN, cwd=work)
     me.ctk("lock", "team", "--arch", FOREIGN, "--check", cwd=work)
+    assert f"_{FOREIGN}.whl" in me.ctk("def", "team", "--arch", FOREIGN, cwd=work).stdout
     with (work / "defs/team.toml").open("a") as file:
         file.write(f'[target]\narch = "{FOREIGN}"\n')
     me.ctk("lock", "team", "--check", cwd=work)

@@ -72,7 +72,7 @@ def gather_facts(
             f"the base {base.name} has to be read to choose packages for it, and an image for {architecture} cannot be "
             "pulled on this host",
             fix=f"Run `ctk lock` on a host with {architecture}, copy the image from there and name the file as base, "
-            "or choose a base whose Python `ctk bases show` names.",
+            f"or choose another base: `ctk bases --arch {architecture}` lists them.",
             code="foreign-base",
         )
     if target is None:
