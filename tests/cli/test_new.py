@@ -48,3 +48,9 @@ def test_the_machine_is_written_to_the_recipe(ctk: Ctk, directory: Path) -> None
     text = (directory / "defs/for-gpus.toml").read_text()
     assert 'gpu = ["V100", "A100", "H100"]' in text
     assert 'driver = "535.104.05"' in text
+
+
+def test_recipe_for_a_gpu_beside_an_arm_processor_names_the_architecture(ctk: Ctk, directory: Path) -> None:
+    done = ctk("new", "superchip", "--gpu", "GH200", "--base", "python-3.12")
+    assert 'arch = ["aarch64"]' in (directory / "defs/superchip.toml").read_text()
+    assert done.status == 0

@@ -82,6 +82,14 @@ def test_base_must_serve_the_architecture_that_is_locked(monkeypatch: pytest.Mon
     assert judge_target(both, BASES.values()) == (), "this host's counts"
 
 
+def test_gpu_beside_an_arm_processor_needs_its_architecture(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(platform, "machine", lambda: "x86_64")
+    with pytest.raises(WrongInput, match="names GH200, which needs an image for aarch64") as caught:
+        judge_target(recipe("cuda-12.8-ubuntu24.04", "GH200"), BASES.values())
+    assert caught.value.fix == 'Add arch = "aarch64" to [target].'
+    assert judge_target(recipe("cuda-12.8-ubuntu24.04", "GH200", architecture="aarch64"), BASES.values()) == ()
+
+
 def test_image_for_any_of_several_architectures_is_right() -> None:
     assert [machine.architecture for machine in machines(Target(architectures=("aarch64", "x86_64")))] == [None]
 

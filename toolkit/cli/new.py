@@ -92,8 +92,9 @@ def new(
         ctk new mine --from train.py --gpu V100 --driver 535.104.05    for this machine
         ctk new tuned --like finetune             a copy of an example of `ctk list`, with its train.py
     """
-    from toolkit.gpu.choosing import choose
+    from toolkit.gpu.choosing import choose, implied_architecture
     from toolkit.pins.authoring.edit import recipe_text
+    from toolkit.recipes.architectures import host_architecture
     from toolkit.recipes.catalogue import Catalogue, is_recipe_name
     from toolkit.recipes.model import Target
     from toolkit.recipes.references import written_in
@@ -138,7 +139,7 @@ def new(
         )
     project = proposal.project
     beside = os.path.relpath(source.absolute().parent, catalogue.own) if source and project else ""
-    architectures = (request.architecture,) if request.architecture else ()
+    architecture = implied_architecture(request)
     text = recipe_text(
         base=chosen,
         packages=proposal.packages,
@@ -147,7 +148,7 @@ def new(
         indexes=proposal.indexes,
         files=[(f"{beside}/{path}", target) for path, target in project.files] if project else [],
         post=project.post if project else "",
-        target=Target(tuple(wanted.name for wanted in request.gpus), driver, architectures),
+        target=Target(tuple(wanted.name for wanted in request.gpus), driver, (architecture,) if architecture else ()),
     )
     findings = (*_why(bases[chosen], request), *proposal.findings)
     catalogue.own.mkdir(exist_ok=True)
@@ -158,7 +159,7 @@ def new(
         return
     print_findings(findings)
     say(f"Written to {path}: base {chosen}, packages {', '.join(proposal.packages) or '(none)'}.")
-    suggest(f"ctk build {name}")
+    suggest(f"ctk {'build' if architecture in (None, host_architecture()) else 'lock'} {name}")
 
 
 def _why(base: Base, request: BaseRequest) -> tuple[Finding, ...]:

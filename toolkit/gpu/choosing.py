@@ -119,11 +119,15 @@ def _framework(base: Base, request: BaseRequest) -> Iterator[Exclusion]:
         yield Exclusion("framework-version", f"it has {wanted.title} {base.framework_version or 'of unknown version'}")
 
 
+def implied_architecture(request: BaseRequest) -> str | None:
+    """The architecture that is asked for, or that of the GPUs: some exist only beside an Arm processor."""
+    if request.architecture is None and any(gpu_name(gpu.name) in compatibility().with_arm for gpu in request.gpus):
+        return "aarch64"
+    return request.architecture
+
+
 def _architecture(base: Base, request: BaseRequest) -> Iterator[Exclusion]:
-    """Some GPUs exist only beside an Arm processor."""
-    wanted = request.architecture
-    if wanted is None and any(gpu_name(gpu.name) in compatibility().with_arm for gpu in request.gpus):
-        wanted = "aarch64"
+    wanted = implied_architecture(request)
     if wanted is None or wanted in base.architectures:
         return
     if base.architectures:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from toolkit.gpu.choosing import BaseRequest, Gpu, choose, exclusions
+from toolkit.gpu.choosing import BaseRequest, Gpu, choose, exclusions, implied_architecture
 from toolkit.gpu.compatibility import compatibility, parse_driver, parse_gpu
 from toolkit.gpu.facts import TargetMachine, this_machine
 from toolkit.inventory.knowledge.frameworks import knowledge, satisfies
@@ -61,10 +61,12 @@ def judge_target(recipe: Recipe, bases: Iterable[Base]) -> tuple[Finding, ...]:
     """Whether the base of `recipe` serves the machines of its `[target]`, by what is recorded of the base.
 
     Raises CheckFailed (`base-does-not-fit`) if it does not, with the base of `bases` that does. If what would decide is
-    not recorded, this is a note: the audit of the image reads it.
+    not recorded, this is a note: the audit of the image reads it. Raises WrongInput (`wrong-architecture`) if a GPU of
+    `[target]` exists only beside another processor than this host's, and `[target] arch` does not say so.
     """
     check_target(recipe)
     base, request = recipe.base, request_of(recipe)
+    _require_architecture(recipe, request)
     if recipe.target == Target() or not base.source:
         return ()
     found = list(exclusions(base, replace(request, allow_broken=True)))
@@ -80,6 +82,18 @@ def judge_target(recipe: Recipe, bases: Iterable[Base]) -> tuple[Finding, ...]:
         Finding("base-fit-unknown", Severity.INFO, f"{base.name}: {reason.reason}. The audit of the image decides.")
         for reason in found
     )
+
+
+def _require_architecture(recipe: Recipe, request: BaseRequest) -> None:
+    """Raise WrongInput (`wrong-architecture`) if a GPU of `[target]` exists only beside another processor."""
+    implied, architecture = implied_architecture(request), architecture_of(recipe)
+    if implied not in (None, architecture):
+        raise WrongInput(
+            f"{recipe.path}: [target] names {', '.join(recipe.target.gpus)}, which needs an image for {implied}, and "
+            f"this host is {architecture}",
+            fix=f'Add arch = "{implied}" to [target].',
+            code="wrong-architecture",
+        )
 
 
 def judge_packages(recipe: Recipe, versions: Mapping[str, str]) -> None:
