@@ -94,7 +94,7 @@ def lock(
         ctk lock mine --upgrade transformers        upgrade only this package
         ctk lock mine --exclude-newer 2021-03-07    only releases up to that day
         ctk lock mine --check                       exit status 1 if outdated
-        ctk lock mine --arch aarch64                for Arm machines, on any host
+        ctk lock cupy --arch aarch64                for Arm machines, on any host
         ctk lock mine --export pylock.mine.toml     for `uv pip install -r`, without a container
 
     An export holds the files that the lock adds, with their URLs and hashes, without credentials. Packages of the base

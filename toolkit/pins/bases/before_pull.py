@@ -31,20 +31,18 @@ def require_architecture(base: Base, wanted: str | None = None) -> None:
     host = host_architecture()
     machine = wanted or host
     known = base.architectures or _look_up(base)
-    if not machine or not known or machine in known:
+    if base.bootstrap == Bootstrap.DEBOOTSTRAP or not machine or not known or machine in known:
         return
-    what = f"the base {base.pinned_reference} is for {', '.join(known)}"
-    if machine != host:
-        raise WrongInput(
-            f"{what}, and the lock is for {machine}",
-            fix=f"Choose a base for {machine}: `ctk bases --arch {machine}` lists them.",
-            code="wrong-architecture",
+    if machine == host:
+        whom = f"this host is {machine}"
+        fix = f"Build it on a host with this architecture, or choose a base for {machine} (`ctk bases`)."
+    else:
+        whom, fix = (
+            f"the lock is for {machine}",
+            f"Choose a base for {machine}: `ctk bases --arch {machine}` lists them.",
         )
-    raise WrongInput(
-        f"{what}, and this host is {machine}",
-        fix=f"Build it on a host with this architecture, or choose a base for {machine} (`ctk bases`).",
-        code="wrong-architecture",
-    )
+    message = f"the base {base.pinned_reference} is for {', '.join(known)}, and {whom}"
+    raise WrongInput(message, fix=fix, code="wrong-architecture")
 
 
 def require_host_architecture(recipe: Recipe) -> None:
