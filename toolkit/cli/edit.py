@@ -286,8 +286,8 @@ def _resolve(catalogue: Catalogue, name: str, edit: Edit) -> list[Found]:
     try:
         with live_steps(f"Choosing the versions for {name}") as on_step:
             reader = BaseReader(locks, area, site, on_step)
-            recipes = sorted(per_architecture(recipe), key=lambda one: architecture_of(one) != first)
-            return [locks.for_build(one, reader.read(one), write=False) for one in recipes]
+            recipes = sorted(per_architecture(recipe), key=lambda asked: architecture_of(asked) != first)
+            return [locks.for_build(asked, reader.read(asked), write=False) for asked in recipes]
     except CtkError as error:
         if error.code == "base-not-here":
             say(f"Not locked: {error.message}. `ctk build {name}` pulls it and writes the lock.", stderr=True)

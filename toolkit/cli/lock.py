@@ -127,7 +127,7 @@ def lock(
     with live_steps(f"Choosing the versions for {name}") as on_step:
         reader = BaseReader(locks, area, site, on_step)
         request = _Request(locks, path, reader, exclude_newer, check, upgrade, tuple(packages or ()))
-        outcomes = [_for_one(one, request, several=len(recipes) > 1) for one in recipes]
+        outcomes = [_for_one(asked, request, several=len(recipes) > 1) for asked in recipes]
     _write(outcomes, path)
     if export is not None:
         _export(outcomes[0].lock, export, locks, force=force)
