@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.builds.asked import request, sandbox_of
+from tests.pins.bases.foreign import FOREIGN
 from toolkit.builds.record import mark_changed, record_beside
 from toolkit.support.errors import WrongInput
 
@@ -59,3 +60,11 @@ def test_what_was_changed_in_a_sandbox_is_not_replaced_unasked(here: Path) -> No
     assert request("mine", output=made, sandbox=True, force=True).output == made
     mark_changed(here / "sb")
     assert not record_beside(here / "sb").exists(), "a sandbox of somebody else's gets no record"
+
+
+def test_a_recipe_for_other_machines_is_not_built_here(here: Path) -> None:
+    with (here / "defs/mine.toml").open("a") as file:
+        file.write(f'[target]\narch = "{FOREIGN}"\n')
+    with pytest.raises(WrongInput, match=f"arch is {FOREIGN}, and this host is") as caught:
+        request("mine")
+    assert caught.value.code == "wrong-architecture"

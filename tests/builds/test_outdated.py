@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.pins.locks import SMALL, WHEEL
+from tests.pins.bases.foreign import sandbox
+from tests.pins.locks import ARM, SMALL, WHEEL
 from toolkit.builds.outdated import made_from, outdated
 from toolkit.builds.record import Record, write_beside
 from toolkit.pins.lock.lockfile import write_lock
@@ -95,3 +96,16 @@ def test_image_on_another_base_is_compared_with_the_rest(tmp_path: Path) -> None
     write_lock(replace(SMALL, packages=()), tmp_path / "mine.lock.toml")
     assert outdated(made, recipe(tmp_path, 'base = "a"', 'base = "b"'), tmp_path) is None
     assert outdated(made, recipe(tmp_path, '"timm"', '"timm>=1"'), tmp_path) is not None
+
+
+def test_an_image_of_another_host_is_compared_with_the_lock_for_its_architecture(tmp_path: Path) -> None:
+    made = image(tmp_path)
+    sandbox(made, "aarch64")
+    assert outdated(made, recipe(tmp_path), tmp_path) is None, "there is no lock for aarch64"
+    write_lock(replace(ARM, packages=(replace(WHEEL, version="1.1"),)), tmp_path / "mine.lock.toml")
+    found = outdated(made, recipe(tmp_path), tmp_path)
+    assert found is not None
+    assert "the lock of mine" in found.message
+    write_lock(ARM, tmp_path / "mine.lock.toml")
+    write_lock(replace(SMALL, packages=()), tmp_path / "mine.lock.toml")
+    assert outdated(made, recipe(tmp_path), tmp_path) is None

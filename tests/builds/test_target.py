@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from toolkit.builds.target import BuildTarget, TargetKind, parse_target
+from toolkit.builds.target import BuildTarget, TargetKind, bases_of_definition, parse_target
+from toolkit.recipes.model import Bootstrap
 from toolkit.support.errors import WrongInput
 
 if TYPE_CHECKING:
@@ -82,6 +83,20 @@ def test_definition_header_with_password(here: Path, reference: str) -> None:
 def test_a_definition_of_an_ordinary_reference_is_taken(here: Path, reference: str) -> None:
     (here / "fine.def").write_text(f"Bootstrap: docker\nFrom: {reference}\n%post\n  echo From: a:b@c/d\n")
     assert parse_target("fine.def").kind is TargetKind.DEFINITION
+
+
+def test_bases_of_a_definition_are_those_of_all_its_stages(here: Path) -> None:
+    text = (
+        "Bootstrap: docker\nFrom: docker://h.example/x:1\nStage: one\n%post\n  true\n"
+        "bootstrap: LocalImage\nfrom: team.sif\n%post\n  From: no/header\n"
+        "Bootstrap: oci\nFrom: layout:t\nBootstrap: docker\nFrom: {{ BASE }}\nBootstrap: debootstrap\nFrom: bookworm\n"
+    )
+    found = [(base.bootstrap, base.reference) for base in bases_of_definition(text)]
+    assert found == [
+        (Bootstrap.DOCKER, "h.example/x:1"),
+        (Bootstrap.LOCALIMAGE, f"{here}/team.sif"),
+        (Bootstrap.OCI, f"{here}/layout"),
+    ]
 
 
 def test_an_image_remembers_which_file_it_came_from(here: Path) -> None:

@@ -1,4 +1,4 @@
-"""`ctk lock` and `ctk why` as a user types them."""
+"""`ctk lock` as a user types it."""
 
 from __future__ import annotations
 
@@ -7,41 +7,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.pins.locks import SMALL
+from tests.pins.locks import SHA, SMALL
 from toolkit.cli.lock import _upgrade
-from toolkit.pins.lock.lockfile import write_lock
-from toolkit.pins.store import Locks
-from toolkit.recipes.catalogue import Catalogue
+from toolkit.pins.lock.lockfile import load_lock
 from toolkit.support.errors import WrongInput
-from toolkit.support.paths import shipped
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from tests.cli.conftest import Ctk
-
-
-def test_why_reads_the_only_lock(ctk: Ctk, directory: Path) -> None:
-    assert "torch 2.5.1+cu124 is protected" in ctk("why", "torch").stdout
-    found = json.loads(ctk("why", "timm", "small", "--json").stdout)
-    assert found["schema"] == "ctk.why/1"
-    assert ctk("why", "flask", status=1).stderr.endswith("ctk add small flask\n")
-    (directory / "defs/small.toml").write_text('base = "debian-12"\npackages = ["flask"]\n')
-    done = ctk("why", "flask", status=1)
-    assert "`ctk lock small` updates it" in done.stderr, "it was added after the lock was made"
-
-
-def test_why_reads_the_lock_on_another_base(ctk: Ctk, directory: Path) -> None:
-    arguments = ("why", "timm", "mine", "--base", "pytorch-2.6")
-    done = ctk(*arguments, status=None)
-    assert (done.status, done.stderr.splitlines()[-1]) == (2, "ctk lock mine --base pytorch-2.6")
-    catalogue = Catalogue(directory / "defs", shipped("defs"))
-    recipe = catalogue.recipe("mine", base=catalogue.bases()["pytorch-2.6"])
-    path = Locks.of(catalogue, directory.parent / "area").path(recipe)
-    path.parent.mkdir(parents=True)
-    write_lock(SMALL, path)
-    assert "timm 1.0.3 is added: timm ← the recipe." in ctk(*arguments).stdout
-    assert not (directory / "defs/mine.lock.toml").exists()
 
 
 def test_only_what_the_lock_adds_can_be_upgraded() -> None:
@@ -52,8 +26,80 @@ def test_only_what_the_lock_adds_can_be_upgraded() -> None:
         _upgrade(SMALL, ["tim"])
 
 
-def test_a_lock_that_was_edited_is_not_taken_for_good(ctk: Ctk, directory: Path) -> None:
-    path = directory / "defs/small.lock.toml"
-    path.write_text(path.read_text().replace("1.0.3", "1.0.4"))
-    done = ctk("why", "timm", status=2)
-    assert "edited by hand" in done.stderr
+def test_an_architecture_that_ctk_does_not_know_is_refused(ctk: Ctk, directory: Path) -> None:
+    assert "'sparc' is not an architecture" in ctk("lock", "mine", "--arch", "sparc", status=2).stderr
+    with (directory / "defs/mine.toml").open("a") as file:
+        file.write('[target]\narch = ["x86_64", "sparc"]\n')
+    assert "mine.toml:4: target.arch: 'sparc' is not an architecture" in ctk("lock", "mine", status=2).stderr
+
+
+def test_file_of_an_earlier_ctk_is_named_and_replaced(ctk: Ctk, directory: Path) -> None:
+    path = directory / "defs/mine.lock.toml"
+    path.write_text(f'schema = "ctk.lock/1"\ncontent = "sha256:{SHA}"\nrecipe = "mine"\n')
+    for words in (("lock", "mine", "--check"), ("build", "mine", "--locked"), ("why", "numpy", "mine")):
+        done = ctk(*words, status=None)
+        assert done.status in (1, 2)
+        assert "was written by an earlier ctk" in done.stderr
+        assert "Run `ctk lock mine`." in done.stderr
+
+
+@pytest.mark.index
+def test_a_lock_for_both_architectures_is_made_checked_and_shown(ctk: Ctk, directory: Path) -> None:
+    path = directory / "defs/mine.lock.toml"
+    (directory / "defs/mine.toml").write_text('base = "python-3.12"\npackages = ["numpy==2.2.6"]\n')
+    done = ctk("lock", "mine", "--arch", "arm64,x86_64")
+    assert done.stdout.index("aarch64:") < done.stdout.index("x86_64:")
+    wheels = [load_lock(path, one) for one in ("aarch64", "x86_64")]
+    assert [lock and str(lock.packages[0].file).rpartition("_2_17_")[2].partition(".")[0] for lock in wheels] == [
+        "aarch64",
+        "x86_64",
+    ]
+    shown = json.loads(ctk("lock", "mine", "--arch", "aarch64", "--check", "--json").stdout)
+    assert (shown["recipe"], "x86_64" in shown) == ("mine", False)
+    assert shown["aarch64"]["base"]["architecture"] == "aarch64"
+    assert (
+        "for one architecture"
+        in ctk("lock", "mine", "--arch", "arm64,amd64", "--export", "pylock.toml", status=2).stderr
+    )
+    before = path.read_text()
+    with (directory / "defs/mine.toml").open("a") as file:
+        file.write('[target]\narch = ["x86_64", "aarch64"]\n')
+    assert "aarch64: " in ctk("lock", "mine", "--check").stdout
+    added = ctk("add", "mine", "six==1.17.0")
+    assert f"Lock {path} (aarch64) updated" in added.stderr
+    assert all("six" in lock.versions for one in ("aarch64", "x86_64") if (lock := load_lock(path, one)))
+    ctk("remove", "mine", "six")
+    assert path.read_text() == before, "neither section has anything of it left"
+    (directory / "defs/mine.toml").write_text('base = "python-3.12"\npackages = ["numpy<2"]\n')
+    stale = ctk("lock", "mine", "--check", "--arch", "aarch64", status=1)
+    assert "lock of mine for aarch64 is out of date" in stale.stderr
+    ctk("lock", "mine")
+    assert before.partition("\n[x86_64]")[0] == path.read_text().partition("\n[x86_64]")[0], "stale, and kept"
+
+
+@pytest.mark.index
+@pytest.mark.parametrize(
+    ("version", "advice"),
+    [("2.5.1", "PyPI has torch with GPU code for aarch64 since"), ("2.10.0", "For 2.10.0 name")],
+)
+def test_cpu_wheel_of_torch_for_arm_is_refused_with_the_right_index(
+    ctk: Ctk, directory: Path, version: str, advice: str
+) -> None:
+    text = f'base = "python-3.12"\npackages = ["torch=={version}"]\n[target]\ngpu = "H100"\n'
+    (directory / "defs/mine.toml").write_text(text)
+    done = ctk("lock", "mine", "--arch", "aarch64", status=1)
+    assert f"torch {version} is a build for the CPU only on aarch64" in done.stderr
+    assert advice in done.stderr
+    assert "https://download.pytorch.org/whl/cu128" in done.stderr
+    assert not (directory / "defs/mine.lock.toml").exists()
+
+
+def test_wheel_for_another_architecture_is_refused_unless_a_marker_excludes_it(ctk: Ctk, directory: Path) -> None:
+    wheel = "https://files.example/a%2D1-cp312-cp312-manylinux_2_17_x86_64.whl"
+    text = f'base = "python-3.12"\npackages = ["a @ {wheel} ; python_version > \'3\'"]\n'
+    (directory / "defs/mine.toml").write_text(text)
+    done = ctk("lock", "mine", "--arch", "aarch64", status=1)
+    assert "the wheel a-1-cp312-cp312-manylinux_2_17_x86_64.whl is not for aarch64" in done.stderr
+    assert "[foreign-wheel]" in done.stderr
+    (directory / "defs/mine.toml").write_text(text.replace("python_version > '3'", "platform_machine == 'x86_64'"))
+    assert "is not for aarch64" not in ctk("lock", "mine", "--arch", "aarch64", status=None).stderr

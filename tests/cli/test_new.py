@@ -103,3 +103,9 @@ def test_framework_of_wheels_in_a_version_is_that_version(ctk: Ctk) -> None:
     refused = ctk("new", "other", "--framework", "chainer", "--gpu", "A100", status=1).stderr
     assert "it has no code for A100" in refused
     assert "ctk new NAME --framework jax" in ctk("bases", "--framework", "jax", status=1).stderr
+
+
+def test_recipe_for_a_gpu_beside_an_arm_processor_names_the_architecture(ctk: Ctk, directory: Path) -> None:
+    done = ctk("new", "superchip", "--gpu", "GH200", "--base", "python-3.12")
+    assert 'arch = ["aarch64"]' in (directory / "defs/superchip.toml").read_text()
+    assert done.status == 0

@@ -28,6 +28,12 @@ def write_recipe(directory: Path, base: str) -> None:
     (directory / "defs/mine.toml").write_text(f'base = "{base}"\n')
 
 
+def locked_digest(ctk: Ctk) -> str | None:
+    lock = load_lock(ctk.directory / "defs/mine.lock.toml", "x86_64")
+    assert lock is not None
+    return lock.base.digest
+
+
 @pytest.mark.parametrize("base", RECORDED, ids=lambda base: base.name)
 def test_recorded_digest_is_used_without_asking_registry(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, base: Base
@@ -36,9 +42,9 @@ def test_recorded_digest_is_used_without_asking_registry(
         raise AssertionError("the registry was asked")
 
     monkeypatch.setattr(registry, "fetch_digest", refuse)
-    facts = gather_facts(base, tmp_path)
+    facts = gather_facts(base, tmp_path, architecture="x86_64")
     assert (facts.digest, facts.trouble) == (base.digest, None)
-    assert gather_facts(base, tmp_path, digest="sha256:of-an-earlier-lock").digest == base.digest
+    assert gather_facts(base, tmp_path, architecture="x86_64", digest="sha256:of-an-earlier-lock").digest == base.digest
 
 
 @pytest.mark.index
@@ -47,7 +53,7 @@ def test_lock_and_definition_name_the_recorded_digest(ctk: Ctk) -> None:
     digest = BASES["pytorch-2.6"].digest
     locked = ctk("lock", "mine")
     assert ("not confirmed" in locked.stderr, "registry" in locked.stderr) == (False, False)
-    assert load_lock(ctk.directory / "defs/mine.lock.toml").base.digest == digest
+    assert locked_digest(ctk) == digest
     assert f"From: pytorch/pytorch@{digest}\n" in ctk("def", "mine").stdout
 
 
@@ -57,7 +63,7 @@ def test_changed_digest_of_own_base_replaces_the_locked_one(ctk: Ctk) -> None:
         entry = f'[ours]\nbootstrap = "docker"\nreference = "a/b:1"\npython = "3.11"\ndigest = "{BASES[name].digest}"\n'
         (ctk.directory / "defs/bases.toml").write_text(entry)
         ctk("lock", "mine")
-        assert load_lock(ctk.directory / "defs/mine.lock.toml").base.digest == BASES[name].digest
+        assert locked_digest(ctk) == BASES[name].digest
 
 
 @pytest.mark.index

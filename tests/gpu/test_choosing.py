@@ -11,7 +11,6 @@ from toolkit.gpu.choosing import (
     Gpu,
     choose,
     exclusions,
-    parse_architecture,
     parse_framework,
     served_range,
 )
@@ -131,9 +130,3 @@ def test_framework_is_known_by_its_names(text: str, name: str, versions: str) ->
 def test_unknown_framework_is_refused(text: str) -> None:
     with pytest.raises(WrongInput):
         parse_framework(text)
-
-
-def test_architecture_has_its_usual_names() -> None:
-    assert [parse_architecture(text) for text in ("x86_64", "AMD64", "arm64")] == ["x86_64", "x86_64", "aarch64"]
-    with pytest.raises(WrongInput, match="riscv64"):
-        parse_architecture("riscv64")

@@ -18,7 +18,12 @@ BASES = bases_in(shipped("defs"))
 
 
 def recipe(base: str, *gpus: str, driver: str | None = None, architecture: str | None = None) -> Recipe:
-    return Recipe("mine", Path("defs/mine.toml"), BASES[base], target=Target(gpus, driver, architecture))
+    return Recipe(
+        "mine",
+        Path("defs/mine.toml"),
+        BASES[base],
+        target=Target(gpus, driver, (architecture,) if architecture else ()),
+    )
 
 
 def test_base_that_serves_all_machines_passes() -> None:
@@ -59,7 +64,6 @@ def test_image_of_a_user_is_left_to_the_audit() -> None:
         (Target(("V1000",)), "does not know the GPU 'V1000'"),
         (Target(("A100,B200",)), "names several GPUs"),
         (Target(driver="new"), "not an NVIDIA driver version"),
-        (Target(architecture="sparc"), "'sparc' is not an architecture"),
     ],
 )
 def test_target_that_ctk_does_not_know_names_the_file(target: Target, message: str) -> None:
@@ -68,15 +72,30 @@ def test_target_that_ctk_does_not_know_names_the_file(target: Target, message: s
     assert "defs/mine.toml: [target]: " in caught.value.message
 
 
-def test_packages_of_another_architecture_are_not_chosen_here(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_base_must_serve_the_architecture_that_is_locked(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(platform, "machine", lambda: "x86_64")
-    with pytest.raises(WrongInput, match="arch is aarch64, and this host is x86_64"):
-        judge_target(recipe("cuda-12.8-ubuntu24.04", architecture="arm64"), BASES.values())
-    assert judge_target(recipe("cuda-12.8-ubuntu24.04", architecture="amd64"), BASES.values()) == ()
+    assert judge_target(recipe("cuda-12.8-ubuntu24.04", architecture="aarch64"), BASES.values()) == ()
+    with pytest.raises(CheckFailed, match=r"pytorch-2\.6 does not serve aarch64: it is for x86_64") as caught:
+        judge_target(recipe("pytorch-2.6", architecture="aarch64"), BASES.values())
+    assert 'base = "ngc-pytorch' in str(caught.value.fix)
+    both = replace(recipe("pytorch-2.6"), target=Target(architectures=("aarch64", "x86_64")))
+    assert judge_target(both, BASES.values()) == (), "this host's counts"
+
+
+def test_gpu_beside_an_arm_processor_needs_its_architecture(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(platform, "machine", lambda: "x86_64")
+    with pytest.raises(WrongInput, match="names GH200, which needs an image for aarch64") as caught:
+        judge_target(recipe("cuda-12.8-ubuntu24.04", "GH200"), BASES.values())
+    assert caught.value.fix == 'Add arch = "aarch64" to [target].'
+    assert judge_target(recipe("cuda-12.8-ubuntu24.04", "GH200", architecture="aarch64"), BASES.values()) == ()
+
+
+def test_image_for_any_of_several_architectures_is_right() -> None:
+    assert [machine.architecture for machine in machines(Target(architectures=("aarch64", "x86_64")))] == [None]
 
 
 def test_image_is_audited_for_each_gpu() -> None:
-    found = machines(Target(("V100", "7.5"), "535.104.05", "aarch64"))
+    found = machines(Target(("V100", "7.5"), "535.104.05", ("aarch64",)))
     assert [(machine.gpu, machine.capability) for machine in found] == [("V100", (7, 0)), ("7.5", (7, 5))]
     assert {(machine.driver, machine.architecture) for machine in found} == {("535.104.05", "aarch64")}
     assert [machine.gpu for machine in machines(Target())] == [None]

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from hypothesis import strategies as st
 
 from toolkit.pins.lock.model import Held, Inventoried, Lock, LockedBase, LockedPackage, SourceBuild
 from toolkit.pins.lock.protected import NOTHING_PROTECTED, Ban, Bound, Pin, ProtectedSet
-from toolkit.recipes.model import Bootstrap, Index, IndexKind
+from toolkit.recipes.model import ARCHITECTURES, Bootstrap, Index, IndexKind
 
 SHA = "0123456789abcdef" * 4
 BASE = LockedBase("debian-12", Bootstrap.DEBOOTSTRAP, "bookworm", None, Inventoried.RECORDED, "3.11", "x86_64")
@@ -34,6 +36,7 @@ SMALL = Lock(
     held=(Held("timm", "1.0.3", "1.1", "newer ones need torch>=3"),),
     present=("torch==2.5.1+cu124",),
 )
+ARM = replace(SMALL, base=replace(BASE, architecture="aarch64"))
 
 words = st.text(st.characters(exclude_categories=("Cs",)), max_size=20)
 names = st.from_regex(r"[a-z0-9]([a-z0-9-]{0,6}[a-z0-9])?", fullmatch=True)
@@ -75,7 +78,7 @@ locks = st.builds(
         digest=st.none() | words,
         inventory=st.sampled_from(Inventoried),
         python=versions,
-        architecture=words,
+        architecture=st.sampled_from(ARCHITECTURES),
         glibc=st.none() | versions,
         executable=st.none() | words,
     ),

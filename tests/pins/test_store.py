@@ -17,6 +17,7 @@ from toolkit.pins.lock.model import Inventoried
 from toolkit.pins.lock.upgrade import NO_UPGRADE
 from toolkit.pins.locking import input_hash
 from toolkit.pins.store import Locks, Policy
+from toolkit.recipes.architectures import architecture_of, for_architecture
 from toolkit.recipes.model import Base, Recipe
 from toolkit.support.errors import CheckFailed
 
@@ -66,7 +67,7 @@ def test_a_lock_that_is_out_of_date_is_updated_from_itself(
     assert earlier == [SMALL], "the versions of the earlier lock are preferred"
     assert found.change is not None
     assert found.change.lines == ("+ einops==0.8.0", "- keras-bert==0.89.0")
-    assert load_lock(found.path) == found.lock
+    assert load_lock(found.path, "x86_64") == found.lock
     again = locks(tmp_path, Policy.UPDATE).for_build(recipe)
     assert (again.change, len(earlier)) == (None, 1)
 
@@ -136,3 +137,33 @@ def test_a_preview_from_recorded_facts_is_made_again_once_the_base_is_here(
     for _ in range(2):
         assert preview.for_build(recipe, here).lock.base.inventory == "read"
     assert len(earlier) == 2
+
+
+def test_each_architecture_has_its_lock_in_one_file_and_a_stale_one_stays(
+    tmp_path: Path, recipe: Recipe, earlier: list[Lock | None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make = store.make_lock
+
+    def make_lock(uv: object, asked: Recipe, *given: object, **more: object) -> Lock:
+        lock = make(uv, asked, *given, **more)  # type: ignore[arg-type]
+        return replace(lock, base=replace(lock.base, architecture=architecture_of(asked)))
+
+    monkeypatch.setattr(store, "make_lock", make_lock)
+    monkeypatch.setattr("platform.machine", lambda: "x86_64")
+    update, strict = locks(tmp_path, Policy.UPDATE), locks(tmp_path, Policy.LOCKED)
+    arm = for_architecture(recipe, "aarch64")
+    update.for_build(recipe)
+    assert update.current(arm) is None
+    with pytest.raises(CheckFailed, match="has no lock for aarch64") as caught:
+        strict.require(arm)
+    assert (caught.value.code, caught.value.fix) == ("no-lock", "Run `ctk lock small --arch aarch64`.")
+    stale = update.for_build(arm).lock
+    assert earlier == [None, None], "versions of another architecture are no preference"
+    changed = replace(recipe, packages=("timm",))
+    update.for_build(changed)
+    path = update.path(recipe)
+    assert load_lock(path, "aarch64") == stale == strict.for_build(arm).lock
+    with pytest.raises(CheckFailed, match="lock of small for aarch64 is out of date") as caught:
+        strict.require(for_architecture(changed, "aarch64"))
+    assert caught.value.code == "stale-lock"
+    assert update.find(changed) is not None

@@ -14,7 +14,7 @@ from tests.pins.python_targets import distribution, target
 from toolkit.inventory.knowledge.frameworks import knowledge, satisfies
 from toolkit.pins.bases.facts import BaseFacts
 from toolkit.pins.index.uv import Uv, open_uv
-from toolkit.pins.lock.lockfile import dump_lock
+from toolkit.pins.lock.lockfile import dump_locks
 from toolkit.pins.lock.protected import protect
 from toolkit.pins.locking import make_lock
 from toolkit.pins.why import why
@@ -122,7 +122,7 @@ def test_keras_bert_needs_build_tools_and_they_are_locked(uv: Uv, tensorflow: Py
     assert sources == {name for build in made.builds for name in build.sources}
     tools = {package.name for build in made.builds for package in build.packages}
     assert {"setuptools", "wheel"} <= tools
-    assert dump_lock(lock(uv, tensorflow, *reversed(packages))) == dump_lock(made)
+    assert dump_locks(lock(uv, tensorflow, *reversed(packages))) == dump_locks(made)
 
 
 def test_the_reason_for_an_older_version_names_the_base(uv: Uv, torch: PythonTarget) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 from packaging.pylock import Pylock
 
+from tests.pins.bases.foreign import HOST
 from tests.real.company import PASSWORD, USER, file_server, make_wheel
 from toolkit.support.tomlfile import parse_toml
 
@@ -46,7 +47,7 @@ def test_uv_and_pip_install_exactly_what_was_exported(user: User, directory: Pat
     )
     login = {"UV_INDEX_COMPANY_USERNAME": USER, "UV_INDEX_COMPANY_PASSWORD": PASSWORD}
     done = user.ctk("lock", "mine", "--export", "pylock.mine.toml", "--json", cwd=directory, env=login)
-    locked = {package["name"]: package["version"] for package in json.loads(done.stdout)["packages"]}
+    locked = {package["name"]: package["version"] for package in json.loads(done.stdout)[HOST]["packages"]}
     assert locked.keys() == {"ctkown", "idna", "six"}
     assert "Exported to pylock.mine.toml" in done.stderr
     text = (directory / "pylock.mine.toml").read_text()

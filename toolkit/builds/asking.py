@@ -10,6 +10,7 @@ from toolkit.builds.output import check_output
 from toolkit.builds.request import BuildRequest
 from toolkit.builds.target import BuildTarget, TargetKind
 from toolkit.definitions.definition import check
+from toolkit.pins.bases.before_pull import require_host_architecture
 from toolkit.pins.bases.steady import state_of
 from toolkit.recipes.references import base_from_reference, resolve_base
 from toolkit.support.errors import WrongInput
@@ -42,6 +43,7 @@ def request_build(
     if target.kind is TargetKind.RECIPE:
         recipe = catalogue.recipe(target.text, base=resolve_base(base, catalogue.bases()) if base else None)
         check(recipe)
+        require_host_architecture(recipe)
         start = recipe.base
     elif target.kind is TargetKind.REFERENCE:
         start = base_from_reference(target.text)

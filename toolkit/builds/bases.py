@@ -12,6 +12,7 @@ from toolkit.pins.bases.before_pull import lent_login, require_architecture
 from toolkit.pins.bases.steady import NOT_HERE, PresentBase, require_unchanged, state_of
 from toolkit.pins.bases.target import is_recorded
 from toolkit.pins.guard.script import UV_MOUNT
+from toolkit.recipes.architectures import architecture_of, host_architecture
 from toolkit.recipes.model import Bootstrap
 from toolkit.runtime.area import area_environment
 from toolkit.runtime.engine import BuildOptions
@@ -48,6 +49,7 @@ def present_base(request: BuildRequest, recipe: Recipe, context: BuildContext, l
     """
     state = request.base_state
     if recipe.base.bootstrap == Bootstrap.LOCALIMAGE:
+        require_architecture(recipe.base)
         return PresentBase(recipe.base.path, None, state)
     digest = base_digest(recipe, context.locks, ask=not context.preview)
     if digest is None:
@@ -69,10 +71,12 @@ def base_to_read(
     """The image of a base whose Python is not recorded, for a lock without a build.
 
     An archive of this machine is unpacked to the work area. Of a registry's image only what was pulled before is used,
-    unless `pull` is true. `fresh`: the digest in the lock does not count. Raises as `present_base` does.
+    unless `pull` is true. `fresh`: the digest in the lock does not count. A registry's image for another architecture
+    is never here: of an index, the runtime takes the image for this host. Raises as `present_base` does.
     """
-    base = recipe.base
-    digest = None if is_recorded(base) else base_digest(recipe, locks, fresh=fresh)
+    base, architecture = recipe.base, architecture_of(recipe)
+    elsewhere = base.bootstrap == Bootstrap.DOCKER and architecture != host_architecture()
+    digest = None if elsewhere or is_recorded(base) else base_digest(recipe, locks, fresh=fresh)
     if digest is None:
         return NOT_HERE
     kept, state = kept_base(digest, area), state_of(base)
@@ -82,7 +86,7 @@ def base_to_read(
         area.create()
         runtime = pulling.runtime()
         base = replace(base, digest=digest)
-        require_architecture(base)
+        require_architecture(base, architecture)
         pulling.listener.on_step(f"pulling the base {base.pinned_reference}")
         _pull(base, kept, state, options=BuildOptions(), area=area, runtime=runtime)
     return PresentBase(kept, digest, state)

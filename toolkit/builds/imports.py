@@ -88,7 +88,9 @@ def _search(
     kept = kept_base(digest, area) if digest is not None else None
     try:
         image = kept if kept is not None and kept.is_file() else None
-        facts = gather_facts(recipe.base, area.path / "cache", image=image, digest=digest)
+        facts = gather_facts(
+            recipe.base, area.path / "cache", architecture=lock.architecture, image=image, digest=digest
+        )
         request = Request(facts.target, lock.asked, lock.protected, lock.exclude_newer, (), lock.indexes)
         added = {package.name: package.version for package in lock.packages}
         return likely_version(open_uv(area.path), request, failure, cause, added)

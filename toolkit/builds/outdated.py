@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from toolkit.builds.record import read_record
+from toolkit.pins.bases.local import image_architecture
 from toolkit.pins.lock.document import index_document, lock_document
 from toolkit.pins.lock.lockfile import load_lock
+from toolkit.recipes.architectures import host_architecture
 from toolkit.support.errors import CtkError
 from toolkit.support.findings import Finding, Severity
 from toolkit.support.processes import command_line
@@ -57,7 +59,7 @@ def outdated(image: Path, recipe: Recipe, locks: Path) -> Finding | None:
     record = read_record(image)
     if record is None or record.target != f"recipe:{recipe.name}":
         return None
-    now = made_from(recipe, _lock_in(locks, recipe), other_base="base" not in record.made_from)
+    now = made_from(recipe, _lock_in(locks, recipe, image), other_base="base" not in record.made_from)
     changed = [name for name, before in record.made_from.items() if now.get(name, before) != before]
     if not changed:
         return None
@@ -71,9 +73,9 @@ def outdated(image: Path, recipe: Recipe, locks: Path) -> Finding | None:
     )
 
 
-def _lock_in(directory: Path, recipe: Recipe) -> Lock | None:
-    path = directory / f"{recipe.name}.lock.toml"
+def _lock_in(directory: Path, recipe: Recipe, image: Path) -> Lock | None:
+    """The lock for the architecture of `image`, which may have been copied from another host."""
     try:
-        return load_lock(path) if path.is_file() else None
+        return load_lock(directory / f"{recipe.name}.lock.toml", image_architecture(image) or host_architecture())
     except CtkError:  # the build says so
         return None

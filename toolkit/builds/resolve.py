@@ -14,20 +14,24 @@ from toolkit.builds.permission import check_permission
 from toolkit.builds.plan import BuildPlan, OwnSource, local_size
 from toolkit.builds.record import Record, read_record
 from toolkit.builds.room import check_room
+from toolkit.builds.target import TargetKind, bases_of_definition
 from toolkit.definitions.definition import define, define_copy
 from toolkit.definitions.labels import has_labels_of_ctk
 from toolkit.gpu.targets import judge_packages, judge_target
 from toolkit.pins.bases.before_pull import lent_login, require_architecture
 from toolkit.pins.bases.steady import PresentBase, unchanged
 from toolkit.pins.store import locked_base
+from toolkit.recipes.model import Base, Bootstrap
 from toolkit.support.ownership import is_trusted
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from toolkit.builds.context import BuildContext
     from toolkit.builds.request import BuildRequest
     from toolkit.definitions.definition import Definition
     from toolkit.pins.lock.model import Lock
-    from toolkit.recipes.model import Base, Recipe
+    from toolkit.recipes.model import Recipe
 
 _SILENT = Listener()
 
@@ -45,13 +49,24 @@ def resolve(request: BuildRequest, context: BuildContext, listener: Listener = _
         check_room(local_size(request), request.output, context.area)
     if request.recipe is not None:
         return _resolve_recipe(request, request.recipe, context, listener)
-    if request.base is not None and not context.preview:
-        require_architecture(request.base)
+    if not context.preview:
+        for base in _bases(request):
+            require_architecture(base)
     own = OwnSource(Path(request.target.text).absolute())
     source = define_copy(request.base) if request.base is not None else own
     return BuildPlan(
         request, source, Record(request.target.identity), start=request.base, login=_login(request.base, context)
     )
+
+
+def _bases(request: BuildRequest) -> Iterator[Base]:
+    """What an image that is no recipe's starts from. The runtime would write this host's architecture into it."""
+    if request.base is not None:
+        yield request.base
+    elif request.target.kind is TargetKind.DEFINITION:
+        yield from bases_of_definition(Path(request.target.text).read_text(encoding="utf-8", errors="replace"))
+    elif request.target.kind is TargetKind.SANDBOX:
+        yield Base(request.target.text, Bootstrap.LOCALIMAGE, str(Path(request.target.text).absolute()))
 
 
 def _resolve_recipe(request: BuildRequest, recipe: Recipe, context: BuildContext, listener: Listener) -> BuildPlan:

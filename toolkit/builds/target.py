@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from toolkit.inventory.formats.kinds import SANDBOX_MARK, PathKind, kind_of
+from toolkit.recipes.model import Base, Bootstrap
 from toolkit.recipes.references import (
     has_scheme,
     is_image_without_scheme,
+    parse_reference,
     refuse_credentials,
     refuse_other_scheme,
     with_scheme,
@@ -124,6 +126,26 @@ def _require_header(path: Path) -> None:
 
 def _references(text: str) -> Iterator[tuple[int, str]]:
     """Each `From:` in the headers of a definition that names an image of a registry, and its line."""
+    for number, bootstrap, reference in _headers(text):
+        if bootstrap in _REGISTRIES:
+            yield number, reference.partition("://")[2] or reference
+
+
+def bases_of_definition(text: str) -> Iterator[Base]:
+    """The bases in the headers of a definition that ctk understands; the runtime reads all of them."""
+    schemes = {"docker": "docker://", "docker-archive": "docker-archive:", "oci": "oci:"}
+    for _, bootstrap, reference in _headers(text):
+        try:
+            if bootstrap == Bootstrap.LOCALIMAGE:
+                yield Base(reference, Bootstrap.LOCALIMAGE, str(Path(reference).absolute()))
+            elif bootstrap in schemes:
+                yield parse_reference(schemes[bootstrap] + (reference.partition("://")[2] or reference))
+        except WrongInput:  # a build argument, for example
+            continue
+
+
+def _headers(text: str) -> Iterator[tuple[int, str, str]]:
+    """Each `From:` in the headers of a definition: its line, its bootstrap agent, and its value."""
     bootstrap, in_header = "", False
     for number, line in enumerate(text.splitlines(), 1):
         found = _HEADER.fullmatch(line.strip())
@@ -131,5 +153,5 @@ def _references(text: str) -> Iterator[tuple[int, str]]:
             bootstrap, in_header = found[2].lower(), True
         elif line.lstrip().startswith("%"):
             in_header = False
-        elif found and in_header and bootstrap in _REGISTRIES:
-            yield number, found[2].partition("://")[2] or found[2]
+        elif found and in_header:
+            yield number, bootstrap, found[2]

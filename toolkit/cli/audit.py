@@ -85,6 +85,7 @@ def _target_of_recipe(image: Path) -> Target:
         return Target()
     check_target(recipe)
     wanted = [*recipe.target.gpus, *([f"driver {recipe.target.driver}"] if recipe.target.driver else [])]
+    wanted += recipe.target.architectures
     say(f"Checked for the [target] of {recipe.path}: {', '.join(wanted)}.", stderr=True)
     return recipe.target
 

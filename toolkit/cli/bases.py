@@ -129,8 +129,9 @@ def show_base(
 
 def request_from(framework: str | None, gpus: list[str] | None, driver: str | None, arch: str | None) -> BaseRequest:
     """What the options ask for. Raises WrongInput for a value that ctk does not know."""
-    from toolkit.gpu.choosing import BaseRequest, Gpu, parse_architecture, parse_framework
+    from toolkit.gpu.choosing import BaseRequest, Gpu, parse_framework
     from toolkit.gpu.compatibility import listed_gpus, parse_driver, parse_gpu
+    from toolkit.recipes.architectures import parse_architecture
 
     known, versions = parse_framework(framework) if framework is not None else (None, "")
     if driver is not None:

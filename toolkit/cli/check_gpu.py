@@ -37,10 +37,11 @@ def check_gpu(
     from toolkit.gpu.host import host_gpu
     from toolkit.gpu.probe import probe
     from toolkit.inventory.formats.kinds import existing_image
+    from toolkit.pins.bases.local import require_runnable
     from toolkit.runtime.engine import find_runtime
     from toolkit.support.site import load_site
 
-    existing_image(image)
+    require_runnable(existing_image(image))
     with live_steps(f"Querying the driver from inside {image}"):
         host = host_gpu()
         seen = probe(find_runtime(load_site()), image)

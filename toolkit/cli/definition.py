@@ -23,6 +23,14 @@ def definition(
             autocompletion=complete_base,
         ),
     ] = None,
+    arch: Annotated[
+        str | None,
+        typer.Option(
+            "--arch",
+            metavar="ARCH",
+            help="For this architecture, x86_64 or aarch64. [default: the recipe's, or this host's]",
+        ),
+    ] = None,
     locked: Annotated[
         bool, typer.Option("--locked", help="Refuse a missing or outdated lock (exit status 1).")
     ] = False,
@@ -35,12 +43,14 @@ def definition(
     Nothing in ./defs is written: if the lock is missing or outdated, it is resolved for this text only.
 
         ctk def keras-bert > k.def && apptainer build --fakeroot k.sif k.def
+        ctk def cupy --arch aarch64 > k.def    build it on an Arm host
     """
     from toolkit.definitions.definition import check, define
     from toolkit.definitions.labels import has_labels_of_ctk
     from toolkit.gpu.targets import judge_target
     from toolkit.pins.bases.steady import NOT_HERE
     from toolkit.pins.store import Locks, Policy
+    from toolkit.recipes.architectures import for_architecture, parse_architecture
     from toolkit.recipes.catalogue import Catalogue
     from toolkit.recipes.evidence import judge_record
     from toolkit.recipes.outside import copied_files, judge_base, judge_copies
@@ -53,6 +63,8 @@ def definition(
     recipe = catalogue.recipe(name, base=resolve_base(base, catalogue.bases()) if base else None)
     owners = judge_owners(catalogue, name)
     print_findings(owners, stderr=True)
+    if arch is not None:
+        recipe = for_architecture(recipe, parse_architecture(arch))
     check(recipe)
     print_findings(judge_record(recipe.base, allow_broken=allow_broken_base), stderr=True)
     outside = judge_base(recipe) if base is None else ()

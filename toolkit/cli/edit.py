@@ -243,13 +243,13 @@ def _apply(
     from toolkit.pins.authoring.edit import write_edit
     from toolkit.pins.lock.lockfile import write_lock
 
-    found = _resolve(catalogue, name, edit) if lock else None
+    found = _resolve(catalogue, name, edit) if lock else []
     if edit.changed:
         write_edit(edit, catalogue.own_copy(name))
-    if found is not None:
-        write_lock(found.lock, found.path)
+    for locked in found:
+        write_lock(locked.lock, locked.path)
     if json:
-        change = found.change if found is not None else None
+        change = found[0].change if found else None
         added = edit.changed if what == "added" else ()
         removed = edit.changed if what == "removed" else ()
         document = recipe_edit(name, key, change, added=added, removed=removed)
@@ -262,14 +262,15 @@ def _apply(
     say(f"{what.capitalize()}: {', '.join(edit.changed)}." if edit.changed else nothing)
     if edit.unskipped:
         say(f"Removed from [imports] skip: {', '.join(edit.unskipped)}.")
-    if found is not None:
-        say_lock_change(found, name, written=True)
+    for locked in found:
+        say_lock_change(locked, name, written=True)
     suggest(f"ctk build {name}")
 
 
-def _resolve(catalogue: Catalogue, name: str, edit: Edit) -> Found | None:
-    """The lock of the recipe as it would be; None if it is the build that has to make it."""
+def _resolve(catalogue: Catalogue, name: str, edit: Edit) -> list[Found]:
+    """The locks of the recipe as they would be, this host's first; none if it is the build that has to make it."""
     from toolkit.pins.store import Locks
+    from toolkit.recipes.architectures import architecture_of, per_architecture
     from toolkit.support.site import load_site
 
     bases = catalogue.bases()
@@ -280,15 +281,17 @@ def _resolve(catalogue: Catalogue, name: str, edit: Edit) -> Found | None:
     area = open_work_area(site)
     locks = Locks.of(catalogue, area.path, lambda text: say(f"Warning: {text}", stderr=True))
     if not (recipe.installs or locks.path(recipe).is_file()):
-        return None
+        return []
+    first = architecture_of(recipe)
     try:
         with live_steps(f"Choosing the versions for {name}") as on_step:
-            base = BaseReader(locks, area, site, on_step).read(recipe)
-            return locks.for_build(recipe, base, write=False)
+            reader = BaseReader(locks, area, site, on_step)
+            recipes = sorted(per_architecture(recipe), key=lambda asked: architecture_of(asked) != first)
+            return [locks.for_build(asked, reader.read(asked), write=False) for asked in recipes]
     except CtkError as error:
         if error.code == "base-not-here":
             say(f"Not locked: {error.message}. `ctk build {name}` pulls it and writes the lock.", stderr=True)
-            return None
+            return []
         unchanged = "The recipe was not changed. --no-lock changes it without a lock."
         error.fix = f"{error.fix}\n{unchanged}" if error.fix else unchanged
         raise

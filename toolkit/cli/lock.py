@@ -1,9 +1,10 @@
-"""`ctk lock` and `ctk why`: exact versions for a recipe, and the reason for each."""
+"""`ctk lock`: exact versions for a recipe, for each architecture."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -17,7 +18,7 @@ from toolkit.cli.locks import AllowBrokenBase, BaseReader
 from toolkit.cli.output import live_steps, print_findings, print_json, print_table, say, suggest
 from toolkit.pins.lock.model import Inventoried
 from toolkit.pins.lock.upgrade import FULL_UPGRADE, NO_UPGRADE, Upgrade
-from toolkit.support.errors import CheckFailed, WrongInput
+from toolkit.support.errors import CheckFailed, CtkError, WrongInput
 from toolkit.support.findings import Finding, Severity
 from toolkit.support.processes import command_line
 from toolkit.support.text import did_you_mean
@@ -25,7 +26,7 @@ from toolkit.support.text import did_you_mean
 if TYPE_CHECKING:
     from toolkit.pins.lock.model import Lock
     from toolkit.pins.store import Locks
-    from toolkit.recipes.catalogue import Catalogue
+    from toolkit.recipes.model import Recipe
 
 _DATE = re.compile(r"(\d{4}-\d{2}-\d{2})(T\d{2}:\d{2}:\d{2}(\.\d+)?Z)?")
 _NEVER = "never"
@@ -52,6 +53,15 @@ def lock(
         typer.Option(
             metavar="DATE",
             help="Ignore releases after DATE (2021-03-07), now and later; `never` removes the limit.",
+        ),
+    ] = None,
+    arch: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--arch",
+            metavar="ARCH",
+            help="Lock for this architecture, x86_64 or aarch64 (GH200, GB10); repeatable. [default: the recipe's, "
+            "or this host's]",
         ),
     ] = None,
     base: Annotated[
@@ -84,16 +94,14 @@ def lock(
         ctk lock mine --upgrade transformers        upgrade only this package
         ctk lock mine --exclude-newer 2021-03-07    only releases up to that day
         ctk lock mine --check                       exit status 1 if outdated
+        ctk lock cupy --arch aarch64                for Arm machines, on any host
         ctk lock mine --export pylock.mine.toml     for `uv pip install -r`, without a container
 
     An export holds the files that the lock adds, with their URLs and hashes, without credentials. Packages of the base
     are listed in [tool.ctk] only: install the framework first.
     """
-    from toolkit.gpu.targets import judge_packages, judge_target
-    from toolkit.pins.lock.changes import compare_locks
-    from toolkit.pins.lock.lockfile import write_lock
-    from toolkit.pins.locking import is_current, stale
-    from toolkit.pins.store import Locks, moved_tag
+    from toolkit.pins.store import Locks
+    from toolkit.recipes.architectures import host_architecture, listed_architectures, per_architecture
     from toolkit.recipes.catalogue import Catalogue
     from toolkit.recipes.evidence import judge_record
     from toolkit.recipes.owners import judge_owners
@@ -105,6 +113,7 @@ def lock(
         raise WrongInput(f"package names need --upgrade: {', '.join(packages)}", fix=again)
     _check_day(exclude_newer)
     _check_export(export, name, check=check, force=force)
+    named = listed_architectures(arch or ())
     catalogue = Catalogue.here()
     site = load_site()
     area = open_work_area(site)
@@ -113,41 +122,103 @@ def lock(
     other = resolve_base(base, locks.bases) if base is not None else None
     recipe = catalogue.recipe(name, base=other, bases=dict(locks.bases))
     print_findings(judge_record(recipe.base, allow_broken=allow_broken_base), stderr=True)
-    fit = list(judge_target(recipe, locks.bases.values()))
+    recipes = per_architecture(recipe, named)
+    if export is not None and len(recipes) > 1:
+        raise WrongInput("an export is for one architecture", fix="Name it with --arch.")
     path = locks.path(recipe)
-    earlier = _earlier(path, must_be_good=check)
-    day = earlier.exclude_newer if earlier and exclude_newer is None else exclude_newer
-    day = None if day == _NEVER else day
-    digest = locks.local_digest(recipe)
-    current = earlier is not None and is_current(earlier, recipe, digest) and earlier.exclude_newer == day
-    if check:
-        if earlier is None or not current:
-            raise stale(name)
-        judge_packages(recipe, earlier.versions)
-        findings = [Finding("lock-current", Severity.OK, f"{path} is up to date"), *fit]
-        if moved := moved_tag(recipe, earlier):
-            findings.append(Finding("tag-moved", Severity.WARNING, moved, f"ctk lock {name} --upgrade"))
-        _show(earlier, path, json, findings)
-        return
-    if earlier is not None and current and not upgrade:
-        judge_packages(recipe, earlier.versions)
-        _export(earlier, export, locks, force=force)
-        _show(earlier, path, json, [Finding("lock-current", Severity.OK, f"{path} is up to date"), *fit])
-        return
-    chosen = _upgrade(earlier, packages or ()) if upgrade else NO_UPGRADE
     with live_steps(f"Choosing the versions for {name}") as on_step:
         reader = BaseReader(locks, area, site, on_step)
-        image = reader.read(recipe, pull=True, fresh=earlier is None or chosen.everything)
-        made = locks.make(recipe, image, earlier=earlier, upgrade=chosen, exclude_newer=day)
-        judge_packages(recipe, made.versions)
-        write_lock(made, path)
-    if earlier is not None:
-        for line in compare_locks(earlier, made).lines:
-            say(f"  {line}", stderr=True)
-    _export(made, export, locks, force=force)
-    _show(made, path, json, fit)
-    if not json:
+        request = _Request(locks, path, reader, exclude_newer, check, upgrade, tuple(packages or ()))
+        outcomes = [_for_one(asked, request, several=len(recipes) > 1) for asked in recipes]
+    _write(outcomes, path)
+    if export is not None:
+        _export(outcomes[0].lock, export, locks, force=force)
+    _show(outcomes, path, json)
+    if not json and any(made.is_new and made.lock.architecture == host_architecture() for made in outcomes):
         suggest(f"ctk build {name}")
+
+
+@dataclass(frozen=True, slots=True)
+class _Request:
+    """What `ctk lock` was asked for, for each architecture."""
+
+    locks: Locks
+    path: Path
+    reader: BaseReader
+    exclude_newer: str | None
+    check: bool
+    upgrade: bool
+    packages: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Outcome:
+    """The lock for one architecture, and the one that was there."""
+
+    lock: Lock
+    earlier: Lock | None
+    findings: tuple[Finding, ...]
+
+    @property
+    def is_new(self) -> bool:
+        return self.lock is not self.earlier
+
+
+def _for_one(recipe: Recipe, request: _Request, *, several: bool) -> _Outcome:
+    """The lock of a recipe for one architecture. An error says for which, if there are several."""
+    from toolkit.recipes.architectures import architecture_of
+
+    architecture = architecture_of(recipe)
+    try:
+        outcome = _lock_one(recipe, architecture, request)
+    except CtkError as error:
+        if several:
+            error.message = f"{architecture}: {error.message}"
+        raise
+    findings = (*outcome.findings, *_notes(outcome.lock))
+    if several:
+        findings = tuple(replace(finding, message=f"{architecture}: {finding.message}") for finding in findings)
+    return replace(outcome, findings=findings)
+
+
+def _lock_one(recipe: Recipe, architecture: str, request: _Request) -> _Outcome:
+    from toolkit.gpu.targets import judge_packages, judge_target
+    from toolkit.pins.locking import is_current, refusal
+    from toolkit.pins.store import moved_tag
+
+    locks, path = request.locks, request.path
+    fit = judge_target(recipe, locks.bases.values())
+    earlier = _earlier(path, architecture, must_be_good=request.check)
+    day = earlier.exclude_newer if earlier and request.exclude_newer is None else request.exclude_newer
+    day = None if day == _NEVER else day
+    current = earlier is not None and is_current(earlier, recipe, locks.local_digest(recipe))
+    current = current and earlier is not None and earlier.exclude_newer == day
+    if request.check and not current:
+        raise refusal(recipe, path, earlier)
+    if earlier is not None and current and not request.upgrade:
+        judge_packages(recipe, earlier.versions)
+        findings = [Finding("lock-current", Severity.OK, f"{path} is up to date"), *fit]
+        if request.check and (moved := moved_tag(recipe, earlier)):
+            findings.append(Finding("tag-moved", Severity.WARNING, moved, f"ctk lock {recipe.name} --upgrade"))
+        return _Outcome(earlier, earlier, tuple(findings))
+    chosen = _upgrade(earlier, request.packages) if request.upgrade else NO_UPGRADE
+    image = request.reader.read(recipe, pull=True, fresh=earlier is None or chosen.everything)
+    made = locks.make(recipe, image, earlier=earlier, upgrade=chosen, exclude_newer=day)
+    judge_packages(recipe, made.versions)
+    return _Outcome(made, earlier, fit)
+
+
+def _write(outcomes: Sequence[_Outcome], path: Path) -> None:
+    """Write what was made, once all of it is, and print the changes."""
+    from toolkit.pins.lock.changes import compare_locks
+    from toolkit.pins.lock.lockfile import write_lock
+
+    for outcome in outcomes:
+        if outcome.is_new:
+            write_lock(outcome.lock, path)
+        if outcome.is_new and outcome.earlier is not None:
+            for line in compare_locks(outcome.earlier, outcome.lock).lines:
+                say(f"  {line}", stderr=True)
 
 
 def _check_export(export: Path | None, name: str, *, check: bool, force: bool) -> None:
@@ -163,13 +234,12 @@ def _check_export(export: Path | None, name: str, *, check: bool, force: bool) -
     check_export(export, name, force=force)
 
 
-def _export(lock: Lock, export: Path | None, locks: Locks, *, force: bool) -> None:
+def _export(lock: Lock, export: Path, locks: Locks, *, force: bool) -> None:
     from toolkit.pins.index.uv import open_uv
     from toolkit.pins.pylock import export_lock
 
-    if export is not None:
-        export_lock(lock, export, open_uv(locks.area), force=force)
-        say(f"Exported to {export}.", stderr=True)
+    export_lock(lock, export, open_uv(locks.area), force=force)
+    say(f"Exported to {export}.", stderr=True)
 
 
 def _check_day(text: str | None) -> None:
@@ -196,14 +266,12 @@ def _upgrade(earlier: Lock | None, packages: Sequence[str]) -> Upgrade:
     return Upgrade(frozenset(names))
 
 
-def _earlier(path: Path, *, must_be_good: bool) -> Lock | None:
+def _earlier(path: Path, architecture: str, *, must_be_good: bool) -> Lock | None:
     """The lock that is there. One that was edited by hand is regenerated, unless it is only asked about."""
     from toolkit.pins.lock.lockfile import load_lock
 
-    if not path.is_file():
-        return None
     try:
-        return load_lock(path)
+        return load_lock(path, architecture)
     except WrongInput as error:
         if must_be_good:
             raise CheckFailed(error.message, fix=error.fix, code=error.code) from error
@@ -211,7 +279,7 @@ def _earlier(path: Path, *, must_be_good: bool) -> Lock | None:
         return None
 
 
-def _show(lock: Lock, path: Path, json: bool, findings: list[Finding]) -> None:
+def _notes(lock: Lock) -> list[Finding]:
     notes = [Finding("lock-note", Severity.WARNING, note) for note in lock.notes]
     if lock.base.inventory is Inventoried.RECORDED:
         text = (
@@ -219,9 +287,24 @@ def _show(lock: Lock, path: Path, json: bool, findings: list[Finding]) -> None:
             "updates the lock from the image"
         )
         notes.append(Finding("recorded-inventory", Severity.INFO, text))
+    return notes
+
+
+def _show(outcomes: Sequence[_Outcome], path: Path, json: bool) -> None:
+    findings = [finding for outcome in outcomes for finding in outcome.findings]
     if json:
-        print_json("ctk.lock/1", documents.lock(lock, path), [*findings, *notes])
+        print_json("ctk.lock/1", documents.locks([outcome.lock for outcome in outcomes], path), findings)
         return
+    for outcome in outcomes:
+        if len(outcomes) > 1:
+            say(f"{outcome.lock.architecture}:", style="bold")
+        _show_one(outcome.lock)
+    print_findings(findings)
+    if any(outcome.is_new for outcome in outcomes):
+        say(f"Written to {path}.")
+
+
+def _show_one(lock: Lock) -> None:
     print_table(
         ("package", "version", "because of"),
         [(package.name, package.version, ", ".join(package.required_by)) for package in lock.packages],
@@ -235,92 +318,3 @@ def _show(lock: Lock, path: Path, json: bool, findings: list[Finding]) -> None:
         say(f"Protected like a base's own from now on: {added}.")
     if lock.exclude_newer:
         say(f"Releases after {lock.exclude_newer} were ignored; --exclude-newer {_NEVER} ends that.")
-    print_findings([*notes, *findings])
-    if not findings:
-        say(f"Written to {path}.")
-
-
-def why(
-    package: Annotated[str, typer.Argument(metavar="PACKAGE", help="Package name or import name.")],
-    name: Annotated[
-        str | None, typer.Argument(metavar="[RECIPE]", help="Name of a recipe. [default: the only locked one]")
-    ] = None,
-    base: Annotated[
-        str | None,
-        typer.Option(
-            metavar="BASE",
-            help="Read the lock that `ctk lock --base BASE` wrote.",
-            autocompletion=complete_base,
-        ),
-    ] = None,
-    json: _Json = False,
-) -> None:
-    """Explain why a package is in an image, and why at this version.
-
-    Reads the recipe's lock, without the network. If another package is installed instead of PACKAGE, both are
-    explained. Exit status 1: the lock does not contain the package.
-
-        ctk why torchvision pytorch
-    """
-    from packaging.utils import canonicalize_name
-
-    from toolkit.inventory.knowledge.names import names
-    from toolkit.pins.lock.lockfile import load_lock
-    from toolkit.pins.locking import is_current, stale
-    from toolkit.pins.store import Locks
-    from toolkit.pins.why import why as explain
-    from toolkit.recipes.catalogue import Catalogue
-    from toolkit.support.site import load_site
-
-    catalogue = Catalogue.here()
-    locks = Locks.of(catalogue, open_work_area(load_site()).path)
-    path = _lock_of(locks, name) if base is None else _lock_on(catalogue, locks, name, base)
-    there = load_lock(path)
-    has = [package.name for package in there.packages] + [line.partition("==")[0] for line in there.present]
-    known = names().given_by(package, has) or names().by_import(package)
-    if known is not None and known != canonicalize_name(package):
-        say(f"{package} is imported from the package {known}.", stderr=True)
-        package = known
-    sentences = explain(there, package)
-    if not sentences:
-        recipe = there.recipe if base is not None else path.name.removesuffix(".lock.toml")
-        if base is None and recipe in catalogue.paths():
-            asked = catalogue.recipe(recipe, bases=dict(locks.bases))
-            if not is_current(there, asked, locks.local_digest(asked)):
-                raise stale(recipe)
-        raise CheckFailed(
-            f"{package} is not installed by {recipe}: neither the base nor the lock has it",
-            fix=command_line(["ctk", "add", recipe, package]),
-        )
-    if json:
-        print_json("ctk.why/1", {"package": package, "lock": str(path), "reasons": list(sentences)})
-        return
-    for sentence in sentences:
-        say(sentence)
-
-
-def _lock_of(locks: Locks, name: str | None) -> Path:
-    if name is None:
-        found = sorted(locks.directory.glob("*.lock.toml"))
-        if len(found) == 1:
-            return found[0]
-        raise WrongInput(
-            f"there {'are several locks' if found else 'is no lock'} in {locks.directory}",
-            fix="Name the recipe: ctk why PACKAGE NAME" if found else "ctk lock NAME creates one.",
-        )
-    path = locks.directory / f"{name}.lock.toml"
-    if not path.is_file():
-        raise WrongInput(f"the recipe {name} has no lock here: {path}", fix=f"ctk lock {name}")
-    return path
-
-
-def _lock_on(catalogue: Catalogue, locks: Locks, name: str | None, base: str) -> Path:
-    """The lock of a recipe on another base than its own, which is kept in the work area."""
-    from toolkit.recipes.references import resolve_base
-
-    recipe = name or _lock_of(locks, None).name.removesuffix(".lock.toml")
-    path = locks.path(catalogue.recipe(recipe, base=resolve_base(base, locks.bases)))
-    if not path.is_file():
-        make = command_line(["ctk", "lock", recipe, "--base", base])
-        raise WrongInput(f"the recipe {recipe} has no lock on the base {base}", fix=make)
-    return path

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from toolkit.cli.output import say
+from toolkit.recipes.architectures import host_architecture
 from toolkit.support.errors import WrongInput
 from toolkit.support.text import count
 
@@ -56,19 +57,20 @@ class BaseReader:
 
 def say_lock_change(found: Found, name: str, *, written: bool) -> None:
     """Print, on standard error, in what an updated lock differs from the earlier one; nothing where it was current."""
-    change = found.change
+    change, architecture = found.change, found.lock.architecture
     if change is None:
         return
+    which = f"{found.path}{f' ({architecture})' if architecture != host_architecture() else ''}"
     if not written:
         state = "does not exist" if change.made else "is out of date"
-        say(f"{found.path} {state}; this command does not write it. `ctk lock {name}` does.", stderr=True)
+        say(f"{which} {state}; this command does not write it. `ctk lock {name}` does.", stderr=True)
         lines = () if change.made else change.lines
     elif change.made:
-        say(f"Lock written to {found.path}: {count(len(change.added), 'package')}.", stderr=True)
+        say(f"Lock written to {which}: {count(len(change.added), 'package')}.", stderr=True)
         lines = ()
     else:
         same = "" if change.lines else ": the same packages"
-        say(f"Lock {found.path} updated{same}.", stderr=True)
+        say(f"Lock {which} updated{same}.", stderr=True)
         lines = change.lines
     for line in (*lines, *(f"Note: {note}" for note in change.notes)):
         say(f"  {line}", stderr=True)

@@ -51,7 +51,7 @@ COMMANDS = (
     _Command("add", "edit:add", "Add packages to a recipe and update its lock.", _PACKAGES),
     _Command("remove", "edit:remove", "Remove packages from a recipe and update its lock.", _PACKAGES),
     _Command("lock", "lock:lock", "Choose exact versions that do not change the GPU framework.", _PACKAGES),
-    _Command("why", "lock:why", "Explain why a package is in an image, and why at this version.", _PACKAGES),
+    _Command("why", "why:why", "Explain why a package is in an image, and why at this version.", _PACKAGES),
     _Command("try", "try_recipe:try_recipe", "Test a recipe's imports without building an image.", _PACKAGES),
     _Command("audit", "audit:audit", "Check on any host whether an image can use a GPU.", _GPU),
     _Command("check-gpu", "check_gpu:check_gpu", "Check whether the GPU is visible in an image, or why not.", _GPU),

@@ -95,9 +95,11 @@ def new(
         ctk new mine --from train.py --gpu V100 --driver 535.104.05    for this machine
         ctk new tuned --like finetune             a copy of an example of `ctk list`, with its train.py
     """
+    from toolkit.gpu.choosing import implied_architecture
     from toolkit.inventory.knowledge.frameworks import knowledge
     from toolkit.pins.authoring.edit import recipe_text
     from toolkit.pins.authoring.wheels import wheel_bases
+    from toolkit.recipes.architectures import host_architecture
     from toolkit.recipes.catalogue import Catalogue, is_recipe_name
     from toolkit.recipes.model import Target
     from toolkit.recipes.references import written_in
@@ -147,6 +149,7 @@ def new(
         )
     project = proposal.project
     beside = os.path.relpath(source.absolute().parent, catalogue.own) if source and project else ""
+    architecture = implied_architecture(request)
     text = recipe_text(
         base=chosen,
         packages=proposal.packages,
@@ -155,8 +158,8 @@ def new(
         indexes=proposal.indexes,
         files=[(f"{beside}/{path}", target) for path, target in project.files] if project else [],
         post=project.post if project else "",
-        target=Target(tuple(wanted.name for wanted in request.gpus), driver, request.architecture),
         skip=proposal.wheels.skip if proposal.wheels else (),
+        target=Target(tuple(wanted.name for wanted in request.gpus), driver, (architecture,) if architecture else ()),
     )
     findings = (*_why(bases[chosen], request, proposal.wheels), *proposal.findings)
     catalogue.own.mkdir(exist_ok=True)
@@ -167,7 +170,7 @@ def new(
         return
     print_findings(findings)
     say(f"Written to {path}: base {chosen}, packages {', '.join(proposal.packages) or '(none)'}.")
-    suggest(f"ctk build {name}")
+    suggest(f"ctk {'build' if architecture in (None, host_architecture()) else 'lock'} {name}")
 
 
 def _why(base: Base, request: BaseRequest, wheels: WheelBase | None) -> tuple[Finding, ...]:

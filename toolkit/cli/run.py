@@ -39,6 +39,7 @@ def run(
     from toolkit.builds.record import recipe_of
     from toolkit.gpu.host import host_gpu
     from toolkit.inventory.formats.kinds import existing_image
+    from toolkit.pins.bases.local import require_runnable
     from toolkit.recipes.catalogue import Catalogue
     from toolkit.runtime.binds import hidden_links
     from toolkit.runtime.commands import check_command, chosen_command
@@ -63,6 +64,7 @@ def run(
     if dry_run:
         print_text(command_line(argv, environment))
         return
+    require_runnable(image)
     if recipe is not None:
         from toolkit.builds.outdated import outdated
 

@@ -38,6 +38,7 @@ def shell(
     from toolkit.builds.record import mark_changed
     from toolkit.gpu.host import host_gpu
     from toolkit.inventory.formats.kinds import existing_image
+    from toolkit.pins.bases.local import require_runnable
     from toolkit.pins.guard.script import PIP_SETTINGS
     from toolkit.runtime.area import area_environment
     from toolkit.runtime.commands import check_command
@@ -47,7 +48,7 @@ def shell(
     from toolkit.support.site import load_site
     from toolkit.support.text import path_argument
 
-    existing_image(image)
+    require_runnable(existing_image(image))
     site = load_site()
     runtime = find_runtime(site)
     sandbox = image.is_dir()

@@ -47,6 +47,8 @@ def try_recipe(
     from toolkit.builds.trying import base_here, require_packages
     from toolkit.builds.trying import try_recipe as run_trial
     from toolkit.definitions.definition import check
+    from toolkit.pins.bases.before_pull import require_host_architecture
+    from toolkit.pins.bases.local import require_runnable
     from toolkit.pins.bases.steady import PresentBase, state_of, unchanged
     from toolkit.pins.store import Locks
     from toolkit.recipes.catalogue import Catalogue
@@ -61,11 +63,13 @@ def try_recipe(
     owners = judge_owners(catalogue, name)
     print_findings(owners, stderr=True)
     check(recipe)
+    require_host_architecture(recipe)
     require_packages(recipe)
     runtime = find_runtime(site)
     area = open_work_area(site)
     locks = Locks.of(catalogue, area.path, lambda text: say(f"Warning: {text}", stderr=True))
     image, digest = base_here(recipe, locks, area)
+    require_runnable(image)
     state = state_of(recipe.base)
     with live_steps(f"Trying {name}", lines=not verbose) as on_step, unchanged(state):
         on_step("choosing the versions of the packages")

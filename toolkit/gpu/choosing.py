@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from toolkit.inventory.knowledge.frameworks import Framework
     from toolkit.recipes.model import Base
 
-# What `uname -m` and package managers call the two architectures.
-_ARCHITECTURES = {"x86_64": "x86_64", "amd64": "x86_64", "x86-64": "x86_64", "aarch64": "aarch64", "arm64": "aarch64"}
 _VOLTA = (7, 0)
 
 
@@ -120,11 +118,15 @@ def _framework(base: Base, request: BaseRequest) -> Iterator[Exclusion]:
         yield Exclusion("framework-version", f"it has {wanted.title} {base.framework_version or 'of unknown version'}")
 
 
+def implied_architecture(request: BaseRequest) -> str | None:
+    """The architecture that is asked for, or that of the GPUs: some exist only beside an Arm processor."""
+    if request.architecture is None and any(gpu_name(gpu.name) in compatibility().with_arm for gpu in request.gpus):
+        return "aarch64"
+    return request.architecture
+
+
 def _architecture(base: Base, request: BaseRequest) -> Iterator[Exclusion]:
-    """Some GPUs exist only beside an Arm processor."""
-    wanted = request.architecture
-    if wanted is None and any(gpu_name(gpu.name) in compatibility().with_arm for gpu in request.gpus):
-        wanted = "aarch64"
+    wanted = implied_architecture(request)
     if wanted is None or wanted in base.architectures:
         return
     if base.architectures:
@@ -258,15 +260,6 @@ def parse_framework(text: str) -> tuple[Framework, str]:
 def _named(framework: Framework, base: str) -> Framework:
     """A framework by what only some of its bases have: CuPy as Chainer uses it."""
     return replace(framework, title=base.capitalize(), name=base, variants=(base,), bases=())
-
-
-def parse_architecture(text: str) -> str:
-    """`x86_64` or `aarch64` of its usual names. Raises WrongInput for another."""
-    if text.lower() not in _ARCHITECTURES:
-        raise WrongInput(
-            f"{text!r} is not an architecture that ctk knows", fix="x86_64 (amd64) or aarch64 (arm64: GH200, GB10)"
-        )
-    return _ARCHITECTURES[text.lower()]
 
 
 def served_gpus(base: Base) -> tuple[str, ...]:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import platform
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from toolkit.gpu.choosing import BaseRequest, Gpu, choose, exclusions, parse_architecture
+from toolkit.gpu.choosing import BaseRequest, Gpu, choose, exclusions, implied_architecture
 from toolkit.gpu.compatibility import compatibility, parse_driver, parse_gpu
 from toolkit.gpu.facts import TargetMachine, this_machine
 from toolkit.inventory.knowledge.frameworks import knowledge, satisfies
+from toolkit.recipes.architectures import architecture_of
 from toolkit.recipes.model import Target
 from toolkit.support.errors import CheckFailed, WrongInput
 from toolkit.support.findings import Finding, Severity
@@ -24,30 +24,35 @@ _LIBRARIES = {"nvidia-cuda-runtime": "CUDA", "nvidia-cudnn": "cuDNN"}
 
 
 def machines(target: Target) -> tuple[TargetMachine, ...]:
-    """The machines to audit for: one for each GPU type. Raises WrongInput for a GPU or driver that is none."""
+    """The machines to audit for: one for each GPU type. Raises WrongInput for a GPU or driver that is none.
+
+    If the target names several architectures, an image for any of them is right.
+    """
     if target.driver is not None:
         parse_driver(target.driver)
     machine = replace(this_machine(), driver=target.driver)
-    if target.architecture is not None:
-        machine = replace(machine, architecture=parse_architecture(target.architecture))
+    if target.architectures:
+        only = target.architectures[0] if len(target.architectures) == 1 else None
+        machine = replace(machine, architecture=only)
     return tuple(replace(machine, gpu=gpu, capability=parse_gpu(gpu)) for gpu in target.gpus) or (machine,)
 
 
-def request_of(target: Target) -> BaseRequest:
-    """What a base must serve. Raises WrongInput for a GPU, driver or architecture that is none."""
+def request_of(recipe: Recipe) -> BaseRequest:
+    """What the base of `recipe` must serve. Raises WrongInput for a GPU or driver that is none."""
+    target = recipe.target
     if target.driver is not None:
         parse_driver(target.driver)
     return BaseRequest(
         gpus=tuple(Gpu(gpu, parse_gpu(gpu)) for gpu in target.gpus),
         driver=target.driver,
-        architecture=parse_architecture(target.architecture) if target.architecture else None,
+        architecture=architecture_of(recipe) if target.architectures else None,
     )
 
 
 def check_target(recipe: Recipe) -> None:
-    """Raise WrongInput if the `[target]` of `recipe` names a GPU, driver or architecture that ctk does not know."""
+    """Raise WrongInput if the `[target]` of `recipe` names a GPU or driver that ctk does not know."""
     try:
-        request_of(recipe.target)
+        request_of(recipe)
     except WrongInput as error:
         raise WrongInput(f"{recipe.path}: [target]: {error.message}", fix=error.fix) from error
 
@@ -56,32 +61,39 @@ def judge_target(recipe: Recipe, bases: Iterable[Base]) -> tuple[Finding, ...]:
     """Whether the base of `recipe` serves the machines of its `[target]`, by what is recorded of the base.
 
     Raises CheckFailed (`base-does-not-fit`) if it does not, with the base of `bases` that does. If what would decide is
-    not recorded, this is a note: the audit of the image reads it. Raises WrongInput (`wrong-architecture`) for machines
-    of another architecture than this host, whose packages ctk cannot choose here.
+    not recorded, this is a note: the audit of the image reads it. Raises WrongInput (`wrong-architecture`) if a GPU of
+    `[target]` exists only beside another processor than this host's, and `[target] arch` does not say so.
     """
     check_target(recipe)
-    base, request = recipe.base, request_of(recipe.target)
+    base, request = recipe.base, request_of(recipe)
+    _require_architecture(recipe, request)
     if recipe.target == Target() or not base.source:
         return ()
     found = list(exclusions(base, replace(request, allow_broken=True)))
     certain = [reason for reason in found if reason.certain]
     if certain:
+        what = request.architecture if certain[0].rule == "architecture" else f"the [target] of {recipe.path}"
         raise CheckFailed(
-            f"the base {base.name} does not serve the [target] of {recipe.path}: {certain[0].reason}",
+            f"the base {base.name} does not serve {what}: {certain[0].reason}",
             fix=_instead(base, bases, request),
             code="base-does-not-fit",
-        )
-    host = platform.machine()
-    if request.architecture not in (None, host):
-        raise WrongInput(
-            f"{recipe.path}: [target] arch is {request.architecture}, and this host is {host}",
-            fix=f"Lock and build this recipe on a host with {request.architecture}.",
-            code="wrong-architecture",
         )
     return tuple(
         Finding("base-fit-unknown", Severity.INFO, f"{base.name}: {reason.reason}. The audit of the image decides.")
         for reason in found
     )
+
+
+def _require_architecture(recipe: Recipe, request: BaseRequest) -> None:
+    """Raise WrongInput (`wrong-architecture`) if a GPU of `[target]` exists only beside another processor."""
+    implied, architecture = implied_architecture(request), architecture_of(recipe)
+    if implied not in (None, architecture):
+        raise WrongInput(
+            f"{recipe.path}: [target] names {', '.join(recipe.target.gpus)}, which needs an image for {implied}, and "
+            f"this host is {architecture}",
+            fix=f'Add arch = "{implied}" to [target].',
+            code="wrong-architecture",
+        )
 
 
 def judge_packages(recipe: Recipe, versions: Mapping[str, str]) -> None:
@@ -90,7 +102,7 @@ def judge_packages(recipe: Recipe, versions: Mapping[str, str]) -> None:
     So it is with a newer cuDNN than any that a GPU has; and with a CUDA that needs a newer driver. The packages of a
     framework leave these versions open: `jax[cuda12]` takes the newest cuDNN.
     """
-    request = request_of(recipe.target)
+    request = request_of(recipe)
     for name, version in versions.items():
         library = next((what for prefix, what in _LIBRARIES.items() if name.startswith(prefix)), None)
         for drop in compatibility().dropped:

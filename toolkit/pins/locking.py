@@ -7,6 +7,7 @@ import json
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
+from urllib.parse import unquote, urlsplit
 
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
@@ -14,6 +15,7 @@ from packaging.utils import canonicalize_name
 from toolkit.inventory.knowledge.frameworks import knowledge, matches
 from toolkit.inventory.knowledge.names import names
 from toolkit.pins.guard.trials import import_step
+from toolkit.pins.index.wheels import serves_architecture
 from toolkit.pins.lock.cpu_builds import cpu_builds
 from toolkit.pins.lock.document import index_document
 from toolkit.pins.lock.model import Inventoried, Lock, LockedBase
@@ -26,6 +28,7 @@ from toolkit.pins.lock.protected import (
     violations,
 )
 from toolkit.pins.lock.upgrade import NO_UPGRADE, Upgrade
+from toolkit.recipes.architectures import architecture_of, host_architecture
 from toolkit.recipes.model import Bootstrap
 from toolkit.recipes.repositories import is_repository, why_unlockable
 from toolkit.support.errors import CheckFailed, WrongInput
@@ -73,6 +76,7 @@ def make_lock(
     protected = protect(target, knowledge())
     _refuse_conda(recipe, target, protected)
     _refuse_free_threaded(recipe, target)
+    _refuse_foreign_wheels(packages, target)
     strangers = _strangers(recipe, packages)
     served = {alias.name for alias in base_aliases(target, knowledge())}
     _refuse_banned(packages, target, protected, served)
@@ -188,18 +192,19 @@ def is_current(lock: Lock, recipe: Recipe, digest: str | None) -> bool:
     return lock.input == input_hash(recipe, digest, lock.exclude_newer)
 
 
-def stale(name: str) -> CheckFailed:
-    """What to raise where a lock is not current, and may not be updated."""
-    return CheckFailed(
-        f"the lock of {name} is out of date: its recipe or base changed",
-        fix=f"`ctk lock {name}` updates it.",
-        code="stale-lock",
-    )
-
-
-def missing(name: str, path: Path) -> CheckFailed:
-    """What to raise if there is no lock, and none may be written."""
-    return CheckFailed(f"the recipe {name} has no lock: {path}", fix=f"Run `ctk lock {name}`.", code="no-lock")
+def refusal(recipe: Recipe, path: Path, lock: Lock | None) -> CheckFailed:
+    """What to raise where there is no current lock for the architecture, and none may be written."""
+    architecture = architecture_of(recipe)
+    foreign = architecture != host_architecture()
+    command = f"`ctk lock {recipe.name}{f' --arch {architecture}' if foreign else ''}`"
+    where = f" for {architecture}" if foreign or recipe.target.architectures else ""
+    if lock is not None:
+        return CheckFailed(
+            f"the lock of {recipe.name}{where} is out of date: its recipe or base changed",
+            fix=f"{command} updates it.",
+            code="stale-lock",
+        )
+    return CheckFailed(f"the recipe {recipe.name} has no lock{where}: {path}", fix=f"Run {command}.", code="no-lock")
 
 
 def contradictions(recorded: Base, target: PythonTarget) -> tuple[str, ...]:
@@ -274,6 +279,22 @@ def _refuse_free_threaded(recipe: Recipe, target: PythonTarget) -> None:
             fix=f"Start from a base with the standard Python {target.minor}, or install the packages in `post`.",
             code="free-threaded-base",
         )
+
+
+def _refuse_foreign_wheels(packages: Iterable[str], target: PythonTarget) -> None:
+    """Raise CheckFailed for a wheel that the recipe names by its address and that is for another architecture."""
+    for line in packages:
+        requirement = Requirement(line)
+        name = unquote(urlsplit(requirement.url or "").path.rpartition("/")[2])
+        if requirement.marker is not None and not requirement.marker.evaluate(target.environment()):
+            continue
+        if name.endswith(".whl") and not serves_architecture(name, target.architecture):
+            raise CheckFailed(
+                f"the wheel {name} is not for {target.architecture}",
+                fix=f"Name the wheel for {target.architecture}. For two architectures, list one line for each: "
+                f'`{requirement.name} @ URL ; platform_machine == "{target.architecture}"`',
+                code="foreign-wheel",
+            )
 
 
 def _refuse_banned(

@@ -13,7 +13,8 @@ from toolkit.pins.lock.changes import LockChange, compare_locks
 from toolkit.pins.lock.lockfile import load_lock, write_lock
 from toolkit.pins.lock.model import Inventoried
 from toolkit.pins.lock.upgrade import NO_UPGRADE, Upgrade
-from toolkit.pins.locking import contradictions, input_hash, is_current, make_lock, missing, stale
+from toolkit.pins.locking import contradictions, input_hash, is_current, make_lock, refusal
+from toolkit.recipes.architectures import architecture_of
 from toolkit.recipes.model import Bootstrap
 from toolkit.support.errors import CheckFailed, CtkError, WrongInput
 from toolkit.support.files import refuse_link
@@ -99,16 +100,14 @@ class Locks:
     def current(self, recipe: Recipe) -> Lock | None:
         """The recipe's lock; None if it is missing or out of date. Raises WrongInput if it was edited."""
         path = self.path(recipe)
-        lock = load_lock(path) if path.is_file() else None
+        lock = load_lock(path, architecture_of(recipe))
         return lock if lock is not None and is_current(lock, recipe, self.local_digest(recipe)) else None
 
     def locked_digest(self, recipe: Recipe) -> str | None:
         """The digest of the recipe's base in its lock, current or not; None if there is none for this reference."""
         path = self.path(recipe)
-        if recipe.base.bootstrap != Bootstrap.DOCKER or not path.is_file():
-            return None
-        locked = load_lock(path).base
-        return locked.digest if locked.reference == recipe.base.reference else None
+        lock = load_lock(path, architecture_of(recipe)) if recipe.base.bootstrap == Bootstrap.DOCKER else None
+        return lock.base.digest if lock is not None and lock.base.reference == recipe.base.reference else None
 
     def pinned(self, recipe: Recipe, digest: str | None = None) -> Recipe:
         """A recipe without packages on its base by the recorded digest, else by `digest`, else by the locked one."""
@@ -139,22 +138,21 @@ class Locks:
         where only a current one will do.
         """
         require_base(recipe)
-        path = self.path(recipe)
-        earlier = load_lock(path) if path.is_file() else None
+        path, architecture = self.path(recipe), architecture_of(recipe)
+        earlier = load_lock(path, architecture)
         current = earlier is not None and is_current(earlier, recipe, self.local_digest(recipe))
         if earlier is not None and current and (self._is_final(earlier) or base.image is None):
             return Found(earlier, path)
         if self.policy is Policy.LOCKED:
             # Without a Python there is no lock.
-            gather_facts(recipe.base, self.cache, image=base.image, digest=base.digest)
-            raise self._refusal(recipe, path)
+            gather_facts(recipe.base, self.cache, architecture=architecture, image=base.image, digest=base.digest)
+            raise refusal(recipe, path, earlier)
         # What is only printed is kept in the cache if nothing else says which versions: it is the same tomorrow.
         is_preview = self.policy is Policy.PREVIEW
         target = self._cached_path(recipe) if is_preview and earlier is None else path
-        if target != path and target.is_file():
-            lock = load_lock(target)
-            if self._is_final(lock) or base.image is None:
-                return Found(lock, path, compare_locks(None, lock))
+        kept = load_lock(target, architecture) if target != path else None
+        if kept is not None and (self._is_final(kept) or base.image is None):
+            return Found(kept, path, compare_locks(None, kept))
         day = earlier.exclude_newer if earlier is not None else None
         lock = self.make(recipe, base, earlier=earlier, exclude_newer=day)
         if write and (not is_preview or earlier is None):
@@ -164,10 +162,8 @@ class Locks:
     def require(self, recipe: Recipe) -> None:
         """Raise CheckFailed (`stale-lock`, `no-lock`) if the policy is LOCKED and packages have no current lock."""
         if self.policy is Policy.LOCKED and recipe.packages and self.current(recipe) is None:
-            raise self._refusal(recipe, self.path(recipe))
-
-    def _refusal(self, recipe: Recipe, path: Path) -> CheckFailed:
-        return stale(recipe.name) if path.is_file() else missing(recipe.name, path)
+            path = self.path(recipe)
+            raise refusal(recipe, path, load_lock(path, architecture_of(recipe)))
 
     def _is_final(self, lock: Lock) -> bool:
         """Whether the base needs no second check. With a policy of LOCKED the guard compares it in the build."""
@@ -194,7 +190,13 @@ class Locks:
         state = base.state or state_of(recipe.base)
         same = earlier is not None and not upgrade.everything and earlier.base.reference == recipe.base.reference
         known = earlier.base.digest if earlier is not None and same else None
-        facts = gather_facts(recipe.base, self.cache, image=base.image, digest=base.digest or known)
+        facts = gather_facts(
+            recipe.base,
+            self.cache,
+            architecture=architecture_of(recipe),
+            image=base.image,
+            digest=base.digest or known,
+        )
         if base.image is not None and (found := contradictions(recipe.base, facts.target)):
             raise CheckFailed(
                 f"the base {recipe.base.name} differs from its entry in bases.toml: {'; '.join(found)}",

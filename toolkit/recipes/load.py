@@ -6,6 +6,7 @@ import re
 import shlex
 from typing import TYPE_CHECKING, Any
 
+from toolkit.recipes.architectures import parse_architecture
 from toolkit.recipes.environment import problem
 from toolkit.recipes.fields import apt_packages, one_of, text_of
 from toolkit.recipes.indexes import NAME as INDEX_NAME
@@ -228,12 +229,24 @@ def _required_verdict(file: TomlFile) -> Verdict | None:
 
 
 def _target(file: TomlFile) -> Target:
-    """What the values mean is checked where they are used: ctk's data about GPUs lies above this module."""
+    """What GPUs and drivers mean is checked where they are used: ctk's data about GPUs lies above this module."""
     table = file.get(file.content, "target", dict) or {}
     file.check_keys(table, ("gpu", "driver", "arch"), "target.")
-    gpus = table.get("gpu")
-    listed = (gpus,) if isinstance(gpus, str) else file.get_texts(table, "gpu", "target.")
-    return Target(listed, text_of(file, table, "driver", "target."), text_of(file, table, "arch", "target."))
+    return Target(
+        _text_or_texts(file, table, "gpu"), text_of(file, table, "driver", "target."), _architectures(file, table)
+    )
+
+
+def _text_or_texts(file: TomlFile, table: Mapping[str, Any], key: str) -> tuple[str, ...]:
+    value = table.get(key)
+    return (value,) if isinstance(value, str) else file.get_texts(table, key, "target.")
+
+
+def _architectures(file: TomlFile, table: Mapping[str, Any]) -> tuple[str, ...]:
+    try:
+        return tuple(dict.fromkeys(map(parse_architecture, _text_or_texts(file, table, "arch"))))
+    except WrongInput as error:
+        file.fail("target.arch", error.message, fix=error.fix)
 
 
 def _import_skip(file: TomlFile) -> tuple[str, ...]:

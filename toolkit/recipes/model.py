@@ -151,11 +151,14 @@ class JobDefaults:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """The machines that an image is for, as the user names them: GPU types, NVIDIA driver, architecture."""
+    """The machines that an image is for: GPU types and NVIDIA driver as the user names them, architectures as `uname`.
+
+    No architecture means that of the host.
+    """
 
     gpus: tuple[str, ...] = ()
     driver: str | None = None
-    architecture: str | None = None
+    architectures: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import json
 from base64 import b64encode
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from tests.pins.bases import oci
+from tests.pins.bases.foreign import FOREIGN, HOST, docker_archive, layout, sandbox
 from tests.pins.bases.oci import base_of
-from toolkit.pins.bases.before_pull import lent_login, require_architecture
-from toolkit.recipes.model import Base, Bootstrap
+from toolkit.pins.bases.before_pull import lent_login, require_architecture, require_host_architecture
+from toolkit.recipes.model import Base, Bootstrap, Recipe, Target
 from toolkit.support.errors import WrongInput
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 UNKNOWN = "sha256:" + "0123456789abcdef" * 2 + "fedcba9876543210" * 2
 
@@ -42,6 +41,39 @@ def test_a_base_for_another_architecture_is_refused(
     assert registry.asked == [], "the catalogue knows it"
     require_architecture(base_of(registry, "none/none:1"))  # the runtime tells what is wrong
     require_architecture(Base("debian", Bootstrap.DEBOOTSTRAP, "bookworm"))
+
+
+def test_a_base_without_an_image_for_the_locked_architecture_is_refused(
+    registry: oci.Registry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("platform.machine", lambda: "x86_64")
+    index, amd, _ = registry.both("a/b:1")
+    for digest in (index, None):
+        require_architecture(base_of(registry, "a/b:1", digest=digest), "aarch64")
+    with pytest.raises(WrongInput, match="is for x86_64, and the lock is for aarch64") as caught:
+        require_architecture(base_of(registry, "a/b:1", digest=amd), "aarch64")
+    assert "ctk bases --arch aarch64" in str(caught.value.fix)
+
+
+def test_a_base_of_this_machine_for_another_architecture_is_refused(tmp_path: Path) -> None:
+    for bootstrap, path in (
+        (Bootstrap.LOCALIMAGE, sandbox(tmp_path / "sb")),
+        (Bootstrap.DOCKER_ARCHIVE, docker_archive(tmp_path / "a.tar")),
+        (Bootstrap.OCI, layout(tmp_path / "layout", FOREIGN)),
+    ):
+        require_architecture(Base("mine", bootstrap, str(path)), FOREIGN)
+        with pytest.raises(WrongInput, match=f"is for {FOREIGN}, and this host is {HOST}"):
+            require_architecture(Base("mine", bootstrap, str(path)))
+
+
+def test_what_runs_programs_is_refused_for_other_machines(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("platform.machine", lambda: "x86_64")
+    recipe = Recipe("mine", Path("defs/mine.toml"), Base("debian", Bootstrap.DEBOOTSTRAP, "bookworm"))
+    require_host_architecture(recipe)
+    require_host_architecture(replace(recipe, target=Target(architectures=("aarch64", "x86_64"))))
+    with pytest.raises(WrongInput, match="arch is aarch64, and this host is x86_64") as caught:
+        require_host_architecture(replace(recipe, target=Target(architectures=("aarch64",))))
+    assert caught.value.code == "wrong-architecture"
 
 
 def test_only_an_accepted_login_that_the_runtime_does_not_read_is_lent(registry: oci.Registry, tmp_path: Path) -> None:

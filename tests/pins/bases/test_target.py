@@ -36,4 +36,4 @@ def test_what_conda_installed_under_a_name_of_its_own_is_found(tmp_path: Path) -
 def test_build_of_a_vendor_is_not_recorded_well_enough(python: str | None, version: str | None, known: bool) -> None:
     base = Base("b", Bootstrap.DOCKER, "a/b:1", python=python, framework="torch", framework_version=version)
     assert is_recorded(base) is known
-    assert (recorded_target(base) is not None) is known
+    assert (recorded_target(base, "x86_64") is not None) is known

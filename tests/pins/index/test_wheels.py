@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from tests.pins.python_targets import OLD, TENSORFLOW
-from toolkit.pins.index.wheels import File, choose_file, supported_tags, uv_platform
+from toolkit.pins.index.wheels import File, choose_file, serves_architecture, supported_tags, uv_platform
 
 NUMPY = [
     "numpy-1.26.4-cp311-cp311-macosx_11_0_arm64.whl",
@@ -77,3 +77,17 @@ def test_uv_is_told_the_greatest_platform_it_knows_that_is_not_newer(glibc: tupl
 def test_where_the_c_library_is_not_known_an_old_python_means_an_old_one() -> None:
     assert uv_platform(replace(TENSORFLOW, glibc=None)) == "x86_64-manylinux_2_28"
     assert uv_platform(replace(OLD, glibc=None)) == "x86_64-manylinux_2_17"
+
+
+@pytest.mark.parametrize(
+    ("name", "served"),
+    [
+        ("a-1-py3-none-any.whl", {"x86_64", "aarch64"}),
+        ("a-1-cp312-cp312-manylinux2014_x86_64.manylinux_2_17_x86_64.whl", {"x86_64"}),
+        ("a-1-cp312-cp312-linux_aarch64.whl", {"aarch64"}),
+        ("a-1-cp312-cp312-win_amd64.whl", set()),
+        ("odd.whl", {"x86_64", "aarch64"}),
+    ],
+)
+def test_architectures_of_a_wheel_are_those_of_its_name(name: str, served: set[str]) -> None:
+    assert {one for one in ("x86_64", "aarch64") if serves_architecture(name, one)} == served

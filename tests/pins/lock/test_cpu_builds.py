@@ -53,3 +53,13 @@ def test_wheel_for_arm_requires_libraries_if_it_has_gpu_code() -> None:
     assert "torch 2.8.0 is a build for the CPU only on aarch64" in found("torch==2.8.0", architecture="aarch64")[0]
     assert found("torch==2.11.0", "nvidia-cudnn-cu13==9.19.0.56", architecture="aarch64") == []
     assert found("torch==2.8.0", base=("nvidia-cudnn-cu12",), architecture="aarch64") == []
+    assert found("torch==2.8.0+cu128", architecture="aarch64") == [], "it contains them"
+    assert "the CPU only" in found("torch==2.8.0+cpu", architecture="aarch64")[0]
+
+
+@pytest.mark.parametrize(("version", "advice"), [("2.5.1", "request that, or 2.7"), ("2.10.0", "For 2.10.0 name the")])
+def test_a_wheel_for_arm_without_gpu_code_is_refused_with_the_index_that_has_it(version: str, advice: str) -> None:
+    package, target = LockedPackage("torch", version, None), PythonTarget("3.12", {}, architecture="aarch64")
+    ((_, fix),) = cpu_builds([package], target, knowledge())
+    assert advice in fix
+    assert 'url = "https://download.pytorch.org/whl/cu128"' in fix

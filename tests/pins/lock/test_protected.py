@@ -61,16 +61,16 @@ def test_package_incompatible_with_protected_version_is_excluded() -> None:
     bare = target(distribution("tensorflow-cpu", "2.14.0"))
     assert "numpy<2" in lines(bare)
     base = Base("x", "docker", "a/b:1", python="3.11", framework="tensorflow", framework_version="2.15.0")
-    assert {"keras==2.15.*", "keras-hub>=0.19"} <= lines(recorded_target(base))
+    assert {"keras==2.15.*", "keras-hub>=0.19"} <= lines(recorded_target(base, "x86_64"))
 
 
 def test_recorded_base_protects_recorded_packages() -> None:
     base = Base("x", "docker", "a/b:1", python="3.11", framework="tensorflow", framework_version="2.15.0")
-    recorded = recorded_target(base)
+    recorded = recorded_target(base, "x86_64")
     assert recorded is not None
     assert recorded.recorded
     assert pins(recorded) == {"tensorflow": "2.15.0"}
-    assert recorded_target(Base("x", "docker", "a/b:1")) is None
+    assert recorded_target(Base("x", "docker", "a/b:1"), "x86_64") is None
 
 
 def test_companion_for_other_build_is_reported() -> None:

@@ -42,9 +42,10 @@ def recipe_edit(
     }
 
 
-def lock(found: Lock, path: Path) -> dict[str, Any]:
-    """A lock, and where it is."""
-    return {"path": str(path), **lock_document(found)}
+def locks(found: Sequence[Lock], path: Path) -> dict[str, Any]:
+    """The locks of a recipe by architecture, as in their file, and where it is."""
+    sections = {lock.architecture: lock_document(lock) for lock in found}
+    return {"path": str(path), "recipe": found[0].recipe, **sections}
 
 
 def lock_change(change: LockChange | None) -> dict[str, Any] | None:

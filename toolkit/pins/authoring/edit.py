@@ -185,7 +185,7 @@ def recipe_text(
         if tables:
             document[key] = tables
     if target is not None:
-        machine = {"gpu": list(target.gpus), "driver": target.driver, "arch": target.architecture}
+        machine = {"gpu": list(target.gpus), "driver": target.driver, "arch": list(target.architectures)}
         if known := {key: value for key, value in machine.items() if value}:
             document["target"] = known
     if skip:

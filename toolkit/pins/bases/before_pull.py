@@ -1,4 +1,4 @@
-"""What is decided before the runtime pulls a base: whether this host can run it, and which login is lent.
+"""What is decided before the runtime pulls or reads a base: its architecture, and which login is lent.
 
 Measured with Apptainer 1.4.5: it takes the image that a digest names, whatever its architecture, and fails only when
 the image runs.
@@ -6,37 +6,61 @@ the image runs.
 
 from __future__ import annotations
 
-import platform
 from typing import TYPE_CHECKING
 
 from toolkit.pins.bases.check import architectures_of
 from toolkit.pins.bases.credentials import file_with_login, may_be_lent, read_by_runtime
+from toolkit.pins.bases.local import local_architectures
 from toolkit.pins.bases.registry import Repository, asking, parse_reference
+from toolkit.recipes.architectures import architecture_of, host_architecture
 from toolkit.recipes.model import Bootstrap
 from toolkit.support.errors import CtkError, WrongInput
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from toolkit.recipes.model import Base
+    from toolkit.recipes.model import Base, Recipe
 
 
-def require_architecture(base: Base) -> None:
-    """Raise WrongInput (`wrong-architecture`) if a base of a registry has no image for this host.
+def require_architecture(base: Base, wanted: str | None = None) -> None:
+    """Raise WrongInput (`wrong-architecture`) if a base has no image for `wanted`, by default this host.
 
-    The catalogue tells the architectures, else the registry. If neither does, the pull goes on: the runtime may know
-    another way to the registry.
+    The catalogue tells the architectures, else the image on this machine or the registry. If none does, the command
+    goes on: the runtime may know another way to the registry.
     """
-    machine = platform.machine()
-    if base.bootstrap != Bootstrap.DOCKER or not machine:
+    host = host_architecture()
+    machine = wanted or host
+    known = base.architectures or _look_up(base)
+    if base.bootstrap == Bootstrap.DEBOOTSTRAP or not machine or not known or machine in known:
         return
-    known = base.architectures or _ask(base)
-    if known and machine not in known:
+    if machine == host:
+        whom = f"this host is {machine}"
+        fix = f"Build it on a host with this architecture, or choose a base for {machine} (`ctk bases`)."
+    else:
+        whom, fix = (
+            f"the lock is for {machine}",
+            f"Choose a base for {machine}: `ctk bases --arch {machine}` lists them.",
+        )
+    message = f"the base {base.pinned_reference} is for {', '.join(known)}, and {whom}"
+    raise WrongInput(message, fix=fix, code="wrong-architecture")
+
+
+def require_host_architecture(recipe: Recipe) -> None:
+    """Raise WrongInput (`wrong-architecture`) if `[target] arch` does not allow to run programs of the image here."""
+    wanted, host = architecture_of(recipe), host_architecture()
+    if wanted != host:
         raise WrongInput(
-            f"the base {base.pinned_reference} is for {', '.join(known)}, and this host is {machine}",
-            fix=f"Build it on a host with this architecture, or choose a base for {machine} (`ctk bases`).",
+            f"{recipe.path}: [target] arch is {', '.join(recipe.target.architectures)}, and this host is {host}: "
+            "programs of the image cannot run here",
+            fix=f"Run this command on a host with {wanted}. `ctk lock`, `ctk def` and `ctk audit` work here.",
             code="wrong-architecture",
         )
+
+
+def _look_up(base: Base) -> tuple[str, ...]:
+    if base.is_local:
+        return local_architectures(base)
+    return _ask(base) if base.bootstrap == Bootstrap.DOCKER else ()
 
 
 def _ask(base: Base) -> tuple[str, ...]:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from packaging.requirements import InvalidRequirement, Requirement
 
+from toolkit.recipes.architectures import host_architecture
 from toolkit.recipes.model import Bootstrap
 from toolkit.support.errors import CheckFailed, MissingOnHost, ProgramFailed, WrongInput
 from toolkit.support.files import write_atomically
@@ -41,19 +42,25 @@ class BaseFacts:
     trouble: str | None = None
 
 
-def gather_facts(base: Base, cache: Path, *, image: Path | None = None, digest: str | None = None) -> BaseFacts:
-    """The facts of `base`. `image` is the path of the base, once the builder has pulled it.
+def gather_facts(
+    base: Base, cache: Path, *, architecture: str, image: Path | None = None, digest: str | None = None
+) -> BaseFacts:
+    """The facts of `base` for `architecture`. `image` is the path of the base, once the builder has pulled it.
 
     `digest` is one that an earlier lock knows; that of the base's own entry comes first, and without either the
-    registry is asked. Raises WrongInput for a base without Python, MissingOnHost if neither the image is here nor
-    `bases.toml` says which Python it has.
+    registry is asked. Raises WrongInput for a base without Python or for another architecture, MissingOnHost if neither
+    the image is here nor `bases.toml` says which Python it has.
     """
+    from toolkit.pins.bases.before_pull import require_architecture
     from toolkit.pins.bases.registry import fetch_digest
     from toolkit.pins.bases.target import recorded_target
 
+    foreign = architecture != host_architecture()
     if image is None and base.bootstrap == Bootstrap.LOCALIMAGE:
         image = Path(base.reference)
-    target = read_image(image) if image is not None else recorded_target(base)
+    if image is None and (foreign or base.architectures):
+        require_architecture(base, architecture)
+    target = read_image(image, architecture) if image is not None else recorded_target(base, architecture)
     if target is None and image is not None:
         raise WrongInput(
             f"the base {base.name} has no Python",
@@ -61,6 +68,14 @@ def gather_facts(base: Base, cache: Path, *, image: Path | None = None, digest: 
             'this base, give it Python in an image of its own: a recipe on it with apt = ["python3", "python3-pip"] '
             'and no packages. Build that, and name the image in this recipe: base = "../IMAGE.sif".',
             code="no-python",
+        )
+    if target is None and foreign:
+        raise MissingOnHost(
+            f"the base {base.name} has to be read to choose packages for it, and an image for {architecture} cannot be "
+            "pulled on this host",
+            fix=f"Run `ctk lock` on a host with {architecture}, copy the image from there and name the file as base, "
+            f"or choose another base: `ctk bases --arch {architecture}` lists them.",
+            code="foreign-base",
         )
     if target is None:
         raise MissingOnHost(
@@ -78,10 +93,10 @@ def gather_facts(base: Base, cache: Path, *, image: Path | None = None, digest: 
         return BaseFacts(base, target, None, error.message)
 
 
-def read_image(image: Path) -> PythonTarget | None:
+def read_image(image: Path, architecture: str | None = None) -> PythonTarget | None:
     """The Python of an image on this machine; None if it has none.
 
-    Raises WrongInput if the image cannot be read, or has musl for its C library.
+    Raises WrongInput if the image cannot be read, has musl for its C library, or is not for `architecture`.
     """
     from toolkit.inventory.contents.read import read_inventory
     from toolkit.inventory.formats.images import open_image
@@ -95,6 +110,13 @@ def read_image(image: Path) -> PythonTarget | None:
         lines = _own_constraints(rootfs)
         programs = find_tools(rootfs)
         has_musl = any(name.startswith("ld-musl-") for name in rootfs.names("/lib"))
+    if architecture is not None and inventory.architecture not in (None, architecture):
+        raise WrongInput(
+            f"{image} is for {inventory.architecture}, and the lock is for {architecture}",
+            fix=f"`ctk lock --arch {inventory.architecture}` locks for it. `ctk build` needs a host with this "
+            "architecture.",
+            code="wrong-architecture",
+        )
     if has_musl and inventory.glibc is None:
         raise WrongInput(
             f"{image} uses musl instead of glibc, like Alpine Linux: framework wheels and NVIDIA driver "
@@ -103,7 +125,9 @@ def read_image(image: Path) -> PythonTarget | None:
             code="no-glibc",
         )
     target = read_target(inventory, lambda name: known.framework_of(name) is not None, lines)
-    return replace(target, programs=programs) if target is not None else None
+    if target is None:
+        return None
+    return replace(target, programs=programs, architecture=architecture or target.architecture)
 
 
 def _own_constraints(rootfs: Rootfs) -> tuple[str, ...]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import platform
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -13,6 +12,7 @@ from toolkit.inventory.contents.markers import marker_environment
 from toolkit.inventory.contents.model import Distribution
 from toolkit.inventory.knowledge.frameworks import is_prerelease
 from toolkit.inventory.knowledge.names import names
+from toolkit.recipes.architectures import host_architecture
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -96,7 +96,7 @@ def read_target(
         python=chosen.version,
         installed=visible,
         glibc=_pair(inventory.glibc),
-        architecture=inventory.architecture or "x86_64",
+        architecture=inventory.architecture or host_architecture(),
         executable=chosen.path,
         conda=_from_conda(inventory, chosen, visible),
         constraints=constraints,
@@ -112,8 +112,8 @@ def is_recorded(base: Base) -> bool:
     return base.python is not None and not is_prerelease(base.framework_version or "")
 
 
-def recorded_target(base: Base) -> PythonTarget | None:
-    """The Python that `bases.toml` records of a base; None if packages cannot be chosen by that."""
+def recorded_target(base: Base, architecture: str) -> PythonTarget | None:
+    """The Python that `bases.toml` records of a base, on `architecture`; None if packages cannot be chosen by that."""
     if base.python is None or not is_recorded(base):
         return None
     installed: dict[str, Distribution] = {}
@@ -121,9 +121,7 @@ def recorded_target(base: Base) -> PythonTarget | None:
         name = canonicalize_name(base.framework)
         installed[name] = Distribution(name, base.framework_version, "", "", installer=base.installer)
     conda = frozenset(installed) if base.installer == "conda" else frozenset[str]()
-    return PythonTarget(
-        python=base.python, installed=installed, architecture=platform.machine(), recorded=True, conda=conda
-    )
+    return PythonTarget(python=base.python, installed=installed, architecture=architecture, recorded=True, conda=conda)
 
 
 def _from_conda(inventory: Inventory, interpreter: Interpreter, visible: Mapping[str, Distribution]) -> frozenset[str]:

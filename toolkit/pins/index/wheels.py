@@ -82,6 +82,15 @@ def choose_file(files: Iterable[File], tags: Iterable[Tag]) -> File | None:
     return best[2] if best else source
 
 
+def serves_architecture(wheel: str, architecture: str) -> bool:
+    """Whether a wheel of this name installs on an architecture; one whose name pip cannot parse is left to pip."""
+    try:
+        platforms = {tag.platform for tag in parse_wheel_filename(wheel)[3]}
+    except InvalidWheelFilename:
+        return True
+    return any(platform == "any" or platform.endswith(f"_{architecture}") for platform in platforms)
+
+
 def uv_platform(target: PythonTarget) -> str:
     """The greatest of uv's names of platforms that is not newer than the image.
 

@@ -24,8 +24,10 @@ def cpu_builds(
         framework = knowledge.framework_of(name)
         why = _why(framework, name, version, names, target.architecture, knowledge) if framework is not None else None
         if framework is not None and why is not None:
-            fix = framework.fix("cpu-only-build", version)
-            yield f"{name} {version} {why}", fix.text if fix else f"Choose a base with {framework.title} (`ctk bases`)."
+            elsewhere = framework.fix("cpu-only-wheel", version) if target.architecture != "x86_64" else None
+            fix = elsewhere or framework.fix("cpu-only-build", version)
+            text = fix.text.format(version=version, cuda="") if fix else None
+            yield f"{name} {version} {why}", text or f"Choose a base with {framework.title} (`ctk bases`)."
 
 
 def _why(
@@ -33,11 +35,13 @@ def _why(
 ) -> str | None:
     if framework.is_cpu_only(name):
         return f"is {framework.title} for the CPU only"
-    if version.partition("+")[2].startswith("cpu"):  # the indexes of PyTorch have 2.6.0+cpu
+    local = version.partition("+")[2]
+    if local.startswith("cpu"):  # the indexes of PyTorch have 2.6.0+cpu
         return "is a build for the CPU only"
     if framework.gpu_parts and not any(matches(other, framework.gpu_parts) for other in names):
         return f"has no GPU code without {' or '.join(framework.gpu_parts)}"
-    if architecture != "x86_64" and not any(matches(other, knowledge.nvidia) for other in names):
+    with_libraries = local.startswith("cu")  # wheels of PyTorch's own indexes (2.8.0+cu128); pytorch issue #160162
+    if architecture != "x86_64" and not with_libraries and not any(matches(other, knowledge.nvidia) for other in names):
         # There a wheel with GPU code requires NVIDIA's wheels; on x86-64 older ones contain the libraries themselves.
         return f"is a build for the CPU only on {architecture}: it requires no library of NVIDIA"
     return None

@@ -14,9 +14,8 @@ if TYPE_CHECKING:
 
 
 def lock_document(lock: Lock) -> dict[str, Any]:
-    """The content of a lock. Unknown values are None."""
+    """The content of a lock, but for its recipe and architecture. Unknown values are None."""
     return {
-        "recipe": lock.recipe,
         "input": lock.input,
         "exclude_newer": lock.exclude_newer,
         "asked": list(lock.asked),

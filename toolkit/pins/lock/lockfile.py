@@ -1,226 +1,110 @@
-"""The lock as text: the same lock gives the same text, byte for byte, and manual edits are detected."""
+"""The lock file of a recipe: one section per architecture, each with a hash by which manual edits are detected.
+
+The same locks give the same text, byte for byte. Writing one section leaves the others as they are.
+"""
 
 from __future__ import annotations
 
 import hashlib
-import json
 import re
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING
 
-from toolkit.pins.lock.document import lock_document
-from toolkit.pins.lock.model import Held, Inventoried, Lock, LockedBase, LockedPackage, SourceBuild
-from toolkit.pins.lock.protected import Ban, Bound, Pin, ProtectedSet
-from toolkit.recipes.indexes import NAME as INDEX_NAME
-from toolkit.recipes.model import Bootstrap, Index, IndexKind
-from toolkit.recipes.repositories import is_repository, why_unlockable
+from toolkit.pins.lock.section import read_section, section_lines
 from toolkit.support.errors import WrongInput
 from toolkit.support.files import write_atomically
 from toolkit.support.tomlfile import read_toml
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
     from pathlib import Path
 
+    from toolkit.pins.lock.model import Lock
     from toolkit.support.tomlfile import TomlFile
 
-Word = TypeVar("Word", Bootstrap, Inventoried)
-
 SCHEMA = "ctk.lock/1"
-_CONTENT = re.compile(r'^content = "sha256:([0-9a-f]{64})"\n', re.MULTILINE)
-_NAME = re.compile(r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?")
-_ONE_WORD = re.compile(r"[^\s\x00-\x1f\x7f\"'`$\\]+")
-_SHA256 = re.compile(r"[0-9a-f]{64}")
+# No value of a lock begins a line with a bracket, and the tables of a section have a dot in their header.
+_HEADER = re.compile(r"^\[(\w+)\]\n", re.MULTILINE)
+_CONTENT = re.compile(r'content = "sha256:([0-9a-f]{64})"\n')
 
 
-def dump_lock(lock: Lock) -> str:
-    """The text of a lock."""
-    body = "".join(f"{line}\n" for line in _lines(lock))
-    head = f"# Written by `ctk lock {lock.recipe}`. Do not edit: change the recipe, then run `ctk lock` again.\n"
-    content = hashlib.sha256(body.encode()).hexdigest()
-    return f'{head}schema = "{SCHEMA}"\ncontent = "sha256:{content}"\n{body}'
+def dump_locks(*locks: Lock) -> str:
+    """The text of a file with the locks of one recipe, each for another architecture."""
+    return _file(locks[0].recipe, {lock.architecture: _section(lock) for lock in locks})
 
 
 def write_lock(lock: Lock, path: Path) -> bool:
-    """Write a lock unless the file has the same text; return whether it was written."""
-    text = dump_lock(lock)
-    if path.is_file() and path.read_text(encoding="utf-8", errors="replace") == text:
+    """Write the section of a lock unless the file has the same; return whether it was written.
+
+    The sections of other architectures stay as they are, out of date or not. One that was edited by hand is not
+    written again: no command would accept it.
+    """
+    there = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
+    others = {name: text for name, text in _sections(there).items() if _is_intact(lock.recipe, name, text)}
+    text = _file(lock.recipe, {**others, lock.architecture: _section(lock)})
+    if there == text:
         return False
     path.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(path, text, keep_mode=True)
     return True
 
 
-def load_lock(path: Path) -> Lock:
-    """Read a lock. Raises WrongInput if it is damaged, from another ctk, or was edited by hand."""
-    file = read_toml(path)
-    again = f"`ctk lock {path.name.removesuffix('.lock.toml')}` regenerates it."
-    if file.content.get("schema") != SCHEMA:
-        raise WrongInput(f"{path} is not a lock file that this version of ctk can read", fix=again, code="wrong-lock")
-    said = _CONTENT.search(file.text)
-    if said is None or hashlib.sha256(file.text[said.end() :].encode()).hexdigest() != said[1]:
+def load_lock(path: Path, architecture: str) -> Lock | None:
+    """The lock for `architecture`; None if there is no file, or it has no section for it.
+
+    Raises WrongInput if the file is damaged or from another ctk, or the section was edited by hand.
+    """
+    if not path.is_file():
+        return None
+    file, again = _read(path)
+    section = _sections(file.text).get(architecture)
+    if section is None:
+        return None
+    if not _is_intact(str(file.content.get("recipe")), architecture, section):
         raise WrongInput(f"{path} was edited by hand, or is damaged", fix=again, code="edited-lock")
     try:
-        return _lock(file)
+        return read_section(file, architecture)
     except WrongInput as error:  # the hash matches: written by another version of ctk, not edited
         raise WrongInput(error.message, fix=again, code="wrong-lock") from error
 
 
-# ---- Writing
+def locked_architectures(path: Path) -> tuple[str, ...]:
+    """The architectures that a lock file has a section for. Raises WrongInput as `load_lock` does."""
+    return tuple(_sections(_read(path)[0].text))
 
 
-def _lines(lock: Lock) -> Iterator[str]:
-    document = lock_document(lock)
-    yield from _keys(document, "recipe", "input", "exclude_newer", "asked", "notes")
-    yield ""
-    yield "# Protected packages of the base."
-    yield from _keys(document, "protected", "bounds", "forbidden")
-    yield ""
-    yield "# Packages to add, pinned to these files."
-    yield from _keys(document, "packages", "held_back")
-    yield ""
-    yield "# Packages of the base."
-    yield from _keys(document, "present")
-    yield ""
-    yield "[base]"
-    yield from _keys(document["base"])
-    if document["installer"]:
-        yield ""
-        yield "[installer]  # the pip of the image cannot install all of the files"
-        yield from _keys(document["installer"])
-    if document["added"]:
-        yield ""
-        yield "[added]  # the GPU frameworks among the packages to add, protected like those of a base"
-        yield from _keys(document["added"])
-    for key in ("indexes", "builds"):
-        for table in document[key]:
-            yield ""
-            yield f"[[{key}]]"
-            yield from _keys(table)
+def _read(path: Path) -> tuple[TomlFile, str]:
+    """The file, and how it is written again."""
+    file = read_toml(path)
+    name = path.name.removesuffix(".lock.toml")
+    again = f"`ctk lock {name}` regenerates it."
+    if file.content.get("schema") != SCHEMA:
+        raise WrongInput(f"{path} is not a lock file that this version of ctk can read", fix=again, code="wrong-lock")
+    if "content" in file.content:  # the hash of a file with one lock and no sections
+        raise WrongInput(f"{path} was written by an earlier ctk", fix=f"Run `ctk lock {name}`.", code="wrong-lock")
+    return file, again
 
 
-def _keys(table: Mapping[str, Any], *chosen: str) -> Iterator[str]:
-    """The chosen keys of a table, else all: a list with one value a line, and nothing for what is not known."""
-    for key in chosen or table:
-        value = table[key]
-        if isinstance(value, list) and value:
-            yield f"{key} = ["
-            yield from (f"  {_value(item)}," for item in value)
-            yield "]"
-        elif value is not None:
-            yield f"{key} = {_value(value)}"
+def _file(recipe: str, sections: Mapping[str, str]) -> str:
+    head = f"# Written by `ctk lock {recipe}`. Do not edit: change the recipe, then run `ctk lock` again.\n"
+    parts = (f"\n[{architecture}]\n{text}" for architecture, text in sorted(sections.items()))
+    return f'{head}schema = "{SCHEMA}"\nrecipe = "{recipe}"\n{"".join(parts)}'
 
 
-def _value(value: Any) -> str:
-    """A value in one line. A table leaves out what is not known: TOML has no null."""
-    if isinstance(value, dict):
-        return "{ " + ", ".join(f"{key} = {_value(known)}" for key, known in value.items() if known is not None) + " }"
-    if isinstance(value, list):
-        return "[" + ", ".join(map(_value, value)) + "]"
-    # JSON's texts are TOML's, but for DEL, which TOML requires to be escaped, too.
-    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+def _section(lock: Lock) -> str:
+    body = "".join(f"{line}\n" for line in section_lines(lock))
+    return f'content = "sha256:{_digest(lock.recipe, lock.architecture, body)}"\n{body}'
 
 
-# ---- Reading
+def _sections(text: str) -> dict[str, str]:
+    """The text below the header of each section, without the empty line that separates it from the next one."""
+    _, *parts = _HEADER.split(text)
+    return {name: part.rstrip("\n") + "\n" for name, part in zip(parts[::2], parts[1::2], strict=True)}
 
 
-def _lock(file: TomlFile) -> Lock:
-    table = file.content
-    file.check_keys(
-        table,
-        (
-            "schema", "content", "recipe", "input", "exclude_newer", "asked", "notes", "protected", "bounds",
-            "forbidden", "packages", "held_back", "present", "base", "installer", "builds", "indexes",
-            "added",
-        ),
-    )  # fmt: skip
-    installer = file.get(table, "installer", dict)
-    return Lock(
-        recipe=_text(file, table, "recipe"),
-        input=_text(file, table, "input"),
-        base=_base(file, file.get(table, "base", dict) or {}),
-        asked=file.get_texts(table, "asked"),
-        notes=file.get_texts(table, "notes"),
-        protected=_protected(file, table),
-        own=_protected(file, file.get(table, "added", dict) or {}),
-        packages=_read_packages(file, table),
-        builds=tuple(
-            SourceBuild(
-                file.get_texts(build, "sources"), file.get_texts(build, "requires"), _read_packages(file, build)
-            )
-            for build in _tables(file, table, "builds")
-        ),
-        installer=_read_package(file, installer) if installer else None,
-        held=tuple(
-            Held(*_texts(file, held, "name", "version", "newest", "why")) for held in _tables(file, table, "held_back")
-        ),
-        present=file.get_texts(table, "present"),
-        exclude_newer=file.get(table, "exclude_newer", str),
-        indexes=tuple(_index(file, index) for index in _tables(file, table, "indexes")),
-    )
+def _is_intact(recipe: str, architecture: str, section: str) -> bool:
+    said = _CONTENT.match(section)
+    return said is not None and _digest(recipe, architecture, section[said.end() :]) == said[1]
 
 
-def _protected(file: TomlFile, table: Mapping[str, Any]) -> ProtectedSet:
-    return ProtectedSet(
-        tuple(Pin(*_texts(file, pin, "name", "version", "why")) for pin in _tables(file, table, "protected")),
-        tuple(Bound(*_texts(file, bound, "name", "specifier", "why")) for bound in _tables(file, table, "bounds")),
-        tuple(Ban(*_texts(file, ban, "name", "why")) for ban in _tables(file, table, "forbidden")),
-    )
-
-
-def _base(file: TomlFile, table: Mapping[str, Any]) -> LockedBase:
-    file.check_keys(table, tuple(LockedBase.__dataclass_fields__), "base.")
-    required = {key: _text(file, table, key) for key in ("name", "python", "architecture")}
-    optional = {key: file.get(table, key, str, "base.") for key in ("reference", "digest", "glibc", "executable")}
-    bootstrap, inventory = _word(file, table, "bootstrap", Bootstrap), _word(file, table, "inventory", Inventoried)
-    return LockedBase(bootstrap=bootstrap, inventory=inventory, **required, **optional)
-
-
-def _word(file: TomlFile, table: Mapping[str, Any], key: str, words: type[Word]) -> Word:
-    value = _text(file, table, key)
-    if value not in list(words):
-        file.fail(f"base.{key}", f"should be one of {', '.join(words)}, not {value!r}")
-    return words(value)
-
-
-def _read_packages(file: TomlFile, table: Mapping[str, Any]) -> tuple[LockedPackage, ...]:
-    return tuple(_read_package(file, package) for package in _tables(file, table, "packages"))
-
-
-def _read_package(file: TomlFile, table: Mapping[str, Any]) -> LockedPackage:
-    """These values are used in requirement files and command lines: only names, versions and hashes are allowed."""
-    name, version = _texts(file, table, "name", "version")
-    path, sha256, url, replaces = (file.get(table, key, str) for key in ("file", "sha256", "url", "replaces"))
-    words = _NAME.fullmatch(name) and _ONE_WORD.fullmatch(version) and (url is None or _ONE_WORD.fullmatch(url))
-    if path is None:
-        source = is_repository(url) and why_unlockable(url or "") is None and sha256 is None
-    else:
-        good_hash = sha256 is None or _SHA256.fullmatch(sha256) is not None
-        source = _ONE_WORD.fullmatch(path) is not None and "/" not in path and good_hash
-    if not (words and source):
-        file.fail("packages", f"{name!r} is not a valid package entry")
-    return LockedPackage(name, version, path, sha256, url, replaces, file.get_texts(table, "required_by"))
-
-
-def _index(file: TomlFile, table: Mapping[str, Any]) -> Index:
-    name, url, kind = _texts(file, table, "name", "url", "kind")
-    if not INDEX_NAME.fullmatch(name) or not _ONE_WORD.fullmatch(url) or kind not in list(IndexKind):
-        file.fail("indexes", f"{name!r} is not a valid index entry")
-    return Index(name, url, file.get_texts(table, "packages"), IndexKind(kind))
-
-
-def _tables(file: TomlFile, table: Mapping[str, Any], key: str) -> list[dict[str, Any]]:
-    found = file.get(table, key, list) or []
-    if not all(isinstance(item, dict) for item in found):
-        file.fail(key, "should be a list of tables")
-    return found
-
-
-def _text(file: TomlFile, table: Mapping[str, Any], key: str) -> str:
-    value: str | None = file.get(table, key, str)
-    if value is None:
-        file.fail(key, "is missing")
-    return value
-
-
-def _texts(file: TomlFile, table: Mapping[str, Any], *keys: str) -> list[str]:
-    return [_text(file, table, key) for key in keys]
+def _digest(recipe: str, architecture: str, body: str) -> str:
+    return hashlib.sha256(f"{recipe}\n{architecture}\n{body}".encode()).hexdigest()

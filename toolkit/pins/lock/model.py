@@ -106,6 +106,11 @@ class Lock:
     own: ProtectedSet = NOTHING_PROTECTED
 
     @property
+    def architecture(self) -> str:
+        """The architecture that the lock is for."""
+        return self.base.architecture
+
+    @property
     def versions(self) -> dict[str, str]:
         """The versions of the packages to add, by name."""
         return {package.name: package.version for package in self.packages}
