@@ -10,6 +10,7 @@ import pytest
 from tests.pins.locks import SHA, SMALL
 from toolkit.cli.lock import _upgrade
 from toolkit.pins.lock.lockfile import load_lock
+from toolkit.recipes import owners
 from toolkit.support.errors import WrongInput
 
 if TYPE_CHECKING:
@@ -41,6 +42,17 @@ def test_file_of_an_earlier_ctk_is_named_and_replaced(ctk: Ctk, directory: Path)
         assert done.status in (1, 2)
         assert "was written by an earlier ctk" in done.stderr
         assert "Run `ctk lock mine`." in done.stderr
+
+
+@pytest.mark.index
+def test_lock_of_a_recipe_of_another_user_has_a_finding(
+    ctk: Ctk, directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(owners, "is_trusted", lambda uid: False)
+    (directory / "defs/mine.toml").write_text('base = "python-3.12"\npackages = ["six==1.17.0"]\n')
+    for options in ((), ("--check",)):
+        findings = json.loads(ctk("lock", "mine", *options, "--json").stdout)["findings"]
+        assert [one["severity"] for one in findings if one["code"] == "recipe-of-another-user"] == ["warning"]
 
 
 @pytest.mark.index

@@ -118,7 +118,8 @@ def lock(
     site = load_site()
     area = open_work_area(site)
     locks = Locks.of(catalogue, area.path, lambda text: say(f"Warning: {text}", stderr=True))
-    print_findings(judge_owners(catalogue, name), stderr=True)
+    owners = judge_owners(catalogue, name)
+    print_findings(owners, stderr=True)
     other = resolve_base(base, locks.bases) if base is not None else None
     recipe = catalogue.recipe(name, base=other, bases=dict(locks.bases))
     print_findings(judge_record(recipe.base, allow_broken=allow_broken_base), stderr=True)
@@ -133,7 +134,7 @@ def lock(
     _write(outcomes, path)
     if export is not None:
         _export(outcomes[0].lock, export, locks, force=force)
-    _show(outcomes, path, json)
+    _show(outcomes, path, owners, json=json)
     if not json and any(made.is_new and made.lock.architecture == host_architecture() for made in outcomes):
         suggest(f"ctk build {name}")
 
@@ -290,10 +291,10 @@ def _notes(lock: Lock) -> list[Finding]:
     return notes
 
 
-def _show(outcomes: Sequence[_Outcome], path: Path, json: bool) -> None:
+def _show(outcomes: Sequence[_Outcome], path: Path, owners: Sequence[Finding], *, json: bool) -> None:
     findings = [finding for outcome in outcomes for finding in outcome.findings]
     if json:
-        print_json("ctk.lock/1", documents.locks([outcome.lock for outcome in outcomes], path), findings)
+        print_json("ctk.lock/1", documents.locks([outcome.lock for outcome in outcomes], path), [*owners, *findings])
         return
     for outcome in outcomes:
         if len(outcomes) > 1:
