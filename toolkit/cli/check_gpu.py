@@ -10,13 +10,14 @@ import typer
 from toolkit.cli.documents import images as documents
 from toolkit.cli.next_step import next_job
 from toolkit.cli.output import live_steps, print_findings, print_json, say, suggest
-from toolkit.gpu.diagnosis import Visibility, diagnose
+from toolkit.gpu.diagnosis import diagnose
+from toolkit.gpu.verdicts import GpuVerdict
 
 _ANSWERS = {
-    Visibility.VISIBLE: (0, "The GPU is visible from inside {image}.", "bold green"),
-    Visibility.NOT_VISIBLE: (1, "The GPU is not visible from inside {image}.", "bold red"),
-    Visibility.NOT_KNOWN: (1, "Cannot determine whether the GPU is visible from inside {image}.", "bold yellow"),
-    Visibility.NO_GPU: (3, "This host has no GPU; {image} could not be checked.", "bold yellow"),
+    GpuVerdict.VISIBLE: ("The GPU is visible from inside {image}.", "bold green"),
+    GpuVerdict.NOT_VISIBLE: ("The GPU is not visible from inside {image}.", "bold red"),
+    GpuVerdict.NOT_KNOWN: ("Cannot determine whether the GPU is visible from inside {image}.", "bold yellow"),
+    GpuVerdict.NO_GPU: ("This host has no GPU; {image} could not be checked.", "bold yellow"),
 }
 
 
@@ -45,11 +46,11 @@ def check_gpu(
         host = host_gpu()
         seen = probe(find_runtime(load_site()), image)
     result = diagnose(host, seen)
-    status, words, style = _ANSWERS[result.verdict]
+    words, style = _ANSWERS[result.verdict]
     if json:
         print_json("ctk.probe/1", documents.probe(image, result.verdict, host, seen), result.findings)
     else:
         print_findings(result.findings)
         say(words.format(image=image), style=style)
         suggest(next_job(image))
-    raise typer.Exit(status)
+    raise typer.Exit(result.verdict.exit_status)
