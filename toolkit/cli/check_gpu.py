@@ -12,6 +12,7 @@ from toolkit.cli.next_step import next_job
 from toolkit.cli.output import live_steps, print_findings, print_json, say, suggest
 from toolkit.gpu.diagnosis import diagnose
 from toolkit.gpu.verdicts import GpuVerdict
+from toolkit.support.errors import WrongInput
 
 _ANSWERS = {
     GpuVerdict.VISIBLE: ("The GPU is visible from inside {image}.", "bold green"),
@@ -22,7 +23,10 @@ _ANSWERS = {
 
 
 def check_gpu(
-    image: Annotated[Path, typer.Argument(metavar="IMAGE", help="A SIF or a sandbox directory.")],
+    image: Annotated[Path | None, typer.Argument(metavar="IMAGE", help="A SIF or a sandbox directory.")] = None,
+    log: Annotated[
+        Path | None, typer.Option("--log", metavar="FILE", help="Read the log of a job instead (-: standard input).")
+    ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
     """Check whether the GPU is visible in an image, or why not.
@@ -32,8 +36,12 @@ def check_gpu(
 
         ctk check-gpu trial.sif
 
-    Exit status 0: the GPU is visible. 1: it is not visible, or this cannot be determined; the reason is printed. 3:
-    this host has no GPU.
+    With --log, says from the log of a job whether its program used the GPU, and shows the lines that prove it.
+
+        ctk check-gpu --log logs/train-1234.log
+
+    Exit status 0: the GPU is visible, or was used. 1: it is not, or this cannot be determined; the reason is printed.
+    3: this host has no GPU.
     """
     from toolkit.gpu.host import host_gpu
     from toolkit.gpu.probe import probe
@@ -41,6 +49,12 @@ def check_gpu(
     from toolkit.runtime.engine import find_runtime
     from toolkit.support.site import load_site
 
+    if log is not None:
+        from toolkit.cli.check_gpu_log import check_log
+
+        check_log(log, image, json=json)
+    if image is None:
+        raise WrongInput("name an image, or a log with --log", fix="ctk check-gpu IMAGE, or ctk check-gpu --log FILE")
     existing_image(image)
     with live_steps(f"Querying the driver from inside {image}"):
         host = host_gpu()
