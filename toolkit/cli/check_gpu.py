@@ -38,7 +38,7 @@ def check_gpu(
 
     With --log, says from the log of a job whether its program used the GPU, and shows the lines that prove it.
 
-        ctk check-gpu --log logs/train-1234.log
+        ctk check-gpu --log logs/train-42.log
 
     Exit status 0: the GPU is visible, or was used. 1: it is not, or this cannot be determined; the reason is printed.
     3: this host has no GPU.
