@@ -90,7 +90,12 @@ def test_a_harmless_line_is_never_the_cause(case: Case) -> None:
         ("using device: cuda\nno CUDA-capable device is detected\n", "cpu-fallback", "no-visible-device"),
         ("CUDA available: True\n", "not-known", "log-without-device"),
         ("CUDA available: False\nUsing device: cpu\n", "cpu-fallback", "log-cpu-used"),
+        ("no CUDA-capable device is detected\nusing device: cuda\n", "gpu-used", "log-contradicts-itself"),
+        ("with CUDA capability sm_86 is not compatible with the current PyTorch installation\nusing device: cuda\n",
+         "cpu-fallback", "gpu-not-covered"),
+        ("Found no NVIDIA driver on your system\nUsing device: cpu\n", "cpu-fallback", "no-driver-library"),
         (SOCKET, "gpu-used", "nccl-over-tcp"),
+        (TF_CPU + SOCKET, "gpu-used", "log-contradicts-itself"),
         ("slurmstepd: error: *** JOB 22991 ON n1 CANCELLED AT 2024-10-21T18:39:55 DUE TO TIME LIMIT ***\n",
          "not-known", "job-time-limit"),
         ("slurmstepd: error: *** JOB 22991 ON n1 CANCELLED AT 2024-10-21T18:39:55 ***\n", "not-known", "job-cancelled"),
@@ -116,6 +121,11 @@ def test_a_job_used_the_gpu_only_if_each_rank_did() -> None:
     assert judgement.verdict is GpuVerdict.CPU_FALLBACK
     assert judgement.findings[0].message.startswith("Line 8 (rank 7): ")
     assert "Not on the GPU: rank 7. 7 other ranks used the GPU." in judgement.findings[1].message
+
+
+def test_one_line_that_concerns_two_frameworks_is_shown_once() -> None:
+    log = "Using device: cpu\n[CpuDevice(id=0)]\nno CUDA-capable device is detected\n"
+    assert [sighting.first for sighting in judged(log).evidence] == [3, 1, 2]
 
 
 def test_a_launcher_without_a_gpu_does_not_count_beside_ranks() -> None:

@@ -56,12 +56,12 @@ def judge_log(log: Log) -> Judgement:
     findings = (
         *_device_findings(verdict, decided, log),
         *_contradictions(verdict, answers, decided),
-        *_failures(log.sightings, verdict),
+        *_failures(log.sightings, decided if verdict is GpuVerdict.USED else []),
         *_network(log.sightings),
         *_endings(log.sightings),
         *_harmless(log.sightings),
     )
-    first = [answer.deciding for answer in decided]
+    first = list({id(answer.deciding): answer.deciding for answer in decided}.values())
     return Judgement(verdict, findings, _evidence(first, log.sightings))
 
 
@@ -70,7 +70,9 @@ def _answers(sightings: list[Sighting]) -> list[_Answer]:
     for rank in sorted({sighting.rank for sighting in sightings}, key=lambda rank: (rank is not None, rank or 0)):
         of_rank = [seen for seen in sightings if seen.rank == rank and seen.pattern.kind in _DEVICE]
         families = {seen.pattern.family for seen in of_rank}
-        for family in sorted(families - {_ANY} or families):
+        if not any(seen.pattern.family == _ANY and seen.pattern.kind in _ON_GPU for seen in of_rank):
+            families = families - {_ANY} or families  # only causes, which are those of the frameworks
+        for family in sorted(families, key=lambda family: (family == _ANY, family)):
             lines = [seen for seen in of_rank if seen.pattern.family in (family, _ANY)]
             deciding = _deciding(lines)
             if deciding is not None:
@@ -80,19 +82,24 @@ def _answers(sightings: list[Sighting]) -> list[_Answer]:
 
 def _answer(rank: int | None, deciding: Sighting, lines: list[Sighting]) -> _Answer:
     on_gpu = deciding.pattern.kind in _ON_GPU
-    opposite = (Kind.FALLBACK, Kind.CPU_CLAIM) if on_gpu else (Kind.USED, *_NETWORK, Kind.CLAIM)
+    opposite = _ON_CPU if on_gpu else (Kind.USED, *_NETWORK, Kind.CLAIM)
     return _Answer(rank, on_gpu, deciding, _latest(seen for seen in lines if seen.pattern.kind in opposite))
 
 
 def _deciding(lines: list[Sighting]) -> Sighting | None:
-    """The line that says where a framework computed: its last deed, else an error, its cause, else what was claimed."""
+    """The line that says where a framework computed: its last deed, an error on the GPU, or what was said last."""
     deed = _latest(seen for seen in lines if seen.pattern.kind in (Kind.USED, Kind.FALLBACK))
     if deed is not None:
         return _cause_of(deed, lines)
-    for kinds in (_FAILED, _NETWORK, (Kind.CAUSE,), (Kind.CLAIM, Kind.CPU_CLAIM)):
+    for kinds in (_FAILED, _NETWORK):
         if found := _latest(seen for seen in lines if seen.pattern.kind in kinds):
             return found
-    return None
+    causes = [seen for seen in lines if seen.pattern.kind is Kind.CAUSE]
+    said = _latest([*causes, *(seen for seen in lines if seen.pattern.kind in (Kind.CLAIM, Kind.CPU_CLAIM))])
+    if said is not None and said.pattern.kind is Kind.CLAIM:
+        # Programs say that they use a GPU for which they have no code, and then fail or do not.
+        causes = [seen for seen in causes if seen.pattern.code == "gpu-not-covered"]
+    return _latest(causes) or said
 
 
 def _cause_of(deed: Sighting, lines: list[Sighting]) -> Sighting:
@@ -122,7 +129,11 @@ def _verdict(answers: list[_Answer]) -> tuple[GpuVerdict, list[_Answer]]:
         return GpuVerdict.NOT_KNOWN, []
     if ranks - on_gpu:
         return GpuVerdict.CPU_FALLBACK, [answer for answer in ranked if answer.rank not in on_gpu]
-    return GpuVerdict.USED, [answer for answer in ranked if answer.on_gpu]
+    used: dict[int | None, _Answer] = {}
+    for answer in ranked:
+        if answer.on_gpu:
+            used.setdefault(answer.rank, answer)
+    return GpuVerdict.USED, list(used.values())
 
 
 def _device_findings(verdict: GpuVerdict, decided: list[_Answer], log: Log) -> Iterator[Finding]:
@@ -194,15 +205,16 @@ def _contradiction(message: str) -> Finding:
     )
 
 
-def _failures(sightings: list[Sighting], verdict: GpuVerdict) -> Iterator[Finding]:
-    """What failed on the GPU: its memory, or the program's own kernels; each once."""
+def _failures(sightings: list[Sighting], used: list[_Answer]) -> Iterator[Finding]:
+    """What failed on the GPU, each once: its memory, the program's kernels; and a GPU that was `used`, then lost."""
     named: set[str] = set()
     for seen in sightings:
         if seen.pattern.kind in _FAILED and seen.pattern.code and seen.pattern.code not in named:
             named.add(seen.pattern.code)
             yield Finding(seen.pattern.code, Severity.ERROR, _said(seen), seen.pattern.fix)
+    end = max((answer.deciding.last_order for answer in used), default=None)
     late = _latest(seen for seen in sightings if seen.pattern.kind is Kind.CAUSE and seen.pattern.family == _ANY)
-    if verdict is GpuVerdict.USED and late is not None and late.pattern.code:
+    if end is not None and late is not None and late.last_order > end and late.pattern.code:
         yield Finding(late.pattern.code, Severity.ERROR, _said(late), late.pattern.fix)
 
 
