@@ -153,8 +153,8 @@ def _silence(log: Log) -> Iterator[Finding]:
         "log-without-device",
         Severity.WARNING,
         seen or "No line of the log says on which device the program computed.",
-        "Print it in the program (PyTorch: `print(next(model.parameters()).device)`; JAX: `print(jax.devices())`), let "
-        "TensorFlow print it (TF_CPP_MIN_LOG_LEVEL=0), or run `ctk check-gpu IMAGE` in a job.",
+        "Print the device in the program, or run `ctk check-gpu IMAGE` in a job. `ctk explain log-without-device` has "
+        "examples.",
     )
 
 
