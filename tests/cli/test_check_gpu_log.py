@@ -48,6 +48,13 @@ def test_standard_input_is_read(tmp_path: Path) -> None:
     assert "Standard input: the program did not use the GPU." in done.stdout
 
 
+def test_a_closed_standard_input_says_nothing(tmp_path: Path) -> None:
+    script = f"exec {PROGRAM} check-gpu --log - <&-"
+    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (1, "")
+    assert "Standard input does not say whether the program used the GPU." in done.stdout
+
+
 def test_wrong_use_is_told(ctk: Ctk) -> None:
     assert "there is no log none.log" in ctk("check-gpu", "--log", "none.log", status=2).stderr
     assert "is a directory" in ctk("check-gpu", "--log", ".", status=2).stderr
