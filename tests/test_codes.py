@@ -11,7 +11,7 @@ import pytest
 
 from docs.make_findings import PAGE, page
 from tests.used_codes import PACKAGE, used_codes
-from toolkit.gpu.diagnosis import Visibility
+from toolkit.gpu.verdicts import GpuVerdict
 from toolkit.inventory.knowledge.frameworks import knowledge
 from toolkit.support.errors import CheckFailed, CtkError, WrongInput
 from toolkit.support.explanations import Explanation, explanation, explanations, sections
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 VERDICTS = {
     *(verdict.value for verdict in Verdict),
-    *(visibility.value for visibility in Visibility),
+    *(verdict.value for verdict in GpuVerdict),
 }
 # Warnings that a command raises as an error where it cannot go on: `ctk sbatch --submit`.
 RAISED = {"variable-not-set"}

@@ -21,7 +21,7 @@ def test_an_explanation(ctk: Ctk, sandbox: Path) -> None:
     assert len(every) > 200
     explained = document(ctk, "explain", code)
     assert {key: explained[key] for key in every[0]} in every
-    assert (explained["code"], explained["severity"]) == (code, ["warning"])
+    assert (explained["code"], explained["severity"]) == (code, ["error", "warning"])
     assert all(explained[key] for key in ("section", "meaning", "remedy", "source"))
     listed = ctk("explain").stdout.splitlines()
     assert listed[0] == "section\tcode\tmeaning"

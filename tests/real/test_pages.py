@@ -87,6 +87,7 @@ def reader(me: User, ground: Path, scratch: Path, python_image: Path) -> Iterato
     shutil.copytree(CHECKOUT, checkout, ignore=shutil.ignore_patterns(".*", "__pycache__", "tests", "*.sif"))
     (place / "home").mkdir()
     (checkout / "train.py").write_text("def with_gpu():\n    import torch\n\n\nprint('epoch', 1)\n")
+    (checkout / "logs/train-42.log").write_text("Using device: cuda:0\n")
     (checkout / "requirements.txt").write_text("torch\npydot\n")
     (checkout / "defs/bases.toml").write_text(_stand_ins(checkout / "my.sif"))
     (checkout / "defs/keras-bert.toml").write_text(_KERAS_BERT)

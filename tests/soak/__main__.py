@@ -47,6 +47,11 @@ SOAKS = (
         (("CTK_LOADER_LAYOUTS", "500"),),
     ),
     Soak(
+        "logs",
+        "logs of 1 GiB (short lines, one line, binary) through `ctk check-gpu --log`: no more memory than for 2 MiB",
+        (sys.executable, "-m", "tests.soak.logs", "--size", "1024"),
+    ),
+    Soak(
         "loader",
         "torch 2.5.1 and newest, TensorFlow 2.15.1 and 2.16.1, JAX, whole and with libraries deleted: what the real "
         "loader misses in a container is what the audit calls missing",

@@ -10,18 +10,23 @@ import typer
 from toolkit.cli.documents import images as documents
 from toolkit.cli.next_step import next_job
 from toolkit.cli.output import live_steps, print_findings, print_json, say, suggest
-from toolkit.gpu.diagnosis import Visibility, diagnose
+from toolkit.gpu.diagnosis import diagnose
+from toolkit.gpu.verdicts import GpuVerdict
+from toolkit.support.errors import WrongInput
 
 _ANSWERS = {
-    Visibility.VISIBLE: (0, "The GPU is visible from inside {image}.", "bold green"),
-    Visibility.NOT_VISIBLE: (1, "The GPU is not visible from inside {image}.", "bold red"),
-    Visibility.NOT_KNOWN: (1, "Cannot determine whether the GPU is visible from inside {image}.", "bold yellow"),
-    Visibility.NO_GPU: (3, "This host has no GPU; {image} could not be checked.", "bold yellow"),
+    GpuVerdict.VISIBLE: ("The GPU is visible from inside {image}.", "bold green"),
+    GpuVerdict.NOT_VISIBLE: ("The GPU is not visible from inside {image}.", "bold red"),
+    GpuVerdict.NOT_KNOWN: ("Cannot determine whether the GPU is visible from inside {image}.", "bold yellow"),
+    GpuVerdict.NO_GPU: ("This host has no GPU; {image} could not be checked.", "bold yellow"),
 }
 
 
 def check_gpu(
-    image: Annotated[Path, typer.Argument(metavar="IMAGE", help="A SIF or a sandbox directory.")],
+    image: Annotated[Path | None, typer.Argument(metavar="IMAGE", help="A SIF or a sandbox directory.")] = None,
+    log: Annotated[
+        Path | None, typer.Option("--log", metavar="FILE", help="Read the log of a job instead (-: standard input).")
+    ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
     """Check whether the GPU is visible in an image, or why not.
@@ -31,8 +36,12 @@ def check_gpu(
 
         ctk check-gpu trial.sif
 
-    Exit status 0: the GPU is visible. 1: it is not visible, or this cannot be determined; the reason is printed. 3:
-    this host has no GPU.
+    With --log, says from the log of a job whether its program used the GPU, and shows the lines that prove it.
+
+        ctk check-gpu --log logs/train-42.log
+
+    Exit status 0: the GPU is visible, or was used. 1: it is not, or this cannot be determined; the reason is printed.
+    3: this host has no GPU.
     """
     from toolkit.gpu.host import host_gpu
     from toolkit.gpu.probe import probe
@@ -41,16 +50,22 @@ def check_gpu(
     from toolkit.runtime.engine import find_runtime
     from toolkit.support.site import load_site
 
+    if log is not None:
+        from toolkit.cli.check_gpu_log import check_log
+
+        check_log(log, image, json=json)
+    if image is None:
+        raise WrongInput("name an image, or a log with --log", fix="ctk check-gpu IMAGE, or ctk check-gpu --log FILE")
     require_runnable(existing_image(image))
     with live_steps(f"Querying the driver from inside {image}"):
         host = host_gpu()
         seen = probe(find_runtime(load_site()), image)
     result = diagnose(host, seen)
-    status, words, style = _ANSWERS[result.verdict]
+    words, style = _ANSWERS[result.verdict]
     if json:
         print_json("ctk.probe/1", documents.probe(image, result.verdict, host, seen), result.findings)
     else:
         print_findings(result.findings)
         say(words.format(image=image), style=style)
         suggest(next_job(image))
-    raise typer.Exit(status)
+    raise typer.Exit(result.verdict.exit_status)

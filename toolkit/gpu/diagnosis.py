@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from toolkit.support.enums import StrEnum
+from toolkit.gpu.verdicts import GpuVerdict
 from toolkit.support.findings import Finding, Severity
 from toolkit.support.text import count
 
@@ -17,20 +17,11 @@ if TYPE_CHECKING:
     from toolkit.gpu.probe import Probe
 
 
-class Visibility(StrEnum):
-    """The answer of `ctk check-gpu`. NOT_KNOWN: there is nothing in the image to ask with."""
-
-    VISIBLE = "gpu-visible"
-    NOT_VISIBLE = "gpu-not-visible"
-    NOT_KNOWN = "not-known"
-    NO_GPU = "no-gpu-on-host"
-
-
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
     """The verdict and the findings that led to it."""
 
-    verdict: Visibility
+    verdict: GpuVerdict
     findings: tuple[Finding, ...]
 
 
@@ -99,12 +90,12 @@ def diagnose(host: HostGpu, seen: Probe) -> Diagnosis:
     """Judge. What was seen from inside counts for more than what the host seems to have."""
     facts = (_host_fact(host), *_binding_facts(seen))
     if seen.devices:
-        return Diagnosis(Visibility.VISIBLE, (*facts, *_device_facts(seen)))
+        return Diagnosis(GpuVerdict.VISIBLE, (*facts, *_device_facts(seen)))
     if not host.present and seen.cuda_init is None:
-        return Diagnosis(Visibility.NO_GPU, facts)
+        return Diagnosis(GpuVerdict.NO_GPU, facts)
     if seen.python is None:
-        return Diagnosis(Visibility.NOT_KNOWN, (*facts, _NO_PYTHON))
-    return Diagnosis(Visibility.NOT_VISIBLE, (*facts, _reason(host, seen)))
+        return Diagnosis(GpuVerdict.NOT_KNOWN, (*facts, _NO_PYTHON))
+    return Diagnosis(GpuVerdict.NOT_VISIBLE, (*facts, _reason(host, seen)))
 
 
 def _host_fact(host: HostGpu) -> Finding:

@@ -104,6 +104,15 @@ class GpuLibrary:
 
 
 @dataclass(frozen=True, slots=True)
+class Network:
+    """What the image has for NCCL: libibverbs as the loader finds it, its providers by name, and network plug-ins."""
+
+    verbs: str | None = None
+    providers: tuple[str, ...] = ()
+    plugins: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class ImageFacts:
     """The image as a whole.
 
@@ -121,6 +130,7 @@ class ImageFacts:
     disputed: tuple[str, ...] = ()
     driver_versions: dict[str, str] = field(default_factory=dict)
     closed_path: tuple[str, ...] = ()
+    network: Network = field(default_factory=Network)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from toolkit.gpu.facts import FrameworkFacts, GpuLibrary, ImageFacts
 from toolkit.gpu.loader import Loader, read_loader
 from toolkit.gpu.loading import Places, loaded_libraries
+from toolkit.gpu.network import read_network
 from toolkit.inventory.contents.imports import module_directory
 from toolkit.inventory.contents.interpreters import is_open_to_all
 from toolkit.inventory.contents.model import Distribution
@@ -58,6 +59,7 @@ def gather_image_facts(rootfs: Rootfs) -> ImageFacts:
         sif_architecture=rootfs.sif.architecture if rootfs.sif else None,
         disputed=tuple(sorted(rootfs.disputed)),
         closed_path=tuple(_closed_path(rootfs, inventory)),
+        network=read_network(loader),
     )
 
 

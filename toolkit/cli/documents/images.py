@@ -12,9 +12,9 @@ if TYPE_CHECKING:
 
     from toolkit.builds.record import Record
     from toolkit.gpu.audit import Audit, FrameworkAudit
-    from toolkit.gpu.diagnosis import Visibility
     from toolkit.gpu.host import HostGpu
     from toolkit.gpu.probe import Probe
+    from toolkit.gpu.verdicts import GpuVerdict
     from toolkit.inventory.contents.diff import Difference
     from toolkit.inventory.contents.model import Inventory
     from toolkit.pins.lock.changes import LockChange
@@ -68,7 +68,7 @@ def differences(first: Path, second: Path, found: Iterable[Difference]) -> dict[
     return {"first": str(first), "second": str(second), "differences": rows}
 
 
-def probe(image: Path, verdict: Visibility, host: HostGpu, inside: Probe) -> dict[str, Any]:
+def probe(image: Path, verdict: GpuVerdict, host: HostGpu, inside: Probe) -> dict[str, Any]:
     """What the host and the container report about the GPU."""
     return {
         "verdict": verdict,

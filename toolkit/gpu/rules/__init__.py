@@ -7,7 +7,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from toolkit.gpu.rules import build, companions, driver, duplicates, environment, generations, image, libraries, python
+from toolkit.gpu.rules import (
+    build,
+    companions,
+    driver,
+    duplicates,
+    environment,
+    generations,
+    image,
+    libraries,
+    network,
+    python,
+)
 
 if TYPE_CHECKING:
     from toolkit.gpu.facts import FrameworkCase, ImageCase
@@ -48,4 +59,6 @@ IMAGE_RULES: tuple[Rule[ImageCase], ...] = (
     image.disputed_layers,
     image.user_site,
     image.no_framework,
+    network.nccl_network,
+    network.nccl_rdma_disabled,
 )

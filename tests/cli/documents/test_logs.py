@@ -1,0 +1,20 @@
+"""The document of `ctk check-gpu --log`."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+from toolkit.cli.documents.logs import log_check
+from toolkit.gpu.logs.judge import judge_log
+from toolkit.gpu.logs.reader import read_log
+
+
+def test_a_document_shows_the_lines_without_secrets() -> None:
+    content = b"login https://me:hunter2@example.org/ using device: cuda:0\n"
+    seen = read_log(io.BytesIO(content))
+    document = log_check(Path("x.log"), seen, judge_log(seen))
+    assert (document["verdict"], document["log"], document["lines"]) == ("gpu-used", "x.log", 1)
+    (line,) = document["evidence"]
+    assert (line["line"], line["kind"], line["framework"], line["rank"]) == (1, "claim", "PyTorch", None)
+    assert "hunter2" not in line["text"]

@@ -1,0 +1,208 @@
+"""The verdict of a log: the corpus of real lines, and what must hold for any log made of them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.gpu.logs.corpus import CASES, Case, causes, judged
+from toolkit.gpu.logs.patterns import Kind
+from toolkit.gpu.verdicts import GpuVerdict
+
+if TYPE_CHECKING:
+    import random
+
+VERDICTS = ("gpu-used", "cpu-fallback", "not-known")
+TF_USED = "I tensorflow/core/common_runtime/gpu/gpu_device.cc:1639] Created device /job:localhost/replica:0/task:0/device:GPU:0 with 78945 MB memory:  -> device: 0\n"  # noqa: E501
+TF_CPU = "I tensorflow/tsl/cuda/cudart_stub.cc:28] Could not find cuda drivers on your machine, GPU will not be used.\n"
+TORCH_USED = "GPU available: True (cuda), used: True\n"
+JAX_CPU = "No GPU/TPU found, falling back to CPU. (Set TF_CPP_MIN_LOG_LEVEL=0 and rerun for more info.)\n"
+OOM = "torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 22.00 MiB.\n"
+SOCKET = "n1:124172:124172 [0] NCCL INFO NET/Socket : Using [0]enp225s0f1:10.10.10.2<0>\n"
+
+
+def codes(log: str) -> list[str]:
+    return [found.code for found in judged(log).findings]
+
+
+# ---- The corpus
+
+
+def test_the_corpus_is_large_and_each_case_is_short_and_has_its_source() -> None:
+    assert len(CASES) >= 100
+    assert all(len(case.log.strip("\n").splitlines()) <= 10 and case.source for case in CASES)
+    assert {case.verdict for case in CASES} == set(VERDICTS)
+    assert len({case.log for case in CASES}) == len(CASES)
+
+
+def test_confusion_table_of_the_corpus() -> None:
+    table = Counter((case.verdict, str(judged(case.log).verdict)) for case in CASES)
+    print("\n" + " " * 14 + "".join(f"{verdict:>14}" for verdict in VERDICTS))
+    for expected in VERDICTS:
+        print(f"{expected:14}" + "".join(f"{table[expected, said]:14}" for said in VERDICTS))
+    assert sum(number for (expected, said), number in table.items() if expected != said) == 0
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.source)
+def test_a_case_of_the_corpus(case: Case) -> None:
+    judgement = judged(case.log)
+    assert judgement.verdict.value == case.verdict
+    if case.cause is None:
+        assert not causes(judgement)
+    else:
+        assert case.cause in causes(judgement)
+    named = {found.code for found in judgement.findings if found.code in ("nccl-over-tcp", "nccl-rdma")}
+    assert named == ({case.network} if case.network else set())
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.source)
+def test_a_harmless_line_is_never_the_cause(case: Case) -> None:
+    judgement = judged(case.log)
+    harmless = {sighting.first for sighting in judgement.evidence if sighting.pattern.kind is Kind.HARMLESS}
+    others = {sighting.first for sighting in judgement.evidence if sighting.pattern.kind is not Kind.HARMLESS}
+    for found in judgement.findings:
+        if found.code != "log-harmless-lines":
+            assert not any(found.message.startswith(f"Line {line}:") for line in harmless - others)
+    if harmless:
+        assert "log-harmless-lines" in {found.code for found in judgement.findings}
+
+
+# ---- Several lines together
+
+
+@pytest.mark.parametrize(
+    ("log", "verdict", "code"),
+    [
+        ("", "not-known", "log-without-device"),
+        (TF_CPU + TF_USED, "gpu-used", "log-contradicts-itself"),
+        (TF_USED + TF_CPU, "cpu-fallback", "log-contradicts-itself"),
+        (TF_CPU + TORCH_USED, "gpu-used", "log-contradicts-itself"),
+        (TORCH_USED + TF_CPU, "gpu-used", "log-contradicts-itself"),
+        (JAX_CPU + TF_CPU, "cpu-fallback", "cpu-only-build"),
+        (TORCH_USED + OOM, "gpu-used", "gpu-out-of-memory"),
+        (TF_USED + "CUDA error: an illegal memory access was encountered\n", "gpu-used", "gpu-program-error"),
+        (TORCH_USED + "RuntimeError: CUDA error: no kernel image is available for execution on the device\n",
+         "cpu-fallback", "gpu-not-covered"),
+        ("using device: cuda\nno CUDA-capable device is detected\n", "cpu-fallback", "no-visible-device"),
+        ("CUDA available: True\n", "not-known", "log-without-device"),
+        ("CUDA available: False\nUsing device: cpu\n", "cpu-fallback", "log-cpu-used"),
+        ("no CUDA-capable device is detected\nusing device: cuda\n", "gpu-used", "log-contradicts-itself"),
+        ("with CUDA capability sm_86 is not compatible with the current PyTorch installation\nusing device: cuda\n",
+         "cpu-fallback", "gpu-not-covered"),
+        ("Found no NVIDIA driver on your system\nUsing device: cpu\n", "cpu-fallback", "no-driver-library"),
+        (SOCKET, "gpu-used", "nccl-over-tcp"),
+        (TF_CPU + SOCKET, "gpu-used", "log-contradicts-itself"),
+        ("slurmstepd: error: *** JOB 22991 ON n1 CANCELLED AT 2024-10-21T18:39:55 DUE TO TIME LIMIT ***\n",
+         "not-known", "job-time-limit"),
+        ("slurmstepd: error: *** JOB 22991 ON n1 CANCELLED AT 2024-10-21T18:39:55 ***\n", "not-known", "job-cancelled"),
+    ],
+)  # fmt: skip
+def test_lines_together(log: str, verdict: str, code: str) -> None:
+    assert judged(log).verdict.value == verdict
+    assert code in codes(log)
+
+
+def test_a_library_that_is_missing_is_named() -> None:
+    log = (
+        "Could not load dynamic library 'libcudnn.so.8'; dlerror: libcudnn.so.8: cannot open shared object file\n"
+        "Cannot dlopen some GPU libraries.\nSkipping registering GPU devices...\n"
+    )
+    (found,) = judged(log).findings
+    assert found.message == "Line 1: TensorFlow could not load libcudnn.so.8."
+
+
+def test_a_job_used_the_gpu_only_if_each_rank_did() -> None:
+    log = "".join(f"{rank}: {TF_USED}" for rank in range(7)) + f"7: {TF_CPU}"
+    judgement = judged(log)
+    assert judgement.verdict is GpuVerdict.CPU_FALLBACK
+    assert judgement.findings[0].message.startswith("Line 8 (rank 7): ")
+    assert "Not on the GPU: rank 7. 7 other ranks used the GPU." in judgement.findings[1].message
+
+
+def test_one_line_that_concerns_two_frameworks_is_shown_once() -> None:
+    log = "Using device: cpu\n[CpuDevice(id=0)]\nno CUDA-capable device is detected\n"
+    assert [sighting.first for sighting in judged(log).evidence] == [3, 1, 2]
+
+
+def test_a_launcher_without_a_gpu_does_not_count_beside_ranks() -> None:
+    assert judged(JAX_CPU + "".join(f"[rank{rank}]: {OOM}" for rank in range(2))).verdict is GpuVerdict.USED
+
+
+def test_a_gpu_that_is_lost_later_is_an_error_although_it_was_used() -> None:
+    log = TF_USED + "CUDA error: all CUDA-capable devices are busy or unavailable\n"
+    assert judged(log).verdict is GpuVerdict.USED
+    assert "device-unavailable" in codes(log)
+
+
+def test_evidence_begins_with_the_deciding_lines_and_is_bounded() -> None:
+    log = "".join(f"{rank}: {TF_USED}{rank}: {SOCKET}" for rank in range(200))
+    judgement = judged(log)
+    assert [sighting.pattern.id for sighting in judgement.evidence] == ["tf-created-device"] * 8 + ["nccl-socket"] * 8
+
+
+# ---- What must hold for any log made of the corpus
+
+
+def is_settled(case: Case) -> bool:
+    """Whether the order of the lines cannot matter: all that say something of the device agree."""
+    kinds = {sighting.pattern.kind for sighting in judged(case.log).evidence}
+    return not (kinds & {Kind.USED, Kind.CLAIM} and kinds & {Kind.FALLBACK, Kind.CAUSE, Kind.CPU_CLAIM})
+
+
+SETTLED = [case for case in CASES if is_settled(case)]
+ANY_CASE = st.sampled_from(CASES)
+
+
+@given(st.sampled_from(SETTLED), st.randoms(use_true_random=False))
+def test_shuffled_lines_keep_the_verdict(case: Case, chance: random.Random) -> None:
+    lines = case.log.splitlines(keepends=True)
+    chance.shuffle(lines)
+    assert judged("".join(lines)).verdict.value == case.verdict
+
+
+@given(ANY_CASE, st.data())
+def test_a_truncated_log_is_judged(case: Case, data: st.DataObject) -> None:
+    content = case.log.encode()
+    cut = data.draw(st.integers(0, len(content)))
+    assert judged(content[:cut]).verdict.value in VERDICTS
+    assert judged(content[cut:]).verdict.value in VERDICTS
+
+
+@given(ANY_CASE, st.integers(0, 10), st.sampled_from(["\x1b[31m", "\x1b[0;1m", "\x1b[38;5;244m", "\x1b[K", "\x1b[0m"]))
+def test_colours_change_nothing(case: Case, every: int, code: str) -> None:
+    coloured = "\n".join(
+        code + "".join(letter + code * (number % (every + 2) == 0) for number, letter in enumerate(line)) + "\x1b[0m"
+        for line in case.log.split("\n")
+    )
+    assert judged(coloured).verdict.value == case.verdict
+
+
+@given(ANY_CASE, st.sampled_from([" 33%|###3      | 1/3 [00:00<00:01,  1.22it/s]\r", "\r", "\x1b[A\r"]))
+def test_carriage_returns_change_nothing(case: Case, bar: str) -> None:
+    lines = case.log.split("\n")
+    assert judged("\n".join(bar + line for line in lines)).verdict.value == case.verdict
+    assert judged("\r\n".join(lines)).verdict.value == case.verdict
+    assert judged("\r".join(lines)).verdict.value == case.verdict
+
+
+@given(st.lists(ANY_CASE, min_size=1, max_size=6), st.sampled_from(["[rank{}]: ", "{}: ", "[default{}]:"]), st.data())
+def test_interleaved_ranks_are_told_apart(cases: list[Case], prefix: str, data: st.DataObject) -> None:
+    queues = [case.log.strip("\n").splitlines() for case in cases]
+    lines = []
+    while any(queues):
+        rank = data.draw(st.sampled_from([rank for rank, queue in enumerate(queues) if queue]))
+        lines.append(prefix.format(rank) + queues[rank].pop(0))
+    alone = {judged("".join(f"0: {line}\n" for line in case.log.strip("\n").splitlines())).verdict for case in cases}
+    said = {verdict.value for verdict in alone} - {"not-known"}
+    expected = next((verdict for verdict in ("cpu-fallback", "gpu-used") if verdict in said), "not-known")
+    assert judged("\n".join(lines)).verdict.value == expected
+
+
+@given(ANY_CASE, st.binary(max_size=300))
+def test_garbage_around_a_log_changes_nothing(case: Case, garbage: bytes) -> None:
+    content = garbage.replace(b"\r", b"") + b"\n" + case.log.encode() + b"\n" + garbage.replace(b"\r", b"")
+    assert judged(content).verdict.value == case.verdict

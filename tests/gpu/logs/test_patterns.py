@@ -1,0 +1,49 @@
+"""The patterns: each is complete, has its source, and matches a line that has its core."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from tests.gpu.logs.corpus import CASES
+from toolkit.gpu.logs.patterns import Kind, Pattern, core_groups, patterns
+from toolkit.support.explanations import explanations
+
+PROBLEMS = (Kind.CAUSE, Kind.MEMORY, Kind.CRASH)
+
+
+@pytest.mark.parametrize("pattern", patterns(), ids=lambda pattern: pattern.id)
+def test_a_pattern_is_complete(pattern: Pattern) -> None:
+    assert all((pattern.source, pattern.versions, pattern.meaning, pattern.cores))
+    assert all(core == core.lower() for core in pattern.cores)
+    assert (pattern.code is None) == (pattern.fix is None)
+    assert pattern.code is None or pattern.code in explanations()
+    assert pattern.code or pattern.kind not in PROBLEMS
+    assert set(re.findall(r"{(\w+)}", pattern.meaning)) <= set(pattern.regex.groupindex)
+
+
+def test_names_of_patterns_are_unique() -> None:
+    names = [pattern.id for pattern in patterns()]
+    assert len(names) == len(set(names))
+
+
+def test_a_line_that_a_pattern_matches_has_one_of_its_cores() -> None:
+    lines = {line for case in CASES for line in case.log.splitlines()}
+    for pattern in patterns():
+        for line in lines:
+            if pattern.regex.search(line):
+                assert any(core in line.lower() for core in pattern.cores), pattern.id
+
+
+def test_the_groups_have_each_core_of_each_pattern_under_a_word_of_it() -> None:
+    grouped = {(core, pattern.id) for _, group in core_groups() for core, found in group for pattern in found}
+    assert grouped == {(core.encode(), pattern.id) for pattern in patterns() for core in pattern.cores}
+    assert all(word in core for word, group in core_groups() for core, _ in group)
+
+
+def test_most_patterns_have_a_line_in_the_corpus() -> None:
+    lines = [line for case in CASES for line in case.log.splitlines()]
+    seen = {pattern.id for pattern in patterns() if any(pattern.regex.search(line) for line in lines)}
+    assert len(seen) >= 60
+    print("without a line in the corpus:", sorted({pattern.id for pattern in patterns()} - seen))

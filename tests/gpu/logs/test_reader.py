@@ -1,0 +1,137 @@
+"""Reading logs of any size and content."""
+
+from __future__ import annotations
+
+import io
+import subprocess
+import sys
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.gpu.logs.corpus import CASES
+from toolkit.gpu.logs import reader
+from toolkit.gpu.logs.reader import read_log
+
+USED = "GPU available: True (cuda), used: True"
+MIB = 1 << 20
+
+
+def seen(content: bytes) -> list[tuple[str, int, int | None]]:
+    return [(found.pattern.id, found.first, found.rank) for found in read_log(io.BytesIO(content)).sightings]
+
+
+def test_lines_are_numbered_as_an_editor_does() -> None:
+    log = read_log(io.BytesIO(f"a\r\nb\rc\n\n{USED}\nlast".encode()))
+    assert [(found.first, found.text) for found in log.sightings] == [(4, USED)]
+    assert (log.lines, log.size) == (5, 8 + len(USED) + 5)
+    assert read_log(io.BytesIO(b"")).lines == 0
+
+
+def test_first_and_last_line_and_count_are_kept() -> None:
+    found = read_log(io.BytesIO(f"{USED}\nx\n{USED}\n".encode())).sightings[0]
+    assert (found.first, found.last, found.count) == (1, 3, 2)
+
+
+@pytest.mark.parametrize(
+    ("prefix", "rank"),
+    [
+        ("[rank3]: ", 3),
+        ("[default1]:", 1),
+        ("  2: ", 2),
+        ("[4]: ", 4),
+        ("[1,7]<stdout>:", 7),
+        ("\x1b[36m[rank0]:\x1b[0m ", 0),
+        ("(train pid=11589) ", None),
+        ("[2020-09-05 08:54:00,565][lightning][INFO] - ", None),
+    ],
+)
+def test_a_rank_is_read_from_the_launchers_prefix(prefix: str, rank: int | None) -> None:
+    assert seen(f"{prefix}{USED}\n".encode()) == [("lightning-used", 1, rank)]
+
+
+def test_an_accelerate_line_is_found_behind_a_rank() -> None:
+    assert seen(b"[rank1]: Device: cuda:1\n") == [("accelerate-gpu", 1, 1)]
+
+
+def test_more_ranks_than_any_job_has_are_not_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reader, "_MAX_RANKS", 3)
+    ranks = [rank for _, _, rank in seen("".join(f"{rank}: {USED}\n" for rank in range(50)).encode())]
+    assert ranks == [0, 1, 2, None]
+
+
+def test_a_log_names_several_libraries_and_not_endlessly_many() -> None:
+    line = "Could not load dynamic library 'libcudart.so.{}'; dlerror\n"
+    found = read_log(io.BytesIO("".join(line.format(number) for number in range(500)).encode())).sightings
+    assert [sighting.meaning for sighting in found] == [
+        f"TensorFlow could not load libcudart.so.{number}" for number in range(8)
+    ]
+
+
+@pytest.mark.parametrize("offset", [-60, -30, -1, 0, 1])
+@pytest.mark.parametrize("before", [b"x", b"\n"])
+def test_a_line_across_two_chunks_is_found(offset: int, before: bytes) -> None:
+    content = before * (MIB + offset) + USED.encode() + b" " * 100
+    found = read_log(io.BytesIO(content)).sightings
+    assert {sighting.pattern.id for sighting in found} == {"lightning-used"}
+    assert found[0].first == (1 if before == b"x" else MIB + offset + 1)
+
+
+def test_a_word_deep_in_a_very_long_line_is_found() -> None:
+    content = b"\xff" * (3 * MIB + 17) + USED.encode() + b"\x00" * (2 * MIB)
+    assert {name for name, _, _ in seen(content)} == {"lightning-used"}
+
+
+@given(st.binary(max_size=4000))
+def test_any_bytes_are_read(content: bytes) -> None:
+    log = read_log(io.BytesIO(content))
+    assert log.size == len(content)
+    assert log.lines == content.count(b"\n") + (not content.endswith(b"\n") and bool(content))
+
+
+@given(st.lists(st.sampled_from([*(case.log for case in CASES), "\r", "\x1b[2J", "\x00", "[rank", "\u2028", "\ud7ff"])))
+def test_any_mixture_of_lines_is_read(parts: list[str]) -> None:
+    read_log(io.BytesIO("".join(parts).encode()))
+
+
+@given(st.sampled_from(CASES), st.integers(1, 400))
+def test_the_size_of_a_chunk_changes_nothing(case: object, size: int) -> None:
+    content = case.log.encode()  # type: ignore[attr-defined]
+
+    class Slow(io.BytesIO):
+        def read(self, count: int | None = -1, /) -> bytes:
+            return super().read(min(size, count or size))
+
+    def found(stream: io.BytesIO) -> set[tuple[str, int]]:
+        return {(sighting.pattern.id, sighting.first) for sighting in read_log(stream).sightings}
+
+    assert found(Slow(content)) == found(io.BytesIO(content))
+
+
+MEASURE = """
+import resource, sys
+from toolkit.gpu.logs.reader import read_log
+log = read_log(sys.stdin.buffer)
+print(log.size, len(log.sightings), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+"""
+KINDS = {
+    "lines": b"Epoch 3 step 1200 loss 0.0123 gpu_mem 10.2G lr 1e-4 time 0.123 data 0.001 img/s 1234\n",
+    "one-line": b"Epoch 3: 47%|####7     | 587/1250 gpu_mem 10.2G loss=0.0123 ",
+    "binary": bytes(range(256)).replace(b"\n", b" "),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_memory_does_not_grow_with_the_log(kind: str) -> None:
+    """The same program reads 2 MiB and 24 MiB; `make soak` does it with 1 GiB."""
+
+    def peak(mebibytes: int) -> int:
+        piece = (KINDS[kind] * (MIB // len(KINDS[kind]) + 1))[:MIB]
+        content = USED.encode() + b"\n" + piece * mebibytes
+        done = subprocess.run([sys.executable, "-c", MEASURE], input=content, capture_output=True, check=True)
+        size, found, memory = map(int, done.stdout.split())
+        assert (size, found) == (len(content), 1)
+        return memory
+
+    assert peak(24) < peak(2) + 8 * 1024  # KiB

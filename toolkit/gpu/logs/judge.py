@@ -1,0 +1,286 @@
+"""What the lines of a log say together: the verdict, the findings and the lines that prove them.
+
+Lines of one framework are weighed in the order of the log, so that a later contradiction counts. What a framework does
+weighs more than what a program says of itself, and harmless lines weigh nothing.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from toolkit.gpu.logs.patterns import Kind
+from toolkit.gpu.verdicts import GpuVerdict
+from toolkit.support.findings import Finding, Severity
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from toolkit.gpu.logs.reader import Log, Sighting
+
+_ANY = "cuda"  # the family whose lines concern every framework
+_NETWORK = (Kind.TCP, Kind.RDMA)  # NCCL starts only on a GPU
+_ON_GPU = (Kind.USED, *_NETWORK, Kind.MEMORY, Kind.CRASH, Kind.CLAIM)
+_ON_CPU = (Kind.FALLBACK, Kind.CAUSE, Kind.CPU_CLAIM)
+_FAILED = (Kind.MEMORY, Kind.CRASH)
+_DEVICE = (*_ON_GPU, *_ON_CPU)
+_MAX_EVIDENCE = 50
+_MAX_OF_A_PATTERN = 8  # of a job with many ranks
+_MAX_RANKS_NAMED = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """The verdict, the findings, and the lines that prove them, the deciding ones first."""
+
+    verdict: GpuVerdict
+    findings: tuple[Finding, ...]
+    evidence: tuple[Sighting, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    """Where one framework of one rank computed: `on_gpu`, with the lines that decide it and those against it."""
+
+    rank: int | None
+    on_gpu: bool
+    deciding: Sighting
+    against: Sighting | None
+
+
+def judge_log(log: Log) -> Judgement:
+    """Judge what was seen in a log."""
+    answers = _answers(log.sightings)
+    verdict, decided = _verdict(answers)
+    findings = (
+        *_device_findings(verdict, decided, log),
+        *_contradictions(verdict, answers, decided),
+        *_failures(log.sightings, decided if verdict is GpuVerdict.USED else []),
+        *_network(log.sightings),
+        *_endings(log.sightings),
+        *_harmless(log.sightings),
+    )
+    first = list({id(answer.deciding): answer.deciding for answer in decided}.values())
+    return Judgement(verdict, findings, _evidence(first, log.sightings))
+
+
+def _answers(sightings: list[Sighting]) -> list[_Answer]:
+    found = []
+    for rank in sorted({sighting.rank for sighting in sightings}, key=lambda rank: (rank is not None, rank or 0)):
+        of_rank = [seen for seen in sightings if seen.rank == rank and seen.pattern.kind in _DEVICE]
+        families = {seen.pattern.family for seen in of_rank}
+        if not any(seen.pattern.family == _ANY and seen.pattern.kind in _ON_GPU for seen in of_rank):
+            families = families - {_ANY} or families  # only causes, which are those of the frameworks
+        for family in sorted(families, key=lambda family: (family == _ANY, family)):
+            lines = [seen for seen in of_rank if seen.pattern.family in (family, _ANY)]
+            deciding = _deciding(lines)
+            if deciding is not None:
+                found.append(_answer(rank, deciding, lines))
+    return found
+
+
+def _answer(rank: int | None, deciding: Sighting, lines: list[Sighting]) -> _Answer:
+    on_gpu = deciding.pattern.kind in _ON_GPU
+    opposite = _ON_CPU if on_gpu else (Kind.USED, *_NETWORK, Kind.CLAIM)
+    return _Answer(rank, on_gpu, deciding, _latest(seen for seen in lines if seen.pattern.kind in opposite))
+
+
+def _deciding(lines: list[Sighting]) -> Sighting | None:
+    """The line that says where a framework computed: its last deed, an error on the GPU, or what was said last."""
+    deed = _latest(seen for seen in lines if seen.pattern.kind in (Kind.USED, Kind.FALLBACK))
+    if deed is not None:
+        return _cause_of(deed, lines)
+    for kinds in (_FAILED, _NETWORK):
+        if found := _latest(seen for seen in lines if seen.pattern.kind in kinds):
+            return found
+    causes = [seen for seen in lines if seen.pattern.kind is Kind.CAUSE]
+    said = _latest([*causes, *(seen for seen in lines if seen.pattern.kind in (Kind.CLAIM, Kind.CPU_CLAIM))])
+    if said is not None and said.pattern.kind is Kind.CLAIM:
+        # Programs say that they use a GPU for which they have no code, and then fail or do not.
+        causes = [seen for seen in causes if seen.pattern.code == "gpu-not-covered"]
+    return _latest(causes) or said
+
+
+def _cause_of(deed: Sighting, lines: list[Sighting]) -> Sighting:
+    """For a fallback, the line that says more about its cause, if there is one."""
+    if deed.pattern.kind is not Kind.FALLBACK:
+        return deed
+    code = deed.pattern.code
+    causes = [seen for seen in lines if seen.pattern.kind is Kind.CAUSE and code in (None, seen.pattern.code)]
+    named = [seen for seen in lines if seen.pattern.kind in _ON_CPU and seen.pattern.code and code is None]
+    return min(causes, key=lambda seen: seen.first, default=None) or _latest(named) or deed
+
+
+def _latest(sightings: Iterable[Sighting]) -> Sighting | None:
+    return max(sightings, key=lambda seen: seen.last_order, default=None)
+
+
+def _verdict(answers: list[_Answer]) -> tuple[GpuVerdict, list[_Answer]]:
+    """The verdict, and the answers that give it. Ranks that are told apart count, if any of them says something.
+
+    A rank computed on the GPU if any of its frameworks did: programs import TensorFlow for its logs and compute with
+    PyTorch. A job did not if any of its ranks did not.
+    """
+    ranked = [answer for answer in answers if answer.rank is not None] or answers
+    ranks = {answer.rank for answer in ranked}
+    on_gpu = {answer.rank for answer in ranked if answer.on_gpu}
+    if not ranks:
+        return GpuVerdict.NOT_KNOWN, []
+    if ranks - on_gpu:
+        return GpuVerdict.CPU_FALLBACK, [answer for answer in ranked if answer.rank not in on_gpu]
+    used: dict[int | None, _Answer] = {}
+    for answer in ranked:
+        if answer.on_gpu:
+            used.setdefault(answer.rank, answer)
+    return GpuVerdict.USED, list(used.values())
+
+
+def _device_findings(verdict: GpuVerdict, decided: list[_Answer], log: Log) -> Iterator[Finding]:
+    if verdict is GpuVerdict.NOT_KNOWN:
+        yield from _silence(log)
+    elif verdict is GpuVerdict.USED:
+        deciding = decided[0].deciding
+        yield Finding("log-gpu-used", Severity.OK, _said(deciding))
+    else:
+        yield from _causes(decided)
+
+
+def _silence(log: Log) -> Iterator[Finding]:
+    visible = next((seen for seen in log.sightings if seen.pattern.kind is Kind.VISIBLE), None)
+    seen = f"{_said(visible)} That alone does not mean that it is used." if visible else ""
+    yield Finding(
+        "log-without-device",
+        Severity.WARNING,
+        seen or "No line of the log says on which device the program computed.",
+        "Print the device in the program, or run `ctk check-gpu IMAGE` in a job. `ctk explain log-without-device` has "
+        "examples.",
+    )
+
+
+def _causes(decided: list[_Answer]) -> Iterator[Finding]:
+    """Each cause once, with the first line that says it."""
+    causes = sorted((answer.deciding for answer in decided), key=lambda seen: seen.first)
+    named: set[str] = set()
+    for seen in causes:
+        code = seen.pattern.code or "log-cpu-used"
+        if code in named:
+            continue
+        named.add(code)
+        if seen.pattern.code:
+            yield Finding(seen.pattern.code, Severity.ERROR, _said(seen), seen.pattern.fix)
+        else:
+            yield Finding(
+                "log-cpu-used",
+                Severity.ERROR,
+                _said(seen),
+                "The log does not say why. `ctk audit IMAGE` checks the image, `ctk check-gpu IMAGE` the node.",
+            )
+
+
+def _contradictions(verdict: GpuVerdict, answers: list[_Answer], decided: list[_Answer]) -> Iterator[Finding]:
+    """Ranks that differ, a framework that changed, and frameworks that differ: one of each is told."""
+    if verdict is GpuVerdict.CPU_FALLBACK:
+        cpu = sorted({answer.rank for answer in decided if answer.rank is not None})
+        gpu = {answer.rank for answer in answers if answer.rank is not None and answer.on_gpu} - set(cpu)
+        if cpu and gpu:
+            names = ", ".join(map(str, cpu[:_MAX_RANKS_NAMED])) + (", …" if len(cpu) > _MAX_RANKS_NAMED else "")
+            yield _contradiction(f"Not on the GPU: rank {names}. {len(gpu)} other ranks used the GPU.")
+    changed = next((answer for answer in decided if answer.against is not None), None)
+    if changed is not None and changed.against is not None:
+        yield _contradiction(f"Line {changed.against.first} says otherwise: {changed.against.meaning}.")
+    if verdict is GpuVerdict.USED:
+        other = next((answer for answer in answers if not answer.on_gpu), None)
+        if other is not None:
+            yield _contradiction(f"{_said(other.deciding)} Another framework used the GPU.")
+
+
+def _contradiction(message: str) -> Finding:
+    return Finding(
+        "log-contradicts-itself",
+        Severity.WARNING,
+        message,
+        "If the log has several runs (a requeued job), look at each. If ranks differ, check their nodes with "
+        "`srun ctk check-gpu IMAGE`.",
+    )
+
+
+def _failures(sightings: list[Sighting], used: list[_Answer]) -> Iterator[Finding]:
+    """What failed on the GPU, each once: its memory, the program's kernels; and a GPU that was `used`, then lost."""
+    named: set[str] = set()
+    for seen in sightings:
+        if seen.pattern.kind in _FAILED and seen.pattern.code and seen.pattern.code not in named:
+            named.add(seen.pattern.code)
+            yield Finding(seen.pattern.code, Severity.ERROR, _said(seen), seen.pattern.fix)
+    end = max((answer.deciding.last_order for answer in used), default=None)
+    late = _latest(seen for seen in sightings if seen.pattern.kind is Kind.CAUSE and seen.pattern.family == _ANY)
+    if end is not None and late is not None and late.last_order > end and late.pattern.code:
+        yield Finding(late.pattern.code, Severity.ERROR, _said(late), late.pattern.fix)
+
+
+def _network(sightings: list[Sighting]) -> Iterator[Finding]:
+    tcp = _first(sightings, Kind.TCP)
+    rdma = _first(sightings, Kind.RDMA)
+    if rdma is not None:
+        yield Finding("nccl-rdma", Severity.OK, _said(rdma))
+    if tcp is not None:
+        reason = _first(sightings, Kind.NO_RDMA)
+        yield Finding(
+            "nccl-over-tcp",
+            Severity.WARNING,
+            f"{_said(tcp)} With InfiniBand or RoCE in the nodes, that is many times slower."
+            + (f" {_said(reason)}" if reason else ""),
+            "Install libibverbs1, ibverbs-providers and rdma-core in the image, see that /dev/infiniband is in the "
+            "container (not with --contain), and unset NCCL_IB_DISABLE and NCCL_NET. On one node it does not matter.",
+        )
+
+
+def _endings(sightings: list[Sighting]) -> Iterator[Finding]:
+    if seen := _first(sightings, Kind.TIME_LIMIT):
+        yield Finding(
+            "job-time-limit",
+            Severity.WARNING,
+            _said(seen),
+            "This says nothing about the GPU. Request more time (`--time`), or save checkpoints and continue.",
+        )
+    if seen := _first(sightings, Kind.HOST_MEMORY):
+        yield Finding(
+            "job-host-memory",
+            Severity.WARNING,
+            _said(seen),
+            "This is memory of the node, not of the GPU. Request more (`--mem`), or use fewer data-loading workers.",
+        )
+    if seen := _first(sightings, Kind.CANCELLED):
+        yield Finding("job-cancelled", Severity.INFO, _said(seen))
+
+
+def _harmless(sightings: list[Sighting]) -> Iterator[Finding]:
+    seen = [sighting for sighting in sightings if sighting.pattern.kind is Kind.HARMLESS]
+    if seen:
+        meanings = "; ".join(dict.fromkeys(f"line {sighting.first}: {sighting.meaning}" for sighting in seen))
+        yield Finding("log-harmless-lines", Severity.INFO, f"Not the cause: {meanings}.")
+
+
+def _first(sightings: list[Sighting], kind: Kind) -> Sighting | None:
+    return min((seen for seen in sightings if seen.pattern.kind is kind), key=lambda seen: seen.first, default=None)
+
+
+def _said(seen: Sighting) -> str:
+    rank = f" (rank {seen.rank})" if seen.rank is not None else ""
+    return f"Line {seen.first}{rank}: {seen.meaning}."
+
+
+def _evidence(first: list[Sighting], sightings: list[Sighting]) -> tuple[Sighting, ...]:
+    """The deciding lines, then the others in the order of the log; harmless ones last."""
+    chosen = {id(seen) for seen in first}
+    rest = sorted(
+        (seen for seen in sightings if id(seen) not in chosen),
+        key=lambda seen: (seen.pattern.kind is Kind.HARMLESS, seen.first),
+    )
+    shown: Counter[str] = Counter()
+    kept = []
+    for seen in [*first, *rest]:
+        shown[seen.pattern.id] += 1
+        if shown[seen.pattern.id] <= _MAX_OF_A_PATTERN:
+            kept.append(seen)
+    return tuple(kept[:_MAX_EVIDENCE])

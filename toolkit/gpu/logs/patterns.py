@@ -1,0 +1,104 @@
+"""The lines of logs that say something about the GPU: typed form of `patterns/*.toml`.
+
+Keys of a file: `title` (the framework), `family` (whose lines confirm or contradict one another; lines of "cuda"
+concern every family), `date` (when the sources were read). Keys of a pattern: `kind`, `core` (lower-case text, or
+several of which every such line contains one), `regex`, `versions`, `meaning` (may use the groups of the regex),
+`source`, and for a problem `code` and `fix`.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from toolkit.support.enums import StrEnum
+from toolkit.support.tomlfile import parse_toml
+
+_DIRECTORY = Path(__file__).parent / "patterns"
+_PLAIN = ("id", "versions", "meaning", "source", "code", "fix")
+
+
+class Kind(StrEnum):
+    """What a line says.
+
+    USED: the framework works on the GPU. MEMORY, CRASH: it failed there. FALLBACK: it does not work on the GPU.
+    CAUSE: why it cannot. CLAIM, CPU_CLAIM: the program says on which device it works. VISIBLE: the GPU is seen.
+    TCP, RDMA, NO_RDMA: what NCCL talks over. TIME_LIMIT, HOST_MEMORY, CANCELLED: who ended the job. HARMLESS: nothing.
+    """
+
+    USED = "used"
+    MEMORY = "memory"
+    CRASH = "crash"
+    FALLBACK = "fallback"
+    CAUSE = "cause"
+    CLAIM = "claim"
+    CPU_CLAIM = "cpu-claim"
+    VISIBLE = "visible"
+    TCP = "tcp"
+    RDMA = "rdma"
+    NO_RDMA = "no-rdma"
+    TIME_LIMIT = "time-limit"
+    HOST_MEMORY = "host-memory"
+    CANCELLED = "cancelled"
+    HARMLESS = "harmless"
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """One line that a log may have."""
+
+    id: str
+    framework: str
+    family: str
+    kind: Kind
+    cores: tuple[str, ...]
+    regex: re.Pattern[str]
+    versions: str
+    meaning: str
+    source: str
+    code: str | None = None
+    fix: str | None = None
+
+
+@cache
+def patterns() -> tuple[Pattern, ...]:
+    """All patterns, in the order of the files' names."""
+    return tuple(pattern for path in sorted(_DIRECTORY.glob("*.toml")) for pattern in _read(path))
+
+
+def _read(path: Path) -> list[Pattern]:
+    content = parse_toml(path.read_text(encoding="utf-8"))
+    return [
+        Pattern(
+            framework=content["title"],
+            family=content["family"],
+            kind=Kind(row["kind"]),
+            cores=tuple([row["core"]] if isinstance(row["core"], str) else row["core"]),
+            regex=re.compile(row["regex"], re.IGNORECASE if row.get("ignore_case") else 0),
+            **{key: row.get(key) for key in _PLAIN},
+        )
+        for row in content["pattern"]
+    ]
+
+
+@cache
+def core_groups() -> tuple[tuple[bytes, tuple[tuple[bytes, tuple[Pattern, ...]], ...]], ...]:
+    """What to search a log for: a word, and the cores with that word, each with its patterns.
+
+    Where the word is absent, none of its cores has to be looked for.
+    """
+    by_core: dict[str, list[Pattern]] = {}
+    for pattern in patterns():
+        for core in pattern.cores:
+            by_core.setdefault(core, []).append(pattern)
+    groups: dict[str, list[tuple[bytes, tuple[Pattern, ...]]]] = {}
+    for core, found in by_core.items():
+        word = next((word for word in _WORDS if word in core), core)
+        groups.setdefault(word, []).append((core.encode(), tuple(found)))
+    return tuple((word.encode(), tuple(cores)) for word, cores in groups.items())
+
+
+# Words that most cores contain, the rarer ones first.
+_WORDS = ("nccl", "cudnn", "tensorrt", "cuda", "gpu", "memory", "device", "could not", "backend")
