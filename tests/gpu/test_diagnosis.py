@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-
 from toolkit.gpu.diagnosis import Diagnosis, cuda_version_text, diagnose
+
 from toolkit.gpu.host import HostGpu
 from toolkit.gpu.probe import Device, Probe
 from toolkit.support.findings import Finding, Severity
