@@ -46,7 +46,7 @@ NVIDIA = {"sys/module/nvidia/version": "550.54.15\n", "dev/nvidia0": "", "dev/nv
 
 def python_root(root: Path) -> Path:
     """This machine's own Python and the libraries that it needs, as the root directory of an image."""
-    for name in ("bin", "dev", "proc", "sys", "tmp", "etc", "root", "home", "var/tmp", "usr"):
+    for name in ("bin", "dev", "proc", "sys", "tmp", "etc", "root", "home", "var/tmp", "usr/lib/python3/dist-packages"):
         (root / name).mkdir(parents=True, exist_ok=True)
     shutil.copy("/bin/busybox", root / "bin")
     (root / "bin/sh").symlink_to("busybox")
@@ -71,6 +71,7 @@ def python_root(root: Path) -> Path:
 
 def variant(original: Path, directory: Path, files: Mapping[str, str | bytes]) -> Path:
     """A sandbox that is `original` with more files: made of hard links, in no time."""
+    directory.parent.mkdir(parents=True, exist_ok=True)
     subprocess.run(["cp", "-al", original, directory], check=True)
     for name in files:
         (directory / name).unlink(missing_ok=True)  # not to write into the original

@@ -88,6 +88,10 @@ def _not_bound(seen: Seen) -> Finding:
 
 
 def _amd(probe: Probe) -> Judged:
+    number = count(len(probe.device_files) - 1, "GPU device")
+    bound = Finding("devices-bound", Severity.OK, f"--rocm bound /dev/kfd and {number} into the container.")
+    if probe.devices:
+        return Judged((bound,) if "/dev/kfd" in probe.device_files else ())
     if "/dev/kfd" not in probe.device_files:
         missing = error(
             "kfd-not-bound",
@@ -102,5 +106,4 @@ def _amd(probe: Probe) -> Judged:
             "Ask the administrator for the groups render and video (`ls -l /dev/kfd /dev/dri`).",
         )
         return Judged((closed,), GpuVerdict.NOT_VISIBLE)
-    number = count(len(probe.device_files) - 1, "GPU device")
-    return Judged((Finding("devices-bound", Severity.OK, f"--rocm bound /dev/kfd and {number} into the container."),))
+    return Judged((bound,))
