@@ -341,13 +341,13 @@ def push_to_registry(ground: Path, address: str, rootfs: Path, name: str) -> str
 @pytest.fixture(scope="session")
 def python_directory(ground: Path) -> Path:
     """The root directory of an image with a Python: made in seconds, where base_image takes a minute."""
-    return python_root(ground / "python")
+    return python_root(ground / "small-python")
 
 
 @pytest.fixture(scope="session")
-def python_image(ground: Path, me: User, python_directory: Path) -> Path:
+def small_python(ground: Path, me: User, python_directory: Path) -> Path:
     """An image of this machine's own Python and the libraries that it needs."""
-    image = ground / "python.sif"
+    image = ground / "small-python.sif"
     me.run("apptainer", "build", "--fakeroot", image, python_directory, cwd=ground)
     image.chmod(0o644)
     return image
@@ -356,6 +356,6 @@ def python_image(ground: Path, me: User, python_directory: Path) -> Path:
 @pytest.fixture(scope="session")
 def python_sandbox(ground: Path, me: User, python_directory: Path) -> Path:
     """The same as a sandbox, of which `gpu_nodes.variant` makes others."""
-    sandbox = ground / "python-sandbox"
+    sandbox = ground / "small-python-sandbox"
     me.run("apptainer", "build", "--fakeroot", "--sandbox", sandbox, python_directory, cwd=ground)
     return sandbox

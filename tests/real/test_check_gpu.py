@@ -24,11 +24,11 @@ def check(
     return document["verdict"], {finding["code"]: finding["message"] for finding in document["findings"]}, words
 
 
-def test_host_without_gpu(user: User, directory: Path, python_image: Path) -> None:
-    verdict, findings, words = check(user, python_image, directory, status=3)
+def test_host_without_gpu(user: User, directory: Path, small_python: Path) -> None:
+    verdict, findings, words = check(user, small_python, directory, status=3)
     assert verdict == "no-gpu-on-host"
     assert list(findings) == ["no-gpu-on-host"]
-    assert f"This host has no GPU; {python_image} could not be checked." in words
+    assert f"This host has no GPU; {small_python} could not be checked." in words
 
 
 # --- ctk run
@@ -100,7 +100,7 @@ def only_singularity(ground: Path) -> dict[str, str]:
 
 
 def test_with_only_a_singularity_command_everything_works(
-    user: User, directory: Path, tiny_image: Path, python_image: Path, only_singularity: dict[str, str]
+    user: User, directory: Path, tiny_image: Path, small_python: Path, only_singularity: dict[str, str]
 ) -> None:
     user.run("mkdir", "defs", cwd=directory)
     user.run("tee", "defs/mine.toml", cwd=directory, input='base = "debian-12"\npost = "touch /opt/made"\n')
@@ -108,6 +108,6 @@ def test_with_only_a_singularity_command_everything_works(
     assert "/singularity build " in traced.stderr
     assert "/apptainer build " not in traced.stderr
     assert user.ctk("run", "mine.sif", "--", "ls", "/opt", cwd=directory, env=only_singularity).stdout == "made\n"
-    assert check(user, python_image, directory, status=3, env=only_singularity)[0] == "no-gpu-on-host"
+    assert check(user, small_python, directory, status=3, env=only_singularity)[0] == "no-gpu-on-host"
     said = user.ctk("inspect", "mine.sif", "--json", cwd=directory, env=only_singularity).stdout
     assert json.loads(said)["labels"]["ctk.recipe"] == "mine"

@@ -1,6 +1,7 @@
 """`ctk check-gpu` on the real runtime: every link that can break, with stand-ins for the driver's libraries.
 
-What is compiled into a stand-in, and what is in front of it in the image, decides; each case is one start of a container.
+What is compiled into a stand-in, and what is in front of it in the image, decides; each case is one start of a
+container.
 """
 
 from __future__ import annotations
@@ -67,17 +68,17 @@ def survivors(name: str) -> list[str]:
     return found
 
 
-def test_every_gpu_is_described(working: Node, python_image: Path) -> None:
-    document, findings = working.check(python_image, status=0)
+def test_every_gpu_is_described(working: Node, small_python: Path) -> None:
+    document, findings = working.check(small_python, status=0)
     assert document["verdict"] == "gpu-visible"
     assert [link["state"] for link in document["links"]] == ["holds", "holds", "holds", "unchecked", "unchecked"]
     assert findings["host-gpu"]["message"] == "This host has 2 GPUs, driver 550.54.15."
     assert findings["driver-bound"]["message"] == "--nv bound 2 libraries of the driver into the container."
     assert findings["gpu-visible"]["message"] == "From inside, driver 550.54.15 shows 2 GPUs, CUDA up to 12.4."
-    words = working.user.ctk("check-gpu", python_image, cwd=working.directory, env={"PATH": working.path}).stdout
+    words = working.user.ctk("check-gpu", small_python, cwd=working.directory, env={"PATH": working.path}).stdout
     assert "✓ GPU 0: Stand-in GPU A, compute capability 7.0, 16 GiB.\n" in words
     assert "✓ GPU 1: Stand-in GPU B, compute capability 7.1, 16 GiB.\n" in words
-    assert words.endswith(f"The GPU is visible from inside {python_image}.\n")
+    assert words.endswith(f"The GPU is visible from inside {small_python}.\n")
 
 
 # What the driver answers: its settings, CUDA_VISIBLE_DEVICES, the verdict, the code of what breaks, and words of it.
@@ -96,17 +97,19 @@ ANSWERS = {
     "partly-wrong": ({}, "0,9", "gpu-visible", "visible-devices-wrong", "hides that entry and all behind"),
     "by-index": ({}, "1", "gpu-visible", "gpu", "GPU 0: Stand-in GPU B"),
     "by-uuid": ({}, GPU_A, "gpu-visible", "gpu", "GPU 0: Stand-in GPU A"),
-    "mig": ({"FAKE_MIG": "1"}, MIG, "gpu-visible", "gpu", "Stand-in GPU A MIG 1g.5gb, compute capability 7.0, 16 GiB, a"),
+    "mig": ({"FAKE_MIG": "1"}, MIG, "gpu-visible", "gpu", "7.0, 16 GiB, a MIG device."),
     "wrong-mig": ({"FAKE_MIG": "1"}, "MIG-77", "gpu-not-visible", "visible-devices-wrong", "'MIG-77' is no GPU here"),
     "mig-unused": (
         {"FAKE_MIG": "2", "FAKE_CUDA_INIT": "100"}, None, "gpu-not-visible", "mig-without-devices", "no MIG device",
     ),
     "one-fails": ({"FAKE_CONTEXT": "0,719"}, None, "broken", "gpu-failed", "GPU 1 (Stand-in GPU B, GPU-a1"),
     "all-taken": (
-        {"FAKE_CONTEXT": "46,46", "FAKE_COMPUTE_MODE": "3,3"}, None, "gpu-not-visible", "device-unavailable", "(error 46)",
+        {"FAKE_CONTEXT": "46,46", "FAKE_COMPUTE_MODE": "3,3"},
+        None, "gpu-not-visible", "device-unavailable", "(error 46)",
     ),
     "prohibited": (
-        {"FAKE_CONTEXT": "46,46", "FAKE_COMPUTE_MODE": "2,2"}, None, "gpu-not-visible", "compute-prohibited", "Prohibited",
+        {"FAKE_CONTEXT": "46,46", "FAKE_COMPUTE_MODE": "2,2"},
+        None, "gpu-not-visible", "compute-prohibited", "Prohibited",
     ),
     "ecc": ({"FAKE_ECC": "0,3"}, None, "gpu-visible", "ecc-errors", "GPU 1 has had 3 uncorrected ECC errors"),
     "ecc-fails": ({"FAKE_CONTEXT": "0,214"}, None, "broken", "ecc-error", "ECC cannot correct"),
@@ -115,16 +118,16 @@ ANSWERS = {
         {"FAKE_CONTEXT": "2,0", "FAKE_FREE_MIB": "0,16000"}, None, "broken", "gpu-memory-full", "no free memory",
     ),
     "nvml": ({"FAKE_NVML_INIT": "18"}, None, "gpu-visible", "nvml-failed", "NVML returned 18"),
-    "segfault": ({"FAKE_CUDA_SIGNAL": "11"}, None, "gpu-not-visible", "driver-crashes", "SIGSEGV ended the probe in cuInit"),
+    "segfault": ({"FAKE_CUDA_SIGNAL": "11"}, None, "gpu-not-visible", "driver-crashes", "SIGSEGV ended the probe in"),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("case", ANSWERS)
-def test_each_answer_has_its_own_verdict_and_remedy(case: str, me: User, python_image: Path, ground: Path) -> None:
+def test_each_answer_has_its_own_verdict_and_remedy(case: str, me: User, small_python: Path, ground: Path) -> None:
     settings, visible, verdict, code, words = ANSWERS[case]
     here = node(me, ground / f"answers-{case}", **settings)
     env = {"CUDA_VISIBLE_DEVICES": visible} if visible is not None else {}
-    document, findings = here.check(python_image, status=0 if verdict == "gpu-visible" else 1, env=env)
+    document, findings = here.check(small_python, status=0 if verdict == "gpu-visible" else 1, env=env)
     assert document["verdict"] == verdict
     assert words in findings[code]["message"]
     assert findings[code]["fix"] or findings[code]["severity"] == "ok"
@@ -134,9 +137,9 @@ def test_each_answer_has_its_own_verdict_and_remedy(case: str, me: User, python_
         assert code in next(link["findings"] for link in document["links"] if link["name"] == "driver")
 
 
-def test_driver_that_hangs_is_ended_with_all_that_it_started(me: User, python_image: Path, ground: Path) -> None:
+def test_driver_that_hangs_is_ended_with_all_that_it_started(me: User, small_python: Path, ground: Path) -> None:
     here = node(me, ground / "hangs", FAKE_CUDA_HANG="ctk-hangs-x")
-    document, findings = here.check(python_image, "--timeout", "1.5", status=1)
+    document, findings = here.check(small_python, "--timeout", "1.5", status=1)
     assert document["verdict"] == "gpu-not-visible"
     assert findings["driver-hangs"]["message"].startswith("The driver did not answer within 1.5 s: cuInit")
     assert survivors("ctk-hangs-x") == []
@@ -145,17 +148,17 @@ def test_driver_that_hangs_is_ended_with_all_that_it_started(me: User, python_im
 # --- What the runtime bound, and what is in front of it.
 
 
-def test_driver_without_libcuda(me: User, python_image: Path, ground: Path) -> None:
+def test_driver_without_libcuda(me: User, small_python: Path, ground: Path) -> None:
     drivers = compile_driver(ground / "no-libcuda-driver", ("libnvidia-ml",))
-    document, findings = node(me, ground / "no-libcuda", libraries=drivers).check(python_image, status=1)
+    document, findings = node(me, ground / "no-libcuda", libraries=drivers).check(small_python, status=1)
     assert (document["verdict"], document["links"][1]["state"]) == ("gpu-not-visible", "broken")
     assert "libcuda.so.1: cannot open shared object file" in findings["libcuda-not-bound"]["message"]
 
 
-def test_driver_that_ldconfig_does_not_know(me: User, python_image: Path, ground: Path) -> None:
+def test_driver_that_ldconfig_does_not_know(me: User, small_python: Path, ground: Path) -> None:
     nothing = ground / "no-driver"
     nothing.mkdir()
-    _, findings = node(me, ground / "not-bound", libraries=nothing).check(python_image, status=1)
+    _, findings = node(me, ground / "not-bound", libraries=nothing).check(small_python, status=1)
     assert "--nv bound nothing of its driver 550.54.15" in findings["driver-not-bound"]["message"]
 
 
@@ -170,9 +173,9 @@ def test_nvidia_smi_without_libraries(me: User, python_sandbox: Path, ground: Pa
     assert "nvidia-smi, but no library" in findings["nvidia-smi-without-libraries"]["message"]
 
 
-def test_driver_for_a_newer_c_library(me: User, python_image: Path, ground: Path) -> None:
+def test_driver_for_a_newer_c_library(me: User, small_python: Path, ground: Path) -> None:
     drivers = needing_newer_glibc(ground / "newer-glibc-driver")
-    _, findings = node(me, ground / "newer-glibc", libraries=drivers).check(python_image, status=1)
+    _, findings = node(me, ground / "newer-glibc", libraries=drivers).check(small_python, status=1)
     assert "GLIBC_2.99' not found" in findings["glibc-too-old"]["message"]
     assert "newer base" in findings["glibc-too-old"]["fix"]
 
@@ -198,10 +201,10 @@ def test_library_of_the_image_in_front_of_the_drivers(
     assert f"/{directory}/libcuda.so.1" in findings[audited]["message"]
 
 
-def test_specification_of_the_device_interface_for_another_driver(me: User, python_image: Path, ground: Path) -> None:
+def test_specification_of_the_device_interface_for_another_driver(me: User, small_python: Path, ground: Path) -> None:
     mount = "mounts:\n- {hostPath: /usr/lib/libcuda.so.535.104.05, containerPath: /usr/lib/libcuda.so.535.104.05}\n"
     host = {**NVIDIA, "etc/cdi/nvidia.yaml": mount}
-    document, findings = node(me, ground / "stale", host=host).check(python_image, status=0)
+    document, findings = node(me, ground / "stale", host=host).check(small_python, status=0)
     assert document["verdict"] == "gpu-visible"
     assert "/etc/cdi/nvidia.yaml is for driver 535.104.05" in findings["cdi-spec-stale"]["message"]
 

@@ -52,7 +52,6 @@ def _inside(probe: Probe) -> dict[str, Any]:
     return {
         **facts,
         "devices": devices,
-        "managed": [asdict(gpu) for gpu in probe.managed],
         "ending": _ending(probe.ending),
     }
 

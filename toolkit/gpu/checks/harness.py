@@ -61,10 +61,10 @@ def ask_pointer(address):
 
     A framework that has not loaded the driver has nothing in the memory of a GPU: the driver is loaded here then.
     """
-    path = own_library("libcuda.so")
+    path, hip = own_library("libcuda.so"), own_library("libamdhip64.so")
     name, device_memory = "cuPointerGetAttribute", DEVICE_MEMORY
-    if path is None:
-        path, name = own_library("libamdhip64.so"), "hipPointerGetAttribute"
+    if path is None and hip is not None:
+        path, name = hip, "hipPointerGetAttribute"
     try:
         driver = ctypes.CDLL(path or "libcuda.so.1")
         ask = getattr(driver, name)

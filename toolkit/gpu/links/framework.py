@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from toolkit.gpu.links.model import Judged, error, warning
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 
     from toolkit.gpu.framework_check import FrameworkCheck
 
+_ABOUT_GPU = re.compile("CUDA|GPU|NVIDIA|driver", re.IGNORECASE)
 _AUDIT = "`ctk audit IMAGE` checks its libraries without running it; `ctk build` keeps a base's framework as it is."
 
 
@@ -81,8 +83,9 @@ def _not_imported(title: str, check: FrameworkCheck) -> Finding:
 
 
 def _said(check: FrameworkCheck) -> str | None:
-    """What the framework printed: most say there why they see no GPU."""
-    return f"It printed: {check.ending.lines[-1]}" if check.ending.lines else None
+    """What the framework printed of it: most say there why they see no GPU. Indented lines are Python's source."""
+    said = (line for line in reversed(check.ending.lines) if _ABOUT_GPU.search(line) and not line[0].isspace())
+    return next((f"It printed: {line}" for line in said), None)
 
 
 def _left(title: str, check: FrameworkCheck) -> tuple[Finding, ...]:
