@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+from typing import Any
+
 import pytest
 
 from tests.gpu.links.seen import codes
-from toolkit.gpu.framework_check import FrameworkCheck
+from toolkit.gpu.framework_check import FrameworkCheck, from_json
 from toolkit.gpu.inside import Ending
 from toolkit.gpu.links.framework import judge_framework
 from toolkit.gpu.verdicts import GpuVerdict
 from toolkit.support.findings import Finding, Severity
 
 MISSING = Finding("missing-cuda-library", Severity.ERROR, "libcudnn is missing.", "Install it.")
+RECORDED = json.loads((Path(__file__).parents[2] / "data/probes/frameworks.json").read_text(encoding="utf-8"))
 NOTE = Finding("minimum-driver", Severity.INFO, "It needs driver 525.")
 
 
@@ -59,3 +64,31 @@ def test_processes_that_are_left_are_named() -> None:
     check = FrameworkCheck("torch", True, "2.5", count=1, ending=Ending(left=("worker", "worker")))
     judged = judge_framework("PyTorch", check, [])
     assert "left 2 processes (worker)" in judged.findings[-1].message
+
+
+# What real frameworks answered over the stand-in driver, which has no function that computes.
+SAID = {
+    "torch==2.5.1": ("torch.cuda.is_available() is False (built for 12.4).", GpuVerdict.CPU_FALLBACK),
+    "torch==2.5.1 FAKE_CUDA_VERSION=11040": ("driver on your system is too old (found", GpuVerdict.CPU_FALLBACK),
+    "torch==2.5.1 FAKE_CUDA_INIT=999": ("It printed: SITE/torch/cuda/__init__.py:129", GpuVerdict.CPU_FALLBACK),
+    "jax==0.10.2": ("jax.devices() is [CpuDevice(id=0)]", GpuVerdict.CPU_FALLBACK),
+    "onnxruntime==1.31.1": ("this build has no GPU provider", GpuVerdict.CPU_FALLBACK),
+    "cupy-cuda12x==14.2.0": ("cudaErrorCallRequiresNewerDriver", GpuVerdict.BROKEN),
+    "cupy-cuda12x==14.2.0 FAKE_CUDA_VERSION=11040": ("cudaErrorInsufficientDriver", GpuVerdict.BROKEN),
+    "tensorflow-cpu==2.21.0": ("TensorFlow lists no GPU device", GpuVerdict.CPU_FALLBACK),
+    "paddlepaddle==3.3.1": ("paddle.device.cuda.device_count() is 0", GpuVerdict.CPU_FALLBACK),
+}
+
+
+def _title(answer: dict[str, Any]) -> str:
+    settings = (f"{name}={value}" for name, value in answer["settings"].items())
+    return " ".join([answer["installed"], *settings])
+
+
+@pytest.mark.parametrize("answer", RECORDED["answers"], ids=_title)
+def test_answer_of_a_real_framework_is_judged(answer: dict[str, Any]) -> None:
+    check = from_json(answer["check"], answer["facts"], Ending(lines=tuple(answer["lines"])))
+    judged = judge_framework("It", check, [])
+    words, verdict = SAID[_title(answer)]
+    assert (judged.verdict, codes(judged)) == (verdict, ["framework-sees-no-gpu"])
+    assert words in judged.findings[0].message

@@ -41,8 +41,8 @@ def judge_framework(title: str, check: FrameworkCheck, audited: Iterable[Finding
         effect = "it does not work" if check.failed else "it computes on the CPU"
         blind = error(
             "framework-sees-no-gpu",
-            f"{name} sees no GPU, though the driver shows one: {effect}. {reason}",
-            _said(check) or _AUDIT,
+            f"{name} sees no GPU, though the driver shows one: {effect}. {reason}.{_said(check)}",
+            "The next finding says why." if known else _AUDIT,
         )
         return Judged((blind, *known, *left), verdict)
     seen = Finding("framework-sees-gpu", Severity.OK, f"{name} can be imported and sees {count(check.count, 'GPU')}.")
@@ -82,10 +82,10 @@ def _not_imported(title: str, check: FrameworkCheck) -> Finding:
     return error("framework-import-fails", f"{title} cannot be imported: {reason}", _AUDIT)
 
 
-def _said(check: FrameworkCheck) -> str | None:
+def _said(check: FrameworkCheck) -> str:
     """What the framework printed of it: most say there why they see no GPU. Indented lines are Python's source."""
     said = (line for line in reversed(check.ending.lines) if _ABOUT_GPU.search(line) and not line[0].isspace())
-    return next((f"It printed: {line}" for line in said), None)
+    return next((f" It printed: {line}" for line in said), "")
 
 
 def _left(title: str, check: FrameworkCheck) -> tuple[Finding, ...]:
