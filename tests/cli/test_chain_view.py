@@ -24,7 +24,7 @@ BLIND = FrameworkCheck("torch", True, "2.5", reason="the build has no CUDA")
 
 def checked(inside: Probe, *checks: FrameworkCheck) -> Checked:
     seen = Seen(HOST, inside)
-    chain = whole_chain(driver_links(seen, None), [Subject("PyTorch", check) for check in checks])
+    chain = whole_chain(driver_links(seen, None), [Subject("torch", "PyTorch", check) for check in checks])
     return Checked(seen, checks, chain, ())
 
 

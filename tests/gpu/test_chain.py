@@ -17,7 +17,7 @@ def states(chain: Chain) -> list[str]:
 
 
 def test_chain_ends_where_it_breaks() -> None:
-    broken = whole_chain(driver_links(Seen(HOST, probe(cuda_init=999)), None), [Subject("PyTorch", GOOD)])
+    broken = whole_chain(driver_links(Seen(HOST, probe(cuda_init=999)), None), [Subject("torch", "PyTorch", GOOD)])
     assert broken.verdict is GpuVerdict.NOT_VISIBLE
     assert states(broken)[:3] == ["host holds", "runtime holds", "driver broken"]
     assert [link.state for link in broken.links[3:]] == [LinkState.UNREACHED, LinkState.UNREACHED]
@@ -27,7 +27,7 @@ def test_chain_ends_where_it_breaks() -> None:
 def test_visible_gpu_without_framework() -> None:
     begun = driver_links(Seen(HOST, working()), None)
     assert whole_chain(begun, []).verdict is GpuVerdict.VISIBLE
-    unchecked = whole_chain(begun, [Subject("PyTorch")])
+    unchecked = whole_chain(begun, [Subject("torch", "PyTorch")])
     assert (unchecked.verdict, states(unchecked)[3:]) == (
         GpuVerdict.VISIBLE,
         ["framework unchecked", "capability holds"],
@@ -36,8 +36,8 @@ def test_visible_gpu_without_framework() -> None:
 
 def test_worst_framework_decides() -> None:
     begun = driver_links(Seen(HOST, working()), None)
-    assert whole_chain(begun, [Subject("PyTorch", GOOD)]).verdict is GpuVerdict.USED
-    both = whole_chain(begun, [Subject("PyTorch", GOOD), Subject("JAX", BLIND)])
+    assert whole_chain(begun, [Subject("torch", "PyTorch", GOOD)]).verdict is GpuVerdict.USED
+    both = whole_chain(begun, [Subject("torch", "PyTorch", GOOD), Subject("jax", "JAX", BLIND)])
     assert both.verdict is GpuVerdict.CPU_FALLBACK
     assert states(both)[3:] == ["framework holds", "capability holds", "framework broken", "capability unreached"]
     assert len(both.findings) == len(set(both.findings))

@@ -7,8 +7,6 @@ from typing import Annotated
 
 import typer
 
-from toolkit.cli.chain_view import show_checked
-from toolkit.cli.documents import check_gpu as documents
 from toolkit.cli.next_step import next_job
 from toolkit.cli.output import live_steps, print_json, suggest
 from toolkit.gpu.check import AUTO, TIMEOUT
@@ -52,8 +50,12 @@ def check_gpu(
         runtime = find_runtime(load_site())
         found = check_gpu(runtime, image, framework=framework, timeout=timeout, on_step=on_step)
     if json:
+        from toolkit.cli.documents import check_gpu as documents
+
         print_json("ctk.check-gpu/1", documents.checked(image, found), found.findings)
     else:
+        from toolkit.cli.chain_view import show_checked
+
         show_checked(image, found)
         if found.chain.verdict in (GpuVerdict.USED, GpuVerdict.VISIBLE, GpuVerdict.NO_GPU):
             suggest(next_job(image))

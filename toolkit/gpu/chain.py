@@ -61,8 +61,9 @@ class Chain:
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """A framework of the chain: its title, its check if it was run, and what the audit found of it."""
+    """A framework of the chain: its name and title, its check if it was run, and what the audit found of it."""
 
+    name: str
     title: str
     check: FrameworkCheck | None = None
     audit: FrameworkAudit | None = None

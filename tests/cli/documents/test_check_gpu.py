@@ -37,7 +37,7 @@ HANGING = FrameworkCheck("torch", False, ending=Ending(143, 5.0, "import", ("sle
 )
 def test_document_has_every_fact(check: FrameworkCheck, host: HostGpu, inside: Probe) -> None:
     seen = Seen(host, inside)
-    chain = whole_chain(driver_links(seen, None), [Subject("PyTorch", check)])
+    chain = whole_chain(driver_links(seen, None), [Subject("torch", "PyTorch", check)])
     document = checked(Path("x.sif"), Checked(seen, (check,), chain, ()))
     findings = [finding.as_json() for finding in chain.findings]
     check_document(json.loads(json.dumps({"schema": "ctk.check-gpu/1", **document, "findings": findings})))
