@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tests.gpu import small_images
 from tests.gpu.links.seen import HOST, probe, working
@@ -10,6 +10,9 @@ from tests.inventory.making import fill, python_files
 from toolkit.gpu.host import HostGpu
 from toolkit.gpu.links.model import Seen
 from toolkit.gpu.subjects import audit_for, modules_and_variables, read_facts, subjects_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def image(directory: Path, *parts: small_images.Files) -> Path:
