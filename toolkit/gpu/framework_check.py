@@ -92,7 +92,7 @@ def _product(facts: dict[str, Any]) -> Product:
         seconds=facts.get("seconds"),
         difference=facts.get("difference"),
         on_device=_on_device(place) if place else None,
-        grown=max(b - a for a, b in zip(before, after, strict=True)) if before and after else None,
+        grown=max(now - then for then, now in zip(before, after, strict=True)) if before and after else None,
         error=facts.get("error"),
     )
 
