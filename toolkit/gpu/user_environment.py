@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 
 # Variables that decide which Python packages and libraries a program in the container loads, and which GPUs it sees.
-# LD_LIBRARY_PATH and LD_PRELOAD of the host do not reach it by themselves. Seen with Apptainer 1.4.5 on 2026-11-22.
-_PASSED = ("PYTHONPATH", "PYTHONHOME", "PYTHONUSERBASE")
-_DECISIVE = (*_PASSED, "LD_LIBRARY_PATH", "LD_PRELOAD", "CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES")
+# The host's LD_LIBRARY_PATH does not reach it by itself, LD_PRELOAD does. Seen with Apptainer 1.4.5 on 2026-11-22.
+_PASSED = ("PYTHONPATH", "PYTHONHOME", "PYTHONUSERBASE", "LD_PRELOAD")
+_DECISIVE = (*_PASSED, "LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES")
 
 
 @dataclass(frozen=True, slots=True)

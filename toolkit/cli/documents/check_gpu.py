@@ -108,6 +108,7 @@ def _product(product: Product) -> dict[str, Any]:
         "seconds": product.seconds,
         "difference": product.difference,
         "on_device": product.on_device,
+        "device": product.device,
         "grown_bytes": product.grown,
         "error": product.error,
     }
