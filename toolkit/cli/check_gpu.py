@@ -1,71 +1,84 @@
-"""`ctk check-gpu`: start an image with --nv and report whether the GPU is visible from inside."""
+"""`ctk check-gpu`: report whether the frameworks of an image compute on the GPU, on this host or in a job's log."""
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from toolkit.cli.documents import images as documents
 from toolkit.cli.next_step import next_job
-from toolkit.cli.output import live_steps, print_findings, print_json, say, suggest
-from toolkit.gpu.diagnosis import diagnose
+from toolkit.cli.output import live_steps, print_json, suggest
+from toolkit.gpu.check import AUTO, TIMEOUT
+from toolkit.gpu.nodes import is_on_several_nodes
 from toolkit.gpu.verdicts import GpuVerdict
 from toolkit.support.errors import WrongInput
-
-_ANSWERS = {
-    GpuVerdict.VISIBLE: ("The GPU is visible from inside {image}.", "bold green"),
-    GpuVerdict.NOT_VISIBLE: ("The GPU is not visible from inside {image}.", "bold red"),
-    GpuVerdict.NOT_KNOWN: ("Cannot determine whether the GPU is visible from inside {image}.", "bold yellow"),
-    GpuVerdict.NO_GPU: ("This host has no GPU; {image} could not be checked.", "bold yellow"),
-}
 
 
 def check_gpu(
     image: Annotated[Path | None, typer.Argument(metavar="IMAGE", help="A SIF or a sandbox directory.")] = None,
+    framework: Annotated[
+        str, typer.Option(metavar="NAME", help="Framework to check; auto: those of the image; none: the driver only.")
+    ] = AUTO,
+    timeout: Annotated[
+        float, typer.Option(metavar="SECONDS", min=1, help="Time limit of each check in the container.")
+    ] = TIMEOUT,
     log: Annotated[
         Path | None, typer.Option("--log", metavar="FILE", help="Read the log of a job instead (-: standard input).")
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
-    """Check whether the GPU is visible in an image, or why not.
+    """Check whether an image's frameworks compute on the GPU.
 
-    Starts the image with --nv and asks the CUDA driver, from inside the container, for its version and the GPUs that it
-    sees. No framework is needed.
+    Starts the image with --nv (--rocm on a host with AMD GPUs) and follows the chain from the host to the framework:
+    the host's driver, what the runtime binds, the driver's answers inside the container, the framework, and its
+    arithmetic. The chain ends at the link that breaks, with the cause and what to do.
 
         ctk check-gpu trial.sif
+        ctk check-gpu trial.sif --framework none    the driver only, in less than a second
+        srun ctk check-gpu trial.sif                in a job on several nodes: one line a node
+
+    Each framework multiplies two small matrices on every GPU; the result is compared with the CPU's, and the driver,
+    not the framework, says where it is. The checks run without the user's variables and ~/.local; what of these would
+    change the result in a job is a warning.
 
     With --log, says from the log of a job whether its program used the GPU, and shows the lines that prove it.
 
         ctk check-gpu --log logs/train-42.log
 
-    Exit status 0: the GPU is visible, or was used. 1: it is not, or this cannot be determined; the reason is printed.
-    3: this host has no GPU.
+    Exit status 0: gpu-used, or gpu-visible if no framework was checked. 1: cpu-fallback, gpu-not-visible, broken or
+    not-known; the reason is printed. 3: this host has no GPU.
     """
-    from toolkit.gpu.host import host_gpu
-    from toolkit.gpu.probe import probe
-    from toolkit.inventory.formats.kinds import existing_image
-    from toolkit.pins.bases.local import require_runnable
-    from toolkit.runtime.engine import find_runtime
-    from toolkit.support.site import load_site
-
     if log is not None:
         from toolkit.cli.check_gpu_log import check_log
 
         check_log(log, image, json=json)
     if image is None:
         raise WrongInput("name an image, or a log with --log", fix="ctk check-gpu IMAGE, or ctk check-gpu --log FILE")
+    from toolkit.gpu.check import check_gpu, check_name
+    from toolkit.inventory.formats.kinds import existing_image
+    from toolkit.pins.bases.local import require_runnable
+    from toolkit.runtime.engine import find_runtime
+    from toolkit.support.site import load_site
+
     require_runnable(existing_image(image))
-    with live_steps(f"Querying the driver from inside {image}"):
-        host = host_gpu()
-        seen = probe(find_runtime(load_site()), image)
-    result = diagnose(host, seen)
-    words, style = _ANSWERS[result.verdict]
+    check_name(framework)
+    with live_steps(f"Checking the GPU inside {image}") as on_step:
+        runtime = find_runtime(load_site())
+        found = check_gpu(runtime, image, framework=framework, timeout=timeout, on_step=on_step)
     if json:
-        print_json("ctk.probe/1", documents.probe(image, result.verdict, host, seen), result.findings)
+        from toolkit.cli.documents import check_gpu as documents
+
+        print_json("ctk.check-gpu/1", documents.checked(image, found), found.findings)
+    elif is_on_several_nodes(os.environ):
+        from toolkit.cli.chain_view import show_row
+
+        show_row(found)
     else:
-        print_findings(result.findings)
-        say(words.format(image=image), style=style)
-        suggest(next_job(image))
-    raise typer.Exit(result.verdict.exit_status)
+        from toolkit.cli.chain_view import show_checked
+
+        show_checked(image, found)
+        if found.chain.verdict in (GpuVerdict.USED, GpuVerdict.VISIBLE, GpuVerdict.NO_GPU):
+            suggest(next_job(image))
+    raise typer.Exit(found.chain.verdict.exit_status)
