@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from tests.gpu.links.seen import HOST, probe, working
 from toolkit.cli import chain_view, output
-from toolkit.cli.chain_view import show_checked
+from toolkit.cli.chain_view import show_checked, show_row
 from toolkit.gpu.chain import Subject, driver_links, whole_chain
 from toolkit.gpu.check import Checked
 from toolkit.gpu.framework_check import FrameworkCheck, Product
@@ -55,6 +55,17 @@ def test_broken_link_has_its_remedy_under_it(capsys: pytest.CaptureFixture[str])
     assert lines[place + 3 : place + 5] == ["framework: not reached", "capability: not reached"]
     show_checked(Path("x.sif"), checked(working(), BLIND))
     assert capsys.readouterr().out.endswith("PyTorch in x.sif computes on the CPU.\n")
+
+
+def test_row_of_a_node_is_one_line_with_the_cause(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SLURMD_NODENAME", "n7")
+    show_row(checked(working(), GOOD))
+    show_row(checked(probe(cuda_init=802)))
+    first, second = capsys.readouterr().out.splitlines()
+    assert first == "n7: gpu-used"
+    assert second.startswith("n7: gpu-not-visible: cuInit returned 802: the GPUs of this node are not initialised")
 
 
 def test_chain_is_drawn_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -59,8 +59,11 @@ def test_from_nothing_to_a_job_and_back_to_nothing(own: OwnLab) -> None:
     assert traces(own, place, mine).beyond(before) == NOTHING
 
 
-def test_jobs_meet_what_they_meet_on_a_real_site(own: OwnLab) -> None:
+def test_jobs_meet_what_they_meet_on_a_real_site(own: OwnLab, tiny_image: Path) -> None:
     own.up("--nodes", "2", "--gpus-per-node", "2")
+    check = (str(own.user.program), "check-gpu", str(tiny_image), "--framework", "none")
+    rows = own.run("srun", "--nodes", "2", *check, status=None).splitlines()
+    assert [row.split(": ")[:2] for row in sorted(rows)] == [["n1", "no-gpu-on-host"], ["n2", "no-gpu-on-host"]]
     long = own.submit("true", "--partition", "debug", "--time", "10")
     wide = own.submit("true", "--partition", "debug", "--nodes", "2", "--time", "1")
     lost = own.submit("true", "--output", "no/such/directory/x.log", "--job-name", "a b")

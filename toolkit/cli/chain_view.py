@@ -52,7 +52,8 @@ def show_checked(image: Path, found: Checked) -> None:
 
 def show_row(found: Checked) -> None:
     """The verdict of this node, and what decided it, in one line: steps on several nodes print between one another."""
-    reason = next((finding for finding in found.findings if finding.severity is Severity.ERROR), None)
+    broken = (finding for link in found.chain.links if link.state is LinkState.BROKEN for finding in link.findings)
+    reason = next((finding for finding in broken if finding.severity is not Severity.OK), None)
     # Slurm's name of the node may differ from the host's.
     node = os.environ.get("SLURMD_NODENAME") or socket.gethostname()
     say(node_row(node, found.chain.verdict, reason))
