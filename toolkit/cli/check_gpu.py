@@ -9,7 +9,7 @@ import typer
 
 from toolkit.cli.documents import images as documents
 from toolkit.cli.next_step import next_job
-from toolkit.cli.output import live_steps, print_findings, print_json, say, suggest
+from toolkit.cli.output import live_steps, print_findings, print_json, print_text, say, suggest
 from toolkit.gpu.diagnosis import diagnose
 from toolkit.gpu.verdicts import GpuVerdict
 
@@ -23,6 +23,9 @@ _ANSWERS = {
 
 def check_gpu(
     image: Annotated[Path, typer.Argument(metavar="IMAGE", help="A SIF or a sandbox directory.")],
+    print_gate: Annotated[
+        bool, typer.Option("--print-gate", help="Print this check as lines for a job script of bash.")
+    ] = False,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
     """Check whether the GPU is visible in an image, or why not.
@@ -31,10 +34,18 @@ def check_gpu(
     sees. No framework is needed.
 
         ctk check-gpu trial.sif
+        ctk check-gpu trial.sif --print-gate    the check in front of the program, for your own job script
 
     Exit status 0: the GPU is visible. 1: it is not visible, or this cannot be determined; the reason is printed. 3:
     this host has no GPU.
     """
+    if print_gate:
+        from toolkit.jobs.gate import gate_lines
+        from toolkit.runtime.engine import root_needs_userns
+        from toolkit.runtime.options import image_argument
+
+        print_text(gate_lines(image_argument(image), userns=root_needs_userns()))
+        return
     from toolkit.gpu.host import host_gpu
     from toolkit.gpu.probe import probe
     from toolkit.inventory.formats.kinds import existing_image

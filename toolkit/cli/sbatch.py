@@ -145,8 +145,25 @@ def sbatch(
             rich_help_panel="Script",
         ),
     ] = None,
+    gpu_gate: Annotated[
+        bool,
+        typer.Option(
+            "--gpu-gate/--no-gpu-gate",
+            help="Check the GPU on each node before the program starts.",
+            rich_help_panel="GPU checks",
+        ),
+    ] = True,
+    gpu_monitor: Annotated[
+        bool,
+        typer.Option("--gpu-monitor", help="End the log with the use of each GPU.", rich_help_panel="GPU checks"),
+    ] = False,
     force: Annotated[
-        bool, typer.Option("--force", help="Replace any existing file of that name.", rich_help_panel="Script")
+        bool,
+        typer.Option(
+            "--force",
+            help="Write the script in any case: over any file of that name, for any image.",
+            rich_help_panel="Script",
+        ),
     ] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Print the script; write nothing.", rich_help_panel="Script")
@@ -200,6 +217,8 @@ def sbatch(
         environment=tuple(env or ()),
         env_file=env_file,
         directives=tuple(directive or ()),
+        gate=gpu_gate,
+        monitor=gpu_monitor,
     )
     job, doubts = _job(request, job_name, image, recipe, directory)
     script = make_script(job, output or Path(f"{job.name}.sbatch"))
@@ -240,7 +259,7 @@ def _job(
     from toolkit.jobs.defaults import choose_image, complete
     from toolkit.jobs.values import check_name, name_for
     from toolkit.recipes.catalogue import Catalogue
-    from toolkit.runtime.engine import lacks_capabilities
+    from toolkit.runtime.engine import root_needs_userns
     from toolkit.support.site import load_site
 
     if name is not None:
@@ -263,7 +282,7 @@ def _job(
         recipe=recipe,
         directory=directory,
         runtime=site.runtime.value if site.runtime else None,
-        userns=os.geteuid() == 0 and lacks_capabilities(),
+        userns=root_needs_userns(),
     )
     return job, doubts
 
