@@ -37,6 +37,7 @@ def script_text(job: Job, marker: str) -> str:
         forward=_forward(job),
         gate=job.gate and job.uses_gpu,
         limit=LIMIT,
+        monitor=job.monitor and job.uses_gpu,
         container=" ".join(_container(job)),
         command=_command(job),
     )
