@@ -1,11 +1,14 @@
 /* A stand-in for libnvidia-ml.so.1: FAKE_NVML_INIT is what nvmlInit_v2 answers, FAKE_DRIVER the driver's version,
    FAKE_FREE_MIB, FAKE_COMPUTE_MODE and FAKE_ECC one value a device, FAKE_MIG 1 for a MIG device on each GPU and 2 for
-   MIG mode without any. With FAKE_GROWS every look at the memory finds 64 MiB more of it used. */
+   MIG mode without any. With FAKE_GROWS every look at the memory finds 64 MiB more of it used. FAKE_NVML_BUSY is how many
+   GPUs are busy, from the first one on: the others have no process, and utilisation and memory grow with the number. */
 #include "stand_in.h"
 
 typedef unsigned long long size;
 
 static int index_of(void *handle) { return (int)(size)handle - 1; }
+
+static int busy(void *handle) { return index_of(handle) < number("FAKE_NVML_BUSY", 2); }
 
 int nvmlInit_v2(void) { return number("FAKE_NVML_INIT", 0); }
 
@@ -42,6 +45,7 @@ int nvmlDeviceGetMemoryInfo(void *handle, size *memory) {
     memory[0] = (size)16 << 30;
     memory[1] = (size)listed("FAKE_FREE_MIB", index_of(handle), 16000) << 20;
     memory[2] = memory[0] - memory[1] + grown;
+    if (setting("FAKE_NVML_BUSY")) memory[2] = busy(handle) ? (size)(index_of(handle) + 1) << 30 : 0;
     if (setting("FAKE_GROWS")) grown += (size)64 << 20;
     return 0;
 }
@@ -72,6 +76,25 @@ int nvmlDeviceGetTotalEccErrors(void *handle, int type, int counter, size *count
 }
 
 int nvmlDeviceGetComputeRunningProcesses_v3(void *handle, unsigned *count, void *processes) {
-    *count = handle && !processes && setting("FAKE_FREE_MIB") ? 1 : 0;
+    if (!handle || processes) return *count = 0;
+    *count = setting("FAKE_NVML_BUSY") ? busy(handle) : setting("FAKE_FREE_MIB") != NULL;
     return *count ? 7 : 0;
+}
+
+int nvmlDeviceGetHandleByUUID(const char *uuid, void **handle) {
+    *handle = (void *)1;
+    return uuid[0] == 'M' ? 0 : 6;
+}
+
+int nvmlDeviceGetUtilizationRates(void *handle, unsigned *rates) {
+    rates[0] = busy(handle) ? 50 + 10 * (unsigned)index_of(handle) : 0;
+    rates[1] = rates[0] / 2;
+    return 0;
+}
+
+int nvmlDeviceGetTotalEnergyConsumption(void *handle, size *millijoules) {
+    static size spent[16];
+    *millijoules = spent[index_of(handle) % 16];
+    spent[index_of(handle) % 16] += 7200000; /* 2 Wh between two questions */
+    return 0;
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -16,9 +17,13 @@ pytestmark = pytest.mark.slurm
 def test_the_demo_ends_with_the_log_of_a_job_and_builds_nothing_twice(
     ordinary_user: User, ground: Path, scratch: Path
 ) -> None:
-    script = ground / "demo"
+    script = ground / "machine" / "demo"
+    script.parent.mkdir()
     shutil.copy(CHECKOUT / "machine" / "demo", script)
     script.chmod(0o755)
+    (ground / "tests").mkdir()
+    shutil.copytree(CHECKOUT / "tests" / "data", ground / "tests" / "data")
+    subprocess.run(["chmod", "-R", "a+rX", str(script.parent), str(ground / "tests")], check=True)
     place = scratch / "demo-cache"
     place.mkdir()
     shutil.chown(place, ordinary_user.name)
@@ -32,9 +37,12 @@ def test_the_demo_ends_with_the_log_of_a_job_and_builds_nothing_twice(
         assert "1347 images to learn from, 450 to be tested on" in words, attempt
         assert ("is up to date" in words) == (attempt == "second")
         assert "Done. Time of each step:" in words
-        logs = list((place / "ctk-demo" / "job" / "logs").iterdir())
-        assert len(logs) == 1
-        assert "trained in" in logs[0].read_text()
+        logs = {path.name.rpartition("-")[0]: path.read_text() for path in place.glob("ctk-demo/job/logs/*")}
+        assert sorted(logs) == ["bad-gpu", "demo", "good-gpu"]
+        assert "trained in" in logs["demo"]
+        assert re.search(r"usable GPUs: \d\nThe program has run\.\n", logs["good-gpu"])
+        assert "cuInit returned 802: the fabric manager of the node is not running" in logs["bad-gpu"]
+        assert "The program has run." not in logs["bad-gpu"]
     assert set(Path("/tmp").glob("ctk-demo-*")) <= before
     left = ordinary_user.run(*listed, cwd=ordinary_user.home, status=None)
     assert set(left.stdout.splitlines()) <= running, "the practice cluster is gone"

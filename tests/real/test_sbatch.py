@@ -221,6 +221,10 @@ def test_without_a_cluster_the_practice_one_is_named(jobs: Jobs) -> None:
 
 def test_scripts_of_the_worst_words_pass_shellcheck(tmp_path: Path) -> None:
     scripts = check_scripts(tmp_path, count=60, seed_number=2)
+    gated = [script for script in scripts if "gpu_gate" in script.text]
+    # shellcheck takes three times as long for a script with the gate, of which one line differs.
+    scripts = [script for script in scripts if script not in gated] + gated[:8]
+    assert len(gated) > 8
     paths = []
     for number, script in enumerate(scripts):
         paths.append(tmp_path / f"{number}.sbatch")

@@ -27,8 +27,9 @@ if TYPE_CHECKING:
     from tests.real.conftest import PracticeCluster, User
 
 PROGRAM = Path(__file__).parents[1] / "data" / "under_signals.py"
+GATED = ("--gpus", "1", "--gpu-monitor")  # with the GPU gate, and the monitor beside the program
 BEHAVIOURS = ("save", "late", "ignore", "fork", "fork-ignore")
-LAYOUTS = {"one": (), "many": ("--nodes", "2", "--ntasks-per-node", "2")}
+LAYOUTS = {"one": ("--gpus", "0"), "many": ("--gpus", "0", "--nodes", "2", "--ntasks-per-node", "2"), "gpu": GATED}
 EVENTS = {
     "cancelled": (),
     "limit": ("--time", "1"),
@@ -82,11 +83,15 @@ class Case:
         return {"warned": "SIGUSR1", "interrupted": "SIGINT"}.get(self.event, "SIGTERM")
 
 
+# On the lab, which alone has GPUs: a warning before the limit, and the limit.
+GATES = [Case("save", "gpu", "warned"), Case("save", "gpu", "limit"), Case("fork-ignore", "gpu", "cancelled")]
+
+
 def cases() -> list[Case]:
     """The share of this run: CTK_SIGNAL_CASES of them for each cluster, chosen by CTK_SIGNAL_SEED."""
     everything = [
         Case(*chosen)
-        for chosen in itertools.product(BEHAVIOURS, LAYOUTS, EVENTS)
+        for chosen in itertools.product(BEHAVIOURS, ("one", "many"), EVENTS)
         # Nothing ends a program that ignores a mere warning but its time limit, which is another event.
         if not (chosen[0] == "ignore" and chosen[2] in ("warned", "interrupted"))
     ]
@@ -102,7 +107,7 @@ class Trial:
     def __init__(self, jobs: Jobs, case: Case) -> None:
         self.jobs, self.case = jobs, case
         command = ("python3", str(jobs.directory / PROGRAM.name), case.behaviour, case.name)
-        jobs.write(case.name, "--gpus", "0", *LAYOUTS[case.layout], *EVENTS[case.event], "--", *command)
+        jobs.write(case.name, *LAYOUTS[case.layout], *EVENTS[case.event], "--", *command)
         self.job = jobs.submit(case.name)
 
     @property
@@ -175,7 +180,7 @@ def test_signals_reach_the_program_and_nothing_is_left(
         (directory / PROGRAM.name).write_text(PROGRAM.read_text())
         subprocess.run(["chown", "-R", cluster.user.name, str(directory)], check=True)
         jobs = Jobs(cluster, directory, base_image)
-        trials += [Trial(jobs, case) for case in cases()]
+        trials += [Trial(jobs, case) for case in (*cases(), *(GATES if tracking == "linuxproc" else ()))]
     with ThreadPoolExecutor(len(trials)) as pool:
         failures = [failure for failure in pool.map(_failure, trials) if failure]
     assert not failures, "\n\n".join([f"{len(failures)} of {len(trials)}", *failures])

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from toolkit.cli.next_step import next_job
-from toolkit.cli.output import live_steps, print_json, suggest
+from toolkit.cli.output import live_steps, print_json, print_text, suggest
 from toolkit.gpu.check import AUTO, TIMEOUT
 from toolkit.gpu.nodes import is_on_several_nodes
 from toolkit.gpu.verdicts import GpuVerdict
@@ -27,6 +27,9 @@ def check_gpu(
     log: Annotated[
         Path | None, typer.Option("--log", metavar="FILE", help="Read the log of a job instead (-: standard input).")
     ] = None,
+    print_gate: Annotated[
+        bool, typer.Option("--print-gate", help="Print this check as lines for a job script of bash.")
+    ] = False,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
     """Check whether an image's frameworks compute on the GPU.
@@ -38,6 +41,7 @@ def check_gpu(
         ctk check-gpu trial.sif
         ctk check-gpu trial.sif --framework none    the driver only, in less than a second
         srun ctk check-gpu trial.sif                in a job on several nodes: one line a node
+        ctk check-gpu trial.sif --print-gate        the check in front of the program, for your own job script
 
     Each framework multiplies two small matrices on every GPU; the result is compared with the CPU's, and the driver,
     not the framework, says where it is. The checks run without the user's variables and ~/.local; what of these would
@@ -56,6 +60,13 @@ def check_gpu(
         check_log(log, image, json=json)
     if image is None:
         raise WrongInput("name an image, or a log with --log", fix="ctk check-gpu IMAGE, or ctk check-gpu --log FILE")
+    if print_gate:
+        from toolkit.jobs.gate import gate_lines
+        from toolkit.runtime.engine import root_needs_userns
+        from toolkit.runtime.options import image_argument
+
+        print_text(gate_lines(image_argument(image), userns=root_needs_userns()))
+        return
     from toolkit.gpu.check import check_gpu, check_name
     from toolkit.inventory.formats.kinds import existing_image
     from toolkit.pins.bases.local import require_runnable

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -18,6 +19,7 @@ from toolkit.support.text import path_argument
 if TYPE_CHECKING:
     from toolkit.jobs.defaults import JobRequest
     from toolkit.jobs.model import Job, Script, Submission
+    from toolkit.recipes.model import Target
     from toolkit.support.findings import Finding
 
 
@@ -145,8 +147,25 @@ def sbatch(
             rich_help_panel="Script",
         ),
     ] = None,
+    gpu_gate: Annotated[
+        bool,
+        typer.Option(
+            "--gpu-gate/--no-gpu-gate",
+            help="Check the GPU on each node before the program starts.",
+            rich_help_panel="GPU checks",
+        ),
+    ] = True,
+    gpu_monitor: Annotated[
+        bool,
+        typer.Option("--gpu-monitor", help="End the log with the use of each GPU.", rich_help_panel="GPU checks"),
+    ] = False,
     force: Annotated[
-        bool, typer.Option("--force", help="Replace any existing file of that name.", rich_help_panel="Script")
+        bool,
+        typer.Option(
+            "--force",
+            help="Write the script in any case: over any file of that name, for any image.",
+            rich_help_panel="Script",
+        ),
     ] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Print the script; write nothing.", rich_help_panel="Script")
@@ -170,13 +189,16 @@ def sbatch(
     expanded by a shell on the node; use --shell 'LINE' for variables of the job, pipes and the like. Give --env the
     name of a secret without its value, or put it into a file for --env-file: others can read the script.
 
+    A job that asks for GPUs checks them on each node before the program starts, and ends within seconds if they cannot
+    be used. An image that cannot use a GPU is refused for such a job.
+
     A script that you have changed is kept, unless you give --force.
     """
     from toolkit.inventory.contents.programs import COMMAND_NOT_IN_IMAGE
     from toolkit.jobs.advice import VARIABLE_NOT_SET, advise
     from toolkit.jobs.defaults import JobRequest
     from toolkit.jobs.place import check_place
-    from toolkit.jobs.scripts import make_script, write_script
+    from toolkit.jobs.scripts import check_script_file, make_script, write_script
     from toolkit.jobs.submission import submit as submit_script
     from toolkit.runtime.binds import hidden_links
     from toolkit.runtime.commands import chosen_command
@@ -200,12 +222,15 @@ def sbatch(
         environment=tuple(env or ()),
         env_file=env_file,
         directives=tuple(directive or ()),
+        gate=gpu_gate,
+        monitor=gpu_monitor,
     )
-    job, doubts = _job(request, job_name, image, recipe, directory)
+    job, target, doubts = _job(request, job_name, image, recipe, directory)
     script = make_script(job, output or Path(f"{job.name}.sbatch"))
-    doubts = (*doubts, *check_place(directory, job.name))
-    doubts = (*doubts, *_missing_program(job, directory))
-    findings = (*doubts, *advise(job, directory, Path.exists, os.environ), *hidden_links(directory, job.binds))
+    if not force and not dry_run:
+        check_script_file(script)
+    doubts = (*doubts, *check_place(directory, job.name), *advise(job, directory, Path.exists, os.environ))
+    findings = (*_image_findings(job, directory, target, doubts, force=force), *hidden_links(directory, job.binds))
     if dry_run:
         _show(script, findings, json=json)
         return
@@ -220,27 +245,33 @@ def sbatch(
     _report(script, submit_script(script, directory) if submit else None, findings, json=json)
 
 
-def _missing_program(job: Job, directory: Path) -> tuple[Finding, ...]:
+def _image_findings(
+    job: Job, directory: Path, target: Target, findings: tuple[Finding, ...], *, force: bool
+) -> tuple[Finding, ...]:
+    """`findings` with what the image adds: whether it holds the program, and whether it can use a GPU."""
+    from toolkit.cli.job_audit import audit_for_job
     from toolkit.inventory.contents.programs import missing_program
 
     try:
-        found = missing_program(directory / job.image, job.command, job.binds)
+        missing = missing_program(directory / job.image, job.command, job.binds)
     except WrongInput:  # an image that the runtime can start and ctk cannot read
-        return ()
-    return (found,) if found is not None else ()
+        return findings
+    findings = (*([missing] if missing else ()), *findings)
+    return audit_for_job(job, directory, target, findings, words=sys.argv[1:], force=force)
 
 
 def _job(
     request: JobRequest, name: str | None, image: Path | None, recipe_name: str | None, directory: Path
-) -> tuple[Job, tuple[Finding, ...]]:
-    """The job, from the command line, the recipe, the image and the directory; and what is doubtful in that."""
+) -> tuple[Job, Target, tuple[Finding, ...]]:
+    """The job, from the command line, the recipe, the image and the directory; its machine; and what is doubtful."""
     from toolkit.builds.record import recipe_of
     from toolkit.inventory.formats.kinds import existing_image
     from toolkit.jobs.advice import advise_on_image
     from toolkit.jobs.defaults import choose_image, complete
     from toolkit.jobs.values import check_name, name_for
     from toolkit.recipes.catalogue import Catalogue
-    from toolkit.runtime.engine import lacks_capabilities
+    from toolkit.recipes.model import Target
+    from toolkit.runtime.engine import root_needs_userns
     from toolkit.support.site import load_site
 
     if name is not None:
@@ -263,9 +294,9 @@ def _job(
         recipe=recipe,
         directory=directory,
         runtime=site.runtime.value if site.runtime else None,
-        userns=os.geteuid() == 0 and lacks_capabilities(),
+        userns=root_needs_userns(),
     )
-    return job, doubts
+    return job, recipe.target if recipe else Target(), doubts
 
 
 def _show(script: Script, findings: tuple[Finding, ...], *, json: bool) -> None:

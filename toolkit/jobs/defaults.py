@@ -39,6 +39,8 @@ class JobRequest:
     environment: tuple[str, ...] = ()
     env_file: Path | None = None
     directives: tuple[str, ...] = ()
+    gate: bool = True
+    monitor: bool = False
 
 
 def choose_image(given: Path | None, name: str | None, recipe: Recipe | None, directory: Path) -> Path:
@@ -108,6 +110,8 @@ def complete(
         runtime=runtime,
         userns=userns,
         directory=check_submission_directory(str(directory)),
+        gate=request.gate,
+        monitor=request.monitor,
     )
 
 

@@ -39,6 +39,8 @@ class Job(Resources):
     the variables of `inherited` come from the environment that the job has on its node, those of `env_file` from a
     private file that is read there. `runtime` is the site's own container runtime, a path or a name, which comes before
     those on PATH; `userns` is for one that needs `--userns` where the job runs.
+    `gate`: each node checks the GPUs that the job asks for before the program starts. `monitor`: the log ends with the
+    use of each GPU.
     """
 
     name: str
@@ -52,6 +54,8 @@ class Job(Resources):
     runtime: str | None = None
     userns: bool = False
     directory: str = "."
+    gate: bool = True
+    monitor: bool = False
 
     @property
     def uses_gpu(self) -> bool:

@@ -45,6 +45,12 @@ def write_script(script: Script, *, force: bool = False) -> None:
 
     A symlink is refused in any case: a script that sbatch is given is no place to lead a user elsewhere.
     """
+    check_script_file(script, force=force)
+    write_atomically(script.path, script.text)
+
+
+def check_script_file(script: Script, *, force: bool = False) -> None:
+    """Raise WrongInput where write_script would, and write nothing."""
     path = script.path
     refuse_link(path)
     if path.exists() and not path.is_file():  # to read a pipe would wait for its writer for ever
@@ -62,4 +68,3 @@ def write_script(script: Script, *, force: bool = False) -> None:
                 f"{path} {whose} and was not replaced",
                 fix="--force replaces it; --output FILE.sbatch writes another file; --dry-run only prints.",
             )
-    write_atomically(path, script.text)

@@ -152,7 +152,7 @@ def find_runtime(site: Site) -> Runtime:
         raise MissingOnHost(
             f"{program} is {product} {'.'.join(map(str, version))}; ctk needs {wanted} or newer", fix=_INSTALL
         )
-    return Runtime(Path(program), product, version, needs_userns=os.geteuid() == 0 and lacks_capabilities())
+    return Runtime(Path(program), product, version, needs_userns=root_needs_userns())
 
 
 def parse_version(text: str) -> tuple[str, tuple[int, ...]]:
@@ -164,6 +164,11 @@ def parse_version(text: str) -> tuple[str, tuple[int, ...]]:
     if not match:
         raise MissingOnHost(f"cannot parse the version of the container runtime: {text.strip()!r}")
     return match[1], tuple(int(part) for part in match[2].split("."))
+
+
+def root_needs_userns() -> bool:
+    """Whether the runtime needs `--userns` here: this is root, without all capabilities."""
+    return os.geteuid() == 0 and lacks_capabilities()
 
 
 def lacks_capabilities(status: str | None = None, last: str | None = None) -> bool:

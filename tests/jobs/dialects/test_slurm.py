@@ -33,6 +33,8 @@ JOBS = {
         runtime="/opt/apptainer 1.4/bin/apptainer",
         userns=True,
     ),
+    "no-gate": Job("no-gate", "./trial.sif", ("python", "train.py"), gpus=Gpus(1), gate=False),
+    "monitor": Job("monitor", "./trial.sif", ("python", "train.py"), gpus=Gpus(1), gate=False, monitor=True),
     "array": Job("array", "./trial.sif", ("true",), gpus=Gpus(0), time=NO_TIME_LIMIT, array="0-9%4"),
 }
 
@@ -61,7 +63,15 @@ def test_several_tasks_are_started_by_srun_and_one_is_not() -> None:
 
 
 def test_the_plain_script_can_be_read_at_once() -> None:
-    assert len((GOLDEN / "plain.sbatch").read_text().splitlines()) <= 90
+    assert len((GOLDEN / "no-gate.sbatch").read_text().splitlines()) <= 90
+
+
+def test_gate_is_in_scripts_that_ask_for_gpus_and_names_no_framework() -> None:
+    plain = (GOLDEN / "plain.sbatch").read_text()
+    assert "gpu_gate " in plain
+    assert "gpu_gate" not in (GOLDEN / "no-gate.sbatch").read_text() + (GOLDEN / "array.sbatch").read_text()
+    gate = plain[plain.index("# The GPU gate") :].lower()
+    assert [name for name in ("torch", "tensorflow", "jax", "cupy", "onnx", "paddle") if name in gate] == []
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from toolkit.jobs.gate import LIMIT
 from toolkit.jobs.model import SIGNALS
 from toolkit.jobs.quoting import quoted
 from toolkit.runtime.engine import NAMES
@@ -34,6 +35,10 @@ def script_text(job: Job, marker: str) -> str:
         inherited=job.inherited,
         signals=SIGNALS,
         forward=_forward(job),
+        gate=job.gate and job.uses_gpu,
+        limit=LIMIT,
+        monitor=job.monitor and job.uses_gpu,
+        container=" ".join(_container(job)),
         command=_command(job),
     )
 
@@ -97,13 +102,17 @@ def _time(seconds: int) -> str:
 
 
 def _command(job: Job) -> str:
+    return " ".join([*_launcher(job), *_container(job), *map(quoted, job.command)])
+
+
+def _container(job: Job) -> list[str]:
+    """The words in front of a command in the job's container."""
     # The container's own `env` sets the variables: apptainer hands values from --env and APPTAINERENV_ to a shell,
     # which runs the text in $(…) there (seen with 1.4.5; singularity 3.8 knows no --no-eval).
     variables = [f"{name}={value}" for name, value in job.environment]
-    command = ["env", *variables, *job.command] if variables else job.command
+    command = ["env", *variables] if variables else []
     arguments = exec_arguments(job.image, command, gpu=job.uses_gpu, binds=job.binds, userns=job.userns)
-    words = ['"$image"' if word == job.image else quoted(word) for word in arguments]
-    return " ".join([*_launcher(job), '"$runtime"', *words])
+    return ['"$runtime"', *('"$image"' if word == job.image else quoted(word) for word in arguments)]
 
 
 def _launcher(job: Job) -> list[str]:

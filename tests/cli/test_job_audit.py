@@ -1,0 +1,129 @@
+"""`ctk sbatch` and the audit of the job's image: what is refused, what is warned of, and what is left alone."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.gpu.small_images import SITE, Files, torch
+from tests.inventory.making import distribution, fill, python_files
+from toolkit.cli.main import main
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+CPU_TORCH = distribution(
+    "torch",
+    "2.5.1+cpu",
+    SITE,
+    {"torch/__init__.py": "", "torch/version.py": "__version__ = '2.5.1+cpu'\ncuda = None\n"},
+)
+READY, BROKEN, PLAIN = torch(), torch(without="libcusparse.so.12"), dict[str, str | bytes]()
+COMMAND = ("-J", "x", "--image", "trial.sif")
+PROGRAM = ("--", "python3", "-c", "a b")
+
+
+class Ground:
+    """A directory with an image, which is where ctk runs."""
+
+    def __init__(self, directory: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+        self.directory, self.monkeypatch, self.capsys = directory, monkeypatch, capsys
+        monkeypatch.chdir(directory)
+        monkeypatch.setenv("CTK_HOME", str(directory / "ctk"))
+
+    def image(self, files: Files) -> None:
+        shutil.rmtree(self.directory / "trial.sif", ignore_errors=True)
+        for part in (python_files(), files, {".singularity.d/": ""}):
+            fill(self.directory / "trial.sif", part)
+
+    def sbatch(self, *options: str) -> tuple[int, str]:
+        """The exit status, and what is said on both streams."""
+        self.monkeypatch.setattr(sys, "argv", ["ctk", "sbatch", *COMMAND, *options, *PROGRAM])
+        with pytest.raises(SystemExit) as end:
+            main()
+        assert isinstance(end.value.code, int)
+        said = self.capsys.readouterr()
+        return end.value.code, said.out + said.err
+
+    @property
+    def written(self) -> bool:
+        return (self.directory / "x.sbatch").exists()
+
+
+@pytest.fixture
+def ground(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Ground:
+    return Ground(tmp_path, monkeypatch, capsys)
+
+
+@pytest.mark.parametrize(
+    ("files", "verdict", "code"),
+    [(CPU_TORCH, "cpu-only", "cpu-only-build"), (BROKEN, "gpu-broken", "missing-cuda-library")],
+    ids=["cpu-only", "gpu-broken"],
+)
+@pytest.mark.parametrize("asking", [("--gpus", "1"), ("--directive=--gres=gpu:1",)], ids=["gpus", "gres"])
+def test_image_that_cannot_use_the_gpu_is_refused_without_force(
+    ground: Ground, files: Files, verdict: str, code: str, asking: tuple[str, ...]
+) -> None:
+    ground.image(files)
+    status, said = ground.sbatch(*asking)
+    assert (status, ground.written) == (1, False)
+    for words in (f"trial.sif is {verdict}: ", f"[{code}]", "[image-cannot-use-gpu]", "--gpus 0", "--force"):
+        assert words in said
+    assert ground.sbatch(*asking, "--dry-run")[0] == 1
+    status, said = ground.sbatch(*asking, "--force")
+    assert (status, ground.written) == (0, True)
+    assert f"trial.sif is {verdict}: " in said
+
+
+def test_image_that_can_use_the_gpu_is_accepted(ground: Ground) -> None:
+    ground.image(READY)
+    status, said = ground.sbatch("--gpus", "1")
+    assert (status, ground.written) == (0, True)
+    assert "image-cannot-use-gpu" not in said
+    assert "no-gpu-asked-for" not in said
+
+
+def test_image_without_a_framework_is_accepted(ground: Ground) -> None:
+    ground.image(PLAIN)
+    assert ground.sbatch("--gpus", "1")[0] == 0
+
+
+@pytest.mark.parametrize("files", [READY, BROKEN], ids=["gpu-ready", "gpu-broken"])
+def test_gpu_framework_without_a_gpu_is_warned_of_with_the_line_to_type(ground: Ground, files: Files) -> None:
+    ground.image(files)
+    status, said = ground.sbatch()
+    assert (status, ground.written) == (0, True)
+    assert (
+        "./trial.sif has PyTorch 2.5.1+cu124, built for GPUs, but the job requests no GPU and will run on the CPU"
+        in said
+    )
+    assert "ctk sbatch --gpus 1 -J x --image trial.sif -- python3 -c 'a b'" in said
+    assert "add --gpus 0 instead" in said
+
+
+@pytest.mark.parametrize("files", [READY, BROKEN, CPU_TORCH], ids=["gpu-ready", "gpu-broken", "cpu-only"])
+def test_gpus_0_says_that_it_is_meant(ground: Ground, files: Files) -> None:
+    ground.image(files)
+    status, said = ground.sbatch("--gpus", "0")
+    assert status == 0
+    assert "no-gpu-asked-for" not in said
+
+
+def test_cpu_image_without_a_gpu_is_not_warned_of_and_a_plain_one_is_as_ever(ground: Ground) -> None:
+    ground.image(PLAIN)
+    assert "Add --gpus 1, or --gpus 0 to confirm a CPU job." in ground.sbatch()[1]
+    ground.image(CPU_TORCH)
+    assert "no-gpu-asked-for" not in ground.sbatch()[1]
+
+
+def test_script_that_the_user_changed_is_named_before_the_image(ground: Ground) -> None:
+    """Who then gives --force knows that it replaces the script, too."""
+    ground.image(CPU_TORCH)
+    (ground.directory / "x.sbatch").write_text("mine\n")
+    status, said = ground.sbatch("--gpus", "1")
+    assert status == 2
+    assert "was not replaced" in said
+    assert (ground.directory / "x.sbatch").read_text() == "mine\n"

@@ -1,0 +1,199 @@
+"""The GPU gate with a stand-in for the runtime: what each answer from the container does to the job."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from toolkit.jobs.gate import gate_lines
+from toolkit.lab.configuration import CLUSTER_PREFIX
+from toolkit.lab.tracking import MARK_VARIABLE
+from toolkit.support.explanations import explanations
+
+GATE = gate_lines("./trial.sif", userns=False)
+
+
+def run(directory: Path, body: str, lines: str = GATE, **more: str) -> subprocess.CompletedProcess[str]:
+    """Run a script with the gate; `body` is what the runtime does instead of starting the container."""
+    (directory / "bin").mkdir(exist_ok=True)
+    runtime = directory / "bin" / "apptainer"
+    runtime.write_text(f"#!/bin/bash\n{body}\n")
+    runtime.chmod(0o755)
+    environment = {"PATH": f"{runtime.parent}:/usr/bin:/bin", "SLURMD_NODENAME": "n7", **more}
+    script = f"set -eu\n{lines}\necho the program\n"
+    return subprocess.run(
+        ["bash", "-c", script], cwd=directory, env=environment, text=True, capture_output=True, check=False
+    )
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        ("gpus 2 1", "usable GPUs: 2"),
+        ("listed 4", "GPUs of nvidia-smi: 4; the image has no Python to ask libcuda"),
+        ("files 1", "device files: 1; the image has no Python to ask libcuda"),
+    ],
+)
+def test_gate_good_answer_starts_the_program(tmp_path: Path, answer: str, words: str) -> None:
+    done = run(tmp_path, f"echo 'WARNING: noise' >&2; echo 'ctk-gate: {answer}'")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == f"ctk: GPU gate: n7: {words}\nthe program\n"
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        ("cuda 34", "cuInit returned 34: the libcuda in the image is a stub, for linking only [stub-library]. Remove"),
+        ("cuda 46", "cuInit returned 46: another process uses the GPU exclusively [device-unavailable]. Submit"),
+        ("cuda 100", "the driver shows no GPU; CUDA_VISIBLE_DEVICES=7 [no-visible-device]. Ask Slurm"),
+        ("cuda 304", "cuInit returned 304 [cuda-init-failed]. Submit again without this node (sbatch --exclude=n7)"),
+        ("cuda 802", "the fabric manager of the node is not running [system-not-ready]. "),
+        ("cuda 803", "libcuda and the kernel module have different versions [driver-mismatch]. Remove"),
+        ("cuda 804", "the CUDA compat library of the image does not serve this GPU [compat-not-supported]. Remove"),
+        ("cuda 999", "cuInit returned 999; most often /dev/nvidia-uvm is missing [unknown-driver-error]. "),
+        ("few 1 2", "the driver shows 1 of the 2 GPUs in CUDA_VISIBLE_DEVICES [no-visible-device]. "),
+        ("listed 0", "the driver shows no GPU; CUDA_VISIBLE_DEVICES=7 [no-visible-device]. "),
+        ("unlisted No devices", "nvidia-smi failed: No devices [cuda-init-failed]. "),
+        ("load x: version `GLIBC_2.34' not found", "the C library of the image is too old for the driver: x: "),
+        ("load libcuda.so.1: no", "the container has no NVIDIA driver: libcuda.so.1: no [driver-not-bound]. "),
+        ("files 0", "the node has no device file /dev/nvidia0 [no-visible-device]. "),
+        ("crashed 139", "the driver ended the program that asked it, by signal 11 ["),
+    ],
+)
+def test_gate_bad_answer_ends_the_script_with_the_reason(tmp_path: Path, answer: str, words: str) -> None:
+    done = run(tmp_path, f"cat <<'END'\nctk-gate: {answer}\nEND", CUDA_VISIBLE_DEVICES="7")
+    assert done.returncode == 1
+    assert done.stdout == ""
+    assert done.stderr.startswith("ctk: GPU gate: n7: ")
+    assert words in done.stderr
+
+
+def test_gate_container_that_does_not_start_is_the_reason(tmp_path: Path) -> None:
+    done = run(tmp_path, "echo 'FATAL: no such image' >&2; exit 255")
+    assert done.returncode == 1
+    assert "did not start (status 255) [container-did-not-start]. Its own message: FATAL: no such image" in done.stderr
+
+
+@pytest.mark.parametrize("body", ["true", "echo 'FATAL:   stat /bin/sh: no such file or directory' >&2; exit 255"])
+def test_gate_image_that_cannot_answer_is_not_stopped(tmp_path: Path, body: str) -> None:
+    done = run(tmp_path, body)
+    assert done.returncode == 0
+    assert "n7: not checked" in done.stdout
+    assert done.stdout.endswith("\nthe program\n")
+
+
+def test_gate_driver_that_hangs_ends_the_script(tmp_path: Path) -> None:
+    assert GATE.count("timeout -k 2 60 ") == 1
+    hanging = "trap '' TERM; sleep 600 & wait; wait"
+    done = run(tmp_path, hanging, GATE.replace("timeout -k 2 60 ", "timeout -k 0.2 0.2 "))
+    assert done.returncode == 1
+    assert "n7: the driver did not answer within 60 s" in done.stderr
+
+
+def test_gate_driver_that_no_signal_ends_does_not_hold_the_script_up(tmp_path: Path) -> None:
+    """A process that sleeps in the kernel survives SIGKILL, and keeps the pipe of its answer open."""
+    limit = "limit=$((SECONDS + 90))"
+    assert GATE.count(limit) == 1
+    done = run(tmp_path, "setsid sleep 5 & exit 0", GATE.replace(limit, "limit=$((SECONDS + 1))"))
+    assert done.returncode == 1
+    assert "not every node answered" in done.stderr
+
+
+def test_gate_skips_stand_ins_of_a_practice_cluster_only(tmp_path: Path) -> None:
+    (tmp_path / "lab" / "gpu").mkdir(parents=True)
+    (tmp_path / "lab" / "bin").mkdir()
+    (tmp_path / "lab/gpu/gpu0").symlink_to("/dev/null")
+    lab = {MARK_VARIABLE: str(tmp_path / "lab"), "SLURM_CLUSTER_NAME": f"{CLUSTER_PREFIX}default"}
+    bad = "echo ctk-gate: cuda 999"
+    assert run(tmp_path, bad, **lab).stdout == "ctk: GPU gate: n7: stand-in GPU, not checked\nthe program\n"
+    assert run(tmp_path, bad, **{**lab, "SLURM_CLUSTER_NAME": "tsubame"}).returncode == 1, "a job of another cluster"
+    assert run(tmp_path, bad, **{**lab, MARK_VARIABLE: ""}).returncode == 1
+    (tmp_path / "lab/bin/ldconfig.real").touch()
+    assert run(tmp_path, bad, **lab).returncode == 1, "a lab with a stand-in driver"
+    (tmp_path / "lab/bin/ldconfig.real").unlink()
+    (tmp_path / "lab/gpu/gpu0").unlink()
+    assert run(tmp_path, bad, **lab).returncode == 1, "a lab with real GPUs"
+
+
+SRUN = """#!/bin/bash
+while [[ $1 == -* ]]; do shift; done
+for node in n1 n2; do SLURMD_NODENAME=$node "$@" || status=1; done
+exit ${status:-0}
+"""
+
+
+def test_gate_asks_each_node_and_names_the_broken_one(tmp_path: Path) -> None:
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin/srun").write_text(SRUN)
+    (tmp_path / "bin/srun").chmod(0o755)
+    body = '[ "$SLURMD_NODENAME" = n1 ] && echo ctk-gate: gpus 1 1 || echo ctk-gate: cuda 803'
+    done = run(tmp_path, body, SLURM_JOB_NUM_NODES="2")
+    assert done.returncode == 1
+    assert done.stdout == "ctk: GPU gate: n1: usable GPUs: 1\n"
+    assert "n2: cuInit returned 803" in done.stderr
+    assert "--exclude=n2" in done.stderr
+
+
+def _in_container() -> str:
+    """The part that the container's shell runs."""
+    return GATE.split("<<'END'\n")[1].split("\nEND\n")[0]
+
+
+@pytest.mark.programs
+def test_gate_passes_shellcheck(tmp_path: Path) -> None:
+    (tmp_path / "gate.sh").write_text(f"#!/bin/bash\n{GATE}")
+    (tmp_path / "inside.sh").write_text(f"#!/bin/sh\n{_in_container()}\n")
+    done = subprocess.run(
+        ["shellcheck", tmp_path / "gate.sh", tmp_path / "inside.sh"], capture_output=True, text=True, check=False
+    )
+    assert done.stdout == ""
+
+
+@pytest.mark.parametrize(
+    ("programs", "answer"),
+    [
+        ({"python3": 'echo "ctk-gate: gpus 1 1"'}, "gpus 1 1"),
+        ({"python3": "kill -SEGV $$"}, "crashed 139"),
+        ({"python3": "exit 1", "nvidia-smi": "echo GPU 0: x; echo '  MIG 1g'; echo GPU 1: y"}, "listed 2"),
+        ({"nvidia-smi": "echo No devices were found; exit 6"}, "unlisted No devices were found"),
+        ({"nvidia-smi": "exit 127"}, "files 0"),
+        ({}, "files 0"),
+    ],
+)
+def test_gate_in_an_image_takes_what_is_there(tmp_path: Path, programs: dict[str, str], answer: str) -> None:
+    if Path("/dev/nvidia0").exists():
+        answer = re.sub("^files 0$", f"files {len(list(Path('/dev').glob('nvidia[0-9]*')))}", answer)
+    (tmp_path / "libcuda.so.1").touch()
+    for name, body in programs.items():
+        (tmp_path / name).write_text(f"#!/bin/sh\n{body}\n")
+        (tmp_path / name).chmod(0o755)
+    environment = {"PATH": str(tmp_path), "LD_LIBRARY_PATH": f"/nowhere:{tmp_path}"}
+    argv = ["/bin/sh", "-c", _in_container(), "sh", "the question for Python"]
+    done = subprocess.run(argv, env=environment, capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == (f"ctk-gate: {answer}\n", "")
+
+
+def test_gate_without_libcuda_or_visible_devices_is_told_without_python(tmp_path: Path) -> None:
+    argv = ["/bin/sh", "-c", _in_container(), "sh", ""]
+    environment = {"PATH": str(tmp_path), "CUDA_VISIBLE_DEVICES": ""}
+    assert subprocess.run(argv, env=environment, capture_output=True, text=True, check=False).stdout == (
+        "ctk-gate: cuda 100\n"
+    )
+
+
+def test_gate_codes_are_explained() -> None:
+    codes = set(re.findall(r"\[([a-z]+(?:-[a-z]+)+)\]", GATE))
+    assert len(codes) > 10
+    assert codes <= set(explanations())
+
+
+def test_gate_environment_of_the_script_is_not_changed(tmp_path: Path) -> None:
+    script = f"before=$(export -p; trap; shopt; umask; pwd)\n{GATE}\n"
+    script += '[ "$before" = "$(export -p; trap; shopt; umask; pwd)" ] && echo same'
+    assert run(tmp_path, "echo ctk-gate: gpus 1 1", script, HOME=os.environ["HOME"]).stdout.endswith(
+        "same\nthe program\n"
+    )

@@ -1,0 +1,84 @@
+"""Whether a job's image fits the GPUs that the job asks for, or does not ask for: by the image's audit."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from toolkit.support.errors import CheckFailed, WrongInput
+from toolkit.support.findings import Finding, Severity, Verdict
+from toolkit.support.processes import visible_command
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from toolkit.gpu.audit import Audit
+    from toolkit.jobs.model import Job
+    from toolkit.recipes.model import Target
+
+_NO_GPU = "no-gpu-asked-for"
+_CANNOT = "image-cannot-use-gpu"
+
+
+def audit_for_job(
+    job: Job, directory: Path, target: Target, findings: tuple[Finding, ...], *, words: Sequence[str], force: bool
+) -> tuple[Finding, ...]:
+    """`findings` of `job` with what the audit of its image adds to them.
+
+    `words` is the command line without `ctk`. Raises CheckFailed if the job asks for GPUs that the image cannot use,
+    unless `force`.
+    """
+    if job.gpus is not None and not job.uses_gpu:
+        return findings  # a CPU job, as the user confirmed
+    from toolkit.gpu.audit import audit_image
+    from toolkit.gpu.targets import machines
+
+    try:
+        found = audit_image(directory / job.image, *machines(target))
+    except WrongInput:  # an image that the runtime can start and ctk cannot read, or a [target] that is none
+        return findings
+    if not job.uses_gpu:
+        return advise_gpu(job, found, findings, words)
+    refusal = refuse_gpu(job, found)
+    if refusal is None:
+        return findings
+    if not force:
+        raise CheckFailed(
+            f"the job asks for a GPU, but {refusal.message}",
+            fix=f"{refusal.fix or ''}\nA CPU job: --gpus 0. To write the script in any case: --force".lstrip(),
+            code=_CANNOT,
+        )
+    return (*findings, refusal)
+
+
+def refuse_gpu(job: Job, found: Audit) -> Finding | None:
+    """A warning if the image cannot use the GPUs of `job`, with the audit's reason and fix."""
+    if found.verdict not in (Verdict.CPU_ONLY, Verdict.GPU_BROKEN):
+        return None
+    cause = found.findings[0]
+    message = f"{job.image} is {found.verdict}: {cause.message} [{cause.code}]"
+    return Finding(_CANNOT, Severity.WARNING, message, cause.fix)
+
+
+def advise_gpu(job: Job, found: Audit, findings: tuple[Finding, ...], words: Sequence[str]) -> tuple[Finding, ...]:
+    """`findings` with a warning about a missing `--gpus` that knows the image: its framework, and the line to type."""
+    if found.verdict is Verdict.CPU_ONLY:
+        return tuple(finding for finding in findings if finding.code != _NO_GPU)
+    framework = next((audit.facts for audit in found.frameworks if audit.verdict is not Verdict.CPU_ONLY), None)
+    if framework is None:
+        return findings
+    message = (
+        f"{job.image} has {framework.title} {framework.version}, built for GPUs, but the job requests no GPU and will "
+        "run on the CPU"
+    )
+    fix = f"{_with_gpu(words)}\nIf a CPU job is meant, add --gpus 0 instead."
+    return tuple(
+        replace(finding, message=message, fix=fix) if finding.code == _NO_GPU else finding for finding in findings
+    )
+
+
+def _with_gpu(words: Sequence[str]) -> str:
+    """The command line again, with a GPU: the option comes before the command that the job runs."""
+    place = list(words).index("sbatch") + 1 if "sbatch" in words else len(words)
+    return visible_command(["ctk", *words[:place], "--gpus", "1", *words[place:]])
