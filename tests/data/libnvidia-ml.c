@@ -1,66 +1,101 @@
-/* A stand-in for libnvidia-ml.so.1: FAKE_NVML_INIT is what nvmlInit_v2 answers. */
-#include <stdio.h>
-#include <stdlib.h>
+/* A stand-in for libnvidia-ml.so.1: FAKE_NVML_INIT is what nvmlInit_v2 answers, FAKE_DRIVER the driver's version,
+   FAKE_FREE_MIB, FAKE_COMPUTE_MODE and FAKE_ECC one value a device, FAKE_MIG 1 for a MIG device on each GPU and 2 for
+   MIG mode without any. With FAKE_GROWS every look at the memory finds 64 MiB more of it used.
+   FAKE_NVML_BUSY is how many GPUs are busy, from the first one on; the others have no process and use no memory. */
+#include "stand_in.h"
 
-int nvmlInit_v2(void) {
-    const char *text = getenv("FAKE_NVML_INIT");
-    return text ? atoi(text) : 0;
-}
+typedef unsigned long long size;
+
+static int index_of(void *handle) { return (int)(size)handle - 1; }
+
+static int busy(void *handle) { return index_of(handle) < number("FAKE_NVML_BUSY", 2); }
+
+int nvmlInit_v2(void) { return number("FAKE_NVML_INIT", 0); }
 
 int nvmlSystemGetDriverVersion(char *version, unsigned length) {
-    snprintf(version, length, "550.54.15");
+    const char *text = setting("FAKE_DRIVER");
+    snprintf(version, length, "%s", text ? text : "550.54.15");
     return 0;
-}
-
-/* What `ctk sbatch --gpu-monitor` asks: FAKE_NVML_BUSY is how many GPUs are busy, from the first one on; the others have
-   no process. Utilisation, memory and energy grow with the number of a GPU. */
-static int busy(void *device) {
-    const char *text = getenv("FAKE_NVML_BUSY");
-    return (long)device <= (text ? atoi(text) : 2);
 }
 
 int nvmlDeviceGetCount_v2(unsigned *count) {
-    const char *text = getenv("FAKE_CUDA_COUNT");
-    *count = text ? atoi(text) : 2;
+    *count = number("FAKE_CUDA_COUNT", 2);
     return 0;
 }
 
-int nvmlDeviceGetHandleByIndex_v2(unsigned index, void **device) {
-    *device = (void *)(long)(index + 1);
+int nvmlDeviceGetHandleByIndex_v2(unsigned index, void **handle) {
+    *handle = (void *)(size)(index + 1);
     return 0;
 }
 
-int nvmlDeviceGetHandleByUUID(const char *uuid, void **device) {
-    *device = (void *)1L;
+int nvmlDeviceGetName(void *handle, char *name, unsigned length) {
+    snprintf(name, length, "Stand-in GPU %c", 'A' + index_of(handle));
+    return 0;
+}
+
+int nvmlDeviceGetUUID(void *handle, char *uuid, unsigned length) {
+    int part = index_of(handle) >= 16;
+    snprintf(uuid, length, "%s-%x%x000000-0000-0000-0000-000000000000", part ? "MIG" : "GPU", part ? 0xf : 0xa,
+             index_of(handle) % 16);
+    return 0;
+}
+
+int nvmlDeviceGetMemoryInfo(void *handle, size *memory) {
+    static size grown;
+    memory[0] = (size)16 << 30;
+    memory[1] = (size)listed("FAKE_FREE_MIB", index_of(handle), 16000) << 20;
+    memory[2] = memory[0] - memory[1] + grown;
+    if (setting("FAKE_NVML_BUSY")) memory[2] = (size)(busy(handle) ? index_of(handle) + 1 : 0) << 30;
+    if (setting("FAKE_GROWS")) grown += (size)64 << 20;
+    return 0;
+}
+
+int nvmlDeviceGetComputeMode(void *handle, unsigned *mode) {
+    *mode = listed("FAKE_COMPUTE_MODE", index_of(handle), 0);
+    return 0;
+}
+
+int nvmlDeviceGetMigMode(void *handle, unsigned *mode, unsigned *pending) {
+    *mode = *pending = handle && number("FAKE_MIG", 0) > 0;
+    return 0;
+}
+
+int nvmlDeviceGetMaxMigDeviceCount(void *handle, unsigned *count) {
+    *count = handle ? 7 : 0;
+    return 0;
+}
+
+int nvmlDeviceGetMigDeviceHandleByIndex(void *handle, unsigned index, void **part) {
+    *part = (void *)((size)handle + 16);
+    return index || number("FAKE_MIG", 0) != 1 ? 6 : 0;
+}
+
+int nvmlDeviceGetTotalEccErrors(void *handle, int type, int counter, size *count) {
+    *count = listed("FAKE_ECC", index_of(handle), 0);
+    return type != 1 || counter != 0;
+}
+
+int nvmlDeviceGetComputeRunningProcesses_v3(void *handle, unsigned *count, void *processes) {
+    *count = handle && !processes && setting("FAKE_FREE_MIB") ? 1 : 0;
+    if (setting("FAKE_NVML_BUSY")) *count = busy(handle);
+    return *count ? 7 : 0;
+}
+
+/* What only `ctk sbatch --gpu-monitor` asks. Utilisation and energy grow with the number of a GPU. */
+int nvmlDeviceGetHandleByUUID(const char *uuid, void **handle) {
+    *handle = (void *)1L;
     return uuid[0] == 'M' ? 0 : 6;
 }
 
-int nvmlDeviceGetUUID(void *device, char *uuid, unsigned length) {
-    snprintf(uuid, length, "GPU-%ld0000000-stand-in", (long)device);
-    return 0;
-}
-
-int nvmlDeviceGetUtilizationRates(void *device, unsigned *rates) {
-    rates[0] = busy(device) ? 40 + 10 * (unsigned)(long)device : 0;
+int nvmlDeviceGetUtilizationRates(void *handle, unsigned *rates) {
+    rates[0] = busy(handle) ? 50 + 10 * index_of(handle) : 0;
     rates[1] = rates[0] / 2;
     return 0;
 }
 
-int nvmlDeviceGetMemoryInfo(void *device, unsigned long long *memory) {
-    memory[0] = 16ULL << 30;
-    memory[2] = busy(device) ? (unsigned long long)(long)device << 30 : 0;
-    memory[1] = memory[0] - memory[2];
+int nvmlDeviceGetTotalEnergyConsumption(void *handle, size *millijoules) {
+    static size spent[16];
+    *millijoules = spent[index_of(handle) % 16];
+    spent[index_of(handle) % 16] += 7200000; /* 2 Wh between two questions */
     return 0;
-}
-
-int nvmlDeviceGetTotalEnergyConsumption(void *device, unsigned long long *millijoules) {
-    static unsigned long long spent[16];
-    *millijoules = spent[(long)device % 16];
-    spent[(long)device % 16] += 7200000; /* 2 Wh between two questions */
-    return 0;
-}
-
-int nvmlDeviceGetComputeRunningProcesses_v3(void *device, unsigned *count, void *processes) {
-    *count = busy(device) ? 1 : 0;
-    return *count && !processes ? 7 : 0;
 }

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from toolkit.gpu.host import driver_version, host_gpu
+from toolkit.gpu.host import Vendor, any_gpu, driver_version, host_gpu
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -48,3 +48,25 @@ def test_devices_are_the_numbered_ones(tmp_path: Path) -> None:
     (tmp_path / "sys/module/nvidia").mkdir(parents=True)
     (tmp_path / "sys/module/nvidia/version").write_text("550.54.15\n")
     assert host_gpu(tmp_path).present
+
+
+def test_amd_is_looked_for_where_there_is_no_nvidia(tmp_path: Path) -> None:
+    assert any_gpu(tmp_path).vendor is Vendor.NVIDIA
+    (tmp_path / "dev/dri").mkdir(parents=True)
+    for name in ("kfd", "dri/renderD128", "dri/card0"):
+        (tmp_path / "dev" / name).touch()
+    assert (any_gpu(tmp_path).vendor, any_gpu(tmp_path).driver) == (Vendor.AMD, None)
+    (tmp_path / "sys/module/amdgpu").mkdir(parents=True)
+    assert any_gpu(tmp_path).driver == "amdgpu of the kernel"
+    assert len(any_gpu(tmp_path).devices) == 2
+    (tmp_path / "dev/nvidia0").touch()
+    assert any_gpu(tmp_path).vendor is Vendor.NVIDIA
+
+
+def test_specifications_of_another_driver_are_stale(tmp_path: Path) -> None:
+    (tmp_path / "sys/module/nvidia").mkdir(parents=True)
+    (tmp_path / "sys/module/nvidia/version").write_text("550.54.15\n")
+    for directory, version in (("etc/cdi", "535.104.05"), ("var/run/cdi", "550.54.15")):
+        (tmp_path / directory).mkdir(parents=True)
+        (tmp_path / directory / "nvidia.yaml").write_text(f"hostPath: /usr/lib/libcuda.so.{version}\n")
+    assert host_gpu(tmp_path).stale_specs == (("/etc/cdi/nvidia.yaml", "535.104.05"),)

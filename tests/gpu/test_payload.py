@@ -14,6 +14,7 @@ from toolkit.gpu import payload
 from toolkit.gpu.probe import Device, Probe, from_json
 
 pytestmark = pytest.mark.programs
+ZEROS = "000000-0000-0000-0000-000000000000"
 
 
 @pytest.fixture(scope="module")
@@ -33,16 +34,16 @@ def run(directory: Path | None, **environment: str) -> Probe:
         check=True,
     )
     assert done.stderr == ""
-    assert done.stdout.startswith(payload.MARK)
-    assert done.stdout.count("\n") == 1
-    return from_json(json.loads(done.stdout[len(payload.MARK) :]))
+    *steps, answer = done.stdout.splitlines()
+    assert all(step.startswith(payload.STEP) for step in steps)
+    return from_json(json.loads(answer[len(payload.MARK) :]))
 
 
 def test_two_gpus_are_described(driver: Path) -> None:
     seen = run(driver, CUDA_VISIBLE_DEVICES="0,1")
     assert seen.devices == (
-        Device("Stand-in GPU A", (7, 0), 16 << 30),
-        Device("Stand-in GPU B", (7, 1), 16 << 30),
+        Device("Stand-in GPU A", (7, 0), 16 << 30, f"a0{ZEROS}", 0),
+        Device("Stand-in GPU B", (7, 1), 16 << 30, f"a1{ZEROS}", 0),
     )
     assert (seen.cuda_init, seen.cuda_version, seen.cuda_error) == (0, 12040, None)
     assert (seen.nvml_init, seen.driver) == (0, "550.54.15")
@@ -91,3 +92,15 @@ def test_the_payload_is_python_that_old_interpreters_read() -> None:
     import ast
 
     ast.parse(Path(payload.__file__).read_text(encoding="utf-8"), feature_version=(3, 4))
+
+
+def test_gpus_as_nvml_sees_them(driver: Path) -> None:
+    seen = run(driver, FAKE_MIG="1", FAKE_FREE_MIB="100,16000", FAKE_ECC="0,3", FAKE_COMPUTE_MODE="0,3")
+    first, second = seen.managed
+    assert (first.uuid, first.mig, first.mig_uuids) == (f"GPU-a0{ZEROS}", True, (f"MIG-f0{ZEROS}",))
+    assert (first.memory_free, first.memory_total, first.processes) == (100 << 20, 16 << 30, 1)
+    assert (second.uncorrected, second.compute_mode, second.name) == (3, 3, "Stand-in GPU B")
+
+
+def test_first_use_of_each_gpu_is_tried(driver: Path) -> None:
+    assert [device.context for device in run(driver, FAKE_CONTEXT="0,46").devices] == [0, 46]

@@ -1,16 +1,15 @@
-"""A probe: what the payload's answer becomes, and what a container that does not start is called."""
+"""A probe: what the payload's answer becomes."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
 
-import pytest
-
 from toolkit.gpu import payload
-from toolkit.gpu.probe import Device, Probe, from_json, probe
+from toolkit.gpu.host import Vendor
+from toolkit.gpu.inside import Ending
+from toolkit.gpu.probe import Device, Managed, Probe, from_json, probing
 from toolkit.runtime.engine import Runtime
-from toolkit.support.errors import ProgramFailed
 
 ANSWER = {
     "python": "3.11.2",
@@ -19,36 +18,41 @@ ANSWER = {
     "library_path": "/x",
     "visible_devices": None,
     "devices": [{"name": "H100", "capability": [9, 0], "memory": 80 << 30}],
+    "managed": [{"index": 0, "uuid": "GPU-1", "mig_uuids": ["MIG-1"], "a_later_key": 1}],
     "cuda_init": 0,
     "a_key_of_a_later_payload": 1,
 }
 
 
-def probed(directory: Path, script: str) -> Probe:
+def probed(directory: Path, script: str, vendor: Vendor = Vendor.NVIDIA) -> Probe:
     program = directory / "apptainer"
     program.write_text(f"#!/bin/sh\n{script}\n")
     program.chmod(0o755)
-    return probe(Runtime(program, "apptainer", (1, 4, 5)), Path("x.sif"))
+    with probing(Runtime(program, "apptainer", (1, 4, 5)), Path("x.sif"), vendor) as wait:
+        return wait(20)
 
 
 def test_answer_is_typed_and_what_it_lacks_is_unknown() -> None:
     seen = from_json(ANSWER)
     assert seen.devices == (Device("H100", (9, 0), 80 << 30),)
+    assert seen.managed == (Managed(0, uuid="GPU-1", mig_uuids=("MIG-1",)),)
     assert (seen.device_files, seen.bound_libraries, seen.cuda_init) == (("/dev/nvidia0",), (), 0)
     assert (seen.driver, seen.cuda_error) == (None, None)
 
 
-def test_answer_is_found_among_other_lines(tmp_path: Path) -> None:
-    seen = probed(tmp_path, f"echo a message of the image; echo '{payload.MARK}{json.dumps(ANSWER)}'")
-    assert seen.python == "3.11.2"
+def test_answer_comes_with_its_ending(tmp_path: Path) -> None:
+    seen = probed(tmp_path, f"echo ctk-inside; echo ctk-step:cuInit; echo '{payload.MARK}{json.dumps(ANSWER)}'")
+    assert (seen.python, seen.ending) == ("3.11.2", Ending(step="cuInit"))
 
 
 def test_image_without_python_is_no_failure(tmp_path: Path) -> None:
-    assert probed(tmp_path, "exit 97") == Probe(python=None)
+    assert probed(tmp_path, "echo ctk-inside; exit 97") == Probe(python=None, ending=Ending(97))
 
 
-@pytest.mark.parametrize("status", [1, 255])
-def test_container_that_does_not_start_is_an_error_with_its_last_lines(tmp_path: Path, status: int) -> None:
-    with pytest.raises(ProgramFailed, match=rf"x\.sif could not be started \(status {status}\)") as caught:
-        probed(tmp_path, f"echo 'FATAL: odd' >&2; exit {status}")
-    assert (caught.value.code, caught.value.last_lines) == ("container-did-not-start", ("FATAL: odd",))
+def test_amd_is_asked_by_its_own_text_and_option(tmp_path: Path) -> None:
+    script = """echo ctk-inside; echo "$@" >"$0.arguments"; exit 97"""
+    probed(tmp_path, script, Vendor.AMD)
+    asked = (tmp_path / "apptainer.arguments").read_text()
+    assert "--rocm" in asked
+    assert "--nv" not in asked
+    assert "hipInit" in asked

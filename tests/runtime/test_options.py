@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from toolkit.runtime.options import container_environment
+from toolkit.runtime.options import container_environment, exec_arguments
 
 
 def test_the_users_site_directory_is_shut_out_of_either_runtime() -> None:
@@ -10,3 +10,10 @@ def test_the_users_site_directory_is_shut_out_of_either_runtime() -> None:
         "APPTAINERENV_PYTHONNOUSERSITE": "1",
         "SINGULARITYENV_PYTHONNOUSERSITE": "1",
     }
+
+
+def test_isolated_command_has_no_variables_and_its_own_processes() -> None:
+    assert exec_arguments("x.sif", ["true"], gpu=True, isolated=True) == [
+        *("--quiet", "exec", "--nv", "--cleanenv", "--pid", "x.sif", "true"),
+    ]
+    assert exec_arguments("x.sif", ["true"], gpu=False, rocm=True)[2:] == ["--rocm", "x.sif", "true"]

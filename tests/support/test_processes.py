@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from toolkit.support import processes
 from toolkit.support.errors import MissingOnHost, ProgramFailed
-from toolkit.support.processes import Completed, attach, command_line, run, stream, trace_with
+from toolkit.support.processes import Completed, attach, command_line, contained, run, stream, trace_with
 
 
 def test_output_status_and_added_environment() -> None:
@@ -173,3 +173,46 @@ def test_trace_hears_every_command_before_it_runs() -> None:
     run(["true", "unheard"])
     assert heard == ["A='b c' true", "true 'x y'", "true z"]
     assert "A" not in os.environ
+
+
+def test_contained_program_is_waited_for_and_read() -> None:
+    with contained(["sh", "-c", "echo out; echo err >&2; exit 3"], env=dict(os.environ)) as wait:
+        done = wait(20)
+    assert (done.returncode, done.stdout, done.stderr, done.timed_out) == (3, "out\n", "err\n", False)
+    with pytest.raises(MissingOnHost), contained(["no-such-program"], env={}):
+        pass
+
+
+def test_contained_program_that_takes_too_long_is_ended_with_its_children(tmp_path: Path) -> None:
+    script = f"echo begun; sleep 60 & echo $! >{tmp_path / 'child'}; wait"
+    with contained(["sh", "-c", script], env=dict(os.environ)) as wait:
+        done = wait(0.3)
+    assert (done.timed_out, done.stdout) == (True, "begun\n")
+    _gone(int((tmp_path / "child").read_text()))
+
+
+def test_contained_program_leaves_nothing_when_the_block_fails(tmp_path: Path) -> None:
+    script = f"sleep 60 & echo $! >{tmp_path / 'part'}; mv {tmp_path / 'part'} {tmp_path / 'child'}; wait"
+
+    def interrupted() -> None:
+        with contained(["sh", "-c", script], env=dict(os.environ)):
+            while not (tmp_path / "child").exists():
+                time.sleep(0.01)
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    _gone(int((tmp_path / "child").read_text()))
+
+
+def _gone(pid: int) -> None:
+    """Wait until a process is gone, or is only the entry that its parent has not read yet."""
+    deadline = time.monotonic() + 10
+    while time.monotonic() < deadline:
+        try:
+            if Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].startswith("Z"):
+                return
+        except OSError:
+            return
+        time.sleep(0.02)
+    raise AssertionError(f"{pid} is still there")

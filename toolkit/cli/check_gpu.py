@@ -1,4 +1,4 @@
-"""`ctk check-gpu`: start an image with --nv and report whether the GPU is visible from inside."""
+"""`ctk check-gpu`: start an image on this host and report whether its frameworks compute on the GPU."""
 
 from __future__ import annotations
 
@@ -7,18 +7,10 @@ from typing import Annotated
 
 import typer
 
-from toolkit.cli.documents import images as documents
 from toolkit.cli.next_step import next_job
-from toolkit.cli.output import live_steps, print_findings, print_json, print_text, say, suggest
-from toolkit.gpu.diagnosis import diagnose
+from toolkit.cli.output import live_steps, print_json, print_text, suggest
+from toolkit.gpu.check import AUTO, TIMEOUT
 from toolkit.gpu.verdicts import GpuVerdict
-
-_ANSWERS = {
-    GpuVerdict.VISIBLE: ("The GPU is visible from inside {image}.", "bold green"),
-    GpuVerdict.NOT_VISIBLE: ("The GPU is not visible from inside {image}.", "bold red"),
-    GpuVerdict.NOT_KNOWN: ("Cannot determine whether the GPU is visible from inside {image}.", "bold yellow"),
-    GpuVerdict.NO_GPU: ("This host has no GPU; {image} could not be checked.", "bold yellow"),
-}
 
 
 def check_gpu(
@@ -26,18 +18,30 @@ def check_gpu(
     print_gate: Annotated[
         bool, typer.Option("--print-gate", help="Print this check as lines for a job script of bash.")
     ] = False,
+    framework: Annotated[
+        str, typer.Option(metavar="NAME", help="Framework to check; auto: those of the image; none: the driver only.")
+    ] = AUTO,
+    timeout: Annotated[
+        float, typer.Option(metavar="SECONDS", min=1, help="Time limit of each check in the container.")
+    ] = TIMEOUT,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
-    """Check whether the GPU is visible in an image, or why not.
+    """Check whether the frameworks of an image compute on the GPU, or why not.
 
-    Starts the image with --nv and asks the CUDA driver, from inside the container, for its version and the GPUs that it
-    sees. No framework is needed.
+    Starts the image with --nv (--rocm on a host with AMD GPUs) and follows the chain from the host to the framework:
+    the host's driver, what the runtime binds, the driver's answers inside the container, the framework, and its
+    arithmetic. The chain ends at the link that breaks, with the cause and what to do.
 
         ctk check-gpu trial.sif
+        ctk check-gpu trial.sif --framework none    the driver only, in less than a second
         ctk check-gpu trial.sif --print-gate    the check in front of the program, for your own job script
 
-    Exit status 0: the GPU is visible. 1: it is not visible, or this cannot be determined; the reason is printed. 3:
-    this host has no GPU.
+    Each framework multiplies two small matrices on every GPU; the result is compared with the CPU's, and the driver,
+    not the framework, says where it is. The checks run without the user's variables and ~/.local; what of these would
+    change the result in a job is a warning.
+
+    Exit status 0: gpu-used, or gpu-visible if no framework was checked. 1: cpu-fallback, gpu-not-visible, broken or
+    not-known; the reason is printed. 3: this host has no GPU.
     """
     if print_gate:
         from toolkit.jobs.gate import gate_lines
@@ -46,22 +50,24 @@ def check_gpu(
 
         print_text(gate_lines(image_argument(image), userns=root_needs_userns()))
         return
-    from toolkit.gpu.host import host_gpu
-    from toolkit.gpu.probe import probe
+    from toolkit.gpu.check import check_gpu, check_name
     from toolkit.inventory.formats.kinds import existing_image
     from toolkit.runtime.engine import find_runtime
     from toolkit.support.site import load_site
 
     existing_image(image)
-    with live_steps(f"Querying the driver from inside {image}"):
-        host = host_gpu()
-        seen = probe(find_runtime(load_site()), image)
-    result = diagnose(host, seen)
-    words, style = _ANSWERS[result.verdict]
+    check_name(framework)
+    with live_steps(f"Checking the GPU inside {image}") as on_step:
+        runtime = find_runtime(load_site())
+        found = check_gpu(runtime, image, framework=framework, timeout=timeout, on_step=on_step)
     if json:
-        print_json("ctk.probe/1", documents.probe(image, result.verdict, host, seen), result.findings)
+        from toolkit.cli.documents import check_gpu as documents
+
+        print_json("ctk.check-gpu/1", documents.checked(image, found), found.findings)
     else:
-        print_findings(result.findings)
-        say(words.format(image=image), style=style)
-        suggest(next_job(image))
-    raise typer.Exit(result.verdict.exit_status)
+        from toolkit.cli.chain_view import show_checked
+
+        show_checked(image, found)
+        if found.chain.verdict in (GpuVerdict.USED, GpuVerdict.VISIBLE, GpuVerdict.NO_GPU):
+            suggest(next_job(image))
+    raise typer.Exit(found.chain.verdict.exit_status)

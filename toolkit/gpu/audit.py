@@ -52,6 +52,11 @@ def audit_image(path: Path, *targets: TargetMachine) -> Audit:
     """
     with open_image(path) as rootfs:
         facts = gather_image_facts(rootfs)
+    return judge_for(facts, *targets)
+
+
+def judge_for(facts: ImageFacts, *targets: TargetMachine) -> Audit:
+    """Judge an image for one machine or several; for several, a verdict is the worst one."""
     audits = [judge_image(facts, target) for target in targets]
     return audits[0] if len(audits) == 1 else _together(audits)
 

@@ -18,6 +18,8 @@ def exec_arguments(
     command: Sequence[str],
     *,
     gpu: bool,
+    rocm: bool = False,
+    isolated: bool = False,
     binds: Iterable[str] = (),
     userns: bool = False,
     writable: bool = False,
@@ -25,7 +27,9 @@ def exec_arguments(
     directory: str | None = None,
     overlay: str | None = None,
 ) -> list[str]:
-    """`exec … IMAGE COMMAND`, without the program name. `gpu` binds the driver; binds are `SRC[:DST[:OPTS]]`.
+    """`exec … IMAGE COMMAND`, without the program name. `gpu` binds NVIDIA's driver, `rocm` the devices of
+    AMD's; binds are `SRC[:DST[:OPTS]]`. `isolated` gives the command none of the host's variables and processes of its
+    own, all of which end with it.
 
     `overlay` is a directory that takes all changes, so that the command is root of an image that stays as it is; of the
     host it sees neither the home nor the variables, and its processes end with it. `directory` is the working directory
@@ -35,6 +39,10 @@ def exec_arguments(
     options = ["--quiet", "exec"]
     if gpu:
         options.append("--nv")
+    if rocm:
+        options.append("--rocm")
+    if isolated:
+        options += ["--cleanenv", "--pid"]
     if userns:
         options.append("--userns")
     if fakeroot:

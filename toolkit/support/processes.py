@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 _PR_SET_PDEATHSIG = 1  # linux/prctl.h
 _GRACE_SECONDS = 10.0  # apptainer needs a moment to unmount and to remove its own temporary directories
+_MAX_OUTPUT = 4 << 20  # bytes of each stream
 
 # These programs outlive this process, so nothing waits for them. Python warns when such a handle is dropped: keep them.
 _launched: list[subprocess.Popen[str]] = []
@@ -58,12 +59,13 @@ def _joined(
 
 @dataclass(frozen=True, slots=True)
 class Completed:
-    """A program that has exited. `returncode` is negative if a signal ended it."""
+    """A program that has exited. `returncode` is negative if a signal ended it, `timed_out` if its time was over."""
 
     argv: tuple[str, ...]
     returncode: int
     stdout: str
     stderr: str
+    timed_out: bool = False
 
     @property
     def ok(self) -> bool:
@@ -113,6 +115,63 @@ def run(
             f"{argv[0]} did not finish within {timeout:g} s: {shlex.join(argv)}", code="program-timeout"
         ) from error
     return Completed(tuple(argv), done.returncode, done.stdout, done.stderr)
+
+
+@contextlib.contextmanager
+def contained(argv: Sequence[str], *, env: Mapping[str, str]) -> Iterator[Callable[[float], Completed]]:
+    """Start a program in a session of its own; after the block nothing of the session is left.
+
+    Yields what waits for its end, at most so many seconds from its start: a program that needs longer is ended. It
+    writes to files, so that a process that outlives it cannot hold anything up. `env` is its complete environment.
+    Raises MissingOnHost if there is no such program.
+    """
+    import time
+    from tempfile import TemporaryFile
+
+    trace(argv)
+    with TemporaryFile() as output, TemporaryFile() as errors:
+        try:
+            child = subprocess.Popen(
+                list(argv),
+                env=dict(env),
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=errors,
+                start_new_session=True,
+                preexec_fn=_dying_with_parent(),
+            )
+        except OSError as error:
+            raise _cannot_run(argv, None, error) from error
+        started = time.monotonic()
+
+        def ended() -> bool:
+            return child.poll() is not None
+
+        def wait(timeout: float) -> Completed:
+            timed_out = False
+            try:
+                child.wait(max(0.0, started + timeout - time.monotonic()))
+            except subprocess.TimeoutExpired:
+                timed_out = not ended()
+                end_session(child.pid, ended, grace=1.0)
+            status = child.wait()
+            return Completed(tuple(argv), status, _last_of(output), _last_of(errors), timed_out)
+
+        try:
+            yield wait
+        finally:
+            if not ended():
+                end_session(child.pid, ended, grace=1.0)
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(child.pid, signal.SIGKILL)
+            child.wait()
+
+
+def _last_of(file: IO[bytes]) -> str:
+    """The last part of what a program wrote: one that writes without end fills no memory."""
+    size = file.seek(0, os.SEEK_END)
+    file.seek(max(0, size - _MAX_OUTPUT))
+    return file.read().decode("utf-8", "replace")
 
 
 def launch(argv: Sequence[str], *, env: Mapping[str, str], cwd: Path, errors: Path) -> subprocess.Popen[str]:

@@ -13,8 +13,6 @@ from tests.pins.locks import SMALL
 from tests.schemas import check_document
 from toolkit.builds.record import Record
 from toolkit.cli.documents import images
-from toolkit.gpu.host import HostGpu
-from toolkit.gpu.probe import Device, Probe
 from toolkit.lab.cluster import Condition
 from toolkit.lab.observe import FinishedJob, Node, QueuedJob
 from toolkit.lab.paths import LabPaths
@@ -38,8 +36,6 @@ FINISHED = FinishedJob(
     "12_3", 15, "train", "ann", "gpu", "COMPLETED", 0, 0, "n1", datetime(2026, 11, 22), None, None, "/x"
 )
 STATUS = Status(LAB, Condition.UP, (NODE, replace(NODE, slurmd_started=None)), (QUEUED,), (FINISHED,), pmix=True)
-GPU = Device("H100", (9, 0), 80 << 30)
-PROBE = Probe("3.11.2", ("/dev/nvidia0",), ("/.singularity.d/libs/libcuda.so.1",), "/x", "0", (GPU,))
 
 
 def checked(name: str, keys: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -73,11 +69,3 @@ def test_an_inspection_has_the_record_as_the_image_has_it(record: Record | None)
     found = checked("inspect", images.inspection(IMAGE, description, record))
     assert found["labels"] == {"ctk.recipe": "mine"}
     assert found["record"] == (record and record.as_document())
-
-
-@pytest.mark.parametrize("inside", [PROBE, Probe(python=None), replace(PROBE, devices=(replace(GPU, memory=0),))])
-def test_a_probe_has_the_memory_of_a_gpu_in_bytes(inside: Probe) -> None:
-    for host in (HostGpu("535.104.05", ("/dev/nvidia0",)), HostGpu(None, ())):
-        found = checked("probe", images.probe(IMAGE, "gpu-visible", host, inside))
-    for device, seen in zip(found["inside"]["devices"], inside.devices, strict=True):
-        assert device == {"name": "H100", "capability": [9, 0], "memory_bytes": seen.memory or None}

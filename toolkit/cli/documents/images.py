@@ -12,9 +12,6 @@ if TYPE_CHECKING:
 
     from toolkit.builds.record import Record
     from toolkit.gpu.audit import Audit, FrameworkAudit
-    from toolkit.gpu.host import HostGpu
-    from toolkit.gpu.probe import Probe
-    from toolkit.gpu.verdicts import GpuVerdict
     from toolkit.inventory.contents.diff import Difference
     from toolkit.inventory.contents.model import Inventory
     from toolkit.pins.lock.changes import LockChange
@@ -66,32 +63,6 @@ def differences(first: Path, second: Path, found: Iterable[Difference]) -> dict[
         for row in found
     ]
     return {"first": str(first), "second": str(second), "differences": rows}
-
-
-def probe(image: Path, verdict: GpuVerdict, host: HostGpu, inside: Probe) -> dict[str, Any]:
-    """What the host and the container report about the GPU."""
-    return {
-        "verdict": verdict,
-        "image": str(image),
-        "host": {"driver": host.driver, "devices": list(host.devices)},
-        "inside": {
-            "python": inside.python,
-            "device_files": list(inside.device_files),
-            "bound_libraries": list(inside.bound_libraries),
-            "library_path": inside.library_path,
-            "visible_devices": inside.visible_devices,
-            "devices": [
-                {"name": gpu.name, "capability": list(gpu.capability), "memory_bytes": gpu.memory or None}
-                for gpu in inside.devices
-            ],
-            "cuda_error": inside.cuda_error,
-            "cuda_path": inside.cuda_path,
-            "cuda_init": inside.cuda_init,
-            "cuda_version": inside.cuda_version,
-            "nvml_init": inside.nvml_init,
-            "driver": inside.driver,
-        },
-    }
 
 
 def audit(found: Audit, *, packages: bool) -> dict[str, Any]:

@@ -1,0 +1,131 @@
+"""Run one of ctk's Python texts in a container, apart from the user's environment, and take its answer."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import signal
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from toolkit.gpu.host import Vendor
+from toolkit.gpu.payload import STEP
+from toolkit.runtime.known_errors import explain
+from toolkit.runtime.options import container_environment
+from toolkit.support.errors import ProgramFailed
+from toolkit.support.processes import contained
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+    from pathlib import Path
+
+    from toolkit.runtime.engine import Runtime
+    from toolkit.support.processes import Completed
+
+# What a scheduler sets to give a job its GPUs; CUDA and HIP read it.
+# Source: Slurm's src/plugins/gres/common/gres_common.c (gres_common_gpu_set_env), gres_mps.c; CUDA C++ Programming
+# Guide, environment variables; ROCm, GPU isolation techniques.
+PASSED = (
+    *("CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "NVIDIA_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL"),
+    *("ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES"),
+    *("CUDA_MPS_PIPE_DIRECTORY", "CUDA_MPS_LOG_DIRECTORY", "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"),
+)
+_NO_PYTHON = 97  # any status that neither a shell (126, 127) nor Python (1, 2) uses by itself
+_BEGUN, _LEFT = "ctk-inside", "ctk-left:"
+# The shell outlives a Python that a signal ends, and names the processes that it leaves. It looks for these only where
+# the container has its own process numbers, which the runtime's own first process shows.
+_START = f"""echo {_BEGUN}
+p=$2; [ -n "$p" ] || p=$(command -v python3 || command -v python) || exit {_NO_PYTHON}
+"$p" -c "$1"; s=$?
+read -r n 2>/dev/null </proc/1/comm && case $n in appinit|sinit)
+    for d in /proc/[0-9]*; do
+        case $d in /proc/1|/proc/$$) continue; esac
+        read -r n 2>/dev/null <"$d/comm" && echo "{_LEFT}$n"
+    done
+esac
+exit $s"""
+_MAX_LINES = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How a Python text in the container ended.
+
+    `status` is that of a shell (128 + N if signal N ended it), `step` the last step that was begun, `left` the names of
+    processes that were left, `lines` the last lines of what it printed. `seconds` is the time limit where it was over.
+    """
+
+    status: int = 0
+    seconds: float | None = None
+    step: str | None = None
+    left: tuple[str, ...] = ()
+    lines: tuple[str, ...] = ()
+
+    @property
+    def signal(self) -> str | None:
+        """The name of the signal that ended it."""
+        try:
+            return signal.Signals(self.status - 128).name if self.status > 128 else None
+        except ValueError:
+            return None
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a text answered (None if it did not come to that), whether there was a Python, and how it ended."""
+
+    facts: dict[str, Any] | None
+    python: bool
+    ending: Ending
+
+
+@contextlib.contextmanager
+def asked(
+    runtime: Runtime, image: Path, script: str, mark: str, *, vendor: Vendor, interpreter: str = ""
+) -> Iterator[Callable[[float], Answer]]:
+    """Start `script` in `image`; yields what waits for the answer, at most so many seconds.
+
+    `interpreter` is the Python's path in the image; the first of PATH if empty. Nothing of it is left after the block.
+    Raises ProgramFailed (`container-did-not-start`) if the container does not start.
+    """
+    nvidia = vendor is Vendor.NVIDIA
+    command = ["/bin/sh", "-c", _START, "sh", script, interpreter]
+    argv = runtime.exec(image, command, gpu=nvidia, rocm=not nvidia, isolated=True)
+    with contained(argv, env=isolated_environment(os.environ)) as wait:
+        yield lambda timeout: _read(image, mark, wait(timeout), timeout)
+
+
+def isolated_environment(environ: Mapping[str, str]) -> dict[str, str]:
+    """The runtime's environment: of the user's variables only those that choose GPUs reach the container."""
+    kept = {name: value for name, value in environ.items() if not re.match(r"(APPTAINER|SINGULARITY)ENV_", name)}
+    return {**kept, **container_environment(**{name: environ[name] for name in PASSED if name in environ})}
+
+
+def _read(image: Path, mark: str, done: Completed, timeout: float) -> Answer:
+    lines = done.stdout.splitlines()
+    if _BEGUN not in lines:
+        raise _not_started(image, done, timeout)
+    facts = next((json.loads(line[len(mark) :]) for line in reversed(lines) if line.startswith(mark)), None)
+    printed = [line for line in lines if line != _BEGUN and not line.startswith((mark, STEP, _LEFT))]
+    ending = Ending(
+        status=done.returncode if done.returncode >= 0 else 128 - done.returncode,
+        seconds=timeout if done.timed_out else None,
+        step=next((line[len(STEP) :] for line in reversed(lines) if line.startswith(STEP)), None),
+        left=tuple(line[len(_LEFT) :] for line in lines if line.startswith(_LEFT)),
+        lines=tuple(line for line in [*printed, *done.stderr.splitlines()] if line.strip())[-_MAX_LINES:],
+    )
+    return Answer(facts, done.returncode != _NO_PYTHON, ending)
+
+
+def _not_started(image: Path, done: Completed, timeout: float) -> ProgramFailed:
+    lines = [line for line in (done.stderr + done.stdout).splitlines() if line.strip()]
+    known = explain(lines)
+    how = f"within {timeout:g} s" if done.timed_out else f"(status {done.returncode})"
+    return ProgramFailed(
+        f"{image} could not be started {how}" + (f": {known.meaning}" if known else ""),
+        fix=known.fix if known else None,
+        code="container-did-not-start",
+        last_lines=tuple(lines[-_MAX_LINES:]),
+    )
