@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -39,7 +40,7 @@ def test_the_demo_ends_with_the_log_of_a_job_and_builds_nothing_twice(
         logs = {path.name.rpartition("-")[0]: path.read_text() for path in place.glob("ctk-demo/job/logs/*")}
         assert sorted(logs) == ["bad-gpu", "demo", "good-gpu"]
         assert "trained in" in logs["demo"]
-        assert "usable GPUs: 2\nThe program has run.\n" in logs["good-gpu"]
+        assert re.search(r"usable GPUs: \d\nThe program has run\.\n", logs["good-gpu"])
         assert "cuInit returned 802: the fabric manager of the node is not running" in logs["bad-gpu"]
         assert "The program has run." not in logs["bad-gpu"]
     assert set(Path("/tmp").glob("ctk-demo-*")) <= before

@@ -167,7 +167,7 @@ def test_program_notices_nothing_of_the_gate(jobs: Jobs, drivers: Path) -> None:
         log = jobs.log(stem)
         lines = own_lines(log).splitlines() if ranks == 1 else sorted(set(own_lines(log).splitlines()))
         found[script] = (state, jobs.show(job, "ExitCode"), lines, "SIGUSR1 at" in log)
-        assert ("GPU gate: n1: usable GPUs: 2" in log) == (script in ("one", "two")), log
+        assert ("GPU gate: n1: usable GPUs: " in log) == (script in ("one", "two")), log
     assert found["one"] == found["one-without"]
     assert found["one"][1] == "7:0"
     assert found["two"] == found["two-without"]
