@@ -18,12 +18,12 @@ if BEHAVIOUR == "crashing":
 if BEHAVIOUR == "hanging":
     if os.fork() == 0:
         os.setsid()
-        os.execv("/bin/busybox", ["sleep", "600"])
+        os.execv("/bin/busybox", ["sleep", "60123"])
     time.sleep(600)
 if BEHAVIOUR == "leaving":
     if os.fork() == 0:
         os.setsid()
-        os.execv("/bin/busybox", ["sleep", "600"])
+        os.execv("/bin/busybox", ["sleep", "60123"])
 if BEHAVIOUR == "exiting":
     sys.exit("no licence")
 

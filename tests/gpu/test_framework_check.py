@@ -72,7 +72,7 @@ def test_place_of_the_result_is_asked_of_the_driver(
     assert (found.version, found.count, found.failed, found.error) == ("2.5.1+cu124", 1, None, None)
     (product,) = found.products
     assert (product.on_device, product.difference, product.error) == (on_device, 0.0, None)
-    assert product.grown == 0
+    assert (product.grown, product.device) == (0, 0 if on_device else None)
 
 
 @pytest.mark.programs

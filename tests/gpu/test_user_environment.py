@@ -15,6 +15,7 @@ def test_variables_that_decide_are_named_with_their_origin() -> None:
         "APPTAINERENV_LD_PRELOAD": "/x.so",
         "SINGULARITYENV_CUDA_VISIBLE_DEVICES": "",
         "JAX_PLATFORMS": "cpu",
+        "PYTHONHOME": "",
         "CUDA_VISIBLE_DEVICES": "0",
         "EDITOR": "vi",
     }
@@ -36,3 +37,10 @@ def test_packages_of_the_user_that_shadow_a_framework(tmp_path: Path) -> None:
     (finding,) = judge_environment(found)
     assert (finding.code, f"{site} has torch, numpy" in finding.message) == ("user-site-shadows", True)
     assert user_environment({}, tmp_path, ["jax"]) == UserEnvironment()
+
+
+def test_preloaded_library_of_the_host_reaches_the_container() -> None:
+    found = user_environment({"LD_PRELOAD": "/x.so", "LD_LIBRARY_PATH": "/y"}, Path("/nonexistent"), [])
+    assert found.variables == (("LD_PRELOAD", "/x.so", "LD_PRELOAD"),)
+    (finding,) = judge_environment(found)
+    assert "load libraries from there" in finding.message

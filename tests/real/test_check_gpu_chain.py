@@ -56,13 +56,13 @@ def behaving(behaviour: str, torch_sandbox: Path, directory: Path) -> Path:
     return variant(torch_sandbox, directory / behaviour, {f"{torch_site()}/torch/__init__.py": text})
 
 
-def survivors(name: str) -> list[str]:
-    """Processes of that name, wherever they run."""
+def survivors(word: str) -> list[str]:
+    """Processes of that name, or with that argument, wherever they run."""
     found = []
-    for path in Path("/proc").glob("[0-9]*/comm"):
+    for path in Path("/proc").glob("[0-9]*"):
         try:
-            if path.read_text().strip() == name:
-                found.append(path.parent.name)
+            if word in ((path / "comm").read_text().strip(), *(path / "cmdline").read_text().split("\0")):
+                found.append(path.name)
         except OSError:
             continue
     return found
@@ -243,6 +243,7 @@ def test_framework_is_believed_only_where_the_driver_agrees(
     assert words in findings[code]["message"]
     assert findings[code]["fix"] or verdict == "gpu-used"
     assert [link["framework"] for link in document["links"][3:]] == ["PyTorch", "PyTorch"]
+    assert survivors("60123") == [], "torch_stand_in.py starts a process with this argument"
     shutil.rmtree(image)
 
 

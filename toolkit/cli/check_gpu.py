@@ -26,7 +26,7 @@ def check_gpu(
     ] = TIMEOUT,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
-    """Check whether the frameworks of an image compute on the GPU, or why not.
+    """Check whether an image's frameworks compute on the GPU.
 
     Starts the image with --nv (--rocm on a host with AMD GPUs) and follows the chain from the host to the framework:
     the host's driver, what the runtime binds, the driver's answers inside the container, the framework, and its

@@ -54,7 +54,7 @@ COMMANDS = (
     _Command("why", "lock:why", "Explain why a package is in an image, and why at this version.", _PACKAGES),
     _Command("try", "try_recipe:try_recipe", "Test a recipe's imports without building an image.", _PACKAGES),
     _Command("audit", "audit:audit", "Check on any host whether an image can use a GPU.", _GPU),
-    _Command("check-gpu", "check_gpu:check_gpu", "Check whether the frameworks of an image compute on the GPU, or why not.", _GPU),
+    _Command("check-gpu", "check_gpu:check_gpu", "Check whether an image's frameworks compute on the GPU.", _GPU),
     _Command("sbatch", "sbatch:sbatch", "Write a Slurm job script that cannot lose its log.", _JOBS, True),
     _Command("lab", "lab:app", "Run a practice cluster, a real Slurm without root.", _HOST),
     _Command("doctor", "doctor:doctor", "Check this host's prerequisites.", _HOST),

@@ -37,5 +37,5 @@ def answer(number: int) -> Answer:
 
 @cache
 def _answers() -> dict[int, Answer]:
-    content = read_toml(_DATA).content
-    return {int(key): Answer(**value) for key, value in content.items() if key != "checked"}
+    rows = read_toml(_DATA).content["answer"]
+    return {row["number"]: Answer(row["code"], row["meaning"], row["fix"]) for row in rows}

@@ -23,14 +23,15 @@ class Product:
 
     `difference` is the largest one from the CPU's product, relative to its largest element. `on_device` is what the
     driver says of the result's address: False also for an address that it does not know, None if it was not asked or
-    could not tell. `grown` is by how many bytes the used memory of a GPU grew, None without NVML. `error` is the
-    framework's exception.
+    could not tell; `device` is the GPU in whose memory it is, as the driver counts. `grown` is by how many bytes the
+    used memory of a GPU grew, None without NVML. `error` is the framework's exception.
     """
 
     index: int
     seconds: float | None = None
     difference: float | None = None
     on_device: bool | None = None
+    device: int | None = None
     grown: int | None = None
     error: str | None = None
 
@@ -100,7 +101,8 @@ def _product(facts: dict[str, Any]) -> Product:
         seconds=facts.get("seconds"),
         difference=facts.get("difference"),
         on_device=_on_device(place) if place else None,
-        grown=max(b - a for a, b in zip(before, after, strict=True)) if before and after else None,
+        device=place.get("device") if place else None,
+        grown=max(now - then for then, now in zip(before, after, strict=True)) if before and after else None,
         error=facts.get("error"),
     )
 

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from toolkit.support.processes import Completed
 
 # What a scheduler sets to give a job its GPUs; CUDA and HIP read it.
-# Source: Slurm's src/plugins/gres/common/gres_common.c (gres_common_gpu_set_env), gres_mps.c; CUDA C++ Programming
-# Guide, environment variables; ROCm, GPU isolation techniques.
+# Source: Slurm, Generic Resource (GRES) Scheduling; CUDA C++ Programming Guide, environment variables; ROCm, GPU
+# isolation techniques.
 PASSED = (
     *("CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "NVIDIA_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL"),
     *("ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES"),

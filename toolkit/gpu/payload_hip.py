@@ -20,11 +20,11 @@ def step(name):
 
 
 def load():
-    """The library as the loader finds it, in ROCm's directory, or in a wheel of torch. Raises the loader's OSError."""
+    """The library as the loader finds it, in ROCm's directory, or in a wheel. Raises the loader's OSError."""
     names = ["libamdhip64.so"] + ["libamdhip64.so.%d" % major for major in (7, 6, 5, 4)]
     names += sorted(glob.glob("/opt/rocm*/lib/libamdhip64.so*"))
     for directory in sys.path:
-        names += sorted(glob.glob(os.path.join(directory, "torch", "lib", "libamdhip64.so*")))
+        names += sorted(glob.glob(os.path.join(directory, "*", "lib", "libamdhip64.so*")))
     reasons = []
     for name in names:
         try:

@@ -11,11 +11,10 @@ from toolkit.gpu.compatibility import parse_driver
 from toolkit.gpu.facts import this_machine
 from toolkit.gpu.framework_check import checkable
 from toolkit.gpu.gather import gather_image_facts
-from toolkit.gpu.links.model import warning
 from toolkit.inventory.formats.images import open_image
 from toolkit.inventory.knowledge.frameworks import knowledge
 from toolkit.support.errors import CtkError, WrongInput
-from toolkit.support.findings import Finding, Verdict
+from toolkit.support.findings import Finding, Severity, Verdict
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -33,7 +32,7 @@ def read_facts(image: Path) -> tuple[ImageFacts | None, tuple[Finding, ...]]:
     except CtkError as problem:
         fix = problem.fix or "Name the framework: --framework NAME."
         message = f"The image's file could not be audited, so that no framework was checked: {problem.message}"
-        return None, (warning("image-not-audited", message, fix),)
+        return None, (Finding("image-not-audited", Severity.WARNING, message, fix),)
 
 
 def audit_for(facts: ImageFacts, seen: Seen) -> Audit:

@@ -10,18 +10,17 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from toolkit.gpu.links.model import warning
+from toolkit.support.findings import Finding, Severity
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
     from pathlib import Path
 
-    from toolkit.support.findings import Finding
 
 # Variables that decide which Python packages and libraries a program in the container loads, and which GPUs it sees.
-# LD_LIBRARY_PATH and LD_PRELOAD of the host do not reach it by themselves. Seen with Apptainer 1.4.5 on 2026-11-22.
-_PASSED = ("PYTHONPATH", "PYTHONHOME", "PYTHONUSERBASE")
-_DECISIVE = (*_PASSED, "LD_LIBRARY_PATH", "LD_PRELOAD", "CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES")
+# The host's LD_LIBRARY_PATH does not reach it by itself, LD_PRELOAD does. Seen with Apptainer 1.4.5 on 2026-11-22.
+_PASSED = ("PYTHONPATH", "PYTHONHOME", "PYTHONUSERBASE", "LD_PRELOAD")
+_DECISIVE = (*_PASSED, "LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,16 +66,18 @@ def _has_module(directory: Path, name: str) -> bool:
 def judge_environment(environment: UserEnvironment) -> Iterator[Finding]:
     """Each of them as a warning: the check did not see it, and a program would."""
     for directory, modules in environment.shadows:
-        yield warning(
+        yield Finding(
             "user-site-shadows",
+            Severity.WARNING,
             f"{directory} has {', '.join(modules)}: a plain `apptainer exec` imports that instead of the image's.",
             "`ctk run` and the job scripts of `ctk sbatch` ignore ~/.local. Elsewhere: export PYTHONNOUSERSITE=1, or "
             "remove the packages there.",
         )
     for name, value, origin in environment.variables:
         where = origin if origin == name else f"{origin} (in the container: {name})"
-        yield warning(
+        yield Finding(
             "user-variable",
+            Severity.WARNING,
             f"{where} is set to {value!r}: {_effect(name)}. This check ran without it.",
             f"Unset {origin} in the job, unless the program needs it.",
         )

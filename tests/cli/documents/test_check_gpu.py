@@ -21,7 +21,7 @@ from toolkit.gpu.probe import Device, Probe
 if TYPE_CHECKING:
     from toolkit.gpu.host import HostGpu
 
-CHECK = FrameworkCheck("torch", True, "2.5", 1, cpu_seconds=0.1, products=(Product(0, 0.1, 0.0, True, 5),))
+CHECK = FrameworkCheck("torch", True, "2.5", 1, cpu_seconds=0.1, products=(Product(0, 0.1, 0.0, True, 0, 5),))
 HANGING = FrameworkCheck("torch", False, ending=Ending(143, 5.0, "import", ("sleep",), ("a line",)))
 
 

@@ -43,7 +43,8 @@ def matrix(factor):
 def difference(first, second):
     """The largest difference of two matrices, relative to the largest element of the second."""
     largest = max(abs(value) for row in second for value in row) or 1.0
-    return max(abs(a - b) for one, other in zip(first, second) for a, b in zip(one, other)) / largest
+    pairs = [pair for rows in zip(first, second) for pair in zip(*rows)]
+    return max(abs(value - expected) for value, expected in pairs) / largest
 
 
 def own_library(start):

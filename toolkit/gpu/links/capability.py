@@ -6,7 +6,7 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from toolkit.gpu.links.model import Judged, error, warning
+from toolkit.gpu.links.model import Judged
 from toolkit.gpu.verdicts import GpuVerdict
 from toolkit.support.findings import Finding, Severity
 
@@ -47,8 +47,9 @@ def judge_capability(title: str, check: FrameworkCheck | None, audited: Iterable
     if check is None:
         return Judged(expected, GpuVerdict.BROKEN if broken else None)
     if not check.count:
-        blind = error(
+        blind = Finding(
             "framework-sees-no-gpu",
+            Severity.ERROR,
             f"{title} sees no GPU, though the driver shows one: it computes on the CPU. {check.reason or ''}".rstrip(),
             "It does not fit this GPU or driver, as the next finding says.",
         )
@@ -73,8 +74,9 @@ def _judge_product(title: str, product: Product, check: FrameworkCheck) -> tuple
         return _failed(title, f"{where}: {product.error}", product.error), GpuVerdict.BROKEN
     if product.difference is None or not product.difference <= _TOLERANCE:  # not a number is no good result either
         found = f"{product.difference:.2g}" if product.difference is not None else "unknown"
-        wrong = error(
+        wrong = Finding(
             "wrong-result",
+            Severity.ERROR,
             f"{title}'s product of two matrices {where} differs from the CPU's: by {found} of the largest element.",
             "Request another node, and tell the administrator: the GPU computes wrongly.",
         )
@@ -87,14 +89,16 @@ def _judge_product(title: str, product: Product, check: FrameworkCheck) -> tuple
         how = "the driver found the result in its memory" if product.on_device else "its used memory grew"
         return Finding("framework-computes", Severity.OK, f"{title} computed {where}: {how}{times}."), None
     if proved is None:
-        unproved = warning(
+        unproved = Finding(
             "not-proved",
+            Severity.WARNING,
             f"{title} says that it computed {where}, and neither the driver nor NVML could confirm it.",
             "Watch `nvidia-smi` on the node while the program runs.",
         )
         return unproved, GpuVerdict.NOT_KNOWN
-    lies = error(
+    lies = Finding(
         "result-not-on-gpu",
+        Severity.ERROR,
         f"{title} says that it computed {where}, but the result is not in the memory of a GPU{times}.",
         "Something in the image stands in for the framework, or moves its results to the CPU: look for another "
         "package of its name with `ctk audit IMAGE --packages`.",
@@ -110,4 +114,4 @@ def _times(product: Product, check: FrameworkCheck) -> str:
 
 def _failed(title: str, what: str, text: str) -> Finding:
     fix = next((fix for pattern, fix in _KNOWN if re.search(pattern, text, re.IGNORECASE)), _OTHER)
-    return error("framework-compute-fails", f"{title} cannot compute {what}", fix)
+    return Finding("framework-compute-fails", Severity.ERROR, f"{title} cannot compute {what}", fix)

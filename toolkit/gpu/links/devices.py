@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from toolkit.gpu.answers import answer
-from toolkit.gpu.links.model import error, warning
 from toolkit.support.findings import Finding, Severity
 from toolkit.support.text import count
 
@@ -44,23 +43,25 @@ def _failed(number: int, device: Device, managed: Managed | None) -> Finding:
     which = f"GPU {number} ({device.name}{f', {managed.uuid}' if managed and managed.uuid else ''})"
     code = device.context or 0
     if code == _DEVICE_UNAVAILABLE and managed is not None and managed.compute_mode == _PROHIBITED:
-        return error(
+        return Finding(
             "compute-prohibited",
+            Severity.ERROR,
             f"{which}: its compute mode is Prohibited, so that no program may use it (error {code}).",
             "Ask the administrator: `nvidia-smi --compute-mode=DEFAULT`.",
         )
     if code == _DEVICE_UNAVAILABLE and managed is not None and managed.compute_mode not in (None, *_EXCLUSIVE):
         meaning = "another process uses it, or it has fallen off the bus"
-        return error("device-unavailable", f"{which}: {meaning} (error {code}).", answer(code).fix)
+        return Finding("device-unavailable", Severity.ERROR, f"{which}: {meaning} (error {code}).", answer(code).fix)
     known = answer(code)
     if known.code == "cuda-init-failed":
-        return error(
+        return Finding(
             "gpu-failed",
+            Severity.ERROR,
             f"{which} cannot be used: the driver returned {code} when a program began to.",
             "Request another node (Slurm: --exclude NODE), and tell the administrator which GPU it is.",
         )
     used = _memory(managed) if known.code == "gpu-memory-full" else ""
-    return error(known.code, f"{which}: {known.meaning}{used} (error {code}).", known.fix)
+    return Finding(known.code, Severity.ERROR, f"{which}: {known.meaning}{used} (error {code}).", known.fix)
 
 
 def doubts_of_devices(probe: Probe) -> Iterator[Finding]:
@@ -71,8 +72,9 @@ def doubts_of_devices(probe: Probe) -> Iterator[Finding]:
             continue
         if managed.uncorrected:
             errors = count(managed.uncorrected, "uncorrected ECC error")
-            yield warning(
+            yield Finding(
                 "ecc-errors",
+                Severity.WARNING,
                 f"GPU {number} has had {errors} since the node started: results may be wrong, and programs may end.",
                 "Request another node (Slurm: --exclude NODE), and tell the administrator.",
             )
@@ -84,8 +86,9 @@ def doubts_of_devices(probe: Probe) -> Iterator[Finding]:
             )
         if _is_full(managed) and not _is_mig(device, probe):
             by = f", used by {count(managed.processes, 'process', 'processes')}" if managed.processes else ""
-            yield warning(
+            yield Finding(
                 "gpu-memory-used",
+                Severity.WARNING,
                 f"GPU {number} is almost full{_memory(managed)}{by}.",
                 "Another process fills it (nvidia-smi shows it): wait for it, or request another GPU.",
             )

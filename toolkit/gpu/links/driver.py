@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from toolkit.gpu.answers import NO_DEVICE, answer
 from toolkit.gpu.host import Vendor
 from toolkit.gpu.links.devices import describe_devices, doubts_of_devices, failed_devices
-from toolkit.gpu.links.model import Judged, error, warning
+from toolkit.gpu.links.model import Judged
 from toolkit.gpu.verdicts import GpuVerdict
 from toolkit.gpu.visible_devices import available, unknown_entry
 from toolkit.support.findings import Finding, Severity
@@ -37,15 +37,17 @@ def judge_driver(seen: Seen) -> Judged:
 def _no_answer(probe: Probe) -> Finding:
     ending, call = probe.ending, probe.ending.step
     if ending.seconds is not None:
-        return error(
+        return Finding(
             "driver-hangs",
+            Severity.ERROR,
             f"The driver did not answer within {ending.seconds:g} s: {call} did not return.",
             "Request another node, and tell the administrator: a reset of the GPU or a reboot is needed. If the first "
             "start of the driver is slow on this node, use a longer --timeout.",
         )
     how = f"{ending.signal} ended the probe" if ending.signal else f"the probe ended with status {ending.status}"
-    return error(
+    return Finding(
         "driver-crashes",
+        Severity.ERROR,
         f"The driver crashed: {how} in {call}.",
         "Check whether the image brings its own libcuda (`ctk audit`), and try `ctk check-gpu` with another image: if "
         "that fails too, tell the administrator.",
@@ -64,28 +66,33 @@ def _reason(probe: Probe) -> Finding:
     known = answer(number)
     shown = f" CUDA_VISIBLE_DEVICES is {probe.visible_devices!r}." if probe.visible_devices is not None else ""
     where = f" It was loaded from {probe.cuda_path}." if probe.cuda_path else ""
-    return error(known.code, f"cuInit returned {probe.cuda_init}: {known.meaning}.{where}{shown}", known.fix)
+    return Finding(
+        known.code, Severity.ERROR, f"cuInit returned {probe.cuda_init}: {known.meaning}.{where}{shown}", known.fix
+    )
 
 
 def _hidden(probe: Probe) -> Finding | None:
     """Why the driver shows no GPU, where the variable or MIG says it."""
     value = probe.visible_devices
     if value is not None and value.strip() in ("", "-1", "NoDevFiles", "none", "void"):
-        return error(
+        return Finding(
             "visible-devices-empty",
+            Severity.ERROR,
             f"CUDA_VISIBLE_DEVICES is {value!r}: it hides every GPU.",
             "Unset it, or request a GPU from the scheduler (`--gpus 1`): without one, it is set so.",
         )
     wrong = unknown_entry(value, probe.managed) if value is not None else None
     if wrong is not None:
-        return error(
+        return Finding(
             "visible-devices-wrong",
+            Severity.ERROR,
             f"CUDA_VISIBLE_DEVICES is {value!r}, and {wrong!r} is no GPU here: it hides every GPU.",
             f"Unset it, or use one of: {available(probe.managed)}.",
         )
     if probe.managed and all(gpu.mig and not gpu.mig_uuids for gpu in probe.managed):
-        return error(
+        return Finding(
             "mig-without-devices",
+            Severity.ERROR,
             "The GPU is in MIG mode, and no MIG device has been made on it: no program can use it.",
             "Ask the administrator to make MIG devices (`nvidia-smi mig -cgi … -C`) or to switch MIG mode off.",
         )
@@ -95,13 +102,15 @@ def _hidden(probe: Probe) -> Finding | None:
 def _not_loaded(probe: Probe) -> Finding:
     reason = probe.cuda_error or ""
     if "GLIBC_" in reason:
-        return error(
+        return Finding(
             "glibc-too-old",
+            Severity.ERROR,
             f"The image's C library is too old for the host's driver: {reason}.",
             "Start from a newer base; `ctk bases` lists them.",
         )
-    return error(
+    return Finding(
         "libcuda-not-loaded",
+        Severity.ERROR,
         f"--nv bound libcuda, but it cannot be loaded: {reason}. LD_LIBRARY_PATH is {probe.library_path!r}.",
         "See that the image's %environment adds to LD_LIBRARY_PATH and does not overwrite it: /.singularity.d/libs "
         "must stay in it.",
@@ -110,8 +119,9 @@ def _not_loaded(probe: Probe) -> Finding:
 
 def _hip_reason(probe: Probe) -> Finding:
     if probe.hip_init is None:
-        return error(
+        return Finding(
             "hip-not-loaded",
+            Severity.ERROR,
             f"The image's libamdhip64 cannot be loaded: {probe.hip_error}.",
             "The runtime binds devices only: install ROCm's HIP in the image, or a framework's build for ROCm.",
         )
@@ -119,13 +129,15 @@ def _hip_reason(probe: Probe) -> Finding:
     if probe.hip_init in (0, NO_DEVICE):
         shown = f" ROCR_VISIBLE_DEVICES is {probe.visible_devices!r}." if probe.visible_devices is not None else ""
         known = answer(NO_DEVICE)
-        return error(
+        return Finding(
             known.code,
+            Severity.ERROR,
             f"HIP works but shows no GPU to this process.{where}{shown}",
             known.fix.replace("CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES"),
         )
-    return error(
+    return Finding(
         "hip-init-failed",
+        Severity.ERROR,
         f"HIP failed to start: it returned {probe.hip_init}.{where}",
         "Check that the image's ROCm fits the host's driver (`cat /sys/module/amdgpu/version`).",
     )
@@ -145,8 +157,9 @@ def _partly_visible(probe: Probe) -> tuple[Finding, ...]:
     if wrong is None:
         return ()
     return (
-        warning(
+        Finding(
             "visible-devices-wrong",
+            Severity.WARNING,
             f"CUDA_VISIBLE_DEVICES is {value!r}, and {wrong!r} is no GPU here: it hides that entry and all behind it.",
             f"Use: {available(probe.managed)}.",
         ),
@@ -157,8 +170,9 @@ def _nvml(probe: Probe) -> tuple[Finding, ...]:
     if not probe.nvml_init:
         return ()
     return (
-        warning(
+        Finding(
             "nvml-failed",
+            Severity.WARNING,
             f"NVML returned {probe.nvml_init}: nvidia-smi does not work in this container, CUDA does.",
             "18 means that the driver was updated without a reboot: tell the administrator.",
         ),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from toolkit.gpu.links.model import Judged, error, warning
+from toolkit.gpu.links.model import Judged
 from toolkit.gpu.verdicts import GpuVerdict
 from toolkit.support.findings import Finding, Severity
 from toolkit.support.text import count
@@ -39,8 +39,9 @@ def judge_framework(title: str, check: FrameworkCheck, audited: Iterable[Finding
         # An error at this stage is raised by those that refuse to compute without a GPU, such as CuPy.
         verdict = GpuVerdict.BROKEN if check.failed else GpuVerdict.CPU_FALLBACK
         effect = "it does not work" if check.failed else "it computes on the CPU"
-        blind = error(
+        blind = Finding(
             "framework-sees-no-gpu",
+            Severity.ERROR,
             f"{name} sees no GPU, though the driver shows one: {effect}. {reason}.{_said(check)}",
             "The next finding says why." if known else _AUDIT,
         )
@@ -56,15 +57,17 @@ def _ended(title: str, check: FrameworkCheck) -> Finding:
     where = f"while it did: {ending.step}" if ending.step else "before it began"
     last = f" Its last line: {ending.lines[-1]}" if ending.lines else ""
     if ending.seconds is not None:
-        return error(
+        return Finding(
             "framework-hangs",
+            Severity.ERROR,
             f"{title} did not finish within {ending.seconds:g} s: it was ended {where}.{last}",
             "Use a longer --timeout if the first import is slow on this file system; otherwise look for a lock or a "
             "server that it waits for.",
         )
     how = f"{ending.signal} ended it" if ending.signal else f"it ended with status {ending.status}"
-    return error(
+    return Finding(
         "framework-crashes",
+        Severity.ERROR,
         f"{title} crashed: {how}, {where}.{last}",
         "SIGILL: the build needs a newer CPU; SIGKILL: not enough memory, ask the scheduler for more (--mem); others: "
         "a library does not fit. " + _AUDIT,
@@ -74,12 +77,13 @@ def _ended(title: str, check: FrameworkCheck) -> Finding:
 def _not_imported(title: str, check: FrameworkCheck) -> Finding:
     reason = check.error or ""
     if reason.startswith(("ModuleNotFoundError", "ImportError: No module named")):
-        return error(
+        return Finding(
             "framework-not-installed",
+            Severity.ERROR,
             f"{title} cannot be imported: {reason}",
             "Add what is missing to the packages of the recipe, or give --framework one that the image has.",
         )
-    return error("framework-import-fails", f"{title} cannot be imported: {reason}", _AUDIT)
+    return Finding("framework-import-fails", Severity.ERROR, f"{title} cannot be imported: {reason}", _AUDIT)
 
 
 def _said(check: FrameworkCheck) -> str:
@@ -94,8 +98,9 @@ def _left(title: str, check: FrameworkCheck) -> tuple[Finding, ...]:
         return ()
     names = ", ".join(dict.fromkeys(left))
     return (
-        warning(
+        Finding(
             "framework-leaves-processes",
+            Severity.WARNING,
             f"{title}'s check left {count(len(left), 'process', 'processes')} ({names}), which ctk ended.",
             "In a job such processes keep the GPU: end the program's workers before it exits.",
         ),

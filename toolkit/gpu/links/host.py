@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from toolkit.gpu.answers import FROM_THE_KERNEL
 from toolkit.gpu.host import Vendor
-from toolkit.gpu.links.model import Judged, warning
+from toolkit.gpu.links.model import Judged
 from toolkit.gpu.verdicts import GpuVerdict
 from toolkit.support.findings import Finding, Severity
 from toolkit.support.text import count
@@ -37,14 +37,16 @@ def _driver(host: HostGpu) -> Finding:
     if host.driver:
         name = "AMD driver" if host.vendor is Vendor.AMD else "NVIDIA driver"
         files = "/dev/dri/renderD*" if host.vendor is Vendor.AMD else "/dev/nvidia*"
-        return warning(
+        return Finding(
             "no-device-files",
+            Severity.WARNING,
             f"This host has the {name} {host.driver}, but no {files} device.",
             "Inside a job, request a GPU from the scheduler (`--gpus 1`).",
         )
     there = ", though device files are there." if host.devices else "."
-    return warning(
+    return Finding(
         "no-gpu-on-host",
+        Severity.WARNING,
         f"This host has no NVIDIA GPU: no driver is loaded{there}",
         "Login nodes seldom have one: run this in a job on a GPU node.",
     )
@@ -52,8 +54,9 @@ def _driver(host: HostGpu) -> Finding:
 
 def _stale_specs(host: HostGpu) -> tuple[Finding, ...]:
     return tuple(
-        warning(
+        Finding(
             "cdi-spec-stale",
+            Severity.WARNING,
             f"{path} is for driver {version}, and the host's driver is {host.driver}: runtimes that use the Container "
             "Device Interface bind libraries that are gone, or do not fit. Apptainer's --nv does not read it.",
             "Ask the administrator to write it again: nvidia-ctk cdi generate --output=" + path,

@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from toolkit.support.findings import Finding, Severity
-
 if TYPE_CHECKING:
     from toolkit.gpu.host import HostGpu
     from toolkit.gpu.probe import Probe
     from toolkit.gpu.verdicts import GpuVerdict
+    from toolkit.support.findings import Finding
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,13 +26,3 @@ class Judged:
 
     findings: tuple[Finding, ...]
     verdict: GpuVerdict | None = None
-
-
-def error(code: str, message: str, fix: str) -> Finding:
-    """What breaks a link."""
-    return Finding(code, Severity.ERROR, message, fix)
-
-
-def warning(code: str, message: str, fix: str) -> Finding:
-    """What does not break it yet."""
-    return Finding(code, Severity.WARNING, message, fix)

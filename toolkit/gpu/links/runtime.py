@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from toolkit.gpu.host import Vendor
-from toolkit.gpu.links.model import Judged, error, warning
+from toolkit.gpu.links.model import Judged
 from toolkit.gpu.verdicts import GpuVerdict
 from toolkit.support.findings import Finding, Severity
 from toolkit.support.text import count
@@ -15,8 +15,9 @@ if TYPE_CHECKING:
     from toolkit.gpu.probe import Probe
 
 _ASK_LDCONFIG = "Ask the administrator whether `ldconfig -p | grep libcuda` prints the driver's libraries on this node."
-_NO_PYTHON = warning(
+_NO_PYTHON = Finding(
     "no-python-in-image",
+    Severity.WARNING,
     "The image has no Python, which is needed to query the driver from inside.",
     "Try `ctk run IMAGE -- nvidia-smi -L`, which does not need Python.",
 )
@@ -47,8 +48,9 @@ def _ended(probe: Probe) -> tuple[Finding, ...]:
         how = f"by ctk after {ending.seconds:g} s"
     last = f" Its last line: {ending.lines[-1]}" if ending.lines else ""
     return (
-        error(
+        Finding(
             "python-fails",
+            Severity.ERROR,
             f"The image's Python was ended {how} before it could query the driver.{last}",
             "Try `ctk run IMAGE -- python3 -c 'import ctypes, json'`.",
         ),
@@ -70,20 +72,25 @@ def _not_bound(seen: Seen) -> Finding:
     if probe.cuda_init is not None:
         reason = f"; {probe.cuda_path} of the image was loaded instead (cuInit returned {probe.cuda_init})."
     if any(name.startswith("libnvidia-") for name in probe.bound_libraries):
-        return error(
+        return Finding(
             "libcuda-not-bound",
+            Severity.ERROR,
             f"--nv bound some libraries of the driver, but not libcuda{reason}",
             "Ask the administrator to look at `ldconfig -p | grep libcuda` on this node: the package with libcuda is "
             "missing there, or the loader's cache is old.",
         )
     if probe.nvidia_smi:
-        return error(
+        return Finding(
             "nvidia-smi-without-libraries",
+            Severity.ERROR,
             f"--nv bound nvidia-smi, but no library of the driver{reason}",
             _ASK_LDCONFIG,
         )
-    return error(
-        "driver-not-bound", f"The host has a GPU, but --nv bound nothing of its driver {driver}{reason}", _ASK_LDCONFIG
+    return Finding(
+        "driver-not-bound",
+        Severity.ERROR,
+        f"The host has a GPU, but --nv bound nothing of its driver {driver}{reason}",
+        _ASK_LDCONFIG,
     )
 
 
@@ -93,15 +100,17 @@ def _amd(probe: Probe) -> Judged:
     if probe.devices:
         return Judged((bound,) if "/dev/kfd" in probe.device_files else ())
     if "/dev/kfd" not in probe.device_files:
-        missing = error(
+        missing = Finding(
             "kfd-not-bound",
+            Severity.ERROR,
             "--rocm bound no /dev/kfd into the container.",
             "Check that /dev/kfd is on this node, and that the site's configuration of the runtime mounts /dev.",
         )
         return Judged((missing,), GpuVerdict.NOT_VISIBLE)
     if probe.writable is False:
-        closed = error(
+        closed = Finding(
             "kfd-not-permitted",
+            Severity.ERROR,
             "This user may not open /dev/kfd.",
             "Ask the administrator for the groups render and video (`ls -l /dev/kfd /dev/dri`).",
         )
