@@ -40,7 +40,7 @@ def wrong(product):
     if place and place["answer"] in (0, 1):
         proved = place["on_device"]
     else:
-        proved = max(b - a for a, b in zip(before, after)) >= GROWN if before and after else None
+        proved = max(late - early for early, late in zip(before, after)) >= GROWN if before and after else None
     return ("result-not-on-gpu", "the result is not in the memory of a GPU") if proved is False else None
 
 
