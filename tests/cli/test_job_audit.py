@@ -127,3 +127,15 @@ def test_script_that_the_user_changed_is_named_before_the_image(ground: Ground) 
     assert status == 2
     assert "was not replaced" in said
     assert (ground.directory / "x.sbatch").read_text() == "mine\n"
+
+
+def test_gate_with_the_framework_has_its_check_and_needs_one(ground: Ground) -> None:
+    ground.image(READY)
+    assert ground.sbatch("--gpus", "1", "--gate", "framework")[0] == 0
+    text = (ground.directory / "x.sbatch").read_text()
+    assert "run_gate(main, MARK, Check(), 'PyTorch')" in text
+    assert ' --framework "$gpu_gate_framework" /usr/local/bin/python3' in text
+    ground.image(PLAIN)
+    status, said = ground.sbatch("--gpus", "1", "--gate", "framework")
+    assert status == 2
+    assert "has no framework for GPUs that ctk can check" in said

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from toolkit.jobs.gate import gate_lines
+from toolkit.jobs.model import GateCheck
 from toolkit.lab.configuration import CLUSTER_PREFIX
 from toolkit.lab.tracking import MARK_VARIABLE
 from toolkit.support.explanations import explanations
@@ -186,7 +187,7 @@ def test_gate_without_libcuda_or_visible_devices_is_told_without_python(tmp_path
 
 
 def test_gate_codes_are_explained() -> None:
-    codes = set(re.findall(r"\[([a-z]+(?:-[a-z]+)+)\]", GATE))
+    codes = set(re.findall(r"\[([a-z]+(?:-[a-z]+)+)\]", FRAMEWORK))
     assert len(codes) > 10
     assert codes <= set(explanations())
 
@@ -197,3 +198,40 @@ def test_gate_environment_of_the_script_is_not_changed(tmp_path: Path) -> None:
     assert run(tmp_path, "echo ctk-gate: gpus 1 1", script, HOME=os.environ["HOME"]).stdout.endswith(
         "same\nthe program\n"
     )
+
+
+FRAMEWORK = gate_lines("./trial.sif", userns=False, check=GateCheck("print('the text')", "/opt/my python"))
+
+
+@pytest.mark.parametrize(
+    ("answer", "status", "words"),
+    [
+        ("echo ctk-gate: computed Name 1 computed on 1 GPU", 0, "n7: usable GPUs: 1; Name 1 computed on 1 GPU\n"),
+        ("echo ctk-gate: fails wrong-result Name differs", 1, "n7: Name differs [wrong-result]. "),
+        (
+            "echo last words; exit 139",
+            1,
+            "ended without an answer (status 139) [framework-crashes]. Its last line: last",
+        ),
+        ("exit 124", 1, "the framework did not answer within 300 s [framework-hangs]. "),
+    ],
+)
+def test_gate_has_the_framework_compute_after_the_driver(tmp_path: Path, answer: str, status: int, words: str) -> None:
+    body = f'[[ $* == *"/opt/my python -c print("* ]] || {{ echo ctk-gate: gpus 1 1; exit; }}\n{answer}'
+    done = run(tmp_path, body, FRAMEWORK)
+    assert done.returncode == status, done.stderr
+    assert words in done.stdout + done.stderr
+    assert ("the program" in done.stdout) == (status == 0)
+
+
+def test_gate_asks_no_framework_where_the_driver_is_broken(tmp_path: Path) -> None:
+    done = run(tmp_path, "echo $* >> asked; echo ctk-gate: cuda 999", FRAMEWORK)
+    assert done.returncode == 1
+    assert (tmp_path / "asked").read_text().count("/trial.sif") == 1
+
+
+@pytest.mark.programs
+def test_gate_with_a_framework_passes_shellcheck(tmp_path: Path) -> None:
+    (tmp_path / "gate.sh").write_text(f"#!/bin/bash\n{FRAMEWORK}")
+    done = subprocess.run(["shellcheck", tmp_path / "gate.sh"], capture_output=True, text=True, check=False)
+    assert done.stdout == ""

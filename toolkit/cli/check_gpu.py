@@ -10,7 +10,7 @@ import typer
 
 from toolkit.cli.next_step import next_job
 from toolkit.cli.output import live_steps, print_json, print_text, suggest
-from toolkit.gpu.check import AUTO, TIMEOUT
+from toolkit.gpu.check import AUTO, NONE, TIMEOUT, check_name
 from toolkit.gpu.nodes import is_on_several_nodes
 from toolkit.gpu.verdicts import GpuVerdict
 from toolkit.support.errors import WrongInput
@@ -41,7 +41,7 @@ def check_gpu(
         ctk check-gpu trial.sif
         ctk check-gpu trial.sif --framework none    the driver only, in less than a second
         srun ctk check-gpu trial.sif                in a job on several nodes: one line a node
-        ctk check-gpu trial.sif --print-gate        the check in front of the program, for your own job script
+        ctk check-gpu trial.sif --print-gate        the driver's check as lines for your own job script
 
     Each framework multiplies two small matrices on every GPU; the result is compared with the CPU's, and the driver,
     not the framework, says where it is. The checks run without the user's variables and ~/.local; what of these would
@@ -61,13 +61,18 @@ def check_gpu(
     if image is None:
         raise WrongInput("name an image, or a log with --log", fix="ctk check-gpu IMAGE, or ctk check-gpu --log FILE")
     if print_gate:
+        from toolkit.gpu.framework_check import gate_script
         from toolkit.jobs.gate import gate_lines
+        from toolkit.jobs.model import GateCheck
         from toolkit.runtime.engine import root_needs_userns
         from toolkit.runtime.options import image_argument
 
-        print_text(gate_lines(image_argument(image), userns=root_needs_userns()))
+        check_name(framework)
+        asked = framework not in (AUTO, NONE)
+        check = GateCheck(gate_script(framework, framework), "python3") if asked else None
+        print_text(gate_lines(image_argument(image), userns=root_needs_userns(), check=check))
         return
-    from toolkit.gpu.check import check_gpu, check_name
+    from toolkit.gpu.check import check_gpu
     from toolkit.inventory.formats.kinds import existing_image
     from toolkit.pins.bases.local import require_runnable
     from toolkit.runtime.engine import find_runtime

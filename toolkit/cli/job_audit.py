@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from toolkit.gpu.audit import Audit
-    from toolkit.jobs.model import Job
+    from toolkit.jobs.model import GateCheck, Job
     from toolkit.recipes.model import Target
 
 _NO_GPU = "no-gpu-asked-for"
@@ -82,3 +82,22 @@ def _with_gpu(words: Sequence[str]) -> str:
     """The command line again, with a GPU: the option comes before the command that the job runs."""
     place = list(words).index("sbatch") + 1 if "sbatch" in words else len(words)
     return visible_command(["ctk", *words[:place], "--gpus", "1", *words[place:]])
+
+
+def framework_check(image: Path, target: Target) -> GateCheck:
+    """The check of the image's GPU framework for the gate. Raises WrongInput if it has none that ctk can check."""
+    from toolkit.gpu.audit import audit_image
+    from toolkit.gpu.framework_check import checkable, gate_script
+    from toolkit.gpu.targets import machines
+    from toolkit.jobs.model import GateCheck
+
+    audits = audit_image(image, *machines(target)).frameworks
+    facts = next(
+        (found.facts for found in audits if found.facts.known.name in checkable() and found.facts.build.gpu), None
+    )
+    if facts is None:
+        raise WrongInput(
+            f"{image} has no framework for GPUs that ctk can check ({', '.join(checkable())})",
+            fix="Omit --gate framework: the gate then asks the driver.",
+        )
+    return GateCheck(gate_script(facts.known.name, facts.title), facts.interpreter)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,6 +14,7 @@ import typer
 from toolkit.cli.completion import complete_recipe
 from toolkit.cli.documents import clusters as documents
 from toolkit.cli.output import print_findings, print_json, print_text, say, suggest
+from toolkit.jobs.model import GateKind
 from toolkit.support.errors import WrongInput
 from toolkit.support.text import path_argument
 
@@ -155,6 +157,10 @@ def sbatch(
             rich_help_panel="GPU checks",
         ),
     ] = True,
+    gate: Annotated[
+        GateKind,
+        typer.Option(help="What that check asks; framework: compute on the GPU, too.", rich_help_panel="GPU checks"),
+    ] = GateKind.DRIVER,
     gpu_monitor: Annotated[
         bool,
         typer.Option("--gpu-monitor", help="End the log with the use of each GPU.", rich_help_panel="GPU checks"),
@@ -226,6 +232,10 @@ def sbatch(
         monitor=gpu_monitor,
     )
     job, target, doubts = _job(request, job_name, image, recipe, directory)
+    if gate is GateKind.FRAMEWORK and job.gate and job.uses_gpu:
+        from toolkit.cli.job_audit import framework_check
+
+        job = replace(job, gate_check=framework_check(directory / job.image, target))
     script = make_script(job, output or Path(f"{job.name}.sbatch"))
     if not force and not dry_run:
         check_script_file(script)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from toolkit.gpu import payload_gate
 from toolkit.gpu.checks import harness
 from toolkit.gpu.inside import Ending, asked
 
@@ -64,6 +65,13 @@ def check_script(name: str) -> str:
     """The text of a framework's check, as it is sent."""
     texts = [(_DIRECTORY / f"{part}.py").read_text(encoding="utf-8") for part in ("harness", name)]
     return "\n".join([*texts, "main(Check())\n"])
+
+
+def gate_script(name: str, title: str) -> str:
+    """The text of a framework's check for the gate of a job, which has no ctk to judge the answer."""
+    texts = [(_DIRECTORY / f"{part}.py").read_text(encoding="utf-8") for part in ("harness", name)]
+    judge = Path(payload_gate.__file__).read_text(encoding="utf-8")
+    return "\n".join([*texts, judge, f"run_gate(main, MARK, Check(), {title!r})\n"])
 
 
 def check_framework(

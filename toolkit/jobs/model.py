@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from toolkit.scheduler.resources import Resources
+from toolkit.support.enums import StrEnum
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -30,6 +31,21 @@ class Directive:
         return self.name == "gres" and any(part.split(":")[0] == "gpu" for part in (self.value or "").split(","))
 
 
+class GateKind(StrEnum):
+    """What the gate asks on each node: the driver, or a framework of the image as well."""
+
+    DRIVER = "driver"
+    FRAMEWORK = "framework"
+
+
+@dataclass(frozen=True, slots=True)
+class GateCheck:
+    """What the gate has a framework do: a text of Python, for the interpreter of this path in the image."""
+
+    text: str
+    interpreter: str
+
+
 @dataclass(frozen=True, slots=True)
 class Job(Resources):
     """A command and its resources.
@@ -39,7 +55,8 @@ class Job(Resources):
     the variables of `inherited` come from the environment that the job has on its node, those of `env_file` from a
     private file that is read there. `runtime` is the site's own container runtime, a path or a name, which comes before
     those on PATH; `userns` is for one that needs `--userns` where the job runs.
-    `gate`: each node checks the GPUs that the job asks for before the program starts. `monitor`: the log ends with the
+    `gate`: each node checks the GPUs that the job asks for before the program starts; `gate_check` has a
+    framework compute on them, too. `monitor`: the log ends with the
     use of each GPU.
     """
 
@@ -55,6 +72,7 @@ class Job(Resources):
     userns: bool = False
     directory: str = "."
     gate: bool = True
+    gate_check: GateCheck | None = None
     monitor: bool = False
 
     @property

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from toolkit.jobs.gate import LIMIT
+from toolkit.jobs.gate import LIMIT, gate_values
 from toolkit.jobs.model import SIGNALS
 from toolkit.jobs.quoting import quoted
 from toolkit.runtime.engine import NAMES
@@ -37,6 +37,7 @@ def script_text(job: Job, marker: str) -> str:
         forward=_forward(job),
         gate=job.gate and job.uses_gpu,
         limit=LIMIT,
+        gate_check=gate_values(job.gate_check),
         monitor=job.monitor and job.uses_gpu,
         container=" ".join(_container(job)),
         command=_command(job),
