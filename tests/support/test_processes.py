@@ -175,6 +175,14 @@ def test_trace_hears_every_command_before_it_runs() -> None:
     assert "A" not in os.environ
 
 
+@pytest.fixture(params=["pidfd", "polling"])
+def waiting(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With and without file descriptors of processes, which some kernels and builds of Python lack."""
+    if request.param == "polling":
+        monkeypatch.delattr(os, "pidfd_open")
+
+
+@pytest.mark.usefixtures("waiting")
 def test_contained_program_is_waited_for_and_read() -> None:
     with contained(["sh", "-c", "echo out; echo err >&2; exit 3"], env=dict(os.environ)) as wait:
         done = wait(20)
@@ -183,6 +191,7 @@ def test_contained_program_is_waited_for_and_read() -> None:
         pass
 
 
+@pytest.mark.usefixtures("waiting")
 def test_contained_program_that_takes_too_long_is_ended_with_its_children(tmp_path: Path) -> None:
     script = f"echo begun; sleep 60 & echo $! >{tmp_path / 'child'}; wait"
     with contained(["sh", "-c", script], env=dict(os.environ)) as wait:
