@@ -6,13 +6,10 @@ Sources: OCI Image Layout 1.0 (index.json, blobs); Docker Image Specification 1.
 from __future__ import annotations
 
 import json
-import tarfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from toolkit.pins.bases.manifests import WrongContent, parse_config, parse_manifest
 from toolkit.recipes.architectures import host_architecture
-from toolkit.recipes.model import Bootstrap
 from toolkit.support.errors import WrongInput
 from toolkit.support.files import read_small
 
@@ -25,12 +22,16 @@ _EMULATORS = Path("/proc/sys/fs/binfmt_misc")
 
 def local_architectures(base: Base) -> tuple[str, ...]:
     """The architectures that `base` has an image for; () if that cannot be told, which the runtime then does."""
+    from tarfile import TarError
+
+    from toolkit.recipes.model import Bootstrap
+
     try:
         if base.bootstrap == Bootstrap.LOCALIMAGE:
             found = image_architecture(base.path)
             return (found,) if found is not None else ()
         return _of_archive(base.path) if base.bootstrap == Bootstrap.DOCKER_ARCHIVE else _of_layout(base.path)
-    except (OSError, WrongInput, WrongContent, ValueError, KeyError, TypeError, AttributeError, tarfile.TarError):
+    except (OSError, WrongInput, ValueError, KeyError, TypeError, AttributeError, TarError):
         return ()
 
 
@@ -63,6 +64,10 @@ def require_runnable(image: Path) -> None:
 
 def _of_archive(path: Path) -> tuple[str, ...]:
     """Those of all images in the archive. One that is compressed would have to be unpacked for that: it is not read."""
+    import tarfile
+
+    from toolkit.pins.bases.manifests import parse_config
+
     with tarfile.open(path, "r:") as archive:
 
         def content(name: str) -> bytes:
@@ -74,6 +79,8 @@ def _of_archive(path: Path) -> tuple[str, ...]:
 
 
 def _of_layout(path: Path) -> tuple[str, ...]:
+    from toolkit.pins.bases.manifests import parse_config, parse_manifest
+
     def blob(digest: str) -> bytes:
         algorithm, _, name = digest.partition(":")
         return read_small(path / "blobs" / algorithm / name)
