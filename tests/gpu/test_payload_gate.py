@@ -37,7 +37,7 @@ def with_product(**changed: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("changed", "answer"),
     [
-        ({}, "computed PyTorch 2.5.1 computed on 1 GPU(s)"),
+        ({}, "computed PyTorch 2.5.1 computed on 1 GPU"),
         ({"failed": "import", "error": "no"}, "fails framework-import-fails PyTorch cannot be imported: no"),
         ({"count": 0, "reason": "why"}, "fails framework-sees-no-gpu PyTorch 2.5.1 sees no GPU, though the driver"),
         ({"failed": "devices", "error": "E"}, "fails framework-sees-no-gpu PyTorch 2.5.1 sees no GPU"),

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tests.driver import compile_driver
+from tests.gpu import small_images
 from tests.inventory.making import fill
 
 if TYPE_CHECKING:
@@ -76,6 +77,27 @@ def variant(original: Path, directory: Path, files: Mapping[str, str | bytes]) -
     for name in files:
         (directory / name).unlink(missing_ok=True)  # not to write into the original
     return fill(directory, dict(files))
+
+
+def small_torch(python_sandbox: Path, directory: Path, cudnn: str) -> Path:
+    """torch of CUDA 12.4 with a cuDNN, as the audit reads it."""
+    made = small_images.torch(cudnn=cudnn)
+    return variant(
+        python_sandbox, directory, {path.replace(small_images.SITE, torch_site()): text for path, text in made.items()}
+    )
+
+
+def torch_site() -> str:
+    """Where this machine's Python, which is the image's, looks for packages."""
+    version = Path("/usr/bin/python3").resolve().name
+    return f"usr/local/lib/{version}/dist-packages"
+
+
+def behaving(behaviour: str, torch_sandbox: Path, directory: Path) -> Path:
+    """The image with a torch that behaves in one way."""
+    source = (Path(__file__).parents[1] / "data/torch_stand_in.py").read_text(encoding="utf-8")
+    text = source.replace('BEHAVIOUR = "lying"', f'BEHAVIOUR = "{behaviour}"')
+    return variant(torch_sandbox, directory / behaviour, {f"{torch_site()}/torch/__init__.py": text})
 
 
 @dataclass(frozen=True)

@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.driver import compile_driver, compile_library, needing_newer_glibc
-from tests.gpu import small_images
 from tests.inventory.making import fill
-from tests.real.gpu_nodes import NVIDIA, Node, node, variant
+from tests.real.gpu_nodes import NVIDIA, Node, behaving, node, small_torch, variant
 
 if TYPE_CHECKING:
     from tests.real.conftest import User
@@ -33,27 +32,6 @@ def working(me: User, ground: Path) -> Node:
 def torch_sandbox(ground: Path, python_sandbox: Path) -> Path:
     """An image that the audit finds ready."""
     return small_torch(python_sandbox, ground / "torch", "9.1.0.70")
-
-
-def small_torch(python_sandbox: Path, directory: Path, cudnn: str) -> Path:
-    """torch of CUDA 12.4 with a cuDNN, as the audit reads it."""
-    made = small_images.torch(cudnn=cudnn)
-    return variant(
-        python_sandbox, directory, {path.replace(small_images.SITE, torch_site()): text for path, text in made.items()}
-    )
-
-
-def torch_site() -> str:
-    """Where this machine's Python, which is the image's, looks for packages."""
-    version = Path("/usr/bin/python3").resolve().name
-    return f"usr/local/lib/{version}/dist-packages"
-
-
-def behaving(behaviour: str, torch_sandbox: Path, directory: Path) -> Path:
-    """The image with a torch that behaves in one way."""
-    source = (Path(__file__).parents[1] / "data/torch_stand_in.py").read_text(encoding="utf-8")
-    text = source.replace('BEHAVIOUR = "lying"', f'BEHAVIOUR = "{behaviour}"')
-    return variant(torch_sandbox, directory / behaviour, {f"{torch_site()}/torch/__init__.py": text})
 
 
 def survivors(word: str) -> list[str]:

@@ -12,6 +12,7 @@ import psutil
 import pytest
 
 from tests.driver import compile_driver
+from tests.real.gpu_nodes import behaving, small_torch
 from tests.real.jobs import Jobs
 from tests.real.labs import eventually
 
@@ -120,6 +121,24 @@ def test_job_on_a_broken_node_fails_at_once_and_says_which_and_why(jobs: Jobs, d
         if name in ("two", "no-python"):
             assert "ctk: GPU gate: n1: " in log
             assert "sbatch --exclude=n2" in log
+
+
+def test_framework_that_computes_on_the_cpu_ends_its_job(
+    jobs: Jobs, drivers: Path, ground: Path, python_sandbox: Path
+) -> None:
+    torch = small_torch(python_sandbox, ground / "gate-torch", "9.1.0.70")
+    numbers = {}
+    for behaviour in ("honest", "lying"):
+        jobs.image = behaving(behaviour, torch, ground / "gate")
+        asked = ("--gpus", "2", on("n1"), "--gate", "framework")
+        jobs.write(behaviour, *asked, "--", "sh", "-c", "echo the program has run")
+        numbers[behaviour] = jobs.submit(behaviour)
+    ends = {behaviour: jobs.finish(job) for behaviour, job in numbers.items()}
+    logs = {behaviour: jobs.log(f"{behaviour}-{job}") for behaviour, job in numbers.items()}
+    assert ends == {"honest": "COMPLETED", "lying": "FAILED"}, logs
+    assert "the program has run" in logs["honest"]
+    assert "the program has run" not in logs["lying"]
+    assert re.search(r"GPU gate: n1: .*\[result-not-on-gpu\]", logs["lying"]), logs
 
 
 PROGRAM = """

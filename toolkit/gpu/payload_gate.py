@@ -27,7 +27,8 @@ def judged(title, facts):
         problem = wrong(product)
         if problem:
             return "fails %s %s on GPU %d: %s" % (problem[0], name, product["index"], problem[1])
-    return "computed %s computed on %d GPU(s)" % (name, facts["count"])
+    plural = "" if facts["count"] == 1 else "s"
+    return "computed %s computed on %d GPU%s" % (name, facts["count"], plural)
 
 
 def wrong(product):
