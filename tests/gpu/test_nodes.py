@@ -12,7 +12,7 @@ from toolkit.support.findings import Finding, Severity
 def test_a_row_has_node_verdict_and_reason_in_one_line() -> None:
     finding = Finding("stub-library", Severity.ERROR, "cuInit returned 34:\nthe loaded libcuda is a stub.", "Fix it.")
     assert node_row("n2", GpuVerdict.NOT_VISIBLE, finding) == (
-        "n2: gpu-not-visible: cuInit returned 34: the loaded libcuda is a stub."
+        "n2: gpu-not-visible: cuInit returned 34: the loaded libcuda is a stub. [stub-library]"
     )
     assert node_row("n1", GpuVerdict.USED, None) == "n1: gpu-used"
 

@@ -203,8 +203,8 @@ FRAMEWORKS = {
     "failing": ("broken", "framework-compute-fails", "no kernel image is available"),
     "raising": ("broken", "framework-import-fails", "libcudart.so.12: cannot open"),
     "exiting": ("broken", "framework-import-fails", "SystemExit: no licence"),
-    "crashing": ("broken", "framework-crashes", "SIGSEGV ended it, while it did: import"),
-    "hanging": ("broken", "framework-hangs", "did not finish within 3 s: it was ended while it did: import"),
+    "crashing": ("broken", "framework-crashes", "SIGSEGV ended it in the step 'import'"),
+    "hanging": ("broken", "framework-hangs", "did not finish within 3 s, and was ended in the step 'import'"),
     "leaving": ("cpu-fallback", "framework-leaves-processes", "left 1 process (busybox)"),
 }
 

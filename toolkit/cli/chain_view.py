@@ -24,7 +24,7 @@ _ANSWERS = {
     GpuVerdict.VISIBLE: ("The GPU is visible from inside {image}.", "bold green"),
     GpuVerdict.CPU_FALLBACK: ("{frameworks} in {image} computes on the CPU.", "bold red"),
     GpuVerdict.NOT_VISIBLE: ("The GPU is not visible from inside {image}.", "bold red"),
-    GpuVerdict.BROKEN: ("The GPU is visible from inside {image}, and cannot be used as it is.", "bold red"),
+    GpuVerdict.BROKEN: ("The GPU is visible from inside {image}, but {what} cannot be used.", "bold red"),
     GpuVerdict.NOT_KNOWN: ("Cannot determine whether the GPU is used inside {image}.", "bold yellow"),
     GpuVerdict.NO_GPU: ("This host has no GPU; {image} could not be checked.", "bold yellow"),
 }
@@ -42,12 +42,13 @@ def show_checked(image: Path, found: Checked) -> None:
     for link in found.chain.links:
         _show_link(link)
     print_findings(found.around)
-    broken = [link for link in found.chain.links if link.name in ("framework", "capability") and link.subject]
-    if found.chain.verdict is GpuVerdict.CPU_FALLBACK:
-        broken = [link for link in broken if link.state is LinkState.BROKEN]
-    frameworks = ", ".join(dict.fromkeys(link.subject or "" for link in broken))
+    named = [link for link in found.chain.links if link.subject]
+    if found.chain.verdict is not GpuVerdict.USED:
+        named = [link for link in named if link.state is LinkState.BROKEN]
+    frameworks = ", ".join(dict.fromkeys(link.subject or "" for link in named))
+    what = frameworks or "one of the GPUs"
     words, style = _ANSWERS[found.chain.verdict]
-    say(words.format(image=image, frameworks=frameworks), style=style)
+    say(words.format(image=image, frameworks=frameworks, what=what), style=style)
 
 
 def show_row(found: Checked) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from math import isfinite
 from pathlib import Path
 from typing import Annotated
 
@@ -80,6 +81,8 @@ def check_gpu(
 
     require_runnable(existing_image(image))
     check_name(framework)
+    if not isfinite(timeout):
+        raise WrongInput("--timeout takes a number of seconds")
     with live_steps(f"Checking the GPU inside {image}") as on_step:
         runtime = find_runtime(load_site())
         found = check_gpu(runtime, image, framework=framework, timeout=timeout, on_step=on_step)

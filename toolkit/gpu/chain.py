@@ -61,12 +61,16 @@ class Chain:
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """A framework of the chain: its name and title, its check if it was run, and what the audit found of it."""
+    """A framework of the chain: its name and title, its check if it was run, and what the audit found of it.
+
+    `visible` is how many GPUs the driver shows.
+    """
 
     name: str
     title: str
     check: FrameworkCheck | None = None
     audit: FrameworkAudit | None = None
+    visible: int | None = None
 
 
 def driver_links(seen: Seen, audit: Audit | None) -> Chain:
@@ -108,7 +112,7 @@ def _framework_links(subject: Subject) -> tuple[GpuVerdict, list[Link]]:
         unchecked = Link("framework", LinkState.UNCHECKED, (), subject.title)
         judged = judge_capability(subject.title, None, expected)
         return judged.verdict or GpuVerdict.VISIBLE, [unchecked, _link("capability", judged, subject.title)]
-    framework = judge_framework(subject.title, subject.check, own, unfit=_has_error(expected))
+    framework = judge_framework(subject.title, subject.check, own, unfit=_has_error(expected), visible=subject.visible)
     first = _link("framework", framework, subject.title)
     if framework.verdict is not None:
         return framework.verdict, [first, Link("capability", LinkState.UNREACHED, (), subject.title)]

@@ -77,7 +77,7 @@ def check_gpu(
             path = subject.audit.facts.interpreter if subject.audit else ""
             check = check_framework(runtime, image, subject.name, vendor=host.vendor, interpreter=path, timeout=timeout)
             checks.append(check)
-            subjects[number] = replace(subject, check=check)
+            subjects[number] = replace(subject, check=check, visible=len(probe.devices))
     chain = whole_chain(begun, subjects)
     mine = judge_environment(user_environment(os.environ, Path.home(), *modules_and_variables(audit)))
     return Checked(seen, tuple(checks), chain, (*doubt, *mine))

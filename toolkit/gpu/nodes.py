@@ -19,5 +19,5 @@ def is_on_several_nodes(environment: Mapping[str, str]) -> bool:
 
 def node_row(hostname: str, verdict: GpuVerdict, finding: Finding | None) -> str:
     """One line for a node: its name, the verdict, and the finding that decided it, in one line whatever it holds."""
-    reason = " ".join(finding.message.split()) if finding else ""
+    reason = " ".join([*finding.message.split(), f"[{finding.code}]"]) if finding else ""
     return ": ".join(filter(None, (hostname, verdict.value, reason)))

@@ -92,3 +92,11 @@ def test_answer_of_a_real_framework_is_judged(answer: dict[str, Any]) -> None:
     words, verdict = SAID[_title(answer)]
     assert (judged.verdict, codes(judged)) == (verdict, ["framework-sees-no-gpu"])
     assert words in judged.findings[0].message
+
+
+def test_fewer_gpus_than_the_driver_shows_are_a_warning() -> None:
+    one = FrameworkCheck("tensorflow", True, "2.15", count=1)
+    assert codes(judge_framework("TensorFlow", one, (), visible=1)) == ["framework-sees-gpu"]
+    judged = judge_framework("TensorFlow", one, (), visible=4)
+    assert (judged.verdict, codes(judged)) == (None, ["framework-sees-gpu", "framework-sees-fewer-gpus"])
+    assert "sees 1 of the 4 GPUs" in judged.findings[1].message

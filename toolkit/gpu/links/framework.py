@@ -19,10 +19,13 @@ _ABOUT_GPU = re.compile("CUDA|GPU|NVIDIA|driver", re.IGNORECASE)
 _AUDIT = "`ctk audit IMAGE` checks its libraries without running it; `ctk build` keeps a base's framework as it is."
 
 
-def judge_framework(title: str, check: FrameworkCheck, audited: Iterable[Finding], *, unfit: bool = False) -> Judged:
+def judge_framework(
+    title: str, check: FrameworkCheck, audited: Iterable[Finding], *, unfit: bool = False, visible: int | None = None
+) -> Judged:
     """`audited` is what the audit found of this framework and its libraries: the cause, if it does not work.
 
     `unfit`: the audit says that it cannot use this GPU or driver. That it then sees no GPU is the next link's.
+    `visible` is how many GPUs the driver shows.
     """
     known = tuple(finding for finding in audited if finding.severity in (Severity.ERROR, Severity.WARNING))
     left = _left(title, check)
@@ -49,18 +52,32 @@ def judge_framework(title: str, check: FrameworkCheck, audited: Iterable[Finding
     seen = Finding("framework-sees-gpu", Severity.OK, f"{name} can be imported and sees {count(check.count, 'GPU')}.")
     # It works: what the audit expected to prevent that is no error here.
     weaker = tuple(Finding(found.code, Severity.WARNING, found.message, found.fix) for found in known)
-    return Judged((seen, *weaker, *left))
+    return Judged((seen, *_fewer(name, check, visible), *weaker, *left))
+
+
+def _fewer(name: str, check: FrameworkCheck, visible: int | None) -> tuple[Finding, ...]:
+    if visible is None or check.count >= visible:
+        return ()
+    return (
+        Finding(
+            "framework-sees-fewer-gpus",
+            Severity.WARNING,
+            f"{name} sees {check.count} of the {visible} GPUs that the driver shows: the others stay idle.",
+            "Look for a setting in the image that hides them. TensorFlow ignores a GPU that is much slower than the "
+            "others (TF_MIN_GPU_MULTIPROCESSOR_COUNT).",
+        ),
+    )
 
 
 def _ended(title: str, check: FrameworkCheck) -> Finding:
     ending = check.ending
-    where = f"while it did: {ending.step}" if ending.step else "before it began"
+    where = f"in the step {ending.step!r}" if ending.step else "before its first step"
     last = f" Its last line: {ending.lines[-1]}" if ending.lines else ""
     if ending.seconds is not None:
         return Finding(
             "framework-hangs",
             Severity.ERROR,
-            f"{title} did not finish within {ending.seconds:g} s: it was ended {where}.{last}",
+            f"{title} did not finish within {ending.seconds:g} s, and was ended {where}.{last}",
             "Use a longer --timeout if the first import is slow on this file system; otherwise look for a lock or a "
             "server that it waits for.",
         )
@@ -68,7 +85,7 @@ def _ended(title: str, check: FrameworkCheck) -> Finding:
     return Finding(
         "framework-crashes",
         Severity.ERROR,
-        f"{title} crashed: {how}, {where}.{last}",
+        f"{title} crashed: {how} {where}.{last}",
         "SIGILL: the build needs a newer CPU; SIGKILL: not enough memory, ask the scheduler for more (--mem); others: "
         "a library does not fit. " + _AUDIT,
     )
