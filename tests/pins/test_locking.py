@@ -26,6 +26,7 @@ FRAMEWORKS = {
     "nvidia-nccl-cu12": {"2.28": []},
     "xgboost": {"3.1": ["nvidia-nccl-cu12"]},
     "tensorflow": {"2.21.0": []},
+    "tensorflow-cpu": {"2.21.0": []},
 }
 GH200, V100 = Target(("GH200",), None, ("aarch64",)), Target(("V100",))
 
@@ -113,6 +114,14 @@ def test_tensorflow_without_cuda_is_refused_where_nothing_else_can_bring_it(uv: 
     installed = (replace(plain, post="dpkg -i cuda.deb"), replace(plain, apt=("nvidia-cuda-toolkit",)))
     for served in (with_cuda, unknown, *installed, replace(plain, target=Target())):
         assert "CPU" not in notes(uv, served, "x86_64")
+
+
+@pytest.mark.index
+def test_framework_that_reads_data_for_another_one_on_the_gpu_is_noted(uv: Uv) -> None:
+    noted = notes(uv, replace(recipe("torch", "tensorflow-cpu"), target=V100), "x86_64")
+    assert "tensorflow-cpu 2.21.0 is TensorFlow for the CPU only: only PyTorch computes on the GPU" in noted
+    with pytest.raises(CheckFailed, match=r"tensorflow-cpu 2\.21\.0 is TensorFlow for the CPU only"):
+        notes(uv, replace(recipe("tensorflow-cpu"), target=V100), "x86_64")
 
 
 def test_lock_that_was_not_judged_for_a_gpu_is_out_of_date_for_one() -> None:

@@ -317,16 +317,18 @@ def _refuse_banned(
 def _judge_cpu_builds(recipe: Recipe, packages: Iterable[LockedPackage], target: PythonTarget) -> tuple[str, ...]:
     """Notes of the frameworks that have no GPU code for the architecture, where nobody asked for such a build.
 
-    Raises CheckFailed for all that would compute on the CPU, if the recipe says that its image is for a GPU.
+    If the recipe says that its image is for a GPU, raises CheckFailed for all that would compute on the CPU; those
+    beside another framework with GPU code are noted.
     """
-    found = cpu_builds(packages, target, knowledge(), without_cuda=_without_cuda(recipe))
+    found = tuple(cpu_builds(packages, target, knowledge(), without_cuda=_without_cuda(recipe)))
     if not _for_gpu(recipe):
         noted = recipe.verdict is not Verdict.CPU_ONLY
         return tuple(f"{build.problem}. {build.fix}" for build in found if build.unasked and noted)
     wanted = "[target] names a GPU" if recipe.target.gpus else f"[require] verdict is {recipe.verdict}"
-    for build in found:
-        raise CheckFailed(f"{build.problem}, and {wanted} in {recipe.path}", fix=build.fix, code="cpu-only-wheel")
-    return ()
+    refused = next((build for build in found if build.beside is None), None)
+    if refused is not None:
+        raise CheckFailed(f"{refused.problem}, and {wanted} in {recipe.path}", fix=refused.fix, code="cpu-only-wheel")
+    return tuple(f"{build.problem}: only {build.beside} computes on the GPU" for build in found)
 
 
 def _for_gpu(recipe: Recipe) -> bool:

@@ -119,8 +119,12 @@ def test_framework_without_the_libraries_of_cuda_is_found(line: str, fix: str) -
     assert "computes on the CPU without the libraries of CUDA" in build.problem
     assert fix in build.fix
     assert builds(line) == [], "the base may have them"
-    libraries = [f"nvidia-{name}==1" for name in ("cublas-cu12", "cuda-runtime-cu12", "cudnn-cu12")]
-    assert builds(line, *libraries, without_cuda=True) == []
+    name = line.partition("==")[0]
+    for asked in ("recipe", name):
+        libraries = ["nvidia-cublas==1 <- nvidia-cudnn-cu12", f"nvidia-cuda-runtime-cu12==1 <- {asked}"]
+        assert builds(line, *libraries, f"nvidia-cudnn-cu12==1 <- {asked}", without_cuda=True) == []
+        others = [library.replace(asked, "torch") for library in libraries]
+        assert builds(line, *others, "nvidia-cudnn-cu12==1 <- torch", without_cuda=True), "maybe of another CUDA"
 
 
 @pytest.mark.parametrize("line", ["torch==2.6.0", "cupy-cuda12x==13.6.0", "numpy==2.0"])
@@ -133,3 +137,12 @@ def test_a_wheel_for_arm_without_gpu_code_is_refused_with_the_index_that_has_it(
     (build,) = builds(f"torch=={version}", architecture="aarch64")
     assert advice in build.fix
     assert 'url = "https://download.pytorch.org/whl/cu128"' in build.fix
+
+
+def test_distribution_for_the_cpu_beside_another_framework_with_gpu_code_is_told_apart() -> None:
+    assert [build.beside for build in builds("tensorflow-cpu==2.21.0", base=("torch",))] == ["PyTorch"]
+    assert [build.beside for build in builds("torch==2.6.0", "onnxruntime==1.31.1")] == ["PyTorch"]
+    assert [build.beside for build in builds("tensorflow-cpu==2.21.0", base=("tensorflow",))] == [None]
+    assert [build.beside for build in builds("tensorflow-cpu==2.21.0", base=("onnxruntime",))] == [None]
+    assert [build.beside for build in builds("tensorflow-cpu==2.21.0", "torch==2.6.0+cpu")] == [None, None]
+    assert [build.beside for build in builds("torch==2.6.0+cpu", base=("tensorflow",))] == [None], "not by its name"

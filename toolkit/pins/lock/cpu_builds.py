@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from toolkit.inventory.knowledge.frameworks import matches
+from toolkit.pins.lock.model import RECIPE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -24,12 +25,14 @@ _CUDNN = ("nvidia-cudnn*",)
 class CpuBuild:
     """A framework that would compute on the CPU: what it is, and how to get one that computes on a GPU.
 
-    `unasked`: neither its name nor its version says so; on x86-64 the same line of a recipe gives GPU code.
+    `unasked`: neither its name nor its version says so; on x86-64 the same line of a recipe gives GPU code. `beside` is
+    another framework with GPU code, if its own name says that it has none: tensorflow-cpu may read data for PyTorch.
     """
 
     problem: str
     fix: str
     unasked: bool = False
+    beside: str | None = None
 
 
 def cpu_builds(
@@ -40,19 +43,34 @@ def cpu_builds(
     `without_cuda`: the image has only the libraries of CUDA that Python packages bring.
     """
     locked = tuple(packages)
+    found = dict(_found(locked, target, knowledge, without_cuda=without_cuda))
+    others = [name for name in (*(package.name for package in locked), *target.installed) if name not in found]
+    computing = [known for name in others if (known := knowledge.framework_of(name)) and not known.is_cpu_only(name)]
+    for name, build in found.items():
+        ours = knowledge.framework_of(name)
+        by_name = ours is not None and ours.is_cpu_only(name)
+        beside = next((other.title for other in computing if by_name and other != ours), None)
+        yield replace(build, beside=beside)
+
+
+def _found(
+    locked: tuple[LockedPackage, ...], target: PythonTarget, knowledge: Knowledge, *, without_cuda: bool
+) -> Iterator[tuple[str, CpuBuild]]:
+    """Each by the name of its distribution."""
     names = (*(package.name for package in locked), *target.installed)
     for package in locked:
         framework = knowledge.framework_of(package.name)
         if framework is None:
             continue
+        what = f"{package.name} {package.version}"
         if why := _named_so(framework, package, names):
-            yield CpuBuild(f"{package.name} {package.version} {why}", _fix(framework, package, target))
+            yield package.name, CpuBuild(f"{what} {why}", _fix(framework, package, target))
         elif why := _on_arm(framework, package, locked, target, knowledge):
-            yield CpuBuild(f"{package.name} {package.version} {why}", _fix(framework, package, target), unasked=True)
-        elif without_cuda and not all(any(matches(name, (needed,)) for name in names) for needed in framework.needs):
-            why = "computes on the CPU without the libraries of CUDA, and neither the base nor a package brings them"
+            yield package.name, CpuBuild(f"{what} {why}", _fix(framework, package, target), unasked=True)
+        elif without_cuda and _lacks_libraries(framework, package, locked, target, knowledge):
+            why = "computes on the CPU without the libraries of CUDA, which neither the base nor its requirements bring"
             fix = _text(framework, "missing-cuda-library", package.version)
-            yield CpuBuild(f"{package.name} {package.version} {why}", fix or _another_base(framework))
+            yield package.name, CpuBuild(f"{what} {why}", fix or _another_base(framework))
 
 
 def _named_so(framework: Framework, package: LockedPackage, names: tuple[str, ...]) -> str | None:
@@ -84,15 +102,31 @@ def _on_arm(
         return None
     if matches(package.name, arm.cpu):
         return f"is a build for the CPU only on {target.architecture}, with any extra"
-    libraries = (other for other in locked if matches(other.name, knowledge.nvidia))
-    required = any(package.name in other.required_by for other in libraries)
-    if (
-        matches(package.name, arm.bound)
-        and not required
-        and not any(matches(name, _CUDNN) for name in target.installed)
-    ):
+    required = _libraries({package.name}, locked, knowledge) or any(matches(name, _CUDNN) for name in target.installed)
+    if matches(package.name, arm.bound) and not required:
         return f"is a build for the CPU only on {target.architecture}: it requires no library of NVIDIA"
     return None
+
+
+def _lacks_libraries(
+    framework: Framework,
+    package: LockedPackage,
+    locked: tuple[LockedPackage, ...],
+    target: PythonTarget,
+    knowledge: Knowledge,
+) -> bool:
+    """Whether one of the libraries that it needs is missing. Those of another framework may be for another CUDA."""
+    there = (*_libraries({package.name, RECIPE}, locked, knowledge), *target.installed)
+    return not all(any(matches(name, (needed,)) for name in there) for needed in framework.needs)
+
+
+def _libraries(roots: set[str], locked: tuple[LockedPackage, ...], knowledge: Knowledge) -> set[str]:
+    """The wheels of NVIDIA that `roots` require, themselves or through others of NVIDIA (cuda-toolkit)."""
+    libraries = {other.name: other.required_by for other in locked if matches(other.name, knowledge.nvidia)}
+    found: set[str] = set()
+    while more := {name for name, by in libraries.items() if name not in found and not (roots | found).isdisjoint(by)}:
+        found |= more
+    return found
 
 
 def _fix(framework: Framework, package: LockedPackage, target: PythonTarget) -> str:
