@@ -105,6 +105,17 @@ def test_framework_of_wheels_in_a_version_is_that_version(ctk: Ctk) -> None:
     assert "ctk new NAME --framework jax" in ctk("bases", "--framework", "jax", status=1).stderr
 
 
+@pytest.mark.parametrize("command", [("new", "x"), ("bases",), ("bases", "--why")])
+def test_each_set_of_wheels_is_named_with_all_that_excludes_it(ctk: Ctk, command: tuple[str, ...]) -> None:
+    done = ctk(*command, *["--framework", "cupy", "--gpu", "GB10", "--driver", "570"], status=1)
+    for cuda, driver in (("12", "575.51.03"), ("13", "580")):
+        wheels = f"python-3.12 with cupy-cuda{cuda}x[ctk]: "
+        assert f"needs NVIDIA driver {driver} or newer" in done.stderr.partition(wheels)[2].partition(". ")[0]
+    assert "ctk new" not in done.stderr
+    assert "--why" not in done.stderr
+    assert ("cupy-cuda13x[ctk]" in done.stdout) == ("--why" in command)
+
+
 def test_recipe_for_a_gpu_beside_an_arm_processor_names_the_architecture(ctk: Ctk, directory: Path) -> None:
     done = ctk("new", "superchip", "--gpu", "GH200", "--base", "python-3.12")
     assert 'arch = ["aarch64"]' in (directory / "defs/superchip.toml").read_text()

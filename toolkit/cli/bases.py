@@ -16,6 +16,8 @@ from toolkit.support.errors import CheckFailed, WrongInput
 from toolkit.support.processes import command_line
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from toolkit.gpu.choosing import BaseRequest, Choice
     from toolkit.recipes.model import Base
 
@@ -87,12 +89,15 @@ def list_bases(
         print_json("ctk.bases/1", documents.bases(choice))
     elif choice.fitting:
         _show_table(choice)
+    wheels = () if choice.fitting or request.framework is None else _wheels(bases)
+    with_wheels = choose_with_wheels(bases, wheels, request) if wheels else choice
     if why and not json:
-        _show_excluded(choice)
+        _show_excluded(with_wheels)
     if not choice.fitting and not json:
-        refused = nothing_fits(choice, request)
-        if request.framework is not None and request.framework.wheels:
-            refused.fix = f"`ctk new NAME --framework {request.framework.name}` starts from a base with its wheels."
+        refused = nothing_fits(with_wheels, request, () if with_wheels.fitting else wheels)
+        if with_wheels.fitting:
+            words = [*_framework_words(request), *machine_words(request)]
+            refused.fix = f"`{command_line(['ctk', 'new', 'NAME', *words])}` starts from a base with its wheels."
         raise refused
     if not choice.fitting:
         raise typer.Exit(1)
@@ -145,15 +150,54 @@ def request_from(framework: str | None, gpus: list[str] | None, driver: str | No
     )
 
 
-def nothing_fits(choice: Choice, request: BaseRequest) -> CheckFailed:
-    """The error if no base serves a request, with the reason that excluded most bases of its framework."""
-    reasons = [found for found in choice.excluded.values() if found.rule != "framework"]
-    common = max((found.reason for found in reasons), key=[found.reason for found in reasons].count, default="")
+def choose_with_wheels(bases: Iterable[Base], wheels: Iterable[Base], request: BaseRequest) -> Choice:
+    """The bases for a request, before those with wheels, whose packages can have any version."""
+    from toolkit.gpu.choosing import Choice, choose
+
+    images, others = choose(bases, request), choose(wheels, _of_wheels(request))
+    return Choice(
+        (*images.fitting, *others.fitting),
+        {**images.excluded, **others.excluded},
+        {**images.unsure, **others.unsure},
+    )
+
+
+def nothing_fits(choice: Choice, request: BaseRequest, wheels: Iterable[Base] = ()) -> CheckFailed:
+    """The error if no base serves a request: what excludes each base with wheels, and most of the other ones."""
+    from toolkit.gpu.choosing import exclusions
+
+    wheels = tuple(wheels)
+    over = [(base.name, list(exclusions(base, _of_wheels(request)))) for base in wheels]
+    listed = [
+        f"{name}: {'; '.join(exclusion.reason for exclusion in found)}"
+        for name, found in over
+        if found and not any(exclusion.rule == "framework" for exclusion in found)
+    ]
+    images = {name: found for name, found in choice.excluded.items() if name not in {base.name for base in wheels}}
+    reasons = [found.reason for found in images.values() if found.rule != "framework"]
+    common = [f"Most often: {max(reasons, key=reasons.count)}"] if reasons else []
     return CheckFailed(
-        f"no base serves this{f'. Most often: {common}' if common else ''}",
-        fix=f"`{request_line(request)}` shows what excludes each base. `ctk bases add` records one of your own.",
+        ". ".join(("no base serves this", *common, *listed)),
+        fix=f"`{request_line(request)}` shows what excludes each base. `ctk bases add` records one of your own."
+        if common or not listed
+        else "Change what excludes them, or record a base of your own with `ctk bases add`.",
         code="no-base-fits",
     )
+
+
+def _of_wheels(request: BaseRequest) -> BaseRequest:
+    """A request of bases with wheels: in any version, and without what only bases of another name have (Chainer)."""
+    from dataclasses import replace
+
+    itself = replace(request.framework, bases=()) if request.framework else None
+    return replace(request, framework=itself, versions="")
+
+
+def _wheels(bases: Iterable[Base]) -> tuple[Base, ...]:
+    from toolkit.inventory.knowledge.frameworks import knowledge
+    from toolkit.pins.authoring.wheels import wheel_bases
+
+    return tuple(wheel_bases({base.name: base for base in bases}, knowledge()).values())
 
 
 def _show_table(choice: Choice) -> None:
@@ -207,8 +251,11 @@ def _refuse_options(context: typer.Context) -> None:
 
 def request_line(request: BaseRequest) -> str:
     """The command that lists the bases for a request, and what excludes the others."""
-    framework = ["--framework", request.framework.name + request.versions] if request.framework else []
-    return command_line(["ctk", "bases", *framework, *machine_words(request), "--why"])
+    return command_line(["ctk", "bases", *_framework_words(request), *machine_words(request), "--why"])
+
+
+def _framework_words(request: BaseRequest) -> list[str]:
+    return ["--framework", request.framework.name + request.versions] if request.framework else []
 
 
 def machine_words(request: BaseRequest) -> list[str]:

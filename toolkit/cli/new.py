@@ -15,6 +15,7 @@ from toolkit.cli.bases import (
     DriverOption,
     FrameworkOption,
     GpuOption,
+    choose_with_wheels,
     nothing_fits,
     request_from,
     request_line,
@@ -25,9 +26,7 @@ from toolkit.support.errors import CheckFailed, WrongInput
 from toolkit.support.findings import Finding, Severity
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from toolkit.gpu.choosing import BaseRequest, Choice
+    from toolkit.gpu.choosing import BaseRequest
     from toolkit.pins.authoring.proposal import Proposal
     from toolkit.pins.authoring.wheels import WheelBase
     from toolkit.recipes.catalogue import Catalogue
@@ -128,9 +127,9 @@ def new(
         raise WrongInput(f"{path} already exists", fix="Choose another name, or add --force.")
     request = request_from(framework, gpu, driver, arch)
     with_wheels = wheel_bases(bases, knowledge())
-    choice = _choose(bases.values(), with_wheels.values(), request)
+    choice = choose_with_wheels(bases.values(), with_wheels.values(), request)
     if not choice.fitting and base is None:
-        raise nothing_fits(choice, request)
+        raise nothing_fits(choice, request, with_wheels.values())
     ranked = {fitting.name: fitting for fitting in choice.fitting}
     if base is None and source is None and framework is not None:
         base = choice.fitting[0].name
@@ -224,25 +223,12 @@ def _own_base(text: str, bases: dict[str, Base]) -> Base:
     return replace(base, framework=found.name, framework_version=found.version) if found is not None else base
 
 
-def _choose(bases: Iterable[Base], with_wheels: Iterable[Base], request: BaseRequest) -> Choice:
-    """The bases for a request, before those with wheels, whose packages can have any version."""
-    from toolkit.gpu.choosing import Choice, choose
-
-    itself = replace(request.framework, bases=()) if request.framework else None
-    images = choose(bases, request)
-    wheels = choose(with_wheels, replace(request, framework=itself, versions=""))
-    return Choice(
-        (*images.fitting, *wheels.fitting),
-        {**images.excluded, **wheels.excluded},
-        {**images.unsure, **wheels.unsure},
-    )
-
-
 def _refuse_unserved(proposal: Proposal, bases: list[Base], request: BaseRequest) -> None:
     """Raise CheckFailed if there are bases with the framework of a recipe, and none that serves the machine."""
     from toolkit.gpu.choosing import choose
     from toolkit.inventory.knowledge.frameworks import knowledge
     from toolkit.pins.authoring.proposal import gpu_framework
+    from toolkit.pins.authoring.wheels import WheelBase
 
     added = any(finding.code == "framework-added" for finding in proposal.findings)
     name = gpu_framework(proposal.packages, knowledge()) if added else None
@@ -252,7 +238,7 @@ def _refuse_unserved(proposal: Proposal, bases: list[Base], request: BaseRequest
     asked = replace(request, framework=replace(framework, bases=()) if framework else None)
     choice = choose(bases, asked)
     if not choice.fitting and any(found.rule != "framework" for found in choice.excluded.values()):
-        raise nothing_fits(choice, asked)
+        raise nothing_fits(choice, asked, (base for base in bases if isinstance(base, WheelBase)))
 
 
 def _propose(

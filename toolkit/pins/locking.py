@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from toolkit.pins.lock.protected import ProtectedSet
     from toolkit.recipes.model import Base, Recipe
 
-_FORM = 4  # of the lock: a ctk with other rules raises it, and every older lock is stale
+_FORM = 5  # of the lock: a ctk with other rules raises it, and every older lock is stale
 
 
 def make_lock(
@@ -103,7 +103,7 @@ def make_lock(
             fix="Drop the package that requires it, or start from another base.",
             code="variant-over-variant",
         )
-    _refuse_cpu_builds(recipe, resolution.packages, target)
+    on_the_cpu = _judge_cpu_builds(recipe, resolution.packages, target)
     lock = Lock(
         recipe=recipe.name,
         input=input_hash(recipe, facts.digest, exclude_newer),
@@ -123,6 +123,7 @@ def make_lock(
             *other_builds(protected, knowledge(), added),
             *second_frameworks(target, knowledge(), added, brought_by),
             *sources.notes(target, recipe.apt, recipe.name),
+            *on_the_cpu,
         ),
         indexes=recipe.indexes if resolution.packages else (),
         own=own,
@@ -183,6 +184,7 @@ def input_hash(recipe: Recipe, digest: str | None, exclude_newer: str | None) ->
         "exclude_newer": exclude_newer,
         "indexes": [index_document(index) for index in recipe.indexes],
         "import_skip": list(recipe.import_skip),
+        "for_gpu": _for_gpu(recipe),
     }
     return f"sha256:{hashlib.sha256(json.dumps(question, sort_keys=True).encode()).hexdigest()}"
 
@@ -312,13 +314,32 @@ def _refuse_banned(
                 )
 
 
-def _refuse_cpu_builds(recipe: Recipe, packages: Iterable[LockedPackage], target: PythonTarget) -> None:
-    """Where the recipe says that its image is for a GPU. A build of a recipe that does not may well be for the CPU."""
-    if not recipe.target.gpus and recipe.verdict is not Verdict.GPU_READY:
-        return
+def _judge_cpu_builds(recipe: Recipe, packages: Iterable[LockedPackage], target: PythonTarget) -> tuple[str, ...]:
+    """Notes of the frameworks that have no GPU code for the architecture, where nobody asked for such a build.
+
+    If the recipe says that its image is for a GPU, raises CheckFailed for all that would compute on the CPU; those
+    beside another framework with GPU code are noted.
+    """
+    found = tuple(cpu_builds(packages, target, knowledge(), without_cuda=_without_cuda(recipe)))
+    if not _for_gpu(recipe):
+        noted = recipe.verdict is not Verdict.CPU_ONLY
+        return tuple(f"{build.problem}. {build.fix}" for build in found if build.unasked and noted)
     wanted = "[target] names a GPU" if recipe.target.gpus else f"[require] verdict is {recipe.verdict}"
-    for problem, fix in cpu_builds(packages, target, knowledge()):
-        raise CheckFailed(f"{problem}, and {wanted} in {recipe.path}", fix=fix, code="cpu-only-wheel")
+    refused = next((build for build in found if build.beside is None), None)
+    if refused is not None:
+        raise CheckFailed(f"{refused.problem}, and {wanted} in {recipe.path}", fix=refused.fix, code="cpu-only-wheel")
+    return tuple(f"{build.problem}: only {build.beside} computes on the GPU" for build in found)
+
+
+def _for_gpu(recipe: Recipe) -> bool:
+    """Whether the recipe says that its image is for a GPU. Another one may well install a build for the CPU."""
+    return bool(recipe.target.gpus) or recipe.verdict is Verdict.GPU_READY
+
+
+def _without_cuda(recipe: Recipe) -> bool:
+    """Whether nothing but Python packages can bring CUDA: the base is known to have none, and no other step adds it."""
+    adds = bool(recipe.post.strip()) or any("cud" in package for package in recipe.apt)
+    return bool(recipe.base.source) and recipe.base.cuda is None and recipe.base.rocm is None and not adds
 
 
 def _refuse_replaced(added: Mapping[str, str], protected: ProtectedSet) -> None:

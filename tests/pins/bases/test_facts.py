@@ -70,6 +70,22 @@ def test_an_image_that_only_another_host_can_pull_is_named(tmp_path: Path) -> No
         gather_facts(vendor, tmp_path, architecture=HOST)
 
 
+@pytest.mark.parametrize(
+    ("framework", "way"),
+    [("torch", 'base = "python-3.12" and packages = ["torch>=2.11"].'), ("tensorflow", None), (None, None)],
+)
+def test_base_that_only_another_host_can_pull_names_wheels_with_gpu_code(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, framework: str | None, way: str | None
+) -> None:
+    vendor = Base("ngc", "docker", "a/b:1", digest="sha256:1", framework=framework)
+    monkeypatch.setattr("toolkit.pins.bases.facts.host_architecture", lambda: "x86_64")
+    with pytest.raises(MissingOnHost, match="cannot be pulled on this host") as caught:
+        gather_facts(vendor, tmp_path, architecture="aarch64")
+    assert caught.value.code == "foreign-base"
+    fix = str(caught.value.fix)
+    assert fix.endswith(way or "lists them.")
+
+
 def test_the_digest_of_a_directory_is_that_of_its_names_modes_and_contents(tmp_path: Path) -> None:
     directory = tmp_path / "base"
     base_of(directory, "a", "b/c")

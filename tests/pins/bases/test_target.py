@@ -37,3 +37,11 @@ def test_build_of_a_vendor_is_not_recorded_well_enough(python: str | None, versi
     base = Base("b", Bootstrap.DOCKER, "a/b:1", python=python, framework="torch", framework_version=version)
     assert is_recorded(base) is known
     assert (recorded_target(base, "x86_64") is not None) is known
+
+
+@pytest.mark.parametrize(("glibc", "pair"), [("2.36", (2, 36)), (None, None)])
+def test_recorded_glibc_of_a_base_is_used(glibc: str | None, pair: tuple[int, int] | None) -> None:
+    base = Base("b", Bootstrap.DOCKER, "a/b:1", python="3.12", installer="pip", glibc=glibc)
+    found = recorded_target(base, "aarch64")
+    assert found is not None
+    assert found.glibc == pair

@@ -27,7 +27,9 @@ if TYPE_CHECKING:
 
 Keep = Literal["exact", "major"]
 _Kind = TypeVar("_Kind")
-_PATTERNS = ("variants", "cpu", "parts", "gpu_parts", "libraries", "extras", "conda", "companions", "bases")
+_PATTERNS = (
+    *("variants", "cpu", "parts", "gpu_parts", "libraries", "needs", "extras", "conda", "companions", "bases"),
+)
 _NAME = re.compile(r"[A-Za-z0-9._-]+")
 _FRAMEWORKS = Path(__file__).parents[1] / "frameworks"
 _OTHERS = Path(__file__).with_name("distributions.toml")
@@ -122,6 +124,20 @@ class Wheels:
 
 
 @dataclass(frozen=True, slots=True)
+class OnArm:
+    """The wheels for aarch64 on PyPI: `packages` bring the framework with GPU code there, () if none does.
+
+    Distributions of `cpu` never hold GPU code there, whatever they require; those of `bound` only if they require
+    libraries of NVIDIA.
+    """
+
+    source: str
+    packages: tuple[str, ...] = ()
+    cpu: tuple[str, ...] = ()
+    bound: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Framework:
     """A GPU framework: the keys of its `NAME.toml`, and how its build is read. `name` is that of the file.
 
@@ -132,7 +148,8 @@ class Framework:
     the frameworks: of two that code uses alike, the lower one chooses the base. `variants` are distributions that
     install that module: only one of them may be there, though pip takes several; `cpu` are those that never hold GPU
     code. `parts` are its own other distributions where it comes in several, `gpu_parts` those that hold all its GPU
-    code, `libraries` those that bring its GPU libraries: nothing may change them either. `welded` works only with the
+    code, `libraries` those that bring its GPU libraries: nothing may change them either. `needs` are NVIDIA's without
+    all of which it computes on the CPU and says nothing, unless an image has CUDA. `welded` works only with the
     framework as it is. `extras` are words by which other distributions name the extra that is for it:
     transformers[torch]. `conda` are conda's names for it that are not PyPI's. `companions` compute with it without
     naming it: its own base is the one to start from; what computes with either of several stands with each, and decides
@@ -153,6 +170,7 @@ class Framework:
     parts: tuple[str, ...] = ()
     gpu_parts: tuple[str, ...] = ()
     libraries: tuple[str, ...] = ()
+    needs: tuple[str, ...] = ()
     welded: tuple[Welded, ...] = ()
     extras: tuple[str, ...] = ()
     conda: tuple[str, ...] = ()
@@ -165,6 +183,7 @@ class Framework:
     fixes: tuple[Fix, ...] = ()
     data: DataParts | None = None
     old: OldParts | None = None
+    on_arm: OnArm | None = None
     wheels: tuple[Wheels, ...] = ()
 
     def read_build(self, installed: Installed) -> FrameworkBuild:
@@ -322,6 +341,7 @@ def _framework(name: str, table: dict[str, Any]) -> Framework:
         platform=_one(Platform, table["platform"]) if "platform" in table else None,
         data=_one(DataParts, table["data"]) if "data" in table else None,
         old=_one(OldParts, table["old"]) if "old" in table else None,
+        on_arm=_one(OnArm, table["on_arm"]) if "on_arm" in table else None,
         wheels=tuple(_one(Wheels, row) for row in table.get("wheels", ())),
         beside_others=table.get("beside_others", False),
         own_ptxas=table.get("own_ptxas", False),

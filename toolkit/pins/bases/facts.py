@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from packaging.requirements import InvalidRequirement, Requirement
+from packaging.utils import canonicalize_name
 
 from toolkit.recipes.architectures import host_architecture
 from toolkit.recipes.model import Bootstrap
@@ -74,7 +75,8 @@ def gather_facts(
             f"the base {base.name} has to be read to choose packages for it, and an image for {architecture} cannot be "
             "pulled on this host",
             fix=f"Run `ctk lock` on a host with {architecture}, copy the image from there and name the file as base, "
-            f"or choose another base: `ctk bases --arch {architecture}` lists them.",
+            f"or choose another base: `ctk bases --arch {architecture}` lists them."
+            f"{_wheels_instead(base, architecture)}",
             code="foreign-base",
         )
     if target is None:
@@ -91,6 +93,20 @@ def gather_facts(
         return BaseFacts(base, target, base.digest or digest or fetch_digest(base.reference))
     except ProgramFailed as error:
         return BaseFacts(base, target, None, error.message)
+
+
+def _wheels_instead(base: Base, architecture: str) -> str:
+    """How to lock the framework of `base` on any host: as wheels, if there are some with GPU code."""
+    from toolkit.inventory.knowledge.frameworks import knowledge
+
+    framework = knowledge().framework_of(canonicalize_name(base.framework or ""))
+    arm = framework.on_arm if framework is not None and architecture == "aarch64" else None
+    if framework is None or arm is None or not arm.packages:
+        return ""
+    return (
+        f' On any host, wheels of {framework.title} with GPU code can be locked: base = "python-3.12" and packages = '
+        f"{json.dumps(arm.packages)}."
+    )
 
 
 def read_image(image: Path, architecture: str | None = None) -> PythonTarget | None:

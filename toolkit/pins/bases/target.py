@@ -121,7 +121,14 @@ def recorded_target(base: Base, architecture: str) -> PythonTarget | None:
         name = canonicalize_name(base.framework)
         installed[name] = Distribution(name, base.framework_version, "", "", installer=base.installer)
     conda = frozenset(installed) if base.installer == "conda" else frozenset[str]()
-    return PythonTarget(python=base.python, installed=installed, architecture=architecture, recorded=True, conda=conda)
+    return PythonTarget(
+        python=base.python,
+        installed=installed,
+        glibc=_pair(base.glibc),
+        architecture=architecture,
+        recorded=True,
+        conda=conda,
+    )
 
 
 def _from_conda(inventory: Inventory, interpreter: Interpreter, visible: Mapping[str, Distribution]) -> frozenset[str]:
