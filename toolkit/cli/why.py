@@ -101,7 +101,7 @@ def _lock_of(locks: Locks, name: str | None) -> Path:
 def _section(path: Path, arch: str | None) -> Lock:
     """The lock for the architecture that was named, else this host's, else the first one of the file."""
     from toolkit.pins.lock.lockfile import load_lock, locked_architectures
-    from toolkit.recipes.architectures import host_architecture, parse_architecture
+    from toolkit.recipes.architectures import host_architecture, lock_command, parse_architecture
 
     there = locked_architectures(path)
     wanted = parse_architecture(arch) if arch is not None else host_architecture()
@@ -110,7 +110,7 @@ def _section(path: Path, arch: str | None) -> Lock:
     lock = load_lock(path, wanted)
     if lock is None:
         name = path.name.removesuffix(".lock.toml")
-        raise WrongInput(f"{path} has no lock for {wanted}", fix=f"ctk lock {name} --arch {wanted}")
+        raise WrongInput(f"{path} has no lock for {wanted}", fix=lock_command(name, wanted))
     return lock
 
 

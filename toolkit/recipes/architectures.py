@@ -46,6 +46,11 @@ def architecture_of(recipe: Recipe) -> str:
     return host if not wanted or host in wanted else wanted[0]
 
 
+def lock_command(name: str, architecture: str) -> str:
+    """The command that locks a recipe for one architecture, whatever its `[target]` and this host are."""
+    return f"ctk lock {name} --arch {architecture}"
+
+
 def for_architecture(recipe: Recipe, architecture: str) -> Recipe:
     """`recipe` for this architecture alone."""
     return replace(recipe, target=replace(recipe.target, architectures=(architecture,)))
