@@ -34,8 +34,12 @@ def why(
         ),
     ] = None,
     arch: Annotated[
-        str | None,
-        typer.Option("--arch", metavar="ARCH", help="Read the lock for this architecture. [default: this host's]"),
+        list[str] | None,
+        typer.Option(
+            "--arch",
+            metavar="ARCH",
+            help="Read the lock for this one architecture. [default: this host's, or the first one of the lock file]",
+        ),
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
@@ -52,14 +56,14 @@ def why(
     from toolkit.pins.locking import is_current, refusal
     from toolkit.pins.store import Locks
     from toolkit.pins.why import why as explain
-    from toolkit.recipes.architectures import for_architecture
+    from toolkit.recipes.architectures import for_architecture, only_architecture
     from toolkit.recipes.catalogue import Catalogue
     from toolkit.support.site import load_site
 
     catalogue = Catalogue.here()
     locks = Locks.of(catalogue, open_work_area(load_site()).path)
     path = _lock_of(locks, name) if base is None else _lock_on(catalogue, locks, name, base)
-    there = _section(path, arch)
+    there = _section(path, only_architecture(arch))
     has = [package.name for package in there.packages] + [line.partition("==")[0] for line in there.present]
     known = names().given_by(package, has) or names().by_import(package)
     if known is not None and known != canonicalize_name(package):
@@ -101,10 +105,10 @@ def _lock_of(locks: Locks, name: str | None) -> Path:
 def _section(path: Path, arch: str | None) -> Lock:
     """The lock for the architecture that was named, else this host's, else the first one of the file."""
     from toolkit.pins.lock.lockfile import load_lock, locked_architectures
-    from toolkit.recipes.architectures import host_architecture, lock_command, parse_architecture
+    from toolkit.recipes.architectures import host_architecture, lock_command
 
     there = locked_architectures(path)
-    wanted = parse_architecture(arch) if arch is not None else host_architecture()
+    wanted = arch or host_architecture()
     if arch is None and wanted not in there:
         wanted = next(iter(there), wanted)
     lock = load_lock(path, wanted)

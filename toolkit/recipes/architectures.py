@@ -32,6 +32,16 @@ def listed_architectures(texts: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(map(parse_architecture, words)))
 
 
+def only_architecture(texts: Iterable[str] | None) -> str | None:
+    """The architecture of an option that takes one; None without it. Raises WrongInput for several."""
+    listed = listed_architectures(texts or ())
+    if len(listed) > 1:
+        raise WrongInput(
+            f"--arch takes one architecture here, not {', '.join(listed)}", fix="Run the command once for each."
+        )
+    return listed[0] if listed else None
+
+
 def host_architecture() -> str:
     """The architecture of this host."""
     return platform.machine()
