@@ -169,10 +169,11 @@ class Locks:
     def judge_others(self, recipe: Recipe, judged: Collection[str]) -> tuple[Finding, ...]:
         """A warning for each section of other architectures than those `judged` that `recipe` cannot be built from.
 
-        Of a base on this machine nobody here knows what it holds on a host of another architecture.
+        With `--base`, each request has a lock file of its own. Of a base on this machine nobody here knows what it
+        holds on a host of another architecture.
         """
         path = self.path(recipe)
-        if recipe.base.is_local:
+        if recipe.base.is_local or recipe.rebased:
             return ()
         others = [name for name in locked_architectures(path) if name in ARCHITECTURES and name not in judged]
         return tuple(found for name in others for found in self._judge_other(for_architecture(recipe, name), path))
