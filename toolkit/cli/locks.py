@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from toolkit.cli.output import say
+from toolkit.cli.output import print_findings, say
 from toolkit.recipes.architectures import host_architecture, lock_command
 from toolkit.support.errors import WrongInput
 from toolkit.support.text import count
@@ -76,3 +76,9 @@ def say_lock_change(found: Found, name: str, *, written: bool) -> None:
         lines = change.lines
     for line in (*lines, *(f"Note: {note}" for note in change.notes)):
         say(f"  {line}", stderr=True)
+
+
+def say_others(found: Found, locks: Locks, recipe: Recipe) -> None:
+    """Warn, on standard error, of sections for other architectures that an update of the lock left out of date."""
+    if found.change is not None:
+        print_findings(locks.judge_others(recipe, [found.lock.architecture]), stderr=True)
