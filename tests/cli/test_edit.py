@@ -84,7 +84,7 @@ def test_a_list_is_added_without_what_the_base_brings(ctk: Ctk, directory: Path)
     done = json.loads(ctk("add", "ours", "-r", "list.txt", "einops", "--no-lock", "--json").stdout)
     assert done["added"] == ["einops", "scikit-learn", "numpy<2"]
     assert {finding["code"] for finding in done["findings"]} >= {"left-out", "import-name"}
-    assert done["lock_change"] is None
+    assert done["lock_changes"] == {}
 
 
 def test_debian_packages_are_added_and_no_lock_is_made(ctk: Ctk, directory: Path) -> None:

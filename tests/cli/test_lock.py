@@ -69,10 +69,9 @@ def test_a_lock_for_both_architectures_is_made_checked_and_shown(ctk: Ctk, direc
     shown = json.loads(ctk("lock", "mine", "--arch", "aarch64", "--check", "--json").stdout)
     assert (shown["recipe"], "x86_64" in shown) == ("mine", False)
     assert shown["aarch64"]["base"]["architecture"] == "aarch64"
-    assert (
-        "for one architecture"
-        in ctk("lock", "mine", "--arch", "arm64,amd64", "--export", "pylock.toml", status=2).stderr
-    )
+    refused = ctk("lock", "mine", "--arch", "arm64,amd64", "--export", "pylock.toml", status=2).stderr
+    assert "Name one with --arch: ctk lock mine --export pylock.toml --arch aarch64" in refused
+    _one_architecture_only(ctk, path)
     before = path.read_text()
     with (directory / "defs/mine.toml").open("a") as file:
         file.write('[target]\narch = ["x86_64", "aarch64"]\n')
@@ -85,8 +84,48 @@ def test_a_lock_for_both_architectures_is_made_checked_and_shown(ctk: Ctk, direc
     (directory / "defs/mine.toml").write_text('base = "python-3.12"\npackages = ["numpy<2"]\n')
     stale = ctk("lock", "mine", "--check", "--arch", "aarch64", status=1)
     assert "lock of mine for aarch64 is out of date" in stale.stderr
-    ctk("lock", "mine")
+    assert "stale-section" in ctk("lock", "mine").stdout
+    with (directory / "defs/mine.toml").open("a") as file:
+        file.write('[target]\narch = ["x86_64", "aarch64"]\n# numpy\n')
+    both = ctk("lock", "mine", "--check", status=1)
+    assert both.stderr.startswith("Error: the lock of mine for aarch64 is out of date")
     assert before.partition("\n[x86_64]")[0] == path.read_text().partition("\n[x86_64]")[0], "stale, and kept"
+
+
+def _one_architecture_only(ctk: Ctk, path: Path) -> None:
+    """Without `[target]` a command works on this host's section and says what becomes of the other one."""
+    whole, recipe = path.read_text(), path.with_name("mine.toml").read_text()
+    added = ctk("add", "mine", "six==1.17.0")
+    assert f"the section for aarch64 of {path} is out of date" in added.stdout
+    assert "ctk lock mine --arch aarch64" in added.stdout
+    checked = json.loads(ctk("lock", "mine", "--check", "--json").stdout)
+    assert [one["code"] for one in checked["findings"] if one["severity"] == "warning"] == ["stale-section"]
+    removed = json.loads(ctk("remove", "mine", "six", "--json").stdout)
+    assert removed["lock_changes"]["x86_64"]["removed"] == ["six==1.17.0"]
+    assert (path.read_text(), path.with_name("mine.toml").read_text()) == (whole, recipe)
+    path.write_text(whole.replace("[aarch64]\ncontent", "[aarch64]\n# by hand\ncontent"))
+    edited = path.read_text().partition("\n[x86_64]")[0]
+    upgraded = ctk("lock", "mine", "--upgrade")
+    assert f"the section for aarch64 of {path} was edited by hand" in upgraded.stdout
+    assert path.read_text().partition("\n[x86_64]")[0] == edited, "kept as it is"
+    refused = ctk("lock", "mine", "--check", "--arch", "aarch64", status=1)
+    assert "`ctk lock mine --arch aarch64` regenerates it." in refused.stderr
+    path.write_text(whole.replace("# Packages of the base.", "=======", 1))
+    lost = ctk("lock", "mine")
+    assert f"the section for aarch64 was not readable, and is not in {path} any more" in lost.stdout
+    assert "ctk lock mine --arch aarch64" in lost.stdout
+    path.write_text(whole)
+
+
+@pytest.mark.parametrize("what", ["directory", "unreadable"])
+def test_lock_that_cannot_be_read_is_refused_before_the_versions_are_chosen(
+    ctk: Ctk, directory: Path, what: str
+) -> None:
+    path = directory / "defs/mine.lock.toml"
+    path.mkdir() if what == "directory" else path.symlink_to("/proc/1/mem")
+    done = ctk("lock", "mine", status=2)
+    assert "regenerated" not in done.stderr
+    assert str(path) in done.stderr
 
 
 @pytest.mark.index

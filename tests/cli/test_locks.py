@@ -6,10 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.pins.locks import SMALL
-from toolkit.cli.locks import lock_policy, say_lock_change
+from tests.pins.locks import ARM, SMALL
+from toolkit.cli.locks import lock_policy, say_lock_change, say_others
 from toolkit.pins.lock.changes import LockChange
-from toolkit.pins.store import Found, Policy
+from toolkit.pins.lock.lockfile import write_lock
+from toolkit.pins.store import Found, Locks, Policy
+from toolkit.recipes.model import Base, Recipe
 from toolkit.support.errors import WrongInput
 
 PATH = Path("defs/mine.lock.toml")
@@ -51,3 +53,17 @@ def test_a_change_is_said_on_standard_error(
     say_lock_change(Found(SMALL, PATH, change), "mine", written=written)
     said = capsys.readouterr()
     assert (said.out, said.err.splitlines()) == ("", lines)
+
+
+def test_build_that_updates_one_section_warns_of_the_other(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    recipe = Recipe("small", tmp_path / "small.toml", Base("mine", "debootstrap", "bookworm"), packages=("timm",))
+    locks = Locks(tmp_path, tmp_path / "area", {}, print)
+    path = locks.path(recipe)
+    write_lock(SMALL, path)
+    write_lock(ARM, path)
+    say_others(Found(SMALL, path), locks, recipe)
+    assert capsys.readouterr().err == "", "the lock was current"
+    say_others(Found(SMALL, path, LockChange(made=False)), locks, recipe)
+    shown = capsys.readouterr().err
+    assert f"the section for aarch64 of {path} is out of date" in " ".join(shown.split())
+    assert "ctk lock small --arch aarch64" in shown

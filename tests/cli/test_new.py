@@ -117,6 +117,17 @@ def test_each_set_of_wheels_is_named_with_all_that_excludes_it(ctk: Ctk, command
 
 
 def test_recipe_for_a_gpu_beside_an_arm_processor_names_the_architecture(ctk: Ctk, directory: Path) -> None:
+    for words in (("--gpu", "GH200", "--arch", "x86_64"), ("--gpu", "GH200,V100", "--arch", "amd64")):
+        assert "GH200 exists only beside an Arm processor" in ctk("new", "superchip", *words, status=2).stderr
+    for words in (
+        ("--gpu", "GH200", "--gpu", "V100"),
+        ("--arch", "x86_64", "--arch", "arm64"),
+        ("--arch", "amd64,arm64"),
+    ):
+        ctk("new", "both", "--framework", "jax", *words, "--force")
+        assert 'arch = ["x86_64", "aarch64"]' in (directory / "defs/both.toml").read_text()
+    refused = ctk("new", "one", "--framework", "chainer", "--gpu", "GH200", "--gpu", "V100", status=1).stderr
+    assert "no base serves this" in refused
     done = ctk("new", "superchip", "--gpu", "GH200", "--base", "python-3.12")
     assert 'arch = ["aarch64"]' in (directory / "defs/superchip.toml").read_text()
     assert done.status == 0

@@ -54,6 +54,10 @@ if TYPE_CHECKING:
         (("lock", "mine", "--export", "pylock.toml", "--check"), 2, "leave out --export"),
         (("lock", "mine", "--force"), 2, "--force requires --export"),
         (("why", "torch", "mine"), 2, "no lock here"),
+        (("why", "torch", "small", "--arch", "x86_64", "--arch", "arm64"), 2, "takes one architecture here"),
+        (("def", "mine", "--arch", "x86_64,aarch64"), 2, "takes one architecture here"),
+        (("new", "x", "--base", "debian-12", "--gpu", 'V100"; rm -rf'), 2, "does not know the GPU"),
+        (("new", "x", "--base", "debian-12", "--gpu", "sm_1000"), 2, "does not know the GPU 'sm_1000'"),
     ],
 )
 def test_wrong_input_one_message_nothing_written(

@@ -11,7 +11,9 @@ from toolkit.gpu.choosing import (
     Gpu,
     choose,
     exclusions,
+    implied_architectures,
     parse_framework,
+    refuse_contradiction,
     served_range,
 )
 from toolkit.gpu.compatibility import parse_gpu
@@ -65,8 +67,8 @@ def rules(base: Base, wanted: BaseRequest) -> list[str]:
         ({"code": ("sm_70", "compute_80"), "cuda": "12.3"}, request("B200", driver="580"), "older-than-gpu"),
         ({"cuda": "12"}, request("B200"), None),
         ({}, request("B200", driver="535.104.05"), "driver"),
-        ({}, request(architecture="aarch64"), "architecture"),
-        ({"architectures": ()}, request(architecture="aarch64"), "architecture"),
+        ({}, request(architectures=("aarch64",)), "architecture"),
+        ({"architectures": ()}, request(architectures=("aarch64",)), "architecture"),
         ({}, request(python="3.12"), None),
         ({}, request(python="3.1"), "python"),
         ({}, request(cuda="12"), None),
@@ -86,7 +88,7 @@ def test_base_is_excluded_by_its_rule(change: dict[str, object], wanted: BaseReq
 
 def test_unrecorded_facts_exclude_without_certainty() -> None:
     unknown = replace(TORCH, cudnn=None, architectures=())
-    found = list(exclusions(unknown, request("V100", architecture="aarch64")))
+    found = list(exclusions(unknown, request("V100", architectures=("aarch64",))))
     assert [(reason.rule, reason.certain) for reason in found] == [("architecture", False), ("cudnn-unknown", False)]
 
 
@@ -130,3 +132,28 @@ def test_framework_is_known_by_its_names(text: str, name: str, versions: str) ->
 def test_unknown_framework_is_refused(text: str) -> None:
     with pytest.raises(WrongInput):
         parse_framework(text)
+
+
+@pytest.mark.parametrize(
+    ("gpus", "named", "implied"),
+    [
+        ("GH200 V100", (), ("x86_64", "aarch64")), ("GH200 GB10", (), ("aarch64",)), ("V100", (), ()), ("", (), ()),
+        ("V100", ("aarch64",), ("aarch64",)), ("GH200", ("x86_64", "aarch64"), ("x86_64", "aarch64")),
+    ],
+)  # fmt: skip
+def test_gpus_of_two_kinds_of_machine_imply_both_architectures(
+    gpus: str, named: tuple[str, ...], implied: tuple[str, ...]
+) -> None:
+    asked = request(gpus, architectures=named)
+    refuse_contradiction(asked)
+    assert implied_architectures(asked) == implied
+    served = replace(TORCH, architectures=("x86_64",))
+    rules = [found.rule for found in exclusions(served, asked)]
+    assert ("architecture" in rules) is ("aarch64" in implied)
+
+
+@pytest.mark.parametrize("gpus", ["GH200", "GH200 V100", "gb200"])
+def test_gpu_beside_an_arm_processor_contradicts_x86_64(gpus: str) -> None:
+    with pytest.raises(WrongInput, match="exists only beside an Arm processor") as caught:
+        refuse_contradiction(request(gpus, architectures=("x86_64",)))
+    assert caught.value.code == "wrong-architecture"

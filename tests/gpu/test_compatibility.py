@@ -32,14 +32,24 @@ TABLE = Path(module.__file__).with_suffix(".toml")
         ("TITAN RTX", (7, 5)), ("NVIDIA TITAN X (Pascal)", (6, 1)), ("GeForce GTX TITAN X", (5, 2)),
         ("Tesla K80", (3, 7)), ("M40", (5, 2)), ("NVIDIA B300 SXM6 AC", (10, 3)), ("GB200 NVL72", (10, 0)),
         ("GB300", (10, 3)), ("Jetson AGX Orin", (8, 7)), ("Jetson AGX Thor", (11, 0)), ("RTX 4000 SFF Ada", (8, 9)),
-        ("a100_3g.20gb", (8, 0)), ("v100_32gb", (7, 0)),
+        ("a100_3g.20gb", (8, 0)), ("v100_32gb", (7, 0)), ("NVIDIA H100 80GB HBM3", (9, 0)), ("sm_121", (12, 1)),
+        ("NVIDIA A100-SXM4-80GB MIG 3g.40gb", (8, 0)), ("NVIDIA GH200 480GB", (9, 0)),
+        ("NVIDIA RTX A2000 12GB", (8, 6)),
+        ("NVIDIA GeForce RTX 3080 Laptop GPU", (8, 6)), ("NVIDIA A100 80GB PCIe", (8, 0)), ("gpu:h100", (9, 0)),
+        ("Grace Hopper GH200", (9, 0)), ("Tesla V100-SXM2-32GB-LS", (7, 0)), ("Jetson Orin Nano Super", (8, 7)),
     ],
 )  # fmt: skip
 def test_gpus_by_name(text: str, capability: tuple[int, int]) -> None:
     assert parse_gpu(text) == capability
 
 
-@pytest.mark.parametrize("text", ["", "V1000", "MI250", "7", "sm_7", "7.0.1", "../x", "A4000x", "T400", "A1000"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "", "V1000", "MI250", "7", "sm_7", "7.0.1", "../x", "A4000x", "T400", "A1000",
+        "sm_1000", "100.00", "V100\"; rm -rf", "V100 rm -rf", "V100\n", "V100 A100", "V100;", "$(V100)", "V100 please",
+    ],
+)  # fmt: skip
 def test_gpu_name_unknown(text: str) -> None:
     with pytest.raises(WrongInput, match="does not know the GPU"):
         parse_gpu(text)
@@ -49,7 +59,7 @@ def test_gpu_name_unknown(text: str) -> None:
     ("text", "near"),
     [
         ("A4000x", "A4000, "), ("RTX 6000", "QUADRORTX6000, RTX6000ADA"), ("TITAN X", "GTXTITANX, TITANXP"),
-        ("rtx409", "RTX4090"), ("H1000", "H100"),
+        ("rtx409", "RTX4090"), ("H1000", "H100"), ("Grace Hopper", "GH200"), ("DGX Spark", "GB10"), ("V100 x", "V100"),
     ],
 )  # fmt: skip
 def test_gpu_name_that_is_unknown_or_of_two_generations_is_refused_with_near_matches(text: str, near: str) -> None:

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.gpu.judged import CU124, TENSORFLOW, TORCH, audit, codes, framework, image
 from toolkit.inventory.contents.model import Uncertain
 from toolkit.support.findings import Verdict
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 @pytest.mark.parametrize(("unknown", "severity"), [(True, "warning"), (False, "error"), (None, "error")])
@@ -63,3 +68,36 @@ def test_a_framework_off_path_does_not_change_the_verdict_of_the_default_one() -
     fix = next(one.fix for one in found.findings if one.code == "framework-not-default")
     assert fix is not None
     assert fix.startswith("ctk run x.sif /srv/env/bin/python3.11 SCRIPT")
+
+
+MACHINES = 'base = "python-3.12"\n[target]\ngpu = {gpu}\n{arch}'
+
+
+@pytest.mark.parametrize(
+    ("gpu", "arch", "words"),
+    [
+        ('"GH200"', 'arch = "x86_64"', "exists only beside an Arm processor"),
+        ('["GH200", "V100"]', 'arch = "x86_64"', "exists only beside an Arm processor"),
+        ('["GH200", "V100"]', "", 'Add arch = ["x86_64", "aarch64"] to [target].'),
+        ('["GH200", "V100"]', 'arch = ["x86_64", "aarch64"]', None),
+    ],
+)
+def test_target_that_contradicts_itself_is_refused(tmp_path: Path, gpu: str, arch: str, words: str | None) -> None:
+    from toolkit.gpu.targets import check_target, judge_target, request_of
+    from toolkit.recipes.architectures import for_architecture
+    from toolkit.recipes.catalogue import Catalogue
+    from toolkit.support.errors import WrongInput
+    from toolkit.support.paths import shipped
+
+    (tmp_path / "mine.toml").write_text(MACHINES.format(gpu=gpu, arch=arch))
+    recipe = Catalogue(tmp_path, shipped("defs")).recipe("mine")
+    if words is not None:
+        with pytest.raises(WrongInput) as caught:
+            (check_target if arch else partial(judge_target, bases=()))(recipe)
+        assert words in f"{caught.value.message}\n{caught.value.fix}"
+        return
+    check_target(recipe)
+    met = [[gpu.name for gpu in request_of(for_architecture(recipe, one)).gpus] for one in ("x86_64", "aarch64")]
+    assert met == [["V100"], ["GH200", "V100"]]
+    for one in ("x86_64", "aarch64"):
+        judge_target(for_architecture(recipe, one), ())

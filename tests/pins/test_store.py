@@ -18,7 +18,7 @@ from toolkit.pins.lock.upgrade import NO_UPGRADE
 from toolkit.pins.locking import input_hash
 from toolkit.pins.store import Locks, Policy
 from toolkit.recipes.architectures import architecture_of, for_architecture
-from toolkit.recipes.model import Base, Recipe
+from toolkit.recipes.model import Base, Recipe, Target
 from toolkit.support.errors import CheckFailed
 
 if TYPE_CHECKING:
@@ -167,3 +167,35 @@ def test_each_architecture_has_its_lock_in_one_file_and_a_stale_one_stays(
         strict.require(for_architecture(changed, "aarch64"))
     assert caught.value.code == "stale-lock"
     assert update.find(changed) is not None
+
+
+def test_other_section_that_is_out_of_date_or_edited_is_a_warning(
+    tmp_path: Path, recipe: Recipe, earlier: list[Lock | None]
+) -> None:
+    strict = locks(tmp_path, Policy.UPDATE)
+    assert strict.judge_others(recipe, ("x86_64",)) == ()
+    path = tmp_path / "defs/small.lock.toml"
+    arm = replace(SMALL, base=replace(SMALL.base, architecture="aarch64"))
+    write_lock(replace(arm, input=input_hash(recipe, None, None)), path)
+    assert strict.judge_others(recipe, ("x86_64",)) == ()
+    write_lock(arm, path)
+    (stale,) = strict.judge_others(recipe, ("x86_64",))
+    assert (stale.code, stale.severity, stale.fix) == ("stale-section", "warning", "ctk lock small --arch aarch64")
+    assert stale.message == f"the section for aarch64 of {path} is out of date"
+    assert strict.judge_others(recipe, ("x86_64", "aarch64")) == ()
+    strict.for_build(recipe)
+    assert strict.judge_others(recipe, ("x86_64",)) == (stale,), "the update of one keeps the other"
+    path.write_text(path.read_text().replace("[aarch64]\ncontent", "[aarch64]\n# mine\ncontent"))
+    (edited,) = strict.judge_others(recipe, ("x86_64",))
+    assert (edited.code, edited.severity) == ("edited-lock", "warning")
+
+
+@pytest.mark.parametrize("arch", ["x86_64", "aarch64"])
+def test_refusal_names_the_command_for_an_architecture_that_target_does_not_name(
+    tmp_path: Path, recipe: Recipe, earlier: list[Lock | None], arch: str
+) -> None:
+    """`ctk lock small` would lock for aarch64 only: [target] says so."""
+    aimed = replace(recipe, target=Target(architectures=("aarch64",)))
+    with pytest.raises(CheckFailed) as caught:
+        locks(tmp_path, Policy.LOCKED).for_build(for_architecture(aimed, arch))
+    assert (caught.value.code, caught.value.fix) == ("no-lock", f"Run `ctk lock small --arch {arch}`.")

@@ -93,9 +93,10 @@ def test_a_student_gets_from_a_clone_to_the_log_of_their_own_job(
     assert (image.stat().st_ino, image.stat().st_mtime_ns) == before
     added = json.loads(later("add", "mine", "PIL", "--json").stdout)
     assert added["added"] == ["pillow"]
-    (name,) = added["lock_change"]["added"]
+    (change,) = added["lock_changes"].values()
+    (name,) = change["added"]
     assert name.startswith("pillow==")
-    assert added["lock_change"]["changed"] == []
+    assert change["changed"] == []
     assert "is up to date" in later("lock", "mine", "--check").stdout
 
 

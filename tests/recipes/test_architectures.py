@@ -6,7 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from toolkit.recipes.architectures import architecture_of, listed_architectures, parse_architecture, per_architecture
+from toolkit.recipes.architectures import (
+    architecture_of,
+    listed_architectures,
+    only_architecture,
+    parse_architecture,
+    per_architecture,
+)
 from toolkit.recipes.model import Base, Bootstrap, Recipe, Target
 from toolkit.support.errors import WrongInput
 
@@ -21,6 +27,13 @@ def test_architecture_has_its_usual_names() -> None:
     assert [parse_architecture(text) for text in ("x86_64", "AMD64", "arm64")] == ["x86_64", "x86_64", "aarch64"]
     with pytest.raises(WrongInput, match="riscv64"):
         parse_architecture("riscv64")
+
+
+def test_option_for_one_architecture_refuses_several_and_not_a_repetition() -> None:
+    assert (only_architecture(None), only_architecture(["arm64", "aarch64"])) == (None, "aarch64")
+    for several in (["arm64", "amd64"], ["x86_64,aarch64"]):
+        with pytest.raises(WrongInput, match="takes one architecture here, not"):
+            only_architecture(several)
 
 
 def test_option_takes_several_architectures_in_any_spelling() -> None:

@@ -199,3 +199,11 @@ def test_a_package_s_address_with_a_password_is_refused_and_not_repeated(tmp_pat
 )
 def test_a_value_that_means_what_it_says_is_taken(tmp_path: Path, line: str) -> None:
     assert len(recipe(tmp_path, f"[environment]\n{line}", base=DEBIAN).environment) == 1
+
+
+@pytest.mark.parametrize("key", ["arch", "gpu"])
+def test_target_of_another_type_is_refused_once_with_both_types(tmp_path: Path, key: str) -> None:
+    with pytest.raises(WrongInput) as caught:
+        recipe(tmp_path, f'base = "debian-12"\n[target]\n{key} = 1\n')
+    assert caught.value.message.count("mine.toml:3") == 1
+    assert "should be text in quotes, or a list of such texts, not 1" in caught.value.message

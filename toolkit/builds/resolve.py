@@ -17,7 +17,7 @@ from toolkit.builds.room import check_room
 from toolkit.builds.target import TargetKind, bases_of_definition
 from toolkit.definitions.definition import define, define_copy
 from toolkit.definitions.labels import has_labels_of_ctk
-from toolkit.gpu.targets import judge_packages, judge_target
+from toolkit.gpu.targets import check_target, judge_packages, judge_target
 from toolkit.pins.bases.before_pull import lent_login, require_architecture
 from toolkit.pins.bases.steady import PresentBase, unchanged
 from toolkit.pins.store import locked_base
@@ -71,6 +71,7 @@ def _bases(request: BuildRequest) -> Iterator[Base]:
 
 def _resolve_recipe(request: BuildRequest, recipe: Recipe, context: BuildContext, listener: Listener) -> BuildPlan:
     locks, base = context.locks, PresentBase(state=request.base_state)
+    check_target(recipe)
     judge_target(recipe, locks.bases.values())
     locks.require(recipe)
     with unchanged(request.base_state):

@@ -28,13 +28,20 @@ FrameworkOption = Annotated[
 ]
 GpuOption = Annotated[
     list[str] | None,
-    typer.Option("--gpu", metavar="GPU", help="GPU type to serve: V100, sm_70 or 7.0; repeatable."),
+    typer.Option(
+        "--gpu", metavar="GPU", help="GPU type to serve: V100, sm_70 or 7.0; repeatable, or a list with commas."
+    ),
 ]
 DriverOption = Annotated[
     str | None, typer.Option("--driver", metavar="VERSION", help="NVIDIA driver of the machine, such as 535.104.05.")
 ]
 ArchOption = Annotated[
-    str | None, typer.Option("--arch", metavar="ARCH", help="Processor architecture: x86_64, or aarch64 (GH200, GB10).")
+    list[str] | None,
+    typer.Option(
+        "--arch",
+        metavar="ARCH",
+        help="Processor architecture to serve: x86_64, or aarch64 (GH200, GB10); repeatable, or a list with commas.",
+    ),
 ]
 
 app = typer.Typer(
@@ -132,22 +139,26 @@ def show_base(
     suggest(["ctk", "new", "mine", "--base", name])
 
 
-def request_from(framework: str | None, gpus: list[str] | None, driver: str | None, arch: str | None) -> BaseRequest:
-    """What the options ask for. Raises WrongInput for a value that ctk does not know."""
-    from toolkit.gpu.choosing import BaseRequest, Gpu, parse_framework
+def request_from(
+    framework: str | None, gpus: list[str] | None, driver: str | None, arch: list[str] | None
+) -> BaseRequest:
+    """What the options ask for. Raises WrongInput for a value that ctk does not know, and for a contradiction."""
+    from toolkit.gpu.choosing import BaseRequest, Gpu, parse_framework, refuse_contradiction
     from toolkit.gpu.compatibility import listed_gpus, parse_driver, parse_gpu
-    from toolkit.recipes.architectures import parse_architecture
+    from toolkit.recipes.architectures import listed_architectures
 
     known, versions = parse_framework(framework) if framework is not None else (None, "")
     if driver is not None:
         parse_driver(driver)
-    return BaseRequest(
+    request = BaseRequest(
         framework=known,
         versions=versions,
         gpus=tuple(Gpu(gpu, parse_gpu(gpu)) for gpu in listed_gpus(gpus or ())),
         driver=driver,
-        architecture=parse_architecture(arch) if arch is not None else None,
+        architectures=listed_architectures(arch or ()),
     )
+    refuse_contradiction(request)
+    return request
 
 
 def choose_with_wheels(bases: Iterable[Base], wheels: Iterable[Base], request: BaseRequest) -> Choice:
@@ -262,4 +273,4 @@ def machine_words(request: BaseRequest) -> list[str]:
     """The options that name the machine of a request."""
     words = [word for gpu in request.gpus for word in ("--gpu", gpu.name)]
     words += ["--driver", request.driver] if request.driver else []
-    return words + (["--arch", request.architecture] if request.architecture else [])
+    return words + (["--arch", ",".join(request.architectures)] if request.architectures else [])

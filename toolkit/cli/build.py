@@ -10,7 +10,7 @@ import typer
 from toolkit.cli.area import open_work_area
 from toolkit.cli.completion import complete_base, complete_recipe
 from toolkit.cli.documents.images import built_image
-from toolkit.cli.locks import AllowBrokenBase, lock_policy, say_lock_change
+from toolkit.cli.locks import AllowBrokenBase, lock_policy, say_lock_change, say_others
 from toolkit.cli.next_step import next_for_image
 from toolkit.cli.output import build_listener, live_steps, print_findings, print_json, print_text, say, suggest
 from toolkit.cli.skip import remember_skipped, with_skipped
@@ -192,6 +192,8 @@ def build(
         listener = build_listener(on_step, verbose=verbose)
         plan = resolve(request, context, listener)
         _say_lock_change(plan, written=True)
+        if request.recipe is not None and plan.locked is not None:
+            say_others(plan.locked, locks, request.recipe)
         built = execute(plan, context, listener)
     _print_built(plan, built, owners, json=json)
     if any(finding.code == COMMAND_NOT_IN_IMAGE for finding in built.findings):

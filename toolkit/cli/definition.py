@@ -24,11 +24,11 @@ def definition(
         ),
     ] = None,
     arch: Annotated[
-        str | None,
+        list[str] | None,
         typer.Option(
             "--arch",
             metavar="ARCH",
-            help="For this architecture, x86_64 or aarch64. [default: the recipe's, or this host's]",
+            help="For this one architecture, x86_64 or aarch64. [default: the recipe's, or this host's]",
         ),
     ] = None,
     locked: Annotated[
@@ -47,10 +47,10 @@ def definition(
     """
     from toolkit.definitions.definition import check, define
     from toolkit.definitions.labels import has_labels_of_ctk
-    from toolkit.gpu.targets import judge_target
+    from toolkit.gpu.targets import check_target, judge_target
     from toolkit.pins.bases.steady import NOT_HERE
     from toolkit.pins.store import Locks, Policy
-    from toolkit.recipes.architectures import for_architecture, parse_architecture
+    from toolkit.recipes.architectures import for_architecture, only_architecture
     from toolkit.recipes.catalogue import Catalogue
     from toolkit.recipes.evidence import judge_record
     from toolkit.recipes.outside import copied_files, judge_base, judge_copies
@@ -63,8 +63,9 @@ def definition(
     recipe = catalogue.recipe(name, base=resolve_base(base, catalogue.bases()) if base else None)
     owners = judge_owners(catalogue, name)
     print_findings(owners, stderr=True)
-    if arch is not None:
-        recipe = for_architecture(recipe, parse_architecture(arch))
+    check_target(recipe)
+    if (only := only_architecture(arch)) is not None:
+        recipe = for_architecture(recipe, only)
     check(recipe)
     print_findings(judge_record(recipe.base, allow_broken=allow_broken_base), stderr=True)
     outside = judge_base(recipe) if base is None else ()

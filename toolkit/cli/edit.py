@@ -242,17 +242,18 @@ def _apply(
     """Resolve the new lock, then write recipe and lock: where no versions fit, neither is written."""
     from toolkit.pins.authoring.edit import write_edit
     from toolkit.pins.lock.lockfile import write_lock
+    from toolkit.pins.store import lost_sections
 
-    found = _resolve(catalogue, name, edit) if lock else []
+    found, others = _resolve(catalogue, name, edit) if lock else ([], ())
     if edit.changed:
         write_edit(edit, catalogue.own_copy(name))
     for locked in found:
-        write_lock(locked.lock, locked.path)
+        others += lost_sections(write_lock(locked.lock, locked.path), name, locked.path)
+    findings = (*findings, *others)
     if json:
-        change = found[0].change if found else None
         added = edit.changed if what == "added" else ()
         removed = edit.changed if what == "removed" else ()
-        document = recipe_edit(name, key, change, added=added, removed=removed)
+        document = recipe_edit(name, key, found, added=added, removed=removed)
         print_json("ctk.recipe-edit/1", document, findings)
         return
     print_findings(findings)
@@ -267,8 +268,11 @@ def _apply(
     suggest(f"ctk build {name}")
 
 
-def _resolve(catalogue: Catalogue, name: str, edit: Edit) -> list[Found]:
-    """The locks of the recipe as they would be, this host's first; none if it is the build that has to make it."""
+def _resolve(catalogue: Catalogue, name: str, edit: Edit) -> tuple[list[Found], tuple[Finding, ...]]:
+    """The locks of the recipe as they would be, this host's first, and warnings about other sections of their file.
+
+    No lock if it is the build that has to make it.
+    """
     from toolkit.pins.store import Locks
     from toolkit.recipes.architectures import architecture_of, per_architecture
     from toolkit.support.site import load_site
@@ -281,17 +285,18 @@ def _resolve(catalogue: Catalogue, name: str, edit: Edit) -> list[Found]:
     area = open_work_area(site)
     locks = Locks.of(catalogue, area.path, lambda text: say(f"Warning: {text}", stderr=True))
     if not (recipe.installs or locks.path(recipe).is_file()):
-        return []
+        return [], ()
     first = architecture_of(recipe)
     try:
         with live_steps(f"Choosing the versions for {name}") as on_step:
             reader = BaseReader(locks, area, site, on_step)
             recipes = sorted(per_architecture(recipe), key=lambda asked: architecture_of(asked) != first)
-            return [locks.for_build(asked, reader.read(asked), write=False) for asked in recipes]
+            found = [locks.for_build(asked, reader.read(asked), write=False) for asked in recipes]
+        return found, locks.judge_others(recipe, [locked.lock.architecture for locked in found])
     except CtkError as error:
         if error.code == "base-not-here":
             say(f"Not locked: {error.message}. `ctk build {name}` pulls it and writes the lock.", stderr=True)
-            return []
+            return [], ()
         unchanged = "The recipe was not changed. --no-lock changes it without a lock."
         error.fix = f"{error.fix}\n{unchanged}" if error.fix else unchanged
         raise

@@ -60,8 +60,8 @@ def lock(
         typer.Option(
             "--arch",
             metavar="ARCH",
-            help="Lock for this architecture, x86_64 or aarch64 (GH200, GB10); repeatable. [default: the recipe's, "
-            "or this host's]",
+            help="Lock for this architecture, x86_64 or aarch64 (GH200, GB10); repeatable, or a list with commas. "
+            "[default: the recipe's, or this host's]",
         ),
     ] = None,
     base: Annotated[
@@ -100,8 +100,14 @@ def lock(
     An export holds the files that the lock adds, with their URLs and hashes, without credentials. Packages of the base
     are listed in [tool.ctk] only: install the framework first.
     """
+    from toolkit.gpu.targets import check_target
     from toolkit.pins.store import Locks
-    from toolkit.recipes.architectures import host_architecture, listed_architectures, per_architecture
+    from toolkit.recipes.architectures import (
+        architecture_of,
+        host_architecture,
+        listed_architectures,
+        per_architecture,
+    )
     from toolkit.recipes.catalogue import Catalogue
     from toolkit.recipes.evidence import judge_record
     from toolkit.recipes.owners import judge_owners
@@ -123,18 +129,20 @@ def lock(
     other = resolve_base(base, locks.bases) if base is not None else None
     recipe = catalogue.recipe(name, base=other, bases=dict(locks.bases))
     print_findings(judge_record(recipe.base, allow_broken=allow_broken_base), stderr=True)
+    check_target(recipe)
     recipes = per_architecture(recipe, named)
     if export is not None and len(recipes) > 1:
-        raise WrongInput("an export is for one architecture", fix="Name it with --arch.")
+        one = command_line(["ctk", "lock", name, "--export", str(export), "--arch", architecture_of(recipes[0])])
+        raise WrongInput("an export is for one architecture", fix=f"Name one with --arch: {one}")
     path = locks.path(recipe)
     with live_steps(f"Choosing the versions for {name}") as on_step:
         reader = BaseReader(locks, area, site, on_step)
         request = _Request(locks, path, reader, exclude_newer, check, upgrade, tuple(packages or ()))
-        outcomes = [_for_one(asked, request, several=len(recipes) > 1) for asked in recipes]
-    _write(outcomes, path)
+        outcomes = _checked(recipes, request) if check else _made(recipes, request)
+    others = (*_write(outcomes, path), *locks.judge_others(recipe, [made.lock.architecture for made in outcomes]))
     if export is not None:
         _export(outcomes[0].lock, export, locks, force=force)
-    _show(outcomes, path, owners, json=json)
+    _show(outcomes, path, owners, others, json=json)
     if not json and any(made.is_new and made.lock.architecture == host_architecture() for made in outcomes):
         suggest(f"ctk build {name}")
 
@@ -165,6 +173,25 @@ class _Outcome:
         return self.lock is not self.earlier
 
 
+def _made(recipes: Sequence[Recipe], request: _Request) -> list[_Outcome]:
+    return [_for_one(recipe, request, several=len(recipes) > 1) for recipe in recipes]
+
+
+def _checked(recipes: Sequence[Recipe], request: _Request) -> list[_Outcome]:
+    """The locks of all architectures. Raises one CheckFailed for all that are not current."""
+    outcomes, refused = [], []
+    for recipe in recipes:
+        try:
+            outcomes.append(_for_one(recipe, request, several=len(recipes) > 1))
+        except CheckFailed as error:
+            refused.append(error)
+    if refused:
+        fixes = dict.fromkeys(error.fix for error in refused if error.fix)
+        message = "; ".join(error.message for error in refused)
+        raise CheckFailed(message, fix="\n".join(fixes) or None, code=refused[0].code)
+    return outcomes
+
+
 def _for_one(recipe: Recipe, request: _Request, *, several: bool) -> _Outcome:
     """The lock of a recipe for one architecture. An error says for which, if there are several."""
     from toolkit.recipes.architectures import architecture_of
@@ -173,7 +200,7 @@ def _for_one(recipe: Recipe, request: _Request, *, several: bool) -> _Outcome:
     try:
         outcome = _lock_one(recipe, architecture, request)
     except CtkError as error:
-        if several:
+        if several and architecture not in error.message:
             error.message = f"{architecture}: {error.message}"
         raise
     findings = (*outcome.findings, *_notes(outcome.lock))
@@ -186,6 +213,7 @@ def _lock_one(recipe: Recipe, architecture: str, request: _Request) -> _Outcome:
     from toolkit.gpu.targets import judge_packages, judge_target
     from toolkit.pins.locking import is_current, refusal
     from toolkit.pins.store import moved_tag
+    from toolkit.recipes.architectures import lock_command
 
     locks, path = request.locks, request.path
     fit = judge_target(recipe, locks.bases.values())
@@ -200,7 +228,8 @@ def _lock_one(recipe: Recipe, architecture: str, request: _Request) -> _Outcome:
         judge_packages(recipe, earlier.versions)
         findings = [Finding("lock-current", Severity.OK, f"{path} is up to date"), *fit]
         if request.check and (moved := moved_tag(recipe, earlier)):
-            findings.append(Finding("tag-moved", Severity.WARNING, moved, f"ctk lock {recipe.name} --upgrade"))
+            again = f"{lock_command(recipe.name, architecture)} --upgrade"
+            findings.append(Finding("tag-moved", Severity.WARNING, moved, again))
         return _Outcome(earlier, earlier, tuple(findings))
     chosen = _upgrade(earlier, request.packages) if request.upgrade else NO_UPGRADE
     image = request.reader.read(recipe, pull=True, fresh=earlier is None or chosen.everything)
@@ -209,17 +238,21 @@ def _lock_one(recipe: Recipe, architecture: str, request: _Request) -> _Outcome:
     return _Outcome(made, earlier, fit)
 
 
-def _write(outcomes: Sequence[_Outcome], path: Path) -> None:
-    """Write what was made, once all of it is, and print the changes."""
+def _write(outcomes: Sequence[_Outcome], path: Path) -> tuple[Finding, ...]:
+    """Write what was made, once all of it is, and print the changes. Return warnings about sections that were lost."""
     from toolkit.pins.lock.changes import compare_locks
     from toolkit.pins.lock.lockfile import write_lock
+    from toolkit.pins.store import lost_sections
 
+    lost: list[str] = []
     for outcome in outcomes:
         if outcome.is_new:
-            write_lock(outcome.lock, path)
+            lost += write_lock(outcome.lock, path)
         if outcome.is_new and outcome.earlier is not None:
             for line in compare_locks(outcome.earlier, outcome.lock).lines:
                 say(f"  {line}", stderr=True)
+    again = {outcome.lock.architecture for outcome in outcomes}
+    return lost_sections([one for one in lost if one not in again], outcomes[0].lock.recipe, path)
 
 
 def _check_export(export: Path | None, name: str, *, check: bool, force: bool) -> None:
@@ -274,6 +307,8 @@ def _earlier(path: Path, architecture: str, *, must_be_good: bool) -> Lock | Non
     try:
         return load_lock(path, architecture)
     except WrongInput as error:
+        if error.code not in ("edited-lock", "wrong-lock"):
+            raise
         if must_be_good:
             raise CheckFailed(error.message, fix=error.fix, code=error.code) from error
         say(f"{error.message}: regenerated", stderr=True)
@@ -291,8 +326,10 @@ def _notes(lock: Lock) -> list[Finding]:
     return notes
 
 
-def _show(outcomes: Sequence[_Outcome], path: Path, owners: Sequence[Finding], *, json: bool) -> None:
-    findings = [finding for outcome in outcomes for finding in outcome.findings]
+def _show(
+    outcomes: Sequence[_Outcome], path: Path, owners: Sequence[Finding], others: Sequence[Finding], *, json: bool
+) -> None:
+    findings = [*(finding for outcome in outcomes for finding in outcome.findings), *others]
     if json:
         print_json("ctk.lock/1", documents.locks([outcome.lock for outcome in outcomes], path), [*owners, *findings])
         return

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from toolkit.cli.output import say
-from toolkit.recipes.architectures import host_architecture
+from toolkit.cli.output import print_findings, say
+from toolkit.recipes.architectures import host_architecture, lock_command
 from toolkit.support.errors import WrongInput
 from toolkit.support.text import count
 
@@ -62,8 +62,10 @@ def say_lock_change(found: Found, name: str, *, written: bool) -> None:
         return
     which = f"{found.path}{f' ({architecture})' if architecture != host_architecture() else ''}"
     if not written:
+        foreign = architecture != host_architecture()
+        command = lock_command(name, architecture) if foreign else f"ctk lock {name}"
         state = "does not exist" if change.made else "is out of date"
-        say(f"{which} {state}; this command does not write it. `ctk lock {name}` does.", stderr=True)
+        say(f"{which} {state}; this command does not write it. `{command}` does.", stderr=True)
         lines = () if change.made else change.lines
     elif change.made:
         say(f"Lock written to {which}: {count(len(change.added), 'package')}.", stderr=True)
@@ -74,3 +76,9 @@ def say_lock_change(found: Found, name: str, *, written: bool) -> None:
         lines = change.lines
     for line in (*lines, *(f"Note: {note}" for note in change.notes)):
         say(f"  {line}", stderr=True)
+
+
+def say_others(found: Found, locks: Locks, recipe: Recipe) -> None:
+    """Warn, on standard error, of sections for other architectures that an update of the lock left out of date."""
+    if found.change is not None:
+        print_findings(locks.judge_others(recipe, [found.lock.architecture]), stderr=True)

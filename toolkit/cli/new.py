@@ -94,7 +94,7 @@ def new(
         ctk new mine --from train.py --gpu V100 --driver 535.104.05    for this machine
         ctk new tuned --like finetune             a copy of an example of `ctk list`, with its train.py
     """
-    from toolkit.gpu.choosing import implied_architecture
+    from toolkit.gpu.choosing import implied_architectures
     from toolkit.inventory.knowledge.frameworks import knowledge
     from toolkit.pins.authoring.edit import recipe_text
     from toolkit.pins.authoring.wheels import wheel_bases
@@ -148,7 +148,7 @@ def new(
         )
     project = proposal.project
     beside = os.path.relpath(source.absolute().parent, catalogue.own) if source and project else ""
-    architecture = implied_architecture(request)
+    architectures = implied_architectures(request)
     text = recipe_text(
         base=chosen,
         packages=proposal.packages,
@@ -158,7 +158,7 @@ def new(
         files=[(f"{beside}/{path}", target) for path, target in project.files] if project else [],
         post=project.post if project else "",
         skip=proposal.wheels.skip if proposal.wheels else (),
-        target=Target(tuple(wanted.name for wanted in request.gpus), driver, (architecture,) if architecture else ()),
+        target=Target(tuple(wanted.name for wanted in request.gpus), driver, architectures),
     )
     findings = (*_why(bases[chosen], request, proposal.wheels), *proposal.findings)
     catalogue.own.mkdir(exist_ok=True)
@@ -169,7 +169,7 @@ def new(
         return
     print_findings(findings)
     say(f"Written to {path}: base {chosen}, packages {', '.join(proposal.packages) or '(none)'}.")
-    suggest(f"ctk {'build' if architecture in (None, host_architecture()) else 'lock'} {name}")
+    suggest(f"ctk {'build' if not architectures or host_architecture() in architectures else 'lock'} {name}")
 
 
 def _why(base: Base, request: BaseRequest, wheels: WheelBase | None) -> tuple[Finding, ...]:
@@ -232,7 +232,7 @@ def _refuse_unserved(proposal: Proposal, bases: list[Base], request: BaseRequest
 
     added = any(finding.code == "framework-added" for finding in proposal.findings)
     name = gpu_framework(proposal.packages, knowledge()) if added else None
-    if name is None or not (request.gpus or request.driver or request.architecture):
+    if name is None or not (request.gpus or request.driver or request.architectures):
         return
     framework = knowledge().framework_of(name)
     asked = replace(request, framework=replace(framework, bases=()) if framework else None)

@@ -9,6 +9,7 @@ import typer
 from toolkit.cli.area import open_work_area
 from toolkit.cli.completion import complete_base
 from toolkit.cli.output import print_json, say
+from toolkit.recipes.architectures import lock_command
 from toolkit.support.errors import CheckFailed, WrongInput
 from toolkit.support.processes import command_line
 
@@ -34,8 +35,12 @@ def why(
         ),
     ] = None,
     arch: Annotated[
-        str | None,
-        typer.Option("--arch", metavar="ARCH", help="Read the lock for this architecture. [default: this host's]"),
+        list[str] | None,
+        typer.Option(
+            "--arch",
+            metavar="ARCH",
+            help="Read the lock for this one architecture. [default: this host's, or the first one of the lock file]",
+        ),
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
@@ -49,17 +54,19 @@ def why(
     from packaging.utils import canonicalize_name
 
     from toolkit.inventory.knowledge.names import names
+    from toolkit.pins.lock.lockfile import locked_architectures
     from toolkit.pins.locking import is_current, refusal
     from toolkit.pins.store import Locks
     from toolkit.pins.why import why as explain
-    from toolkit.recipes.architectures import for_architecture
+    from toolkit.recipes.architectures import for_architecture, only_architecture
     from toolkit.recipes.catalogue import Catalogue
     from toolkit.support.site import load_site
 
     catalogue = Catalogue.here()
     locks = Locks.of(catalogue, open_work_area(load_site()).path)
-    path = _lock_of(locks, name) if base is None else _lock_on(catalogue, locks, name, base)
-    there = _section(path, arch)
+    only = only_architecture(arch)
+    path = _lock_of(locks, name, only) if base is None else _lock_on(catalogue, locks, name, base)
+    there = _section(path, only)
     has = [package.name for package in there.packages] + [line.partition("==")[0] for line in there.present]
     known = names().given_by(package, has) or names().by_import(package)
     if known is not None and known != canonicalize_name(package):
@@ -77,13 +84,16 @@ def why(
             fix=command_line(["ctk", "add", recipe, package]),
         )
     if json:
-        print_json("ctk.why/1", {"package": package, "lock": str(path), "reasons": list(sentences)})
+        document = {"package": package, "lock": str(path), "architecture": there.architecture}
+        print_json("ctk.why/1", {**document, "reasons": list(sentences)})
         return
+    if len(locked_architectures(path)) > 1:
+        say(f"In the lock for {there.architecture}:")
     for sentence in sentences:
         say(sentence)
 
 
-def _lock_of(locks: Locks, name: str | None) -> Path:
+def _lock_of(locks: Locks, name: str | None, arch: str | None = None) -> Path:
     if name is None:
         found = sorted(locks.directory.glob("*.lock.toml"))
         if len(found) == 1:
@@ -94,23 +104,24 @@ def _lock_of(locks: Locks, name: str | None) -> Path:
         )
     path = locks.directory / f"{name}.lock.toml"
     if not path.is_file():
-        raise WrongInput(f"the recipe {name} has no lock here: {path}", fix=f"ctk lock {name}")
+        make = lock_command(name, arch) if arch is not None else f"ctk lock {name}"
+        raise WrongInput(f"the recipe {name} has no lock here: {path}", fix=make)
     return path
 
 
 def _section(path: Path, arch: str | None) -> Lock:
     """The lock for the architecture that was named, else this host's, else the first one of the file."""
     from toolkit.pins.lock.lockfile import load_lock, locked_architectures
-    from toolkit.recipes.architectures import host_architecture, parse_architecture
+    from toolkit.recipes.architectures import host_architecture
 
     there = locked_architectures(path)
-    wanted = parse_architecture(arch) if arch is not None else host_architecture()
+    wanted = arch or host_architecture()
     if arch is None and wanted not in there:
         wanted = next(iter(there), wanted)
     lock = load_lock(path, wanted)
     if lock is None:
         name = path.name.removesuffix(".lock.toml")
-        raise WrongInput(f"{path} has no lock for {wanted}", fix=f"ctk lock {name} --arch {wanted}")
+        raise WrongInput(f"{path} has no lock for {wanted}", fix=lock_command(name, wanted))
     return lock
 
 

@@ -41,15 +41,15 @@ class Gpu:
 class BaseRequest:
     """What a base has to serve; None and () if it does not matter.
 
-    It must serve all of `gpus`. `framework` has a PEP 440 specifier, "" for any version. `python` and `cuda` are
-    versions or their beginnings ("3.11", "12"), `driver` is the NVIDIA driver of the machine.
+    It must serve all of `gpus`, and all of `architectures`. `framework` has a PEP 440 specifier, "" for any version.
+    `python` and `cuda` are versions or their beginnings ("3.11", "12"), `driver` is the NVIDIA driver of the machine.
     """
 
     framework: Framework | None = None
     versions: str = ""
     gpus: tuple[Gpu, ...] = ()
     driver: str | None = None
-    architecture: str | None = None
+    architectures: tuple[str, ...] = ()
     python: str | None = None
     cuda: str | None = None
     allow_broken: bool = False
@@ -118,20 +118,40 @@ def _framework(base: Base, request: BaseRequest) -> Iterator[Exclusion]:
         yield Exclusion("framework-version", f"it has {wanted.title} {base.framework_version or 'of unknown version'}")
 
 
-def implied_architecture(request: BaseRequest) -> str | None:
-    """The architecture that is asked for, or that of the GPUs: some exist only beside an Arm processor."""
-    if request.architecture is None and any(gpu_name(gpu.name) in compatibility().with_arm for gpu in request.gpus):
-        return "aarch64"
-    return request.architecture
+def implied_architectures(request: BaseRequest) -> tuple[str, ...]:
+    """The architectures that are asked for, or those of the GPUs: some exist only beside an Arm processor.
+
+    Others are beside x86_64 processors, if no architecture is named. () if any will do.
+    """
+    with_arm = [is_with_arm(gpu.name) for gpu in request.gpus]
+    if request.architectures or not any(with_arm):
+        return request.architectures
+    return ("aarch64",) if all(with_arm) else ("x86_64", "aarch64")
+
+
+def is_with_arm(gpu: str) -> bool:
+    """Whether a GPU exists only beside an Arm processor."""
+    return gpu_name(gpu) in compatibility().with_arm
+
+
+def refuse_contradiction(request: BaseRequest) -> None:
+    """Raise WrongInput (`wrong-architecture`) for a GPU that exists only beside another processor than those named."""
+    named = request.architectures
+    gpus = [gpu.name for gpu in request.gpus if is_with_arm(gpu.name)]
+    if named and gpus and "aarch64" not in named:
+        raise WrongInput(
+            f"{', '.join(gpus)} exists only beside an Arm processor (aarch64), and the architecture is "
+            f"{', '.join(named)}",
+            fix="Name aarch64 as architecture, too, or leave out the GPU.",
+            code="wrong-architecture",
+        )
 
 
 def _architecture(base: Base, request: BaseRequest) -> Iterator[Exclusion]:
-    wanted = implied_architecture(request)
-    if wanted is None or wanted in base.architectures:
-        return
-    if base.architectures:
+    wanted = implied_architectures(request)
+    if base.architectures and not set(wanted) <= set(base.architectures):
         yield Exclusion("architecture", f"it is for {', '.join(base.architectures)}")
-    else:
+    elif wanted and not base.architectures:
         yield Exclusion("architecture", "its architectures are not recorded", certain=False)
 
 

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 # What the name of a GPU may begin with, and what may follow it without changing its compute capability.
 _BRAND = re.compile(r"NVIDIA|TESLA|GEFORCE|RTX(?=A\d)")
 _MODEL = re.compile(r"(TI)?(SUPER)?(D|SXM\d?|PCIE|NVL\d*)?(\d+GB?)?")
+_SIZE = re.compile(r"\d+G?B?|SXM\d?|PCIE|NVL\d*")  # 32GB; 3g.20gb of MIG; 485 of nvidia-smi
+_TEXT = re.compile(r"[A-Za-z0-9 ._:()/+-]*")
 _MAX_WORDS = 4  # of one name: RTX 4000 SFF Ada
 _MAX_NEAR = 3
 _FILE = Path(__file__).with_name("compatibility.toml")
@@ -57,13 +59,15 @@ class Integrated:
 class Compatibility:
     """All of `compatibility.toml`. `forward` is, by GPU name, whether forward compatibility supports it.
 
-    `with_arm` are GPUs that exist only beside an Arm processor, `first_cuda` is the first CUDA release that has a GPU's
-    architecture.
+    `around` are words beside the name of a GPU, `products` is the GPU of a machine, `with_arm` are GPUs that exist only
+    beside an Arm processor, `first_cuda` is the first CUDA release that has a GPU's architecture.
     """
 
     drivers: tuple[DriverFloor, ...]
     dropped: tuple[Dropped, ...]
     gpus: dict[str, Capability]
+    around: frozenset[str]
+    products: dict[str, str]
     generations: tuple[tuple[str, Capability], ...]
     integrated: Integrated
     forward: dict[str, bool]
@@ -88,6 +92,8 @@ def compatibility() -> Compatibility:
             for row in content["dropped"]
         ),
         gpus={name: _pair(value) for value, names in content["gpus"]["names"].items() for name in names},
+        around=frozenset(content["gpus"]["around"]),
+        products=content["gpus"]["products"],
         generations=tuple((row["name"], _pair(row["capability"])) for row in content["generations"]),
         integrated=Integrated(
             frozenset(map(_pair, content["integrated"]["capabilities"])),
@@ -104,15 +110,18 @@ def compatibility() -> Compatibility:
 
 
 def parse_gpu(text: str) -> Capability:
-    """The compute capability of "V100", "Tesla V100-SXM2-32GB", "sm_70" or "7.0". Raises WrongInput for another."""
-    exact = re.fullmatch(r"(?:sm_?|compute_)(\d+)(\d)[a-z]?|(\d+)\.(\d)", text.strip().lower())
+    """The compute capability of "V100", "Tesla V100-SXM2-32GB", "sm_70" or "7.0".
+
+    Raises WrongInput for another, and for a text that has more than the name and what vendors write around it.
+    """
+    exact = re.fullmatch(r"(?:sm_?|compute_)(\d{1,2})(\d)[a-z]?|(\d{1,2})\.(\d)", text.strip().lower())
     if exact:
         major, minor, *_ = [group for group in exact.groups() if group is not None]
         return int(major), int(minor)
     if "," in text:
         raise WrongInput(f"{text!r} names several GPUs", fix=f"Name each by itself: {text.split(',')[0].strip()}")
     name = gpu_name(text)
-    if name is not None:
+    if name is not None and _TEXT.fullmatch(text) and all(map(_is_known, _around(name, text))):
         return compatibility().gpus[name]
     raise WrongInput(
         f"ctk does not know the GPU {text!r}.{_near(text)}",
@@ -127,15 +136,30 @@ def listed_gpus(options: Iterable[str]) -> tuple[str, ...]:
 
 def gpu_name(text: str) -> str | None:
     """The name in ctk's table that a text means: "V100" for "Tesla V100-SXM2-32GB"."""
+    return max((name for name, _ in _found(text)), key=len, default=None)
+
+
+def _around(name: str, text: str) -> list[str]:
+    """The words of a text that do not belong to the name of the GPU."""
     words = _words(text)
-    found = [
-        name
+    taken = next(place for found, place in _found(text) if found == name)
+    return words[: taken.start] + words[taken.stop :]
+
+
+def _is_known(word: str) -> bool:
+    return word in compatibility().around or _SIZE.fullmatch(word) is not None
+
+
+def _found(text: str) -> list[tuple[str, range]]:
+    """The names in a text, each with the words that it consists of."""
+    words = _words(text)
+    return [
+        (name, range(start, end))
         for start in range(len(words))
         for end in range(start + 1, min(start + _MAX_WORDS, len(words)) + 1)
         for name in compatibility().gpus
         if (joined := "".join(words[start:end])).startswith(name) and _MODEL.fullmatch(joined, len(name))
     ]
-    return max(found, key=len, default=None)
 
 
 def _words(text: str) -> list[str]:
@@ -146,8 +170,10 @@ def _near(text: str) -> str:
     """' Near matches: A4000, A40.' with its leading space, or nothing."""
     word = "".join(_words(text))
     known = compatibility().gpus
+    sold = [gpu for product, gpu in compatibility().products.items() if product in word]
+    named = [name for name, _ in _found(text)]
     containing = [name for name in known if len(word) > 1 and word in name]
-    near = list(dict.fromkeys([*containing, *get_close_matches(word, known, n=_MAX_NEAR)]))[:_MAX_NEAR]
+    near = list(dict.fromkeys([*sold, *named, *containing, *get_close_matches(word, known, n=_MAX_NEAR)]))[:_MAX_NEAR]
     return f" Near matches: {', '.join(near)}." if near else ""
 
 

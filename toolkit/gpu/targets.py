@@ -5,7 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from toolkit.gpu.choosing import BaseRequest, Gpu, choose, exclusions, implied_architecture
+from toolkit.gpu.choosing import (
+    BaseRequest,
+    Gpu,
+    choose,
+    exclusions,
+    implied_architectures,
+    is_with_arm,
+    refuse_contradiction,
+)
 from toolkit.gpu.compatibility import compatibility, parse_driver, parse_gpu
 from toolkit.gpu.facts import TargetMachine, this_machine
 from toolkit.inventory.knowledge.frameworks import knowledge, satisfies
@@ -42,19 +50,25 @@ def request_of(recipe: Recipe) -> BaseRequest:
     target = recipe.target
     if target.driver is not None:
         parse_driver(target.driver)
-    return BaseRequest(
-        gpus=tuple(Gpu(gpu, parse_gpu(gpu)) for gpu in target.gpus),
-        driver=target.driver,
-        architecture=architecture_of(recipe) if target.architectures else None,
-    )
+    named = (architecture_of(recipe),) if target.architectures else ()
+    gpus = tuple(Gpu(gpu, parse_gpu(gpu)) for gpu in target.gpus)
+    # The image for x86_64 of a recipe for two architectures never meets the GPUs of the Arm machines.
+    met = tuple(gpu for gpu in gpus if named != ("x86_64",) or not is_with_arm(gpu.name))
+    return BaseRequest(gpus=met or gpus, driver=target.driver, architectures=named)
 
 
 def check_target(recipe: Recipe) -> None:
-    """Raise WrongInput if the `[target]` of `recipe` names a GPU or driver that ctk does not know."""
+    """Raise WrongInput if the `[target]` of `recipe` names a GPU or driver that ctk does not know.
+
+    And if it contradicts itself: a GPU exists only beside a processor of an architecture that is not named.
+    """
+    target = recipe.target
     try:
-        request_of(recipe)
+        request = request_of(recipe)
+        gpus = tuple(Gpu(gpu, parse_gpu(gpu)) for gpu in target.gpus)
+        refuse_contradiction(replace(request, gpus=gpus, architectures=target.architectures))
     except WrongInput as error:
-        raise WrongInput(f"{recipe.path}: [target]: {error.message}", fix=error.fix) from error
+        raise WrongInput(f"{recipe.path}: [target]: {error.message}", fix=error.fix, code=error.code) from error
 
 
 def judge_target(recipe: Recipe, bases: Iterable[Base]) -> tuple[Finding, ...]:
@@ -64,15 +78,17 @@ def judge_target(recipe: Recipe, bases: Iterable[Base]) -> tuple[Finding, ...]:
     not recorded, this is a note: the audit of the image reads it. Raises WrongInput (`wrong-architecture`) if a GPU of
     `[target]` exists only beside another processor than this host's, and `[target] arch` does not say so.
     """
-    check_target(recipe)
     base, request = recipe.base, request_of(recipe)
+    refuse_contradiction(request)
     _require_architecture(recipe, request)
     if recipe.target == Target() or not base.source:
         return ()
     found = list(exclusions(base, replace(request, allow_broken=True)))
     certain = [reason for reason in found if reason.certain]
     if certain:
-        what = request.architecture if certain[0].rule == "architecture" else f"the [target] of {recipe.path}"
+        what = (
+            ", ".join(request.architectures) if certain[0].rule == "architecture" else f"the [target] of {recipe.path}"
+        )
         raise CheckFailed(
             f"the base {base.name} does not serve {what}: {certain[0].reason}",
             fix=_instead(base, bases, request),
@@ -86,12 +102,13 @@ def judge_target(recipe: Recipe, bases: Iterable[Base]) -> tuple[Finding, ...]:
 
 def _require_architecture(recipe: Recipe, request: BaseRequest) -> None:
     """Raise WrongInput (`wrong-architecture`) if a GPU of `[target]` exists only beside another processor."""
-    implied, architecture = implied_architecture(request), architecture_of(recipe)
-    if implied not in (None, architecture):
+    implied, architecture = implied_architectures(request), architecture_of(recipe)
+    if implied not in ((), (architecture,)):
+        arch = f'"{implied[0]}"' if len(implied) == 1 else f"[{', '.join(map(repr, implied))}]".replace("'", '"')
         raise WrongInput(
-            f"{recipe.path}: [target] names {', '.join(recipe.target.gpus)}, which needs an image for {implied}, and "
-            f"this host is {architecture}",
-            fix=f'Add arch = "{implied}" to [target].',
+            f"{recipe.path}: [target] names {', '.join(recipe.target.gpus)}, which needs an image for "
+            f"{' and one for '.join(implied)}, and this host is {architecture}",
+            fix=f"Add arch = {arch} to [target].",
             code="wrong-architecture",
         )
 

@@ -28,7 +28,7 @@ from toolkit.pins.lock.protected import (
     violations,
 )
 from toolkit.pins.lock.upgrade import NO_UPGRADE, Upgrade
-from toolkit.recipes.architectures import architecture_of, host_architecture
+from toolkit.recipes.architectures import architecture_of, host_architecture, lock_command
 from toolkit.recipes.model import Bootstrap
 from toolkit.recipes.repositories import is_repository, why_unlockable
 from toolkit.support.errors import CheckFailed, WrongInput
@@ -197,9 +197,9 @@ def is_current(lock: Lock, recipe: Recipe, digest: str | None) -> bool:
 def refusal(recipe: Recipe, path: Path, lock: Lock | None) -> CheckFailed:
     """What to raise where there is no current lock for the architecture, and none may be written."""
     architecture = architecture_of(recipe)
-    foreign = architecture != host_architecture()
-    command = f"`ctk lock {recipe.name}{f' --arch {architecture}' if foreign else ''}`"
-    where = f" for {architecture}" if foreign or recipe.target.architectures else ""
+    named = architecture != host_architecture() or bool(recipe.target.architectures)
+    command = f"`{lock_command(recipe.name, architecture)}`" if named else f"`ctk lock {recipe.name}`"
+    where = f" for {architecture}" if named else ""
     if lock is not None:
         return CheckFailed(
             f"the lock of {recipe.name}{where} is out of date: its recipe or base changed",

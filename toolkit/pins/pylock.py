@@ -17,6 +17,7 @@ from toolkit import __version__
 from toolkit.pins.bases.target import PythonTarget
 from toolkit.pins.resolver.question import Question
 from toolkit.pins.resolver.resolve import file_name, release_entries
+from toolkit.recipes.architectures import lock_command
 from toolkit.recipes.repositories import is_repository
 from toolkit.support.errors import CheckFailed, WrongInput
 from toolkit.support.files import open_regular, refuse_link, write_atomically
@@ -98,7 +99,10 @@ def _document(lock: Lock, entries: Mapping[str, Mapping[str, Any]]) -> dict[str,
         "environments": [f"sys_platform == 'linux' and platform_machine == '{base.architecture}'"],
         "requires-python": f"=={'.'.join(base.python.split('.')[:2])}.*",
         "created-by": "ctk",
-        "packages": [_package(package, entries.get(package.name, {}), lock.recipe) for package in lock.packages],
+        "packages": [
+            _package(package, entries.get(package.name, {}), lock_command(lock.recipe, lock.architecture))
+            for package in lock.packages
+        ],
         "tool": {
             "ctk": {
                 "recipe": lock.recipe,
@@ -117,11 +121,11 @@ def _ask_index(lock: Lock, uv: Uv) -> list[dict[str, Any]]:
     return release_entries(uv, question, {package.name: package.version for package in lock.packages if package.file})
 
 
-def _package(package: LockedPackage, entry: Mapping[str, Any], recipe: str) -> dict[str, Any]:
+def _package(package: LockedPackage, entry: Mapping[str, Any], again: str) -> dict[str, Any]:
     name = canonicalize_name(package.name)
     if is_repository(package.url):
         return {"name": name, "vcs": _repository(package.url or "")}
-    found = _file(package, entry, recipe)
+    found = _file(package, entry, again)
     parts = urlsplit(_public(found["url"], name))
     url, hashes = urlunsplit(parts._replace(fragment="")), {"sha256": found["hashes"]["sha256"]}
     if package.url is not None:
@@ -133,7 +137,7 @@ def _package(package: LockedPackage, entry: Mapping[str, Any], recipe: str) -> d
     return _known({"name": name, "version": package.version, "index": index, **files})
 
 
-def _file(package: LockedPackage, entry: Mapping[str, Any], recipe: str) -> dict[str, Any]:
+def _file(package: LockedPackage, entry: Mapping[str, Any], again: str) -> dict[str, Any]:
     """The index data of the locked file."""
     if package.url is not None:
         archive = dict(entry.get("archive", {}), url=package.url)
@@ -144,9 +148,7 @@ def _file(package: LockedPackage, entry: Mapping[str, Any], recipe: str) -> dict
         found = [file for file in files if file_name(file.get("url", "")) == package.file]
     good = [file for file in found if package.sha256 in (None, file.get("hashes", {}).get("sha256"))]
     if not good:
-        raise _refused(
-            f"the index no longer has the locked file {package.file}", f"ctk lock {recipe} --upgrade {package.name}"
-        )
+        raise _refused(f"the index no longer has the locked file {package.file}", f"{again} --upgrade {package.name}")
     if not good[0].get("hashes", {}).get("sha256"):
         raise _refused(
             f"pylock.toml needs the SHA-256 of each file, and the index lists none for {package.file}",

@@ -10,17 +10,18 @@ from toolkit.pins.bases.facts import content_digest, gather_facts
 from toolkit.pins.bases.present import require_base
 from toolkit.pins.bases.steady import NOT_HERE, PresentBase, require_unchanged, state_of
 from toolkit.pins.lock.changes import LockChange, compare_locks
-from toolkit.pins.lock.lockfile import load_lock, write_lock
+from toolkit.pins.lock.lockfile import load_lock, locked_architectures, write_lock
 from toolkit.pins.lock.model import Inventoried
 from toolkit.pins.lock.upgrade import NO_UPGRADE, Upgrade
 from toolkit.pins.locking import contradictions, input_hash, is_current, make_lock, refusal
-from toolkit.recipes.architectures import architecture_of
-from toolkit.recipes.model import Bootstrap
+from toolkit.recipes.architectures import architecture_of, for_architecture, lock_command
+from toolkit.recipes.model import ARCHITECTURES, Bootstrap
 from toolkit.support.errors import CheckFailed, CtkError, WrongInput
 from toolkit.support.files import refuse_link
+from toolkit.support.findings import Finding, Severity
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
     from pathlib import Path
 
     from toolkit.pins.lock.model import Lock
@@ -156,7 +157,7 @@ class Locks:
         day = earlier.exclude_newer if earlier is not None else None
         lock = self.make(recipe, base, earlier=earlier, exclude_newer=day)
         if write and (not is_preview or earlier is None):
-            write_lock(lock, target)
+            self._write(lock, target)
         return Found(lock, path, compare_locks(earlier, lock))
 
     def require(self, recipe: Recipe) -> None:
@@ -165,9 +166,36 @@ class Locks:
             path = self.path(recipe)
             raise refusal(recipe, path, load_lock(path, architecture_of(recipe)))
 
+    def judge_others(self, recipe: Recipe, judged: Collection[str]) -> tuple[Finding, ...]:
+        """A warning for each section of other architectures than those `judged` that `recipe` cannot be built from.
+
+        With `--base`, each request has a lock file of its own. Of a base on this machine nobody here knows what it
+        holds on a host of another architecture.
+        """
+        path = self.path(recipe)
+        if recipe.base.is_local or recipe.rebased:
+            return ()
+        others = [name for name in locked_architectures(path) if name in ARCHITECTURES and name not in judged]
+        return tuple(found for name in others for found in self._judge_other(for_architecture(recipe, name), path))
+
+    def _judge_other(self, recipe: Recipe, path: Path) -> Iterator[Finding]:
+        architecture = architecture_of(recipe)
+        try:
+            lock = load_lock(path, architecture)
+        except WrongInput as error:
+            yield Finding(error.code, Severity.WARNING, error.message, error.fix)
+            return
+        if lock is not None and not is_current(lock, recipe, None):
+            text = f"the section for {architecture} of {path} is out of date"
+            yield Finding("stale-section", Severity.WARNING, text, lock_command(recipe.name, architecture))
+
     def _is_final(self, lock: Lock) -> bool:
         """Whether the base needs no second check. With a policy of LOCKED the guard compares it in the build."""
         return lock.base.inventory is Inventoried.READ or self.policy is Policy.LOCKED
+
+    def _write(self, lock: Lock, path: Path) -> None:
+        for finding in lost_sections(write_lock(lock, path), lock.recipe, path):
+            self.warn(f"{finding.message}. Fix: {finding.fix}")
 
     def make(
         self,
@@ -218,6 +246,19 @@ class Locks:
             lock = replace(lock, notes=(NO_DIGEST, *lock.notes))
         require_unchanged(state)
         return lock
+
+
+def lost_sections(architectures: Iterable[str], name: str, path: Path) -> tuple[Finding, ...]:
+    """A warning for each section of a lock file that could not be kept when the file was written."""
+    return tuple(
+        Finding(
+            "lost-section",
+            Severity.WARNING,
+            f"the section for {architecture} was not readable, and is not in {path} any more",
+            lock_command(name, architecture),
+        )
+        for architecture in architectures
+    )
 
 
 def locked_base(recipe: Recipe, lock: Lock) -> Base:

@@ -32,6 +32,16 @@ def listed_architectures(texts: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(map(parse_architecture, words)))
 
 
+def only_architecture(texts: Iterable[str] | None) -> str | None:
+    """The architecture of an option that takes one; None without it. Raises WrongInput for several."""
+    listed = listed_architectures(texts or ())
+    if len(listed) > 1:
+        raise WrongInput(
+            f"--arch takes one architecture here, not {', '.join(listed)}", fix="Run the command once for each."
+        )
+    return listed[0] if listed else None
+
+
 def host_architecture() -> str:
     """The architecture of this host."""
     return platform.machine()
@@ -44,6 +54,11 @@ def architecture_of(recipe: Recipe) -> str:
     """
     wanted, host = recipe.target.architectures, host_architecture()
     return host if not wanted or host in wanted else wanted[0]
+
+
+def lock_command(name: str, architecture: str) -> str:
+    """The command that locks a recipe for one architecture, whatever its `[target]` and this host are."""
+    return f"ctk lock {name} --arch {architecture}"
 
 
 def for_architecture(recipe: Recipe, architecture: str) -> Recipe:

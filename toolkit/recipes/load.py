@@ -239,12 +239,15 @@ def _target(file: TomlFile) -> Target:
 
 def _text_or_texts(file: TomlFile, table: Mapping[str, Any], key: str) -> tuple[str, ...]:
     value = table.get(key)
+    if value is not None and not isinstance(value, (str, list)):
+        file.fail(f"target.{key}", f"should be text in quotes, or a list of such texts, not {value!r}")
     return (value,) if isinstance(value, str) else file.get_texts(table, key, "target.")
 
 
 def _architectures(file: TomlFile, table: Mapping[str, Any]) -> tuple[str, ...]:
+    named = _text_or_texts(file, table, "arch")
     try:
-        return tuple(dict.fromkeys(map(parse_architecture, _text_or_texts(file, table, "arch"))))
+        return tuple(dict.fromkeys(map(parse_architecture, named)))
     except WrongInput as error:
         file.fail("target.arch", error.message, fix=error.fix)
 

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from tests.cli.documents.test_images import LOG, RECIPE, checked
+from tests.pins.locks import ARM, SMALL
 from toolkit.builds.trying import Tried
 from toolkit.cli.documents import recipes
 from toolkit.pins.guard.trials import Imported
 from toolkit.pins.lock.changes import LockChange
+from toolkit.pins.store import Found
 
 
 def test_a_trial_names_what_was_imported_and_what_was_not() -> None:
@@ -20,7 +24,8 @@ def test_a_trial_names_what_was_imported_and_what_was_not() -> None:
 
 @pytest.mark.parametrize("change", [None, LockChange(made=False, changed=(("timm", "1", "2"),), notes=("a note",))])
 def test_an_edit_has_both_lists(change: LockChange | None) -> None:
-    found = checked("recipe-edit", recipes.recipe_edit("mine", "apt", change, added=("git",)))
+    locked = [Found(SMALL, Path("small.lock.toml"), change), Found(ARM, Path("small.lock.toml"))]
+    found = checked("recipe-edit", recipes.recipe_edit("mine", "apt", locked, added=("git",)))
     assert (found["added"], found["removed"]) == (["git"], [])
     lock = change and {
         "added": [],
@@ -28,4 +33,4 @@ def test_an_edit_has_both_lists(change: LockChange | None) -> None:
         "changed": [{"name": "timm", "from": "1", "to": "2"}],
         "notes": ["a note"],
     }
-    assert found["lock_change"] == lock
+    assert found["lock_changes"] == ({"x86_64": lock} if lock else {})

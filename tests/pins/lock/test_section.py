@@ -59,7 +59,7 @@ def test_lock_of_other_ctk_version_asks_for_regeneration(tmp_path: Path, key: st
     assert key in text
     with pytest.raises(WrongInput) as caught:
         load(resigned(tmp_path, text.replace(key, older)))
-    assert (caught.value.code, caught.value.fix) == ("wrong-lock", "`ctk lock x` regenerates it.")
+    assert (caught.value.code, caught.value.fix) == ("wrong-lock", "`ctk lock x --arch x86_64` regenerates it.")
 
 
 @pytest.mark.parametrize(

@@ -78,7 +78,7 @@ def test_a_package_that_needs_another_version_of_it_is_refused(uv: Uv) -> None:
         lock(uv, "jax", "older", earlier=made)
     assert "jax==0.7.2  (the lock's JAX, as it is locked)" in refused.value.message
     assert refused.value.fix is not None
-    assert "`ctk lock mine --upgrade jax` lets it change" in refused.value.fix
+    assert "`ctk lock mine --arch x86_64 --upgrade jax` lets it change" in refused.value.fix
     assert versions(lock(uv, "jax", "flax", earlier=made))["jax"] == "0.7.2"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -26,6 +27,18 @@ def test_error_omits_warnings_of_uv(uv: Uv, refusing_server: str, monkeypatch: p
         done.require("asking who requires whom")
     assert "mine was not found" in " ".join(raised.value.last_lines)
     assert not [line for line in raised.value.last_lines if "warning" in line or "does not contain" in line]
+
+
+def test_files_of_a_resolver_run_that_was_killed_are_removed_by_the_next(uv: Uv, tmp_path: Path) -> None:
+    program, mine = tmp_path / "uv", replace(uv, scratch=tmp_path / "tmp", program=str(tmp_path / "uv"))
+    left = mine.scratch / f".ctk-work-{socket.gethostname()}-killed"
+    left.mkdir(mode=0o700, parents=True)
+    (left / "lock").touch()
+    program.write_text('#!/bin/sh\nls -d "$PWD/packages.txt" "$TMPDIR"\n')
+    program.chmod(0o755)
+    seen = compile_lines(mine, Question(TORCH, ("mine",))).stdout.split()
+    assert [line.startswith(f"{mine.scratch}/.ctk-work-") for line in seen] == [True, True]
+    assert list(mine.scratch.iterdir()) == []
 
 
 def test_empty_files_are_not_passed_to_uv(uv: Uv, tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from toolkit.builds.trying import Tried
     from toolkit.pins.lock.changes import LockChange
     from toolkit.pins.lock.model import Lock
+    from toolkit.pins.store import Found
     from toolkit.recipes.model import Recipe
 
 
@@ -30,15 +31,15 @@ def listed_recipe(recipe: Recipe, *, whose: str) -> dict[str, Any]:
 
 
 def recipe_edit(
-    name: str, key: str, change: LockChange | None, *, added: Sequence[str] = (), removed: Sequence[str] = ()
+    name: str, key: str, locked: Sequence[Found] = (), *, added: Sequence[str] = (), removed: Sequence[str] = ()
 ) -> dict[str, Any]:
-    """What `ctk add` and `ctk remove` did to the list `key` of a recipe."""
+    """What `ctk add` and `ctk remove` did to the list `key` of a recipe, and to each section of its lock."""
     return {
         "recipe": name,
         "list": key,
         "added": list(added),
         "removed": list(removed),
-        "lock_change": lock_change(change),
+        "lock_changes": {found.lock.architecture: lock_change(found.change) for found in locked if found.change},
     }
 
 

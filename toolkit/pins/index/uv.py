@@ -8,7 +8,6 @@ import os
 import re
 import shutil
 import sys
-import tempfile
 import time
 from contextlib import suppress
 from dataclasses import asdict, dataclass
@@ -24,6 +23,7 @@ from toolkit.support.errors import MissingOnHost, ProgramFailed
 from toolkit.support.files import write_atomically
 from toolkit.support.processes import Completed, run
 from toolkit.support.redaction import redact, server_of
+from toolkit.support.staging import staging
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -102,8 +102,8 @@ class Uv:
         self.cache.mkdir(mode=0o700, parents=True, exist_ok=True)  # uv itself would leave it open under a umask of 002
         self.scratch.mkdir(mode=0o700, parents=True, exist_ok=True)
         # uv leaves empty lock files in TMPDIR where it builds a source distribution.
-        with tempfile.TemporaryDirectory(prefix="uv-", dir=self.scratch) as temporary:
-            environment["TMPDIR"] = temporary
+        with staging(self.scratch) as temporary:
+            environment["TMPDIR"] = str(temporary)
             try:
                 return run([self.program, *arguments], env=environment, cwd=directory, timeout=self.patience)
             except ProgramFailed as failure:

@@ -11,6 +11,7 @@ from packaging.utils import canonicalize_name
 from toolkit.inventory.knowledge.frameworks import knowledge, satisfies
 from toolkit.pins.lock.protected import unfit_companions
 from toolkit.pins.resolver.constraints import Constraint
+from toolkit.recipes.architectures import lock_command
 from toolkit.support.errors import CheckFailed
 
 if TYPE_CHECKING:
@@ -61,7 +62,8 @@ def resolve_own(
         held = [bound for bound in asked.held if bound.line in error.message and knowledge().framework_of(bound.name)]
         if held:
             names = " ".join(bound.name for bound in held)
-            way = f"`ctk lock {recipe} --upgrade {names}` lets it change: add packages with --no-lock before."
+            again = f"{lock_command(recipe, asked.target.architecture)} --upgrade {names}"
+            way = f"`{again}` lets it change: add packages with --no-lock before."
             error.fix = f"{error.fix}\n{way}" if error.fix else way
         raise
     added = {package.name: package.version for package in answer[1].packages}

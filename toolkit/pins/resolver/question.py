@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-import tempfile
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from packaging.requirements import InvalidRequirement, Requirement
@@ -20,9 +18,11 @@ from toolkit.pins.index.wheels import uv_platform
 from toolkit.recipes.model import IndexKind
 from toolkit.support.errors import CtkError, MissingOnHost, ProgramFailed, WrongInput
 from toolkit.support.redaction import redact
+from toolkit.support.staging import staging
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+    from pathlib import Path
 
     from toolkit.inventory.contents.model import Distribution
     from toolkit.pins.bases.target import PythonTarget
@@ -294,8 +294,7 @@ def _without_platform(options: list[str], more: Iterable[str]) -> list[str]:
 def _directory(uv: Uv, question: Question) -> Iterator[Path]:
     # Not in the current directory: uv looks for settings there and above, and those of a project must not be used.
     uv.scratch.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix="ctk-question-", dir=uv.scratch) as name:
-        directory = Path(name)
+    with staging(uv.scratch) as directory:
         (directory / "packages.txt").write_text(_lines(question.packages))
         (directory / "constraints.txt").write_text(_lines(question.constraints))
         (directory / "build-constraints.txt").write_text(_lines(question.build_constraints))
