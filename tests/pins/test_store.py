@@ -187,7 +187,8 @@ def test_other_section_that_is_out_of_date_or_edited_is_a_warning(
     assert strict.judge_others(recipe, ("x86_64",)) == (stale,), "the update of one keeps the other"
     path.write_text(path.read_text().replace("[aarch64]\ncontent", "[aarch64]\n# mine\ncontent"))
     (edited,) = strict.judge_others(recipe, ("x86_64",))
-    assert (edited.code, edited.severity) == ("edited-lock", "warning")
+    assert (edited.code, edited.severity) == ("refused-section", "warning")
+    assert "was edited by hand" in edited.message
 
 
 @pytest.mark.parametrize("arch", ["x86_64", "aarch64"])

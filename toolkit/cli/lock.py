@@ -132,8 +132,8 @@ def lock(
     check_target(recipe)
     recipes = per_architecture(recipe, named)
     if export is not None and len(recipes) > 1:
-        one = command_line(["ctk", "lock", name, "--export", str(export), "--arch", architecture_of(recipes[0])])
-        raise WrongInput("an export is for one architecture", fix=f"Name one with --arch: {one}")
+        example = command_line(["ctk", "lock", name, "--export", str(export), "--arch", architecture_of(recipes[0])])
+        raise WrongInput("an export is for one architecture", fix=f"Name one with --arch: {example}")
     path = locks.path(recipe)
     with live_steps(f"Choosing the versions for {name}") as on_step:
         reader = BaseReader(locks, area, site, on_step)
@@ -252,7 +252,9 @@ def _write(outcomes: Sequence[_Outcome], path: Path) -> tuple[Finding, ...]:
             for line in compare_locks(outcome.earlier, outcome.lock).lines:
                 say(f"  {line}", stderr=True)
     again = {outcome.lock.architecture for outcome in outcomes}
-    return lost_sections([one for one in lost if one not in again], outcomes[0].lock.recipe, path)
+    return lost_sections(
+        [architecture for architecture in lost if architecture not in again], outcomes[0].lock.recipe, path
+    )
 
 
 def _check_export(export: Path | None, name: str, *, check: bool, force: bool) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -23,7 +24,7 @@ from toolkit.support.errors import CheckFailed, WrongInput
 from toolkit.support.findings import Finding, Severity
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from toolkit.recipes.model import Base, Recipe
 
@@ -62,11 +63,17 @@ def check_target(recipe: Recipe) -> None:
 
     And if it contradicts itself: a GPU exists only beside a processor of an architecture that is not named.
     """
-    target = recipe.target
+    with _named(recipe):
+        gpus = tuple(Gpu(gpu, parse_gpu(gpu)) for gpu in recipe.target.gpus)
+        whole = replace(request_of(recipe), gpus=gpus, architectures=recipe.target.architectures)
+        refuse_contradiction(whole)
+
+
+@contextmanager
+def _named(recipe: Recipe) -> Iterator[None]:
+    """Name the file of the recipe in errors about its `[target]`."""
     try:
-        request = request_of(recipe)
-        gpus = tuple(Gpu(gpu, parse_gpu(gpu)) for gpu in target.gpus)
-        refuse_contradiction(replace(request, gpus=gpus, architectures=target.architectures))
+        yield
     except WrongInput as error:
         raise WrongInput(f"{recipe.path}: [target]: {error.message}", fix=error.fix, code=error.code) from error
 
@@ -78,8 +85,10 @@ def judge_target(recipe: Recipe, bases: Iterable[Base]) -> tuple[Finding, ...]:
     not recorded, this is a note: the audit of the image reads it. Raises WrongInput (`wrong-architecture`) if a GPU of
     `[target]` exists only beside another processor than this host's, and `[target] arch` does not say so.
     """
-    base, request = recipe.base, request_of(recipe)
-    refuse_contradiction(request)
+    base = recipe.base
+    with _named(recipe):
+        request = request_of(recipe)
+        refuse_contradiction(request)
     _require_architecture(recipe, request)
     if recipe.target == Target() or not base.source:
         return ()

@@ -183,7 +183,7 @@ class Locks:
         try:
             lock = load_lock(path, architecture)
         except WrongInput as error:
-            yield Finding(error.code, Severity.WARNING, error.message, error.fix)
+            yield Finding("refused-section", Severity.WARNING, error.message, error.fix)
             return
         if lock is not None and not is_current(lock, recipe, None):
             text = f"the section for {architecture} of {path} is out of date"

@@ -79,7 +79,7 @@ def test_uv_lock_files_are_removed_after_call(tmp_path: Path) -> None:
     program.chmod(0o755)
     uv = Uv(str(program), tmp_path / "cache", tmp_path / "area/tmp")
     answer = uv.call(["pip", "compile"], tmp_path / "area")
-    assert answer.stdout.startswith(str(tmp_path / "area/tmp/uv-"))
+    assert answer.stdout.startswith(str(tmp_path / "area/tmp/.ctk-work-"))
     assert not list((tmp_path / "area/tmp").iterdir())
 
 
