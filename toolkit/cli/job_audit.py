@@ -100,4 +100,4 @@ def framework_check(image: Path, target: Target) -> GateCheck:
             f"{image} has no framework for GPUs that ctk can check ({', '.join(checkable())})",
             fix="Omit --gate framework: the gate then asks the driver.",
         )
-    return GateCheck(gate_script(facts.known.name, facts.title), facts.interpreter)
+    return GateCheck(facts.title, gate_script(facts.known.name, facts.title), facts.interpreter)
