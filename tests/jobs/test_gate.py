@@ -59,7 +59,10 @@ def test_gate_good_answer_starts_the_program(tmp_path: Path, answer: str, words:
         ("context 46 1", "off the bus [device-unavailable]. Submit again without this node (sbatch --exclude=n7)"),
         ("context 2 0", "its memory is full [gpu-memory-full]. "),
         ("context 214 0", "ECC cannot correct [ecc-error]. "),
-        ("context 999 3", "GPU 3: a program cannot begin to use it: cuDevicePrimaryCtxRetain returned 999 [gpu-failed]"),
+        (
+            "context 999 3",
+            "GPU 3: a program cannot begin to use it: cuDevicePrimaryCtxRetain returned 999 [gpu-failed]",
+        ),
         ("cuda 304 7", "cuInit returned 304 [cuda-init-failed]. Submit again without this node (sbatch --exclude=n7)"),
         ("cuda 802", "the fabric manager of the node is not running [system-not-ready]. "),
         ("cuda 803", "libcuda and the kernel module have different versions [driver-mismatch]. Remove"),
@@ -243,7 +246,11 @@ FRAMEWORK = gate_lines("./trial.sif", userns=False, check=GateCheck("Name", "pri
             1,
             "n7: Name: no [framework-import-fails]. The image is at fault, not the node: ctk audit ./trial.sif says more",
         ),
-        ("echo ctk-gate: fails result-not-on-gpu Name", 1, "the image is probably at fault: ctk audit ./trial.sif says"),
+        (
+            "echo ctk-gate: fails result-not-on-gpu Name",
+            1,
+            "the image is probably at fault: ctk audit ./trial.sif says",
+        ),
         ("echo ctk-gate: fails framework-compute-fails N", 1, "ctk audit ./trial.sif says of the image. If it finds"),
         (
             "echo last words; exit 139",

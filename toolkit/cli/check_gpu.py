@@ -70,6 +70,7 @@ def check_gpu(
         from toolkit.jobs.model import GateCheck
         from toolkit.runtime.engine import root_needs_userns
 
+        path = str(existing_image(image).absolute())  # the job may start in another directory
         source = context.get_parameter_source("timeout")
         if json or (source is not None and source.name != "DEFAULT"):
             option = "--json" if json else "--timeout"
@@ -77,7 +78,6 @@ def check_gpu(
         check_name(framework)
         asked = framework not in (AUTO, NONE)
         check = GateCheck(framework, gate_script(framework, framework), "python3") if asked else None
-        path = str(existing_image(image).absolute())  # the job may start in another directory
         print_text(gate_lines(path, userns=root_needs_userns(), check=check))
         return
     from toolkit.gpu.check import check_gpu
