@@ -121,7 +121,7 @@ def test_gate_process_that_no_signal_ends_does_not_hold_the_script_up(tmp_path: 
 
 
 def test_gate_without_a_place_for_a_file_asks_by_a_pipe(tmp_path: Path) -> None:
-    nowhere = GATE.replace("/dev/shm", "/nowhere").replace('"${TMPDIR:-/tmp}" /tmp;', "/nowhere;")  # noqa: S108
+    nowhere = GATE.replace("/dev/shm", "/nowhere").replace('"${TMPDIR:-/tmp}" /tmp;', "/nowhere;")
     assert nowhere.count("/nowhere") == 2
     assert run(tmp_path, "echo ctk-gate: gpus 1", nowhere).stdout == "ctk: GPU gate: n7: usable GPUs: 1\nthe program\n"
     limit = "limit=$((SECONDS + 90))"

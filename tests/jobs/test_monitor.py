@@ -33,7 +33,7 @@ def test_monitor_gpu_is_idle_only_if_nothing_shows_its_use(
     peak: int | None, processes: bool | None, reason: str | None
 ) -> None:
     scope: dict[str, object] = {"__name__": "monitor"}
-    exec(compile(PROGRAM.read_text(), str(PROGRAM), "exec"), scope)
+    exec(compile(PROGRAM.read_text(), str(PROGRAM), "exec"), scope)  # noqa: S102 - a script of ctk
     gpu = scope["Gpu"](None, "0", None)  # type: ignore[operator]
     gpu.samples, gpu.processes = 3, processes
     if peak is not None:

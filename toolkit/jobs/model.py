@@ -41,7 +41,7 @@ class GateKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class GateCheck:
-    """What the gate has a framework do: its name, and a text of Python for the interpreter of this path in the image."""
+    """What the gate has a framework do: its name, and Python text for the interpreter of this path in the image."""
 
     title: str
     text: str
