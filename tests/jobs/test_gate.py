@@ -244,7 +244,7 @@ FRAMEWORK = gate_lines("./trial.sif", userns=False, check=GateCheck("Name", "pri
         (
             "echo ctk-gate: fails framework-import-fails Name: no",
             1,
-            "n7: Name: no [framework-import-fails]. The image is at fault, not the node: ctk audit ./trial.sif says more",
+            "n7: Name: no [framework-import-fails]. The image is at fault, not the node: ctk audit ./trial.sif says",
         ),
         (
             "echo ctk-gate: fails result-not-on-gpu Name",

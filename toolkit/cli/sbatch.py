@@ -195,8 +195,9 @@ def sbatch(
     expanded by a shell on the node; use --shell 'LINE' for variables of the job, pipes and the like. Give --env the
     name of a secret without its value, or put it into a file for --env-file: others can read the script.
 
-    A job that asks for GPUs checks them on each node before the program starts, and ends within seconds if they cannot
-    be used. An image that cannot use a GPU is refused for such a job.
+    A job that asks for GPUs checks them on each node before the program starts, and ends if they cannot be used: within
+    seconds; if the driver hangs, after 60 seconds; with --gate framework, after at most 300 seconds more. An image that
+    cannot use a GPU is refused for such a job.
 
     A script that you have changed is kept, unless you give --force.
     """
