@@ -93,11 +93,14 @@ class Gpu:
         return "; ".join(parts) or "NVML says nothing of it"
 
     def idle(self):
-        """Why it counts as idle; None if it was used, or nothing is known."""
+        """Why it counts as idle; None if it was used, or nothing is known.
+
+        An empty list of processes proves nothing by itself: a container or the driver's permissions may hide them.
+        """
         reasons = []
-        if self.samples < FEWEST:
+        if self.samples < FEWEST or self.used.peak:
             return None
-        if self.used.weight and not self.used.peak:
+        if self.used.weight:
             reasons.append("utilisation 0 %")
         if self.processes is False:
             reasons.append("no process on it")
@@ -158,13 +161,16 @@ def main():
     # Signals of the job are for its program. This ends when its input does.
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2):
         signal.signal(number, signal.SIG_IGN)
+    failure = None
     try:
         nvml = ctypes.CDLL("libnvidia-ml.so.1")
         status = nvml.nvmlInit_v2()
+        if status != 0:
+            failure = "nvmlInit returned {}".format(status)
     except (OSError, AttributeError) as error:
-        status = error
+        failure = str(error)  # names the library
     gpus = []
-    if status == 0:
+    if failure is None:
         visible = os.environ.get("CUDA_VISIBLE_DEVICES")
         gpus = [Gpu(nvml, name, handle) for name, handle in chosen(nvml, visible)]
     before = started = time.monotonic()
@@ -173,8 +179,8 @@ def main():
         for gpu in gpus:
             gpu.sample(now - before)
         before = now
-    if status != 0:
-        say("GPU monitor: nothing was measured on {}: NVML (libnvidia-ml.so.1): {}".format(NODE, status))
+    if failure is not None:
+        say("GPU monitor: nothing was measured on {}: {}".format(NODE, failure))
     elif not gpus:
         say("GPU monitor: nothing was measured on {}: NVML shows no GPU of this job".format(NODE))
     report(gpus)

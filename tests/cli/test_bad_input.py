@@ -91,6 +91,8 @@ BAD = [
     # images
     wrong("check-gpu notes.txt", "is not an image: neither SIF nor squashfs"),
     wrong("check-gpu none.sif", "there is no image none.sif"),
+    wrong("check-gpu none.sif --print-gate", "there is no image none.sif"),
+    wrong("check-gpu sb --print-gate --timeout 5", "has no effect with --print-gate"),
     wrong("run none.sif -- true", "there is no image none.sif"),
     wrong("run directory -- true", "is a directory, but not a sandbox"),
     wrong("run sb/", "there is no command to run"),

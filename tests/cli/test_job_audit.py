@@ -139,3 +139,44 @@ def test_gate_with_the_framework_has_its_check_and_needs_one(ground: Ground) -> 
     status, said = ground.sbatch("--gpus", "1", "--gate", "framework")
     assert status == 2
     assert "has no framework for GPUs that ctk can check" in said
+
+
+def test_fix_of_two_lines_is_printed_as_two_lines(ground: Ground) -> None:
+    """The line to type can be copied."""
+    ground.image(READY)
+    lines = ground.sbatch()[1].splitlines()
+    typed = lines.index("    ctk sbatch --gpus 1 -J x --image trial.sif -- python3 -c 'a b'")
+    assert lines[typed + 1] == "    If a CPU job is meant, add --gpus 0 instead."
+
+
+def test_image_without_a_framework_and_without_a_gpu_is_no_warning(ground: Ground) -> None:
+    ground.image(PLAIN)
+    status, said = ground.sbatch("--gate", "driver")
+    assert status == 0
+    assert "· The job requests no GPU and will run on the CPU\n" in said
+    assert "no-gpu-asked-for" not in said
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        (("--gpus", "0", "--gpu-monitor"), "--gpu-monitor has no effect in a job without GPUs"),
+        (("--gpus", "0", "--gate", "framework"), "--gate framework has no effect in a job without GPUs"),
+        (("--gpus", "1", "--no-gpu-gate", "--gate", "framework"), "--gate framework has no effect with --no-gpu-gate"),
+        (("--gpus", "tesla:1", "--nodes", "2"), "--gpus tesla:1 is fewer than --nodes 2"),
+    ],
+)
+def test_gpu_options_without_effect_are_refused(ground: Ground, options: tuple[str, ...], reason: str) -> None:
+    ground.image(READY)
+    status, said = ground.sbatch(*options)
+    assert (status, ground.written) == (2, False)
+    assert reason in said
+
+
+def test_missing_program_is_a_warning_and_the_script_is_written(ground: Ground) -> None:
+    ground.image(READY)
+    status, said = ground.sbatch("--gpus", "1", "--", "no-such-program")
+    assert (status, ground.written) == (0, True)
+    assert "! the image has no program no-such-program" in said
+    assert "; the script was written [command-not-in-image]" in said
+    assert "; the script was written" not in ground.sbatch("--gpus", "1", "--dry-run", "--", "no-such-program")[1]

@@ -37,7 +37,7 @@ def with_product(**changed: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("changed", "answer"),
     [
-        ({}, "computed PyTorch 2.5.1 computed on 1 GPU"),
+        ({}, "computed 1 PyTorch 2.5.1 computed on 1 GPU"),
         ({"failed": "import", "error": "no"}, "fails framework-import-fails PyTorch cannot be imported: no"),
         ({"count": 0, "reason": "why"}, "fails framework-sees-no-gpu PyTorch 2.5.1 sees no GPU, though the driver"),
         ({"failed": "devices", "error": "E"}, "fails framework-sees-no-gpu PyTorch 2.5.1 sees no GPU"),
@@ -47,8 +47,8 @@ def with_product(**changed: Any) -> dict[str, Any]:
         (with_product(difference=float("nan")), "fails wrong-result PyTorch 2.5.1 on GPU 0: "),
         (with_product(place={"answer": 1, "on_device": False}), "fails result-not-on-gpu PyTorch 2.5.1 on GPU 0: the"),
         (with_product(place=None, used_before=[0, 0], used_after=[0, 1]), "fails result-not-on-gpu PyTorch"),
-        (with_product(place=None, used_before=[0, 0], used_after=[0, 9 << 20]), "computed PyTorch 2.5.1 computed on"),
-        (with_product(place=None), "computed PyTorch 2.5.1 computed on"),
+        (with_product(place=None, used_before=[0, 0], used_after=[0, 9 << 20]), "computed 1 PyTorch 2.5.1 computed on"),
+        (with_product(place=None), "computed 1 PyTorch 2.5.1 computed on"),
     ],
 )
 def test_gate_judges_a_framework(changed: dict[str, Any], answer: str) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import re
 import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -16,6 +18,7 @@ from toolkit.lab.tracking import MARK_VARIABLE
 from toolkit.support.explanations import explanations
 
 GATE = gate_lines("./trial.sif", userns=False)
+ASKED, QUICK = "gpu_gate_ask 60 ", "gpu_gate_ask 0.2 "
 
 
 def run(directory: Path, body: str, lines: str = GATE, **more: str) -> subprocess.CompletedProcess[str]:
@@ -34,7 +37,8 @@ def run(directory: Path, body: str, lines: str = GATE, **more: str) -> subproces
 @pytest.mark.parametrize(
     ("answer", "words"),
     [
-        ("gpus 2 1", "usable GPUs: 2"),
+        ("gpus 2", "usable GPUs: 2"),
+        ("visible 2", "visible GPUs: 2"),
         ("listed 4", "GPUs of nvidia-smi: 4; the image has no Python to ask libcuda"),
         ("files 1", "device files: 1; the image has no Python to ask libcuda"),
     ],
@@ -50,14 +54,21 @@ def test_gate_good_answer_starts_the_program(tmp_path: Path, answer: str, words:
     [
         ("cuda 34", "cuInit returned 34: the libcuda in the image is a stub, for linking only [stub-library]. Remove"),
         ("cuda 46", "cuInit returned 46: another process uses the GPU exclusively [device-unavailable]. Submit"),
-        ("cuda 100", "the driver shows no GPU; CUDA_VISIBLE_DEVICES=7 [no-visible-device]. Ask Slurm"),
-        ("cuda 304", "cuInit returned 304 [cuda-init-failed]. Submit again without this node (sbatch --exclude=n7)"),
+        ("cuda 100 7", "no GPU; in the container, CUDA_VISIBLE_DEVICES is 7 [no-visible-device]. Ask Slurm"),
+        ("context 46 1", "GPU 1: a program cannot begin to use it: cuDevicePrimaryCtxRetain returned 46: another"),
+        ("context 46 1", "off the bus [device-unavailable]. Submit again without this node (sbatch --exclude=n7)"),
+        ("context 2 0", "its memory is full [gpu-memory-full]. "),
+        ("context 214 0", "ECC cannot correct [ecc-error]. "),
+        (
+            "context 999 3",
+            "GPU 3: a program cannot begin to use it: cuDevicePrimaryCtxRetain returned 999 [gpu-failed]",
+        ),
+        ("cuda 304 7", "cuInit returned 304 [cuda-init-failed]. Submit again without this node (sbatch --exclude=n7)"),
         ("cuda 802", "the fabric manager of the node is not running [system-not-ready]. "),
         ("cuda 803", "libcuda and the kernel module have different versions [driver-mismatch]. Remove"),
         ("cuda 804", "the CUDA compat library of the image does not serve this GPU [compat-not-supported]. Remove"),
         ("cuda 999", "cuInit returned 999; most often /dev/nvidia-uvm is missing [unknown-driver-error]. "),
         ("few 1 2", "the driver shows 1 of the 2 GPUs in CUDA_VISIBLE_DEVICES [no-visible-device]. "),
-        ("listed 0", "the driver shows no GPU; CUDA_VISIBLE_DEVICES=7 [no-visible-device]. "),
         ("unlisted No devices", "nvidia-smi failed: No devices [cuda-init-failed]. "),
         ("load x: version `GLIBC_2.34' not found", "the C library of the image is too old for the driver: x: "),
         ("load libcuda.so.1: no", "the container has no NVIDIA driver: libcuda.so.1: no [driver-not-bound]. "),
@@ -88,20 +99,37 @@ def test_gate_image_that_cannot_answer_is_not_stopped(tmp_path: Path, body: str)
 
 
 def test_gate_driver_that_hangs_ends_the_script(tmp_path: Path) -> None:
-    assert GATE.count("timeout -k 2 60 ") == 1
+    assert GATE.count(ASKED) == 1
     hanging = "trap '' TERM; sleep 600 & wait; wait"
-    done = run(tmp_path, hanging, GATE.replace("timeout -k 2 60 ", "timeout -k 0.2 0.2 "))
+    done = run(tmp_path, hanging, GATE.replace(ASKED, QUICK))
     assert done.returncode == 1
-    assert "n7: the driver did not answer within 60 s" in done.stderr
+    assert done.stderr.startswith("ctk: GPU gate: n7: the driver did not answer within 60 s [driver-hangs]. Submit ")
+    assert done.stderr.count("\n") == 1, "nothing of bash about the signal"
 
 
-def test_gate_driver_that_no_signal_ends_does_not_hold_the_script_up(tmp_path: Path) -> None:
-    """A process that sleeps in the kernel survives SIGKILL, and keeps the pipe of its answer open."""
+@pytest.mark.parametrize("directory", [".", "/nowhere"])
+def test_gate_process_that_no_signal_ends_does_not_hold_the_script_up(tmp_path: Path, directory: str) -> None:
+    """A process that sleeps in the kernel survives SIGKILL, and keeps open what its answer is written to."""
+    began = time.monotonic()
+    hanging = "trap '' TERM; setsid sleep 8 & sleep 600"
+    done = run(tmp_path, hanging, GATE.replace(ASKED, QUICK), TMPDIR=directory)
+    assert time.monotonic() - began < 6
+    assert done.returncode == 1
+    assert "n7: the driver did not answer within 60 s [driver-hangs]. Submit" in done.stderr
+    assert "--exclude=n7" in done.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["bin"]
+
+
+def test_gate_without_a_place_for_a_file_asks_by_a_pipe(tmp_path: Path) -> None:
+    nowhere = GATE.replace("/dev/shm", "/nowhere").replace('"${TMPDIR:-/tmp}" /tmp;', "/nowhere;")
+    assert nowhere.count("/nowhere") == 2
+    assert run(tmp_path, "echo ctk-gate: gpus 1", nowhere).stdout == "ctk: GPU gate: n7: usable GPUs: 1\nthe program\n"
     limit = "limit=$((SECONDS + 90))"
     assert GATE.count(limit) == 1
-    done = run(tmp_path, "setsid sleep 5 & exit 0", GATE.replace(limit, "limit=$((SECONDS + 1))"))
+    done = run(tmp_path, "setsid sleep 5 & exit 0", nowhere.replace(limit, "limit=$((SECONDS + 1))"))
     assert done.returncode == 1
-    assert "not every node answered" in done.stderr
+    assert "not every node of " in done.stderr
+    assert "answered within 90 s [driver-hangs]. Submit again without the nodes that printed no line" in done.stderr
 
 
 def test_gate_skips_stand_ins_of_a_practice_cluster_only(tmp_path: Path) -> None:
@@ -131,7 +159,7 @@ def test_gate_asks_each_node_and_names_the_broken_one(tmp_path: Path) -> None:
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin/srun").write_text(SRUN)
     (tmp_path / "bin/srun").chmod(0o755)
-    body = '[ "$SLURMD_NODENAME" = n1 ] && echo ctk-gate: gpus 1 1 || echo ctk-gate: cuda 803'
+    body = '[ "$SLURMD_NODENAME" = n1 ] && echo ctk-gate: gpus 1 || echo ctk-gate: cuda 803'
     done = run(tmp_path, body, SLURM_JOB_NUM_NODES="2")
     assert done.returncode == 1
     assert done.stdout == "ctk: GPU gate: n1: usable GPUs: 1\n"
@@ -157,7 +185,7 @@ def test_gate_passes_shellcheck(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("programs", "answer"),
     [
-        ({"python3": 'echo "ctk-gate: gpus 1 1"'}, "gpus 1 1"),
+        ({"python3": 'echo "ctk-gate: gpus 1"'}, "gpus 1"),
         ({"python3": "kill -SEGV $$"}, "crashed 139"),
         ({"python3": "exit 1", "nvidia-smi": "echo GPU 0: x; echo '  MIG 1g'; echo GPU 1: y"}, "listed 2"),
         ({"nvidia-smi": "echo No devices were found; exit 6"}, "unlisted No devices were found"),
@@ -195,19 +223,35 @@ def test_gate_codes_are_explained() -> None:
 def test_gate_environment_of_the_script_is_not_changed(tmp_path: Path) -> None:
     script = f"before=$(export -p; trap; shopt; umask; pwd)\n{GATE}\n"
     script += '[ "$before" = "$(export -p; trap; shopt; umask; pwd)" ] && echo same'
-    assert run(tmp_path, "echo ctk-gate: gpus 1 1", script, HOME=os.environ["HOME"]).stdout.endswith(
+    assert run(tmp_path, "echo ctk-gate: gpus 1", script, HOME=os.environ["HOME"]).stdout.endswith(
         "same\nthe program\n"
     )
 
 
-FRAMEWORK = gate_lines("./trial.sif", userns=False, check=GateCheck("print('the text')", "/opt/my python"))
+FRAMEWORK = gate_lines("./trial.sif", userns=False, check=GateCheck("Name", "print('the text')", "/opt/my python"))
 
 
 @pytest.mark.parametrize(
     ("answer", "status", "words"),
     [
-        ("echo ctk-gate: computed Name 1 computed on 1 GPU", 0, "n7: usable GPUs: 1; Name 1 computed on 1 GPU\n"),
-        ("echo ctk-gate: fails wrong-result Name differs", 1, "n7: Name differs [wrong-result]. "),
+        ("echo ctk-gate: computed 2 Name 1 computed on 2 GPUs", 0, "n7: usable GPUs: 2; Name 1 computed on 2 GPUs\n"),
+        (
+            "echo ctk-gate: computed 1 Name 1 computed on 1 GPU",
+            0,
+            "n7: warning: usable GPUs: 2; Name 1 computed on 1 GPU: it does not see all GPUs of the driver\n",
+        ),
+        ("echo ctk-gate: fails wrong-result Name differs", 1, "n7: Name differs [wrong-result]. ctk check-gpu on this"),
+        (
+            "echo ctk-gate: fails framework-import-fails Name: no",
+            1,
+            "n7: Name: no [framework-import-fails]. The image is at fault, not the node: ctk audit ./trial.sif says",
+        ),
+        (
+            "echo ctk-gate: fails result-not-on-gpu Name",
+            1,
+            "the image is probably at fault: ctk audit ./trial.sif says",
+        ),
+        ("echo ctk-gate: fails framework-compute-fails N", 1, "ctk audit ./trial.sif says of the image. If it finds"),
         (
             "echo last words; exit 139",
             1,
@@ -217,11 +261,13 @@ FRAMEWORK = gate_lines("./trial.sif", userns=False, check=GateCheck("print('the 
     ],
 )
 def test_gate_has_the_framework_compute_after_the_driver(tmp_path: Path, answer: str, status: int, words: str) -> None:
-    body = f'[[ $* == *"/opt/my python -c print("* ]] || {{ echo ctk-gate: gpus 1 1; exit; }}\n{answer}'
+    body = f'[[ $* == *"/opt/my python -c print("* ]] || {{ echo ctk-gate: gpus 2; exit; }}\n{answer}'
     done = run(tmp_path, body, FRAMEWORK)
     assert done.returncode == status, done.stderr
     assert words in done.stdout + done.stderr
     assert ("the program" in done.stdout) == (status == 0)
+    assert ("--exclude" in done.stderr) == (status == 1 and bool(re.search("wrong|compute|124", answer)))
+    assert done.stdout.startswith("ctk: GPU gate: n7: checks Name (at most 300 s)\n")
 
 
 def test_gate_asks_no_framework_where_the_driver_is_broken(tmp_path: Path) -> None:
@@ -235,3 +281,69 @@ def test_gate_with_a_framework_passes_shellcheck(tmp_path: Path) -> None:
     (tmp_path / "gate.sh").write_text(f"#!/bin/bash\n{FRAMEWORK}")
     done = subprocess.run(["shellcheck", tmp_path / "gate.sh"], capture_output=True, text=True, check=False)
     assert done.stdout == ""
+
+
+CUDA = """
+import ctypes
+
+class Cuda:
+    def cuInit(self, flags):
+        return {init}
+
+    def cuDeviceGetCount(self, count):
+        count._obj.value = 2
+        return 0
+
+    def cuDeviceGet(self, device, index):
+        device._obj.value = index
+        return 0
+
+    def cuDevicePrimaryCtxRetain(self, context, device):
+        return {contexts}[device.value]
+
+    def {release}(self, device):
+        return 0
+
+ctypes.CDLL = lambda name: Cuda()
+"""
+
+
+@pytest.mark.parametrize(
+    ("driver", "visible", "answer"),
+    [
+        ({}, None, "gpus 2"),
+        ({"contexts": (0, 46)}, None, "context 46 1"),
+        ({"contexts": (999, 0)}, "0,1", "context 999 0"),
+        ({"release": "other"}, None, "visible 2"),
+        ({}, "0,1,2", "few 2 3"),
+        ({"init": 100}, "", "cuda 100 "),
+        ({"init": 100}, None, "cuda 100 (not set)"),
+    ],
+)
+def test_gate_in_python_begins_to_use_each_gpu(driver: dict[str, object], visible: str | None, answer: str) -> None:
+    text = GATE.split("<<'END'\n")[2].split("\nEND\n")[0]
+    stand_in = CUDA.format(**{"init": 0, "contexts": (0, 0), "release": "cuDevicePrimaryCtxRelease_v2", **driver})
+    environment = {} if visible is None else {"CUDA_VISIBLE_DEVICES": visible}
+    argv = [sys.executable, "-E", "-s", "-S", "-c", f"{stand_in}\n{text}"]
+    done = subprocess.run(argv, env=environment, capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == (f"ctk-gate: {answer}\n", "")
+
+
+def test_gate_variable_that_the_job_emptied_does_not_blame_the_node(tmp_path: Path) -> None:
+    done = run(tmp_path, "echo 'ctk-gate: cuda 100 '", CUDA_VISIBLE_DEVICES="0")
+    assert "in the container, CUDA_VISIBLE_DEVICES is empty [no-visible-device]. Ask Slurm" in done.stderr
+    assert "--exclude" not in done.stderr
+
+
+def test_printed_gate_refuses_sh_and_a_host_without_a_runtime(tmp_path: Path) -> None:
+    script = f"{GATE}\necho the program\n"
+    environment = {"PATH": str(tmp_path), "SLURMD_NODENAME": "n7"}
+    (tmp_path / "cat").symlink_to("/bin/cat")
+    done = subprocess.run(
+        ["/bin/bash", "-c", script], env=environment, cwd=tmp_path, text=True, capture_output=True, check=False
+    )
+    assert (done.returncode, done.stdout) == (127, "")
+    assert "neither apptainer nor singularity is on PATH on n7" in done.stderr
+    done = subprocess.run(["dash", "-c", script], text=True, capture_output=True, check=False)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith("ctk: GPU gate: these lines need bash")

@@ -20,7 +20,12 @@ JOB = Job("train", "./x.sif", ("true",))
         ("gres", "gpu", True),
         ("gres", "gpumem:1", False),
         ("gres", None, False),
+        ("gres", "gpu:0", False),
+        ("gres", "gpu:a100:0", False),
+        ("gres", "gpu:a100:0,gpu:v100:1", True),
         ("gpus-per-node", "2", True),
+        ("gpus-per-node", "a100:0", False),
+        ("gpus-per-task", "0", False),
         ("gpu-bind", "closest", False),
     ],
 )

@@ -80,7 +80,12 @@ def on(node: str) -> str:
 def test_stand_in_gpus_are_not_checked(jobs: Jobs) -> None:
     jobs.write("plain", "--gpus", "1", on("n1"), "--", "echo", "the words")
     jobs.write("both", "--gpus", "2", "--nodes", "2", on("n1,n2"), "--", "echo", "the words")
-    numbers = {name: jobs.submit(name) for name in ("plain", "both")}
+    jobs.write("watched", "--gpus", "2", "--nodes", "2", "--gpu-monitor", on("n1,n2"), "--", "true")
+    numbers = {name: jobs.submit(name) for name in ("plain", "both", "watched")}
+    assert jobs.finish(numbers["watched"]) == "COMPLETED"
+    log = jobs.log(f"watched-{numbers.pop('watched')}")
+    assert log.count("stand-in GPU, not measured\n") == 2, log
+    assert "error" not in log
     for name, job in numbers.items():
         assert jobs.finish(job) == "COMPLETED"
         log = jobs.log(f"{name}-{job}")
@@ -93,17 +98,24 @@ def test_job_on_a_broken_node_fails_at_once_and_says_which_and_why(jobs: Jobs, d
     two = ("--gpus", "2", "--nodes", "2", on("n1,n2"))
     jobs.write("two", *two, "--", "echo", "never")
     jobs.write("hang", "--gpus", "1", on("n3"), "--", "echo", "never")
+    jobs.write("held", "--gpus", "1", on("n1"), "--env", "FAKE_CUDA_HANG=hnb", "--", "echo", "never")
+    jobs.write("taken", "--gpus", "2", on("n1"), "--env", "FAKE_CONTEXT=0,46", "--", "echo", "never")
+    jobs.write("emptied", "--gpus", "1", on("n1"), "--env", "CUDA_VISIBLE_DEVICES=", "--", "echo", "never")
     jobs.write("crash", "--gpus", "1", on("n4"), "--", "echo", "never")
     jobs.write("few", "--gpus", "1", on("n1"), "--env", "CUDA_VISIBLE_DEVICES=0,1,2", "--", "echo", "never")
     jobs.image = tiny_image
     jobs.write("no-python", *two, "--", "echo", "never")
-    script = jobs.directory / "hang.sbatch"
-    text = script.read_text()
-    assert text.count("-k 2 60 ") == 1
-    script.write_text(text.replace("-k 2 60 ", "-k 2 3 "))
+    for name in ("hang", "held"):
+        script = jobs.directory / f"{name}.sbatch"
+        text = script.read_text()
+        assert text.count("gpu_gate_ask 60 ") == 1
+        script.write_text(text.replace("gpu_gate_ask 60 ", "gpu_gate_ask 3 "))
     reasons = {
         "two": "n2: cuInit returned 803: libcuda and the kernel module have different versions [driver-mismatch]. ",
         "hang": "n3: the driver did not answer within",
+        "held": "n1: the driver did not answer within 60 s [driver-hangs]. Submit again without this node",
+        "taken": "n1: GPU 1: a program cannot begin to use it: cuDevicePrimaryCtxRetain returned 46: another process",
+        "emptied": "n1: the driver shows no GPU; in the container, CUDA_VISIBLE_DEVICES is empty [no-visible-device]. ",
         "crash": "n4: the driver ended the program that asked it, by signal 11",
         "few": "n1: the driver shows 2 of the 3 GPUs in CUDA_VISIBLE_DEVICES [no-visible-device]. ",
         "no-python": "n2: nvidia-smi failed: Failed to initialize NVML: Driver/library version mismatch",
@@ -118,6 +130,7 @@ def test_job_on_a_broken_node_fails_at_once_and_says_which_and_why(jobs: Jobs, d
         assert f"ctk: GPU gate: {reason}" in log, log
         assert "never" not in log
         assert "the program was not started" in log
+        assert re.search(r"^ctk: .* ended with status 1$", log, re.MULTILINE), log
         if name in ("two", "no-python"):
             assert "ctk: GPU gate: n1: " in log
             assert "sbatch --exclude=n2" in log

@@ -18,6 +18,7 @@ from toolkit.support.errors import WrongInput
 
 
 def check_gpu(
+    context: typer.Context,
     image: Annotated[Path | None, typer.Argument(metavar="IMAGE", help="A SIF or a sandbox directory.")] = None,
     framework: Annotated[
         str, typer.Option(metavar="NAME", help="Framework to check; auto: those of the image; none: the driver only.")
@@ -61,20 +62,25 @@ def check_gpu(
         check_log(log, image, json=json)
     if image is None:
         raise WrongInput("name an image, or a log with --log", fix="ctk check-gpu IMAGE, or ctk check-gpu --log FILE")
+    from toolkit.inventory.formats.kinds import existing_image
+
     if print_gate:
         from toolkit.gpu.framework_check import gate_script
         from toolkit.jobs.gate import gate_lines
         from toolkit.jobs.model import GateCheck
         from toolkit.runtime.engine import root_needs_userns
-        from toolkit.runtime.options import image_argument
 
+        path = str(existing_image(image).absolute())  # the job may start in another directory
+        source = context.get_parameter_source("timeout")
+        if json or (source is not None and source.name != "DEFAULT"):
+            option = "--json" if json else "--timeout"
+            raise WrongInput(f"{option} has no effect with --print-gate", fix=f"Omit {option}.")
         check_name(framework)
         asked = framework not in (AUTO, NONE)
-        check = GateCheck(gate_script(framework, framework), "python3") if asked else None
-        print_text(gate_lines(image_argument(image), userns=root_needs_userns(), check=check))
+        check = GateCheck(framework, gate_script(framework, framework), "python3") if asked else None
+        print_text(gate_lines(path, userns=root_needs_userns(), check=check))
         return
     from toolkit.gpu.check import check_gpu
-    from toolkit.inventory.formats.kinds import existing_image
     from toolkit.pins.bases.local import require_runnable
     from toolkit.runtime.engine import find_runtime
     from toolkit.support.site import load_site

@@ -66,8 +66,10 @@ def advise_gpu(job: Job, found: Audit, findings: tuple[Finding, ...], words: Seq
     if found.verdict is Verdict.CPU_ONLY:
         return tuple(finding for finding in findings if finding.code != _NO_GPU)
     framework = next((audit.facts for audit in found.frameworks if audit.verdict is not Verdict.CPU_ONLY), None)
-    if framework is None:
-        return findings
+    if framework is None:  # nothing known in it needs a GPU: a CPU job is as likely
+        return tuple(
+            replace(finding, severity=Severity.INFO) if finding.code == _NO_GPU else finding for finding in findings
+        )
     message = (
         f"{job.image} has {framework.title} {framework.version}, built for GPUs, but the job requests no GPU and will "
         "run on the CPU"
@@ -100,4 +102,4 @@ def framework_check(image: Path, target: Target) -> GateCheck:
             f"{image} has no framework for GPUs that ctk can check ({', '.join(checkable())})",
             fix="Omit --gate framework: the gate then asks the driver.",
         )
-    return GateCheck(gate_script(facts.known.name, facts.title), facts.interpreter)
+    return GateCheck(facts.title, gate_script(facts.known.name, facts.title), facts.interpreter)

@@ -94,7 +94,8 @@ def print_findings(findings: Iterable[Finding], *, stderr: bool = False) -> None
         code = f" [{finding.code}]" if finding.severity in (Severity.ERROR, Severity.WARNING) else ""
         say(f"{_MARKS[finding.severity]} {finding.message}{code}", style=_STYLES[finding.severity], stderr=stderr)
         if finding.fix:
-            say(f"    {finding.fix}", stderr=stderr)
+            for line in finding.fix.split("\n"):  # indented: a newline in a value cannot forge a ctk message
+                say(f"    {line}", stderr=stderr)
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, title: str | None = None) -> None:

@@ -195,14 +195,15 @@ def sbatch(
     expanded by a shell on the node; use --shell 'LINE' for variables of the job, pipes and the like. Give --env the
     name of a secret without its value, or put it into a file for --env-file: others can read the script.
 
-    A job that asks for GPUs checks them on each node before the program starts, and ends within seconds if they cannot
-    be used. An image that cannot use a GPU is refused for such a job.
+    A job that asks for GPUs checks them on each node before the program starts, and ends if they cannot be used: within
+    seconds; if the driver hangs, after 60 seconds; with --gate framework, after at most 300 seconds more. An image that
+    cannot use a GPU is refused for such a job.
 
     A script that you have changed is kept, unless you give --force.
     """
     from toolkit.inventory.contents.programs import COMMAND_NOT_IN_IMAGE
     from toolkit.jobs.advice import VARIABLE_NOT_SET, advise
-    from toolkit.jobs.defaults import JobRequest
+    from toolkit.jobs.defaults import JobRequest, check_gpu_options
     from toolkit.jobs.place import check_place
     from toolkit.jobs.scripts import check_script_file, make_script, write_script
     from toolkit.jobs.submission import submit as submit_script
@@ -232,7 +233,8 @@ def sbatch(
         monitor=gpu_monitor,
     )
     job, target, doubts = _job(request, job_name, image, recipe, directory)
-    if gate is GateKind.FRAMEWORK and job.gate and job.uses_gpu:
+    check_gpu_options(job, gate)
+    if gate is GateKind.FRAMEWORK and job.uses_gpu:
         from toolkit.cli.job_audit import framework_check
 
         job = replace(job, gate_check=framework_check(directory / job.image, target))
@@ -240,7 +242,8 @@ def sbatch(
     if not force and not dry_run:
         check_script_file(script)
     doubts = (*doubts, *check_place(directory, job.name), *advise(job, directory, Path.exists, os.environ))
-    findings = (*_image_findings(job, directory, target, doubts, force=force), *hidden_links(directory, job.binds))
+    doubts = _image_findings(job, directory, target, doubts, force=force, dry_run=dry_run)
+    findings = (*doubts, *hidden_links(directory, job.binds))
     if dry_run:
         _show(script, findings, json=json)
         return
@@ -256,17 +259,20 @@ def sbatch(
 
 
 def _image_findings(
-    job: Job, directory: Path, target: Target, findings: tuple[Finding, ...], *, force: bool
+    job: Job, directory: Path, target: Target, findings: tuple[Finding, ...], *, force: bool, dry_run: bool
 ) -> tuple[Finding, ...]:
     """`findings` with what the image adds: whether it holds the program, and whether it can use a GPU."""
     from toolkit.cli.job_audit import audit_for_job
     from toolkit.inventory.contents.programs import missing_program
+    from toolkit.support.findings import Severity
 
     try:
         missing = missing_program(directory / job.image, job.command, job.binds)
     except WrongInput:  # an image that the runtime can start and ctk cannot read
         return findings
-    findings = (*([missing] if missing else ()), *findings)
+    if missing is not None:
+        message = missing.message if dry_run else f"{missing.message}; the script was written"
+        findings = (replace(missing, severity=Severity.WARNING, message=message), *findings)
     return audit_for_job(job, directory, target, findings, words=sys.argv[1:], force=force)
 
 

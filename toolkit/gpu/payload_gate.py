@@ -14,7 +14,7 @@ GROWN = 8 << 20
 
 
 def judged(title, facts):
-    """The answer: `computed WORDS`, or `fails CODE WORDS`."""
+    """The answer: `computed COUNT WORDS`, or `fails CODE WORDS`."""
     if facts["failed"] == "import":
         return "fails framework-import-fails %s cannot be imported: %s" % (title, facts["error"])
     name = "%s %s" % (title, facts["version"])
@@ -28,7 +28,7 @@ def judged(title, facts):
         if problem:
             return "fails %s %s on GPU %d: %s" % (problem[0], name, product["index"], problem[1])
     plural = "" if facts["count"] == 1 else "s"
-    return "computed %s computed on %d GPU%s" % (name, facts["count"], plural)
+    return "computed %d %s computed on %d GPU%s" % (facts["count"], name, facts["count"], plural)
 
 
 def wrong(product):

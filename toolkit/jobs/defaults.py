@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from toolkit.jobs.model import Job
+from toolkit.jobs.model import GateKind, Job
 from toolkit.jobs.values import (
     check_bind,
     check_name,
@@ -113,6 +113,22 @@ def complete(
         gate=request.gate,
         monitor=request.monitor,
     )
+
+
+def check_gpu_options(job: Job, gate: GateKind) -> None:
+    """Raise WrongInput where options about GPUs contradict each other."""
+    asked = gate is GateKind.FRAMEWORK
+    if asked and not job.gate:
+        raise WrongInput("--gate framework has no effect with --no-gpu-gate", fix="Omit one of the two.")
+    if job.gpus is not None and not job.uses_gpu and (asked or job.monitor):
+        option = "--gate framework" if asked else "--gpu-monitor"
+        raise WrongInput(f"{option} has no effect in a job without GPUs (--gpus 0)", fix=f"Omit {option}.")
+    if job.gpus is not None and 0 < job.gpus.count < (job.nodes or 1):
+        raise WrongInput(
+            f"--gpus {job.gpus} is fewer than --nodes {job.nodes}: the number is that of the whole job, and sbatch "
+            "refuses a job with fewer GPUs than nodes",
+            fix=f"--gpus {replace(job.gpus, count=job.nodes or 1)}, or fewer nodes.",
+        )
 
 
 def _resources(

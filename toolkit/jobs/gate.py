@@ -24,7 +24,7 @@ def gate_values(check: GateCheck | None) -> dict[str, str] | None:
         return None
     if any(line == END for line in check.text.splitlines()):  # no text of ctk has it
         raise ValueError(END)
-    return {"text": check.text, "interpreter": quoted(check.interpreter), "end": END}
+    return {"title": quoted(check.title), "text": check.text, "interpreter": quoted(check.interpreter), "end": END}
 
 
 def gate_lines(image: str, *, userns: bool, check: GateCheck | None = None) -> str:

@@ -26,9 +26,10 @@ class Directive:
     @property
     def asks_for_gpus(self) -> bool:
         """Whether this gives the job GPUs in another way than `--gpus` (`--gres=gpu:1`, `--gpus-per-node=2`)."""
+        parts = [part.split(":") for part in (self.value or "").split(",")]
         if self.name.startswith("gpus-per-"):
-            return True
-        return self.name == "gres" and any(part.split(":")[0] == "gpu" for part in (self.value or "").split(","))
+            return any(part[-1] != "0" for part in parts)
+        return self.name == "gres" and any(part[0] == "gpu" and part[-1] != "0" for part in parts)
 
 
 class GateKind(StrEnum):
@@ -40,8 +41,9 @@ class GateKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class GateCheck:
-    """What the gate has a framework do: a text of Python, for the interpreter of this path in the image."""
+    """What the gate has a framework do: its name, and Python text for the interpreter of this path in the image."""
 
+    title: str
     text: str
     interpreter: str
 
