@@ -52,7 +52,7 @@ def test_a_rank_is_read_from_the_launchers_prefix(prefix: str, rank: int | None)
 
 
 def test_an_accelerate_line_is_found_behind_a_rank() -> None:
-    assert seen(b"[rank1]: Device: cuda:1\n") == [("accelerate-gpu", 1, 1)]
+    assert seen(b"[rank1]: Device: cuda:1\n") == [("script-device-gpu", 1, 1)]
 
 
 def test_more_ranks_than_any_job_has_are_not_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
