@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import bz2
+import gzip
 import io
+import lzma
 import subprocess
 import sys
+import time
 
 import pytest
 from hypothesis import given
@@ -107,6 +111,32 @@ def test_the_size_of_a_chunk_changes_nothing(case: object, size: int) -> None:
         return {(sighting.pattern.id, sighting.first) for sighting in read_log(stream).sightings}
 
     assert found(Slow(content)) == found(io.BytesIO(content))
+
+
+@pytest.mark.parametrize(
+    ("start", "what", "program"),
+    [
+        (gzip.compress(b"Using device: cuda"), "compressed with gzip", "zcat"),
+        (bz2.compress(b"Using device: cuda"), "compressed with bzip2", "bzcat"),
+        (lzma.compress(b"Using device: cuda"), "compressed with xz", "xzcat"),
+        (b"#!/usr/bin/env run-singularity\n\x00SIF_MAGIC\x00", "an image (SIF)", None),
+        (b"\x7fELF\x02\x01\x01", "a program (ELF)", None),
+        (bytes(range(256)), "binary data", None),
+    ],
+)
+def test_a_file_that_is_not_a_text_is_told(start: bytes, what: str, program: str | None) -> None:
+    found = read_log(io.BytesIO(start)).not_text
+    assert found is not None
+    assert (found.what, found.reader) == (what, program)
+    assert read_log(io.BytesIO(b"Epoch 1\n" + start)).not_text is None or what == "binary data"
+
+
+@pytest.mark.parametrize("piece", ["1:1", "a.a:", "[(<", " \t", "- ", "/a.py:1 ", "INFO:", "no gpu found ", "rank 1: "])
+def test_a_hostile_line_takes_no_long_time(piece: str) -> None:
+    line = (piece * 4000)[:4000] + " cuda cpu device: gpu found falling back to cpu device(\n"
+    began = time.process_time()
+    read_log(io.BytesIO(line.encode() * 20))
+    assert time.process_time() - began < 5
 
 
 MEASURE = """

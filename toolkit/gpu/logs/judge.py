@@ -25,7 +25,7 @@ _ON_GPU = (Kind.USED, *_NETWORK, Kind.MEMORY, Kind.CRASH, Kind.CLAIM)
 _ON_CPU = (Kind.FALLBACK, Kind.CAUSE, Kind.CPU_CLAIM)
 _FAILED = (Kind.MEMORY, Kind.CRASH)
 _STOPPED = (Kind.GATE, Kind.NOT_STARTED)
-_VAGUE = (None, "log-cpu-used")  # codes of lines that do not say why
+_VAGUE = (None, "log-cpu-used", "framework-gpu-start-failed")  # codes of lines that do not say why themselves
 _DEVICE = (*_ON_GPU, *_ON_CPU)
 _MAX_EVIDENCE = 50
 _MAX_OF_A_PATTERN = 8  # of a job with many ranks
@@ -53,6 +53,8 @@ class _Answer:
 
 def judge_log(log: Log) -> Judgement:
     """Judge what was seen in a log."""
+    if log.not_text is not None and log.not_text.is_sure:  # words of a library in it, not of a program
+        return Judgement(GpuVerdict.NOT_KNOWN, tuple(_silence(log)), ())
     answers = _answers(log.sightings)
     verdict, decided = _verdict(answers)
     stopped = _stopped(log.sightings)
@@ -203,7 +205,7 @@ def _used(seen: Sighting) -> str:
 
 
 def _silence(log: Log) -> Iterator[Finding]:
-    if log.not_text is not None and not log.sightings:
+    if log.not_text is not None and (log.not_text.is_sure or not log.sightings):
         how = f"Read it with `{log.not_text.reader} FILE | ctk check-gpu --log -`." if log.not_text.reader else ""
         message = f"The file is not a text log: it is {log.not_text.what}."
         yield Finding("log-without-device", Severity.WARNING, message, how or "Name the log of a job.")

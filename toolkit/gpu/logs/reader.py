@@ -45,10 +45,9 @@ _BEFORE_MESSAGE = re.compile(
 )
 # How a file begins that is not a text, and how to read it as one.
 _NOT_TEXT = (
-    (b"\x1f\x8b", "compressed with gzip", "zcat"),
+    (b"\x1f\x8b\x08", "compressed with gzip", "zcat"),
     (b"\x28\xb5\x2f\xfd", "compressed with zstd", "zstdcat"),
     (b"\xfd7zXZ\x00", "compressed with xz", "xzcat"),
-    (b"BZh", "compressed with bzip2", "bzcat"),
     (b"PK\x03\x04", "a zip archive", "unzip -p"),
 )
 _LOOKED_AT = 4096
@@ -97,6 +96,8 @@ class NotText:
 
     what: str
     reader: str | None = None
+    # A log can have binary data in it, and still say something.
+    is_sure: bool = True
 
 
 def not_text(start: bytes) -> NotText | None:
@@ -108,8 +109,10 @@ def not_text(start: bytes) -> NotText | None:
     for magic, what, reader in _NOT_TEXT:
         if start.startswith(magic):
             return NotText(what, reader)
+    if start[4:10] == b"1AY&SY":
+        return NotText("compressed with bzip2", "bzcat")
     controls = sum(byte < 32 and byte not in b"\t\n\r\f\b\a\x1b" for byte in start)
-    return NotText("binary data") if controls > _MAX_CONTROLS * len(start) else None
+    return NotText("binary data", is_sure=False) if controls > _MAX_CONTROLS * len(start) else None
 
 
 def read_log(stream: BinaryIO, on_progress: Callable[[int], None] | None = None) -> Log:
