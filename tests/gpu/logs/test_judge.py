@@ -6,11 +6,12 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from tests.gpu.logs.corpus import CASES, Case, causes, judged
 from toolkit.gpu.logs.patterns import Kind
+from toolkit.gpu.logs.reader import not_text
 from toolkit.gpu.verdicts import GpuVerdict
 
 if TYPE_CHECKING:
@@ -21,6 +22,9 @@ TF_USED = "I tensorflow/core/common_runtime/gpu/gpu_device.cc:1639] Created devi
 TF_CPU = "I tensorflow/tsl/cuda/cudart_stub.cc:28] Could not find cuda drivers on your machine, GPU will not be used.\n"
 TORCH_USED = "GPU available: True (cuda), used: True\n"
 JAX_CPU = "No GPU/TPU found, falling back to CPU. (Set TF_CPP_MIN_LOG_LEVEL=0 and rerun for more info.)\n"
+JAX_WITHOUT_CUDA = (
+    "An NVIDIA GPU may be present on this machine, but a CUDA-enabled jaxlib is not installed. Falling back to cpu.\n"
+)
 OOM = "torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 22.00 MiB.\n"
 SOCKET = "n1:124172:124172 [0] NCCL INFO NET/Socket : Using [0]enp225s0f1:10.10.10.2<0>\n"
 GATE = "ctk: GPU gate: n2: cuInit returned 802: the fabric manager is not running [system-not-ready]. Tell the administrator.\n"  # noqa: E501
@@ -153,7 +157,7 @@ def test_a_device_is_not_blamed_on_one_framework() -> None:
 @pytest.mark.parametrize(
     "line",
     [
-        "An NVIDIA GPU may be present on this machine, but a CUDA-enabled jaxlib is not installed. Falling back to cpu.",
+        JAX_WITHOUT_CUDA,
         JAX_CPU,
         "failed call to cuInit: CUDA_ERROR_NO_DEVICE: no CUDA-capable device is detected",
     ],
@@ -173,7 +177,9 @@ def test_the_use_of_a_gpu_is_not_told_with_the_words_of_the_failure() -> None:
 
 def test_an_old_jax_without_a_gpu_has_two_causes() -> None:
     (found,) = judged(JAX_CPU).findings
-    assert "CPU build" in (found.fix or "") and "sees no GPU" in (found.fix or "")
+    assert found.fix is not None
+    assert "CPU build" in found.fix
+    assert "sees no GPU" in found.fix
 
 
 def test_a_gate_gives_its_own_code_and_fix() -> None:
@@ -310,5 +316,7 @@ def test_interleaved_ranks_are_told_apart(cases: list[Case], prefix: str, data: 
 
 @given(ANY_CASE, st.binary(max_size=300))
 def test_garbage_around_a_log_changes_nothing(case: Case, garbage: bytes) -> None:
+    kind = not_text(garbage)
+    assume(kind is None or not kind.is_sure)  # a log that begins as an image does is none
     content = garbage.replace(b"\r", b"") + b"\n" + case.log.encode() + b"\n" + garbage.replace(b"\r", b"")
     assert judged(content).verdict.value == case.verdict

@@ -43,6 +43,8 @@ _BEFORE_MESSAGE = re.compile(
       | (?:rank|Rank|RANK)[ _:]?\d+[:,\s] | std(?:out|err):\s | [\w.-]{0,60}\d:\s""",
     re.VERBOSE,
 )
+# Bytes that are not UTF-8, such as the C1 form of a terminal's codes.
+_NO_CHARACTERS = re.compile("\ufffd[0-9;?]*[ -/]?[A-Za-z]?$|\ufffd")
 # How a file begins that is not a text, and how to read it as one.
 _NOT_TEXT = (
     (b"\x1f\x8b\x08", "compressed with gzip", "zcat"),
@@ -180,7 +182,8 @@ _SIDE = (Kind.HARMLESS, Kind.VISIBLE)
 
 
 def _message(text: str) -> str:
-    """A line without what a logger, a launcher or a shell puts before its message."""
+    """A line without what a logger, a launcher or a shell puts before its message, and without bytes of no text."""
+    text = _NO_CHARACTERS.sub("", text)
     position = 0
     while (match := _BEFORE_MESSAGE.match(text, position)) and match.end() > position:
         position = match.end()
