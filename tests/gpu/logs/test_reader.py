@@ -33,6 +33,13 @@ def test_lines_are_numbered_as_an_editor_does() -> None:
     assert read_log(io.BytesIO(b"")).lines == 0
 
 
+@pytest.mark.parametrize("end", ["", "\n", "\r\n", "\r"])
+def test_a_device_alone_in_a_line_is_found(end: str) -> None:
+    assert seen(f"[rank1]: cuda:1{end}".encode()) == [("script-bare-gpu", 1, 1)]
+    assert seen(f"cpu{end}".encode()) == [("script-bare-cpu", 1, None)]
+    assert not seen(f"memory of cuda:1{end}".encode())
+
+
 def test_first_and_last_line_and_count_are_kept() -> None:
     found = read_log(io.BytesIO(f"{USED}\nx\n{USED}\n".encode())).sightings[0]
     assert (found.first, found.last, found.count) == (1, 3, 2)
@@ -116,13 +123,14 @@ def test_the_size_of_a_chunk_changes_nothing(case: object, size: int) -> None:
 @pytest.mark.parametrize(
     ("start", "what", "program"),
     [
-        (gzip.compress(b"Using device: cuda"), "compressed with gzip", "zcat"),
+        (gzip.compress(b"Using device: cuda", mtime=0), "compressed with gzip", "zcat"),
         (bz2.compress(b"Using device: cuda"), "compressed with bzip2", "bzcat"),
         (lzma.compress(b"Using device: cuda"), "compressed with xz", "xzcat"),
         (b"#!/usr/bin/env run-singularity\n\x00SIF_MAGIC\x00", "an image (SIF)", None),
         (b"\x7fELF\x02\x01\x01", "a program (ELF)", None),
         (bytes(range(256)), "binary data", None),
     ],
+    ids=["gzip", "bzip2", "xz", "sif", "elf", "binary"],
 )
 def test_a_file_that_is_not_a_text_is_told(start: bytes, what: str, program: str | None) -> None:
     found = read_log(io.BytesIO(start)).not_text

@@ -135,7 +135,7 @@ def read_log(stream: BinaryIO, on_progress: Callable[[int], None] | None = None)
         rest = data[end:]
         if on_progress is not None:
             on_progress(size)
-    newlines = _look(rest, newlines, notes)
+    newlines = _look(rest + b"\n", newlines, notes) - 1
     sightings = [seen for group in notes.sightings.values() for seen in group]
     return Log(sightings, newlines + (last not in (b"", b"\n")), size, not_text(start))
 
