@@ -62,6 +62,22 @@ def test_wrong_use_is_told(ctk: Ctk) -> None:
     assert "ctk check-gpu IMAGE, or ctk check-gpu --log FILE" in ctk("check-gpu", status=2).stderr
 
 
+def test_a_device_that_never_ends_is_refused(ctk: Ctk) -> None:
+    assert "/dev/zero is a device" in ctk("check-gpu", "--log", "/dev/zero", status=2).stderr
+
+
+def test_a_job_that_the_gate_stopped_has_the_gates_code_and_one_line_is_shown_once(ctk: Ctk) -> None:
+    (ctk.directory / "train.log").write_text(
+        "ctk: GPU gate: n2: cuInit returned 802: no fabric manager [system-not-ready]. Tell the administrator.\n"
+        "ctk: the program was not started; a script without this check: ctk sbatch --no-gpu-gate\n"
+    )
+    done = ctk("check-gpu", "--log", "train.log", status=1)
+    assert "✗ Line 1: the GPU gate on n2: cuInit returned 802: no fabric manager. [system-not-ready]\n" in done.stdout
+    assert done.stdout.endswith("train.log: the program was not started: its job had no usable GPU.\n")
+    assert document(ctk, "check-gpu", "--log", "train.log")["verdict"] == "gpu-not-visible"
+    assert "Traceback" not in ctk("check-gpu", "--log", "/dev/null", status=2).stderr
+
+
 def test_escapes_of_a_log_do_not_reach_the_terminal(ctk: Ctk) -> None:
     (ctk.directory / "hostile.log").write_bytes(b"\x1b]0;title\x07using device: cuda \x1b[2J\x9b31m\n")
     assert "\x1b" not in ctk("check-gpu", "--log", "hostile.log").stdout

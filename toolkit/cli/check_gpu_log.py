@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 _ANSWERS = {
     GpuVerdict.USED: ("{log}: the program used the GPU.", "bold green"),
     GpuVerdict.CPU_FALLBACK: ("{log}: the program did not use the GPU.", "bold red"),
+    GpuVerdict.NOT_VISIBLE: ("{log}: the program was not started: its job had no usable GPU.", "bold red"),
     GpuVerdict.NOT_KNOWN: ("{log} does not say whether the program used the GPU.", "bold yellow"),
 }
 _MAX_LINES = 12
@@ -54,6 +55,8 @@ def _opened(log: Path) -> AbstractContextManager[BinaryIO]:
         return nullcontext(sys.stdin.buffer)
     if log.is_dir():
         raise WrongInput(f"{log} is a directory", fix="Name the log of one job.")
+    if log.is_char_device() or log.is_block_device():
+        raise WrongInput(f"{log} is a device", fix="Name the log of one job, or `-` for standard input.")
     try:
         return log.open("rb")
     except FileNotFoundError:
@@ -74,8 +77,8 @@ def _progress(on_step: Callable[[str], None]) -> Callable[[int], None]:
 
 def _print(name: str, result: Judgement) -> None:
     lines = [sighting for sighting in result.evidence if sighting.pattern.kind is not Kind.HARMLESS][:_MAX_LINES]
-    for sighting in sorted(lines, key=lambda sighting: sighting.first):
-        say(f"{sighting.first}: {sighting.text}", style="dim")
+    for line, text in dict.fromkeys((seen.first, seen.text) for seen in sorted(lines, key=lambda seen: seen.first)):
+        say(f"{line}: {text}", style="dim")
     print_findings(result.findings)
     words, style = _ANSWERS[result.verdict]
     say(words.format(log=name), style=style)

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import bz2
+import gzip
 import io
+import lzma
 import subprocess
 import sys
+import time
 
 import pytest
 from hypothesis import given
@@ -27,6 +31,13 @@ def test_lines_are_numbered_as_an_editor_does() -> None:
     assert [(found.first, found.text) for found in log.sightings] == [(4, USED)]
     assert (log.lines, log.size) == (5, 8 + len(USED) + 5)
     assert read_log(io.BytesIO(b"")).lines == 0
+
+
+@pytest.mark.parametrize("end", ["", "\n", "\r\n", "\r"])
+def test_a_device_alone_in_a_line_is_found(end: str) -> None:
+    assert seen(f"[rank1]: cuda:1{end}".encode()) == [("script-bare-gpu", 1, 1)]
+    assert seen(f"cpu{end}".encode()) == [("script-bare-cpu", 1, None)]
+    assert not seen(f"memory of cuda:1{end}".encode())
 
 
 def test_first_and_last_line_and_count_are_kept() -> None:
@@ -52,7 +63,7 @@ def test_a_rank_is_read_from_the_launchers_prefix(prefix: str, rank: int | None)
 
 
 def test_an_accelerate_line_is_found_behind_a_rank() -> None:
-    assert seen(b"[rank1]: Device: cuda:1\n") == [("accelerate-gpu", 1, 1)]
+    assert seen(b"[rank1]: Device: cuda:1\n") == [("script-device-gpu", 1, 1)]
 
 
 def test_more_ranks_than_any_job_has_are_not_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -107,6 +118,34 @@ def test_the_size_of_a_chunk_changes_nothing(case: object, size: int) -> None:
         return {(sighting.pattern.id, sighting.first) for sighting in read_log(stream).sightings}
 
     assert found(Slow(content)) == found(io.BytesIO(content))
+
+
+@pytest.mark.parametrize(
+    ("start", "what", "program"),
+    [
+        (gzip.compress(b"Using device: cuda", mtime=0), "compressed with gzip", "zcat"),
+        (bz2.compress(b"Using device: cuda"), "compressed with bzip2", "bzcat"),
+        (lzma.compress(b"Using device: cuda"), "compressed with xz", "xzcat"),
+        (b"#!/usr/bin/env run-singularity\n\x00SIF_MAGIC\x00", "an image (SIF)", None),
+        (b"\x7fELF\x02\x01\x01", "a program (ELF)", None),
+        (bytes(range(256)), "binary data", None),
+    ],
+    ids=["gzip", "bzip2", "xz", "sif", "elf", "binary"],
+)
+def test_a_file_that_is_not_a_text_is_told(start: bytes, what: str, program: str | None) -> None:
+    found = read_log(io.BytesIO(start)).not_text
+    assert found is not None
+    assert (found.what, found.reader) == (what, program)
+    behind = read_log(io.BytesIO(b"Epoch 1\n" + start)).not_text
+    assert behind is None or not behind.is_sure
+
+
+@pytest.mark.parametrize("piece", ["1:1", "a.a:", "[(<", " \t", "- ", "/a.py:1 ", "INFO:", "no gpu found ", "rank 1: "])
+def test_a_hostile_line_takes_no_long_time(piece: str) -> None:
+    line = (piece * 4000)[:4000] + " cuda cpu device: gpu found falling back to cpu device(\n"
+    began = time.process_time()
+    read_log(io.BytesIO(line.encode() * 20))
+    assert time.process_time() - began < 5
 
 
 MEASURE = """

@@ -24,6 +24,8 @@ _NETWORK = (Kind.TCP, Kind.RDMA)  # NCCL starts only on a GPU
 _ON_GPU = (Kind.USED, *_NETWORK, Kind.MEMORY, Kind.CRASH, Kind.CLAIM)
 _ON_CPU = (Kind.FALLBACK, Kind.CAUSE, Kind.CPU_CLAIM)
 _FAILED = (Kind.MEMORY, Kind.CRASH)
+_STOPPED = (Kind.GATE, Kind.NOT_STARTED)
+_VAGUE = (None, "log-cpu-used", "framework-gpu-start-failed")  # codes of lines that do not say why themselves
 _DEVICE = (*_ON_GPU, *_ON_CPU)
 _MAX_EVIDENCE = 50
 _MAX_OF_A_PATTERN = 8  # of a job with many ranks
@@ -51,18 +53,63 @@ class _Answer:
 
 def judge_log(log: Log) -> Judgement:
     """Judge what was seen in a log."""
+    if log.not_text is not None and log.not_text.is_sure:  # words of a library in it, not of a program
+        return Judgement(GpuVerdict.NOT_KNOWN, tuple(_silence(log)), ())
     answers = _answers(log.sightings)
     verdict, decided = _verdict(answers)
+    stopped = _stopped(log.sightings)
+    if stopped and _is_last(stopped, log.sightings):
+        return _not_started(stopped, log)
     findings = (
         *_device_findings(verdict, decided, log),
         *_contradictions(verdict, answers, decided),
+        *_earlier_stop(stopped),
         *_failures(log.sightings, decided if verdict is GpuVerdict.USED else []),
+        *_idle(log.sightings),
         *_network(log.sightings),
         *_endings(log.sightings),
         *_harmless(log.sightings),
     )
     first = list({id(answer.deciding): answer.deciding for answer in decided}.values())
     return Judgement(verdict, findings, _evidence(first, log.sightings))
+
+
+def _stopped(sightings: list[Sighting]) -> list[Sighting]:
+    """What ctk's gate says of a job that it stopped, in the order of the log."""
+    return sorted((seen for seen in sightings if seen.pattern.kind in _STOPPED), key=lambda seen: seen.first)
+
+
+def _is_last(stopped: list[Sighting], sightings: list[Sighting]) -> bool:
+    """Whether no program said anything of its device after the gate: it did in no requeued run."""
+    device = _latest(seen for seen in sightings if seen.pattern.kind in _DEVICE)
+    end = max(seen.last_order for seen in stopped)
+    return device is None or device.last_order < end
+
+
+def _not_started(stopped: list[Sighting], log: Log) -> Judgement:
+    """The judgement of a job whose program did not start: the gate's own codes and fixes."""
+    # That the program was not started explains nothing where the gate says why.
+    causes = [seen for seen in stopped if seen.pattern.kind is Kind.GATE] or stopped
+    findings = [Finding(seen.code, Severity.ERROR, _said(seen), seen.fix) for seen in causes if seen.code]
+    end = next((seen for seen in stopped if seen.pattern.kind is Kind.NOT_STARTED), None)
+    if end is not None and causes is not stopped:
+        findings.append(Finding("log-not-started", Severity.INFO, _said(end)))
+    return Judgement(
+        GpuVerdict.NOT_VISIBLE,
+        (*findings, *_endings(log.sightings), *_harmless(log.sightings)),
+        _evidence(stopped, log.sightings),
+    )
+
+
+def _earlier_stop(stopped: list[Sighting]) -> Iterator[Finding]:
+    if stopped:
+        yield _contradiction(f"{_said(stopped[0])} A later line is of a program that ran.")
+
+
+def _idle(sightings: list[Sighting]) -> Iterator[Finding]:
+    for seen in sightings:
+        if seen.pattern.kind is Kind.IDLE and seen.code:
+            yield Finding(seen.code, Severity.WARNING, _said(seen), seen.fix)
 
 
 def _answers(sightings: list[Sighting]) -> list[_Answer]:
@@ -107,8 +154,9 @@ def _cause_of(deed: Sighting, lines: list[Sighting]) -> Sighting:
     if deed.pattern.kind is not Kind.FALLBACK:
         return deed
     code = deed.pattern.code
-    causes = [seen for seen in lines if seen.pattern.kind is Kind.CAUSE and code in (None, seen.pattern.code)]
-    named = [seen for seen in lines if seen.pattern.kind in _ON_CPU and seen.pattern.code and code is None]
+    vague = code in _VAGUE
+    causes = [seen for seen in lines if seen.pattern.kind is Kind.CAUSE and (vague or code == seen.pattern.code)]
+    named = [seen for seen in lines if seen.pattern.kind in _ON_CPU and seen.pattern.code not in _VAGUE and vague]
     return min(causes, key=lambda seen: seen.first, default=None) or _latest(named) or deed
 
 
@@ -141,12 +189,27 @@ def _device_findings(verdict: GpuVerdict, decided: list[_Answer], log: Log) -> I
         yield from _silence(log)
     elif verdict is GpuVerdict.USED:
         deciding = decided[0].deciding
-        yield Finding("log-gpu-used", Severity.OK, _said(deciding))
+        yield Finding("log-gpu-used", Severity.OK, _used(deciding))
     else:
         yield from _causes(decided)
 
 
+def _used(seen: Sighting) -> str:
+    """What proves the use: of a failure on the GPU not the failure, which is a finding of its own."""
+    program = "the program" if seen.pattern.general else seen.pattern.framework
+    if seen.pattern.kind is Kind.MEMORY:
+        return _at(seen, f"{program} used GPU memory until it ran out")
+    if seen.pattern.kind is Kind.CRASH:
+        return _at(seen, f"{program} worked on the GPU until an operation failed")
+    return _said(seen)
+
+
 def _silence(log: Log) -> Iterator[Finding]:
+    if log.not_text is not None and (log.not_text.is_sure or not log.sightings):
+        how = f"Read it with `{log.not_text.reader} FILE | ctk check-gpu --log -`." if log.not_text.reader else ""
+        message = f"The file is not a text log: it is {log.not_text.what}."
+        yield Finding("log-without-device", Severity.WARNING, message, how or "Name the log of a job.")
+        return
     visible = next((seen for seen in log.sightings if seen.pattern.kind is Kind.VISIBLE), None)
     seen = f"{_said(visible)} That alone does not mean that it is used." if visible else ""
     yield Finding(
@@ -266,8 +329,12 @@ def _first(sightings: list[Sighting], kind: Kind) -> Sighting | None:
 
 
 def _said(seen: Sighting) -> str:
+    return _at(seen, seen.meaning)
+
+
+def _at(seen: Sighting, words: str) -> str:
     rank = f" (rank {seen.rank})" if seen.rank is not None else ""
-    return f"Line {seen.first}{rank}: {seen.meaning}."
+    return f"Line {seen.first}{rank}: {words}."
 
 
 def _evidence(first: list[Sighting], sightings: list[Sighting]) -> tuple[Sighting, ...]:

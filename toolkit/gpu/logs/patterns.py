@@ -3,7 +3,9 @@
 Keys of a file: `title` (the framework), `family` (whose lines confirm or contradict one another; lines of "cuda"
 concern every family), `date` (when the sources were read). Keys of a pattern: `kind`, `core` (lower-case text, or
 several of which every such line contains one), `regex`, `versions`, `meaning` (may use the groups of the regex),
-`source`, and for a problem `code` and `fix`.
+`source`, and for a problem `code` and `fix`. With `message`, the regex must match the whole message of a line: what
+stands behind its timestamps, levels and names of loggers. `general` (a file): lines that several programs print; they
+count only if no pattern of another file says what the same line means. `parts` (a file): what `@NAME@` in a regex is.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ import re
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from toolkit.support.enums import StrEnum
 from toolkit.support.tomlfile import parse_toml
@@ -25,6 +28,7 @@ class Kind(StrEnum):
 
     USED: the framework works on the GPU. MEMORY, CRASH: it failed there. FALLBACK: it does not work on the GPU.
     CAUSE: why it cannot. CLAIM, CPU_CLAIM: the program says on which device it works. VISIBLE: the GPU is seen.
+    GATE, NOT_STARTED: ctk's gate found no usable GPU, and ended the job. IDLE: some GPUs of the job were not used.
     TCP, RDMA, NO_RDMA: what NCCL talks over. TIME_LIMIT, HOST_MEMORY, CANCELLED: who ended the job. HARMLESS: nothing.
     """
 
@@ -36,6 +40,9 @@ class Kind(StrEnum):
     CLAIM = "claim"
     CPU_CLAIM = "cpu-claim"
     VISIBLE = "visible"
+    GATE = "gate"
+    NOT_STARTED = "not-started"
+    IDLE = "idle"
     TCP = "tcp"
     RDMA = "rdma"
     NO_RDMA = "no-rdma"
@@ -60,6 +67,8 @@ class Pattern:
     source: str
     code: str | None = None
     fix: str | None = None
+    message: bool = False
+    general: bool = False
 
 
 @cache
@@ -76,11 +85,20 @@ def _read(path: Path) -> list[Pattern]:
             family=content["family"],
             kind=Kind(row["kind"]),
             cores=tuple([row["core"]] if isinstance(row["core"], str) else row["core"]),
-            regex=re.compile(row["regex"], re.IGNORECASE if row.get("ignore_case") else 0),
+            regex=re.compile(_regex(row, content.get("parts", {})), re.IGNORECASE if row.get("ignore_case") else 0),
+            message=row.get("message", False),
+            general=content.get("general", False),
             **{key: row.get(key) for key in _PLAIN},
         )
         for row in content["pattern"]
     ]
+
+
+def _regex(row: dict[str, Any], parts: dict[str, str]) -> str:
+    text: str = row["regex"]
+    for name, part in parts.items():
+        text = text.replace(f"@{name}@", part)
+    return rf"^(?:{text})$" if row.get("message") else text
 
 
 @cache
