@@ -84,6 +84,24 @@ def test_gate_bad_answer_ends_the_script_with_the_reason(tmp_path: Path, answer:
     assert words in done.stderr
 
 
+@pytest.mark.parametrize("word", ["crashed", "computed", "gpus", "files", "none", "context", "cuda", "few", "x"])
+def test_gate_evaluates_no_answer_of_the_image(tmp_path: Path, word: str) -> None:
+    planted = tmp_path / "planted"
+    body = f"cat <<'END'\nctk-gate: {word} x[$(touch {planted})] `touch {planted}` \033[2J\x1b]0;t\x07\nEND"
+    for script in (GATE, FRAMEWORK):
+        done = run(tmp_path, body, script)
+        assert not planted.exists()
+        assert "\x1b" not in done.stdout + done.stderr
+    assert word != "crashed" or "cannot be read: crashed x[$(" in done.stderr
+
+
+def test_gate_image_that_prints_much_is_answered_in_constant_memory(tmp_path: Path) -> None:
+    done = run(tmp_path, "head -c 50000000 /dev/zero | tr '\\0' x; echo; echo ctk-gate: gpus 1")
+    assert done.stdout == "ctk: GPU gate: n7: usable GPUs: 1\nthe program\n"
+    done = run(tmp_path, "head -c 50000000 /dev/zero | tr '\\0' x; exit 3")
+    assert len(done.stderr) < 5000
+
+
 def test_gate_container_that_does_not_start_is_the_reason(tmp_path: Path) -> None:
     done = run(tmp_path, "echo 'FATAL: no such image' >&2; exit 255")
     assert done.returncode == 1
