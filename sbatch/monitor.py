@@ -64,9 +64,9 @@ class Gpu:
     def sample(self, seconds):
         utilisation, memory = Utilisation(), Memory()
         self.samples += 1
-        if self.ask("nvmlDeviceGetUtilizationRates", utilisation):
+        if self.ask("nvmlDeviceGetUtilizationRates", utilisation) and utilisation.gpu <= 100:
             self.used.add(utilisation.gpu, seconds)
-        if self.ask("nvmlDeviceGetMemoryInfo", memory):
+        if self.ask("nvmlDeviceGetMemoryInfo", memory) and memory.used <= memory.total:
             self.memory.add(memory.used, seconds)
             self.total = memory.total
         for version in PROCESSES:
@@ -86,7 +86,7 @@ class Gpu:
             figures = (self.memory.value() / GIB, self.memory.peak / GIB, self.total / GIB)
             parts.append("memory {:.1f} GiB mean, {:.1f} GiB peak of {:.1f} GiB".format(*figures))
         energy = self.joules()
-        if energy is not None and self.energy is not None:
+        if energy is not None and self.energy is not None and energy >= self.energy:
             parts.append("energy {:.1f} Wh".format((energy - self.energy) / 3600))
         if not self.samples:
             return "the program ended before the first sample"

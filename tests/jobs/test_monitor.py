@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -39,6 +40,34 @@ def test_monitor_gpu_is_idle_only_if_nothing_shows_its_use(
     if peak is not None:
         gpu.used.add(peak, 1.0)
     assert gpu.idle() == reason
+
+
+def test_monitor_drops_what_no_gpu_can_have() -> None:
+    scope: dict[str, object] = {"__name__": "monitor"}
+    exec(compile(PROGRAM.read_text(), str(PROGRAM), "exec"), scope)  # noqa: S102 - a script of ctk
+    gpu = scope["Gpu"](Absurd(), "0", None)  # type: ignore[operator]
+    for _ in range(3):
+        gpu.sample(1.0)
+    assert gpu.line() == "NVML says nothing of it"
+
+
+class Absurd:
+    """NVML with figures that cannot be: 2**32 - 1 % of time, more memory than there is, an energy that falls."""
+
+    energy = 10**12
+
+    def nvmlDeviceGetUtilizationRates(self, handle: object, answer: Any) -> int:  # noqa: N802
+        answer._obj.gpu = 2**32 - 1
+        return 0
+
+    def nvmlDeviceGetMemoryInfo(self, handle: object, answer: Any) -> int:  # noqa: N802
+        answer._obj.used = 2**60
+        return 0
+
+    def nvmlDeviceGetTotalEnergyConsumption(self, handle: object, answer: Any) -> int:  # noqa: N802
+        self.energy -= 10**9
+        answer._obj.value = self.energy
+        return 0
 
 
 def node(directory: Path, runtime: str, **more: str) -> subprocess.CompletedProcess[str]:
