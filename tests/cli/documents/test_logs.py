@@ -11,10 +11,17 @@ from toolkit.gpu.logs.reader import read_log
 
 
 def test_a_document_shows_the_lines_without_secrets() -> None:
-    content = b"login https://me:hunter2@example.org/ using device: cuda:0\n"
+    content = b"(https://me:hunter2@example.org/) using device: cuda:0\n"
     seen = read_log(io.BytesIO(content))
     document = log_check(Path("x.log"), seen, judge_log(seen))
     assert (document["verdict"], document["log"], document["lines"]) == ("gpu-used", "x.log", 1)
     (line,) = document["evidence"]
-    assert (line["line"], line["kind"], line["framework"], line["rank"]) == (1, "claim", "PyTorch", None)
+    assert (line["line"], line["kind"], line["framework"], line["rank"]) == (1, "claim", "program", None)
     assert "hunter2" not in line["text"]
+
+
+def test_a_secret_in_a_line_of_the_gate_is_not_repeated() -> None:
+    content = b"ctk: GPU gate: n1: no https://me:hunter2@example.org/ [driver-not-bound]. See https://me:hunter2@example.org/\n"
+    seen = read_log(io.BytesIO(content))
+    judgement = judge_log(seen)
+    assert "hunter2" not in str((log_check(Path("x.log"), seen, judgement), judgement.findings))

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from toolkit.gpu.logs.patterns import Kind, core_groups
 from toolkit.support.explanations import explanations
+from toolkit.support.redaction import redact
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -79,7 +80,8 @@ class Sighting:
 
     @property
     def fix(self) -> str | None:
-        return self.groups.get("fix") or self.pattern.fix
+        fix = self.groups.get("fix", "?")
+        return self.pattern.fix if fix == "?" else fix
 
 
 @dataclass(slots=True)
@@ -221,14 +223,14 @@ class _Notes:
 
     def _note(self, pattern: Pattern, rank: int | None, line: int, text: str, match: re.Match[str]) -> None:
         self.order += 1
-        meaning = pattern.meaning.format_map({name: value or "?" for name, value in match.groupdict().items()})
+        groups = {name: redact(value) if value else "?" for name, value in match.groupdict().items()}
+        meaning = pattern.meaning.format_map(groups)
         known = self.sightings.setdefault((pattern.id, rank), [])
         seen = next((sighting for sighting in known if sighting.meaning == meaning), None)
         if seen is not None:
             seen.count += 1
         elif len(known) < _MAX_MEANINGS:
             start = max(0, match.end() - _SHOWN)
-            groups = {name: value for name, value in match.groupdict().items() if value}
             seen = Sighting(pattern, rank, line, text[start : start + _SHOWN].strip(), meaning, groups=groups)
             known.append(seen)
         else:
