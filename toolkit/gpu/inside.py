@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import re
 import signal
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from toolkit.gpu.host import Vendor
 from toolkit.gpu.payload import STEP
+from toolkit.gpu.untrusted import parse_answer
 from toolkit.runtime.known_errors import explain
 from toolkit.runtime.options import container_environment
 from toolkit.support.errors import ProgramFailed
@@ -74,9 +74,12 @@ class Ending:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a text answered (None if it did not come to that), whether there was a Python, and how it ended."""
+    """What a text answered, whether there was a Python, and how it ended.
 
-    facts: dict[str, Any] | None
+    `facts` is None if it did not come to an answer, and text if the answer is no JSON object.
+    """
+
+    facts: dict[str, Any] | str | None
     python: bool
     ending: Ending
 
@@ -107,7 +110,7 @@ def _read(image: Path, mark: str, done: Completed, timeout: float) -> Answer:
     lines = done.stdout.splitlines()
     if _BEGUN not in lines:
         raise _not_started(image, done, timeout)
-    facts = next((json.loads(line[len(mark) :]) for line in reversed(lines) if line.startswith(mark)), None)
+    facts = next((parse_answer(line[len(mark) :]) for line in reversed(lines) if line.startswith(mark)), None)
     printed = [line for line in lines if line != _BEGUN and not line.startswith((mark, STEP, _LEFT))]
     ending = Ending(
         status=done.returncode if done.returncode >= 0 else 128 - done.returncode,
