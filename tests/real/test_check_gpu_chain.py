@@ -73,6 +73,7 @@ ANSWERS = {
     "empty": ({}, "", "gpu-not-visible", "visible-devices-empty", "CUDA_VISIBLE_DEVICES is ''"),
     "wrong": ({}, "7", "gpu-not-visible", "visible-devices-wrong", "'7' is no GPU here"),
     "partly-wrong": ({}, "0,9", "gpu-visible", "visible-devices-wrong", "hides that entry and all behind"),
+    "command": ({}, "0,$(echo 1)`echo 1`", "gpu-visible", "visible-devices-wrong", "'$(echo 1)`echo 1`' is no GPU"),
     "by-index": ({}, "1", "gpu-visible", "gpu", "GPU 0: Stand-in GPU B"),
     "by-uuid": ({}, GPU_A, "gpu-visible", "gpu", "GPU 0: Stand-in GPU A"),
     "mig": ({"FAKE_MIG": "1"}, MIG, "gpu-visible", "gpu", "7.0, 16 GiB, a MIG device."),

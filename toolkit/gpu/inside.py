@@ -32,6 +32,8 @@ PASSED = (
     *("ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES"),
     *("CUDA_MPS_PIPE_DIRECTORY", "CUDA_MPS_LOG_DIRECTORY", "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"),
 )
+# The variables for the container; and what has the runtime not evaluate them, which ctk's own are escaped for.
+_NOT_KEPT = re.compile(r"(APPTAINER|SINGULARITY)(ENV_|_NO_EVAL$)")
 _NO_PYTHON = 97  # any status that neither a shell (126, 127) nor Python (1, 2) uses by itself
 _BEGUN, _LEFT = "ctk-inside", "ctk-left:"
 # The shell outlives a Python that a signal ends, and names the processes that it leaves. It looks for these only where
@@ -102,7 +104,7 @@ def asked(
 
 def isolated_environment(environ: Mapping[str, str]) -> dict[str, str]:
     """The runtime's environment: of the user's variables only those that choose GPUs reach the container."""
-    kept = {name: value for name, value in environ.items() if not re.match(r"(APPTAINER|SINGULARITY)ENV_", name)}
+    kept = {name: value for name, value in environ.items() if not _NOT_KEPT.match(name)}
     return {**kept, **container_environment(**{name: environ[name] for name in PASSED if name in environ})}
 
 
