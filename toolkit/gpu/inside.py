@@ -37,16 +37,18 @@ _NOT_KEPT = re.compile(r"(APPTAINER|SINGULARITY)(ENV_|_NO_EVAL$)")
 _NO_PYTHON = 97  # any status that neither a shell (126, 127) nor Python (1, 2) uses by itself
 _BEGUN, _LEFT = "ctk-inside", "ctk-left:"
 # The shell outlives a Python that a signal ends, and names the processes that it leaves. It looks for these only where
-# the container has its own process numbers, which the runtime's own first process shows.
+# the container has its own process numbers, which the runtime's own first process shows. Its standard input ends with
+# ctk, even if ctk is killed: the shell then ends, and with it the container, or without such numbers the group.
 _START = f"""echo {_BEGUN}
 p=$2; [ -n "$p" ] || p=$(command -v python3 || command -v python) || exit {_NO_PYTHON}
-"$p" -c "$1"; s=$?
-read -r n 2>/dev/null </proc/1/comm && case $n in appinit|sinit)
-    for d in /proc/[0-9]*; do
-        case $d in /proc/1|/proc/$$) continue; esac
-        read -r n 2>/dev/null <"$d/comm" && echo "{_LEFT}$n"
-    done
-esac
+g=0; read -r n 2>/dev/null </proc/1/comm && case $n in appinit|sinit) g=$$; esac
+exec 3<&0 </dev/null
+{{ read -r n <&3; kill -9 "$g"; }} & w=$!
+"$p" -c "$1" 3<&-; s=$?
+[ "$g" = 0 ] || for d in /proc/[0-9]*; do
+    case $d in /proc/1|/proc/$$|/proc/$w) continue; esac
+    read -r n 2>/dev/null <"$d/comm" && echo "{_LEFT}$n"
+done
 exit $s"""
 _MAX_LINES = 12
 
@@ -110,7 +112,7 @@ def isolated_environment(environ: Mapping[str, str]) -> dict[str, str]:
 
 def _read(image: Path, mark: str, done: Completed, timeout: float) -> Answer:
     lines = done.stdout.splitlines()
-    if _BEGUN not in lines:
+    if _BEGUN not in lines:  # its first line, which the capture keeps
         raise _not_started(image, done, timeout)
     facts = next((parse_answer(line[len(mark) :]) for line in reversed(lines) if line.startswith(mark)), None)
     printed = [line for line in lines if line != _BEGUN and not line.startswith((mark, STEP, _LEFT))]
