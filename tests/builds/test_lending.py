@@ -9,8 +9,9 @@ import pytest
 
 from toolkit.builds import lending
 from toolkit.builds.lending import LENT, lend
-from toolkit.builds.values import Credential, Proxy, escape, export, read_value
+from toolkit.builds.values import Credential, Proxy, export, read_value
 from toolkit.recipes.model import Index
+from toolkit.runtime.options import escape
 from toolkit.support.certificates import Bundle
 
 if TYPE_CHECKING:

@@ -7,7 +7,8 @@ import subprocess
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolkit.builds.values import Proxy, escape, export
+from toolkit.builds.values import Proxy, export
+from toolkit.runtime.options import escape
 
 
 @given(st.text("$`\\\\a(){}'~*!\" \n", max_size=30))

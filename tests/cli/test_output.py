@@ -277,3 +277,11 @@ def test_the_tab_key_types_no_escape(hostile: Ctk, program: Ctk) -> None:
     bases.write_text(bases.read_text().replace("[evil]", '["evil\\u001b[2J"]'))
     done = program(_CTK_COMPLETE="complete_bash", COMP_WORDS="ctk build x --base ev", COMP_CWORD="4")
     assert done.stdout.strip() == ""
+
+
+def test_document_is_valid_json_whatever_the_values(capsys: pytest.CaptureFixture[str]) -> None:
+    values = [float("nan"), float("inf"), 1.5, "a\ud800b", {"c\udcff": ("\udcff", None, True)}]
+    output.print_json("x/1", {"values": values})
+    text = capsys.readouterr().out
+    document = json.loads(text, parse_constant=lambda name: pytest.fail(name))
+    assert document["values"] == [None, None, 1.5, "a?b", {"c?": ["?", None, True]}]

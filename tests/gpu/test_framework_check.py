@@ -7,13 +7,19 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
+from hypothesis import given
 
 from tests.driver import compile_driver
+from tests.gpu.answers import FORGED, JSON, mutations
+from toolkit.gpu.chain import Chain, Subject, whole_chain
 from toolkit.gpu.checks import harness, onnxruntime
 from toolkit.gpu.framework_check import FrameworkCheck, Product, check_script, checkable, from_json
 from toolkit.gpu.inside import Ending
+from toolkit.gpu.untrusted import parse_answer
+from toolkit.gpu.verdicts import GpuVerdict
 from toolkit.inventory.knowledge.frameworks import knowledge
 
 TORCH = Path(__file__).parents[1] / "data/torch_stand_in.py"
@@ -106,3 +112,62 @@ def test_model_for_onnx_is_protobuf_of_one_product() -> None:
     assert model[-4:] == bytes([0x42, 2, 0x10, 7])  # field 8: operator set 7
     assert b"MatMul" in model
     assert onnxruntime.varint(300) == b"\xac\x02"  # the example of protobuf's documentation
+
+
+GOOD: dict[str, Any] = {
+    "version": "2.5.1",
+    "count": 2,
+    "reason": None,
+    "failed": None,
+    "error": None,
+    "cpu_seconds": 0.1,
+    "products": [
+        {
+            "index": index,
+            "seconds": 0.1,
+            "difference": 0.0,
+            "place": {"answer": 0, "on_device": True, "device": index, "kind": 2},
+            "used_before": [1, 2],
+            "used_after": [3, 4],
+        }
+        for index in range(2)
+    ],
+}
+
+
+def verdict(facts: object) -> GpuVerdict:
+    """What the chain concludes from an answer."""
+    check = from_json("torch", facts)
+    return whole_chain(Chain(GpuVerdict.VISIBLE, ()), [Subject("torch", "PyTorch", check, visible=2)]).verdict
+
+
+@pytest.mark.parametrize("text", FORGED)
+def test_forged_answer_is_unreadable(text: str) -> None:
+    found = from_json("torch", parse_answer(text))
+    assert (found.answered, found.products) == (False, ())
+    assert found.unreadable
+    assert verdict(parse_answer(text)) is GpuVerdict.NOT_KNOWN
+
+
+@pytest.mark.parametrize(
+    "change", [{"difference": "x"}, {"used_after": "x"}, {"error": 5}, {"place": [1]}, {"index": None}, {"seconds": []}]
+)
+def test_product_of_another_type_is_unreadable(change: dict[str, Any]) -> None:
+    assert from_json("torch", {**GOOD, "products": [{**GOOD["products"][0], **change}]}).unreadable
+
+
+def test_memory_of_different_gpus_is_not_compared() -> None:
+    product = {**GOOD["products"][0], "used_after": [1]}
+    assert from_json("torch", {**GOOD, "products": [product]}).products[0].grown is None
+
+
+@pytest.mark.parametrize("products", [[], GOOD["products"][:1], GOOD["products"][:1] * 2])
+def test_gpus_without_a_product_are_not_proved(products: list[Any]) -> None:
+    assert verdict(GOOD) is GpuVerdict.USED
+    assert verdict({**GOOD, "products": products}) is GpuVerdict.NOT_KNOWN
+    assert verdict({**GOOD, "count": -1, "products": []}) is GpuVerdict.NOT_KNOWN
+
+
+@given(mutations(GOOD) | JSON)
+def test_no_answer_raises(answer: object) -> None:
+    verdict(answer)

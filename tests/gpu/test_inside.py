@@ -53,9 +53,16 @@ def test_image_without_python(tmp_path: Path) -> None:
 
 
 def test_environment_has_what_chooses_gpus_and_nothing_else_of_the_user() -> None:
-    environ = {"PATH": "/bin", "APPTAINERENV_X": "1", "SINGULARITYENV_LD_PRELOAD": "x", "CUDA_VISIBLE_DEVICES": ""}
+    environ = {
+        "PATH": "/bin",
+        "APPTAINER_NO_EVAL": "1",
+        "APPTAINERENV_X": "1",
+        "SINGULARITYENV_LD_PRELOAD": "x",
+        "CUDA_VISIBLE_DEVICES": "",
+    }
     made = isolated_environment(environ)
     assert "APPTAINERENV_X" not in made
+    assert "APPTAINER_NO_EVAL" not in made, "the values are escaped for the evaluation"
     assert "SINGULARITYENV_LD_PRELOAD" not in made
     assert made["PATH"] == "/bin"
     assert (made["APPTAINERENV_CUDA_VISIBLE_DEVICES"], made["SINGULARITYENV_CUDA_VISIBLE_DEVICES"]) == ("", "")

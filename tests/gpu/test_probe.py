@@ -5,10 +5,20 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+from hypothesis import given
+
+from tests.gpu.answers import FORGED, JSON, mutations
 from toolkit.gpu import payload
-from toolkit.gpu.host import Vendor
+from toolkit.gpu.host import HostGpu, Vendor
 from toolkit.gpu.inside import Ending
+from toolkit.gpu.links.driver import judge_driver
+from toolkit.gpu.links.host import judge_host
+from toolkit.gpu.links.model import Seen
+from toolkit.gpu.links.runtime import judge_runtime
 from toolkit.gpu.probe import Device, Managed, Probe, from_json, probing
+from toolkit.gpu.untrusted import parse_answer
+from toolkit.gpu.verdicts import GpuVerdict
 from toolkit.runtime.engine import Runtime
 
 ANSWER = {
@@ -56,3 +66,20 @@ def test_amd_is_asked_by_its_own_text_and_option(tmp_path: Path) -> None:
     assert "--rocm" in asked
     assert "--nv" not in asked
     assert "hipInit" in asked
+
+
+@pytest.mark.parametrize("text", FORGED)
+def test_forged_answer_is_unreadable(text: str) -> None:
+    seen = from_json(parse_answer(text))
+    assert (seen.python, seen.devices) == (None, ())
+    judged = judge_runtime(Seen(HostGpu("550.54", ("/dev/nvidia0",)), seen))
+    assert judged.verdict is GpuVerdict.NOT_KNOWN
+    assert [finding.code for finding in judged.findings] == ["unreadable-answer"]
+
+
+@given(mutations(ANSWER) | JSON)
+def test_no_answer_raises(answer: object) -> None:
+    """Neither at reading it, nor in a link that is judged by it."""
+    seen = Seen(HostGpu("550.54", ("/dev/nvidia0",)), from_json(answer))
+    for judge in (judge_host, judge_runtime, judge_driver):
+        judge(seen)

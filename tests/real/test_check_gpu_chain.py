@@ -7,6 +7,8 @@ container.
 from __future__ import annotations
 
 import shutil
+import subprocess
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,6 +19,8 @@ from tests.inventory.making import fill
 from tests.real.gpu_nodes import NVIDIA, Node, behaving, node, small_torch, variant
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from tests.real.conftest import User
 
 GPU_A, MIG = "GPU-a0000000-0000-0000-0000-000000000000", "MIG-f0000000-0000-0000-0000-000000000000"
@@ -73,6 +77,7 @@ ANSWERS = {
     "empty": ({}, "", "gpu-not-visible", "visible-devices-empty", "CUDA_VISIBLE_DEVICES is ''"),
     "wrong": ({}, "7", "gpu-not-visible", "visible-devices-wrong", "'7' is no GPU here"),
     "partly-wrong": ({}, "0,9", "gpu-visible", "visible-devices-wrong", "hides that entry and all behind"),
+    "command": ({}, "0,$(echo 1)`echo 1`", "gpu-visible", "visible-devices-wrong", "'$(echo 1)`echo 1`' is no GPU"),
     "by-index": ({}, "1", "gpu-visible", "gpu", "GPU 0: Stand-in GPU B"),
     "by-uuid": ({}, GPU_A, "gpu-visible", "gpu", "GPU 0: Stand-in GPU A"),
     "mig": ({"FAKE_MIG": "1"}, MIG, "gpu-visible", "gpu", "7.0, 16 GiB, a MIG device."),
@@ -121,6 +126,45 @@ def test_driver_that_hangs_is_ended_with_all_that_it_started(me: User, small_pyt
     assert document["verdict"] == "gpu-not-visible"
     assert findings["driver-hangs"]["message"].startswith("The driver did not answer within 1.5 s: cuInit")
     assert survivors("ctk-hangs-x") == []
+
+
+def test_container_ends_with_a_ctk_that_is_killed(me: User, small_python: Path, ground: Path) -> None:
+    here = node(me, ground / "killed", FAKE_CUDA_HANG="ctk-killed-x")
+    words = here.user.command(here.user.program, "check-gpu", small_python)
+    environment = {**here.user.environment, "PATH": here.path}
+    with subprocess.Popen(words, cwd=here.directory, env=environment, stdout=subprocess.DEVNULL) as program:
+        begun = _settles(lambda: survivors("ctk-killed-x") != [])
+        program.kill()
+    assert begun
+    assert _settles(lambda: survivors("ctk-killed-x") == [])
+
+
+def _settles(holds: Callable[[], bool]) -> bool:
+    deadline = time.monotonic() + 20
+    while not holds() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return holds()
+
+
+# What stands in for the image's Python, the limit of seconds, the status of the command, and the code of the finding.
+STAND_INS = {
+    "forged": ("echo 'ctk-probe:[1]'", "20", "unreadable-answer"),
+    "endless": ("exec yes", "2", "python-fails"),
+    "long": ("head -c 20000000 /dev/zero | tr '\\0' x; echo; echo 'ctk-probe:{}'", "20", "unreadable-answer"),
+}
+
+
+@pytest.mark.parametrize("case", STAND_INS)
+def test_program_in_place_of_python_is_not_believed(
+    case: str, working: Node, python_sandbox: Path, ground: Path
+) -> None:
+    script, limit, code = STAND_INS[case]
+    image = variant(python_sandbox, ground / f"stand-in-{case}", {"usr/bin/python3": f"#!/bin/sh\n{script}\n"})
+    (image / "usr/bin/python3").chmod(0o755)
+    document, findings = working.check(image, "--timeout", limit, status=1)
+    assert document["verdict"] == "not-known"
+    assert findings[code]["severity"] == "error"
+    shutil.rmtree(image)
 
 
 # --- What the runtime bound, and what is in front of it.

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import os
-import re
 import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from toolkit.recipes.indexes import credentials
+from toolkit.runtime.options import EXPANDED, escape
 
 if TYPE_CHECKING:
     from toolkit.recipes.model import Index
 
-# The runtime evaluates APPTAINERENV_X as the text between double quotes: nothing in a value may be expanded there.
-_EXPANDED = r"[\\$`]"
 _FROM_NETRC = "import netrc, os, sys; print(netrc.netrc(os.environ.get('NETRC')).hosts[sys.argv[1]][int(sys.argv[2])])"
 
 
@@ -59,11 +57,6 @@ def read_value(value: Value) -> str:
     return value if isinstance(value, str) else escape(value.read())
 
 
-def escape(text: str) -> str:
-    """`text` for the shell in which the runtime evaluates such variables: nothing in it is expanded."""
-    return re.sub(f"({_EXPANDED})", r"\\\1", text)
-
-
 def export(name: str, secret: Secret) -> str:
     """The commands of a script that read a secret where the script runs, and export it as `read_value` gives it."""
-    return f"{name}={secret.shell()}\n{name}=$(printf '%s' \"${name}\" | sed 's/{_EXPANDED}/\\\\&/g')\nexport {name}"
+    return f"{name}={secret.shell()}\n{name}=$(printf '%s' \"${name}\" | sed 's/{EXPANDED}/\\\\&/g')\nexport {name}"

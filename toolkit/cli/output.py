@@ -7,6 +7,7 @@ names. None of it may control the terminal, pass for ctk's own words, or show a 
 from __future__ import annotations
 
 import json as _json
+import math
 import sys
 from contextlib import contextmanager
 from dataclasses import replace
@@ -67,10 +68,21 @@ def _one_line(text: str, *, keep: str = "") -> str:
 def print_json(schema: str, document: dict[str, Any], findings: Iterable[Finding] = ()) -> None:
     """Print the one JSON document of a command: `schema` first, then `document`, then the findings.
 
-    It is plain ASCII, so that it is valid whatever the terminal's encoding and whatever bytes a file name has.
+    It is plain ASCII, so that it is valid whatever the terminal's encoding and whatever bytes a file name has. What
+    JSON cannot hold is replaced: a number that is not finite by null, a lone surrogate by a question mark.
     """
     whole = {"schema": schema, **document, "findings": [_redacted(finding).as_json() for finding in findings]}
-    print(_json.dumps(whole, indent=2))
+    print(_json.dumps(_valid(whole), indent=2, allow_nan=False))
+
+
+def _valid(value: Any) -> Any:
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace").decode()
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {_valid(key): _valid(item) for key, item in value.items()}
+    return [_valid(item) for item in value] if isinstance(value, (list, tuple)) else value
 
 
 def _redacted(finding: Finding) -> Finding:

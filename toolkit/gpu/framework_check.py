@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from toolkit.gpu import payload_gate
 from toolkit.gpu.checks import harness
 from toolkit.gpu.inside import Ending, asked
+from toolkit.gpu.untrusted import Fields, UnreadableError, required
 
 if TYPE_CHECKING:
     from toolkit.gpu.host import Vendor
@@ -41,7 +42,7 @@ class FrameworkCheck:
     """What a framework did. `failed` is the stage at which its exception `error` came: import, devices or product.
 
     `count` are the GPUs that it sees, with the `reason` in its words if there are none. Not `answered`: a signal or the
-    time limit ended it, of which `ending` tells.
+    time limit ended it, of which `ending` tells, or its answer is not one of the harness: `unreadable` says why.
     """
 
     name: str
@@ -53,6 +54,7 @@ class FrameworkCheck:
     error: str | None = None
     cpu_seconds: float | None = None
     products: tuple[Product, ...] = ()
+    unreadable: str | None = None
     ending: Ending = field(default_factory=Ending)
 
 
@@ -84,29 +86,54 @@ def check_framework(
     return from_json(name, answer.facts, answer.ending)
 
 
-def from_json(name: str, facts: dict[str, Any] | None, ending: Ending | None = None) -> FrameworkCheck:
+def from_json(name: str, facts: object, ending: Ending | None = None) -> FrameworkCheck:
     """The check's answer, typed; `facts` is None if it gave none."""
     ending = ending or Ending()
     if facts is None:
         return FrameworkCheck(name, answered=False, ending=ending)
-    known = {key: facts[key] for key in ("version", "count", "reason", "failed", "error", "cpu_seconds")}
-    products = tuple(_product(product) for product in facts["products"])
-    return FrameworkCheck(name, answered=True, products=products, ending=ending, **known)
+    try:
+        return _typed(name, Fields.of(facts), ending)
+    except UnreadableError as error:
+        return FrameworkCheck(name, answered=False, unreadable=str(error), ending=ending)
 
 
-def _product(facts: dict[str, Any]) -> Product:
-    place, before, after = facts.get("place"), facts.get("used_before"), facts.get("used_after")
-    return Product(
-        index=facts["index"],
-        seconds=facts.get("seconds"),
-        difference=facts.get("difference"),
-        on_device=_on_device(place) if place else None,
-        device=place.get("device") if place else None,
-        grown=max(now - then for then, now in zip(before, after, strict=True)) if before and after else None,
-        error=facts.get("error"),
+def _typed(name: str, facts: Fields, ending: Ending) -> FrameworkCheck:
+    seen = required("count", facts.integer("count"))
+    if seen < 0:
+        raise UnreadableError("its 'count' is out of range")
+    return FrameworkCheck(
+        name,
+        answered=True,
+        version=facts.text("version"),
+        count=seen,
+        reason=facts.text("reason"),
+        failed=facts.text("failed"),
+        error=facts.text("error"),
+        cpu_seconds=facts.number("cpu_seconds"),
+        products=tuple(map(_product, facts.objects("products"))),
+        ending=ending,
     )
 
 
-def _on_device(place: dict[str, Any]) -> bool | None:
+def _product(facts: Fields) -> Product:
+    place = facts.object("place")
+    return Product(
+        index=required("index", facts.integer("index")),
+        seconds=facts.number("seconds"),
+        difference=facts.number("difference"),
+        on_device=_on_device(place) if place else None,
+        device=place.integer("device") if place else None,
+        grown=_grown(facts.integers("used_before"), facts.integers("used_after")),
+        error=facts.text("error"),
+    )
+
+
+def _grown(before: tuple[int, ...], after: tuple[int, ...]) -> int | None:
+    if len(before) != len(after):  # NVML did not say one of them, or a GPU came or went
+        return None
+    return max((now - then for then, now in zip(before, after, strict=True)), default=None)
+
+
+def _on_device(place: Fields) -> bool | None:
     """CUDA_ERROR_INVALID_VALUE (1) is the answer for an address that the driver does not manage."""
-    return bool(place["on_device"]) if place["answer"] in (0, 1) else None
+    return place.flag("on_device") if place.integer("answer") in (0, 1) else None

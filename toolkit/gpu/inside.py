@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import re
 import signal
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from toolkit.gpu.host import Vendor
 from toolkit.gpu.payload import STEP
+from toolkit.gpu.untrusted import parse_answer
 from toolkit.runtime.known_errors import explain
 from toolkit.runtime.options import container_environment
 from toolkit.support.errors import ProgramFailed
@@ -32,19 +32,23 @@ PASSED = (
     *("ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES"),
     *("CUDA_MPS_PIPE_DIRECTORY", "CUDA_MPS_LOG_DIRECTORY", "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"),
 )
+# The variables for the container; and what has the runtime not evaluate them, which ctk's own are escaped for.
+_NOT_KEPT = re.compile(r"(APPTAINER|SINGULARITY)(ENV_|_NO_EVAL$)")
 _NO_PYTHON = 97  # any status that neither a shell (126, 127) nor Python (1, 2) uses by itself
 _BEGUN, _LEFT = "ctk-inside", "ctk-left:"
 # The shell outlives a Python that a signal ends, and names the processes that it leaves. It looks for these only where
-# the container has its own process numbers, which the runtime's own first process shows.
+# the container has its own process numbers, which the runtime's own first process shows. Its standard input ends with
+# ctk, even if ctk is killed: the shell then ends, and with it the container, or without such numbers the group.
 _START = f"""echo {_BEGUN}
 p=$2; [ -n "$p" ] || p=$(command -v python3 || command -v python) || exit {_NO_PYTHON}
-"$p" -c "$1"; s=$?
-read -r n 2>/dev/null </proc/1/comm && case $n in appinit|sinit)
-    for d in /proc/[0-9]*; do
-        case $d in /proc/1|/proc/$$) continue; esac
-        read -r n 2>/dev/null <"$d/comm" && echo "{_LEFT}$n"
-    done
-esac
+g=0; read -r n 2>/dev/null </proc/1/comm && case $n in appinit|sinit) g=$$; esac
+exec 3<&0 </dev/null
+{{ read -r n <&3; kill -9 "$g"; }} & w=$!
+"$p" -c "$1" 3<&-; s=$?
+[ "$g" = 0 ] || for d in /proc/[0-9]*; do
+    case $d in /proc/1|/proc/$$|/proc/$w) continue; esac
+    read -r n 2>/dev/null <"$d/comm" && echo "{_LEFT}$n"
+done
 exit $s"""
 _MAX_LINES = 12
 
@@ -74,9 +78,12 @@ class Ending:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a text answered (None if it did not come to that), whether there was a Python, and how it ended."""
+    """What a text answered, whether there was a Python, and how it ended.
 
-    facts: dict[str, Any] | None
+    `facts` is None if it did not come to an answer, and text if the answer is no JSON object.
+    """
+
+    facts: dict[str, Any] | str | None
     python: bool
     ending: Ending
 
@@ -99,15 +106,15 @@ def asked(
 
 def isolated_environment(environ: Mapping[str, str]) -> dict[str, str]:
     """The runtime's environment: of the user's variables only those that choose GPUs reach the container."""
-    kept = {name: value for name, value in environ.items() if not re.match(r"(APPTAINER|SINGULARITY)ENV_", name)}
+    kept = {name: value for name, value in environ.items() if not _NOT_KEPT.match(name)}
     return {**kept, **container_environment(**{name: environ[name] for name in PASSED if name in environ})}
 
 
 def _read(image: Path, mark: str, done: Completed, timeout: float) -> Answer:
     lines = done.stdout.splitlines()
-    if _BEGUN not in lines:
+    if _BEGUN not in lines:  # its first line, which the capture keeps
         raise _not_started(image, done, timeout)
-    facts = next((json.loads(line[len(mark) :]) for line in reversed(lines) if line.startswith(mark)), None)
+    facts = next((parse_answer(line[len(mark) :]) for line in reversed(lines) if line.startswith(mark)), None)
     printed = [line for line in lines if line != _BEGUN and not line.startswith((mark, STEP, _LEFT))]
     ending = Ending(
         status=done.returncode if done.returncode >= 0 else 128 - done.returncode,

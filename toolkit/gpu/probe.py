@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from toolkit.gpu import payload, payload_hip
 from toolkit.gpu.host import Vendor
 from toolkit.gpu.inside import Ending, asked
+from toolkit.gpu.untrusted import Fields, UnreadableError, required
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -61,7 +62,8 @@ class Probe:
     `cuda_init` is the CUresult of cuInit(0), None if libcuda did not load (then `cuda_error` says why);
     `cuda_version` is the newest CUDA that the driver serves, 12040 for 12.4; `nvml_init` an nvmlReturn_t. The `hip_`
     values are the same for AMD, `writable` whether this user may open /dev/kfd. `python` is None if the image has no
-    Python to ask with, or the probe did not come to its end: then little else is known.
+    Python to ask with, or the probe did not come to its end: then little else is known. `unreadable` says why its
+    answer is not one of the payload.
     """
 
     python: str | None
@@ -83,6 +85,7 @@ class Probe:
     hip_init: int | None = None
     hip_version: int | None = None
     writable: bool | None = None
+    unreadable: str | None = None
     ending: Ending = field(default_factory=Ending)
 
 
@@ -101,22 +104,62 @@ def _probe(answer: Answer) -> Probe:
     return replace(from_json(answer.facts), ending=answer.ending)
 
 
-def from_json(facts: dict[str, Any]) -> Probe:
+def from_json(facts: object) -> Probe:
     """The payload's answer, typed. Recorded answers of real GPUs (tests/data) are read by it too."""
-    known: dict[str, Any] = {key.name: facts[key.name] for key in fields(Probe) if facts.get(key.name) is not None}
-    known["devices"] = tuple(_device(device) for device in facts["devices"])
-    known["managed"] = tuple(_managed(managed) for managed in facts.get("managed", ()))
-    for key in ("device_files", "bound_libraries"):
-        known[key] = tuple(facts.get(key, ()))
-    return Probe(**{"python": None, **known})
+    try:
+        return _typed(Fields.of(facts))
+    except UnreadableError as error:
+        return Probe(python=None, unreadable=str(error))
 
 
-def _device(facts: dict[str, Any]) -> Device:
-    major_minor = facts["capability"]
-    capability = (major_minor[0], major_minor[1]) if major_minor else None
-    return Device(facts["name"], capability, facts["memory"], facts.get("uuid"), facts.get("context"))
+def _typed(facts: Fields) -> Probe:
+    return Probe(
+        python=required("python", facts.text("python")),
+        device_files=facts.texts("device_files"),
+        bound_libraries=facts.texts("bound_libraries"),
+        library_path=facts.text("library_path") or "",
+        visible_devices=facts.text("visible_devices"),
+        nvidia_smi=bool(facts.flag("nvidia_smi")),
+        devices=tuple(map(_device, facts.objects("devices"))),
+        managed=tuple(map(_managed, facts.objects("managed"))),
+        cuda_error=facts.text("cuda_error"),
+        cuda_path=facts.text("cuda_path"),
+        cuda_init=facts.integer("cuda_init"),
+        cuda_version=facts.integer("cuda_version"),
+        nvml_init=facts.integer("nvml_init"),
+        driver=facts.text("driver"),
+        hip_error=facts.text("hip_error"),
+        hip_path=facts.text("hip_path"),
+        hip_init=facts.integer("hip_init"),
+        hip_version=facts.integer("hip_version"),
+        writable=facts.flag("writable"),
+    )
 
 
-def _managed(facts: dict[str, Any]) -> Managed:
-    known = {key.name: facts.get(key.name) for key in fields(Managed)}
-    return Managed(**{**known, "mig_uuids": tuple(facts.get("mig_uuids") or ())})  # type: ignore[arg-type]
+def _device(facts: Fields) -> Device:
+    capability = facts.integers("capability")
+    if len(capability) not in (0, 2):
+        raise UnreadableError("its 'capability' is not a pair")
+    return Device(
+        name=required("name", facts.text("name")),
+        capability=(capability[0], capability[1]) if capability else None,
+        memory=required("memory", facts.integer("memory")),
+        uuid=facts.text("uuid"),
+        context=facts.integer("context"),
+    )
+
+
+def _managed(facts: Fields) -> Managed:
+    return Managed(
+        index=required("index", facts.integer("index")),
+        name=facts.text("name"),
+        uuid=facts.text("uuid"),
+        memory_total=facts.integer("memory_total"),
+        memory_free=facts.integer("memory_free"),
+        memory_used=facts.integer("memory_used"),
+        compute_mode=facts.integer("compute_mode"),
+        mig=facts.flag("mig"),
+        mig_uuids=facts.texts("mig_uuids"),
+        uncorrected=facts.integer("uncorrected"),
+        processes=facts.integer("processes"),
+    )

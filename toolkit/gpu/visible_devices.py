@@ -34,7 +34,7 @@ def _entries(value: str) -> list[str]:
 
 def _names(entry: str, managed: Sequence[Managed]) -> bool:
     if entry.isdecimal():
-        return int(entry) < len(managed)
+        return len(entry) < 10 and int(entry) < len(managed)  # Python reads no integer of very many digits
     known = [uuid for gpu in managed for uuid in (gpu.uuid, *gpu.mig_uuids) if uuid]
     if entry.startswith("MIG-GPU-"):  # drivers before 470 name MIG devices by their GPU: MIG-GPU-<uuid>/1/0
         return any(entry.startswith(f"MIG-{uuid}/") for uuid in known)

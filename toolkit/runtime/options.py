@@ -6,11 +6,15 @@ how they are spelled.
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from pathlib import Path
+
+# The runtime evaluates APPTAINERENV_X as the text between double quotes: nothing in a value may be expanded there.
+EXPANDED = r"[\\$`]"
 
 
 def exec_arguments(
@@ -66,9 +70,17 @@ def image_argument(image: Path) -> str:
 def container_environment(**more: str) -> dict[str, str]:
     """Variables of the host process that give the container PYTHONNOUSERSITE and `more`, whichever runtime it is.
 
-    A package in ~/.local, which both runtimes mount, would be imported instead of the image's.
+    A package in ~/.local, which both runtimes mount, would be imported instead of the image's. Values reach the
+    container as they are.
     """
     variables = {"PYTHONNOUSERSITE": "1", **more}
     return {
-        f"{runtime}ENV_{name}": value for runtime in ("APPTAINER", "SINGULARITY") for name, value in variables.items()
+        f"{runtime}ENV_{name}": escape(value)
+        for runtime in ("APPTAINER", "SINGULARITY")
+        for name, value in variables.items()
     }
+
+
+def escape(text: str) -> str:
+    """`text` for the shell in which the runtime evaluates such variables: nothing in it is expanded."""
+    return re.sub(f"({EXPANDED})", r"\\\1", text)

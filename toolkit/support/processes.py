@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
 _PR_SET_PDEATHSIG = 1  # linux/prctl.h
 _GRACE_SECONDS = 10.0  # apptainer needs a moment to unmount and to remove its own temporary directories
-_MAX_OUTPUT = 4 << 20  # bytes of each stream
-_MAX_POLL = 2**31 - 1  # ms, an int of C: poll(2)
 
 # These programs outlive this process, so nothing waits for them. Python warns when such a handle is dropped: keep them.
 _launched: list[subprocess.Popen[str]] = []
@@ -122,39 +120,43 @@ def run(
 def contained(argv: Sequence[str], *, env: Mapping[str, str]) -> Iterator[Callable[[float], Completed]]:
     """Start a program in a session of its own; after the block nothing of the session is left.
 
-    Yields what waits for its end, at most so many seconds from its start: a program that needs longer is ended. It
-    writes to files, so that a process that outlives it cannot hold anything up. `env` is its complete environment.
-    Raises MissingOnHost if there is no such program.
+    Yields what waits for its end, at most so many seconds from its start: a program that needs longer is ended. Of what
+    it prints, the first and the last part are kept. Its standard input is a pipe without data, which ends when the
+    block does, or when this process is killed. `env` is its complete environment. Raises MissingOnHost if there is no
+    such program.
     """
     import time
-    from tempfile import TemporaryFile
+
+    from toolkit.support.capture import Capture, capture_to_end, drain
 
     trace(argv)
-    with TemporaryFile() as output, TemporaryFile() as errors:
-        try:
-            child = subprocess.Popen(
-                list(argv),
-                env=dict(env),
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=errors,
-                start_new_session=True,
-                preexec_fn=_dying_with_parent(),
-            )
-        except OSError as error:
-            raise _cannot_run(argv, None, error) from error
-        started = time.monotonic()
+    try:
+        child = subprocess.Popen(
+            list(argv),
+            env=dict(env),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+            preexec_fn=_dying_with_parent(),
+        )
+    except OSError as error:
+        raise _cannot_run(argv, None, error) from error
+    started = time.monotonic()
+    output, errors = Capture(cast("IO[bytes]", child.stdout)), Capture(cast("IO[bytes]", child.stderr))
 
-        def ended() -> bool:
-            return child.poll() is not None
+    def ended() -> bool:
+        return child.poll() is not None
 
-        def wait(timeout: float) -> Completed:
-            timed_out = not _ends_within(child, max(0.0, started + timeout - time.monotonic()))
-            if timed_out:
-                end_session(child.pid, ended, grace=1.0)
-            status = child.wait()
-            return Completed(tuple(argv), status, _last_of(output), _last_of(errors), timed_out)
+    def wait(timeout: float) -> Completed:
+        timed_out = not capture_to_end(child, (output, errors), started + timeout)
+        if timed_out:
+            end_session(child.pid, ended, grace=1.0)
+        status = child.wait()
+        drain((output, errors))
+        return Completed(tuple(argv), status, output.text(), errors.text(), timed_out)
 
+    with child:
         try:
             yield wait
         finally:
@@ -162,35 +164,6 @@ def contained(argv: Sequence[str], *, env: Mapping[str, str]) -> Iterator[Callab
                 end_session(child.pid, ended, grace=1.0)
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(child.pid, signal.SIGKILL)
-            child.wait()
-
-
-def _ends_within(child: subprocess.Popen[bytes], seconds: float) -> bool:
-    """Wait for the end of a child, at most so many seconds.
-
-    `Popen.wait` with a timeout looks every 50 ms; a file descriptor of the process (Linux 5.3) tells at once.
-    """
-    import select
-
-    try:
-        descriptor = os.pidfd_open(child.pid)
-    except (AttributeError, OSError):  # a Python built for older kernels, an older kernel, or a sandbox that forbids it
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            child.wait(seconds)
-        return child.poll() is not None
-    try:
-        poll = select.poll()
-        poll.register(descriptor, select.POLLIN)
-        return bool(poll.poll(min(seconds * 1000, _MAX_POLL)))
-    finally:
-        os.close(descriptor)
-
-
-def _last_of(file: IO[bytes]) -> str:
-    """The last part of what a program wrote: one that writes without end fills no memory."""
-    size = file.seek(0, os.SEEK_END)
-    file.seek(max(0, size - _MAX_OUTPUT))
-    return file.read().decode("utf-8", "replace")
 
 
 def launch(argv: Sequence[str], *, env: Mapping[str, str], cwd: Path, errors: Path) -> subprocess.Popen[str]:

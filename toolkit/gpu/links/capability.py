@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from toolkit.gpu.links.model import Judged
 from toolkit.gpu.verdicts import GpuVerdict
 from toolkit.support.findings import Finding, Severity
+from toolkit.support.text import count
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -58,6 +59,7 @@ def judge_capability(title: str, check: FrameworkCheck | None, audited: Iterable
         failed = _failed(title, f"on the CPU: {check.error}", check.error or "")
         return Judged((failed, *expected), GpuVerdict.BROKEN)
     judged = [_judge_product(title, product, check) for product in check.products]
+    judged += _missing(title, check)
     findings = tuple(finding for finding, _ in judged)
     verdicts = [verdict for _, verdict in judged]
     order = (GpuVerdict.BROKEN, GpuVerdict.CPU_FALLBACK, GpuVerdict.NOT_KNOWN)
@@ -104,6 +106,20 @@ def _judge_product(title: str, product: Product, check: FrameworkCheck) -> tuple
         "package of its name with `ctk audit IMAGE --packages`.",
     )
     return lies, GpuVerdict.CPU_FALLBACK
+
+
+def _missing(title: str, check: FrameworkCheck) -> list[tuple[Finding, GpuVerdict | None]]:
+    """A framework's check has one product for each GPU that it sees."""
+    if sorted(product.index for product in check.products) == list(range(min(check.count, len(check.products) + 1))):
+        return []
+    listed = ", ".join(str(product.index) for product in check.products) or "none"
+    unproved = Finding(
+        "not-proved",
+        Severity.WARNING,
+        f"{title} sees {count(check.count, 'GPU')}, and its check has the products of these: {listed}.",
+        "Watch `nvidia-smi` on the node while the program runs.",
+    )
+    return [(unproved, GpuVerdict.NOT_KNOWN)]
 
 
 def _times(product: Product, check: FrameworkCheck) -> str:

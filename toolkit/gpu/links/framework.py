@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from toolkit.gpu.links.model import Judged
+from toolkit.gpu.untrusted import unreadable_answer
 from toolkit.gpu.verdicts import GpuVerdict
 from toolkit.support.findings import Finding, Severity
 from toolkit.support.text import count
@@ -29,6 +30,8 @@ def judge_framework(
     """
     known = tuple(finding for finding in audited if finding.severity in (Severity.ERROR, Severity.WARNING))
     left = _left(title, check)
+    if check.unreadable is not None:
+        return Judged((unreadable_answer(check.unreadable), *known, *left), GpuVerdict.NOT_KNOWN)
     if not check.answered:
         return Judged((_ended(title, check), *known, *left), GpuVerdict.BROKEN)
     if check.failed == "import":

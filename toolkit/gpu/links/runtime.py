@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from toolkit.gpu.host import Vendor
 from toolkit.gpu.links.model import Judged
+from toolkit.gpu.untrusted import unreadable_answer
 from toolkit.gpu.verdicts import GpuVerdict
 from toolkit.support.findings import Finding, Severity
 from toolkit.support.text import count
@@ -26,6 +27,8 @@ _NO_PYTHON = Finding(
 def judge_runtime(seen: Seen) -> Judged:
     """Whether the driver's libraries are in the container. Devices that are seen prove it."""
     probe = seen.probe
+    if probe.unreadable is not None:
+        return Judged((unreadable_answer(probe.unreadable),), GpuVerdict.NOT_KNOWN)
     if probe.python is None and not probe.ending.step:
         return Judged(_ended(probe), GpuVerdict.NOT_KNOWN)
     if seen.host.vendor is Vendor.AMD:
