@@ -46,8 +46,8 @@ def used_codes(package: Path = PACKAGE) -> dict[str, set[str]]:
         for name, values in module.constants.items():
             shared[name].extend(values)
     found: dict[str, set[str]] = defaultdict(set)
-    for code in _codes_in_data(package):
-        found[code].add("error")
+    for code, severity in _codes_in_data(package):
+        found[code].add(severity)
     for module in modules:
         if module.path not in _OF_THE_CATALOGUE:
             for code, severities in _in_module(module, shared):
@@ -76,12 +76,14 @@ def _note_constants(module: _Module, statement: ast.Assign) -> None:
                     module.constants[name.id].append(value)
 
 
-def _codes_in_data(package: Path) -> Iterator[str]:
+def _codes_in_data(package: Path) -> Iterator[tuple[str, str]]:
     for path in package.rglob("*.toml"):
         if path.parent.name != "codes":
             content = parse_toml(path.read_text(encoding="utf-8"))
             rows = (row for value in content.values() if isinstance(value, list) for row in value)
-            yield from (row["code"] for row in rows if isinstance(row, dict) and "code" in row)
+            for row in rows:
+                if isinstance(row, dict) and "code" in row:
+                    yield row["code"], "warning" if row.get("kind") == "idle" else "error"
 
 
 def _in_module(module: _Module, shared: dict[str, list[ast.expr]]) -> Iterator[tuple[str, set[str]]]:

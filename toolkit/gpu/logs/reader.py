@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from toolkit.gpu.logs.patterns import Kind, core_groups
+from toolkit.inventory.formats.sif import is_sif
 from toolkit.support.explanations import explanations
 from toolkit.support.redaction import redact
 
@@ -106,7 +107,7 @@ class NotText:
 
 def not_text(start: bytes) -> NotText | None:
     """What a file that begins so is, if it is not a text."""
-    if start[32:41] == b"SIF_MAGIC":
+    if is_sif(start):
         return NotText("an image (SIF)")
     if start.startswith(b"\x7fELF"):
         return NotText("a program (ELF)")
