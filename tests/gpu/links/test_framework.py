@@ -71,6 +71,7 @@ SAID = {
     "torch==2.5.1": ("torch.cuda.is_available() is False (built for 12.4).", GpuVerdict.CPU_FALLBACK),
     "torch==2.5.1 FAKE_CUDA_VERSION=11040": ("driver on your system is too old (found", GpuVerdict.CPU_FALLBACK),
     "torch==2.5.1 FAKE_CUDA_INIT=999": ("It printed: SITE/torch/cuda/__init__.py:129", GpuVerdict.CPU_FALLBACK),
+    "torch==2.13.0+cpu": ("is False, and the build has no CUDA.", GpuVerdict.CPU_FALLBACK),
     "jax==0.10.2": ("jax.devices() is [CpuDevice(id=0)]", GpuVerdict.CPU_FALLBACK),
     "onnxruntime==1.31.1": ("this build has no GPU provider", GpuVerdict.CPU_FALLBACK),
     "cupy-cuda12x==14.2.0": ("cudaErrorCallRequiresNewerDriver", GpuVerdict.BROKEN),
