@@ -81,17 +81,18 @@ def check_gpu(
         print_text(gate_lines(path, userns=root_needs_userns(), check=check))
         return
     from toolkit.gpu.check import check_gpu
-    from toolkit.pins.bases.local import require_runnable
     from toolkit.runtime.engine import find_runtime
     from toolkit.support.site import load_site
 
-    require_runnable(existing_image(image))
+    here = existing_image(image)
     check_name(framework)
     if not isfinite(timeout):
         raise WrongInput("--timeout takes a number of seconds")
     with live_steps(f"Checking the GPU inside {image}") as on_step:
         runtime = find_runtime(load_site())
-        found = check_gpu(runtime, image, framework=framework, timeout=timeout, on_step=on_step)
+        found = check_gpu(
+            runtime, image, framework=framework, timeout=timeout, on_step=on_step, meanwhile=lambda: _judge(here)
+        )
     if json:
         from toolkit.cli.documents import check_gpu as documents
 
@@ -107,3 +108,10 @@ def check_gpu(
         if found.chain.verdict in (GpuVerdict.USED, GpuVerdict.VISIBLE, GpuVerdict.NO_GPU):
             suggest(next_job(image))
     raise typer.Exit(found.chain.verdict.exit_status)
+
+
+def _judge(image: Path) -> None:
+    """Raise WrongInput if the image is for another architecture."""
+    from toolkit.pins.bases.local import require_runnable
+
+    require_runnable(image)

@@ -49,8 +49,11 @@ def check_gpu(
     framework: str = AUTO,
     timeout: float = TIMEOUT,
     on_step: Callable[[str], None] = lambda _: None,
+    meanwhile: Callable[[], None] = lambda: None,
 ) -> Checked:
     """Check one image on this host; `timeout` seconds for each start of a container.
+
+    `meanwhile` is called while the container starts: if it raises, the container is ended.
 
     The image's file is audited while the driver is asked; then the frameworks that the audit names, or the one that
     `framework` does, compute. Raises WrongInput for a framework that ctk cannot check, ProgramFailed if the container
@@ -61,6 +64,7 @@ def check_gpu(
     on_step("the driver")
     with probing(runtime, image, host.vendor) as wait:
         # What reads and judges an image takes a tenth of a second to load: meanwhile the container starts.
+        meanwhile()
         from toolkit.gpu.chain import driver_links, whole_chain
         from toolkit.gpu.subjects import audit_for, modules_and_variables, read_facts, subjects_of
 

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 from toolkit.gpu.host import Vendor
 from toolkit.gpu.payload import STEP
 from toolkit.gpu.untrusted import parse_answer
-from toolkit.runtime.known_errors import explain
 from toolkit.runtime.options import container_environment
 from toolkit.support.errors import ProgramFailed
 from toolkit.support.processes import contained
@@ -127,6 +126,8 @@ def _read(image: Path, mark: str, done: Completed, timeout: float) -> Answer:
 
 
 def _not_started(image: Path, done: Completed, timeout: float) -> ProgramFailed:
+    from toolkit.runtime.known_errors import explain
+
     lines = [line for line in (done.stderr + done.stdout).splitlines() if line.strip()]
     known = explain(lines)
     how = f"within {timeout:g} s" if done.timed_out else f"(status {done.returncode})"
