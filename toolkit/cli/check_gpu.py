@@ -57,6 +57,7 @@ def check_gpu(
     not-known; the reason is printed. 3: this host has no GPU.
     """
     if log is not None:
+        _refuse_unused(context, "--log", "framework", "timeout", "print_gate")
         from toolkit.cli.check_gpu_log import check_log
 
         check_log(log, image, json=json)
@@ -71,10 +72,7 @@ def check_gpu(
         from toolkit.runtime.engine import root_needs_userns
 
         path = str(existing_image(image).absolute())  # the job may start in another directory
-        source = context.get_parameter_source("timeout")
-        if json or (source is not None and source.name != "DEFAULT"):
-            option = "--json" if json else "--timeout"
-            raise WrongInput(f"{option} has no effect with --print-gate", fix=f"Omit {option}.")
+        _refuse_unused(context, "--print-gate", "json", "timeout")
         check_name(framework)
         asked = framework not in (AUTO, NONE)
         check = GateCheck(framework, gate_script(framework, framework), "python3") if asked else None
@@ -108,6 +106,15 @@ def check_gpu(
         if found.chain.verdict in (GpuVerdict.USED, GpuVerdict.VISIBLE, GpuVerdict.NO_GPU):
             suggest(next_job(image))
     raise typer.Exit(found.chain.verdict.exit_status)
+
+
+def _refuse_unused(context: typer.Context, beside: str, *names: str) -> None:
+    """Raise WrongInput if one of these options was given, which `beside` makes useless."""
+    for name in names:
+        source = context.get_parameter_source(name)
+        if source is not None and source.name != "DEFAULT":
+            option = f"--{name.replace('_', '-')}"
+            raise WrongInput(f"{option} has no effect with {beside}", fix=f"Omit {option}.")
 
 
 def _judge(image: Path) -> None:
