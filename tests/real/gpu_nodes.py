@@ -73,7 +73,7 @@ def python_root(root: Path) -> Path:
 def variant(original: Path, directory: Path, files: Mapping[str, str | bytes]) -> Path:
     """A sandbox that is `original` with more files: made of hard links, in no time."""
     directory.parent.mkdir(parents=True, exist_ok=True)
-    subprocess.run(["cp", "-al", original, directory], check=True)
+    subprocess.run(["cp", "-alT", original, directory], check=True)
     for name in files:
         (directory / name).unlink(missing_ok=True)  # not to write into the original
     return fill(directory, dict(files))

@@ -258,7 +258,7 @@ def test_framework_is_believed_only_where_the_driver_agrees(
     behaviour: str, working: Node, torch_sandbox: Path, ground: Path
 ) -> None:
     verdict, code, words = FRAMEWORKS[behaviour]
-    image = behaving(behaviour, torch_sandbox, ground)
+    image = behaving(behaviour, torch_sandbox, ground / "chain")
     limit = ("--timeout", "3") if behaviour == "hanging" else ()
     document, findings = working.check(image, *limit, status=0 if verdict == "gpu-used" else 1)
     assert document["verdict"] == verdict

@@ -36,15 +36,16 @@ _NOT_KEPT = re.compile(r"(APPTAINER|SINGULARITY)(ENV_|_NO_EVAL$)")
 _NO_PYTHON = 97  # any status that neither a shell (126, 127) nor Python (1, 2) uses by itself
 _BEGUN, _LEFT = "ctk-inside", "ctk-left:"
 # The shell outlives a Python that a signal ends, and names the processes that it leaves. It looks for these only where
-# the container has its own process numbers, which the runtime's own first process shows. Its standard input ends with
-# ctk, even if ctk is killed: the shell then ends, and with it the container, or without such numbers the group.
+# the container has its own process numbers, which the runtime's own first process shows. That process takes its name
+# only after it has started the shell, which therefore reads the name late. The shell's standard input ends with ctk,
+# even if ctk is killed: the shell then ends, and with it the container, or without such numbers the group.
 _START = f"""echo {_BEGUN}
 p=$2; [ -n "$p" ] || p=$(command -v python3 || command -v python) || exit {_NO_PYTHON}
-g=0; read -r n 2>/dev/null </proc/1/comm && case $n in appinit|sinit) g=$$; esac
+own() {{ read -r n 2>/dev/null </proc/1/comm && case $n in appinit|sinit) ;; *) false; esac; }}
 exec 3<&0 </dev/null
-{{ read -r n <&3; kill -9 "$g"; }} & w=$!
+{{ read -r n <&3; g=0; if own; then g=$$; fi; kill -9 "$g"; }} & w=$!
 "$p" -c "$1" 3<&-; s=$?
-[ "$g" = 0 ] || for d in /proc/[0-9]*; do
+own && for d in /proc/[0-9]*; do
     case $d in /proc/1|/proc/$$|/proc/$w) continue; esac
     read -r n 2>/dev/null <"$d/comm" && echo "{_LEFT}$n"
 done
