@@ -53,7 +53,7 @@ class Input:
 class Step:
     """One action of a build: a script for `sh -e` in the image, after its inputs were copied with symlinks followed.
 
-    The script is empty where copying the inputs is all there is to do.
+    The script is empty where copying the inputs is all there is to do. That of the packages calls the guard's tools.
     """
 
     name: StepName
