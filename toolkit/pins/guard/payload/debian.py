@@ -38,16 +38,8 @@ def hidden_copies(lock, before, after):
     order = search_order()
     for copy in after["copies"]:
         if copy["name"] in names and is_hidden(copy, before, order):
-            yield (
-                owner(copy["information"])
-                + " (apt) installed "
-                + copy["name"]
-                + " "
-                + copy["version"]
-                + " in "
-                + copy["site"]
-                + "; Python does not import this copy"
-            )
+            words = "{package} (apt) installed {name} {version} in {site}; Python does not import this copy"
+            yield words.format(package=owner(copy["information"]), **copy)
 
 
 def search_order():

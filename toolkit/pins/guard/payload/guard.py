@@ -58,6 +58,18 @@ class Watch:
         return self.after
 
 
+def state_after_apt(lock, base):
+    """The state with the packages that apt brought, in which later steps are compared; None if apt changed the base."""
+    state = base.look()
+    found = changes_by_apt(lock, base.before, state)
+    if found:
+        tell_differences(found, "Remove the Debian package from `apt`, or start from another base (`ctk bases`).")
+        return None
+    for line in hidden_copies(lock, base.before, state):
+        say("note: " + line)
+    return state
+
+
 def main(action, directory):
     with open(os.path.join(directory, "lock.json")) as file:
         lock = json.load(file)
@@ -67,13 +79,9 @@ def main(action, directory):
     if action == "before-apt":
         check_base(lock, base.begin())
     elif action == "after-apt":
-        state = base.resume().look()
-        found = changes_by_apt(lock, base.before, state)
-        if found:
-            tell_differences(found, "Remove the Debian package from `apt`, or start from another base (`ctk bases`).")
+        state = state_after_apt(lock, base.resume())
+        if state is None:
             return 1
-        for line in hidden_copies(lock, base.before, state):
-            say("note: " + line)
         watches[0].begin(state)
         write_constraint(lock, os.path.join(directory, "constraint.txt"))
     elif action == "before":
