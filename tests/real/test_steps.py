@@ -99,28 +99,28 @@ def make_package(repository: Path, name: str, *wheels: tuple[str, str, str]) -> 
         index.write(f"{control}Filename: ./{package.name}\nSize: {package.stat().st_size}\nSHA256: {digest}\n\n")
 
 
-def test_apt_may_bring_packages_and_may_not_change_the_framework(me: User, tmp_path: Path, base_image: Path) -> None:
+def test_apt_may_bring_packages_and_may_not_change_the_framework(builder: User, work: Path, base_image: Path) -> None:
     """A real apt with a repository of this test, in a base with a small stand-in for PyTorch."""
-    repository = tmp_path / "repository"
+    repository = work / "repository"
     debian = "usr/lib/python3/dist-packages"
     make_package(repository, "python3-beside", (debian, "torch", "0.9"), (debian, "extra", "1"))
     make_package(repository, "python3-over", (SITE, "torch", "9.9"))
-    make_wheel(tmp_path / "torch-2.5.1-py3-none-any.whl", "torch", "2.5.1")
-    (tmp_path / "base.def").write_text(
-        f"Bootstrap: localimage\nFrom: {base_image}\n%files\n    {tmp_path}/*.whl /opt/\n    {repository} /repository\n"
+    make_wheel(work / "torch-2.5.1-py3-none-any.whl", "torch", "2.5.1")
+    (work / "base.def").write_text(
+        f"Bootstrap: localimage\nFrom: {base_image}\n%files\n    {work}/*.whl /opt/\n    {repository} /repository\n"
         "%post\n    rm -rf /etc/apt/sources.list /etc/apt/sources.list.d/*\n"
         "    echo 'deb [trusted=yes] file:/repository ./' > /etc/apt/sources.list\n"
         "    pip install -q --break-system-packages --no-index --no-deps /opt/*.whl\n"
     )
-    me.run("apptainer", "build", "--fakeroot", "--sandbox", "base", "base.def", cwd=tmp_path)
+    builder.run("apptainer", "build", "--fakeroot", "--sandbox", "base", "base.def", cwd=work)
     skip = '[imports]\nskip = ["torch"]\n'
-    recipe(tmp_path, me, "beside", f'apt = ["python3-beside"]\n{skip}')
-    recipe(tmp_path, me, "over", f'apt = ["python3-over"]\n{skip}')
-    me.ctk("build", "beside", "--base", "base", "--sandbox", "-o", "out/", cwd=tmp_path)
-    log = (tmp_path / "out.build.log").read_text()
+    recipe(work, builder, "beside", f'apt = ["python3-beside"]\n{skip}')
+    recipe(work, builder, "over", f'apt = ["python3-over"]\n{skip}')
+    builder.ctk("build", "beside", "--base", "base", "--sandbox", "-o", "out/", cwd=work)
+    log = (work / "out.build.log").read_text()
     assert f"note: python3-beside (apt) installed torch 0.9 in /{debian}; Python does not import this copy" in log
-    assert (tmp_path / "out" / debian / "extra/__init__.py").is_file()
-    failed = me.ctk("build", "over", "--base", "base", "--sandbox", "-o", "no/", cwd=tmp_path, status=1)
+    assert (work / "out" / debian / "extra/__init__.py").is_file()
+    failed = builder.ctk("build", "over", "--base", "base", "--sandbox", "-o", "no/", cwd=work, status=1)
     said = " ".join(failed.stderr.split())
     assert "torch: 2.5.1 -> 9.9 (by apt: a second copy in " in said
     assert "; python3-over installed it) [guard-difference]" in said
