@@ -117,6 +117,11 @@ CASES = {
         "the Debian or Ubuntu release of the base has no package python3-old",
         (),
     ),
+    "ctk files: cannot write to /data/x: the build mounts /data from the host": (
+        "file-below-mount",
+        '`to = "/data/x"` in [[files]] is below a directory that the build mounts from this host',
+        (),
+    ),
     "curl: (6) Could not resolve host: nosuch.invalid": (
         "no-network",
         "a server could not be reached during the build",

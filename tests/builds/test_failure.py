@@ -9,7 +9,7 @@ import pytest
 from tests.pins.locks import SMALL
 from toolkit.builds.failure import Attempt, explain_failure
 from toolkit.builds.room import RoomWatch
-from toolkit.pins.guard.payload.log_lines import DIFFERENCE, PREFIX
+from toolkit.pins.guard.payload.log_lines import BY_APT, DIFFERENCE, PREFIX
 from toolkit.recipes.model import Base, Recipe
 from toolkit.support.errors import CheckFailed, CtkError, ProgramFailed
 from toolkit.support.paths import WorkArea
@@ -31,6 +31,13 @@ def test_difference_of_the_guard_is_the_answer_no() -> None:
     assert error.code == "guard-difference"
     assert "protects: torch: 2.5.1 -> 2.6.0 (requested by name)" in error.message
     assert str(LOG) in (error.fix or "")
+
+
+def test_difference_by_apt_has_its_own_fix() -> None:
+    by_apt = PREFIX + DIFFERENCE.format(difference=f"numpy: 1.26 -> 1.24 ({BY_APT}: python3-numpy installed it)")
+    by_pip = PREFIX + DIFFERENCE.format(difference="torch: 2.5.1 -> 2.6.0 (requested by name)")
+    assert (explained(POST, by_apt).fix or "").startswith("Remove the Debian package that brings it from `apt`")
+    assert (explained(POST, by_apt, by_pip).fix or "").startswith("Request versions that fit")
 
 
 @pytest.mark.parametrize(

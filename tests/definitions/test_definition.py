@@ -11,6 +11,7 @@ import pytest
 from tests.pins.locks import COMMIT, SMALL
 from toolkit import __version__
 from toolkit.definitions.definition import check, define, define_copy
+from toolkit.definitions.steps import StepName, steps
 from toolkit.recipes.model import Base, FileCopy, JobDefaults, Recipe
 from toolkit.support.errors import WrongInput
 
@@ -98,8 +99,7 @@ def python_link(tmp_path: Path, *names: str) -> list[str]:
         else:
             (tmp_path / name).write_text(name)
             (tmp_path / name).chmod(0o755)
-    text = define(EVERYTHING, mirror="http://m").text
-    script = text[text.index("    if command -v python3") : text.index("echo 'a post script'")]
+    script = next(step.script for step in steps(EVERYTHING) if step.name is StepName.PYTHON)
     (tmp_path / "ln").symlink_to("/bin/ln")
     subprocess.run(["/bin/sh", "-ec", script], env={"PATH": str(tmp_path)}, check=True)
     (tmp_path / "ln").unlink()

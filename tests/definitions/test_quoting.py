@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import unicodedata
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 from tests.examples import examples
 from toolkit.definitions.definition import define
 from toolkit.definitions.quoting import file_path, header_value, script, shell_word, variable_word
+from toolkit.definitions.steps import STAGING
 from toolkit.recipes.model import Base, FileCopy, Recipe
 from toolkit.support.errors import WrongInput
 
@@ -109,10 +111,11 @@ def test_a_path_is_refused_or_stays_one_word_in_every_shell(value: str) -> None:
     line = sections(text)["files"].strip()
     # pkg/build/types/parser/deffile.go: split at blanks outside double quotes, the quotes taken off.
     words = [word.strip('"') for word in re.findall(r'[^ \t"]+|"[^"]*"', line)]
-    assert words == [str(Path(path)), "/opt/x"]
+    staged = f"{STAGING}/1/{os.path.normpath(path).rpartition('/')[2] or 'root'}"
+    assert words == [str(Path(path)), staged]
     # internal/pkg/build/files/files.go: then expanded as a shell does, blanks escaped.
-    escaped = str(Path(path)).replace(" ", "\\ ")
-    assert shell(f"printf '%s' {escaped}") == str(Path(path))
+    for word in words:
+        assert shell("printf '%s' " + word.replace(" ", "\\ ")) == word
 
 
 @MANY

@@ -6,8 +6,6 @@ import shutil
 import subprocess
 from typing import TYPE_CHECKING
 
-import pytest
-
 from toolkit.definitions.definition import define
 from toolkit.definitions.readable import make_readable
 from toolkit.recipes.model import Base, FileCopy, Recipe
@@ -34,44 +32,31 @@ def made(directory: Path, *names: str, mode: int = 0o600) -> Path:
     return source
 
 
-def modes_after(directory: Path, source: Path, target: Path) -> dict[str, int]:
-    """The modes in the image after the runtime copied and the lines of `%post` ran."""
-    lines = make_readable(recipe(directory, source, str(target)))
-    shutil.copytree(source, target / source.name if target.is_dir() else target)
+def modes_after(directory: Path, source: Path) -> dict[str, int]:
+    """The modes in the image after the runtime copied and the commands of the step ran."""
+    staged = directory / "staged" / source.name
+    shutil.copytree(source, staged)
+    lines = make_readable(recipe(directory, source, "/opt/x"), {1: str(staged)})
     subprocess.run(["sh", "-eu", "-c", "\n".join(lines)], check=True)
-    return {str(path.relative_to(target)): path.stat().st_mode & 0o777 for path in (target, *target.rglob("*"))}
+    return {str(path.relative_to(staged)): path.stat().st_mode & 0o777 for path in (staged, *staged.rglob("*"))}
 
 
-@pytest.mark.parametrize("existing", [True, False])
-def test_all_that_was_copied_becomes_readable_and_nothing_else(tmp_path: Path, existing: bool) -> None:
-    source, target = made(tmp_path, "a", "deep/b"), tmp_path / "image"
-    prefix = ""
-    if existing:
-        target.mkdir(mode=0o700)
-        (target / "of the base").touch(mode=0o600)
-        prefix = f"{source.name}/"
-    found = modes_after(tmp_path, source, target)
-    assert (found[f"{prefix}a"], found[f"{prefix}deep"], found[f"{prefix}deep/b"]) == (0o644, 0o755, 0o644)
-    assert not existing or (found["."], found["of the base"]) == (0o700, 0o600)
-
-
-def test_a_directory_that_holds_one_of_its_own_name(tmp_path: Path) -> None:
-    source = made(tmp_path, "a", "it's src/b")
-    found = modes_after(tmp_path, source, tmp_path / "image")
-    assert (found["."], found["a"], found["it's src/b"]) == (0o755, 0o644, 0o644)
+def test_all_that_was_copied_becomes_readable(tmp_path: Path) -> None:
+    found = modes_after(tmp_path, made(tmp_path, "a", "deep/b"))
+    assert found == {".": 0o755, "a": 0o644, "deep": 0o755, "deep/b": 0o644}
 
 
 def test_what_is_private_stays_its_owner_s(tmp_path: Path) -> None:
     source = made(tmp_path, "open", ".netrc", ".ssh/id")
-    found = modes_after(tmp_path, source, tmp_path / "image")
+    found = modes_after(tmp_path, source)
     assert (found["open"], found[".netrc"], found[".ssh"], found[".ssh/id"]) == (0o644, 0o600, 0o700, 0o600)
-    assert make_readable(recipe(tmp_path, source / ".netrc", "/opt/key")) == []
+    assert make_readable(recipe(tmp_path, source / ".netrc", "/opt/key"), {1: "/staged"}) == []
 
 
-def test_what_is_readable_needs_no_post(tmp_path: Path) -> None:
+def test_what_is_readable_needs_no_command(tmp_path: Path) -> None:
     source = made(tmp_path, "a", mode=0o644)
     (source / "dangling").symlink_to("nowhere")
-    assert make_readable(recipe(tmp_path, source, "/opt/x")) == []
+    assert make_readable(recipe(tmp_path, source, "/opt/x"), {1: "/staged"}) == []
 
 
 def test_the_lines_stand_in_the_definition(tmp_path: Path) -> None:
@@ -80,5 +65,4 @@ def test_the_lines_stand_in_the_definition(tmp_path: Path) -> None:
         source.touch()
         source.chmod(mode)
         text = define(recipe(tmp_path, source, "/opt/my file")).text
-        assert ("copied='/opt/my file'" in text) is (mode == 0o600)
-        assert ("%post" in text) is (mode == 0o600)
+        assert ("    chmod -R a+rX /.ctk-files/1/file\n" in text) is (mode == 0o600)

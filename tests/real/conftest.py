@@ -217,20 +217,8 @@ def tiny_image(ground: Path, me: User) -> Path:
         (root / name).mkdir(parents=True, exist_ok=True)
     shutil.copy("/bin/busybox", root / "bin")
     applets = (
-        "sh",
-        "cat",
-        "echo",
-        "env",
-        "id",
-        "ls",
-        "sed",
-        "sleep",
-        "test",
-        "touch",
-        "true",
-        "false",
-        "mkdir",
-        "sort",
+        *("sh", "cat", "chmod", "cp", "echo", "env", "id", "ls", "mkdir", "mv", "readlink", "rm", "sed", "sleep"),
+        *("sort", "test", "touch", "true", "false"),
     )
     for applet in applets:
         (root / "bin" / applet).symlink_to("busybox")

@@ -10,6 +10,7 @@ from toolkit.builds.imports import imports_failed
 from toolkit.builds.progress import failed_command, failed_output, runtime_reason
 from toolkit.builds.room import RoomWatch, cause
 from toolkit.pins.guard.log import differences, failures
+from toolkit.pins.guard.payload.log_lines import BY_APT
 from toolkit.runtime.known_errors import FULL_DISK
 from toolkit.support.errors import CheckFailed, CtkError, ProgramFailed
 
@@ -44,10 +45,12 @@ def explain_failure(attempt: Attempt, status: int, lines: list[str], room: RoomW
     if failed := failures(lines):
         return imports_failed(attempt.what, attempt.recipe, attempt.lock, failed, attempt.log, attempt.area)
     if changed := differences(lines):
+        by_apt = all(f"({BY_APT}: " in difference for difference in changed)
+        remove = "Remove the Debian package that brings it from `apt` in the recipe"
+        request = "Request versions that fit the base (`ctk why PACKAGE`)"
         return CheckFailed(
             f"{attempt.what} would change packages that the base protects: {'; '.join(changed)}",
-            fix="Request versions that fit the base (`ctk why PACKAGE`), or choose another base (`ctk bases`). "
-            f"Full log: {attempt.log}",
+            fix=f"{remove if by_apt else request}, or choose another base (`ctk bases`). Full log: {attempt.log}",
             code="guard-difference",
         )
     known = cause(lines, room)

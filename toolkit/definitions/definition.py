@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from toolkit import __version__
-from toolkit.definitions.quoting import file_path, header_value, script, variable_word
-from toolkit.definitions.readable import make_readable
+from toolkit.definitions.quoting import file_path, header_value, variable_word
 from toolkit.definitions.sections import divided
+from toolkit.definitions.steps import StepName, beginning, steps
 from toolkit.pins.bases.present import require_base
 from toolkit.pins.guard.script import END_OF_FILE, guarded
 from toolkit.pins.guard.trials import import_step
@@ -18,8 +18,11 @@ from toolkit.support.errors import WrongInput
 from toolkit.support.templates import render
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from toolkit.definitions.steps import Input, Step
     from toolkit.pins.lock.model import Lock
-    from toolkit.recipes.model import Base, FileCopy, Recipe
+    from toolkit.recipes.model import Base, Recipe
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,11 +34,10 @@ class Definition:
 
 
 def define(recipe: Recipe, *, lock: Lock | None = None, mirror: str | None = None, relabel: bool = False) -> Definition:
-    """The definition of `recipe`. `mirror` is the Debian archive for a base that debootstrap makes.
+    """The definition of `recipe`: its steps as sections of one text.
 
-    `relabel`: the base has labels of ctk, which must go even where the recipe needs no `%post`. Wherever there is a
-    `%post`, an image that has only `python3` gets `python`; a base of Debian's archive, or a job's command that says
-    `python`, is reason enough.
+    `mirror` is the Debian archive for a base that debootstrap makes; `relabel` is explained at
+    `toolkit.definitions.steps.steps`.
 
     With a lock, exactly its files are installed, under the guard that travels with it. Without one the recipe may
     name no packages: only its files, environment and script are written then.
@@ -43,16 +45,14 @@ def define(recipe: Recipe, *, lock: Lock | None = None, mirror: str | None = Non
     Raises WrongInput if a value is not allowed in a definition.
     """
     where = recipe.path
+    chosen = steps(recipe, lock, relabel=relabel)
     return _render(
         recipe.name,
         header=_header(locked_base(recipe, lock) if lock else recipe.base, mirror),
         what=f"recipe {recipe.name}",
         labels={"ctk.recipe": recipe.name},
-        files=[_file_line(copy, f"{where}: a path in [[files]]") for copy in recipe.files],
-        readable=make_readable(recipe),
-        **_post(recipe, lock, script(recipe.post, f"{where}: post")),
-        relabel=relabel,
-        python=recipe.base.bootstrap == Bootstrap.DEBOOTSTRAP or recipe.job.command[:1] == ("python",),
+        files=[_file_line(copied, f"{where}: a path in [[files]]") for step in chosen for copied in step.inputs],
+        post=_post(chosen, recipe, lock),
         environment=[
             (name, variable_word(name, value, f"{where}: environment.{name}")) for name, value in recipe.environment
         ],
@@ -61,15 +61,20 @@ def define(recipe: Recipe, *, lock: Lock | None = None, mirror: str | None = Non
 
 def trial_script(recipe: Recipe, lock: Lock) -> str:
     """What `%post` of the recipe's definition does up to its import step, but for the files and `post` of the user."""
-    return _text("post.sh.j2", **_post(recipe, lock, ""))
+    return _post(steps(replace(recipe, files=(), post=""), lock), recipe, lock)
 
 
-def _post(recipe: Recipe, lock: Lock | None, post: str) -> dict[str, object]:
-    """What the text of `%post` is made of."""
-    if lock is not None:
-        post = guarded(lock, post, import_step(lock, recipe.import_skip, recipe.environment))
-    uses_git = lock is not None and any(package.file is None for package in lock.packages)
-    return {"apt": recipe.apt, "uses_git": uses_git, "post": post}
+def _post(chosen: Sequence[Step], recipe: Recipe, lock: Lock | None) -> str:
+    """`%post`: the scripts of the steps in one shell, with a lock under the guard. Empty if there are none."""
+    scripts = [(step.name, f"\n    # Step: {step.name}\n{step.script}") for step in chosen if step.script]
+    if not scripts:
+        return ""
+    apt = "\n".join(text for name, text in scripts if name is StepName.APT)
+    rest = "\n".join(text for name, text in scripts if name is not StepName.APT)
+    if lock is None:
+        return "\n".join(filter(None, (beginning(), apt, rest)))
+    wanted = import_step(lock, recipe.import_skip, recipe.environment)
+    return f"{beginning()}\n\n{guarded(lock, rest, wanted, apt=apt)}"
 
 
 def check(recipe: Recipe) -> None:
@@ -90,13 +95,9 @@ def define_copy(base: Base) -> Definition:
 
 
 def _render(name: str, **values: object) -> Definition:
-    return Definition(name, divided(_text("image.def.j2", name=name, version=__version__, **values), END_OF_FILE))
-
-
-def _text(template: str, **values: object) -> str:
-    lists = dict.fromkeys(("files", "apt", "environment", "readable"), ())
-    flags = dict.fromkeys(("uses_git", "relabel", "python"), False)
-    return render(f"defs/templates/{template}", **{**lists, **flags, "post": "", **values})
+    parts = {"files": (), "environment": (), "post": "", **values}
+    text = render("defs/templates/image.def.j2", name=name, version=__version__, **parts)
+    return Definition(name, divided(text, END_OF_FILE))
 
 
 def _header(base: Base, mirror: str | None) -> list[tuple[str, str]]:
@@ -117,5 +118,5 @@ def _header(base: Base, mirror: str | None) -> list[tuple[str, str]]:
     ]
 
 
-def _file_line(copy: FileCopy, what: str) -> str:
-    return " ".join(file_path(path, what) for path in (str(copy.source), copy.target))
+def _file_line(copied: Input, what: str) -> str:
+    return " ".join(file_path(path, what) for path in (str(copied.source), copied.path))

@@ -11,24 +11,25 @@ from toolkit.definitions.quoting import shell_word
 from toolkit.recipes.outside import copied_files
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from toolkit.recipes.model import FileCopy, Recipe
 
 
-def make_readable(recipe: Recipe) -> list[str]:
-    """Lines for the beginning of `%post`, none where all files are readable for others on the host.
+def make_readable(recipe: Recipe, staged: Mapping[int, str]) -> list[str]:
+    """Shell commands over the staged files, none where all files are readable for others on the host.
 
-    What is private of them (toolkit.recipes.outside) was allowed into the image on purpose, and stays its owner's.
+    `staged` are the paths of the copies by the number of the file. What is private of them (toolkit.recipes.outside)
+    was allowed into the image on purpose, and stays its owner's.
     """
     private: dict[int, list[Path]] = {}
     for copied in copied_files(recipe):
         private.setdefault(copied.number, []).extend(file.path for file in copied.private)
     return [
         line
-        for number, copy in enumerate(recipe.files, 1)
-        if _has_closed(copy.source)
-        for line in _lines(copy, private.get(number, []))
+        for number, path in staged.items()
+        if _has_closed(recipe.files[number - 1].source)
+        for line in _lines(recipe.files[number - 1], path, private.get(number, []))
     ]
 
 
@@ -52,19 +53,14 @@ def _is_closed(path: Path) -> bool:
     return mode & wanted != wanted
 
 
-def _lines(copy: FileCopy, private: list[Path]) -> Iterator[str]:
-    """The runtime copies as `cp -r` does: into a directory that is there already, else to the target itself."""
+def _lines(copy: FileCopy, staged: str, private: list[Path]) -> Iterator[str]:
     real = Path(os.path.realpath(copy.source))
     if any(not path.is_relative_to(real) or path == real for path in private):
         return  # private as a whole, or through a symlink: all keeps the modes of the host
-    name = copy.source.name
-    inside = name
-    while (copy.source / inside).exists():  # src/src: the inner one does not show that the outer one was copied into
-        inside = f"{inside}/{name}"
-    word = "a path in [[files]]"
-    target, probe = (shell_word(text, word) for text in (copy.target, f"{copy.target}/{inside}"))
-    into = shell_word(f"{copy.target}/{name}", word)
-    yield f"copied={target}; [ ! -e {probe} ] || copied={into}"
-    yield 'chmod -R a+rX "$copied"'
+    yield f"chmod -R a+rX {_word(staged)}"
     for path in private:
-        yield f'chmod -R go= "$copied"/{shell_word(str(path.relative_to(real)), word)}'
+        yield f"chmod -R go= {_word(f'{staged}/{path.relative_to(real)}')}"
+
+
+def _word(path: str) -> str:
+    return shell_word(path, "a path in [[files]]")

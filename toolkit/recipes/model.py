@@ -191,4 +191,4 @@ class Recipe:
     @property
     def installs(self) -> bool:
         """Whether the build installs something after the base, so that the guard has to compare."""
-        return bool(self.packages or self.post.strip())
+        return bool(self.apt or self.packages or self.post.strip())

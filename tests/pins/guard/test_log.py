@@ -15,7 +15,9 @@ from toolkit.pins.guard.payload import log_lines
 from toolkit.pins.guard.script import GUARD_AFTER, payload
 from toolkit.pins.guard.trials import Imported, ImportFailure
 
-TEXTS = {name: text for name, text in vars(log_lines).items() if name.isupper() and name not in ("PREFIX", "END")}
+TEXTS = {
+    name: text for name, text in vars(log_lines).items() if name.isupper() and name not in ("PREFIX", "END", "BY_APT")
+}
 words = st.from_regex(r"[a-zA-Z0-9][a-zA-Z0-9._!+-]{0,12}", fullmatch=True)
 steps = st.builds("import {}".format, words) | st.builds("trap {} with {}".format, words, words)
 errors = st.text("aZ9 :,()'{}\\/|", min_size=1, max_size=40).map(str.strip).filter(bool)
@@ -51,14 +53,14 @@ def test_fields_of_each_line_and_of_no_other(name: str) -> None:
 
 
 def test_each_line_is_printed_by_the_payload_through_its_name_alone() -> None:
-    texts = {name: payload(name) for name in ("compare.py", "imports.py", "install.py", "guard.py")}
+    texts = {name: payload(name) for name in ("compare.py", "debian.py", "imports.py", "install.py", "guard.py")}
     used = {
         node.attr
         for text in texts.values()
         for node in ast.walk(ast.parse(text))
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "log_lines"
     }
-    assert used == {*TEXTS, "PREFIX"}
+    assert used == {*TEXTS, "PREFIX", "BY_APT"}
     beginnings = [text.partition("{")[0] for text in TEXTS.values()]
     said = [re.findall(r'say\("([^"]*)', text) for text in texts.values()]
     assert not [text for found in said for text in found if text.startswith(tuple(beginnings))]

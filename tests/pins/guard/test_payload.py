@@ -18,7 +18,7 @@ PAYLOAD = Path(script.__file__).with_name("payload")
 # Runs the guard over the directories it is given, as if they were all that the image has.
 DRIVER = """
 import json, sys
-sys.path.insert(0, {payload!r})
+sys.path[:] = [{payload!r}, *sys.path, *{searched!r}]
 import state
 state.find_sites = lambda: {sites!r}
 import compare
@@ -45,6 +45,7 @@ class Image:
         self.sites = [directory / "usr/local/lib/python3.11/dist-packages", directory / "usr/lib/python3/dist-packages"]
         for site in self.sites:
             site.mkdir(parents=True)
+        self.searched: list[Path] = []
         (directory / "guard").mkdir()
 
     def put(
@@ -77,7 +78,8 @@ class Image:
     def guard(self, action: str, lock: dict[str, object]) -> tuple[int, str]:
         (self.directory / "guard/lock.json").write_text(json.dumps(lock))
         driver = self.directory / "guard/driver.py"
-        driver.write_text(DRIVER.format(payload=str(PAYLOAD), sites=[str(site) for site in self.sites]))
+        sites, searched = ([str(site) for site in some] for some in (self.sites, self.searched))
+        driver.write_text(DRIVER.format(payload=str(PAYLOAD), sites=sites, searched=searched))
         done = subprocess.run(
             [self.python, "-E", "-s", "-B", driver, action, self.directory / "guard"],
             capture_output=True,

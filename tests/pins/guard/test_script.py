@@ -15,13 +15,16 @@ from hypothesis import strategies as st
 
 from tests.examples import examples
 from tests.pins.locks import SMALL, locks, words
-from toolkit.pins.guard.script import GUARD_AFTER, guard_before, guarded, install, lock_for_guard, payload
+from toolkit.pins.guard.script import GUARD_AFTER, guard_before, guarded, lock_for_guard, payload
 from toolkit.pins.lock.protected import Pin, ProtectedSet
 
 if TYPE_CHECKING:
     from toolkit.pins.lock.model import Lock
 
-FILES = ("log_lines.py", "state.py", "compare.py", "install.py", "traps.py", "attempt.py", "imports.py", "guard.py")
+FILES = (
+    *("log_lines.py", "state.py", "compare.py", "debian.py", "install.py"),
+    *("traps.py", "attempt.py", "imports.py", "guard.py"),
+)
 
 
 def assert_stands_in_a_definition(text: str) -> None:
@@ -60,7 +63,7 @@ def test_guard_imports_only_standard_library_of_python_3_5(name: str) -> None:
     known = {
         "concurrent.futures", "contextlib", "csv", "ctypes", "fnmatch", "hashlib", "importlib", "json", "os", "re",
         "signal", "subprocess", "sys", "time", "traceback", "urllib.parse",
-        "log_lines", "state", "compare", "install", "imports", "traps", "pip._vendor.packaging.specifiers",
+        "log_lines", "state", "compare", "debian", "install", "imports", "traps", "pip._vendor.packaging.specifiers",
         "numpy", "torch", "transformers",  # a trap is looked for where they are in the image
     }  # fmt: skip
     for node in ast.walk(ast.parse(payload(name))):
@@ -77,15 +80,15 @@ def test_guard_script_is_valid_shell(shell: str) -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_a_script_of_the_user_runs_in_a_shell_of_its_own_between_the_two() -> None:
-    text = guarded(SMALL, "exit 0")
-    before, after = text.index(install(SMALL)), text.rindex(GUARD_AFTER)
-    assert before < text.index("(\nset -e\nexit 0\n)") < after
-    assert text.startswith(guard_before(SMALL))
-
-
-def test_nothing_is_installed_where_nothing_is_added() -> None:
-    assert install(replace(SMALL, packages=())) == ":"
+def test_snapshot_precedes_apt_and_constraint_file_follows_it() -> None:
+    text = guarded(SMALL, "echo rest", apt="apt-get install x")
+    assert text.startswith(guard_before(SMALL, None, "apt-get install x"))
+    lines = text.splitlines()
+    order = ["trap '", "ctk_guard_run before-apt", "apt-get install x", "ctk_guard_run after-apt", "export PIP_CON"]
+    order += ["echo rest", GUARD_AFTER]
+    places = [max(place for place, line in enumerate(lines) if line.startswith(text)) for text in order]
+    assert places == sorted(places)
+    assert "apt" not in guarded(SMALL, "echo rest").split("trap 'ctk_guard_end")[1]
 
 
 STOPPED = """\

@@ -28,15 +28,20 @@ PIP_SETTINGS = {
 END_OF_FILE = "CTK_END_OF_FILE"
 _LARGEST_PART = 16 << 10  # bytes
 _PAYLOAD = Path(__file__).with_name("payload")
-_FILES = ("log_lines.py", "state.py", "compare.py", "install.py", "traps.py", "attempt.py", "imports.py", "guard.py")
+_FILES = (
+    *("log_lines.py", "state.py", "compare.py", "debian.py", "install.py"),
+    *("traps.py", "attempt.py", "imports.py", "guard.py"),
+)
 
 
-def guard_before(lock: Lock, wanted: ImportStep | None = None) -> str:
+def guard_before(lock: Lock, wanted: ImportStep | None = None, apt: str = "") -> str:
     """Records the state of the base before anything is installed, and makes sure that the end of `%post` is checked.
 
-    Fails the build where the base is not the one that was locked. From here on pip and uv are under a constraint file,
-    in addition to one that the base ships.
+    Fails the build where the base is not the one that was locked, or where `apt`, the script that installs Debian
+    packages, changes what the base protects. From then on pip and uv are under a constraint file, in addition to one
+    that the base ships.
     """
+    begin = ["ctk_guard_run before-apt", apt, "ctk_guard_run after-apt"] if apt else ["ctk_guard_run before"]
     parts = [
         "# The ctk guard: no command below may change the GPU framework of the base.",
         'ctk_guard=$(mktemp -d "${TMPDIR:-/tmp}/ctk-guard.XXXXXX" 2>/dev/null || mktemp -d /tmp/ctk-guard.XXXXXX)',
@@ -57,9 +62,9 @@ def guard_before(lock: Lock, wanted: ImportStep | None = None) -> str:
         '    rm -rf "$ctk_guard"',
         '    exit "$ctk_status"',
         "}",
-        'ctk_guard_run before || { ctk_status=$?; rm -rf "$ctk_guard"; exit "$ctk_status"; }',
         "# An `exit 0` in the middle of a script does not bypass the guard.",
         f"trap '{END} $?' EXIT",
+        *begin,
         'export PIP_CONSTRAINT="${PIP_CONSTRAINT:+$PIP_CONSTRAINT }$ctk_guard/constraint.txt"',
         'export UV_CONSTRAINT="${UV_CONSTRAINT:+$UV_CONSTRAINT }$ctk_guard/constraint.txt"',
         "export " + " ".join(f"{name}={value}" for name, value in PIP_SETTINGS.items()),
@@ -67,22 +72,15 @@ def guard_before(lock: Lock, wanted: ImportStep | None = None) -> str:
     return "\n".join(parts)
 
 
-def install(lock: Lock) -> str:
-    """Installs exactly the files of the lock; nothing if it adds nothing."""
-    return "ctk_guard_run install" if lock.packages else ":"
-
-
+# Installs exactly the files of the lock.
+INSTALL = "ctk_guard_run install"
 # Compares, and ends `%post`: it must come last.
 GUARD_AFTER = f"{END} 0"
 
 
-def guarded(lock: Lock, post: str, wanted: ImportStep | None = None) -> str:
-    """All parts: guard, installation, the user's script, guard with the import step.
-
-    The script runs in a shell of its own, so that an `exit` or a `trap` in it ends nothing but itself.
-    """
-    script = ["(", "set -e", post, ")"] if post.strip() else []
-    return "\n".join([guard_before(lock, wanted), install(lock), *script, GUARD_AFTER])
+def guarded(lock: Lock, script: str, wanted: ImportStep | None = None, *, apt: str = "") -> str:
+    """All parts: guard, `apt`, what else `script` does, guard with the import step."""
+    return "\n".join([guard_before(lock, wanted, apt), script, GUARD_AFTER])
 
 
 def lock_for_guard(lock: Lock, wanted: ImportStep | None = None) -> str:

@@ -52,24 +52,25 @@ def write_constraint(lock, path):
         file.write("".join(line + "\n" for line in sorted(set(constraints))))
 
 
-def compare(lock, before, after):
-    """The differences that fail a build, as (package, from, to, sentence)."""
+def compare(lock, before, after, blame=None):
+    """The differences that fail a build, as (package, from, to, sentence). `blame` says who made one (`pulled_by`)."""
+    blame = blame or pulled_by
     found = []
     for pin in lock["protected"]:
         old, new = copies_of(pin["name"], before), copies_of(pin["name"], after)
         if sorted(old) != sorted(new):
-            found.append(difference(pin["name"], old, new, before, after))
+            found.append(difference(pin["name"], old, new, before, after, blame))
         else:
-            found += changed_files(pin["name"], old, new, before, after)
+            found += changed_files(pin["name"], old, new, before, after, blame)
     for ban in banned_names(lock, after):
         old, new = copies_of(ban["name"], before), copies_of(ban["name"], after)
         if set(new) - set(old):
-            name, was, now, sentence = difference(ban["name"], old, new, before, after)
+            name, was, now, sentence = difference(ban["name"], old, new, before, after, blame)
             found.append((name, was, now, sentence + "; " + ban["why"]))
     for bound in lock["bounds"]:
         old, new = copies_of(bound["name"], before), copies_of(bound["name"], after)
         if any(breaks(bound["specifier"], version) for _, version in set(new) - set(old)):
-            name, was, now, sentence = difference(bound["name"], old, new, before, after)
+            name, was, now, sentence = difference(bound["name"], old, new, before, after, blame)
             found.append((name, was, now, sentence + "; " + bound["why"]))
     told = {package for package, _, _, _ in found}
     if not told:
@@ -99,21 +100,21 @@ def breaks(specifier, version):
     return not SpecifierSet(specifier).contains(version, prereleases=True)
 
 
-def difference(name, old, new, before, after):
+def difference(name, old, new, before, after, blame):
     gone, come = sorted(set(old) - set(new)), sorted(set(new) - set(old))
     was = " and ".join(sorted({version for _, version in (gone or old)})) or "nothing"
     now = " and ".join(sorted({version for _, version in come})) or "nothing"
-    sentence = pulled_by(name, [new[where] for where in come], before, after)
+    sentence = blame(name, [new[where] for where in come], before, after)
     if come and not gone and old:
         sentence = "a second copy in " + come[0][0] + "; " + sentence
     return (name, was, now, sentence)
 
 
-def changed_files(name, old, new, before, after):
+def changed_files(name, old, new, before, after, blame):
     found = []
     for where in sorted(old):
         if old[where]["record"] != new[where]["record"]:
-            build = pulled_by(name, [new[where]], before, after)
+            build = blame(name, [new[where]], before, after)
             found.append((name, where[1], "another build of " + where[1], build))
             continue
         for path in old[where]["files"]:
@@ -156,11 +157,11 @@ def other_changes(lock, before, after):
             yield (name + " " + (was or "(not there)") + " became " + (now or "(gone)") + ", which is not in the lock")
 
 
-def tell_differences(found):
+def tell_differences(found, fix=None):
     for package, was, now, sentence in found:
         say(log_lines.DIFFERENCE, difference=package + ": " + was + " -> " + now + " (" + sentence + ")")
     say("the GPU framework would change, and the GPU might silently not be used: the build stops here.")
-    say("Request versions that fit the base (`ctk why PACKAGE`), or start from another base (`ctk bases`).")
+    say(fix or "Request versions that fit the base (`ctk why PACKAGE`), or start from another base (`ctk bases`).")
 
 
 def tell_failure(lock, found):

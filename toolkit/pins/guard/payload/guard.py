@@ -20,6 +20,7 @@ from compare import (
     tell_failure,
     write_constraint,
 )
+from debian import changes_by_apt, hidden_copies
 from imports import try_imports
 from install import Installer
 from state import take_state
@@ -33,8 +34,8 @@ class Watch:
         self.path = path
         self.before = self.after = None
 
-    def begin(self):
-        self.before = self.after = take_state(self.protected)
+    def begin(self, state=None):
+        self.before = self.after = state or take_state(self.protected)
         with open(self.path, "w") as file:
             json.dump(self.before, file)
         return self.before
@@ -48,9 +49,25 @@ class Watch:
         return self
 
     def differences(self):
-        """What changed since then. Files that were not written since the last look are not read again."""
+        """What changed since then."""
+        return compare(self.protected, self.before, self.look())
+
+    def look(self):
+        """The state now. Files that were not written since the last look are not read again."""
         self.after = take_state(self.protected, known=self.after["files"])
-        return compare(self.protected, self.before, self.after)
+        return self.after
+
+
+def state_after_apt(lock, base):
+    """The state with the packages that apt brought, in which later steps are compared; None if apt changed the base."""
+    state = base.look()
+    found = changes_by_apt(lock, base.before, state)
+    if found:
+        tell_differences(found, "Remove the Debian package from `apt`, or start from another base (`ctk bases`).")
+        return None
+    for line in hidden_copies(lock, base.before, state):
+        say("note: " + line)
+    return state
 
 
 def main(action, directory):
@@ -58,7 +75,16 @@ def main(action, directory):
         lock = json.load(file)
     watches = [Watch(lock, os.path.join(directory, "before.json"))]
     watches.append(Watch(added(lock), os.path.join(directory, "installed.json")))
-    if action == "before":
+    base = Watch(lock, os.path.join(directory, "base.json"))
+    if action == "before-apt":
+        check_base(lock, base.begin())
+    elif action == "after-apt":
+        state = state_after_apt(lock, base.resume())
+        if state is None:
+            return 1
+        watches[0].begin(state)
+        write_constraint(lock, os.path.join(directory, "constraint.txt"))
+    elif action == "before":
         check_base(lock, watches[0].begin())
         write_constraint(lock, os.path.join(directory, "constraint.txt"))
     elif action == "install":
@@ -67,6 +93,8 @@ def main(action, directory):
             watches[1].begin()
     else:
         watches = [watch.resume() for watch in watches if watch.has_begun()]
+        if not watches:  # the base is not the locked one, or apt failed, which said why
+            return 1
         found, worked = [line for watch in watches for line in watch.differences()], True
         if action == "failed":
             tell_failure(lock, found)

@@ -10,3 +10,5 @@ IMPORT_FAILED = "IMPORT-FAILED {package} {version}: {step}: {error}"
 IMPORTS_TOOK = "the import step took {seconds} s: {count}"
 CONTRADICTION = "CONTRADICTION {difference}"
 DIFFERENCE = "DIFFERENCE {difference}"
+# Begins the reason of a difference that the installation of Debian packages made.
+BY_APT = "by apt"
