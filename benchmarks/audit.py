@@ -37,7 +37,7 @@ def run() -> Section:
     """Make the images (kept in the cache; the first time takes minutes), then measure."""
     audit = environment_of_ctk() / "ctk"
     base = debian_12(audit)
-    full = kept("audit/torch-full.sif", lambda image: _pack(image, base, _install_whole))
+    full = torch_base(base)
     runtime = find_runtime(load_site())
     beside = interleaved(
         {
@@ -48,7 +48,7 @@ def run() -> Section:
     )
     sizes = {
         "0.1 GB": kept("audit/size-0.1.sif", lambda image: _pack(image, base, _reduced(0))),
-        "1 GB": kept("audit/size-1.sif", lambda image: _pack(image, base, _reduced(900_000_000))),
+        "1 GB": base_of_1_gb(base),
         "3 GB": kept("audit/size-3.sif", lambda image: _pack(image, base, _reduced(2_900_000_000))),
         "0.1 GB, many distributions": kept("audit/many.sif", lambda image: _pack(image, base, _reduced(0, more=1000))),
     }
@@ -87,6 +87,16 @@ def run() -> Section:
         ),
         versions=(f"ctk {__version__}", runtime.version_text, _TORCH.replace("==", " ")),
     )
+
+
+def torch_base(base: Path) -> Path:
+    """`base` with all of torch."""
+    return kept("audit/torch-full.sif", lambda image: _pack(image, base, _install_whole))
+
+
+def base_of_1_gb(base: Path) -> Path:
+    """`base` with torch without its large libraries, and random data."""
+    return kept("audit/size-1.sif", lambda image: _pack(image, base, _reduced(900_000_000)))
 
 
 def _growth(sizes: dict[str, Path], growth: dict[str, Times]) -> tuple[tuple[str, ...], ...]:

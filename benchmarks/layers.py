@@ -1,0 +1,188 @@
+"""One change to an image: `ctk build`, layered and flat, compared with plain `apptainer build` of the same definition."""
+
+from __future__ import annotations
+
+import os
+import statistics
+import subprocess
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
+
+from benchmarks.audit import base_of_1_gb, torch_base
+from benchmarks.measure import debian_12, environment_of_ctk, interleaved
+from benchmarks.section import Section, Table, Target
+from toolkit import __version__
+from toolkit.runtime.engine import find_runtime
+from toolkit.support.site import load_site
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+_ROUNDS = 3
+_CA_BUNDLE = Path("/etc/ssl/certs/ca-certificates.crt")
+_GIGABYTE = 10**9
+_PACKAGES = 'base = "{base}"\npackages = [{packages}]\n'
+_FILES = 'base = "{base}"\n[[files]]\nfrom = "notes.txt"\nto = "/opt/notes.txt"\n'
+_WORDS = f"""\
+A recipe over a base of this machine is built, then one thing is changed and it is built again. (a) adds a small package
+(tabulate beside six), (b) changes the version of one, (c) changes the one file of a recipe without packages; these are
+`ctk build`, which makes a layered image. (d) builds (a) with `--flat`. By hand: `apptainer build --fakeroot` of the text
+that `ctk def` prints, one run each, since it takes minutes; it has the same guard and the same imports in it. ctk's
+figures are medians of {_ROUNDS} runs and contain the choice of versions, the guard, the imports and the audit. The bases and
+the package files are in the page cache and in uv's cache.
+
+*Read* and *written* are what went through system calls of all processes of the command, as a multiple of the base's
+file; *memory* is the largest resident set of one process. *Guard* is the time from the last layer to the assembled
+image, in which the guard compares. The base of 3.2 GB holds `torch`, which the import step imports; that of 1 GB is
+filled up with random data."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One command: wall seconds, the largest process in bytes, bytes read and written."""
+
+    seconds: float
+    memory: int
+    read: int
+    written: int
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A change: its letter and name, the recipe in the turns, the options of `ctk build`, the least ratio on 3 GB."""
+
+    name: str
+    turns: tuple[str, str]
+    options: tuple[str, ...] = ("--layered",)
+    target: float | None = None
+
+
+CASES = (
+    Case("(a) a package added", ('"six"', '"six", "tabulate==0.9.0"'), target=40),
+    Case("(b) a version changed", ('"tabulate==0.8.10"', '"tabulate==0.9.0"')),
+    Case("(c) a file changed", ("one", "two"), target=60),
+    Case("(d) all anew, flat", ('"six"', '"six", "tabulate==0.9.0"'), ("--flat",), 5),
+)
+
+
+def run() -> Section:
+    """Make the bases (kept in the cache), then measure each case on each."""
+    ctk = environment_of_ctk() / "ctk"
+    if _CA_BUNDLE.is_file():  # plain apptainer needs the certificates of this machine; ctk finds them
+        os.environ["APPTAINER_BIND"] = f"{_CA_BUNDLE}"
+    debian = debian_12(ctk)
+    bases = {"0.1 GB": debian, "1 GB": base_of_1_gb(debian), "3 GB": torch_base(debian)}
+    tables, targets = [], []
+    with TemporaryDirectory(dir=os.environ.get("CTK_BENCH_TMP")) as name:
+        for size, base in bases.items():
+            rows = [_measure(case, base, ctk, Path(name)) for case in CASES]
+            tables.append(_table(f"A base of {size} ({base.stat().st_size / _GIGABYTE:.2f} GB)", base, rows))
+            if size == "3 GB":
+                targets += [_target(row) for row in rows if row.case.target is not None]
+                targets += [_reads(row, base) for row in rows if "--layered" in row.case.options]
+        targets.append(_import_target(bases["3 GB"], ctk, Path(name)))
+    return Section(
+        "Layered images", _WORDS, tuple(tables), tuple(targets), (f"ctk {__version__}", find_runtime(load_site()).version_text)
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A measured case: ctk's runs and that by hand, the image's sizes in bytes, the guard's seconds."""
+
+    case: Case
+    runs: tuple[Run, ...]
+    by_hand: Run
+    size: int
+    size_by_hand: int
+    guard: float | None
+
+    @property
+    def seconds(self) -> float:
+        return statistics.median(run.seconds for run in self.runs)
+
+    @property
+    def ratio(self) -> float:
+        return self.by_hand.seconds / self.seconds
+
+
+def _measure(case: Case, base: Path, ctk: Path, directory: Path) -> Row:
+    work = directory / "work"
+    (work / "defs").mkdir(parents=True, exist_ok=True)
+    write = _write_files if case.turns[0].isalpha() else _write_packages
+    build = [ctk, "build", "bench", "-o", "bench.sif", "--force", *case.options]
+    runs = []
+    for number in range(-1, 2 * _ROUNDS):  # the second turn is the change that counts
+        write(work, base, case.turns[number % 2])
+        made = measured(build, work)
+        if number >= 0 and number % 2:
+            runs.append(made)
+    text = subprocess.run([ctk, "def", "bench"], cwd=work, check=True, capture_output=True, text=True).stdout
+    (work / "hand.def").write_text(text)
+    by_hand = measured(["apptainer", "build", "--force", "--fakeroot", "hand.sif", "hand.def"], work)
+    sizes = [(work / name).stat().st_size for name in ("bench.sif", "hand.sif")]
+    return Row(case, tuple(runs), by_hand, sizes[0], sizes[1], None)
+
+
+def _write_packages(work: Path, base: Path, packages: str) -> None:
+    (work / "defs/bench.toml").write_text(_PACKAGES.format(base=base, packages=packages))
+
+
+def _write_files(work: Path, base: Path, content: str) -> None:
+    (work / "defs/bench.toml").write_text(_FILES.format(base=base))
+    (work / "defs/notes.txt").write_text(content)
+
+
+def measured(argv: Sequence[str | Path], directory: Path) -> Run:
+    """Run a command, and count what it and all processes that it waited for did."""
+    started = time.perf_counter()
+    child = subprocess.Popen(
+        [str(word) for word in argv], cwd=directory, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+    )
+    assert child.stderr is not None
+    told = child.stderr.read()
+    # A zombie still has its counts; those of its own children were added when it waited for them (proc_pid_io(5)).
+    os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+    seconds = time.perf_counter() - started
+    counts = dict(line.split(": ") for line in Path(f"/proc/{child.pid}/io").read_text().splitlines())
+    _, status, usage = os.wait4(child.pid, 0)
+    if status != 0:
+        raise subprocess.CalledProcessError(os.waitstatus_to_exitcode(status), [str(word) for word in argv], stderr=told)
+    return Run(seconds, usage.ru_maxrss * 1024, int(counts["rchar"]), int(counts["wchar"]))
+
+
+def _table(caption: str, base: Path, rows: Sequence[Row]) -> Table:
+    size = base.stat().st_size
+    columns = ("change", "ctk, s", "by hand, s", "by hand ÷ ctk", "read", "written", "memory, MB", "image, MB", "by hand, MB")
+    return Table(
+        caption,
+        columns,
+        tuple(
+            (
+                row.case.name,
+                f"{row.seconds:.1f}",
+                f"{row.by_hand.seconds:.1f}",
+                f"{row.ratio:.1f}",
+                f"{row.runs[-1].read / size:.2f}",
+                f"{row.runs[-1].written / size:.2f}",
+                f"{max(run.memory for run in row.runs) / 1e6:.0f}",
+                f"{row.size / 1e6:.0f}",
+                f"{row.size_by_hand / 1e6:.0f}",
+            )
+            for row in rows
+        ),
+    )
+
+
+def _target(row: Row) -> Target:
+    assert row.case.target is not None
+    words = f"{row.case.name} on 3 GB at least {row.case.target:.0f} times as fast as by hand: {row.ratio:.1f} times"
+    return Target(words, row.ratio >= row.case.target)
+
+
+def _reads(row: Row, base: Path) -> Target:
+    share = row.runs[-1].read / base.stat().st_size
+    return Target(f"{row.case.name} on 3 GB reads at most 1.3 times the base: {share:.2f} times", share <= 1.3)
