@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,6 +26,12 @@ PIP_SETTINGS = {
     "PIP_ROOT_USER_ACTION": "ignore",
     "PIP_DISABLE_PIP_VERSION_CHECK": "1",
 }
+# Sets the constraint file of the guard, in addition to one that the base ships.
+_CONSTRAINED = (
+    'export PIP_CONSTRAINT="${PIP_CONSTRAINT:+$PIP_CONSTRAINT }$ctk_guard/constraint.txt"',
+    'export UV_CONSTRAINT="${UV_CONSTRAINT:+$UV_CONSTRAINT }$ctk_guard/constraint.txt"',
+    "export " + " ".join(f"{name}={value}" for name, value in PIP_SETTINGS.items()),
+)
 END_OF_FILE = "CTK_END_OF_FILE"
 _LARGEST_PART = 16 << 10  # bytes
 _PAYLOAD = Path(__file__).with_name("payload")
@@ -43,14 +50,7 @@ def guard_before(lock: Lock, wanted: ImportStep | None = None, apt: str = "") ->
     """
     begin = ["ctk_guard_run before-apt", apt, "ctk_guard_run after-apt"] if apt else ["ctk_guard_run before"]
     parts = [
-        "# The ctk guard: no command below may change the GPU framework of the base.",
-        'ctk_guard=$(mktemp -d "${TMPDIR:-/tmp}/ctk-guard.XXXXXX" 2>/dev/null || mktemp -d /tmp/ctk-guard.XXXXXX)',
-        *_here_document("lock.json", lock_for_guard(lock, wanted)),
-        *(line for name in _FILES for line in _here_document(name, payload(name))),
-        *_choose_python(lock.base.executable),
-        "ctk_guard_run() {",
-        '    PYTHONNOUSERSITE=1 "$ctk_python" -E -s -B "$ctk_guard/guard.py" "$1" "$ctk_guard"',
-        "}",
+        *_tools(lock, wanted),
         f"{END}() {{",
         "    ctk_status=$1",
         "    trap - EXIT",
@@ -65,9 +65,7 @@ def guard_before(lock: Lock, wanted: ImportStep | None = None, apt: str = "") ->
         "# An `exit 0` in the middle of a script does not bypass the guard.",
         f"trap '{END} $?' EXIT",
         *begin,
-        'export PIP_CONSTRAINT="${PIP_CONSTRAINT:+$PIP_CONSTRAINT }$ctk_guard/constraint.txt"',
-        'export UV_CONSTRAINT="${UV_CONSTRAINT:+$UV_CONSTRAINT }$ctk_guard/constraint.txt"',
-        "export " + " ".join(f"{name}={value}" for name, value in PIP_SETTINGS.items()),
+        *_CONSTRAINED,
     ]
     return "\n".join(parts)
 
@@ -81,6 +79,72 @@ GUARD_AFTER = f"{END} 0"
 def guarded(lock: Lock, script: str, wanted: ImportStep | None = None, *, apt: str = "") -> str:
     """All parts: guard, `apt`, what else `script` does, guard with the import step."""
     return "\n".join([guard_before(lock, wanted, apt), script, GUARD_AFTER])
+
+
+@dataclass(frozen=True, slots=True)
+class LayerScripts:
+    """The scripts of a layered build, each for a shell of its own; "" where there is nothing to run."""
+
+    apt: str
+    packages: str
+    tail: str
+
+
+def layer_scripts(
+    lock: Lock | None, wanted: ImportStep | None = None, *, apt: str, packages: str, rest: str
+) -> LayerScripts:
+    """The same as `guarded`, divided into layers, but for the guard: `over_layers` compares the finished layers.
+
+    Nothing of the base is hashed in the container. `packages` is the text that contains INSTALL, `rest` all that comes
+    after it. With a lock, the script of the tail ends with the import step; failed imports are in its output, and do
+    not change its exit status: whether the framework changed is known, and told, first.
+    """
+    if lock is None:
+        return LayerScripts(apt, packages, rest)
+    return LayerScripts(
+        apt,
+        _constrained(lock, wanted, packages) if packages else "",
+        _constrained(lock, wanted, rest, last="ctk_guard_run imports || ctk_status=$?"),
+    )
+
+
+def _constrained(lock: Lock, wanted: ImportStep | None, script: str, last: str = "") -> str:
+    """`script` with the guard's tools, under the constraint file; `last` runs after it, unless it failed."""
+    parts = [
+        *_tools(lock, wanted),
+        f"{END}() {{",
+        "    ctk_status=$1",
+        "    trap - EXIT",
+        '    if [ "$ctk_status" -ne 0 ]; then',
+        "        ctk_guard_run stopped || true",
+        *(["    else", f"        {last}"] if last else []),
+        "    fi",
+        '    rm -rf "$ctk_guard"',
+        '    exit "$ctk_status"',
+        "}",
+        "# An `exit 0` in the middle of a script skips only what is left of that script.",
+        f"trap '{END} $?' EXIT",
+        "trap 'trap - EXIT; rm -rf \"$ctk_guard\"; exit 143' HUP INT TERM",
+        "ctk_guard_run constraint",
+        *_CONSTRAINED,
+        script,
+        GUARD_AFTER,
+    ]
+    return "\n".join(filter(None, parts))
+
+
+def _tools(lock: Lock, wanted: ImportStep | None) -> list[str]:
+    """Writes the guard's files to a temporary directory, and defines how they run."""
+    return [
+        "# The ctk guard: no command below may change the GPU framework of the base.",
+        'ctk_guard=$(mktemp -d "${TMPDIR:-/tmp}/ctk-guard.XXXXXX" 2>/dev/null || mktemp -d /tmp/ctk-guard.XXXXXX)',
+        *_here_document("lock.json", lock_for_guard(lock, wanted)),
+        *(line for name in _FILES for line in _here_document(name, payload(name))),
+        *_choose_python(lock.base.executable),
+        "ctk_guard_run() {",
+        '    PYTHONNOUSERSITE=1 "$ctk_python" -E -s -B "$ctk_guard/guard.py" "$1" "$ctk_guard"',
+        "}",
+    ]
 
 
 def lock_for_guard(lock: Lock, wanted: ImportStep | None = None) -> str:

@@ -1,18 +1,12 @@
-"""What changed between two states of an image, which package caused it, and which changes fail the build."""
+"""What changed between two states of an image, which package caused it, and which changes fail the build.
+
+Rules over values: ctk applies them too, to the trees of a layered build (toolkit/pins/guard/over_layers.py). Hence
+this file imports none of the others.
+"""
 
 import fnmatch
 import os
 import re
-import sys
-
-import log_lines
-from state import normalize, read_fields
-
-
-def say(text, **values):
-    """Print a line of the guard; `values` are the fields of one of `log_lines`."""
-    sys.stderr.write(log_lines.PREFIX + (text.format(**values) if values else text) + "\n")
-    sys.stderr.flush()
 
 
 def added(lock):
@@ -27,33 +21,29 @@ def names_of(lock):
     return (shown + (" and " + str(more) + " more" if more > 0 else "")) or "none in the lock"
 
 
-def check_base(lock, state):
-    """Check that the base is the one of the lock, before anything is installed."""
-    wrong = []
+def contradictions(lock, state):
+    """Sentences about a base that is not the one of the lock."""
     for pin in lock["protected"]:
         versions = sorted({copy["version"] for copy in state["copies"] if copy["name"] == pin["name"]})
         if pin["version"] not in versions:
             there = " and ".join(versions) or "none"
-            wrong.append(pin["name"] + ": the lock was made for " + pin["version"] + ", the base has " + there)
-    if wrong:
-        for line in wrong:
-            say(log_lines.CONTRADICTION, difference=line)
-        say("the base differs from the locked one. `ctk lock` regenerates the lock.")
-        sys.exit(1)
+            yield pin["name"] + ": the lock was made for " + pin["version"] + ", the base has " + there
 
 
-def write_constraint(lock, path):
+def constraint_lines(lock):
     constraints = []
     for part in (lock, added(lock)):
         constraints += [pin["name"] + "==" + pin["version"] for pin in part["protected"]]
         constraints += [ban["name"] + "<0" for ban in part["forbidden"] if "*" not in ban["name"]]
         constraints += [bound["name"] + bound["specifier"] for bound in part["bounds"]]
-    with open(path, "w") as file:
-        file.write("".join(line + "\n" for line in sorted(set(constraints))))
+    return sorted(set(constraints))
 
 
-def compare(lock, before, after, blame=None):
-    """The differences that fail a build, as (package, from, to, sentence). `blame` says who made one (`pulled_by`)."""
+def compare(lock, before, after, breaks, blame=None):
+    """The differences that fail a build, as (package, from, to, sentence).
+
+    `breaks` says whether a version is outside of a specifier, `blame` who made a difference (`pulled_by`).
+    """
     blame = blame or pulled_by
     found = []
     for pin in lock["protected"]:
@@ -91,15 +81,6 @@ def copies_of(name, state):
     return {(copy["site"], copy["version"]): copy for copy in state["copies"] if copy["name"] == name}
 
 
-def breaks(specifier, version):
-    """Whether a version is outside of a PEP 440 specifier, by the library that every pip since 8 carries."""
-    try:
-        from pip._vendor.packaging.specifiers import SpecifierSet
-    except ImportError:
-        return False
-    return not SpecifierSet(specifier).contains(version, prereleases=True)
-
-
 def difference(name, old, new, before, after, blame):
     gone, come = sorted(set(old) - set(new)), sorted(set(new) - set(old))
     was = " and ".join(sorted({version for _, version in (gone or old)})) or "nothing"
@@ -120,8 +101,8 @@ def changed_files(name, old, new, before, after, blame):
         for path in old[where]["files"]:
             was, now = before["files"][path][1], after["files"].get(path, [None, None])[1]
             if was != now:
-                say("changed: " + path if now else "gone: " + path)
-                found.append((name, where[1], "altered files", "first of them " + path))
+                gone = "" if now else ", which is gone"
+                found.append((name, where[1], "altered files", "first of them " + path + gone))
                 break
     return found
 
@@ -130,17 +111,16 @@ def pulled_by(name, come, before, after):
     """Who requested it: pip marks what was named on its command line; else the new packages that require it."""
     if not come:
         return "a command removed it"
-    if any(os.path.isfile(os.path.join(copy["information"], "REQUESTED")) for copy in come):
+    if any(copy["requested"] for copy in come):
         return "requested by name"
     was = {(copy["site"], copy["name"], copy["version"]) for copy in before["copies"]}
     pullers = []
     for copy in after["copies"]:
         if (copy["site"], copy["name"], copy["version"]) in was or copy["name"] == name:
             continue
-        for line in read_fields(copy["information"]).get("Requires-Dist", "").splitlines():
-            match = re.match(r"[A-Za-z0-9._-]+", line)
-            if match and normalize(match.group()) == name and "extra ==" not in line:
-                pullers.append(copy["name"] + " " + copy["version"] + " (it requires " + line.strip() + ")")
+        for required, line in copy["requires"]:
+            if required == name and "extra ==" not in line:
+                pullers.append(copy["name"] + " " + copy["version"] + " (it requires " + line + ")")
     if pullers:
         return "pulled by " + ", ".join(sorted(pullers))
     return "no newly installed package requires it: a command named or removed it"
@@ -157,16 +137,49 @@ def other_changes(lock, before, after):
             yield (name + " " + (was or "(not there)") + " became " + (now or "(gone)") + ", which is not in the lock")
 
 
-def tell_differences(found, fix=None):
-    for package, was, now, sentence in found:
-        say(log_lines.DIFFERENCE, difference=package + ": " + was + " -> " + now + " (" + sentence + ")")
-    say("the GPU framework would change, and the GPU might silently not be used: the build stops here.")
-    say(fix or "Request versions that fit the base (`ctk why PACKAGE`), or start from another base (`ctk bases`).")
+def changes_by_apt(lock, before, after, breaks, order, owner):
+    """The differences that the installation of Debian packages made, as `compare` returns them.
+
+    apt installs Python packages that others require, such as python3-numpy, beside those of the base. A copy that
+    Python does not import, because the base's own comes first or because Python does not search that directory,
+    changes nothing. `order` is that of the site directories in which Python searches; `owner` names the Debian package
+    of a path.
+    """
+
+    def installed_by(_name, come, _before, _after):
+        packages = sorted({owner(copy["information"]) for copy in come})
+        return " and ".join(packages) + (" installed it" if come else "a Debian package removed it")
+
+    seen = dict(
+        after,
+        copies=[copy for copy in after["copies"] if not is_hidden(copy, before, order)],
+        imports=[path for path in after["imports"] if path in before["imports"] or replaces(path, before, order)],
+    )
+    return compare(lock, before, seen, breaks, blame=installed_by)
 
 
-def tell_failure(lock, found):
-    if found:
-        tell_differences(found)
-        return
-    say("a command failed. Protected by the constraint file: " + names_of(lock))
-    say("if pip found no matching version above, a package requires another version of one of these.")
+def hidden_copies(lock, before, after, order, owner):
+    """Sentences about copies of protected packages that apt installed, and that Python does not import."""
+    names = {entry["name"] for part in ("protected", "bounds") for entry in lock[part]}
+    for copy in after["copies"]:
+        if copy["name"] in names and is_hidden(copy, before, order):
+            words = "{package} (apt) installed {name} {version} in {site}; Python does not import this copy"
+            yield words.format(package=owner(copy["information"]), **copy)
+
+
+def is_hidden(copy, before, order):
+    """Whether a copy is new, and Python finds an older one first or does not search its directory."""
+    older = [other["site"] for other in before["copies"] if other["name"] == copy["name"]]
+    is_new = (copy["site"], copy["version"]) not in copies_of(copy["name"], before)
+    return is_new and (copy["site"] not in order or any(comes_before(site, copy["site"], order) for site in older))
+
+
+def replaces(path, before, order):
+    """Whether `path` is imported in place of a module that was there."""
+    site, name = os.path.split(path)
+    older = [os.path.dirname(other) for other in before["imports"] if os.path.basename(other) == name]
+    return site in order and bool(older) and not any(comes_before(other, site, order) for other in older)
+
+
+def comes_before(site, other, order):
+    return site in order and order.index(site) < order.index(other)

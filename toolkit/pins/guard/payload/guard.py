@@ -9,21 +9,22 @@ import json
 import os
 import sys
 
+import log_lines
 from compare import (
     added,
-    check_base,
+    changes_by_apt,
     compare,
+    constraint_lines,
+    contradictions,
+    hidden_copies,
     names_of,
     other_changes,
-    say,
-    tell_differences,
-    tell_failure,
-    write_constraint,
 )
-from debian import changes_by_apt, hidden_copies
+from debian import breaks, owner, search_order
 from imports import try_imports
 from install import Installer
-from state import take_state
+from log_lines import say
+from state import find_copies, take_state
 
 
 class Watch:
@@ -50,7 +51,7 @@ class Watch:
 
     def differences(self):
         """What changed since then."""
-        return compare(self.protected, self.before, self.look())
+        return compare(self.protected, self.before, self.look(), breaks)
 
     def look(self):
         """The state now. Files that were not written since the last look are not read again."""
@@ -58,16 +59,39 @@ class Watch:
         return self.after
 
 
+def check_base(lock, state):
+    """Check that the base is the one of the lock, before anything is installed."""
+    lines = log_lines.contradiction_lines(list(contradictions(lock, state)))
+    if lines:
+        say_all(lines)
+        sys.exit(1)
+
+
+def write_constraint(lock, path):
+    with open(path, "w") as file:
+        file.write("".join(line + "\n" for line in constraint_lines(lock)))
+
+
 def state_after_apt(lock, base):
     """The state with the packages that apt brought, in which later steps are compared; None if apt changed the base."""
-    state = base.look()
-    found = changes_by_apt(lock, base.before, state)
+    state, order = base.look(), search_order()
+    found = changes_by_apt(lock, base.before, state, breaks, order, owner)
     if found:
-        tell_differences(found, "Remove the Debian package from `apt`, or start from another base (`ctk bases`).")
+        say_all(log_lines.difference_lines(found, by_apt=True))
         return None
-    for line in hidden_copies(lock, base.before, state):
-        say("note: " + line)
+    for line in hidden_copies(lock, base.before, state, order, owner):
+        say(log_lines.NOTE, what=line)
     return state
+
+
+def tell_failure(lock):
+    say("a command failed. Protected by the constraint file: " + names_of(lock))
+    say("if pip found no matching version above, a package requires another version of one of these.")
+
+
+def say_all(lines):
+    for line in lines:
+        say(line)
 
 
 def main(action, directory):
@@ -89,26 +113,35 @@ def main(action, directory):
         write_constraint(lock, os.path.join(directory, "constraint.txt"))
     elif action == "install":
         Installer(lock, directory).install()
-        if added(lock)["protected"]:
+        if added(lock)["protected"] and watches[0].has_begun():
             watches[1].begin()
+    # A layered build has these three: ctk itself compares its layers.
+    elif action == "constraint":
+        write_constraint(lock, os.path.join(directory, "constraint.txt"))
+    elif action == "imports":
+        try_imports(lock["imports"], find_copies(), directory)
+    elif action == "stopped":
+        tell_failure(lock)
     else:
         watches = [watch.resume() for watch in watches if watch.has_begun()]
         if not watches:  # the base is not the locked one, or apt failed, which said why
             return 1
         found, worked = [line for watch in watches for line in watch.differences()], True
         if action == "failed":
-            tell_failure(lock, found)
+            if not found:
+                tell_failure(lock)
+            say_all(log_lines.difference_lines(found))
             return 1
         if not found:
-            say("the GPU framework is unchanged: " + names_of(lock))
+            say(log_lines.UNCHANGED, names=names_of(lock))
             worked = try_imports(lock["imports"], watches[0].after["copies"], directory)
             # An import runs third-party code as root: some packages install missing dependencies at import.
             found = [line for watch in watches for line in watch.differences()]
         if found:
-            tell_differences(found)
+            say_all(log_lines.difference_lines(found))
             return 1
         for line in other_changes(lock, watches[0].before, watches[0].after):
-            say("note: " + line)
+            say(log_lines.NOTE, what=line)
         return 0 if worked else 1
     return 0
 

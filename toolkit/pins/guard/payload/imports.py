@@ -11,7 +11,7 @@ import sys
 import time
 
 import log_lines
-from compare import say
+from log_lines import say
 from state import NOT_SHADOWS, is_importable, read_record
 from traps import TRAPS
 
@@ -51,7 +51,7 @@ def try_imports(wanted, copies, directory):
     skipped = [package["name"] for package in wanted["packages"] if package["name"] in wanted["skip"]]
     attempts = [attempt for attempt in plan(wanted, copies, sites) if attempt.name not in skipped]
     if skipped:
-        say("note: not imported, because of [imports] skip in the recipe: " + ", ".join(skipped))
+        say(log_lines.NOTE, what="not imported, because of [imports] skip in the recipe: " + ", ".join(skipped))
     if not attempts:
         return True
     say(log_lines.IMPORTING, packages=", ".join(attempt.title for attempt in attempts))
@@ -65,7 +65,7 @@ def try_imports(wanted, copies, directory):
     failed = []
     for attempt in attempts:
         if attempt.error and attempt.name in frameworks and any(NEEDS_DRIVER.search(line) for line in attempt.output):
-            say("note: " + attempt.title + " needs a GPU driver to be imported, and was not checked")
+            say(log_lines.NOTE, what=attempt.title + " needs a GPU driver to be imported, and was not checked")
         elif attempt.error:
             failed.append(attempt)
     count = str(len(attempts)) + " packages, " + str(len(failed)) + " failed"
@@ -251,7 +251,7 @@ def remove(paths):
     """Remove what imports wrote next to the code: the image must contain only what was installed."""
     if paths:
         some = ", ".join(sorted(paths)[:SHOWN_PATHS]) + (" and more" if len(paths) > SHOWN_PATHS else "")
-        say("note: the imports wrote " + str(len(paths)) + " files and directories, which are removed: " + some)
+        say(log_lines.NOTE, what="the imports wrote %d files and directories, which are removed: %s" % (len(paths), some))
     for path in sorted(paths, reverse=True):  # a directory behind what is in it
         if os.path.isdir(path) and not os.path.islink(path):
             os.rmdir(path)

@@ -6,7 +6,7 @@ import sys
 from urllib.parse import quote
 
 import log_lines
-from compare import say
+from log_lines import say
 from state import find_sites, read_site
 
 UV = "/mnt/uv"

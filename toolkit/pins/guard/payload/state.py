@@ -18,13 +18,33 @@ def normalize(name):
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
+class Disk:
+    """The files of the image that this Python runs in; ctk puts the trees of a layered build in its place."""
+
+    is_file = staticmethod(os.path.isfile)
+    names = staticmethod(os.listdir)
+
+    @staticmethod
+    def lines(path, newline=None):
+        return open(path, errors="replace", newline=newline)
+
+    @staticmethod
+    def files_below(top):
+        for directory, _, names in os.walk(top):
+            for name in names:
+                yield os.path.join(directory, name)
+
+
+DISK = Disk()
+
+
 def take_state(lock, known=None):
     """Every copy of every distribution, and of the guarded ones the hash of each file.
 
     Where a file's inode, size and times are those in `known`, its content was not written since, and is not read.
     """
     sites = find_sites()
-    copies = [copy for site in sites for copy in read_site(site)]
+    copies = find_copies(sites)
     guarded = {pin["name"] for pin in lock["protected"]}
     paths = set()
     for copy in copies:
@@ -39,6 +59,10 @@ def take_state(lock, known=None):
         "files": hash_files(sorted(paths), known or {}),
         "imports": [os.path.join(site, name) for site in sites for name in tops if is_importable(site, name)],
     }
+
+
+def find_copies(sites=None):
+    return [copy for site in (find_sites() if sites is None else sites) for copy in read_site(site)]
 
 
 def find_sites():
@@ -69,29 +93,43 @@ def mount_points():
 
 def read_site(site):
     for entry in sorted(os.listdir(site)):
-        path = os.path.join(site, entry)
-        stem, extension = os.path.splitext(entry)
-        if extension not in (".dist-info", ".egg-info", ".egg", ".egg-link"):
-            continue
-        if entry.startswith("~"):  # what pip leaves of a distribution that it could not remove
-            continue
-        information = os.path.join(path, "EGG-INFO") if extension == ".egg" else path
-        fields = read_fields(information)
-        name, _, version = stem.partition("-")
-        yield {
-            "name": normalize(fields.get("Name", name)),
-            "version": fields.get("Version", version.partition("-")[0]),
-            "site": site,
-            "information": information,
-            "record": record_digest(information),
-        }
+        copy = read_copy(site, entry)
+        if copy is not None:
+            copy["record"] = record_digest(copy["information"])
+            yield copy
 
 
-def read_fields(information):
+def read_copy(site, entry, disk=DISK):
+    """The distribution whose metadata is `entry` of a site directory, but for its RECORD; None if it has none."""
+    stem, extension = os.path.splitext(entry)
+    if extension not in (".dist-info", ".egg-info", ".egg", ".egg-link"):
+        return None
+    if entry.startswith("~"):  # what pip leaves of a distribution that it could not remove
+        return None
+    path = os.path.join(site, entry)
+    information = os.path.join(path, "EGG-INFO") if extension == ".egg" else path
+    fields = read_fields(information, disk)
+    name, _, version = stem.partition("-")
+    return {
+        "name": normalize(fields.get("Name", name)),
+        "version": fields.get("Version", version.partition("-")[0]),
+        "site": site,
+        "information": information,
+        "requires": [(required_name(line), line) for line in fields.get("Requires-Dist", "").splitlines()],
+        "requested": disk.is_file(os.path.join(information, "REQUESTED")),
+    }
+
+
+def required_name(line):
+    match = re.match(r"[A-Za-z0-9._-]+", line)
+    return normalize(match.group()) if match else ""
+
+
+def read_fields(information, disk=DISK):
     """The headers of METADATA, PKG-INFO, or of an egg-info that is a file itself; Requires-Dist as one text."""
     for path in (os.path.join(information, "METADATA"), os.path.join(information, "PKG-INFO"), information):
-        if os.path.isfile(path):
-            with open(path, errors="replace") as file:
+        if disk.is_file(path):
+            with disk.lines(path) as file:
                 return parse_fields(file)
     return {}
 
@@ -109,14 +147,14 @@ def parse_fields(lines):
     return fields
 
 
-def read_record(information):
+def read_record(information, disk=DISK):
     """The rows of a RECORD as (absolute path, hash), without bytecode and installer metadata."""
     path = os.path.join(information, "RECORD")
-    if not os.path.isfile(path):
+    if not disk.is_file(path):
         return None
     site = os.path.dirname(information)
     rows = []
-    with open(path, errors="replace", newline="") as file:
+    with disk.lines(path, newline="") as file:
         for row in csv.reader(file):
             if not row or row[0].endswith((".pyc", ".pyo")):
                 continue
@@ -127,40 +165,39 @@ def read_record(information):
     return rows
 
 
-def record_digest(information):
-    rows = read_record(information)
+def record_digest(information, disk=DISK):
+    rows = read_record(information, disk)
     if rows is None:
         return None
     return hashlib.sha256(repr(sorted(rows)).encode("utf-8", "replace")).hexdigest()
 
 
-def own_files(copy):
+def own_files(copy, disk=DISK):
     """The files of a distribution: by its RECORD, else by what older installers wrote, else all of its packages."""
-    rows = read_record(copy["information"])
+    rows = read_record(copy["information"], disk)
     if rows is not None:
         return [path for path, _ in rows]
     listed = os.path.join(copy["information"], "installed-files.txt")
-    if os.path.isfile(listed):
-        with open(listed, errors="replace") as file:
+    if disk.is_file(listed):
+        with disk.lines(listed) as file:
             paths = [os.path.normpath(os.path.join(copy["information"], line.strip())) for line in file if line.strip()]
         return [path for path in paths if not path.endswith((".pyc", ".pyo"))]
     found = []
-    for name in import_names(copy):
+    for name in import_names(copy, disk):
         top = os.path.join(copy["site"], name)
-        found += [path for path in (top + ".py",) if os.path.isfile(path)]
-        for directory, _, names in os.walk(top):
-            found += [os.path.join(directory, name) for name in names if not name.endswith((".pyc", ".pyo"))]
+        found += [path for path in (top + ".py",) if disk.is_file(path)]
+        found += [path for path in disk.files_below(top) if not path.endswith((".pyc", ".pyo"))]
     return found
 
 
-def import_names(copy):
+def import_names(copy, disk=DISK):
     """The names that `import` finds of a distribution: directories and modules at the top of its site directory."""
     listed = os.path.join(copy["information"], "top_level.txt")
-    if os.path.isfile(listed):
-        with open(listed, errors="replace") as file:
+    if disk.is_file(listed):
+        with disk.lines(listed) as file:
             return sorted({line.strip() for line in file if line.strip()})
     tops = set()
-    for path, _ in read_record(copy["information"]) or []:
+    for path, _ in read_record(copy["information"], disk) or []:
         relative = os.path.relpath(path, copy["site"])
         top, slash, _ = relative.partition("/")
         if top.startswith("..") or top.endswith((".dist-info", ".data", ".pth")):
@@ -170,10 +207,10 @@ def import_names(copy):
     return sorted(tops) or [copy["name"].replace("-", "_")]
 
 
-def is_importable(site, name):
+def is_importable(site, name, disk=DISK):
     """Whether a directory gives `import name` something of its own; a namespace (nvidia, google) belongs to many."""
     path = os.path.join(site, name)
-    return os.path.isfile(os.path.join(path, "__init__.py")) or os.path.isfile(path + ".py")
+    return disk.is_file(os.path.join(path, "__init__.py")) or disk.is_file(path + ".py")
 
 
 def hash_files(paths, known):
