@@ -12,7 +12,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from tests import schemas
-from toolkit.builds.record import Record
+from toolkit.builds.record import Record, RecordedBase
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -123,6 +123,9 @@ def test_the_output_of_every_program_is_checked(indent: int | None, text: bool) 
 
 
 def test_the_record_of_an_image_follows_its_schema() -> None:
-    for record in (Record("recipe:mine"), Record("recipe:mine", "b", "gpu-ready", ("a-code",), inputs={"base": "x"})):
+    for record in (
+        Record("recipe:mine"),
+        Record("recipe:mine", RecordedBase("b"), "gpu-ready", ("a-code",), inputs={"base": "x"}),
+    ):
         schemas.check_document(json.loads(record.as_text()))
     schemas.check_document(json.loads(Record("sandbox:/x", changed=True).as_text(inode=3)))
