@@ -105,32 +105,26 @@ def hashed(path: str) -> str:
 
 
 def test_an_image_remembers_which_file_it_came_from(here: Path) -> None:
+    reference, layout, archive = TargetKind.REFERENCE, hashed(f"{here}/layout:t"), hashed("/x.tar")
     assert BuildTarget(TargetKind.RECIPE, "mine").identity == "recipe:mine"
-    assert BuildTarget(TargetKind.REFERENCE, "docker://a/b").identity == "reference:docker://a/b"
-    assert (
-        BuildTarget(TargetKind.REFERENCE, "oci:layout:t").identity
-        == f"reference:oci:layout:t#{hashed(f'{here}/layout:t')}"
-    )
-    assert (
-        BuildTarget(TargetKind.REFERENCE, "docker-archive:/x.tar").identity
-        == f"reference:docker-archive:x.tar#{hashed('/x.tar')}"
-    )
+    assert BuildTarget(reference, "docker://a/b").identity == "reference:docker://a/b"
+    assert BuildTarget(reference, "oci:layout:t").identity == f"reference:oci:layout:t#{layout}"
+    assert BuildTarget(reference, "docker-archive:/x.tar").identity == f"reference:docker-archive:x.tar#{archive}"
     assert BuildTarget(TargetKind.SANDBOX, "sb/").identity == f"sandbox:sb#{hashed(f'{here}/sb')}"
     assert BuildTarget(TargetKind.DEFINITION, "./k.def").identity == f"definition:k.def#{hashed(f'{here}/k.def')}"
 
 
-def test_current_identity_of_an_earlier_record_with_a_path(here: Path) -> None:
-    for target in (
-        BuildTarget(TargetKind.DEFINITION, "k.def"),
-        BuildTarget(TargetKind.SANDBOX, "sb/"),
-        BuildTarget(TargetKind.REFERENCE, "oci:layout:t"),
-        BuildTarget(TargetKind.REFERENCE, "docker-archive:x.tar"),
-    ):
-        scheme, colon, path = (
-            target.text.partition(":") if target.kind is TargetKind.REFERENCE else ("", "", target.text)
-        )
-        earlier = f"{target.kind.value}:{scheme}{colon}{here / path}"
-        assert current_identity(earlier) == target.identity == current_identity(target.identity)
-        assert str(here) not in target.identity
-    for other in ("recipe:mine", "reference:docker://a/b:1"):
-        assert current_identity(other) == other
+@pytest.mark.parametrize(
+    ("target", "earlier"),
+    [
+        (BuildTarget(TargetKind.DEFINITION, "k.def"), "definition:{here}/k.def"),
+        (BuildTarget(TargetKind.SANDBOX, "sb/"), "sandbox:{here}/sb"),
+        (BuildTarget(TargetKind.REFERENCE, "oci:layout:t"), "reference:oci:{here}/layout:t"),
+        (BuildTarget(TargetKind.REFERENCE, "docker-archive:x.tar"), "reference:docker-archive:{here}/x.tar"),
+        (BuildTarget(TargetKind.REFERENCE, "docker://a/b:1"), "reference:docker://a/b:1"),
+        (BuildTarget(TargetKind.RECIPE, "mine"), "recipe:mine"),
+    ],
+)
+def test_current_identity_of_an_earlier_record_with_a_path(here: Path, target: BuildTarget, earlier: str) -> None:
+    assert current_identity(earlier.format(here=here)) == target.identity == current_identity(target.identity)
+    assert str(here) not in target.identity
