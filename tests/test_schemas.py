@@ -12,7 +12,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from tests import schemas
-from toolkit.builds.record import Record
+from toolkit.builds.record import Record, RecordedBase
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -63,7 +63,9 @@ def test_every_schema_value_has_a_file_and_every_file_a_user() -> None:
     used = {value for text in SOURCES.values() for value in re.findall(r'"(ctk\.[a-z-]+/\d+)"', text)}
     described = {name: schema for name, schema in schemas.schemas().items() if name != schemas.COMMON}
     assert {schemas.schema_value(schema) for schema in described.values()} == used
-    assert {f"ctk.{name.removesuffix('.json')}/1" for name in described} == used, "no schema was released yet"
+    # None was released yet, but images with the record of the first form are in use.
+    second = {"image.json"}
+    assert {f"ctk.{name.removesuffix('.json')}/{2 if name in second else 1}" for name in described} == used
     common = schemas.schemas()[schemas.COMMON]
     referred = {pointer for schema in schemas.schemas().values() for _, pointer in references(schema)}
     assert {f"$defs/{name}" for name in common["$defs"]} <= referred
@@ -123,6 +125,9 @@ def test_the_output_of_every_program_is_checked(indent: int | None, text: bool) 
 
 
 def test_the_record_of_an_image_follows_its_schema() -> None:
-    for record in (Record("recipe:mine"), Record("recipe:mine", "b", "gpu-ready", ("a-code",), inputs={"base": "x"})):
+    for record in (
+        Record("recipe:mine"),
+        Record("recipe:mine", RecordedBase("b"), "gpu-ready", ("a-code",), inputs={"base": "x"}),
+    ):
         schemas.check_document(json.loads(record.as_text()))
     schemas.check_document(json.loads(Record("sandbox:/x", changed=True).as_text(inode=3)))

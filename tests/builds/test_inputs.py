@@ -12,7 +12,7 @@ from toolkit.builds import resolve as resolve_module
 from toolkit.builds.asking import request_build
 from toolkit.builds.context import BuildContext
 from toolkit.builds.inputs import inputs_of
-from toolkit.builds.record import Record
+from toolkit.builds.record import Record, RecordedBase
 from toolkit.builds.resolve import unchanged_record
 from toolkit.builds.target import parse_target
 from toolkit.definitions.definition import define
@@ -70,7 +70,7 @@ def inputs(options: BuildOptions = OPTIONS, runtime: Runtime = RUNTIME) -> dict[
 @pytest.fixture
 def built(here: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., bool]:
     """Whether the image of now would be made again, after it was built with the inputs of the beginning."""
-    record = Record("recipe:image", "mine", "no-framework", inputs=inputs())
+    record = Record("recipe:image", RecordedBase("mine"), "no-framework", inputs=inputs())
     monkeypatch.setattr(resolve_module, "read_record", lambda _path: record)
     monkeypatch.setattr("toolkit.builds.output.read_record", lambda _path: record)
     (here / "image.sif").touch()

@@ -10,7 +10,7 @@ import pytest
 from tests.pins.bases.foreign import sandbox
 from tests.pins.locks import ARM, SMALL, WHEEL
 from toolkit.builds.outdated import made_from, outdated
-from toolkit.builds.record import Record, write_beside
+from toolkit.builds.record import Record, RecordedBase, write_beside
 from toolkit.pins.lock.lockfile import write_lock
 from toolkit.recipes.load import load_recipe
 from toolkit.recipes.model import Base
@@ -48,7 +48,7 @@ def image(directory: Path, *, other_base: bool = False) -> Path:
     sandbox = directory / "sb"
     sandbox.mkdir()
     made = made_from(recipe(directory), SMALL, other_base=other_base)
-    write_beside(sandbox, Record("recipe:mine", "a", made_from=made))
+    write_beside(sandbox, Record("recipe:mine", RecordedBase("a"), made_from=made))
     return sandbox
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.builds.asked import request, sandbox_of
-from toolkit.builds.record import Record, read_record, record_beside, write_beside
+from toolkit.builds.record import Record, RecordedBase, read_record, record_beside, write_beside
 from toolkit.support.errors import WrongInput
 
 if TYPE_CHECKING:
@@ -42,5 +42,5 @@ def test_what_is_no_record_is_none(here: Path, text: str) -> None:
 
 
 def test_a_record_is_read_back(here: Path) -> None:
-    record_beside(here / "sb").write_text(Record("recipe:日本", "b").as_text(), encoding="utf-8")
-    assert read_record(here / "sb") == Record("recipe:日本", "b")
+    record_beside(here / "sb").write_text(Record("recipe:日本", RecordedBase("b")).as_text(), encoding="utf-8")
+    assert read_record(here / "sb") == Record("recipe:日本", RecordedBase("b"))

@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.builds.asked import context, request
+from tests.builds.asked import RUNTIME, context, request
 from toolkit.builds import room as room_module
 from toolkit.builds.context import Listener
 from toolkit.builds.plan import OwnSource
-from toolkit.builds.record import Record
+from toolkit.builds.record import Record, Tools
 from toolkit.builds.resolve import resolve
+from toolkit.builds.target import BuildTarget, TargetKind
 from toolkit.definitions.definition import Definition
 from toolkit.support.errors import MissingOnHost
 
@@ -24,7 +25,7 @@ def test_a_plan_is_complete_whatever_is_built(here: Path, preview: bool) -> None
     plan = resolve(request("mine"), context(here, preview=preview))
     assert isinstance(plan.source, Definition)
     assert "Bootstrap: debootstrap" in plan.source.text
-    assert (plan.record.target, plan.record.base) == ("recipe:mine", "debian-12")
+    assert (plan.record.target, plan.record.base and plan.record.base.name) == ("recipe:mine", "debian-12")
     assert bool(plan.record.inputs) is not preview
     assert (plan.locked, plan.lends_uv, plan.base_size) == (None, False, 0)
     copy = resolve(request("docker://a/b:1"), context(here, preview=preview))
@@ -33,7 +34,9 @@ def test_a_plan_is_complete_whatever_is_built(here: Path, preview: bool) -> None
     assert resolve(request("k.def"), context(here, preview=preview)).source == OwnSource(here / "k.def")
     sandbox = resolve(request("sb/", output=here / "out.sif"), context(here, preview=preview))
     assert sandbox.source == OwnSource(here / "sb")
-    assert sandbox.record == Record(f"sandbox:{here}/sb")
+    assert sandbox.record == Record(
+        BuildTarget(TargetKind.SANDBOX, str(here / "sb")).identity, tools=Tools(runtime=RUNTIME.version_text)
+    )
     assert (here / "area").exists() is not preview
 
 

@@ -19,7 +19,6 @@ from toolkit.pins.store import Locks
 from toolkit.recipes.catalogue import Catalogue
 from toolkit.runtime.engine import BuildOptions, Runtime
 from toolkit.support.paths import WorkArea
-from toolkit.support.text import printable
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -187,6 +186,6 @@ def test_a_script_that_is_cut_off_does_nothing(here: Path) -> None:
 def test_the_name_of_a_definition_s_directory_is_no_command(here: Path) -> None:
     (here / "own.def").write_text("Bootstrap: docker\nFrom: x\n")
     text = script(here, target="own.def")
-    assert f"for definition:{printable(str(here))}/own.def, by ctk" in text
+    assert "\n# Commands of `ctk build` for definition:own.def#" in text
     run(text)
     assert files(here) == ["own.def", "own.sif"]

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 from typing import TYPE_CHECKING
 
 import pytest
 
-from toolkit.builds.target import BuildTarget, TargetKind, bases_of_definition, parse_target
+from toolkit.builds.target import BuildTarget, TargetKind, bases_of_definition, current_identity, parse_target
 from toolkit.recipes.model import Bootstrap
 from toolkit.support.errors import WrongInput
 
@@ -99,10 +100,31 @@ def test_bases_of_a_definition_are_those_of_all_its_stages(here: Path) -> None:
     ]
 
 
+def hashed(path: str) -> str:
+    return hashlib.sha256(path.encode()).hexdigest()[:16]
+
+
 def test_an_image_remembers_which_file_it_came_from(here: Path) -> None:
+    reference, layout, archive = TargetKind.REFERENCE, hashed(f"{here}/layout:t"), hashed("/x.tar")
     assert BuildTarget(TargetKind.RECIPE, "mine").identity == "recipe:mine"
-    assert BuildTarget(TargetKind.REFERENCE, "docker://a/b").identity == "reference:docker://a/b"
-    assert BuildTarget(TargetKind.REFERENCE, "oci:layout:t").identity == f"reference:oci:{here}/layout:t"
-    assert BuildTarget(TargetKind.REFERENCE, "docker-archive:/x.tar").identity == "reference:docker-archive:/x.tar"
-    assert BuildTarget(TargetKind.SANDBOX, "sb/").identity == f"sandbox:{here}/sb"
-    assert BuildTarget(TargetKind.DEFINITION, "./k.def").identity == f"definition:{here}/k.def"
+    assert BuildTarget(reference, "docker://a/b").identity == "reference:docker://a/b"
+    assert BuildTarget(reference, "oci:layout:t").identity == f"reference:oci:layout:t#{layout}"
+    assert BuildTarget(reference, "docker-archive:/x.tar").identity == f"reference:docker-archive:x.tar#{archive}"
+    assert BuildTarget(TargetKind.SANDBOX, "sb/").identity == f"sandbox:sb#{hashed(f'{here}/sb')}"
+    assert BuildTarget(TargetKind.DEFINITION, "./k.def").identity == f"definition:k.def#{hashed(f'{here}/k.def')}"
+
+
+@pytest.mark.parametrize(
+    ("target", "earlier"),
+    [
+        (BuildTarget(TargetKind.DEFINITION, "k.def"), "definition:{here}/k.def"),
+        (BuildTarget(TargetKind.SANDBOX, "sb/"), "sandbox:{here}/sb"),
+        (BuildTarget(TargetKind.REFERENCE, "oci:layout:t"), "reference:oci:{here}/layout:t"),
+        (BuildTarget(TargetKind.REFERENCE, "docker-archive:x.tar"), "reference:docker-archive:{here}/x.tar"),
+        (BuildTarget(TargetKind.REFERENCE, "docker://a/b:1"), "reference:docker://a/b:1"),
+        (BuildTarget(TargetKind.RECIPE, "mine"), "recipe:mine"),
+    ],
+)
+def test_current_identity_of_an_earlier_record_with_a_path(here: Path, target: BuildTarget, earlier: str) -> None:
+    assert current_identity(earlier.format(here=here)) == target.identity == current_identity(target.identity)
+    assert str(here) not in target.identity

@@ -9,7 +9,7 @@ import pytest
 
 from tests.schemas import check_document, documents_in
 from toolkit.builds.outdated import made_from
-from toolkit.builds.record import Record, write_beside
+from toolkit.builds.record import Record, RecordedBase, write_beside
 from toolkit.cli.main import main
 from toolkit.recipes.catalogue import Catalogue
 
@@ -154,7 +154,7 @@ def test_an_image_that_is_older_than_its_recipe_is_named(
     path.write_text('base = "debian-12"\n')
     catalogue = Catalogue.here()
     made = made_from(catalogue.recipe("mine"), None, other_base=False)
-    write_beside(directory / "trial.sif", Record("recipe:mine", "debian-12", made_from=made))
+    write_beside(directory / "trial.sif", Record("recipe:mine", RecordedBase("debian-12"), made_from=made))
     command = ("sbatch", "-J", "x", "--image", "trial.sif", "--json", "--force", "python", "train.py")
 
     def codes() -> list[str]:

@@ -12,7 +12,8 @@ from toolkit.builds.inputs import inputs_of
 from toolkit.builds.outdated import made_from
 from toolkit.builds.permission import check_permission
 from toolkit.builds.plan import BuildPlan, OwnSource, local_size
-from toolkit.builds.record import Record, read_record
+from toolkit.builds.provenance import recorded_base, recorded_recipe, tools
+from toolkit.builds.record import Record, Tools, read_record
 from toolkit.builds.room import check_room
 from toolkit.builds.target import TargetKind, bases_of_definition
 from toolkit.definitions.definition import define, define_copy
@@ -20,6 +21,7 @@ from toolkit.definitions.labels import has_labels_of_ctk
 from toolkit.gpu.targets import check_target, judge_packages, judge_target
 from toolkit.pins.bases.before_pull import lent_login, require_architecture
 from toolkit.pins.bases.steady import PresentBase, unchanged
+from toolkit.pins.lock.lockfile import dump_locks
 from toolkit.pins.store import locked_base
 from toolkit.recipes.model import Base, Bootstrap
 from toolkit.support.ownership import is_trusted
@@ -54,9 +56,8 @@ def resolve(request: BuildRequest, context: BuildContext, listener: Listener = _
             require_architecture(base)
     own = OwnSource(Path(request.target.text).absolute())
     source = define_copy(request.base) if request.base is not None else own
-    return BuildPlan(
-        request, source, Record(request.target.identity), start=request.base, login=_login(request.base, context)
-    )
+    record = Record(request.target.identity, tools=Tools(runtime=context.runtime.version_text))
+    return BuildPlan(request, source, record, start=request.base, login=_login(request.base, context))
 
 
 def _bases(request: BuildRequest) -> Iterator[Base]:
@@ -86,18 +87,23 @@ def _resolve_recipe(request: BuildRequest, recipe: Recipe, context: BuildContext
         start = _start(recipe, lock, context, base.digest)
         definition = _define(recipe, lock, context, start)
         inputs = {} if context.preview else inputs_of(request, definition, lock, context)
+        local = None if context.preview else locks.local_digest(recipe)
+        lends_uv = lock is not None and bool(lock.packages) and has_mount_point(recipe, base.image)
     return BuildPlan(
         request,
         definition,
         Record(
             request.target.identity,
-            recipe.base.name,
+            recorded_base(recipe, start, local, lock, locks.bases),
             inputs=inputs,
             made_from=made_from(recipe, lock, other_base=recipe.rebased),
+            recipe=recorded_recipe(recipe, start, lock, locks.bases),
+            lock=dump_locks(lock) if lock else None,
+            tools=tools(context.runtime.version_text, lock, uv=lends_uv),
         ),
         base,
         found,
-        lends_uv=lock is not None and bool(lock.packages) and has_mount_point(recipe, base.image),
+        lends_uv=lends_uv,
         start=start,
         login=_login(start, context),
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _HEADER = re.compile(r"(bootstrap|from)\s*:\s*(.*)", re.IGNORECASE)
+_PATH_IDENTITY = re.compile(r"((?:definition|sandbox|reference:docker-archive|reference:oci):)(/.*)", re.DOTALL)
+_HASH_LENGTH = 16  # hexadecimal digits: enough to tell a user's files apart
 _REGISTRIES = ("docker", "oras", "library", "shub")
 
 
@@ -47,13 +50,16 @@ class BuildTarget:
 
     @property
     def identity(self) -> str:
-        """What an image remembers of its target, so that only an image of the same target is replaced unasked."""
+        """What an image remembers of its target, so that only an image of the same target is replaced unasked.
+
+        Images are shared: a path is remembered by its last part and its hash, which shows no user's name.
+        """
         scheme, text = "", self.text
         if self.kind is TargetKind.REFERENCE and not text.startswith("docker://"):
             scheme, _, text = text.partition(":")
             scheme += ":"
         if scheme or self.kind in (TargetKind.DEFINITION, TargetKind.SANDBOX):
-            text = str(Path(text).absolute())
+            text = _hidden(str(Path(text).absolute()))
         return f"{self.kind.value}:{scheme}{text}"
 
     @property
@@ -63,6 +69,17 @@ class BuildTarget:
             last = self.text.rstrip("/").rpartition("/")[2].partition(":")[0 if "/" in self.text else 2]
             return Path(last.partition("@")[0].partition(":")[0] or "image").stem
         return Path(self.text).absolute().stem if self.kind is not TargetKind.RECIPE else self.text
+
+
+def current_identity(recorded: str) -> str:
+    """The identity of a target as records have it now, from one that may name the absolute path."""
+    match = _PATH_IDENTITY.fullmatch(recorded)
+    return f"{match[1]}{_hidden(match[2])}" if match else recorded
+
+
+def _hidden(path: str) -> str:
+    digest = hashlib.sha256(path.encode(errors="surrogateescape")).hexdigest()
+    return f"{Path(path).name}#{digest[:_HASH_LENGTH]}"
 
 
 def parse_target(text: str) -> BuildTarget:

@@ -42,7 +42,7 @@ def inspect(
         print_text(said.definition)
     else:
         made = (
-            [("built by", f"ctk {record.ctk}"), ("from", record.target), ("verdict", record.verdict or "")]
+            [("built by", f"ctk {record.tools.ctk}"), ("from", record.target), ("verdict", record.verdict or "")]
             if record
             else []
         )

@@ -61,6 +61,7 @@ def load_recipe(path: Path, bases: Mapping[str, Base], *, base: Base | None = No
         import_skip=_import_skip(file),
         target=_target(file),
         rebased=base is not None,
+        text=file.text,
     )
 
 

@@ -169,6 +169,7 @@ class Recipe:
     `verdict` is the audit verdict that the build requires, or None. `import_skip` are packages (normalised
     names) that the build does not import at its end. `rebased`: `base` is not the one that the file names
     (`--base`), so that the lock in `./defs` is not for it. `group` is the heading under which `ctk list` shows it.
+    `text` is the content of the file.
     """
 
     name: str
@@ -187,6 +188,7 @@ class Recipe:
     target: Target = field(default_factory=Target)
     rebased: bool = False
     group: str = ""
+    text: str = field(default="", repr=False, compare=False)
 
     @property
     def installs(self) -> bool:

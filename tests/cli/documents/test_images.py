@@ -11,7 +11,7 @@ import pytest
 
 from tests.pins.locks import SMALL
 from tests.schemas import check_document
-from toolkit.builds.record import Record
+from toolkit.builds.record import Record, RecordedBase
 from toolkit.cli.documents import images
 from toolkit.lab.cluster import Condition
 from toolkit.lab.observe import FinishedJob, Node, QueuedJob
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 IMAGE, LOG = Path("mine.sif"), Path("mine.sif.build.log")
-RECORD = Record("recipe:mine", "debian-12", "no-framework", ("no-framework",))
+RECORD = Record("recipe:mine", RecordedBase("debian-12"), "no-framework", ("no-framework",))
 RECIPE = Recipe("mine", Path("defs/mine.toml"), Base("debian-12", "debootstrap", "bookworm"), import_skip=("horovod",))
 LAB = Lab(LabPlan(), LabPaths(Path("/tmp/ctk-lab-x")), "login", 6000)
 NODE = Node("n1", "idle", 4, 0, 2, 0, "", datetime(2026, 11, 22, 1, 2, 3))

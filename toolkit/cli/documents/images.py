@@ -35,7 +35,7 @@ def built_image(
         "built": built,
         "verdict": record.verdict,
         "target": record.target,
-        "base": record.base,
+        "base": record.base.name if record.base else None,
         "log": str(log),
         "size_bytes": size or None,
         "seconds": round(seconds, 1),

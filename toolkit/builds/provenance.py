@@ -1,0 +1,178 @@
+"""What an image of a recipe remembers of its origin: recipe, base and tools, as texts that others may read.
+
+Images are shared. A path of the build host outside the project becomes a file name, to be put next to the recipe; of
+`[job]` only the program stays, which decides what the image holds. Values that are in the definition stay as they are.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from toolkit.builds.record import RecordedBase, Tools
+from toolkit.recipes.model import Bootstrap
+from toolkit.recipes.references import SCHEMES, has_scheme
+from toolkit.support.redaction import redact
+from toolkit.support.tomlfile import parse_toml
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from toolkit.pins.lock.model import Lock
+    from toolkit.recipes.model import Base, Recipe
+
+_SCHEME_OF = {bootstrap: scheme for scheme, bootstrap in SCHEMES.items()}
+_PATH = re.compile(r"(?:^|[=:,])[/~]")
+# Of an entry of bases.toml, what says how and when its facts were found: not needed to build on it.
+_NOT_NEEDED = ("description", "family", "evidence", "checked", "size", "source")
+
+
+def recorded_base(
+    recipe: Recipe, start: Base, digest: str | None, lock: Lock | None, bases: Mapping[str, Base]
+) -> RecordedBase:
+    """The base of an image of `recipe`.
+
+    `start` is the base as the definition names it, `digest` that of the content of a base on this machine. `bases` are
+    those of bases.toml.
+    """
+    base = recipe.base
+    if base.is_local:
+        return RecordedBase(base.path.name, base.path.name, digest)
+    return RecordedBase(base.name, base.reference, start.digest or base.inrelease, _entry(recipe, start, lock, bases))
+
+
+def _entry(recipe: Recipe, start: Base, lock: Lock | None, bases: Mapping[str, Base]) -> str | None:
+    if recipe.base.name not in bases:
+        return None
+    import tomlkit
+
+    from toolkit.pins.bases.own_file import table_of
+
+    # Without a lock nothing else says by which digest the base was pulled.
+    table = table_of(recipe.base if lock else start)
+    return tomlkit.dumps({recipe.base.name: {key: value for key, value in table.items() if key not in _NOT_NEEDED}})
+
+
+def tools(runtime: str, lock: Lock | None, *, uv: bool) -> Tools:
+    """The tools of a build in which `runtime` makes the image, and uv or pip install the packages of the lock."""
+    installs = lock is not None and bool(lock.packages)
+    return Tools(runtime=runtime, installer=(_uv() if uv else "pip") if installs else None)
+
+
+def _uv() -> str:
+    try:
+        return f"uv {version('uv')}"
+    except PackageNotFoundError:  # a uv without the metadata of its package
+        return "uv"
+
+
+def recorded_recipe(recipe: Recipe, start: Base, lock: Lock | None, bases: Mapping[str, Base]) -> str | None:
+    """The text of a recipe that gives the same packages anywhere; None for a recipe that was read from no file."""
+    if not recipe.text:
+        return None
+    changes = dict(_changes(recipe, start, lock, bases))
+    text = _changed(recipe.text, changes) if changes else recipe.text
+    hidden = redact(text)
+    if hidden == text or _same_values(hidden, text):
+        return hidden
+    return _without_comments(text)
+
+
+def _same_values(hidden: str, text: str) -> bool:
+    """Whether only comments differ."""
+    try:
+        return parse_toml(hidden) == parse_toml(text)
+    except ValueError:
+        return False
+
+
+def _without_comments(text: str) -> str:
+    """A recipe with something like a secret in its values: what ctk accepts there is in the definition as well."""
+    import tomlkit
+
+    return tomlkit.dumps(parse_toml(text))
+
+
+def _changed(text: str, changes: Mapping[str, Any]) -> str:
+    import tomlkit
+    from tomlkit.exceptions import ParseError
+
+    try:
+        document: Any = tomlkit.parse(text)
+    except ParseError:  # tomllib has read it: tomlkit knows TOML 1.0 only in part
+        document = parse_toml(text)
+    for key, value in changes.items():
+        if value is None:
+            del document[key]
+        elif key == "files":
+            for entry, source in zip(document["files"], value, strict=True):
+                if entry["from"] != source:
+                    entry["from"] = source
+        else:
+            document[key] = value
+    return tomlkit.dumps(document)
+
+
+def _changes(recipe: Recipe, start: Base, lock: Lock | None, bases: Mapping[str, Base]) -> Iterator[tuple[str, Any]]:
+    """The keys of the recipe's file that must read otherwise, with their values; None for one that goes."""
+    table = parse_toml(recipe.text)
+    base = _base_text(recipe, str(table.get("base", "")), start, lock, bases)
+    if base != table.get("base"):
+        yield "base", base
+    sources = [str(entry["from"]) for entry in table.get("files", ())]
+    if sources and (moved := [*_sources(recipe, sources)]) != sources:
+        yield "files", moved
+    if "description" in table and (description := redact(recipe.description)) != recipe.description:
+        yield "description", description
+    if "job" in table:
+        command = _command(recipe.job.command)
+        if {"command": command} != table["job"]:
+            yield "job", {"command": command} if command else None
+
+
+def _base_text(recipe: Recipe, written: str, start: Base, lock: Lock | None, bases: Mapping[str, Base]) -> str:
+    """What a recipe says of its base. `written` stays if it says the same on another host."""
+    base = recipe.base
+    if base.is_local:
+        if not recipe.rebased and written not in bases and _is_inside(recipe, _path_in(written)):
+            return written
+        tag = base.name.removeprefix("oci:").partition(":")[2] if base.bootstrap is Bootstrap.OCI else ""
+        return f"{_SCHEME_OF.get(base.bootstrap, '')}./{base.path.name}{f':{tag}' if tag else ''}"
+    if base.name in bases:
+        return base.name
+    # A lock has the digest, and is for this very reference.
+    digest = base.digest if lock else start.digest
+    return f"docker://{base.reference}{f'@{digest}' if digest else ''}"
+
+
+def _path_in(base: str) -> str:
+    return base.partition(":")[2].partition(":")[0] if has_scheme(base) else base
+
+
+def _is_inside(recipe: Recipe, written: str) -> bool:
+    """Whether a path of a recipe is relative, and stays in its project: the directory that holds its `defs/`."""
+    if written.startswith(("/", "~")):
+        return False
+    directory = recipe.path.parent.name
+    return not os.path.normpath(os.path.join(directory, written)).startswith("..")  # noqa: PTH118 - text, no file
+
+
+def _sources(recipe: Recipe, written: Sequence[str]) -> Iterator[str]:
+    """Where the files are copied from; one from elsewhere is to be put next to the recipe."""
+    taken = {os.path.normpath(source) for source in written if _is_inside(recipe, source)}
+    for number, source in enumerate(written, 1):
+        if _is_inside(recipe, source):
+            yield source
+            continue
+        name = Path(os.path.normpath(source)).name or "root"
+        yield f"./{number}/{name}" if name in taken else f"./{name}"
+        taken.add(name)
+
+
+def _command(words: Sequence[str]) -> list[str]:
+    """The words of a job's command up to the first one with a path that may be the host's, or with a secret."""
+    end = next((place for place, word in enumerate(words) if _PATH.search(word) or redact(word) != word), len(words))
+    return list(words[:end])
