@@ -67,6 +67,7 @@ def check_gpu(
 
     if print_gate:
         from toolkit.gpu.framework_check import gate_script
+        from toolkit.inventory.layers import layers_of
         from toolkit.jobs.gate import gate_lines
         from toolkit.jobs.model import GateCheck
         from toolkit.runtime.engine import root_needs_userns
@@ -76,7 +77,7 @@ def check_gpu(
         check_name(framework)
         asked = framework not in (AUTO, NONE)
         check = GateCheck(framework, gate_script(framework, framework), "python3") if asked else None
-        print_text(gate_lines(path, userns=root_needs_userns(), check=check))
+        print_text(gate_lines(path, userns=root_needs_userns(), check=check, layers=layers_of(image)))
         return
     from toolkit.gpu.check import check_gpu
     from toolkit.runtime.engine import find_runtime

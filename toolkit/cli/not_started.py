@@ -33,14 +33,16 @@ def status_of(
     *,
     binds: Sequence[str],
     environment: Mapping[str, str | None],
+    by_shell: bool = False,
 ) -> int:
     """The exit status of a command in an image; one that could not be started has a shell's, and a message.
 
-    Where the runtime ended with 255, the image is asked, without starting the program, whether it could have been.
+    Where the runtime ended with 255, the image is asked, without starting the program, whether it could have been. The
+    same where a shell of the image was to become the program (`by_shell`) and ended with its statuses for that.
     """
     from toolkit.inventory.contents.programs import missing_program
 
-    if status != _RUNTIME_FAILED:
+    if status != _RUNTIME_FAILED and not (by_shell and status in (_NOT_FOUND, _NOT_EXECUTABLE)):
         return status
     with suppress(WrongInput):  # an image that the runtime can start and ctk cannot read
         if (found := missing_program(image, words, binds)) is not None:

@@ -39,11 +39,13 @@ def run(
     from toolkit.builds.record import recipe_of
     from toolkit.gpu.host import host_gpu
     from toolkit.inventory.formats.kinds import existing_image
+    from toolkit.inventory.layers import layers_of
     from toolkit.pins.bases.local import require_runnable
     from toolkit.recipes.catalogue import Catalogue
     from toolkit.runtime.binds import hidden_links
     from toolkit.runtime.commands import check_command, chosen_command
     from toolkit.runtime.engine import find_runtime
+    from toolkit.runtime.layer_check import checked
     from toolkit.runtime.options import container_environment
     from toolkit.support.processes import attach, command_line
     from toolkit.support.site import load_site
@@ -59,7 +61,8 @@ def run(
     recipe = recipe_of(image, catalogue)
     binds = [*(bind or ()), *(recipe.job.binds if recipe else ())]
     runtime = find_runtime(load_site())
-    argv = runtime.exec(image, words, gpu=host_gpu().present, binds=binds)
+    inside = checked(words, str(image), layers_of(image).names)
+    argv = runtime.exec(image, inside, gpu=host_gpu().present, binds=binds)
     environment = container_environment()
     if dry_run:
         print_text(command_line(argv, environment))
@@ -71,4 +74,6 @@ def run(
         print_findings(filter(None, [outdated(image, recipe, catalogue.own)]), stderr=True)
     print_findings(hidden_links(Path.cwd(), binds), stderr=True)
     status = attach(argv, env=environment)
-    raise typer.Exit(status_of(status, runtime, image, words, binds=binds, environment=environment))
+    by_shell = inside != list(words)
+    found = status_of(status, runtime, image, words, binds=binds, environment=environment, by_shell=by_shell)
+    raise typer.Exit(found)

@@ -38,11 +38,13 @@ def shell(
     from toolkit.builds.record import mark_changed
     from toolkit.gpu.host import host_gpu
     from toolkit.inventory.formats.kinds import existing_image
+    from toolkit.inventory.layers import layers_of
     from toolkit.pins.bases.local import require_runnable
     from toolkit.pins.guard.script import PIP_SETTINGS
     from toolkit.runtime.area import area_environment
     from toolkit.runtime.commands import check_command
     from toolkit.runtime.engine import find_runtime
+    from toolkit.runtime.layer_check import checked
     from toolkit.runtime.options import container_environment
     from toolkit.support.processes import attach
     from toolkit.support.site import load_site
@@ -60,9 +62,11 @@ def shell(
         )
         say("Leave with `exit`.", stderr=True)
         _make_mount_point(image)
+    words = check_command(tuple(command)) if command else ("/bin/sh", "-c", _SHELL)
+    inside = checked(words, str(image), layers_of(image).names)
     argv = runtime.exec(
         image,
-        check_command(tuple(command)) if command else ["/bin/sh", "-c", _SHELL],
+        inside,
         gpu=not sandbox and host_gpu().present,
         binds=[f".:{_PROJECT}"] if sandbox else (),
         writable=sandbox,
@@ -76,7 +80,8 @@ def shell(
         environment = {**area_environment(area), **container_environment(**variables)}
         status = attach(argv, env=environment)
         if command:
-            status = status_of(status, runtime, image, command, binds=(), environment=environment)
+            by_shell = inside != list(words)
+            status = status_of(status, runtime, image, words, binds=(), environment=environment, by_shell=by_shell)
     if sandbox and status == 0:
         suggest(["ctk", "build", f"{path_argument(image)}/", "-o", "NAME.sif"])
     raise typer.Exit(status)

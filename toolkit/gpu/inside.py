@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 from toolkit.gpu.host import Vendor
 from toolkit.gpu.payload import STEP
 from toolkit.gpu.untrusted import parse_answer
+from toolkit.inventory.layers import layers_of
+from toolkit.runtime.layer_check import checked, not_mounted
 from toolkit.runtime.options import container_environment
 from toolkit.support.errors import ProgramFailed
 from toolkit.support.processes import contained
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from toolkit.runtime.engine import Runtime
+    from toolkit.support.errors import CtkError
     from toolkit.support.processes import Completed
 
 # What a scheduler sets to give a job its GPUs; CUDA and HIP read it.
@@ -95,10 +98,12 @@ def asked(
     """Start `script` in `image`; yields what waits for the answer, at most so many seconds.
 
     `interpreter` is the Python's path in the image; the first of PATH if empty. Nothing of it is left after the block.
-    Raises ProgramFailed (`container-did-not-start`) if the container does not start.
+    Raises ProgramFailed (`container-did-not-start`) if the container does not start, and MissingOnHost if it lacks a
+    layer of the image.
     """
     nvidia = vendor is Vendor.NVIDIA
-    command = ["/bin/sh", "-c", _START, "sh", script, interpreter]
+    started = ["/bin/sh", "-c", _START, "sh", script, interpreter]
+    command = checked(started, str(image), layers_of(image).names)
     argv = runtime.exec(image, command, gpu=nvidia, rocm=not nvidia, isolated=True)
     with contained(argv, env=isolated_environment(os.environ)) as wait:
         yield lambda timeout: _read(image, mark, wait(timeout), timeout)
@@ -126,10 +131,12 @@ def _read(image: Path, mark: str, done: Completed, timeout: float) -> Answer:
     return Answer(facts, done.returncode != _NO_PYTHON, ending)
 
 
-def _not_started(image: Path, done: Completed, timeout: float) -> ProgramFailed:
+def _not_started(image: Path, done: Completed, timeout: float) -> CtkError:
     from toolkit.runtime.known_errors import explain
 
     lines = [line for line in (done.stderr + done.stdout).splitlines() if line.strip()]
+    if (unmounted := not_mounted(lines)) is not None:
+        return unmounted
     known = explain(lines)
     how = f"within {timeout:g} s" if done.timed_out else f"(status {done.returncode})"
     return ProgramFailed(

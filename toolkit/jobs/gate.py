@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from toolkit.inventory.layers import NONE, Layers
 from toolkit.jobs.quoting import quoted
 from toolkit.runtime.engine import NAMES
+from toolkit.runtime.layer_check import CHECK, CODE, FIX, STATUS
 from toolkit.runtime.options import exec_arguments
 from toolkit.support.templates import render
 
@@ -27,13 +29,29 @@ def gate_values(check: GateCheck | None) -> dict[str, str] | None:
     return {"title": quoted(check.title), "text": check.text, "interpreter": quoted(check.interpreter), "end": END}
 
 
-def gate_lines(image: str, *, userns: bool, check: GateCheck | None = None) -> str:
-    """The gate for `image`, as the runtime must see it: ends the script with status 1 if a GPU cannot be used."""
+def layer_values(layers: Layers) -> dict[str, object]:
+    """What the templates write of an image's layers and of the check for them."""
+    return {
+        "layers": layers,
+        "layer_check": CHECK.rstrip("\n"),
+        "layer_code": CODE,
+        "layer_fix": FIX,
+        "layer_status": STATUS,
+    }
+
+
+def gate_lines(image: str, *, userns: bool, check: GateCheck | None = None, layers: Layers = NONE) -> str:
+    """The gate for `image`, as the runtime must see it: ends the script with status 1 if a GPU cannot be used.
+
+    The status is 3 if the runtime does not mount the layers of the image.
+    """
     arguments = exec_arguments(image, (), gpu=True, userns=userns)
     return render(
         "sbatch/print-gate.sh.j2",
+        image=quoted(image),
         limit=LIMIT,
         gate_check=gate_values(check),
+        **layer_values(layers),
         find_runtime=" || ".join(f"command -v {name}" for name in NAMES),
         arguments=" ".join(map(quoted, arguments)),
     )

@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from toolkit.inventory.layers import NONE, Layers
 from toolkit.scheduler.resources import Resources
 from toolkit.support.enums import StrEnum
 
@@ -58,8 +59,8 @@ class Job(Resources):
     private file that is read there. `runtime` is the site's own container runtime, a path or a name, which comes before
     those on PATH; `userns` is for one that needs `--userns` where the job runs.
     `gate`: each node checks the GPUs that the job asks for before the program starts; `gate_check` has a
-    framework compute on them, too. `monitor`: the log ends with the
-    use of each GPU.
+    framework compute on them, too. `monitor`: the log ends with the use of each GPU. `layers` are those of the image
+    when the script is written.
     """
 
     name: str
@@ -76,6 +77,7 @@ class Job(Resources):
     gate: bool = True
     gate_check: GateCheck | None = None
     monitor: bool = False
+    layers: Layers = NONE
 
     @property
     def uses_gpu(self) -> bool:

@@ -99,6 +99,7 @@ class Sif:
     path: Path
     architecture: str
     descriptors: tuple[Descriptor, ...]
+    uuid: str = ""
 
     def of_type(self, data_type: DataType) -> tuple[Descriptor, ...]:
         """The data objects of one type, in the order of the file."""
@@ -157,7 +158,7 @@ def _read(path: Path, file: IO[bytes]) -> Sif:
         raise WrongInput(f"{path} is not a SIF image")
     if len(start) < HEADER.size:
         raise _corrupt(path, "its header is truncated")
-    _, _, version, architecture, _, _, _, _, total, offset, _, _, _ = HEADER.unpack(start)
+    _, _, version, architecture, uuid, _, _, _, total, offset, _, _, _ = HEADER.unpack(start)
     if version != b"01\0":
         raise WrongInput(f"{path} uses SIF version {_text(version)!r}; ctk reads version 01", code="foreign-image")
     if not 0 <= total <= _MAX_DESCRIPTORS or not 0 <= offset <= file_size - total * DESCRIPTOR.size:
@@ -175,7 +176,7 @@ def _read(path: Path, file: IO[bytes]) -> Sif:
                 f"data object {descriptor.id} should end at byte {end}, but the file has {file_size}",
                 fix="Download or build it again: the copy was interrupted, or the disk was full.",
             )
-    return Sif(path, ARCHITECTURES.get(architecture.rstrip(b"\0"), "unknown"), descriptors)
+    return Sif(path, ARCHITECTURES.get(architecture.rstrip(b"\0"), "unknown"), descriptors, uuid.hex())
 
 
 def as_descriptor(fields: tuple[Any, ...]) -> Descriptor:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from toolkit.jobs.gate import LIMIT, gate_values
+from toolkit.jobs.gate import LIMIT, gate_values, layer_values
 from toolkit.jobs.model import SIGNALS
 from toolkit.jobs.quoting import quoted
 from toolkit.runtime.engine import NAMES
@@ -14,6 +14,8 @@ from toolkit.scheduler.values import NO_TIME_LIMIT
 from toolkit.support.templates import render
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from toolkit.jobs.model import Directive, Job
 
 
@@ -38,8 +40,9 @@ def script_text(job: Job, marker: str) -> str:
         gate=job.gate and job.uses_gpu,
         limit=LIMIT,
         gate_check=gate_values(job.gate_check),
+        **layer_values(job.layers),
         monitor=job.monitor and job.uses_gpu,
-        container=" ".join(_container(job)),
+        container=" ".join(_container(job, ())),
         command=_command(job),
     )
 
@@ -103,17 +106,18 @@ def _time(seconds: int) -> str:
 
 
 def _command(job: Job) -> str:
-    return " ".join([*_launcher(job), *_container(job), *map(quoted, job.command)])
+    return " ".join([*_launcher(job), *_container(job, ('"${check[@]}"',)), *map(quoted, job.command)])
 
 
-def _container(job: Job) -> list[str]:
-    """The words in front of a command in the job's container."""
+def _container(job: Job, check: Sequence[str]) -> list[str]:
+    """The words in front of a command in the job's container, with those of `check` just behind the image."""
     # The container's own `env` sets the variables: apptainer hands values from --env and APPTAINERENV_ to a shell,
     # which runs the text in $(…) there (seen with 1.4.5; singularity 3.8 knows no --no-eval).
     variables = [f"{name}={value}" for name, value in job.environment]
     command = ["env", *variables] if variables else []
     arguments = exec_arguments(job.image, command, gpu=job.uses_gpu, binds=job.binds, userns=job.userns)
-    return ['"$runtime"', *('"$image"' if word == job.image else quoted(word) for word in arguments)]
+    options = arguments[: len(arguments) - len(command) - 1]
+    return ['"$runtime"', *map(quoted, options), '"$image"', *check, *map(quoted, command)]
 
 
 def _launcher(job: Job) -> list[str]:
