@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from toolkit.runtime import engine
-from toolkit.runtime.engine import BuildOptions, Runtime, find_runtime, lacks_capabilities, parse_version
+from toolkit.runtime.engine import BuildOptions, Runtime, find_runtime, parse_version
+from toolkit.support.namespace import lacks_capabilities
 from toolkit.support.errors import MissingOnHost
 from toolkit.support.site import Setting, Site
 

@@ -70,7 +70,7 @@ def check_gpu(
         from toolkit.inventory.layers import layers_of
         from toolkit.jobs.gate import gate_lines
         from toolkit.jobs.model import GateCheck
-        from toolkit.runtime.engine import root_needs_userns
+        from toolkit.support.namespace import root_needs_userns
 
         path = str(existing_image(image).absolute())  # the job may start in another directory
         _refuse_unused(context, "--print-gate", "json", "timeout")

@@ -288,7 +288,7 @@ def _job(
     from toolkit.jobs.values import check_name, name_for
     from toolkit.recipes.catalogue import Catalogue
     from toolkit.recipes.model import Target
-    from toolkit.runtime.engine import root_needs_userns
+    from toolkit.support.namespace import root_needs_userns
     from toolkit.support.site import load_site
 
     if name is not None:

@@ -15,9 +15,10 @@ from toolkit.doctor.reach import NetworkFacts, ask_network
 from toolkit.doctor.trials import Disk, Trial, try_disk, try_runtime
 from toolkit.gpu.host import HostGpu, host_gpu
 from toolkit.runtime.area import scratch_of, scratch_variable
-from toolkit.runtime.engine import find_runtime, lacks_capabilities
+from toolkit.runtime.engine import find_runtime
 from toolkit.scheduler.environment import clean_environment
 from toolkit.support.errors import CtkError
+from toolkit.support.namespace import lacks_capabilities
 from toolkit.support.paths import home, work_area
 from toolkit.support.processes import run
 from toolkit.support.trust import Trust, examine, open_above

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from toolkit.runtime.options import exec_arguments, image_argument
+from toolkit.runtime.options import exec_arguments, image_argument, step_arguments
 from toolkit.support.errors import MissingOnHost
+from toolkit.support.namespace import root_needs_userns
 from toolkit.support.processes import run
 
 if TYPE_CHECKING:
@@ -28,6 +29,8 @@ _INSTALL = (
 
 # `build --authfile`: seen in Apptainer 1.4.5; SingularityCE has it from 4.1 (its pull request 2238).
 _AUTHFILE = {"apptainer": (1, 4), "singularity": (4, 1)}
+# `--no-mount` takes the path of a bind of the configuration: change logs of Apptainer 1.1 and SingularityCE 3.10.
+_BY_PATH = {"apptainer": (1, 1), "singularity": (3, 10)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +94,30 @@ class Runtime:
         """The command line that runs `command` as root of `image`, with all changes in the directory `overlay`."""
         place = image_argument(image)
         arguments = exec_arguments(place, command, gpu=False, binds=binds, directory="/", overlay=str(overlay))
+        return [str(self.program), *arguments]
+
+    def step(
+        self,
+        image: Path,
+        upper: Path,
+        command: Sequence[str],
+        *,
+        lowers: Sequence[Path] = (),
+        binds: Iterable[str] = (),
+    ) -> list[str]:
+        """The command line that runs `command` as a step of a build: what changes goes into `upper`/upper.
+
+        `lowers` are layers over the image, the lowest first. `upper` holds the directories `upper` and `work`.
+        """
+        hidden = ["hostfs", "cwd", *(["/etc/localtime"] if self.version >= _BY_PATH[self.product] else [])]
+        arguments = step_arguments(
+            image_argument(image),
+            command,
+            lowers=[image_argument(lower) for lower in lowers],
+            overlay=str(upper),
+            binds=binds,
+            hidden=hidden,
+        )
         return [str(self.program), *arguments]
 
     def build(
@@ -164,20 +191,3 @@ def parse_version(text: str) -> tuple[str, tuple[int, ...]]:
     if not match:
         raise MissingOnHost(f"cannot parse the version of the container runtime: {text.strip()!r}")
     return match[1], tuple(int(part) for part in match[2].split("."))
-
-
-def root_needs_userns() -> bool:
-    """Whether the runtime needs `--userns` here: this is root, without all capabilities."""
-    return os.geteuid() == 0 and lacks_capabilities()
-
-
-def lacks_capabilities(status: str | None = None, last: str | None = None) -> bool:
-    """Whether this process has fewer capabilities than the kernel knows.
-
-    The texts are /proc/self/status and /proc/sys/kernel/cap_last_cap (proc(5), capabilities(7)).
-    """
-    status = Path("/proc/self/status").read_text() if status is None else status
-    last = Path("/proc/sys/kernel/cap_last_cap").read_text() if last is None else last
-    effective = re.search(r"^CapEff:\s*([0-9a-f]+)$", status, re.MULTILINE)
-    full = (1 << (int(last) + 1)) - 1
-    return effective is None or int(effective[1], 16) & full != full

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from pathlib import Path
 
+# The file in the image to which a build adds labels; the runtime removes it (Apptainer 1.4.5, stage.go).
+BUILD_LABELS = "/.build.labels"
 # The runtime evaluates APPTAINERENV_X as the text between double quotes: nothing in a value may be expanded there.
 EXPANDED = r"[\\$`]"
 
@@ -60,6 +62,34 @@ def exec_arguments(
     for bind in binds:
         options += ["--bind", bind]
     return [*options, image, *command]
+
+
+def step_arguments(
+    image: str,
+    command: Sequence[str],
+    *,
+    lowers: Sequence[str],
+    overlay: str,
+    binds: Iterable[str],
+    hidden: Sequence[str],
+) -> list[str]:
+    """`exec … IMAGE COMMAND` for a step of a build: the command is root of the image, and sees what `%post` sees.
+
+    `lowers` are layers over the image, the lowest first; the directory `overlay` takes all changes. `hidden` are mounts
+    of this host that `%post` does not have.
+    """
+    options = ["--quiet", "exec", "--fakeroot", "--cleanenv", "--no-home", "--pwd", "/", "--no-mount", ",".join(hidden)]
+    for layer in (*(f"{lower}:ro" for lower in lowers), overlay):
+        options += ["--overlay", layer]
+    for bind in binds:
+        options += ["--bind", bind]
+    return [*options, image, *command]
+
+
+def step_environment() -> dict[str, str]:
+    """Variables of the host process that give a step the ones that only `%post` has: where labels are collected."""
+    names = ("APPTAINER_LABELS", "SINGULARITY_LABELS")
+    return {f"{runtime}ENV_{name}": BUILD_LABELS for runtime in ("APPTAINER", "SINGULARITY") for name in names}
 
 
 def image_argument(image: Path) -> str:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from toolkit.support.errors import MissingOnHost, WrongInput
+from toolkit.support.namespace import as_owner
 from toolkit.support.ownership import change_own_mode
 from toolkit.support.processes import run
 
@@ -109,7 +110,7 @@ def remove_tree(path: Path) -> None:
         _open_directories(path)
         shutil.rmtree(path, ignore_errors=True)
     if os.path.lexists(path):
-        run(["unshare", "--map-root-user", "--map-auto", "rm", "-rf", "--", str(path)])
+        run(as_owner(["rm", "-rf", "--", str(path)]))
     if os.path.lexists(path):
         raise MissingOnHost(f"cannot remove {path}: files in it belong to subordinate ids of this user")
 

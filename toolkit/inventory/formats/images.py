@@ -35,6 +35,15 @@ def open_image(path: Path) -> Rootfs:
 
 
 def _open_sif(sif: Sif) -> Rootfs:
+    trees = open_partitions(sif)
+    if len(trees) == 1:
+        return Rootfs(trees[0], str(sif.path), "flat SIF", sif)
+    layers = Overlay(trees)
+    return Rootfs(layers, str(sif.path), "layered SIF", sif, layers.disputed)
+
+
+def open_partitions(sif: Sif) -> list[Squashfs]:
+    """The file systems of a SIF, the uppermost first; close them. Raises WrongInput as `open_image` does."""
     partitions = [(found, found.partition) for found in sif.of_type(DataType.PARTITION) if found.partition]
     system = [entry for entry in partitions if entry[1].type == PartitionType.PRIMARY_SYSTEM]
     if not system:
@@ -48,10 +57,7 @@ def _open_sif(sif: Sif) -> Rootfs:
         for tree in trees:
             tree.close()
         raise
-    if len(trees) == 1:
-        return Rootfs(trees[0], str(sif.path), "flat SIF", sif)
-    layers = Overlay(trees)
-    return Rootfs(layers, str(sif.path), "layered SIF", sif, layers.disputed)
+    return trees
 
 
 def _open_partition(sif: Sif, found: Descriptor, partition: Partition) -> Squashfs:

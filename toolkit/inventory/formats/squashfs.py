@@ -22,6 +22,8 @@ from toolkit.support.errors import WrongInput
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from toolkit.inventory.formats.status import Status
+
 MAGIC = b"hsqs"
 # magic, inodes, modified, block size, fragments, compressor, block log, flags, ids, major, minor,
 # root inode, bytes used, id table, xattr table, inode table, directory table, fragment table, export table
@@ -84,6 +86,7 @@ class Squashfs:
         fields = _SUPERBLOCK.unpack(self._file.read(0, _SUPERBLOCK.size))
         magic, _, _, self._block_size, self._fragments, compressor, block_log = fields[:7]
         major, minor, self._root, used = fields[9:13]
+        self._ids = fields[13]
         self._xattr_table, self._inode_table, self._directory_table, self._fragment_table = fields[14:18]
         if magic != MAGIC:
             raise corrupt(self.label, "the squashfs magic number is missing")
@@ -143,6 +146,13 @@ class Squashfs:
         from toolkit.inventory.formats.xattrs import says_opaque
 
         return says_opaque(self._file, self._metadata, self._xattr_table, xattr)
+
+    def status(self, entry: SquashEntry) -> Status:
+        """The owner, the mode, the number of links and the extended attributes of an entry."""
+        from toolkit.inventory.formats.status import read_status
+
+        cursor = self._metadata.cursor(self._inode_table + (entry.reference >> 16), entry.reference & 0xFFFF)
+        return read_status(self._file, self._metadata, cursor, self._ids, self._xattr_table)
 
     def _inode(self, reference: int, wanted: int) -> tuple[int, MetadataCursor]:
         """The type of the inode, basic or extended, and a reader positioned after its header."""

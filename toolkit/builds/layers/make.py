@@ -1,0 +1,159 @@
+"""A layer from a script: run over the read-only image in a container, normalised, packed."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from toolkit.builds.layers.inside import Request, ask
+from toolkit.builds.layers.layer import Layer
+from toolkit.builds.layers.pack import find_mksquashfs, pack
+from toolkit.runtime.options import step_environment
+from toolkit.support.errors import MissingOnHost, ProgramFailed
+from toolkit.support.namespace import owner_problem
+from toolkit.support.processes import stream
+from toolkit.support.staging import remove_tree
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from toolkit.definitions.steps import Input
+    from toolkit.runtime.engine import Runtime
+
+_SCRIPT = ".post.script"  # as the runtime calls that of `%post`
+# The runtime gives `%post` copies of these that it may write to.
+_WRITABLE = ("/etc/hosts", "/etc/resolv.conf")
+
+
+@dataclass(frozen=True, slots=True)
+class Below:
+    """What a layer lies over: a SIF, which may be layered itself, and the layers made in this build, lowest first."""
+
+    image: Path
+    layers: tuple[Layer, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class LayerRoom:
+    """Where and with what layers are made.
+
+    `directory` is for large temporary files, and holds the layers; `environment` are variables of the runtime's
+    process, `take` gets each line that it prints.
+    """
+
+    directory: Path
+    runtime: Runtime
+    binds: tuple[str, ...]
+    environment: Mapping[str, str]
+    take: Callable[[str], None]
+    compression: str = "zstd"
+    cores: int | None = None
+
+
+class StepFailed(ProgramFailed):
+    """The script of a step, or the copying of its inputs, ended with `status`. What it printed went to `take`."""
+
+    def __init__(self, status: int) -> None:
+        super().__init__(f"a step of the build failed (status {status})", code="build-failed")
+        self.status = status
+
+
+class NotLayered(MissingOnHost):
+    """What the script did cannot be a layer that looks like the flat image: the image must be built flat."""
+
+    code = "not-layered"
+
+
+def require_tools() -> None:
+    """Raise MissingOnHost if this host cannot make layers that keep owners: mksquashfs or subordinate ids lack."""
+    find_mksquashfs()
+    if problem := owner_problem():
+        raise MissingOnHost(
+            f"owners of files cannot be kept in a layer: {problem}",
+            fix="Ask the administrator for lines in /etc/subuid and /etc/subgid, or build with --flat.",
+            code="owners-not-kept",
+        )
+
+
+def make_layer(
+    script: str,
+    below: Below,
+    room: LayerRoom,
+    *,
+    inputs: Sequence[Input] = (),
+    finish: Callable[[Path], None] | None = None,
+) -> Layer | None:
+    """Copy `inputs`, run `script` with `sh -ex` over `below`, call `finish` with the upper directory, and pack it.
+
+    None if nothing changed. Raises StepFailed if the script fails, NotLayered if only a flat image can be right,
+    MissingOnHost or ProgramFailed if packing fails.
+    """
+    with tempfile.TemporaryDirectory(dir=room.directory, prefix="step-", ignore_cleanup_errors=True) as name:
+        work = Path(name)
+        try:
+            upper = work / "overlay" / "upper"
+            _make_directories(upper, work / "overlay" / "work")
+            if inputs:
+                _inside("inputs", work, upper, below, room, inputs)
+            if script:
+                _run(script, work, upper, below, room)
+            if finish is not None:
+                finish(upper)
+            layer_name = _inside("normalise", work, upper, below, room)
+            if layer_name is None:
+                return None
+            path = room.directory / f"{layer_name}.sqfs"
+            pack(upper, path, room.compression, room.cores)
+            return Layer(path, layer_name, path.stat().st_size)
+        finally:
+            remove_tree(work / "overlay")
+
+
+def _make_directories(*paths: Path) -> None:
+    for path in paths:
+        path.mkdir(parents=True)
+        path.chmod(0o755)
+
+
+def _inside(
+    action: str, work: Path, upper: Path, below: Below, room: LayerRoom, inputs: Sequence[Input] = ()
+) -> str | None:
+    layers = tuple(str(layer.path) for layer in below.layers)
+    copied = tuple((str(item.source.absolute()), item.path) for item in inputs)
+    status, answer = ask(Request(action, str(upper), str(below.image), layers, copied), work, room.take)
+    if status != 0:
+        raise StepFailed(status)
+    if answer.refused is not None:
+        raise NotLayered(f"the image cannot be layered: {answer.refused}", fix="Build it with --flat.")
+    return answer.name
+
+
+def _run(script: str, work: Path, upper: Path, below: Below, room: LayerRoom) -> None:
+    """Run the script. It lies in the image while it runs, and is no part of the layer."""
+    text = upper / _SCRIPT
+    text.write_text(script if script.endswith("\n") else f"{script}\n", encoding="utf-8", errors="surrogateescape")
+    text.chmod(0o755)
+    lowers = [layer.path for layer in below.layers]
+    binds = (*_writable_copies(work), *room.binds)
+    words = ["/bin/sh", "-ex", f"/{_SCRIPT}"]
+    argv = room.runtime.step(below.image, upper.parent, words, lowers=lowers, binds=binds)
+    status = stream(argv, room.take, env={**room.environment, **step_environment()}, cwd=work)
+    if status != 0:
+        raise StepFailed(status)
+    with contextlib.suppress(FileNotFoundError):
+        text.unlink()
+
+
+def _writable_copies(work: Path) -> list[str]:
+    binds = []
+    for path in map(Path, _WRITABLE):
+        with contextlib.suppress(OSError):
+            copy = work / path.name
+            shutil.copyfile(path, copy)
+            copy.chmod(0o664)
+            binds.append(f"{copy}:{path}")
+    return binds
