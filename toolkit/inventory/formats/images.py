@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from toolkit.inventory.formats.kinds import ROOT_SIGNS, PathKind, fix_for, kind_of
 from toolkit.inventory.formats.overlay import Overlay
 from toolkit.inventory.formats.rootfs import Rootfs
-from toolkit.inventory.formats.sandbox import Sandbox
+from toolkit.inventory.formats.sandbox import Sandbox, UpperDirectory
 from toolkit.inventory.formats.sif import DataType, Descriptor, FileSystem, Partition, PartitionType, Sif, read_sif
 from toolkit.inventory.formats.squashfs import Squashfs
 from toolkit.support.errors import WrongInput
@@ -15,7 +15,10 @@ from toolkit.support.processes import command_line
 from toolkit.support.text import path_argument
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
+
+    from toolkit.inventory.formats.tree import Tree
 
 
 def open_image(path: Path) -> Rootfs:
@@ -34,7 +37,29 @@ def open_image(path: Path) -> Rootfs:
     raise _refusal(path, kind)
 
 
+def open_step(image: Path, layers: Sequence[Path], upper: Path) -> Rootfs:
+    """What a step of a layered build sees: the SIF `image`, squashfs layers over it, and the upper directory on top."""
+    trees: list[Tree] = [UpperDirectory(upper)]
+    try:
+        trees += [Squashfs(layer) for layer in reversed(layers)]
+        trees += _trees(read_sif(image))
+    except BaseException:
+        for tree in trees:
+            tree.close()
+        raise
+    return Rootfs(Overlay(trees), str(image), "layered SIF")
+
+
 def _open_sif(sif: Sif) -> Rootfs:
+    trees = _trees(sif)
+    if len(trees) == 1:
+        return Rootfs(trees[0], str(sif.path), "flat SIF", sif)
+    layers = Overlay(trees)
+    return Rootfs(layers, str(sif.path), "layered SIF", sif, layers.disputed)
+
+
+def _trees(sif: Sif) -> list[Squashfs]:
+    """The partitions of an image, the uppermost first."""
     partitions = [(found, found.partition) for found in sif.of_type(DataType.PARTITION) if found.partition]
     system = [entry for entry in partitions if entry[1].type == PartitionType.PRIMARY_SYSTEM]
     if not system:
@@ -48,10 +73,7 @@ def _open_sif(sif: Sif) -> Rootfs:
         for tree in trees:
             tree.close()
         raise
-    if len(trees) == 1:
-        return Rootfs(trees[0], str(sif.path), "flat SIF", sif)
-    layers = Overlay(trees)
-    return Rootfs(layers, str(sif.path), "layered SIF", sif, layers.disputed)
+    return trees
 
 
 def _open_partition(sif: Sif, found: Descriptor, partition: Partition) -> Squashfs:
