@@ -5,20 +5,59 @@ Source: Apptainer 1.4.5, internal/pkg/build/metadata.go and internal/pkg/build/a
 
 from __future__ import annotations
 
+import json
+import re
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
+from toolkit.builds.layers.labels import merged_labels
+from toolkit.builds.layers.upper import UpperWriter
+from toolkit.definitions.parts import parts_of
+from toolkit.inventory.formats.images import open_step
 from toolkit.inventory.formats.sif import DataType, FileSystem, Partition, PartitionType, read_sif
 from toolkit.inventory.formats.sif_edit import NewObject, edit_sif
+from toolkit.recipes.model import Bootstrap
+from toolkit.support.processes import run
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
+    from collections.abc import Iterator, Mapping, Sequence
 
     from toolkit.builds.layers.layer import Layer
+    from toolkit.definitions.parts import DefinitionParts
+    from toolkit.inventory.formats.rootfs import Rootfs
     from toolkit.inventory.formats.sif import Descriptor
+    from toolkit.runtime.engine import Runtime
 
 INSPECT_OBJECT = "inspect-metadata.json"
 _OCI_CONFIG = "oci-config.json"  # a build from a local SIF keeps it as well
+_METADATA = "/.singularity.d"
+_SCRIPT_LABELS = "/.build.labels"
+_APPS = "/scif/apps"
+# What `inspect` reads, and the patterns of the environment scripts that it shows (cmd/internal/cli/inspect.go).
+_INSPECTED = ("Singularity", "labels.json", "runscript", "runscript.help", "startscript", "test")
+_ENVIRONMENT = re.compile(r"10-docker.*\.sh|9.*-environment\.sh", re.DOTALL)
+
+
+def write_metadata(
+    upper: Path, image: Path, layers: Sequence[Layer], definition: str, runtime: Runtime, scratch: Path
+) -> bytes:
+    """Write the metadata into `upper`, the upper directory of the last layer, after its script. `image` and `layers`
+    are what the layer lies over.
+
+    Return the content of the SIF's object `inspect-metadata.json`, which the runtime's own `inspect` makes in
+    `scratch`. Raises CheckFailed if a script of the build replaced a directory of the metadata, or left labels that
+    are not JSON.
+    """
+    parts = parts_of(definition)
+    with open_step(image, [layer.path for layer in layers], upper) as before:
+        files = _changed_files(before, parts, runtime, read_sif(image).architecture)
+    writer = UpperWriter(upper)
+    for path, content in files.items():
+        writer.write(path, content, 0o755 if path.endswith(".sh") else 0o644)
+    writer.remove(_SCRIPT_LABELS)
+    with open_step(image, [layer.path for layer in layers], upper) as after:
+        return _inspected(after, runtime, scratch)
 
 
 def assemble(
@@ -27,11 +66,11 @@ def assemble(
     """Make the layered image of a copy of its base's SIF, in place.
 
     Partitions of the base stay, and `oci-config.json`; its definition, metadata, records and signatures go.
-    `metadata` is what `inspect_metadata` returns. Raises WrongInput if the base has too few free descriptors.
+    `metadata` is what `write_metadata` returns. Raises WrongInput if the base has too few free descriptors.
     """
     partition = Partition(FileSystem.SQUASHFS, PartitionType.OVERLAY, read_sif(copy).architecture)
     new = [
-        NewObject(DataType.DEFINITION, "", definition.encode(errors="surrogateescape")),
+        NewObject(DataType.DEFINITION, "", _as_bytes(parts_of(definition).text)),
         NewObject(DataType.GENERIC_JSON, INSPECT_OBJECT, metadata),
         *(NewObject(DataType.PARTITION, layer.name, layer.path, partition=partition) for layer in layers),
         *more,
@@ -41,3 +80,62 @@ def assemble(
 
 def _stays(found: Descriptor) -> bool:
     return found.partition is not None or (found.data_type, found.name) == (DataType.GENERIC_JSON, _OCI_CONFIG)
+
+
+def _changed_files(before: Rootfs, parts: DefinitionParts, runtime: Runtime, architecture: str) -> Mapping[str, bytes]:
+    """The files of the metadata that the definition changes."""
+    labels_file = f"{_METADATA}/labels.json"
+    files = {
+        f"{_METADATA}/Singularity": _as_bytes(parts.text),
+        labels_file: _as_bytes(
+            merged_labels(
+                before.read_text(labels_file) or "",
+                before.read_text(_SCRIPT_LABELS) or "",
+                parts,
+                (runtime.product, _version(runtime)),
+                architecture,
+            )
+        ),
+    }
+    # What a registry holds has no definition of its own: that of the pulled base is not history.
+    earlier = before.read(f"{_METADATA}/Singularity")
+    if earlier is not None and parts.header.get("bootstrap") == Bootstrap.LOCALIMAGE:
+        history = f"{_METADATA}/bootstrap_history"
+        files[f"{history}/Apptainer{len(before.names(history))}"] = earlier
+    if parts.environment:
+        path = f"{_METADATA}/env/90-environment.sh"
+        found = before.read(path)
+        files[path] = (b"#!/bin/sh\n" if found is None else found) + b"\n" + _as_bytes(parts.environment) + b"\n"
+    return files
+
+
+def _inspected(image: Rootfs, runtime: Runtime, scratch: Path) -> bytes:
+    """`inspect-metadata.json`: the runtime's own inspection of a directory with the metadata alone."""
+    with TemporaryDirectory(dir=scratch) as name:
+        directory = Path(name)
+        for path in _inspected_files(image):
+            content = image.read(path)
+            if content is not None:
+                copy = directory / path.lstrip("/")
+                copy.parent.mkdir(parents=True, exist_ok=True)
+                copy.write_bytes(content)
+        done = run([str(runtime.program), "inspect", "--all", name]).require("inspecting the metadata of the image")
+    return json.dumps(json.loads(done.stdout), ensure_ascii=False, separators=(",", ":")).encode()
+
+
+def _inspected_files(image: Rootfs) -> Iterator[str]:
+    apps = (f"{_APPS}/{name}/scif" for name in image.names(_APPS) if image.is_directory(f"{_APPS}/{name}/scif"))
+    for directory in (_METADATA, *apps):
+        yield from (f"{directory}/{name}" for name in _INSPECTED)
+        yield from (
+            f"{directory}/env/{name}" for name in image.names(f"{directory}/env") if _ENVIRONMENT.fullmatch(name)
+        )
+
+
+def _version(runtime: Runtime) -> str:
+    """The runtime's version as it writes it itself, with a packager's suffix."""
+    return run([str(runtime.program), "version"]).require("asking the runtime for its version").stdout.strip()
+
+
+def _as_bytes(text: str) -> bytes:
+    return text.encode(errors="surrogateescape")

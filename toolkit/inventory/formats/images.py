@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from toolkit.inventory.formats.kinds import ROOT_SIGNS, PathKind, fix_for, kind_of
 from toolkit.inventory.formats.overlay import Overlay
 from toolkit.inventory.formats.rootfs import Rootfs
-from toolkit.inventory.formats.sandbox import Sandbox
+from toolkit.inventory.formats.sandbox import Sandbox, UpperDirectory
 from toolkit.inventory.formats.sif import DataType, Descriptor, FileSystem, Partition, PartitionType, Sif, read_sif
 from toolkit.inventory.formats.squashfs import Squashfs
 from toolkit.support.errors import WrongInput
@@ -15,7 +15,10 @@ from toolkit.support.processes import command_line
 from toolkit.support.text import path_argument
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
+
+    from toolkit.inventory.formats.tree import Tree
 
 
 def open_image(path: Path) -> Rootfs:
@@ -32,6 +35,19 @@ def open_image(path: Path) -> Rootfs:
     if kind is PathKind.SQUASHFS:
         return Rootfs(Squashfs(path), str(path), "squashfs")
     raise _refusal(path, kind)
+
+
+def open_step(image: Path, layers: Sequence[Path], upper: Path) -> Rootfs:
+    """What a step of a layered build sees: the SIF `image`, squashfs layers over it, and the upper directory on top."""
+    trees: list[Tree] = [UpperDirectory(upper)]
+    try:
+        trees += [Squashfs(layer) for layer in reversed(layers)]
+        trees += open_partitions(read_sif(image))
+    except BaseException:
+        for tree in trees:
+            tree.close()
+        raise
+    return Rootfs(Overlay(trees), str(image), "layered SIF")
 
 
 def _open_sif(sif: Sif) -> Rootfs:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import stat
 from pathlib import Path
@@ -66,12 +67,27 @@ class Sandbox:
         """No open files to close."""
 
 
+class UpperDirectory(Sandbox):
+    """The upper directory of a mounted overlay, before it becomes a layer: it has the marks of that mount."""
+
+    def is_opaque(self, directory: SandboxEntry) -> bool:
+        """Whether it has the extended attribute of the kernel or of fuse-overlayfs (fuse-overlayfs, main.c)."""
+        for name in ("user.overlay.opaque", "user.fuseoverlayfs.opaque", "trusted.overlay.opaque"):
+            with contextlib.suppress(OSError):
+                if os.getxattr(directory.path, name, follow_symlinks=False) == b"y":
+                    return True
+        return False
+
+
 def _kind(entry: os.DirEntry[str]) -> EntryKind:
     if entry.is_symlink():
         return EntryKind.SYMLINK
     if entry.is_dir(follow_symlinks=False):
         return EntryKind.DIRECTORY
-    return EntryKind.FILE if entry.is_file(follow_symlinks=False) else EntryKind.OTHER
+    if entry.is_file(follow_symlinks=False):
+        return EntryKind.FILE
+    status = entry.stat(follow_symlinks=False)
+    return EntryKind.WHITEOUT if stat.S_ISCHR(status.st_mode) and status.st_rdev == 0 else EntryKind.OTHER
 
 
 def _unreadable(path: str, error: OSError) -> Unreadable:

@@ -93,7 +93,7 @@ def copy_base(base: Path, out: Path, progress: Callable[[int, int], None] = lamb
 
 
 def edit_sif(image: Path, *, drop: Callable[[Descriptor], bool], add: Sequence[NewObject]) -> None:
-    """Drop objects of the SIF at `image` and add others, in place. It becomes a new image, with its own identifier, and is synced.
+    """Drop objects of the SIF at `image` and add others, in place, and sync it. It gets an identifier of its own.
 
     Only the tables are read. What was dropped at the end of the file is cut off. Raises WrongInput if the file is
     damaged, has too few free descriptors, or a name is too long.
