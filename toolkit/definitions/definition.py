@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from toolkit import __version__
 from toolkit.definitions.quoting import file_path, header_value, variable_word
 from toolkit.definitions.sections import divided
-from toolkit.definitions.steps import StepName, beginning, steps
+from toolkit.definitions.steps import StepName, beginning, joined, steps
 from toolkit.pins.bases.present import require_base
 from toolkit.pins.guard.script import END_OF_FILE, guarded
 from toolkit.pins.guard.trials import import_step
@@ -66,11 +66,10 @@ def trial_script(recipe: Recipe, lock: Lock) -> str:
 
 def _post(chosen: Sequence[Step], recipe: Recipe, lock: Lock | None) -> str:
     """`%post`: the scripts of the steps in one shell, with a lock under the guard. Empty if there are none."""
-    scripts = [(step.name, f"\n    # Step: {step.name}\n{step.script}") for step in chosen if step.script]
-    if not scripts:
+    apt = joined(step for step in chosen if step.name is StepName.APT)
+    rest = joined(step for step in chosen if step.name is not StepName.APT)
+    if not (apt or rest):
         return ""
-    apt = "\n".join(text for name, text in scripts if name is StepName.APT)
-    rest = "\n".join(text for name, text in scripts if name is not StepName.APT)
     if lock is None:
         return "\n".join(filter(None, (beginning(), apt, rest)))
     wanted = import_step(lock, recipe.import_skip, recipe.environment)

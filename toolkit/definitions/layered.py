@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from toolkit.definitions.steps import StepName, beginning, steps
+from toolkit.definitions.steps import StepName, beginning, joined, steps
 from toolkit.pins.guard.script import layer_scripts
 from toolkit.pins.guard.trials import import_step
 from toolkit.support.enums import StrEnum
@@ -47,7 +47,7 @@ def layer_steps(recipe: Recipe, lock: Lock | None = None, *, relabel: bool = Fal
     groups: dict[LayerName, list[Step]] = {name: [] for name in LayerName}
     for step in chosen:
         groups[_layer_of(step.name, with_packages)].append(step)
-    apt, packages, rest = (_text(groups[name]) for name in LayerName)
+    apt, packages, rest = (joined(groups[name]) for name in LayerName)
     wanted = import_step(lock, recipe.import_skip, recipe.environment) if lock else None
     scripts = layer_scripts(lock, wanted, apt=apt, packages=packages, rest=rest)
     made = zip(LayerName, (scripts.apt, scripts.packages, scripts.tail), strict=True)
@@ -68,7 +68,3 @@ def _layer_of(step: StepName, with_packages: bool) -> LayerName:
     # Each layer delays the start of a container: the symlink `python` alone gets none.
     early = (StepName.PYTHON, StepName.PACKAGES) if with_packages else ()
     return LayerName.PACKAGES if step in early else LayerName.TAIL
-
-
-def _text(group: list[Step]) -> str:
-    return "\n".join(f"\n    # Step: {step.name}\n{step.script}" for step in group if step.script)

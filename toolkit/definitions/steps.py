@@ -20,6 +20,8 @@ from toolkit.support.enums import StrEnum
 from toolkit.support.templates import render
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from toolkit.pins.lock.model import Lock
     from toolkit.recipes.model import Recipe
 
@@ -76,6 +78,11 @@ def steps(recipe: Recipe, lock: Lock | None = None, *, relabel: bool = False) ->
         own += [Step(name, _text(name)) for name in (StepName.PYTHON, StepName.METADATA)]
     order = list(StepName)
     return tuple(sorted(own, key=lambda step: order.index(step.name)))
+
+
+def joined(chosen: Iterable[Step]) -> str:
+    """The scripts of some steps as one text, each below its name."""
+    return "\n".join(f"\n    # Step: {step.name}\n{step.script}" for step in chosen if step.script)
 
 
 def beginning() -> str:

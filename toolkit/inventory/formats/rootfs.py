@@ -5,9 +5,11 @@ from __future__ import annotations
 import posixpath
 from typing import IO, TYPE_CHECKING, Any
 
+from toolkit.inventory.formats.overlay import Overlay
 from toolkit.inventory.formats.tree import EntryKind, Tree, corrupt
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from types import TracebackType
 
     from toolkit.inventory.formats.sif import Sif
@@ -44,6 +46,21 @@ class Rootfs:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._tree.close()
+
+    def over(self, layers: Sequence[Tree]) -> Rootfs:
+        """These files with `layers` over them, lowest first. To close it closes the layers, too."""
+        merged = Overlay([*layers[::-1], self._tree])
+        return Rootfs(merged, self.label, self.form, self.sif, merged.disputed)
+
+    def walk(self, enter: Callable[[str], bool]) -> Iterator[tuple[str, Mapping[str, EntryKind]]]:
+        """Each directory with what is in it; symlinks are not followed. Only where `enter` says so by its path."""
+        ahead: list[tuple[str, Any]] = [("/", self._tree.root)]
+        while ahead:
+            path, directory = ahead.pop()
+            entries = self._tree.children(directory)
+            yield path, {name: entry.kind for name, entry in entries.items()}
+            inner = ((posixpath.join(path, name), entry) for name, entry in entries.items())
+            ahead += [found for found in inner if found[1].kind is EntryKind.DIRECTORY and enter(found[0])]
 
     def resolve(self, path: str) -> str | None:
         """The path without any symlink in it, or None if it does not exist."""

@@ -6,7 +6,6 @@ this file imports none of the others.
 
 import fnmatch
 import os
-import re
 
 
 def added(lock):

@@ -119,7 +119,9 @@ def main(action, directory):
     elif action == "constraint":
         write_constraint(lock, os.path.join(directory, "constraint.txt"))
     elif action == "imports":
-        try_imports(lock["imports"], find_copies(), directory)
+        # Failed imports are in the log; ctk reads them after it has compared.
+        if lock["imports"]["packages"]:
+            try_imports(lock["imports"], find_copies(), directory)
     elif action == "stopped":
         tell_failure(lock)
     else:

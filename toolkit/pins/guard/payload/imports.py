@@ -251,7 +251,10 @@ def remove(paths):
     """Remove what imports wrote next to the code: the image must contain only what was installed."""
     if paths:
         some = ", ".join(sorted(paths)[:SHOWN_PATHS]) + (" and more" if len(paths) > SHOWN_PATHS else "")
-        say(log_lines.NOTE, what="the imports wrote %d files and directories, which are removed: %s" % (len(paths), some))
+        say(
+            log_lines.NOTE,
+            what="the imports wrote %d files and directories, which are removed: %s" % (len(paths), some),
+        )
     for path in sorted(paths, reverse=True):  # a directory behind what is in it
         if os.path.isdir(path) and not os.path.islink(path):
             os.rmdir(path)
