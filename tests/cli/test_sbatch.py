@@ -41,7 +41,7 @@ def test_a_job_name_is_enough(directory: Path, monkeypatch: pytest.MonkeyPatch) 
     assert ctk("sbatch", "--job-name", "x", monkeypatch=monkeypatch) == 0
     text = (directory / "x.sbatch").read_text()
     assert '"$runtime" --quiet exec' in text
-    assert '"$image" python train.py\n' in text
+    assert '"$image" "${check[@]}" python train.py\n' in text
     assert "image=./trial.sif" in text
 
 

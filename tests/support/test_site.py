@@ -21,10 +21,11 @@ def site_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> Pat
 
 
 def test_site_settings_remember_their_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = site_file(tmp_path, monkeypatch, 'runtime = "singularity"\ncores = 4\nhelp = "hpc@example.org"\n')
+    path = site_file(tmp_path, monkeypatch, 'runtime = "singularity"\ncores = 4\nlayers = false\nhelp = "hpc@example.org"\n')
     assert load_site() == Site(
         runtime=Setting("singularity", str(path)),
         cores=Setting(4, str(path)),
+        layers=Setting(False, str(path)),
         help=Setting("hpc@example.org", str(path)),
     )
 
@@ -35,6 +36,7 @@ def test_site_settings_remember_their_file(tmp_path: Path, monkeypatch: pytest.M
         ("cores = 0", r"site\.toml:1: cores: should be at least 1, not 0"),
         ("cores = true", r"site\.toml:1: cores: should be a whole number"),
         ("runtme = 'x'", r'site\.toml:1: runtme: there is no such key\. Did you mean "runtime"\?'),
+        ("layers = 0", r"site\.toml:1: layers: should be true or false"),
         ("mirror = 3", r"site\.toml:1: mirror: should be text"),
         ("= 3", r"site\.toml is not TOML"),
     ],

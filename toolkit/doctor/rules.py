@@ -148,6 +148,32 @@ def _overlay(facts: HostFacts) -> Iterator[Finding]:
         yield Finding("no-overlay", Severity.WARNING, message, f"{_ASK} for the package fuse-overlayfs.")
 
 
+def _layers(facts: HostFacts) -> Iterator[Finding]:
+    """Whether `ctk build` makes layered images here, and whether such images run here."""
+    trial = facts.trial.layers if facts.trial is not None else None
+    if trial is not None and trial.problem is not None:
+        message = f"Layers: not usable, {trial.problem}. ctk does not start layered images here, and builds flat ones."
+        fix = f"{_ASK} for `enable overlay = yes` in apptainer.conf and the package fuse-overlayfs."
+        yield Finding("layers-not-mounted", Severity.WARNING, message, fix)
+    elif (reason := _only_flat(facts)) is not None:
+        message = f"Layers: `ctk build` makes flat images, because {reason}; a changed package means a new image."
+        yield Finding("no-layers", Severity.INFO, message)
+    elif trial is not None and trial.seconds is not None:
+        cost = f"one layer adds {1000 * trial.seconds:.0f} ms to each start of a container"
+        message = f"Layers: usable; `ctk build` adds what changed as a layer, in seconds; {cost}."
+        yield Finding("layers", Severity.OK, message)
+
+
+def _only_flat(facts: HostFacts) -> str | None:
+    if facts.site.layers is not None and not facts.site.layers.value:
+        return f"the site sets layers = false ({facts.site.layers.origin})"
+    if not facts.packer:
+        return "there is no mksquashfs on PATH"
+    if build_mode(facts) not in (BuildMode.ROOT, BuildMode.SUBUID):
+        return "without subordinate ids the owners of files are not kept"
+    return None
+
+
 def _packer(facts: HostFacts) -> Iterator[Finding]:
     if facts.packer:
         yield Finding("mksquashfs", Severity.OK, "Packing images: mksquashfs is installed.")
@@ -316,6 +342,7 @@ RULES: tuple[Rule[HostFacts], ...] = (
     _fuse,
     _overlay,
     _packer,
+    _layers,
     _work_area,
     _trust,
     _scratch,

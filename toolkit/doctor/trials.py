@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import shutil
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from toolkit.doctor.layer_trial import PACKER, LayerTrial, try_layer
 from toolkit.runtime.engine import BuildOptions
 from toolkit.support.errors import CtkError
 from toolkit.support.files import nearest_existing
@@ -35,11 +37,15 @@ class Disk:
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """The trial of building a small image and running it. `lines` are what the runtime printed if that failed."""
+    """The trial of building a small image and running it. `lines` are what the runtime printed if that failed.
+
+    `layers` is the trial of the same image with a layer; None if there was none.
+    """
 
     built: bool
     ran: bool
     lines: tuple[str, ...] = ()
+    layers: LayerTrial | None = None
 
 
 def try_disk(directory: Path) -> Disk:
@@ -56,7 +62,9 @@ def try_disk(directory: Path) -> Disk:
 
 
 def try_runtime(runtime: Runtime, directory: Path) -> Trial | None:
-    """Build an image of empty directories, and run the host's own `true` in it. None if that is not possible.
+    """Build an image of empty directories, and run the host's own `true` in it, also with a layer over the image.
+
+    None if that is not possible.
 
     `directory` is the work area, which need not exist; nothing is left there.
     """
@@ -68,9 +76,10 @@ def try_runtime(runtime: Runtime, directory: Path) -> Trial | None:
         binds = _make_root(place / "root")
         names = [f"{name}_{what}" for name in ("APPTAINER", "SINGULARITY") for what in ("CACHEDIR", "TMPDIR")]
         environment = dict.fromkeys([*names, "TMPDIR"], str(place))
+        image = place / "trial.sif"
         for argv in (
-            runtime.build(place / "trial.sif", str(place / "root"), BuildOptions()),
-            runtime.exec(place / "trial.sif", [str(program)], gpu=False, binds=binds),
+            runtime.build(image, str(place / "root"), BuildOptions()),
+            runtime.exec(image, [str(program)], gpu=False, binds=binds),
         ):
             done = run(argv, env=environment, cwd=place, timeout=_TIMEOUT)
             if _NO_BINDS in done.stderr:
@@ -78,11 +87,22 @@ def try_runtime(runtime: Runtime, directory: Path) -> Trial | None:
             if not done.ok:
                 built = argv[1] != "build"
                 return Trial(built, ran=False, lines=tuple((done.stdout + done.stderr).splitlines()))
+        return Trial(built=True, ran=True, layers=_try_layer(runtime, image, program, binds, environment))
     except CtkError as error:
         return Trial((place / "trial.sif").is_file(), ran=False, lines=(error.message,))
     finally:
         remove_tree(place)
-    return Trial(built=True, ran=True)
+
+
+def _try_layer(
+    runtime: Runtime, image: Path, program: Path, binds: list[str], environment: dict[str, str]
+) -> LayerTrial | None:
+    if shutil.which(PACKER) is None:
+        return None
+    try:
+        return try_layer(runtime, image, program, binds, environment)
+    except (CtkError, OSError) as error:
+        return LayerTrial(error.message if isinstance(error, CtkError) else str(error))
 
 
 def _make_root(root: Path) -> list[str]:

@@ -28,17 +28,19 @@ class Site:
 
     runtime: path or name of the container runtime. work_area: a directory for large files, may contain $USER etc.
     mirror: URI of a Debian archive for debootstrap bases. cores: how many cores a build may use on a login node.
-    help: whom to ask (an address or a page).
+    layers: whether `ctk build` may make layered images; false if compute nodes do not mount them. help: whom to ask
+    (an address or a page).
     """
 
     runtime: Setting[str] | None = None
     work_area: Setting[str] | None = None
     mirror: Setting[str] | None = None
     cores: Setting[int] | None = None
+    layers: Setting[bool] | None = None
     help: Setting[str] | None = None
 
 
-_KEYS = ("runtime", "work_area", "mirror", "cores", "help")
+_KEYS = ("runtime", "work_area", "mirror", "cores", "layers", "help")
 
 
 def load_site() -> Site:
@@ -62,4 +64,9 @@ def load_site() -> Site:
     cores = file.get(file.content, "cores", int)
     if cores is not None and cores < 1:
         file.fail("cores", f"should be at least 1, not {cores}")
-    return Site(**texts, cores=None if cores is None else Setting(cores, str(path)))
+    layers = file.get(file.content, "layers", bool)
+    return Site(
+        **texts,
+        cores=None if cores is None else Setting(cores, str(path)),
+        layers=None if layers is None else Setting(layers, str(path)),
+    )

@@ -1,0 +1,127 @@
+"""The trial of a layer: a small image with an overlay partition is run, and the layer's file is looked for inside."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from toolkit.inventory.formats.sif import DataType, FileSystem, Partition, PartitionType, read_sif
+from toolkit.inventory.formats.sif_edit import NewObject, copy_base, edit_sif
+from toolkit.runtime.known_errors import explain
+from toolkit.runtime.layer_check import STATUS, checked, not_mounted
+from toolkit.support.files import write_atomically
+from toolkit.support.processes import run
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from toolkit.runtime.engine import Runtime
+    from toolkit.support.processes import Completed
+
+PACKER = "mksquashfs"
+KEPT = "layer-trial.json"  # in the work area
+_NAME = f"ctk-layer-{0:032x}"
+_TIMEOUT = 10.0  # seconds for each program; each takes some tenths of a second on an idle machine
+_ROUNDS = 2
+_RETRIED = 24 * 3600.0  # seconds after which a layer that could not be mounted is tried again
+_IGNORED = "the runtime ignores the layers of an image (`enable overlay` in its configuration?)"
+
+
+@dataclass(frozen=True, slots=True)
+class LayerTrial:
+    """Whether a layer works here: `problem` says why not. `seconds` is what one layer adds to a container's start."""
+
+    problem: str | None = None
+    seconds: float | None = None
+
+
+def try_layer(
+    runtime: Runtime, flat: Path, program: Path, binds: Sequence[str], environment: Mapping[str, str]
+) -> LayerTrial:
+    """Add a layer to a copy of the image `flat`, and run `program` in it, as a job does and as a step of a build does.
+
+    Everything is written beside `flat`. `binds` bring the program and a shell from the host. Raises CtkError if a
+    program is missing or hangs.
+    """
+    place = flat.parent
+    layered = _add_layer(flat, place)
+    command = checked([str(program)], flat.name, [_NAME])
+    upper = place / "upper"
+    for name in ("upper", "work"):
+        (upper / name).mkdir(parents=True)
+    for argv in (
+        runtime.exec(layered, command, gpu=False, binds=binds),
+        runtime.try_out(layered, upper, command, binds),
+    ):
+        done = run(argv, env=environment, cwd=place, timeout=_TIMEOUT)
+        if not done.ok:
+            return LayerTrial(_reason(done))
+    times: dict[Path, list[float]] = {flat: [], layered: []}
+    for _ in range(_ROUNDS):
+        for image, taken in times.items():
+            argv = runtime.exec(image, [str(program)], gpu=False, binds=binds)
+            started = time.monotonic()
+            run(argv, env=environment, cwd=place, timeout=_TIMEOUT)
+            taken.append(time.monotonic() - started)
+    return LayerTrial(seconds=max(0.0, min(times[layered]) - min(times[flat])))
+
+
+def _add_layer(flat: Path, place: Path) -> Path:
+    content, packed, layered = place / "layer", place / "layer.sqfs", place / "layered.sif"
+    (content / ".singularity.d").mkdir(parents=True)
+    (content / ".singularity.d" / _NAME).touch()
+    pack = run([PACKER, str(content), str(packed), "-all-root", "-noappend", "-no-progress"], timeout=_TIMEOUT)
+    pack.require("packing a small layer")
+    copy_base(flat, layered)
+    partition = Partition(FileSystem.SQUASHFS, PartitionType.OVERLAY, read_sif(flat).architecture)
+    edit_sif(layered, drop=lambda _: False, add=[NewObject(DataType.PARTITION, _NAME, packed, partition=partition)])
+    return layered
+
+
+def _reason(done: Completed) -> str:
+    lines = [line.strip() for line in (done.stdout + done.stderr).splitlines() if line.strip()]
+    if done.returncode == STATUS and not_mounted(lines) is not None:
+        return _IGNORED
+    known = explain(lines)
+    last = lines[-1] if lines else f"status {done.returncode}"
+    return known.meaning if known else f"the runtime reports: {last}"
+
+
+def kept_trial(area: Path, runtime: Runtime) -> LayerTrial | None:
+    """The result kept in the work area of a trial by the same runtime, kernel, user and host; None if there is none.
+
+    A failure is relied on for a day.
+    """
+    try:
+        kept = json.loads((area / KEPT).read_text(encoding="utf-8"))
+        if kept["of"] != _conditions(runtime):
+            return None
+        trial = LayerTrial(kept["problem"], kept["seconds"])
+        stale = trial.problem is not None and not 0 <= time.time() - kept["tried"] <= _RETRIED
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    return None if stale else trial
+
+
+def keep_trial(area: Path, runtime: Runtime, trial: LayerTrial) -> None:
+    """Remember `trial` in the work area, for `kept_trial`."""
+    document = {"of": _conditions(runtime), "tried": time.time(), **asdict(trial)}
+    write_atomically(area / KEPT, json.dumps(document, indent=2) + "\n")
+
+
+def _conditions(runtime: Runtime) -> list[str]:
+    """What a trial holds for: another runtime or configuration, kernel, host or user may answer otherwise."""
+    program = runtime.program.resolve()
+    name = program.name
+    places = (Path("/etc"), program.parent.parent / "etc")
+    files = [program, *(place / name / f"{name}.conf" for place in places)]
+    return [
+        runtime.version_text,
+        *(f"{file} {file.stat().st_mtime_ns}" for file in files if file.is_file()),
+        *(platform.release(), platform.node(), str(os.geteuid())),
+    ]
