@@ -20,14 +20,14 @@ _LAUNCH_SIZE = 32
 _MAGIC = b"SIF_MAGIC\0"
 # launch script, magic, version, architecture, uuid, created, modified,
 # descriptors free, total, offset, size, data offset, data size
-_HEADER = struct.Struct("<32s10s3s3s16s8q")
+HEADER = struct.Struct("<32s10s3s3s16s8q")
 # data type, used, id, group, link, offset, size, size with padding, created, modified, uid, gid, name, extra
-_DESCRIPTOR = struct.Struct("<i?III7q128s384s")
-_PARTITION = struct.Struct("<ii3s")
-_GROUP_MASK = 0xF0000000
+DESCRIPTOR = struct.Struct("<i?III7q128s384s")
+PARTITION = struct.Struct("<ii3s")
+GROUP_MARK = 0xF0000000  # set in each group number
 _MAX_DESCRIPTORS = 4096  # apptainer itself makes room for 48
 
-_ARCHITECTURES = {
+ARCHITECTURES = {
     b"01": "386", b"02": "amd64", b"03": "arm", b"04": "arm64", b"05": "ppc64", b"06": "ppc64le", b"07": "mips",
     b"08": "mipsle", b"09": "mips64", b"10": "mips64le", b"11": "s390x", b"12": "riscv64", b"13": "loong64",
 }  # fmt: skip
@@ -152,21 +152,21 @@ def read_sif(path: Path) -> Sif:
 def _read(path: Path, file: IO[bytes]) -> Sif:
     file_size = file.seek(0, 2)
     file.seek(0)
-    start = file.read(_HEADER.size)
+    start = file.read(HEADER.size)
     if not is_sif(start):
         raise WrongInput(f"{path} is not a SIF image")
-    if len(start) < _HEADER.size:
+    if len(start) < HEADER.size:
         raise _corrupt(path, "its header is truncated")
-    _, _, version, architecture, _, _, _, _, total, offset, _, _, _ = _HEADER.unpack(start)
+    _, _, version, architecture, _, _, _, _, total, offset, _, _, _ = HEADER.unpack(start)
     if version != b"01\0":
         raise WrongInput(f"{path} uses SIF version {_text(version)!r}; ctk reads version 01", code="foreign-image")
-    if not 0 <= total <= _MAX_DESCRIPTORS or not 0 <= offset <= file_size - total * _DESCRIPTOR.size:
+    if not 0 <= total <= _MAX_DESCRIPTORS or not 0 <= offset <= file_size - total * DESCRIPTOR.size:
         raise _corrupt(path, "its table of data objects is outside the file")
     file.seek(offset)
-    table = file.read(total * _DESCRIPTOR.size)
-    if len(table) < total * _DESCRIPTOR.size:
+    table = file.read(total * DESCRIPTOR.size)
+    if len(table) < total * DESCRIPTOR.size:
         raise _corrupt(path, "its table of data objects is truncated")
-    descriptors = tuple(_descriptor(fields) for fields in _DESCRIPTOR.iter_unpack(table) if fields[1])
+    descriptors = tuple(as_descriptor(fields) for fields in DESCRIPTOR.iter_unpack(table) if fields[1])
     for descriptor in descriptors:
         end = descriptor.offset + descriptor.size
         if descriptor.offset < 0 or descriptor.size < 0 or end > file_size:
@@ -175,24 +175,25 @@ def _read(path: Path, file: IO[bytes]) -> Sif:
                 f"data object {descriptor.id} should end at byte {end}, but the file has {file_size}",
                 fix="Download or build it again: the copy was interrupted, or the disk was full.",
             )
-    return Sif(path, _ARCHITECTURES.get(architecture.rstrip(b"\0"), "unknown"), descriptors)
+    return Sif(path, ARCHITECTURES.get(architecture.rstrip(b"\0"), "unknown"), descriptors)
 
 
-def _descriptor(fields: tuple[Any, ...]) -> Descriptor:
+def as_descriptor(fields: tuple[Any, ...]) -> Descriptor:
+    """A data object from the fields of its entry in the table."""
     data_type, _, number, group, link, offset, size, _, _, _, _, _, name, extra = fields
     partition = None
     if data_type == DataType.PARTITION:
-        file_system, purpose, architecture = _PARTITION.unpack_from(extra)
+        file_system, purpose, architecture = PARTITION.unpack_from(extra)
         partition = Partition(
             _known(FileSystem, file_system),
             _known(PartitionType, purpose),
-            _ARCHITECTURES.get(architecture.rstrip(b"\0"), "unknown"),
+            ARCHITECTURES.get(architecture.rstrip(b"\0"), "unknown"),
         )
     return Descriptor(
         number,
         _known(DataType, data_type),
-        group & ~_GROUP_MASK,
-        link & ~_GROUP_MASK,
+        group & ~GROUP_MARK,
+        link & ~GROUP_MARK,
         offset,
         size,
         _text(name),

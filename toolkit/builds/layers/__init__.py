@@ -1,0 +1,1 @@
+"""A layered image: layers made over a base, its metadata, and the SIF that holds all of it."""
