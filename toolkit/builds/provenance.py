@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from toolkit.builds.record import RecordedBase, Tools
+from toolkit.pins.bases.own_file import KEYS, table_of
 from toolkit.recipes.model import Bootstrap
 from toolkit.recipes.references import SCHEMES, has_scheme
 from toolkit.support.redaction import redact
@@ -26,8 +27,10 @@ if TYPE_CHECKING:
 
 _SCHEME_OF = {bootstrap: scheme for scheme, bootstrap in SCHEMES.items()}
 _PATH = re.compile(r"(?:^|[=:,])[/~]")
-# Of an entry of bases.toml, what says how and when its facts were found: not needed to build on it.
-_NOT_NEEDED = ("description", "family", "evidence", "checked", "size", "source")
+# Of an entry of bases.toml, what a build needs. The other keys say how and when its facts were found.
+NEEDED_KEYS = tuple(
+    key for key in KEYS if key not in ("description", "family", "evidence", "checked", "size", "source")
+)
 
 
 def recorded_base(
@@ -49,11 +52,9 @@ def _entry(recipe: Recipe, start: Base, lock: Lock | None, bases: Mapping[str, B
         return None
     import tomlkit
 
-    from toolkit.pins.bases.own_file import table_of
-
     # Without a lock nothing else says by which digest the base was pulled.
     table = table_of(recipe.base if lock else start)
-    return tomlkit.dumps({recipe.base.name: {key: value for key, value in table.items() if key not in _NOT_NEEDED}})
+    return tomlkit.dumps({recipe.base.name: {key: value for key, value in table.items() if key in NEEDED_KEYS}})
 
 
 def tools(runtime: str, lock: Lock | None, *, uv: bool) -> Tools:
