@@ -12,14 +12,14 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from benchmarks.audit import base_of_1_gb, torch_base
-from benchmarks.measure import debian_12, environment_of_ctk, interleaved
+from benchmarks.measure import debian_12, environment_of_ctk
 from benchmarks.section import Section, Table, Target
 from toolkit import __version__
 from toolkit.runtime.engine import find_runtime
 from toolkit.support.site import load_site
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
 _ROUNDS = 3
 _CA_BUNDLE = Path("/etc/ssl/certs/ca-certificates.crt")
@@ -85,7 +85,11 @@ def run() -> Section:
                 targets += [_reads(row, base) for row in rows if "--layered" in row.case.options]
         targets.append(_import_target(bases["3 GB"], ctk, Path(name)))
     return Section(
-        "Layered images", _WORDS, tuple(tables), tuple(targets), (f"ctk {__version__}", find_runtime(load_site()).version_text)
+        "Layered images",
+        _WORDS,
+        tuple(tables),
+        tuple(targets),
+        (f"ctk {__version__}", find_runtime(load_site()).version_text),
     )
 
 
@@ -140,7 +144,11 @@ def measured(argv: Sequence[str | Path], directory: Path) -> Run:
     """Run a command, and count what it and all processes that it waited for did."""
     started = time.perf_counter()
     child = subprocess.Popen(
-        [str(word) for word in argv], cwd=directory, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+        [str(word) for word in argv],
+        cwd=directory,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
     )
     assert child.stderr is not None
     told = child.stderr.read()
@@ -150,13 +158,25 @@ def measured(argv: Sequence[str | Path], directory: Path) -> Run:
     counts = dict(line.split(": ") for line in Path(f"/proc/{child.pid}/io").read_text().splitlines())
     _, status, usage = os.wait4(child.pid, 0)
     if status != 0:
-        raise subprocess.CalledProcessError(os.waitstatus_to_exitcode(status), [str(word) for word in argv], stderr=told)
+        raise subprocess.CalledProcessError(
+            os.waitstatus_to_exitcode(status), [str(word) for word in argv], stderr=told
+        )
     return Run(seconds, usage.ru_maxrss * 1024, int(counts["rchar"]), int(counts["wchar"]))
 
 
 def _table(caption: str, base: Path, rows: Sequence[Row]) -> Table:
     size = base.stat().st_size
-    columns = ("change", "ctk, s", "by hand, s", "by hand ÷ ctk", "read", "written", "memory, MB", "image, MB", "by hand, MB")
+    columns = (
+        "change",
+        "ctk, s",
+        "by hand, s",
+        "by hand ÷ ctk",
+        "read",
+        "written",
+        "memory, MB",
+        "image, MB",
+        "by hand, MB",
+    )
     return Table(
         caption,
         columns,

@@ -8,8 +8,8 @@ import pytest
 
 from toolkit.runtime import engine
 from toolkit.runtime.engine import BuildOptions, Runtime, find_runtime, parse_version
-from toolkit.support.namespace import lacks_capabilities
 from toolkit.support.errors import MissingOnHost
+from toolkit.support.namespace import lacks_capabilities
 from toolkit.support.site import Setting, Site
 
 PROGRAM = Path("/usr/bin/apptainer")

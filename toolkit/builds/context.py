@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from toolkit.support.site import Site
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -15,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class BuildContext:
-    """The runtime, the work area and the locks of a command.
+    """The runtime, the work area, the locks and the site's settings for a command.
 
     `mirror` is the Debian archive for a base that debootstrap makes, None if not known. With `preview` nothing is
     pulled or checked on this host; the result is only printed.
@@ -26,6 +28,7 @@ class BuildContext:
     locks: Locks
     mirror: str | None = None
     preview: bool = False
+    site: Site = Site()
 
 
 def _nothing(_text: str) -> None:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TextIO
 
+from toolkit.builds.form import FLAT, Choice, Form
+from toolkit.builds.layers.make import NotLayered
 from toolkit.builds.room import RoomWatch, check_room, disks
 from toolkit.builds.state import BuildState
 from toolkit.builds.steps import Workspace, steps_of
@@ -30,7 +32,8 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, slots=True)
 class Built:
     """A finished build. `seconds` is wall time, `size` bytes (0 for a sandbox); `findings` are the audit's, and
-    `command-not-in-image` if no job of the recipe could start. `import_seconds` are those of the import step."""
+    `command-not-in-image` if no job of the recipe could start. `import_seconds` are those of the import step,
+    `form` that of the image."""
 
     output: Path
     log: Path
@@ -39,6 +42,7 @@ class Built:
     record: Record
     findings: tuple[Finding, ...]
     import_seconds: float | None = None
+    form: Choice = FLAT
 
 
 def execute(plan: BuildPlan, context: BuildContext, listener: Listener) -> Built:
@@ -62,11 +66,25 @@ def execute(plan: BuildPlan, context: BuildContext, listener: Listener) -> Built
         scratch = open_until_done.enter_context(contextlib.ExitStack())
         workspace = Workspace(beside, scratch.enter_context(staging(scratch_of(context.area))))
         state = BuildState(plan, context, listener, Transcript(log, listener), room, scratch.close)
-        for step in steps_of(plan, context, workspace):
-            step.run(state)
+        try:
+            _run(state, workspace)
+        except NotLayered as error:
+            if request.form is Form.LAYERED:
+                raise
+            state.plan = replace(plan, layers=(), form=Choice(Form.FLAT, error.message))
+            workspace = Workspace(beside / "flat", workspace.scratch)
+            workspace.beside.mkdir()
+            _run(state, workspace)
     size = 0 if request.sandbox else request.output.stat().st_size
     seconds = time.monotonic() - started
-    return Built(request.output, request.log, seconds, size, state.record, state.findings, state.import_seconds)
+    return Built(
+        request.output, request.log, seconds, size, state.record, state.findings, state.import_seconds, state.plan.form
+    )
+
+
+def _run(state: BuildState, workspace: Workspace) -> None:
+    for step in steps_of(state.plan, state.context, workspace):
+        step.run(state)
 
 
 @contextlib.contextmanager

@@ -49,6 +49,9 @@ class Choice:
     reason: str | None = None
 
 
+FLAT = Choice(Form.FLAT)
+
+
 def choose(facts: FormFacts, asked: Form | None) -> Choice:
     """The form that was asked for, else layers unless something is against them.
 
@@ -56,7 +59,7 @@ def choose(facts: FormFacts, asked: Form | None) -> Choice:
     not possible. The site's wish does not hinder a user who asks.
     """
     if asked is Form.FLAT:
-        return Choice(Form.FLAT)
+        return FLAT
     if asked is Form.LAYERED:
         if facts.base is not None:
             raise WrongInput(f"a layered image is not possible: {facts.base}", fix=_OMIT, code="base-without-layers")

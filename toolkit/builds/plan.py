@@ -6,13 +6,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from toolkit.builds.form import FLAT
 from toolkit.pins.bases.steady import NOT_HERE, PresentBase
 from toolkit.recipes.model import Bootstrap
 
 if TYPE_CHECKING:
+    from toolkit.builds.form import Choice
     from toolkit.builds.record import Record
     from toolkit.builds.request import BuildRequest
     from toolkit.definitions.definition import Definition
+    from toolkit.definitions.layered import LayerStep
     from toolkit.pins.store import Found
     from toolkit.recipes.model import Base
 
@@ -34,7 +37,8 @@ class BuildPlan:
     the audit's verdict. `base` is what of a recipe's base is on this machine. `locked` is the lock that is installed,
     and what became of the earlier one; None if nothing is installed. `lends_uv`: the build finds uv's program in
     the base's directory for it, and installs with pip if that is missing. `start` is the base
-    as the definition names it: by digest, if that is known.
+    as the definition names it: by digest, if that is known. `layers` are the steps of a layered image, none of a flat
+    one; `form` says why it is flat.
     """
 
     request: BuildRequest
@@ -45,10 +49,14 @@ class BuildPlan:
     lends_uv: bool = False
     start: Base | None = None
     login: Path | None = None
+    layers: tuple[LayerStep, ...] = ()
+    form: Choice = FLAT
 
     @property
     def base_size(self) -> int:
-        """Bytes that the base takes unpacked; 0 where they are not known."""
+        """Bytes that the base takes in the build: as it is in a layered image, else unpacked; 0 if not known."""
+        if self.layers and self.base.image is not None:
+            return self.base.image.stat().st_size
         return max(local_size(self.request), unpacked_size(self.base.image))
 
 

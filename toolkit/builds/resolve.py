@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from toolkit.builds.bases import has_mount_point, present_base
 from toolkit.builds.context import Listener
+from toolkit.builds.form import FLAT, Form, choose_form
 from toolkit.builds.inputs import inputs_of
 from toolkit.builds.outdated import made_from
 from toolkit.builds.permission import check_permission
@@ -18,20 +19,24 @@ from toolkit.builds.room import check_room
 from toolkit.builds.target import TargetKind, bases_of_definition
 from toolkit.definitions.definition import define, define_copy
 from toolkit.definitions.labels import has_labels_of_ctk
+from toolkit.definitions.layered import layer_steps
 from toolkit.gpu.targets import check_target, judge_packages, judge_target
 from toolkit.pins.bases.before_pull import lent_login, require_architecture
 from toolkit.pins.bases.steady import PresentBase, unchanged
 from toolkit.pins.lock.lockfile import dump_locks
 from toolkit.pins.store import locked_base
 from toolkit.recipes.model import Base, Bootstrap
+from toolkit.support.namespace import owner_problem
 from toolkit.support.ownership import is_trusted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from toolkit.builds.context import BuildContext
+    from toolkit.builds.form import Choice
     from toolkit.builds.request import BuildRequest
     from toolkit.definitions.definition import Definition
+    from toolkit.definitions.layered import LayerStep
     from toolkit.pins.lock.model import Lock
     from toolkit.recipes.model import Recipe
 
@@ -86,6 +91,9 @@ def _resolve_recipe(request: BuildRequest, recipe: Recipe, context: BuildContext
         judge_packages(recipe, lock.versions if lock else {})
         start = _start(recipe, lock, context, base.digest)
         definition = _define(recipe, lock, context, start)
+        if base.image is None and recipe.base.bootstrap == Bootstrap.LOCALIMAGE:
+            base = replace(base, image=recipe.base.path)
+        form = _form(request, base.image, context)
         inputs = {} if context.preview else inputs_of(request, definition, lock, context)
         local = None if context.preview else locks.local_digest(recipe)
         lends_uv = lock is not None and bool(lock.packages) and has_mount_point(recipe, base.image)
@@ -106,6 +114,8 @@ def _resolve_recipe(request: BuildRequest, recipe: Recipe, context: BuildContext
         lends_uv=lends_uv,
         start=start,
         login=_login(start, context),
+        layers=_layers(recipe, lock, start) if form.form is Form.LAYERED else (),
+        form=form,
     )
 
 
@@ -127,7 +137,9 @@ def unchanged_record(request: BuildRequest, context: BuildContext) -> Record | N
     if lock is None and recipe.packages:
         return None
     inputs = inputs_of(request, _define(recipe, lock, context, _start(recipe, lock, context)), lock, context)
-    return record if inputs == record.inputs else None
+    if inputs != record.inputs or (request.form is not None and (request.form is Form.LAYERED) != bool(record.layers)):
+        return None
+    return record
 
 
 def _login(base: Base | None, context: BuildContext) -> Path | None:
@@ -142,3 +154,15 @@ def _start(recipe: Recipe, lock: Lock | None, context: BuildContext, digest: str
 def _define(recipe: Recipe, lock: Lock | None, context: BuildContext, start: Base) -> Definition:
     relabel = has_labels_of_ctk(recipe.base)
     return define(replace(recipe, base=start), lock=lock, mirror=context.mirror, relabel=relabel)
+
+
+def _layers(recipe: Recipe, lock: Lock | None, start: Base) -> tuple[LayerStep, ...]:
+    return layer_steps(replace(recipe, base=start), lock, relabel=has_labels_of_ctk(recipe.base))
+
+
+def _form(request: BuildRequest, base: Path | None, context: BuildContext) -> Choice:
+    """The form of the image. A sandbox and what a preview prints have no layers."""
+    if request.sandbox or context.preview:
+        return FLAT
+    owners = owner_problem()
+    return choose_form(request.form, base, runtime=context.runtime, site=context.site, area=context.area, owners=owners)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from toolkit import __version__
 from toolkit.builds.files import AreaDirectories, quoted
-from toolkit.builds.steps import Workspace, ending, removal, steps_of
+from toolkit.builds.steps import Workspace, ending, flat_steps, removal
 from toolkit.support.text import printable
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ def build_commands(plan: BuildPlan, context: BuildContext) -> list[str]:
         AreaDirectories(context.area).shell(),
         _temporary(workspace.beside),
         _temporary(workspace.scratch, workspace.beside),
-        *(step.shell() for step in steps_of(plan, context, workspace)),
+        *(step.shell() for step in flat_steps(plan, context, workspace)),
     ]
 
 

@@ -5,6 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from toolkit import __version__
+from toolkit.builds.failure import Attempt, explain_failure
+from toolkit.builds.output import LOG_MARK
+from toolkit.builds.plan import OwnSource
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -13,6 +18,7 @@ if TYPE_CHECKING:
     from toolkit.builds.record import Record
     from toolkit.builds.room import RoomWatch
     from toolkit.builds.transcript import Transcript
+    from toolkit.support.errors import CtkError
     from toolkit.support.findings import Finding, Verdict
 
 
@@ -21,7 +27,7 @@ class BuildState:
     """The plan with its surroundings; below these, what is known once the steps have run.
 
     `findings` are the audit's, and `command-not-in-image` if no job of the recipe could start. `verdict` is None
-    before the audit, `import_seconds` where there was no import step.
+    before the audit, `import_seconds` where there was no import step. `layers` are the names of a layered image's.
     """
 
     plan: BuildPlan
@@ -33,9 +39,25 @@ class BuildState:
     import_seconds: float | None = None
     verdict: Verdict | None = None
     findings: tuple[Finding, ...] = ()
+    layers: tuple[str, ...] = ()
+
+    def begin_log(self, command: str) -> None:
+        """Begin the log: what is built and how, with the definition."""
+        source = self.plan.source
+        definition = () if isinstance(source, OwnSource) else source.text.splitlines()
+        head = (f"{LOG_MARK}: ctk {__version__}, {self.plan.record.target}", f"# {command}")
+        self.transcript.begin(*head, *(f"# | {line}" for line in definition))
+
+    def failure(self, status: int) -> CtkError:
+        """The error for a program of the build that ended with `status`, out of the last lines of the log."""
+        plan, request = self.plan, self.plan.request
+        lock = plan.locked.lock if plan.locked else None
+        what = f"building {request.target.text}"
+        attempt = Attempt(what, request.recipe, lock, request.log, self.context.area, plan.start)
+        return explain_failure(attempt, status, self.transcript.last_lines, self.room)
 
     @property
     def record(self) -> Record:
         """The image's record, with the audit result."""
         codes = tuple(sorted({finding.code for finding in self.findings}))
-        return replace(self.plan.record, verdict=self.verdict, findings=codes)
+        return replace(self.plan.record, verdict=self.verdict, findings=codes, layers=self.layers)

@@ -11,12 +11,10 @@ import shlex
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
-from toolkit import __version__
 from toolkit.builds.bases import uv_copy
-from toolkit.builds.failure import Attempt, explain_failure
 from toolkit.builds.files import TextFile, quoted
 from toolkit.builds.lending import lend
-from toolkit.builds.output import LOG_MARK, check_output
+from toolkit.builds.output import check_output
 from toolkit.builds.permission import check_permission
 from toolkit.builds.plan import OwnSource
 from toolkit.builds.record import CHANGED, OBJECT_NAME, record_beside, write_beside
@@ -50,13 +48,17 @@ if TYPE_CHECKING:
 
 
 class Step(Protocol):
-    """One action of a build: how a shell does it, and how ctk does it."""
-
-    def shell(self) -> str:
-        """The commands that do the same without ctk, quoted; comments where ctk alone does something."""
+    """One action of a build."""
 
     def run(self, state: BuildState) -> None:
         """Run the step. Raises an error that ends the build."""
+
+
+class ShellStep(Step, Protocol):
+    """A step that a shell can do as well."""
+
+    def shell(self) -> str:
+        """The commands that do the same without ctk, quoted; comments where ctk alone does something."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,29 +78,60 @@ class Workspace:
 
 def steps_of(plan: BuildPlan, context: BuildContext, workspace: Workspace) -> tuple[Step, ...]:
     """The steps that build the image of `plan` in `workspace`, and put it in its place."""
-    request, runtime = plan.request, context.runtime
+    if not plan.layers:
+        return flat_steps(plan, context, workspace)
+    from toolkit.builds.layers.build import BuildLayers
+
+    assert plan.base.image is not None and not isinstance(plan.source, OwnSource)  # noqa: S101, PT018
+    image, text = workspace.beside / "image", plan.source.text
+    lent = _lent(plan, context, workspace)
+    build = BuildLayers(image, plan.base.image, text, plan.layers, workspace.scratch, lent.binds, lent.environment)
+    return (*lent.files, build, *_finish(plan, context, workspace, image))
+
+
+def flat_steps(plan: BuildPlan, context: BuildContext, workspace: Workspace) -> tuple[ShellStep, ...]:
+    """The steps of a flat image, or of a sandbox."""
+    request = plan.request
     image = workspace.beside / "image"
-    steps: list[Step] = []
+    steps: list[ShellStep] = []
     if isinstance(plan.source, OwnSource):
         source = plan.source.path
     else:
         source = workspace.beside / f"{request.target.name}.def"
         steps.append(TextFile(source, plan.source.text))
-    binds: tuple[str, ...] = ()
-    if plan.lends_uv:
-        uv = uv_copy(context.area)
-        steps.append(uv)
-        binds = (uv.bind,)
-    loan = lend(workspace.scratch, runtime.product, request.recipe.indexes if request.recipe else ())
-    argv = runtime.build(image, str(source), request.options, (*binds, *loan.binds), login=plan.login)
+    lent = _lent(plan, context, workspace)
+    argv = context.runtime.build(image, str(source), request.options, lent.binds, login=plan.login)
+    steps += [*lent.files, BuildImage(tuple(argv), lent.environment)]
+    return (*steps, *_finish(plan, context, workspace, image))
+
+
+@dataclass(frozen=True, slots=True)
+class _Lent:
+    """What a build uses of this host: files, binds, and variables of the runtime's process."""
+
+    files: tuple[ShellStep, ...]
+    binds: tuple[str, ...]
+    environment: Mapping[str, Value]
+
+
+def _lent(plan: BuildPlan, context: BuildContext, workspace: Workspace) -> _Lent:
+    recipe = plan.request.recipe
+    loan = lend(workspace.scratch, context.runtime.product, recipe.indexes if recipe else ())
+    uv = (uv_copy(context.area),) if plan.lends_uv else ()
     environment = {
         **area_environment(context.area),
         **dict.fromkeys(SCRATCH_VARIABLES, str(workspace.scratch)),
         **trusting(),
         **loan.environment,
     }
+    return _Lent((*uv, *loan.files), (*(copy.bind for copy in uv), *loan.binds), environment)
+
+
+def _finish(plan: BuildPlan, context: BuildContext, workspace: Workspace, image: Path) -> tuple[ShellStep, ...]:
+    """What is done with an image that was built."""
+    request, runtime = plan.request, context.runtime
     # What is large is removed before the image appears: little is left to do, or to interrupt, after it.
-    steps += [*loan.files, BuildImage(tuple(argv), environment), RemoveScratch(workspace.scratch), AuditImage(image)]
+    steps = (RemoveScratch(workspace.scratch), AuditImage(image))
     replaced = None if request.force else plan.record.target
     if request.sandbox:
         place = SandboxInPlace(image, request.output, replaced)
@@ -121,21 +154,13 @@ class BuildImage:
         return "\n".join([*secrets, " \\\n    ".join([*plain, f"{command_line(self.argv)} < /dev/null"])])
 
     def run(self, state: BuildState) -> None:
-        plan, transcript = state.plan, state.transcript
         environment = {name: read_value(value) for name, value in self.environment.items()}
-        transcript.begin(
-            f"{LOG_MARK}: ctk {__version__}, {plan.record.target}",
-            f"# {visible_command(self.argv, environment)}",
-            *([] if isinstance(plan.source, OwnSource) else (f"# | {line}" for line in plan.source.text.splitlines())),
-        )
-        with unchanged(plan.request.base_state):
-            status = stream(self.argv, transcript.take, env=environment)
+        state.begin_log(visible_command(self.argv, environment))
+        with unchanged(state.plan.request.base_state):
+            status = stream(self.argv, state.transcript.take, env=environment)
             if status != 0:
-                request, lock = plan.request, plan.locked.lock if plan.locked else None
-                what = f"building {request.target.text}"
-                attempt = Attempt(what, request.recipe, lock, request.log, state.context.area, plan.start)
-                raise explain_failure(attempt, status, transcript.last_lines, state.room)
-        state.import_seconds = seconds_of_imports(transcript.last_lines)
+                raise state.failure(status)
+        state.import_seconds = seconds_of_imports(state.transcript.last_lines)
 
 
 @dataclass(frozen=True, slots=True)

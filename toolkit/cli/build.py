@@ -105,6 +105,16 @@ def build(
             rich_help_panel="Image",
         ),
     ] = "zstd",
+    layered: Annotated[
+        bool | None,
+        typer.Option(
+            "--layered/--flat",
+            help="Add layers to a copy of the base, which takes seconds; or pack one partition, the form for sharing. "
+            "[default: layered where base and host allow it]",
+            show_default=False,
+            rich_help_panel="Image",
+        ),
+    ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
     """Build an image from a recipe, a .def, a sandbox or a registry.
@@ -132,6 +142,7 @@ def build(
     from toolkit.builds.asking import request_build
     from toolkit.builds.context import BuildContext
     from toolkit.builds.execute import execute
+    from toolkit.builds.form import Form
     from toolkit.builds.resolve import resolve, unchanged_record
     from toolkit.builds.target import parse_target
     from toolkit.inventory.contents.programs import COMMAND_NOT_IN_IMAGE
@@ -149,10 +160,11 @@ def build(
         raise WrongInput(f"--compression is zstd or gzip, not {compression!r}")
     site = load_site()
     catalogue = Catalogue.here()
+    form = None if layered is None else Form.LAYERED if layered else Form.FLAT
     options = BuildOptions(sandbox, compression, site.cores.value if site.cores else None)
 
     def asked() -> BuildRequest:
-        return request_build(parse_target(target), catalogue, options, output=output, base=base, force=force)
+        return request_build(parse_target(target), catalogue, options, output=output, base=base, force=force, form=form)
 
     request, not_allowed = asked(), None
     owners = judge_owners(catalogue, request.recipe.name) if request.recipe is not None else ()
@@ -175,7 +187,7 @@ def build(
     area = open_work_area(site)
     policy = lock_policy(locked=locked, base=base, otherwise=Policy.PREVIEW if dry_run else Policy.UPDATE)
     locks = Locks.of(catalogue, area.path, lambda text: say(f"Warning: {text}", stderr=True), policy)
-    context = BuildContext(runtime, area, locks, debian_mirror(site), preview=dry_run)
+    context = BuildContext(runtime, area, locks, debian_mirror(site), preview=dry_run, site=site)
     if dry_run:
         with live_steps(f"Choosing the versions for {request.output.name}"):
             plan = resolve(request, context)
