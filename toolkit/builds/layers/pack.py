@@ -21,13 +21,14 @@ _MORE_PLACES = ("/usr/sbin", "/sbin", "/usr/local/sbin", "/usr/libexec/apptainer
 
 def find_mksquashfs() -> str:
     """The path of mksquashfs. Raises MissingOnHost (`no-mksquashfs`) if there is none."""
-    found = shutil.which("mksquashfs") or shutil.which("mksquashfs", path=os.pathsep.join(_MORE_PLACES))
+    return find_tool("mksquashfs", "which packs a layer", "Install squashfs-tools, or build with --flat.")
+
+
+def find_tool(name: str, purpose: str, fix: str) -> str:
+    """The path of a program of squashfs-tools. Raises MissingOnHost (`no-mksquashfs`) if there is none."""
+    found = shutil.which(name) or shutil.which(name, path=os.pathsep.join(_MORE_PLACES))
     if found is None:
-        raise MissingOnHost(
-            "there is no mksquashfs on this host, which packs a layer",
-            fix="Install squashfs-tools, or build with --flat.",
-            code="no-mksquashfs",
-        )
+        raise MissingOnHost(f"there is no {name} on this host, {purpose}", fix=fix, code="no-mksquashfs")
     return found
 
 

@@ -8,7 +8,7 @@ from toolkit.inventory.formats.kinds import ROOT_SIGNS, PathKind, fix_for, kind_
 from toolkit.inventory.formats.overlay import Overlay
 from toolkit.inventory.formats.rootfs import Rootfs
 from toolkit.inventory.formats.sandbox import Sandbox, UpperDirectory
-from toolkit.inventory.formats.sif import DataType, Descriptor, FileSystem, Partition, PartitionType, Sif, read_sif
+from toolkit.inventory.formats.sif import Descriptor, FileSystem, PartitionType, Sif, read_sif
 from toolkit.inventory.formats.squashfs import Squashfs
 from toolkit.support.errors import WrongInput
 from toolkit.support.processes import command_line
@@ -58,17 +58,26 @@ def _open_sif(sif: Sif) -> Rootfs:
     return Rootfs(layers, str(sif.path), "layered SIF", sif, layers.disputed)
 
 
+def mounted_partitions(sif: Sif) -> tuple[Descriptor, ...]:
+    """The partitions that a container consists of, the lowest first: the root file system, then overlays in the order
+    of their descriptors. The runtime ignores overlays of another group (Apptainer 1.4.5, pkg/image/sif.go).
+
+    Raises WrongInput if there is no root file system.
+    """
+    partitions = [(found, found.partition.type) for found in sif.descriptors if found.partition is not None]
+    system = next((found for found, what in partitions if what == PartitionType.PRIMARY_SYSTEM), None)
+    if system is None:
+        raise WrongInput(f"{sif.path} has no system partition, so it contains no container", code="corrupt-image")
+    overlays = [found for found, what in partitions if what == PartitionType.OVERLAY]
+    return (system, *(found for found in overlays if system.group in (0, found.group)))
+
+
 def open_partitions(sif: Sif) -> list[Squashfs]:
     """The file systems of a SIF, the uppermost first; close them. Raises WrongInput as `open_image` does."""
-    partitions = [(found, found.partition) for found in sif.of_type(DataType.PARTITION) if found.partition]
-    system = [entry for entry in partitions if entry[1].type == PartitionType.PRIMARY_SYSTEM]
-    if not system:
-        raise WrongInput(f"{sif.path} has no system partition, so it contains no container", code="corrupt-image")
-    overlays = [entry for entry in partitions if entry[1].type == PartitionType.OVERLAY]
     trees: list[Squashfs] = []
     try:
-        for found, partition in [*overlays[::-1], system[0]]:  # the overlay added last is on top
-            trees.append(_open_partition(sif, found, partition))
+        for found in reversed(mounted_partitions(sif)):
+            trees.append(open_partition(sif, found))
     except BaseException:
         for tree in trees:
             tree.close()
@@ -76,7 +85,11 @@ def open_partitions(sif: Sif) -> list[Squashfs]:
     return trees
 
 
-def _open_partition(sif: Sif, found: Descriptor, partition: Partition) -> Squashfs:
+def open_partition(sif: Sif, found: Descriptor) -> Squashfs:
+    """The tree of one partition. Raises WrongInput if it is not squashfs."""
+    partition = found.partition
+    if partition is None:
+        raise ValueError(f"data object {found.id} is no partition")
     if partition.file_system == FileSystem.SQUASHFS:
         return Squashfs(sif.path, found.offset, found.size)
     if partition.file_system in (FileSystem.ENCRYPTED_SQUASHFS, FileSystem.GOCRYPTFS_SQUASHFS):
@@ -86,11 +99,14 @@ def _open_partition(sif: Sif, found: Descriptor, partition: Partition) -> Squash
             code="encrypted-image",
         )
     kind = partition.file_system.name.lower() if isinstance(partition.file_system, FileSystem) else "of an unknown type"
-    what = "overlay" if partition.type == PartitionType.OVERLAY else "system"
+    if partition.type == PartitionType.OVERLAY:  # a build by the runtime would leave it out
+        what, fix = "overlay", None
+    else:
+        copy = command_line(["apptainer", "build", "--sandbox", "COPY/", path_argument(sif.path)])
+        what, fix = "system", f"Make a copy as a sandbox, then use COPY/: {copy}"
     raise WrongInput(
         f"{sif.path}: its {what} partition (data object {found.id}) is {kind}; ctk reads squashfs",
-        fix="Make a copy as a sandbox, then use COPY/: "
-        + command_line(["apptainer", "build", "--sandbox", "COPY/", path_argument(sif.path)]),
+        fix=fix,
         code="foreign-image",
     )
 

@@ -31,11 +31,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
-    from toolkit.inventory.formats.sif import Descriptor, Partition
+    from toolkit.inventory.formats.sif import Descriptor, Partition, Sif
 
 _ALIGNMENT = 4096  # of partitions
 _NAME_SIZE = 128  # bytes, with the zero at the end
 _CHUNK = 64 << 20
+_CAPACITY = 48  # descriptors of a new SIF
+_MODE = 0o755  # as the runtime's own images have it
 _FICLONE = 0x40049409  # linux/fs.h: _IOW(0x94, 9, int)
 _NOT_HERE = (errno.EXDEV, errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTTY, errno.EPERM, errno.EBADF)
 
@@ -74,8 +76,7 @@ def copy_base(base: Path, out: Path, progress: Callable[[int, int], None] = lamb
     except OSError as error:
         raise WrongInput(f"cannot read {base}: {error.strerror}") from error
     try:
-        # The mode is that of the runtime's own images.
-        target = os.open(out, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o755)
+        target = os.open(out, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, _MODE)
         try:
             size = os.fstat(source).st_size
             if not _cloned(source, target):
@@ -90,6 +91,22 @@ def copy_base(base: Path, out: Path, progress: Callable[[int, int], None] = lamb
             os.close(target)
     finally:
         os.close(source)
+
+
+def empty_sif(like: Path, out: Path) -> None:
+    """Write the new file `out`: a SIF without objects, with the launch script and the architecture of `like`."""
+    read_sif(like)
+    with like.open("rb") as file:
+        header = list(HEADER.unpack(file.read(HEADER.size)))
+    header[7:] = [_CAPACITY, _CAPACITY, _ALIGNMENT, table := _CAPACITY * DESCRIPTOR.size, _ALIGNMENT + table, 0]
+    with os.fdopen(os.open(out, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, _MODE), "wb") as file:
+        file.write(HEADER.pack(*header).ljust(_ALIGNMENT + table, b"\0"))
+
+
+def extract(sif: Sif, found: Descriptor, out: Path) -> None:
+    """Write the content of a data object to the new file `out`."""
+    with sif.path.open("rb") as source, out.open("xb") as target:
+        _move(source.fileno(), found.offset, target.fileno(), 0, found.size)
 
 
 def edit_sif(image: Path, *, drop: Callable[[Descriptor], bool], add: Sequence[NewObject]) -> None:
