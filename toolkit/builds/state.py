@@ -21,7 +21,7 @@ class BuildState:
     """The plan with its surroundings; below these, what is known once the steps have run.
 
     `findings` are the audit's, and `command-not-in-image` if no job of the recipe could start. `verdict` is None
-    before the audit, `import_seconds` where there was no import step.
+    before the audit, and `sbom` empty; `import_seconds` is None where there was no import step.
     """
 
     plan: BuildPlan
@@ -33,6 +33,7 @@ class BuildState:
     import_seconds: float | None = None
     verdict: Verdict | None = None
     findings: tuple[Finding, ...] = ()
+    sbom: str = ""
 
     @property
     def record(self) -> Record:
