@@ -21,6 +21,7 @@ from toolkit.support.tomlfile import TomlFile, parse_toml
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
     from toolkit.builds.record import Record
     from toolkit.recipes.catalogue import Catalogue
     from toolkit.recipes.model import Base
