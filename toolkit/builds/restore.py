@@ -5,7 +5,9 @@ The image may be another user's: its texts are checked before they are shown or 
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from toolkit.builds.provenance import NEEDED_KEYS
@@ -19,7 +21,6 @@ from toolkit.support.tomlfile import TomlFile, parse_toml
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from pathlib import Path
 
     from toolkit.builds.record import Record
     from toolkit.recipes.catalogue import Catalogue
@@ -142,4 +143,4 @@ def _missing(catalogue: Catalogue, path: Path) -> tuple[Path, ...]:
     wanted = [copy.source for copy in recipe.files]
     if recipe.base.is_local:
         wanted.append(recipe.base.path)
-    return tuple(path for path in wanted if not path.exists())
+    return tuple(Path(os.path.normpath(path)) for path in wanted if not path.exists())

@@ -27,7 +27,8 @@ class BuildState:
     """The plan with its surroundings; below these, what is known once the steps have run.
 
     `findings` are the audit's, and `command-not-in-image` if no job of the recipe could start. `verdict` is None
-    before the audit, `import_seconds` where there was no import step. `layers` are the names of a layered image's.
+    before the audit, and `sbom` empty; `import_seconds` is None where there was no import step. `layers` are the names
+    of a layered image's.
     """
 
     plan: BuildPlan
@@ -39,6 +40,7 @@ class BuildState:
     import_seconds: float | None = None
     verdict: Verdict | None = None
     findings: tuple[Finding, ...] = ()
+    sbom: str = ""
     layers: tuple[str, ...] = ()
 
     def begin_log(self, command: str) -> None:

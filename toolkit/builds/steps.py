@@ -18,12 +18,15 @@ from toolkit.builds.output import check_output
 from toolkit.builds.permission import check_permission
 from toolkit.builds.plan import OwnSource
 from toolkit.builds.record import CHANGED, OBJECT_NAME, record_beside, write_beside
-from toolkit.builds.room import cause
 from toolkit.builds.values import export, read_value
 from toolkit.gpu.audit import audit_image
 from toolkit.gpu.targets import machines
 from toolkit.inventory.contents.programs import missing_program
+from toolkit.inventory.contents.sbom import OBJECT_NAME as SBOM_NAME
+from toolkit.inventory.contents.sbom import sbom_text
 from toolkit.inventory.formats.kinds import SANDBOX_MARK
+from toolkit.inventory.formats.sif import DataType
+from toolkit.inventory.formats.sif_edit import NewObject, edit_sif
 from toolkit.pins.bases.steady import unchanged
 from toolkit.pins.guard.log import seconds_of_imports
 from toolkit.recipes.model import Target
@@ -31,7 +34,7 @@ from toolkit.runtime.area import SCRATCH_VARIABLES, area_environment, scratch_of
 from toolkit.support.certificates import trusting
 from toolkit.support.errors import CheckFailed
 from toolkit.support.findings import Verdict
-from toolkit.support.processes import command_line, run, stream, visible_command
+from toolkit.support.processes import command_line, stream, visible_command
 from toolkit.support.staging import put_in_place
 
 if TYPE_CHECKING:
@@ -137,7 +140,7 @@ def _finish(plan: BuildPlan, context: BuildContext, workspace: Workspace, image:
         place = SandboxInPlace(image, request.output, replaced)
         return (*steps, place, RecordBeside(request.output, plan.record))
     document = workspace.beside / OBJECT_NAME
-    add = AddRecord(document, plan.record, tuple(runtime.add_json(image, document)))
+    add = AddRecord(image, document, plan.record, tuple(runtime.add_json(image, document)))
     return (*steps, add, ImageInPlace(image, request.output, replaced))
 
 
@@ -191,12 +194,17 @@ class AuditImage:
         audit = audit_image(self.image, *machines(recipe.target if recipe else Target()))
         _require_verdict(state.plan, audit)
         state.verdict, state.findings = audit.verdict, (*audit.findings, *_command_findings(state, self.image))
+        state.sbom = sbom_text(audit.facts.inventory, state.plan.request.target.name)
 
 
 @dataclass(frozen=True, slots=True)
 class AddRecord:
-    """The record becomes an object of the SIF. A script's has no verdict: `ctk build` builds such an image again."""
+    """The record and the bill of materials become objects of the SIF.
 
+    A script's record has no verdict, and no bill comes with it: `ctk build` builds such an image again.
+    """
+
+    image: Path
     document: Path
     record: Record
     argv: tuple[str, ...]
@@ -206,11 +214,15 @@ class AddRecord:
         return f"{document.shell()}\n{command_line(self.argv)} < /dev/null"
 
     def run(self, state: BuildState) -> None:
-        TextFile(self.document, state.record.as_text()).run()
-        done = run(self.argv)
-        known = None if done.ok else cause(done.stderr.splitlines(), state.room)
-        what = "writing the build record"
-        done.require(f"{what} ({known.meaning})" if known else what, fix=known.fix if known else None)
+        edit_sif(self.image, drop=lambda _found: False, add=own_objects(state.record, state.sbom), sync=False)
+
+
+def own_objects(record: Record, sbom: str) -> tuple[NewObject, ...]:
+    """What ctk adds to every SIF that it builds; a signature covers both."""
+    return (
+        NewObject(DataType.GENERIC_JSON, OBJECT_NAME, record.as_text().encode(errors="surrogateescape")),
+        NewObject(DataType.SBOM, SBOM_NAME, sbom.encode()),
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from toolkit.cli.output import print_findings, print_json, print_table, say, sug
 from toolkit.gpu.audit import audit_image
 from toolkit.gpu.compatibility import listed_gpus
 from toolkit.gpu.targets import check_target, machines
+from toolkit.inventory.formats.rootfs import LAYERED
 from toolkit.recipes.model import Target
 from toolkit.support.errors import WrongInput
 from toolkit.support.findings import Verdict
@@ -64,12 +65,22 @@ def audit(
         from toolkit.inventory.contents.sbom import write_sbom
 
         write_sbom(found.facts.inventory, sbom)
+        if found.facts.inventory.form == LAYERED:
+            _say_what_to_scan(image, sbom)
     if json:
         print_json("ctk.audit/1", documents.audit(found, packages=packages), found.findings)
     else:
         _show(found, image, packages=packages)
     if found.verdict is not Verdict.GPU_READY and found.verdict not in (allow or ()):
         raise typer.Exit(1)
+
+
+def _say_what_to_scan(image: Path, sbom: Path) -> None:
+    say(
+        f"{image} is layered. Scanners such as syft and grype read only its base, without a warning: "
+        f"scan {sbom} instead (grype sbom:{sbom}).",
+        stderr=True,
+    )
 
 
 def _target_of_recipe(image: Path) -> Target:

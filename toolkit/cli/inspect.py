@@ -115,7 +115,7 @@ def _suggest_build(name: str, directory: Path) -> None:
     build = command_line(["ctk", "build", name])
     parent = _short(directory.absolute().parent)
     if directory.absolute().name != "defs":
-        say(f"`ctk build` reads recipes from the directory defs: move {_short(directory.absolute())} there to build.")
+        say(f"`ctk build` reads recipes from a directory called defs: rename {_short(directory.absolute())} to build.")
     elif parent == ".":
         suggest(build)
     else:

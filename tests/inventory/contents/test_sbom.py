@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
+from cyclonedx.schema import SchemaVersion
+from cyclonedx.validation.json import JsonStrictValidator
+from hypothesis import given
+from hypothesis import strategies as st
+from packageurl import PackageURL
 
 from toolkit.inventory.contents.model import Distribution, Inventory, SystemPackage
-from toolkit.inventory.contents.sbom import write_sbom
+from toolkit.inventory.contents.sbom import package_url, sbom_text, write_sbom
 from toolkit.support.errors import WrongInput
 
 if TYPE_CHECKING:
@@ -33,6 +39,31 @@ def test_every_package_is_a_component_once_with_its_url(tmp_path: Path) -> None:
         "pkg:deb/debian/libc6@2.36-9",
         "pkg:pypi/torch@2.5.1%2Bcu124",
     ]
+
+
+def test_a_bill_follows_the_schema_of_cyclonedx() -> None:
+    assert JsonStrictValidator(SchemaVersion.V1_6).validate_str(sbom_text(INVENTORY, "x")) is None
+
+
+def test_a_bill_of_the_same_packages_is_the_same_text() -> None:
+    elsewhere = replace(
+        INVENTORY, image="/home/ann/y.sif", form="layered SIF", distributions=INVENTORY.distributions[::-1]
+    )
+    assert sbom_text(elsewhere, "x") == sbom_text(INVENTORY, "x")
+    assert "/home" not in sbom_text(elsewhere, "x")
+    other = replace(INVENTORY, conda_packages=())
+    assert json.loads(sbom_text(other, "x"))["serialNumber"] != json.loads(sbom_text(INVENTORY, "x"))["serialNumber"]
+
+
+@given(
+    kind=st.sampled_from(["pypi", "deb", "conda"]),
+    namespace=st.sampled_from(["", "debian", "opensuse-leap"]),
+    name=st.from_regex(r"[A-Za-z0-9][A-Za-z0-9._+-]*", fullmatch=True),
+    version=st.from_regex(r"([0-9][A-Za-z0-9.+~:_!-]*)?", fullmatch=True),
+)
+def test_package_url_of_any_package(kind: str, namespace: str, name: str, version: str) -> None:
+    expected = PackageURL(type=kind, namespace=namespace or None, name=name, version=version or None)
+    assert package_url(kind, namespace, name, version) == expected.to_string()
 
 
 @pytest.mark.parametrize("link", [False, True])

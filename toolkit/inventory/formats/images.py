@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from toolkit.inventory.formats.kinds import ROOT_SIGNS, PathKind, fix_for, kind_of
 from toolkit.inventory.formats.overlay import Overlay
-from toolkit.inventory.formats.rootfs import Rootfs
+from toolkit.inventory.formats.rootfs import LAYERED, Rootfs
 from toolkit.inventory.formats.sandbox import Sandbox, UpperDirectory
 from toolkit.inventory.formats.sif import Descriptor, FileSystem, PartitionType, Sif, read_sif
 from toolkit.inventory.formats.squashfs import Squashfs
@@ -47,7 +47,7 @@ def open_step(image: Path, layers: Sequence[Path], upper: Path) -> Rootfs:
         for tree in trees:
             tree.close()
         raise
-    return Rootfs(Overlay(trees), str(image), "layered SIF")
+    return Rootfs(Overlay(trees), str(image), LAYERED)
 
 
 def _open_sif(sif: Sif) -> Rootfs:
@@ -55,7 +55,7 @@ def _open_sif(sif: Sif) -> Rootfs:
     if len(trees) == 1:
         return Rootfs(trees[0], str(sif.path), "flat SIF", sif)
     layers = Overlay(trees)
-    return Rootfs(layers, str(sif.path), "layered SIF", sif, layers.disputed)
+    return Rootfs(layers, str(sif.path), LAYERED, sif, layers.disputed)
 
 
 def mounted_partitions(sif: Sif) -> tuple[Descriptor, ...]:

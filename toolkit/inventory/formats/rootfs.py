@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from toolkit.inventory.formats.sif import Sif
 
+LAYERED = "layered SIF"
 _MAX_SYMLINKS = 40  # as the kernel's MAXSYMLINKS
 _LONGEST_PATH = 4096
 _READ_LIMIT = 16 << 20

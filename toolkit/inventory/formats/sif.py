@@ -24,6 +24,8 @@ HEADER = struct.Struct("<32s10s3s3s16s8q")
 # data type, used, id, group, link, offset, size, size with padding, created, modified, uid, gid, name, extra
 DESCRIPTOR = struct.Struct("<i?III7q128s384s")
 PARTITION = struct.Struct("<ii3s")
+SBOM_FORMAT = struct.Struct("<i")
+CYCLONEDX_JSON = 1
 GROUP_MARK = 0xF0000000  # set in each group number
 _MAX_DESCRIPTORS = 4096  # apptainer itself makes room for 48
 

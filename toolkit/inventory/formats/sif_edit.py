@@ -16,10 +16,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from toolkit.inventory.formats.sif import (
     ARCHITECTURES,
+    CYCLONEDX_JSON,
     DESCRIPTOR,
     GROUP_MARK,
     HEADER,
     PARTITION,
+    SBOM_FORMAT,
     DataType,
     as_descriptor,
     read_sif,
@@ -109,9 +111,10 @@ def extract(sif: Sif, found: Descriptor, out: Path) -> None:
         _move(source.fileno(), found.offset, target.fileno(), 0, found.size)
 
 
-def edit_sif(image: Path, *, drop: Callable[[Descriptor], bool], add: Sequence[NewObject]) -> None:
-    """Drop objects of the SIF at `image` and add others, in place, and sync it. It gets an identifier of its own.
+def edit_sif(image: Path, *, drop: Callable[[Descriptor], bool], add: Sequence[NewObject], sync: bool = True) -> None:
+    """Drop objects of the SIF at `image` and add others, in place. It becomes a new image, with its own identifier.
 
+    With `sync` all of the file is on the disk at the end, which takes seconds for an image that was just written.
     Only the tables are read. What was dropped at the end of the file is cut off. Raises WrongInput if the file is
     damaged, has too few free descriptors, or a name is too long.
     """
@@ -135,7 +138,8 @@ def edit_sif(image: Path, *, drop: Callable[[Descriptor], bool], add: Sequence[N
         header[7] = total - sum(1 for slot in kept if slot.descriptor) - len(add)
         header[12] = end - data_at
         _write(file, HEADER.pack(*header), 0)
-        os.fsync(file)
+        if sync:
+            os.fsync(file)
     finally:
         os.close(file)
 
@@ -180,6 +184,8 @@ def _add(file: int, number: int, new: NewObject, end: int, now: int) -> tuple[by
         known = {name: code for code, name in ARCHITECTURES.items()}
         code = known.get(new.partition.architecture, b"00")
         extra = PARTITION.pack(new.partition.file_system, new.partition.type, code)
+    elif new.data_type == DataType.SBOM:
+        extra = SBOM_FORMAT.pack(CYCLONEDX_JSON)
     if isinstance(new.content, bytes):
         size = len(new.content)
         _write(file, new.content, offset)
