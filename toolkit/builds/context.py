@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from toolkit.support.site import Site
@@ -28,7 +28,7 @@ class BuildContext:
     locks: Locks
     mirror: str | None = None
     preview: bool = False
-    site: Site = Site()
+    site: Site = field(default_factory=Site)
 
 
 def _nothing(_text: str) -> None:
