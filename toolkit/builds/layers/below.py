@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from toolkit.inventory.formats.images import open_partitions
 from toolkit.inventory.formats.sif import read_sif
-from toolkit.inventory.formats.squashfs import Squashfs
+from toolkit.inventory.formats.squashfs import SquashEntry, Squashfs
 from toolkit.inventory.formats.tree import EntryKind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from toolkit.inventory.formats.squashfs import SquashEntry
     from toolkit.inventory.formats.status import Status
 
 
@@ -108,6 +107,10 @@ class Lower:
         """Owner, mode, links and attributes of the uppermost source."""
         number, entry = seen.sources[0]
         return self.trees[number].status(entry)
+
+    def links(self, file: Key) -> int:
+        """The number of names of a file in its tree."""
+        return self.trees[file.tree].status(SquashEntry(EntryKind.FILE, file.reference)).links
 
     def target(self, symlink: Seen) -> str:
         """The target of a symlink."""

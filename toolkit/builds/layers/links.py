@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 def relink(upper: str, lower: Lower, changes: Changes) -> None:
     """Add to the tree at `upper` what hard links need. Raises CannotNormalise where that cannot be known, OSError."""
     copies = _copies(upper, lower, changes)
-    open_groups = {key for key, paths in changes.touched.items() if len(paths) < _links(lower, key)}
+    open_groups = {key for key, paths in changes.touched.items() if len(paths) < lower.links(key)}
     names = _names(lower, open_groups)
     for key, touched in changes.touched.items():
         left = sorted(names.get(key, set()) - touched)
@@ -36,20 +36,8 @@ def relink(upper: str, lower: Lower, changes: Changes) -> None:
             _join(upper, lower, files, left)
 
 
-def _links(lower: Lower, key: Key) -> int:
-    entry = _entry(lower, key)
-    return lower.status(entry).links
-
-
-def _entry(lower: Lower, key: Key) -> Seen:
-    from toolkit.builds.layers.below import Seen
-    from toolkit.inventory.formats.squashfs import SquashEntry
-
-    return Seen(EntryKind.FILE, ((key.tree, SquashEntry(EntryKind.FILE, key.reference)),))
-
-
 def _names(lower: Lower, keys: set[Key]) -> dict[Key, set[str]]:
-    """All names that are seen of these files. Reads every directory of the base, which takes a while: only if needed."""
+    """All names that are seen of these files. Lists every directory below, so only if there are any."""
     found: dict[Key, set[str]] = {}
     if keys:
         for path, entry in lower.files(lower.root, ""):

@@ -64,6 +64,8 @@ class _Walk:
         opaque = opaque or any(_is_mark(os.path.join(here, name)) for name in _OPAQUE_NAMES if name in names)
         self._strip(here, attributes)
         hides = hides or opaque
+        if below is not None and below.is_directory and not hides:
+            self._restore_group_bit(here, below)
         hidden = self.lower.children(below) if below is not None and below.is_directory else {}
         kept = {name for name in names if not self._is_removed_mark(here, name, hidden, opaque=opaque)}
         for name in kept:
@@ -122,6 +124,12 @@ class _Walk:
         for where, entry in self.lower.files(below, path):
             if entry.kind is EntryKind.FILE and self.lower.status(entry).links > 1:
                 self.changes.touched.setdefault(entry.key, set()).add(where)
+
+    def _restore_group_bit(self, here: str, below: Seen) -> None:
+        """fuse-overlayfs copies a directory by mkdir(2), which drops the set-group-ID bit."""
+        mode = self.lower.status(below).mode
+        if mode & stat.S_ISGID and os.lstat(here).st_mode == mode & ~stat.S_ISGID:
+            os.chmod(here, stat.S_IMODE(mode))
 
     def _same(self, here: str, below: Seen) -> bool:
         """Whether a directory that was copied from below is as it was."""

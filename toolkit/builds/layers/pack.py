@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _LAST_LINES = 12
-# Packages put it where a user without root's PATH does not look; Apptainer's own copy for FUSE lies beside its programs.
+# Where the PATH of an ordinary user may not lead, and where Apptainer keeps the programs that it brings.
 _MORE_PLACES = ("/usr/sbin", "/sbin", "/usr/local/sbin", "/usr/libexec/apptainer/bin", "/usr/lib/apptainer/bin")
 
 

@@ -46,7 +46,7 @@ def attributes(file: ImageFile, metadata: MetadataBlocks, table: int, number: in
         name = _PREFIXES.get(kind & 0xFF, "") + os.fsdecode(cursor.read(length))
         value = _value(file, cursor)
         if kind & _OUT_OF_LINE:
-            (elsewhere,) = struct.unpack("<Q", value)
+            elsewhere = int.from_bytes(value, "little")
             value = _value(file, metadata.cursor(start + (elsewhere >> 16), elsewhere & 0xFFFF))
         found[name] = value
     return found
