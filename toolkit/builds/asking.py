@@ -13,13 +13,14 @@ from toolkit.builds.target import BuildTarget, TargetKind
 from toolkit.definitions.definition import check
 from toolkit.pins.bases.before_pull import require_host_architecture
 from toolkit.pins.bases.steady import state_of
+from toolkit.recipes.model import Base, Bootstrap
 from toolkit.recipes.references import base_from_reference, resolve_base
 from toolkit.support.errors import WrongInput
 from toolkit.support.text import one_line
 
 if TYPE_CHECKING:
     from toolkit.recipes.catalogue import Catalogue
-    from toolkit.recipes.model import Base, Recipe
+    from toolkit.recipes.model import Recipe
     from toolkit.runtime.engine import BuildOptions
 
 
@@ -52,6 +53,10 @@ def request_build(
         start = recipe.base
     elif target.kind is TargetKind.REFERENCE:
         start = base_from_reference(target.text)
+    elif target.kind is TargetKind.IMAGE:
+        start = Base(target.text, Bootstrap.LOCALIMAGE, str(Path(target.text).absolute()))
+        if options.sandbox:
+            raise WrongInput("--sandbox does not apply to an image that is merged", fix="Omit --sandbox, or --flat.")
     final, link = _final(output or Path(target.name + ("" if options.sandbox else ".sif")))
     request = BuildRequest(target, recipe, start, state_of(start), final, link, options, force, form)
     check_output(request)

@@ -49,7 +49,7 @@ def check_output(request: BuildRequest) -> None:
     record = read_record(final)
     if record is None:
         raise WrongInput(f"{final} exists and was not built by ctk", fix="Choose another name with -o, or use --force.")
-    if record.target != request.target.identity:
+    if record.target != _expected_target(request):
         raise WrongInput(
             f"{final} exists and was built from another target ({record.target})",
             fix="Choose another name with -o, or use --force.",
@@ -60,6 +60,13 @@ def check_output(request: BuildRequest) -> None:
             fix=f"Build an image from it (ctk build {shlex.quote(f'{final}/')} -o NAME.sif), choose "
             "another name with -o, or use --force.",
         )
+
+
+def _expected_target(request: BuildRequest) -> str:
+    """The target of an image that may be replaced. The flat form of an image remembers what the layered one does."""
+    if request.target.kind is TargetKind.IMAGE and (record := read_record(Path(request.target.text))) is not None:
+        return record.target
+    return request.target.identity
 
 
 def _check_links(request: BuildRequest) -> None:

@@ -10,6 +10,7 @@ from toolkit.builds.bases import has_mount_point, present_base
 from toolkit.builds.context import Listener
 from toolkit.builds.form import FLAT, Form, choose_form
 from toolkit.builds.inputs import inputs_of
+from toolkit.builds.layers.merge import refuse_layered, require_layers
 from toolkit.builds.outdated import made_from
 from toolkit.builds.permission import check_permission
 from toolkit.builds.plan import BuildPlan, OwnSource, local_size
@@ -26,6 +27,7 @@ from toolkit.pins.bases.steady import PresentBase, unchanged
 from toolkit.pins.lock.lockfile import dump_locks
 from toolkit.pins.store import locked_base
 from toolkit.recipes.model import Base, Bootstrap
+from toolkit.support.errors import WrongInput
 from toolkit.support.namespace import owner_problem
 from toolkit.support.ownership import is_trusted
 
@@ -56,13 +58,26 @@ def resolve(request: BuildRequest, context: BuildContext, listener: Listener = _
         check_room(local_size(request), request.output, context.area)
     if request.recipe is not None:
         return _resolve_recipe(request, request.recipe, context, listener)
-    if not context.preview:
-        for base in _bases(request):
+    if request.target.kind is TargetKind.IMAGE:
+        return _resolve_image(request, context)
+    for base in _bases(request):
+        refuse_layered(base, request.target.text)
+        if not context.preview:
             require_architecture(base)
     own = OwnSource(Path(request.target.text).absolute())
     source = define_copy(request.base) if request.base is not None else own
     record = Record(request.target.identity, tools=Tools(runtime=context.runtime.version_text))
     return BuildPlan(request, source, record, start=request.base, login=_login(request.base, context))
+
+
+def _resolve_image(request: BuildRequest, context: BuildContext) -> BuildPlan:
+    """The plan of a layered image's flat form. It remembers what the layered one does."""
+    if context.preview:
+        raise WrongInput("--dry-run does not apply to an image whose layers are merged", fix="Omit --dry-run.")
+    source = Path(request.target.text).absolute()
+    require_layers(source)
+    record = read_record(source) or Record(request.target.identity, tools=Tools(runtime=context.runtime.version_text))
+    return BuildPlan(request, OwnSource(source), replace(record, inputs={}, layers=()), start=request.base)
 
 
 def _bases(request: BuildRequest) -> Iterator[Base]:

@@ -13,11 +13,13 @@ from typing import TYPE_CHECKING, Protocol
 
 from toolkit.builds.bases import uv_copy
 from toolkit.builds.files import TextFile, quoted
+from toolkit.builds.layers.merge import MergeLayers, flat_name, layered_base, over_flat_base
 from toolkit.builds.lending import lend
 from toolkit.builds.output import check_output
 from toolkit.builds.permission import check_permission
 from toolkit.builds.plan import OwnSource
 from toolkit.builds.record import CHANGED, OBJECT_NAME, record_beside, write_beside
+from toolkit.builds.target import TargetKind
 from toolkit.builds.values import export, read_value
 from toolkit.gpu.audit import audit_image
 from toolkit.gpu.targets import machines
@@ -97,14 +99,21 @@ def flat_steps(plan: BuildPlan, context: BuildContext, workspace: Workspace) -> 
     request = plan.request
     image = workspace.beside / "image"
     steps: list[ShellStep] = []
+    directory = None
     if isinstance(plan.source, OwnSource):
         source = plan.source.path
     else:
-        source = workspace.beside / f"{request.target.name}.def"
-        steps.append(TextFile(source, plan.source.text))
+        source, text = workspace.beside / f"{request.target.name}.def", plan.source.text
+        if plan.start is not None and (layered := layered_base(plan.start)) is not None:
+            directory, text = workspace.scratch, over_flat_base(text, plan.start)
+            steps.append(MergeLayers(layered, directory / flat_name(layered), directory, request.options))
+        steps.append(TextFile(source, text))
+    if request.target.kind is TargetKind.IMAGE:
+        merge = MergeLayers(source, image, workspace.scratch, request.options, is_target=True)
+        return (merge, *_finish(plan, context, workspace, image))
     lent = _lent(plan, context, workspace)
     argv = context.runtime.build(image, str(source), request.options, lent.binds, login=plan.login)
-    steps += [*lent.files, BuildImage(tuple(argv), lent.environment)]
+    steps += [*lent.files, BuildImage(tuple(argv), lent.environment, directory)]
     return (*steps, *_finish(plan, context, workspace, image))
 
 
@@ -146,21 +155,26 @@ def _finish(plan: BuildPlan, context: BuildContext, workspace: Workspace, image:
 
 @dataclass(frozen=True, slots=True)
 class BuildImage:
-    """The runtime makes the image. Its input is empty: a script may be read from there."""
+    """The runtime makes the image. Its input is empty: a script may be read from there.
+
+    `directory` is where the definition looks for its base; None for an absolute path.
+    """
 
     argv: tuple[str, ...]
     environment: Mapping[str, Value]
+    directory: Path | None = None
 
     def shell(self) -> str:
         plain = [f"{name}={shlex.quote(value)}" for name, value in self.environment.items() if isinstance(value, str)]
         secrets = [export(name, value) for name, value in self.environment.items() if not isinstance(value, str)]
-        return "\n".join([*secrets, " \\\n    ".join([*plain, f"{command_line(self.argv)} < /dev/null"])])
+        enter = [f"cd -- {quoted(self.directory)}"] if self.directory is not None else []
+        return "\n".join([*secrets, *enter, " \\\n    ".join([*plain, f"{command_line(self.argv)} < /dev/null"])])
 
     def run(self, state: BuildState) -> None:
         environment = {name: read_value(value) for name, value in self.environment.items()}
         state.begin_log(visible_command(self.argv, environment))
         with unchanged(state.plan.request.base_state):
-            status = stream(self.argv, state.transcript.take, env=environment)
+            status = stream(self.argv, state.transcript.take, env=environment, cwd=self.directory)
             if status != 0:
                 raise state.failure(status)
         state.import_seconds = seconds_of_imports(state.transcript.last_lines)

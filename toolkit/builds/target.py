@@ -20,6 +20,7 @@ from toolkit.recipes.references import (
 )
 from toolkit.support.enums import StrEnum
 from toolkit.support.errors import WrongInput
+from toolkit.support.processes import command_line
 from toolkit.support.redaction import redact
 from toolkit.support.text import one_line
 
@@ -33,12 +34,13 @@ _REGISTRIES = ("docker", "oras", "library", "shub")
 
 
 class TargetKind(StrEnum):
-    """The four things that can be built."""
+    """The five things that can be built."""
 
     DEFINITION = "definition"
     SANDBOX = "sandbox"
     REFERENCE = "reference"
     RECIPE = "recipe"
+    IMAGE = "image"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +60,7 @@ class BuildTarget:
         if self.kind is TargetKind.REFERENCE and not text.startswith("docker://"):
             scheme, _, text = text.partition(":")
             scheme += ":"
-        if scheme or self.kind in (TargetKind.DEFINITION, TargetKind.SANDBOX):
+        if scheme or self.kind in (TargetKind.DEFINITION, TargetKind.SANDBOX, TargetKind.IMAGE):
             text = _hidden(str(Path(text).absolute()))
         return f"{self.kind.value}:{scheme}{text}"
 
@@ -68,6 +70,8 @@ class BuildTarget:
         if self.kind is TargetKind.REFERENCE:
             last = self.text.rstrip("/").rpartition("/")[2].partition(":")[0 if "/" in self.text else 2]
             return Path(last.partition("@")[0].partition(":")[0] or "image").stem
+        if self.kind is TargetKind.IMAGE:
+            return f"{Path(self.text).stem}-flat"  # next to the layered one
         return Path(self.text).absolute().stem if self.kind is not TargetKind.RECIPE else self.text
 
 
@@ -82,8 +86,10 @@ def _hidden(path: str) -> str:
     return f"{Path(path).name}#{digest[:_HASH_LENGTH]}"
 
 
-def parse_target(text: str) -> BuildTarget:
+def parse_target(text: str, *, flat: bool = False) -> BuildTarget:
     """Has a scheme: that image. Ends in `.def`: that file. Contains `/`: a sandbox directory. Else a recipe.
+
+    With `flat`, the path of a SIF is an image whose layers are merged.
 
     Raises WrongInput if what is named does not exist, or is a Dockerfile.
     """
@@ -108,6 +114,14 @@ def parse_target(text: str) -> BuildTarget:
     refuse_other_scheme(text)
     if is_image_without_scheme(text) and not path.exists():
         raise WrongInput(f"{redact(text)} is neither a recipe nor a sandbox directory", fix=with_scheme(text))
+    if ("/" in text or path.suffix == ".sif") and path.is_file() and kind_of(path) is PathKind.SIF:
+        if not flat:
+            raise WrongInput(
+                f"{text} is an image, not what an image is built from",
+                fix="To start from it, name it as the base of a recipe (`base`, or --base). To merge its layers:\n"
+                + command_line(["ctk", "build", text, "--flat", "-o", "NEW.sif"]),
+            )
+        return BuildTarget(TargetKind.IMAGE, text)
     if "/" in text:
         if path.suffix == ".toml":
             raise WrongInput(f"{text}: name a recipe without its directory and extension", fix=f"ctk build {path.stem}")

@@ -164,7 +164,8 @@ def build(
     options = BuildOptions(sandbox, compression, site.cores.value if site.cores else None)
 
     def asked() -> BuildRequest:
-        return request_build(parse_target(target), catalogue, options, output=output, base=base, force=force, form=form)
+        parsed = parse_target(target, flat=form is Form.FLAT)
+        return request_build(parsed, catalogue, options, output=output, base=base, force=force, form=form)
 
     request, not_allowed = asked(), None
     owners = judge_owners(catalogue, request.recipe.name) if request.recipe is not None else ()

@@ -45,6 +45,7 @@ def definition(
         ctk def keras-bert > k.def && apptainer build --fakeroot k.sif k.def
         ctk def cupy --arch aarch64 > k.def    build it on an Arm host
     """
+    from toolkit.builds.layers.merge import refuse_layered
     from toolkit.definitions.definition import check, define
     from toolkit.definitions.labels import has_labels_of_ctk
     from toolkit.gpu.targets import check_target, judge_target
@@ -67,6 +68,7 @@ def definition(
     if (only := only_architecture(arch)) is not None:
         recipe = for_architecture(recipe, only)
     check(recipe)
+    refuse_layered(recipe.base, f"the definition of {name}")
     print_findings(judge_record(recipe.base, allow_broken=allow_broken_base), stderr=True)
     outside = judge_base(recipe) if base is None else ()
     print_findings((*judge_copies(copied_files(recipe)), *outside), stderr=True)

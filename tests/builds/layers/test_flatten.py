@@ -71,8 +71,7 @@ def test_flat_image_is_what_the_layers_show(tmp_path: Path) -> None:
     image = write_sif(tmp_path / "image.sif", parts)
     scratch = tmp_path / "scratch"
     scratch.mkdir()
-    lines: list[str] = []
-    flatten(image, tmp_path / "flat.sif", scratch, BuildOptions(compression="gzip", cores=1), lines.append)
+    flatten(image, tmp_path / "flat.sif", scratch, BuildOptions(compression="gzip", cores=1))
 
     with open_image(tmp_path / "flat.sif") as flat:
         assert flat.form == "flat SIF"

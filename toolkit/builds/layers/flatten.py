@@ -20,7 +20,7 @@ from toolkit.support.namespace import as_owner
 from toolkit.support.processes import stream
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from toolkit.inventory.formats.sif import Descriptor, Sif
     from toolkit.inventory.formats.tree import Tree
@@ -34,17 +34,16 @@ def flatten(
     output: Path,
     scratch: Path,
     options: BuildOptions,
-    take: Callable[[str], None] = lambda _line: None,
 ) -> None:
     """Write the flat form of the layered SIF `image` to the new file `output`, by way of the directory `scratch`.
 
-    Its other objects stay, but for its signatures and ctk's record, which the caller writes. `take` gets the lines of
-    the programs. The caller removes `scratch`, and `output` after an error. Raises WrongInput if a partition is not
-    squashfs, ProgramFailed if squashfs-tools fail.
+    Its other objects stay, but for its signatures and ctk's record, which the caller writes. The caller removes
+    `scratch`, and `output` after an error. Raises WrongInput if a partition is not squashfs, ProgramFailed if
+    squashfs-tools fail.
     """
     sif = read_sif(image.absolute())
     tree, squashed = scratch / "tree", scratch / "flat.squashfs"
-    unpack(sif, tree, scratch, take)
+    unpack(sif, tree, scratch)
     pack(tree, squashed, options.compression, options.cores)
     system = Partition(FileSystem.SQUASHFS, PartitionType.PRIMARY_SYSTEM, sif.architecture)
     merged = mounted_partitions(sif)
@@ -54,29 +53,29 @@ def flatten(
     edit_sif(output, drop=lambda _found: False, add=new)
 
 
-def unpack(sif: Sif, tree: Path, scratch: Path, take: Callable[[str], None] = lambda _line: None) -> None:
+def unpack(sif: Sif, tree: Path, scratch: Path) -> None:
     """Write the file system of an image to the new directory `tree`: its partitions over each other, as the kernel
     mounts them. Owners are those of this user's namespace. The markers of the layers are left out.
     """
     system, *layers = mounted_partitions(sif)
-    _unpack(sif, system, tree, take)
+    _unpack(sif, system, tree)
     for layer in layers:
         squashfs = open_partition(sif, layer)
         try:
             entries = list(_entries(squashfs))
         finally:
             squashfs.close()
-        _clear(tree, entries, scratch, take)
-        _unpack(sif, layer, tree, take)
-        _clear(tree, [entry for entry in entries if entry[0] is EntryKind.WHITEOUT], scratch, take)
+        _clear(tree, entries, scratch)
+        _unpack(sif, layer, tree)
+        _clear(tree, [entry for entry in entries if entry[0] is EntryKind.WHITEOUT], scratch)
     markers = [(EntryKind.FILE, f".singularity.d/{layer.name}") for layer in layers if layer.name.startswith(_MARKER)]
-    _clear(tree, markers, scratch, take)
+    _clear(tree, markers, scratch)
 
 
-def _unpack(sif: Sif, partition: Descriptor, tree: Path, take: Callable[[str], None]) -> None:
+def _unpack(sif: Sif, partition: Descriptor, tree: Path) -> None:
     tool = find_tool("unsquashfs", "which reads the layers", "Install squashfs-tools.")
     place = ["-offset", str(partition.offset), "-dest", str(tree)]
-    _run([tool, "-no-progress", "-force", *place, str(sif.path)], take)
+    _run([tool, "-no-progress", "-force", *place, str(sif.path)])
 
 
 def _entries(tree: Tree) -> Iterator[tuple[EntryKind, str]]:
@@ -90,12 +89,12 @@ def _entries(tree: Tree) -> Iterator[tuple[EntryKind, str]]:
                 directories.append((f"{above}{name}/", entry))
 
 
-def _clear(tree: Path, entries: Iterable[tuple[EntryKind, str]], scratch: Path, take: Callable[[str], None]) -> None:
+def _clear(tree: Path, entries: Iterable[tuple[EntryKind, str]], scratch: Path) -> None:
     """Remove from `tree` what a layer with these entries hides or replaces."""
     listed = scratch / "entries"
     marked = (("d" if kind is EntryKind.DIRECTORY else "x", path) for kind, path in entries)
     listed.write_bytes(b"".join(os.fsencode(f"{mark}{path}\0") for mark, path in marked))
-    _run([sys.executable, "-I", "-S", clear.__file__, str(tree), str(listed)], take)
+    _run([sys.executable, "-I", "-S", clear.__file__, str(tree), str(listed)])
 
 
 def _goes(found: Descriptor) -> bool:
@@ -112,16 +111,10 @@ def _kept(sif: Sif, found: Descriptor, scratch: Path) -> NewObject:
     return NewObject(found.data_type, found.name, content, found.group, found.partition)
 
 
-def _run(argv: Sequence[str], take: Callable[[str], None]) -> None:
+def _run(argv: Sequence[str]) -> None:
     """Run a program where this user owns what root of the image owns. Raises ProgramFailed with its last lines."""
     last: deque[str] = deque(maxlen=12)
-
-    def line(text: str) -> None:
-        last.append(text)
-        take(text)
-
-    status = stream(as_owner(argv), line)
+    status = stream(as_owner(argv), last.append)
     if status != 0:
-        raise ProgramFailed(
-            f"merging the layers failed: {Path(argv[0]).name} exited with status {status}", last_lines=tuple(last)
-        )
+        what = f"merging the layers failed: {Path(argv[0]).name} exited with status {status}"
+        raise ProgramFailed(what, last_lines=tuple(last))
