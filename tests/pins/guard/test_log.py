@@ -61,7 +61,8 @@ def test_each_line_is_printed_by_the_payload_through_its_name_alone() -> None:
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "log_lines"
     }
     names = [node for node in ast.walk(ast.parse(payload("log_lines.py"))) if isinstance(node, ast.Name)]
-    used |= {node.id for node in names if node.id.isupper() and isinstance(node.ctx, ast.Load)}
+    used |= {node.id for node in names if isinstance(node.ctx, ast.Load)}
+    used = {name for name in used if name.isupper()}
     assert used == {*TEXTS, "PREFIX", "BY_APT"}
     beginnings = [text.partition("{")[0] for text in TEXTS.values()]
     said = [re.findall(r'say\("([^"]*)', text) for text in texts.values()]
