@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from toolkit.builds.progress import failed_command, runtime_reason, step_of
+from toolkit.builds.progress import failed_command, failed_output, runtime_reason, step_of
 
 
 @pytest.mark.parametrize(
@@ -46,3 +46,16 @@ def test_what_fails_outside_of_post_is_not_blamed_on_it() -> None:
     fatal = "FATAL:   While performing build: failed to execute %test script: exit status 1"
     assert runtime_reason(["INFO: x", fatal]) == "failed to execute %test script: exit status 1"
     assert runtime_reason(["INFO: x"]) is None
+
+
+def test_failed_command_is_looked_for_in_the_last_layer() -> None:
+    packages = [
+        "+ echo 'ctk: making layer packages'",
+        "ctk: making layer packages",
+        "+ pip install x",
+        "+ ctk_guard_end 0",
+    ]
+    tail = ["ctk: making layer tail", "+ make install", "make: *** Error 7", "+ ctk_guard_end 2", "+ trap - EXIT"]
+    assert failed_command([*packages, *tail]) == "make install"
+    assert failed_output([*packages, *tail]) == ("make: *** Error 7",)
+    assert failed_command([*packages, *tail[:1]]) is None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from toolkit.pins.guard.log import fields, is_end
+from toolkit.pins.guard.log import fields, is_begin_of_layer, is_end
 from toolkit.pins.guard.payload.log_lines import IMPORTING, RUNNING
 
 if TYPE_CHECKING:
@@ -63,10 +63,12 @@ def _last_of_post(lines: Sequence[str]) -> tuple[str | None, list[str]]:
     in_post, command = True, None
     printed: list[str] = []
     for line in lines:
-        if section := _SECTION.match(line):
+        if is_begin_of_layer(line):
+            in_post, command, printed = True, None, []
+        elif section := _SECTION.match(line):
             in_post, command, printed = section["post"] is not None, None, []
         elif in_post and is_end(line):
-            break  # after a failure the guard prints its own summary
+            in_post = False  # after a failure the guard prints its own summary
         elif in_post and line.startswith("+ "):
             command, printed = line[2:].strip(), []
         elif in_post:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.pins.guard.test_script import STOPPED
 from toolkit.pins.guard.log import differences, failures, fields, is_end, is_own, seconds_of_imports, successes
 from toolkit.pins.guard.payload import log_lines
-from toolkit.pins.guard.script import GUARD_AFTER, payload
+from toolkit.pins.guard.script import GUARD_AFTER, LAYER_BEGINS, payload
 from toolkit.pins.guard.trials import Imported, ImportFailure
 
 TEXTS = {
@@ -61,7 +61,8 @@ def test_each_line_is_printed_by_the_payload_through_its_name_alone() -> None:
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "log_lines"
     }
     names = [node for node in ast.walk(ast.parse(payload("log_lines.py"))) if isinstance(node, ast.Name)]
-    used |= {node.id for node in names if node.id.isupper() and isinstance(node.ctx, ast.Load)}
+    used |= {node.id for node in names if isinstance(node.ctx, ast.Load)}
+    used = {name for name in used if name.isupper()}
     assert used == {*TEXTS, "PREFIX", "BY_APT"}
     beginnings = [text.partition("{")[0] for text in TEXTS.values()]
     said = [re.findall(r'say\("([^"]*)', text) for text in texts.values()]
@@ -95,3 +96,10 @@ def test_conflict_with_constraint_file_is_a_difference() -> None:
     assert differences([line for line in log if "constraint)" not in line]) == (), "a conflict of the user's own"
     legacy = "ERROR: Could not satisfy constraints for 'idna': installation from path cannot be constrained"
     assert differences(["+ pip install x.whl", legacy]) == (legacy.removeprefix("ERROR: "),)
+
+
+def test_conflict_is_looked_for_in_the_last_layer() -> None:
+    packages = [f"{LAYER_BEGINS} packages", "+ pip install y", f"+ {GUARD_AFTER}"]
+    tail = [f"{LAYER_BEGINS} tail", *STOPPED.splitlines()]
+    assert differences([*packages, *tail]) == differences(STOPPED.splitlines())
+    assert differences([*tail, *packages]) == ()

@@ -286,3 +286,16 @@ def test_a_framework_that_the_lock_adds_is_guarded_from_its_installation_on(tmp_
     found = image.differences(lock)
     assert "jax: 0.7.2 -> 0.6.2 (requested by name)" in found
     assert any("it would overwrite its files" in line for line in found)
+
+
+def test_a_layered_build_has_the_constraint_file_without_a_state(tmp_path: Path) -> None:
+    own = {"protected": [{"name": "jax", "version": "0.7.2", "why": "the lock's JAX"}], "bounds": [], "forbidden": []}
+    image = Image(tmp_path, sys.executable)
+    assert image.guard("constraint", a_lock(added=own)) == (0, "")
+    lines = (tmp_path / "guard/constraint.txt").read_text().splitlines()
+    assert lines == ["jax==0.7.2", "numpy>=1,<2", "torch==2.5.1+cu124"]
+    assert image.guard("install", a_lock(added=own)) == (0, "")
+    assert not list((tmp_path / "guard").glob("*installed*")), "nothing is hashed"
+    status, text = image.guard("stopped", a_lock())
+    assert status == 0
+    assert "Protected by the constraint file: torch 2.5.1+cu124" in text

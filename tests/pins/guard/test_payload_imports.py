@@ -268,3 +268,18 @@ def test_an_import_that_changes_the_framework_is_a_difference(image: Image) -> N
     status, text = image.guard("after", lock)
     assert status == 1
     assert "DIFFERENCE torch: 2.5.1+cu124 -> altered files" in text
+
+
+def test_a_layered_build_goes_on_to_its_comparison_after_failed_imports(image: Image) -> None:
+    image.put("bad", "1.0", code="raise RuntimeError('no')\n")
+    wanted = {
+        "packages": [{"name": "bad", "modules": [], "framework": False}],
+        "skip": [],
+        "environment": {"PYTHONPATH": str(image.sites[0])},
+        "seconds": 30,
+    }
+    status, text = image.guard("imports", a_lock(imports=wanted))
+    assert status == 0
+    [found] = failures(text.splitlines())
+    assert (found.package, found.error) == ("bad", "RuntimeError: no")
+    assert seconds_of_imports(text.splitlines()) is not None

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import ast
 import json
+import os
 import re
 import subprocess
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -15,7 +17,16 @@ from hypothesis import strategies as st
 
 from tests.examples import examples
 from tests.pins.locks import SMALL, locks, words
-from toolkit.pins.guard.script import GUARD_AFTER, guard_before, guarded, lock_for_guard, payload
+from toolkit.pins.guard.script import (
+    GUARD_AFTER,
+    LAYER_BEGINS,
+    guard_before,
+    guarded,
+    layer_scripts,
+    lock_for_guard,
+    payload,
+)
+from toolkit.pins.guard.trials import ImportStep
 from toolkit.pins.lock.protected import Pin, ProtectedSet
 
 if TYPE_CHECKING:
@@ -89,6 +100,54 @@ def test_snapshot_precedes_apt_and_constraint_file_follows_it() -> None:
     places = [max(place for place, line in enumerate(lines) if line.startswith(text)) for text in order]
     assert places == sorted(places)
     assert "apt" not in guarded(SMALL, "echo rest").split("trap 'ctk_guard_end")[1]
+
+
+def test_text_of_a_flat_build_is_as_it_was() -> None:
+    """All but the files that it writes: a change here changes every definition."""
+    text = guarded(SMALL, "echo rest", apt="apt-get install x")
+    for name, content in [("lock.json", lock_for_guard(SMALL)), *((name, payload(name)) for name in FILES)]:
+        text = text.replace(content.rstrip("\n"), f"<{name}>")
+    assert f"{text}\n" == Path(__file__).with_name("golden_guard.sh").read_text()
+
+
+def ran(script: str, directory: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    """A script of a layer, run as in a container; the lock imports nothing."""
+    environment = {"PATH": os.environ["PATH"], "TMPDIR": str(directory), **environment}
+    command = ["sh", "-ex", "-c", script]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert list(directory.iterdir()) == [], "nothing of the tools is left"
+    return done
+
+
+NO_IMPORTS = ImportStep(())
+
+
+@pytest.mark.parametrize(
+    ("middle", "status"), [("", 0), ("exit 0", 0), ("false", 1), ("exit 7", 7), ("kill $$", 143), ("(exit 3)", 3)]
+)
+def test_scripts_of_layers_clean_up_and_keep_their_status(tmp_path: Path, middle: str, status: int) -> None:
+    scripts = layer_scripts(SMALL, NO_IMPORTS, apt="", packages=f"{middle}\necho mine", rest=f"{middle}\necho mine")
+    assert scripts.apt == ""
+    for name, text in (("packages", scripts.packages), ("tail", scripts.tail)):
+        done = ran(text, tmp_path)
+        assert done.returncode == status, done.stderr
+        assert done.stdout.splitlines()[0] == f"{LAYER_BEGINS} {name}"
+        stopped = "Protected by the constraint file: torch 2.5.1+cu124" in done.stderr
+        assert stopped is (status not in (0, 143))
+        imports = "+ ctk_guard_run imports" in done.stderr
+        assert imports is (name == "tail" and status == 0), "an `exit 0` in the middle does not skip them"
+
+
+def test_scripts_of_layers_run_under_the_constraint_file(tmp_path: Path) -> None:
+    show = 'cat $PIP_CONSTRAINT; echo "$UV_CONSTRAINT $PIP_BREAK_SYSTEM_PACKAGES"'
+    scripts = layer_scripts(SMALL, NO_IMPORTS, apt="true", packages=show, rest=show)
+    own = tmp_path.with_name("own.txt")
+    own.write_text("own==1\n")
+    for text in (scripts.packages, scripts.tail):
+        lines = ran(text, tmp_path, PIP_CONSTRAINT=str(own)).stdout.splitlines()
+        assert lines[1:5] == ["own==1", "tf-nightly<0", "torch==2.5.1+cu124", "torchvision==0.20.*"]
+        assert lines[5].endswith("/constraint.txt 1")
+    assert layer_scripts(None, apt="a", packages="", rest="").packages == ""
 
 
 STOPPED = """\

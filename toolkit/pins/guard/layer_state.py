@@ -216,10 +216,14 @@ class _Changes:
     def may_differ(self, path: str) -> bool:
         directory, name = posixpath.split(path)
         if directory not in self._known:
-            real = self._after.resolve(directory)
-            self._known[directory] = (self._before.resolve(directory) != real, real)
+            real = _real_directory(self._after, directory)
+            self._known[directory] = (_real_directory(self._before, directory) != real, real)
         moved, real = self._known[directory]
         if moved or real is None or real not in self._touched.directories:
             return moved
         own = posixpath.join(real, name)
         return self._touched.covers(own) or not (self._after.exists(own) or self._after.readlink(own) is not None)
+
+
+def _real_directory(rootfs: Rootfs, path: str) -> str | None:
+    return rootfs.resolve(path) if rootfs.is_directory(path) else None

@@ -8,6 +8,7 @@ from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from toolkit.pins.guard.payload import log_lines
+from toolkit.pins.guard.script import LAYER_BEGINS
 from toolkit.pins.guard.trials import Imported, ImportFailure
 
 if TYPE_CHECKING:
@@ -28,6 +29,11 @@ def is_own(line: str) -> bool:
 def is_end(line: str) -> bool:
     """Whether the shell traces in `line` the end of `%post`: what comes after it is the guard's summary."""
     return line.startswith(f"+ {log_lines.END} ")
+
+
+def is_begin_of_layer(line: str) -> bool:
+    """Whether the script of a layer begins with `line`: each of a layered build runs in a shell of its own."""
+    return line.startswith(f"{LAYER_BEGINS} ")
 
 
 def fields(text: str, line: str) -> dict[str, str] | None:
@@ -80,7 +86,8 @@ def _pattern(text: str) -> re.Pattern[str]:
 
 def _stopped_by_constraint(log: Sequence[str]) -> tuple[str, ...]:
     """The requirements of the last pip command that conflict with the guard's constraint file."""
-    own = list(takewhile(lambda line: not is_end(line), log))
+    first = max((number for number, line in enumerate(log) if is_begin_of_layer(line)), default=0)
+    own = list(takewhile(lambda line: not is_end(line), log[first:]))
     begins = max((number for number, line in enumerate(own) if line.startswith("+ ")), default=0)
     said = [line.strip() for line in own[begins:]]
     if _CONFLICT in said:

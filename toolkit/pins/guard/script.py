@@ -33,6 +33,8 @@ _CONSTRAINED = (
     "export " + " ".join(f"{name}={value}" for name, value in PIP_SETTINGS.items()),
 )
 END_OF_FILE = "CTK_END_OF_FILE"
+# The first line that the script of a layer prints.
+LAYER_BEGINS = "ctk: making layer"
 _LARGEST_PART = 16 << 10  # bytes
 _PAYLOAD = Path(__file__).with_name("payload")
 _FILES = (
@@ -99,13 +101,11 @@ def layer_scripts(
     after it. With a lock, the script of the tail ends with the import step; failed imports are in its output, and do
     not change its exit status: whether the framework changed is known, and told, first.
     """
-    if lock is None:
-        return LayerScripts(apt, packages, rest)
-    return LayerScripts(
-        apt,
-        _constrained(lock, wanted, packages) if packages else "",
-        _constrained(lock, wanted, rest, last="ctk_guard_run imports || ctk_status=$?"),
-    )
+    if lock is not None:
+        packages = _constrained(lock, wanted, packages) if packages else ""
+        rest = _constrained(lock, wanted, rest, last="ctk_guard_run imports || ctk_status=$?")
+    scripts = {"apt": apt, "packages": packages, "tail": rest}
+    return LayerScripts(**{name: text and f"echo '{LAYER_BEGINS} {name}'\n{text}" for name, text in scripts.items()})
 
 
 def _constrained(lock: Lock, wanted: ImportStep | None, script: str, last: str = "") -> str:
