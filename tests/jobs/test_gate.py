@@ -7,14 +7,18 @@ import re
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from tests.inventory.making import overlay, system, write_sif
+from toolkit.inventory.layers import layers_of
 from toolkit.jobs.gate import gate_lines
 from toolkit.jobs.model import GateCheck
 from toolkit.lab.configuration import CLUSTER_PREFIX
 from toolkit.lab.tracking import MARK_VARIABLE
+from toolkit.runtime.layer_check import FIX
 from toolkit.support.explanations import explanations
 
 GATE = gate_lines("./trial.sif", userns=False)
@@ -230,6 +234,45 @@ def test_gate_without_libcuda_or_visible_devices_is_told_without_python(tmp_path
     assert subprocess.run(argv, env=environment, capture_output=True, text=True, check=False).stdout == (
         "ctk-gate: cuda 100\n"
     )
+
+
+def test_gate_ends_with_status_3_where_a_layer_is_not_mounted(tmp_path: Path) -> None:
+    name = "ctk-layer-" + "a" * 32
+    done = run(tmp_path, f"echo 'ctk-gate: layer {name}'")
+    assert (done.returncode, done.stdout) == (3, "")
+    assert f"n7: {name} of the image is not mounted: this runtime or host ignored it" in done.stderr
+    assert done.stderr.endswith(f"[layer-not-mounted]. {FIX}\n")
+
+
+def test_gate_looks_for_the_layers_before_anything_else(tmp_path: Path) -> None:
+    (tmp_path / "python3").write_text("#!/bin/sh\necho ctk-gate: gpus 1\n")
+    (tmp_path / "python3").chmod(0o755)
+    there, missing = tmp_path / ("ctk-layer-" + "1" * 32), "ctk-layer-" + "2" * 32
+    there.touch()
+    text = _in_container().replace("/.singularity.d", str(tmp_path), 1)
+    for layers, answer in (((there.name, missing), f"layer {missing}"), ((there.name,), "gpus 1"), ((), "gpus 1")):
+        argv = ["/bin/sh", "-c", text, "sh", "the question for Python", *layers]
+        done = subprocess.run(argv, env={"PATH": str(tmp_path)}, capture_output=True, text=True, check=False)
+        assert (done.stdout, done.stderr) == (f"ctk-gate: {answer}\n", "")
+
+
+def test_gate_hands_the_layers_of_the_file_to_the_container(tmp_path: Path) -> None:
+    names = ["ctk-layer-" + digit * 32 for digit in "10"]
+    layers = [replace(overlay(b"hsqs"), name=name) for name in names]
+    image = write_sif(tmp_path / "my trial.sif", [system(b"hsqs"), *layers])
+    lines = gate_lines(f"./{image.name}", userns=False)
+    body = 'printf "%s|" "${@: -2}" >seen; echo ctk-gate: gpus 1'
+    assert run(tmp_path, body, f"IFS=,\n{lines}").returncode == 0
+    assert (tmp_path / "seen").read_text() == "".join(f"{name}|" for name in names)
+    known = gate_lines(f"./{image.name}", userns=False, layers=layers_of(image))
+    write_sif(image, [system(b"hsqs"), layers[0]])
+    assert run(tmp_path, body, known).returncode == 0
+    assert (tmp_path / "seen").read_text() == "".join(f"{name}|" for name in names), "the same file has lost one"
+    another = image.read_bytes()
+    image.write_bytes(another[:48] + b"another image..." + another[64:])
+    assert run(tmp_path, 'echo "$*" >seen; echo ctk-gate: gpus 1', known).returncode == 0
+    assert names[0] in (tmp_path / "seen").read_text()
+    assert names[1] not in (tmp_path / "seen").read_text()
 
 
 def test_gate_codes_are_explained() -> None:

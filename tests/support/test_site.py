@@ -21,7 +21,8 @@ def site_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> Pat
 
 
 def test_site_settings_remember_their_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = site_file(tmp_path, monkeypatch, 'runtime = "singularity"\ncores = 4\nlayers = false\nhelp = "hpc@example.org"\n')
+    text = 'runtime = "singularity"\ncores = 4\nlayers = false\nhelp = "hpc@example.org"\n'
+    path = site_file(tmp_path, monkeypatch, text)
     assert load_site() == Site(
         runtime=Setting("singularity", str(path)),
         cores=Setting(4, str(path)),

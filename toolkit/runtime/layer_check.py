@@ -20,11 +20,11 @@ CODE = "layer-not-mounted"
 STATUS = MissingOnHost.exit_status
 FIX = "Use a host where ctk doctor shows layers as usable, or build a flat image: ctk build NAME --flat"
 _WHY = "is not mounted: this runtime or host ignored it, or the file lacks it. The program was not started"
-# `sh -c CHECK IMAGE NAME... -- COMMAND...`. It sets no variable: the program would get it if the user exported one of
+# `sh -c TEXT IMAGE NAME... -- COMMAND...`. It sets no variable: the program would get it if the user exported one of
 # that name.
-CHECK = f"""while [ "$1" != -- ]; do
+_TEXT = f"""while [ "$1" != -- ]; do
     if [ ! -e "/.singularity.d/$1" ]; then
-        printf "ctk: %s of %s {_WHY} [{CODE}]\\n    %s\\n" "$1" "$0" "{FIX}" >&2
+        printf "BEGIN: %s of %s {_WHY} [{CODE}]\\n%s\\n" "$1" "$0" "{FIX}" >&2
         exit {STATUS}
     fi
     shift
@@ -32,7 +32,9 @@ done
 shift
 exec "$@"
 """
-_PRINTED = re.compile(rf"ctk: (\S+) of (.*) {re.escape(_WHY)} \[{CODE}\]")
+# For job scripts, as all their lines begin; the commands of ctk begin an error otherwise.
+CHECK, _CHECK = (_TEXT.replace("BEGIN", begin) for begin in ("ctk", "Error"))
+_PRINTED = re.compile(rf"(?:ctk|Error): (\S+) of (.*) {re.escape(_WHY)} \[{CODE}\]")
 
 
 def checked(command: Sequence[str], image: str, layers: Sequence[str]) -> list[str]:
@@ -42,12 +44,7 @@ def checked(command: Sequence[str], image: str, layers: Sequence[str]) -> list[s
     status is `STATUS`, and standard error names the layer. A program that cannot be started ends as in any shell: 127
     if there is none, 126 if it is not executable.
     """
-    return [*check_words(image, layers), *command] if layers else list(command)
-
-
-def check_words(image: str, layers: Sequence[str]) -> list[str]:
-    """The words in front of a command; `image` is for the message."""
-    return ["/bin/sh", "-c", CHECK, printable(image), *layers, "--"]
+    return ["/bin/sh", "-c", _CHECK, printable(image), *layers, "--", *command] if layers else list(command)
 
 
 def not_mounted(lines: Iterable[str]) -> MissingOnHost | None:
