@@ -250,7 +250,7 @@ def test_the_manual_has_every_key_of_recipes_and_sites() -> None:
     manual = (CHECKOUT / "docs/manual.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| ((?:`[^`]+`(?:, )?)+) \|", manual, re.MULTILINE)
     keys = set(re.findall(r"[\w-]+", " ".join(rows)))
-    internal = {"name", "path", "indexes", "import_skip", "rebased"}
+    internal = {"name", "path", "indexes", "import_skip", "rebased", "text"}
     wanted = {field.name for kind in (Recipe, JobDefaults) for field in fields(kind)} - internal | {"index", "skip"}
     wanted = wanted - {"resources"} | {key for key, option in OPTIONS.items() if option.in_recipe}
     assert wanted <= keys

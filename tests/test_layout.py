@@ -29,7 +29,6 @@ REAL = {
     "cli/build.py": "test_build.py",
     "cli/check_gpu.py": "test_check_gpu.py",
     "gpu/check.py": "test_check_gpu_chain.py",
-    "cli/inspect.py": "test_build.py",
     "cli/lab.py": "test_lab.py",
     "cli/run.py": "test_check_gpu.py",
     "cli/shell.py": "test_build.py",

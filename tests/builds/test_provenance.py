@@ -100,10 +100,11 @@ def test_files_from_elsewhere_become_files_next_to_the_recipe(tmp_path: Path) ->
         ('command = ["python", "--token=hf_abcdefghijklmnopqrstuvwxyz"]', {"command": ["python"]}),
         ('command = ["/home/ann/run"]\nbinds = ["/home/ann"]', None),
         ("gpus = 1", None),
+        ('command = "python3 /opt/demo/train.py /data"', {"command": ["python3", "/opt/demo/train.py"]}),
     ],
 )
 def test_job_keeps_only_the_program(tmp_path: Path, job: str, kept: dict[str, list[str]] | None) -> None:
-    text = f'base = "debian-12"\n[job]\n{job}\n'
+    text = f'base = "debian-12"\n[job]\n{job}\n[[files]]\nfrom = "train.py"\nto = "/opt/demo/"\n'
     assert parse_toml(recorded(recipe(tmp_path, text))).get("job") == kept
 
 

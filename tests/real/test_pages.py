@@ -172,6 +172,7 @@ _ADD = "ctk bases add pytorch/pytorch:2.8.0-cuda12.6-cudnn9-runtime"
 _BEFORE = {
     "bases check": [f"{_ADD} --name ours-2.8 --force"],
     "diff": ["ctk build demo --sandbox -o trial-sandbox/", "ctk build trial-sandbox/ -o today.sif"],
+    "inspect": ["ctk build keras-bert --base my.sif"],
     "new": ["rm -f defs/mine.*"],
     "lock": ["ctk new mine --base debian-12 --force", "ctk add mine pydot transformers"],
     "why": ["ctk new pytorch --base debian-12 --force", "ctk add pytorch torchvision"],

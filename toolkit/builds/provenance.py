@@ -1,7 +1,7 @@
 """What an image of a recipe remembers of its origin: recipe, base and tools, as texts that others may read.
 
 Images are shared. A path of the build host outside the project becomes a file name, to be put next to the recipe; of
-`[job]` only the program stays, which decides what the image holds. Values that are in the definition stay as they are.
+`[job]` only the command stays, which decides what the image holds. Values that are in the definition stay as they are.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from toolkit.builds.record import RecordedBase, Tools
@@ -129,7 +129,7 @@ def _changes(recipe: Recipe, start: Base, lock: Lock | None, bases: Mapping[str,
     if "description" in table and (description := redact(recipe.description)) != recipe.description:
         yield "description", description
     if "job" in table:
-        command = _command(recipe.job.command)
+        command = _command(recipe)
         if {"command": command} != table["job"]:
             yield "job", {"command": command} if command else None
 
@@ -173,7 +173,16 @@ def _sources(recipe: Recipe, written: Sequence[str]) -> Iterator[str]:
         taken.add(name)
 
 
-def _command(words: Sequence[str]) -> list[str]:
-    """The words of a job's command up to the first one with a path that may be the host's, or with a secret."""
-    end = next((place for place, word in enumerate(words) if _PATH.search(word) or redact(word) != word), len(words))
-    return list(words[:end])
+def _command(recipe: Recipe) -> list[str]:
+    """The words of the job's command up to the first one with a path that may be the host's, or with a secret."""
+    words = recipe.job.command
+    targets = [copy.target for copy in recipe.files]
+    wrong = (place for place, word in enumerate(words) if redact(word) != word or _is_of_host(word, targets))
+    return list(words[: next(wrong, len(words))])
+
+
+def _is_of_host(word: str, targets: Sequence[str]) -> bool:
+    """Whether a word has an absolute path, and no file of the recipe is there."""
+    found = _PATH.search(word)
+    path = PurePosixPath(word[found.end() - 1 :]) if found else None
+    return path is not None and not any(path.is_relative_to(target) for target in targets)

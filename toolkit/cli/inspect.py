@@ -39,12 +39,12 @@ def inspect(
 
     Labels, ctk's record of the build, and the definition. Nothing in the image is run.
 
-    An image of a recipe also holds the recipe and its lock, without the recipe's [job] resources. Written to the
-    directory `defs`, they are a project: `ctk build NAME` next to it builds an image with the same packages.
+    An image of a recipe also holds the recipe, without its [job] resources, and the lock. Written to a directory
+    called defs, they are a project: `ctk build NAME` next to it builds an image with the same packages.
 
         ctk inspect trial.sif
         ctk inspect trial.sif --definition > again.def
-        ctk inspect trial.sif --recipe --lock -o again/defs
+        ctk inspect keras-bert.sif --recipe --lock -o old/defs
     """
     from toolkit.builds.record import read_record
     from toolkit.inventory.formats.kinds import existing_image
