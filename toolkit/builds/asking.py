@@ -6,7 +6,6 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from toolkit.builds.form import Form
 from toolkit.builds.output import check_output
 from toolkit.builds.request import BuildRequest
 from toolkit.builds.target import BuildTarget, TargetKind
@@ -32,7 +31,6 @@ def request_build(
     output: Path | None = None,
     base: str | None = None,
     force: bool = False,
-    form: Form | None = None,
 ) -> BuildRequest:
     """The request to build `target`, a recipe on `base` if that is given.
 
@@ -41,7 +39,7 @@ def request_build(
     """
     if base is not None and target.kind is not TargetKind.RECIPE:
         raise WrongInput(f"--base applies only to recipes; {target.text} is not one")
-    if form is Form.LAYERED and (options.sandbox or target.kind is not TargetKind.RECIPE):
+    if options.layered and (options.sandbox or target.kind is not TargetKind.RECIPE):
         what = "a sandbox" if options.sandbox else target.text
         raise WrongInput(f"--layered applies only to images of recipes, and not to {what}", fix="Omit --layered.")
     recipe: Recipe | None = None
@@ -58,7 +56,7 @@ def request_build(
         if options.sandbox:
             raise WrongInput("--sandbox does not apply to an image that is merged", fix="Omit --sandbox, or --flat.")
     final, link = _final(output or Path(target.name + ("" if options.sandbox else ".sif")))
-    request = BuildRequest(target, recipe, start, state_of(start), final, link, options, force, form)
+    request = BuildRequest(target, recipe, start, state_of(start), final, link, options, force)
     check_output(request)
     return request
 

@@ -71,7 +71,7 @@ def execute(plan: BuildPlan, context: BuildContext, listener: Listener) -> Built
         except NotLayered as error:
             if request.form is Form.LAYERED:
                 raise
-            state.plan = replace(plan, layers=(), form=Choice(Form.FLAT, error.message))
+            state.plan = replace(plan, layers=None, form=Choice(Form.FLAT, error.message))
             workspace = Workspace(beside / "flat", workspace.scratch)
             workspace.beside.mkdir()
             _run(state, workspace)

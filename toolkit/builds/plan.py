@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from toolkit.builds.record import Record
     from toolkit.builds.request import BuildRequest
     from toolkit.definitions.definition import Definition
-    from toolkit.definitions.layered import LayerStep
+    from toolkit.definitions.layered import LayeredSteps
     from toolkit.pins.store import Found
     from toolkit.recipes.model import Base
 
@@ -37,8 +37,8 @@ class BuildPlan:
     the audit's verdict. `base` is what of a recipe's base is on this machine. `locked` is the lock that is installed,
     and what became of the earlier one; None if nothing is installed. `lends_uv`: the build finds uv's program in
     the base's directory for it, and installs with pip if that is missing. `start` is the base
-    as the definition names it: by digest, if that is known. `layers` are the steps of a layered image, none of a flat
-    one; `form` says why it is flat.
+    as the definition names it: by digest, if that is known. `layers` are the steps of a layered image, None for a
+    flat one; `form` says why it is flat.
     """
 
     request: BuildRequest
@@ -49,7 +49,7 @@ class BuildPlan:
     lends_uv: bool = False
     start: Base | None = None
     login: Path | None = None
-    layers: tuple[LayerStep, ...] = ()
+    layers: LayeredSteps | None = None
     form: Choice = FLAT
 
     @property

@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from toolkit.builds.form import Form
+
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from toolkit.builds.form import Form
     from toolkit.builds.target import BuildTarget
     from toolkit.pins.bases.steady import BaseState
     from toolkit.recipes.model import Base, Recipe
@@ -22,8 +23,7 @@ class BuildRequest:
     `recipe` is what a recipe's name means, on the base that was asked for; None for another target. `base` is what the
     image starts from; None if only the user's own definition or sandbox says it. `base_state` is what a base on this
     machine was when it was asked for: it must stay so until the image is whole. `link` is the symlink that led to
-    `output`, if there was one. `force` replaces the output whatever image it is. `form` is the form that
-    was asked for; None if ctk chooses.
+    `output`, if there was one. `force` replaces the output whatever image it is.
     """
 
     target: BuildTarget
@@ -34,12 +34,17 @@ class BuildRequest:
     link: Path | None
     options: BuildOptions
     force: bool = False
-    form: Form | None = None
 
     @property
     def sandbox(self) -> bool:
         """Whether a sandbox is asked for, and not a SIF."""
         return self.options.sandbox
+
+    @property
+    def form(self) -> Form | None:
+        """The form that was asked for; None if ctk chooses."""
+        layered = self.options.layered
+        return None if layered is None else Form.LAYERED if layered else Form.FLAT
 
     @property
     def log(self) -> Path:

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from toolkit.builds.form import Choice
     from toolkit.builds.request import BuildRequest
     from toolkit.definitions.definition import Definition
-    from toolkit.definitions.layered import LayerStep
+    from toolkit.definitions.layered import LayeredSteps
     from toolkit.pins.lock.model import Lock
     from toolkit.recipes.model import Recipe
 
@@ -129,7 +129,7 @@ def _resolve_recipe(request: BuildRequest, recipe: Recipe, context: BuildContext
         lends_uv=lends_uv,
         start=start,
         login=_login(start, context),
-        layers=_layers(recipe, lock, start) if form.form is Form.LAYERED else (),
+        layers=_layers(recipe, lock, start) if form.form is Form.LAYERED else None,
         form=form,
     )
 
@@ -171,7 +171,7 @@ def _define(recipe: Recipe, lock: Lock | None, context: BuildContext, start: Bas
     return define(replace(recipe, base=start), lock=lock, mirror=context.mirror, relabel=relabel)
 
 
-def _layers(recipe: Recipe, lock: Lock | None, start: Base) -> tuple[LayerStep, ...]:
+def _layers(recipe: Recipe, lock: Lock | None, start: Base) -> LayeredSteps:
     return layer_steps(replace(recipe, base=start), lock, relabel=has_labels_of_ctk(recipe.base))
 
 

@@ -83,7 +83,7 @@ class Workspace:
 
 def steps_of(plan: BuildPlan, context: BuildContext, workspace: Workspace) -> tuple[Step, ...]:
     """The steps that build the image of `plan` in `workspace`, and put it in its place."""
-    if not plan.layers:
+    if plan.layers is None:
         return flat_steps(plan, context, workspace)
     from toolkit.builds.layers.build import BuildLayers
 

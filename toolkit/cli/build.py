@@ -142,7 +142,6 @@ def build(
     from toolkit.builds.asking import request_build
     from toolkit.builds.context import BuildContext
     from toolkit.builds.execute import execute
-    from toolkit.builds.form import Form
     from toolkit.builds.resolve import resolve, unchanged_record
     from toolkit.builds.target import parse_target
     from toolkit.inventory.contents.programs import COMMAND_NOT_IN_IMAGE
@@ -160,12 +159,11 @@ def build(
         raise WrongInput(f"--compression is zstd or gzip, not {compression!r}")
     site = load_site()
     catalogue = Catalogue.here()
-    form = None if layered is None else Form.LAYERED if layered else Form.FLAT
-    options = BuildOptions(sandbox, compression, site.cores.value if site.cores else None)
+    options = BuildOptions(sandbox, compression, site.cores.value if site.cores else None, layered)
 
     def asked() -> BuildRequest:
-        parsed = parse_target(target, flat=form is Form.FLAT)
-        return request_build(parsed, catalogue, options, output=output, base=base, force=force, form=form)
+        parsed = parse_target(target, flat=layered is False)
+        return request_build(parsed, catalogue, options, output=output, base=base, force=force)
 
     request, not_allowed = asked(), None
     owners = judge_owners(catalogue, request.recipe.name) if request.recipe is not None else ()

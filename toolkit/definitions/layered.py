@@ -36,35 +36,50 @@ class LayerStep:
     inputs: tuple[Input, ...] = ()
 
 
-def layer_steps(recipe: Recipe, lock: Lock | None = None, *, relabel: bool = False) -> tuple[LayerStep, ...]:
+@dataclass(frozen=True, slots=True)
+class LayeredSteps:
+    """What makes a layered image: its layers, the lowest first, and the script that imports the packages of the lock.
+
+    `imports` is for a read-only container of the finished layers; "" where there is nothing to import.
+    """
+
+    layers: tuple[LayerStep, ...]
+    imports: str = ""
+
+
+def layer_steps(recipe: Recipe, lock: Lock | None = None, *, relabel: bool = False) -> LayeredSteps:
     """The steps of `recipe` by layers: what changes rarely lies below. The tail is always there.
 
     The scripts are those of `define`, with the guard's constraint file and the import step, but without its
     comparison, which is `toolkit.pins.guard.over_layers`. `relabel` and the errors are those of `steps`.
     """
-    chosen = steps(recipe, lock, relabel=relabel)
-    with_packages = any(step.name is StepName.PACKAGES for step in chosen)
     groups: dict[LayerName, list[Step]] = {name: [] for name in LayerName}
+    chosen = steps(recipe, lock, relabel=relabel)
+    early = _early({step.name for step in chosen})
     for step in chosen:
-        groups[_layer_of(step.name, with_packages)].append(step)
+        groups[early.get(step.name, LayerName.TAIL)].append(step)
     apt, packages, rest = (joined(groups[name]) for name in LayerName)
     wanted = import_step(lock, recipe.import_skip, recipe.environment) if lock else None
     scripts = layer_scripts(lock, wanted, apt=apt, packages=packages, rest=rest)
     made = zip(LayerName, (scripts.apt, scripts.packages, scripts.tail), strict=True)
-    return tuple(
-        LayerStep(
-            name,
-            f"{beginning()}\n\n{script}\n" if script else "",
-            tuple(copied for step in groups[name] for copied in step.inputs),
-        )
+    layers = tuple(
+        LayerStep(name, _whole(script), tuple(copied for step in groups[name] for copied in step.inputs))
         for name, script in made
         if groups[name] or name is LayerName.TAIL
     )
+    return LayeredSteps(layers, _whole(scripts.imports))
 
 
-def _layer_of(step: StepName, with_packages: bool) -> LayerName:
-    if step is StepName.APT:
-        return LayerName.APT
-    # Each layer delays the start of a container: the symlink `python` alone gets none.
-    early = (StepName.PYTHON, StepName.PACKAGES) if with_packages else ()
-    return LayerName.PACKAGES if step in early else LayerName.TAIL
+def _early(names: set[StepName]) -> dict[StepName, LayerName]:
+    """The layers of the steps that are not in the tail."""
+    early = {StepName.APT: LayerName.APT}
+    if StepName.PACKAGES in names:
+        # A container takes half a second, and each layer delays the start of later ones: small steps get none.
+        early |= dict.fromkeys((StepName.PYTHON, StepName.PACKAGES), LayerName.PACKAGES)
+        if not names & {StepName.FILES, StepName.POST}:
+            early[StepName.METADATA] = LayerName.PACKAGES
+    return early
+
+
+def _whole(script: str) -> str:
+    return f"{beginning()}\n\n{script}\n" if script else ""

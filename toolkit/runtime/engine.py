@@ -38,12 +38,14 @@ class BuildOptions:
     """Options for writing an image.
 
     `compression`: zstd packs a 3 GB image in a sixth of gzip's time to the same size, and needs Linux 4.14 where the
-    image is mounted; gzip is for older kernels. `cores` limits packing, for login nodes; None uses all.
+    image is mounted; gzip is for older kernels. `cores` limits packing, for login nodes; None uses all. `layered` is
+    the form that was asked for, None if ctk chooses.
     """
 
     sandbox: bool = False
     compression: str = "zstd"
     cores: int | None = None
+    layered: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +101,7 @@ class Runtime:
     def step(
         self,
         image: Path,
-        upper: Path,
+        upper: Path | None,
         command: Sequence[str],
         *,
         lowers: Sequence[Path] = (),
@@ -107,14 +109,15 @@ class Runtime:
     ) -> list[str]:
         """The command line that runs `command` as a step of a build: what changes goes into `upper`/upper.
 
-        `lowers` are layers over the image, the lowest first. `upper` holds the directories `upper` and `work`.
+        `lowers` are layers over the image, the lowest first. `upper` holds the directories `upper` and `work`; None:
+        nothing can be changed.
         """
         hidden = ["hostfs", "cwd", *(["/etc/localtime"] if self.version >= _BY_PATH[self.product] else [])]
         arguments = step_arguments(
             image_argument(image),
             command,
             lowers=[image_argument(lower) for lower in lowers],
-            overlay=str(upper),
+            overlay=None if upper is None else str(upper),
             binds=binds,
             hidden=hidden,
         )

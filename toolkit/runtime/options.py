@@ -69,17 +69,17 @@ def step_arguments(
     command: Sequence[str],
     *,
     lowers: Sequence[str],
-    overlay: str,
+    overlay: str | None,
     binds: Iterable[str],
     hidden: Sequence[str],
 ) -> list[str]:
     """`exec … IMAGE COMMAND` for a step of a build: the command is root of the image, and sees what `%post` sees.
 
-    `lowers` are layers over the image, the lowest first; the directory `overlay` takes all changes. `hidden` are mounts
-    of this host that `%post` does not have.
+    `lowers` are layers over the image, the lowest first; the directory `overlay` takes all changes, without one there
+    can be none. `hidden` are mounts of this host that `%post` does not have.
     """
     options = ["--quiet", "exec", "--fakeroot", "--cleanenv", "--no-home", "--pwd", "/", "--no-mount", ",".join(hidden)]
-    for layer in (*(f"{lower}:ro" for lower in lowers), overlay):
+    for layer in (*(f"{lower}:ro" for lower in lowers), *([overlay] if overlay is not None else [])):
         options += ["--overlay", layer]
     for bind in binds:
         options += ["--bind", bind]

@@ -231,26 +231,29 @@ def stream(
     *,
     env: Mapping[str, str] | None = None,
     cwd: Path | None = None,
+    input: Path | None = None,
 ) -> int:
-    """Run a program, hand each line of its output (both streams, in order) to `on_line`, return its exit status.
+    """Run a program with the file `input`, or nothing, as its standard input; hand each line of its output (both
+    streams, in order) to `on_line`, return its exit status.
 
     The program gets its own session. When this process is interrupted, the session is ended first; when this
     process is killed, the kernel ends the program.
     """
     trace(argv, env)
     try:
-        child = subprocess.Popen(
-            list(argv),
-            env=_merged(env),
-            cwd=cwd,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            errors="replace",
-            start_new_session=True,
-            preexec_fn=_dying_with_parent(),
-        )
+        with open(input or os.devnull, "rb") as given:
+            child = subprocess.Popen(
+                list(argv),
+                env=_merged(env),
+                cwd=cwd,
+                stdin=given,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                errors="replace",
+                start_new_session=True,
+                preexec_fn=_dying_with_parent(),
+            )
     except OSError as error:
         raise _cannot_run(argv, cwd, error) from error
     with child, _ended_on_error(child):

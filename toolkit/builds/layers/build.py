@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from toolkit.builds.layers.make import Below, LayerRoom, StepFailed, make_layer
+from toolkit.builds.layers.make import Below, LayerRoom, StepFailed, make_layer, run_read_only
 from toolkit.builds.layers.metadata import assemble, write_metadata
 from toolkit.builds.values import read_value
 from toolkit.definitions.layered import LayerName
@@ -18,13 +18,13 @@ from toolkit.pins.guard.log import failures, seconds_of_imports
 from toolkit.pins.guard.over_layers import GuardedLayers, judge_base, judge_layers
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
     from toolkit.builds.layers.layer import Layer
     from toolkit.builds.state import BuildState
     from toolkit.builds.values import Value
-    from toolkit.definitions.layered import LayerStep
+    from toolkit.definitions.layered import LayeredSteps
     from toolkit.pins.guard.over_layers import Judgement
 
 _WORDS = {
@@ -38,13 +38,14 @@ _WORDS = {
 class BuildLayers:
     """`image` becomes a copy of the SIF `base` with a layer for each step that changes something.
 
-    `environment` are variables of the runtime's process. The base is copied while the containers run.
+    `environment` are variables of the runtime's process. The base is copied while the containers run, and the image is
+    written while the packages are imported.
     """
 
     image: Path
     base: Path
     text: str
-    steps: tuple[LayerStep, ...]
+    steps: LayeredSteps
     scratch: Path
     binds: tuple[str, ...]
     environment: Mapping[str, Value]
@@ -52,50 +53,59 @@ class BuildLayers:
     def run(self, state: BuildState) -> None:
         state.begin_log(f"layers over {self.base}")
         lock = state.plan.locked.lock if state.plan.locked else None
-        with unchanged(state.plan.request.base_state), _copied(self.base, self.image) as wait:
+        room = self._room(state)
+        with unchanged(state.plan.request.base_state), _writer(self.base, self.image) as (writer, copied):
             if lock is not None:
                 self._require(judge_base(lock, self.base), state)
-            layers, metadata = self._make(state)
+            made, metadata = self._make(state, room)
+            layers = tuple(made.values())
             if lock is not None:
                 state.listener.on_step("comparing the protected packages")
-                paths = {name.value: layer.path for name, layer in layers.items()}
+                paths = {name.value: layer.path for name, layer in made.items()}
                 self._require(judge_layers(lock, self.base, GuardedLayers(**paths)), state)
+            written = writer.submit(self._write, copied, layers, metadata)
+            if self.steps.imports:
+                with _explained(state):
+                    run_read_only(self.steps.imports, Below(self.base, layers), room)
                 if failures(state.transcript.last_lines):
                     raise state.failure(1)
             state.listener.on_step("writing the image")
-            wait()
-            assemble(self.image, tuple(layers.values()), self.text, metadata)
-        state.layers = tuple(layer.name for layer in layers.values())
+            written.result()
+        state.layers = tuple(layer.name for layer in layers)
         state.import_seconds = seconds_of_imports(state.transcript.last_lines)
 
-    def _make(self, state: BuildState) -> tuple[dict[LayerName, Layer], bytes]:
-        """The layers by name, and the content of the metadata object of the SIF."""
-        runtime, options = state.context.runtime, state.plan.request.options
-        environment = {name: read_value(value) for name, value in self.environment.items()}
-        room = LayerRoom(
+    def _write(self, copied: Future[None], layers: tuple[Layer, ...], metadata: bytes) -> None:
+        copied.result()
+        assemble(self.image, layers, self.text, metadata)
+
+    def _room(self, state: BuildState) -> LayerRoom:
+        options = state.plan.request.options
+        return LayerRoom(
             self.scratch,
-            runtime,
+            state.context.runtime,
             self.binds,
-            environment,
+            {name: read_value(value) for name, value in self.environment.items()},
             state.transcript.take,
             options.compression,
             options.cores,
         )
+
+    def _make(self, state: BuildState, room: LayerRoom) -> tuple[dict[LayerName, Layer], bytes]:
+        """The layers by name, and the content of the metadata object of the SIF."""
         made: dict[LayerName, Layer] = {}
         metadata = b""
 
         def finish(upper: Path) -> None:
             nonlocal metadata
-            metadata = write_metadata(upper, self.base, tuple(made.values()), self.text, runtime, self.scratch)
+            below = tuple(made.values())
+            metadata = write_metadata(upper, self.base, below, self.text, room.runtime, self.scratch)
 
-        for step in self.steps:
+        for step in self.steps.layers:
             state.listener.on_step(_WORDS[step.name])
-            last = finish if step is self.steps[-1] else None
+            last = finish if step is self.steps.layers[-1] else None
             below = Below(self.base, tuple(made.values()))
-            try:
+            with _explained(state):
                 layer = make_layer(step.script, below, room, inputs=step.inputs, finish=last)
-            except StepFailed as error:
-                raise state.failure(error.status) from None
             if layer is not None:
                 made[step.name] = layer
         return made, metadata
@@ -108,18 +118,26 @@ class BuildLayers:
 
 
 @contextlib.contextmanager
-def _copied(base: Path, image: Path) -> Iterator[Callable[[], None]]:
-    """Copy `base` to `image` while the block runs; yields what waits for the end. An error in the block stops it."""
+def _explained(state: BuildState) -> Iterator[None]:
+    try:
+        yield
+    except StepFailed as error:
+        raise state.failure(error.status) from None
+
+
+@contextlib.contextmanager
+def _writer(base: Path, image: Path) -> Iterator[tuple[ThreadPoolExecutor, Future[None]]]:
+    """A thread that first copies `base` to `image`, and this copy. An error in the block stops it."""
     stopped = threading.Event()
 
     def stop_here(_done: int, _size: int) -> None:
         if stopped.is_set():
             raise InterruptedError
 
-    with ThreadPoolExecutor(1) as pool:
-        copying = pool.submit(copy_base, base, image, stop_here)
+    with ThreadPoolExecutor(1) as writer:
+        copied = writer.submit(copy_base, base, image, stop_here)
         try:
-            yield copying.result
+            yield writer, copied
         except BaseException:
             stopped.set()
             raise

@@ -132,6 +132,18 @@ def _inside(
     return answer.name
 
 
+def run_read_only(script: str, below: Below, room: LayerRoom) -> None:
+    """Run `script` with `sh -ex` where nothing can be changed, as in a job. Raises StepFailed."""
+    with tempfile.TemporaryDirectory(dir=room.directory, prefix="step-", ignore_cleanup_errors=True) as name:
+        text = Path(name) / "script"
+        text.write_text(script, encoding="utf-8", errors="surrogateescape")
+        lowers = [layer.path for layer in below.layers]
+        argv = room.runtime.step(below.image, None, ["/bin/sh", "-exs"], lowers=lowers, binds=room.binds)
+        status = stream(argv, room.take, env={**room.environment, **step_environment()}, cwd=Path(name), input=text)
+    if status != 0:
+        raise StepFailed(status)
+
+
 def _run(script: str, work: Path, upper: Path, below: Below, room: LayerRoom) -> None:
     """Run the script. It lies in the image while it runs, and is no part of the layer."""
     text = upper / _SCRIPT

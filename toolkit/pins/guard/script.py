@@ -90,6 +90,7 @@ class LayerScripts:
     apt: str
     packages: str
     tail: str
+    imports: str
 
 
 def layer_scripts(
@@ -98,18 +99,30 @@ def layer_scripts(
     """The same as `guarded`, divided into layers, but for the guard: `over_layers` compares the finished layers.
 
     Nothing of the base is hashed in the container. `packages` is the text that contains INSTALL, `rest` all that comes
-    after it. With a lock, the script of the tail ends with the import step; failed imports are in its output, and do
-    not change its exit status: whether the framework changed is known, and told, first.
+    after it. `imports`, the import step, is for a read-only container of the finished layers; failed imports are in
+    its output, and do not change its exit status.
     """
+    imports = ""
     if lock is not None:
-        packages = _constrained(lock, wanted, packages) if packages else ""
-        rest = _constrained(lock, wanted, rest, last="ctk_guard_run imports || ctk_status=$?")
-    scripts = {"apt": apt, "packages": packages, "tail": rest}
+        packages, rest = (_constrained(lock, wanted, text) if text else "" for text in (packages, rest))
+        imports = _isolated(lock, wanted, _IMPORTS) if wanted is not None and wanted.packages else ""
+    scripts = {"apt": apt, "packages": packages, "tail": rest, "imports": imports}
     return LayerScripts(**{name: text and f"echo '{LAYER_BEGINS} {name}'\n{text}" for name, text in scripts.items()})
 
 
-def _constrained(lock: Lock, wanted: ImportStep | None, script: str, last: str = "") -> str:
-    """`script` with the guard's tools, under the constraint file; `last` runs after it, unless it failed."""
+# Some packages write to the home directory when they are imported. In a job that is the user's own.
+_IMPORTS = """mkdir "$ctk_guard/home"
+export HOME="$ctk_guard/home"
+ctk_guard_run imports </dev/null"""
+
+
+def _constrained(lock: Lock, wanted: ImportStep | None, script: str) -> str:
+    """`script` with the guard's tools, under the constraint file."""
+    return _isolated(lock, wanted, "\n".join(("ctk_guard_run constraint", *_CONSTRAINED, script)))
+
+
+def _isolated(lock: Lock, wanted: ImportStep | None, script: str) -> str:
+    """`script` with the guard's tools, of which nothing stays."""
     parts = [
         *_tools(lock, wanted),
         f"{END}() {{",
@@ -117,7 +130,6 @@ def _constrained(lock: Lock, wanted: ImportStep | None, script: str, last: str =
         "    trap - EXIT",
         '    if [ "$ctk_status" -ne 0 ]; then',
         "        ctk_guard_run stopped || true",
-        *(["    else", f"        {last}"] if last else []),
         "    fi",
         '    rm -rf "$ctk_guard"',
         '    exit "$ctk_status"',
@@ -125,12 +137,10 @@ def _constrained(lock: Lock, wanted: ImportStep | None, script: str, last: str =
         "# An `exit 0` in the middle of a script skips only what is left of that script.",
         f"trap '{END} $?' EXIT",
         "trap 'trap - EXIT; rm -rf \"$ctk_guard\"; exit 143' HUP INT TERM",
-        "ctk_guard_run constraint",
-        *_CONSTRAINED,
         script,
         GUARD_AFTER,
     ]
-    return "\n".join(filter(None, parts))
+    return "\n".join(parts)
 
 
 def _tools(lock: Lock, wanted: ImportStep | None) -> list[str]:
