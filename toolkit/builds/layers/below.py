@@ -50,6 +50,7 @@ class Lower:
 
     def __init__(self, trees: Sequence[Squashfs]) -> None:
         self.trees = tuple(trees)  # the uppermost first
+        self.names = [f"{tree.label} {len(trees) - number}" for number, tree in enumerate(trees)]
         self.root = Seen(EntryKind.DIRECTORY, tuple((number, tree.root) for number, tree in enumerate(self.trees)))
         self._known: dict[tuple[tuple[int, SquashEntry], ...], dict[str, Seen]] = {}
 

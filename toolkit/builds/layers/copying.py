@@ -11,7 +11,7 @@ import posixpath
 import subprocess
 from typing import TYPE_CHECKING
 
-from toolkit.builds.layers.links import copy_directories, copy_file
+from toolkit.builds.layers.copies import copy_directories, copy_file
 from toolkit.inventory.formats.tree import EntryKind
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import json
 import os
 import stat
 import sys
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,7 +17,7 @@ from toolkit.support.namespace import as_owner
 from toolkit.support.processes import stream
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping, Sequence
 
     from toolkit.builds.layers.below import Lower
 
@@ -27,21 +27,28 @@ _START = "import sys; sys.path.insert(0, sys.argv.pop(1)); from toolkit.builds.l
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """The action is `inputs` or `normalise`; `layers` lie over `image`, the lowest first."""
+    """The action is `prepare` or `normalise`; `layers` lie over `image`, the lowest first.
+
+    `kept` is the directory where what was found in a tree is kept for the next layer.
+    """
 
     action: str
     upper: str
     image: str
+    kept: str
     layers: tuple[str, ...] = ()
     inputs: tuple[tuple[str, str], ...] = ()
+    copies: Mapping[str, Sequence[int]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """`name` of the layer, None if it is empty; `refused` says why there can be no layer."""
+    """`copies` are what was prepared; `name` that of the layer, None if it is empty; `refused` says why there can be
+    no layer."""
 
     name: str | None = None
     refused: str | None = None
+    copies: Mapping[str, Sequence[int]] = field(default_factory=dict)
 
 
 def ask(request: Request, directory: Path, take: Callable[[str], None]) -> tuple[int, Answer]:
@@ -58,28 +65,41 @@ def ask(request: Request, directory: Path, take: Callable[[str], None]) -> tuple
 def main() -> None:
     """Answer the request in the file that the first argument names into the second."""
     from toolkit.builds.layers.below import Lower
-    from toolkit.builds.layers.copying import copy_inputs
     from toolkit.builds.layers.normalise import CannotNormalise
 
     request = Request(**json.loads(Path(sys.argv[1]).read_text(encoding="utf-8")))
     lower = Lower.open(Path(request.image), [Path(layer) for layer in request.layers])
+    status = 0
     try:
-        if request.action == "inputs":
-            answer, status = Answer(), copy_inputs(request.upper, lower, request.inputs)
+        if request.action == "prepare":
+            status, answer = _prepared(request, lower)
         else:
-            answer, status = Answer(name=_finished(request.upper, lower)), 0
+            answer = Answer(name=_finished(request, lower))
     except CannotNormalise as error:
-        answer, status = Answer(refused=str(error)), 0
+        answer = Answer(refused=str(error))
     Path(sys.argv[2]).write_text(json.dumps(asdict(answer)), encoding="utf-8")
     sys.exit(status)
 
 
-def _finished(upper: str, lower: Lower) -> str | None:
+def _prepared(request: Request, lower: Lower) -> tuple[int, Answer]:
+    """The root directory as it is below, copies of what an overlay cannot copy, and the inputs."""
+    from toolkit.builds.layers.copies import copy_up, take_status
+    from toolkit.builds.layers.copying import copy_inputs
+
+    take_status(lower, lower.root, request.upper)
+    copies = copy_up(request.upper, lower, Path(request.kept))
+    return copy_inputs(request.upper, lower, request.inputs), Answer(copies=copies)
+
+
+def _finished(request: Request, lower: Lower) -> str | None:
+    from toolkit.builds.layers.copies import Copy, copy_directories, remove_unchanged
     from toolkit.builds.layers.digest import digest_of
-    from toolkit.builds.layers.links import copy_directories, relink
+    from toolkit.builds.layers.links import check_links
     from toolkit.builds.layers.normalise import MARK, METADATA, CannotNormalise, normalise, own_attributes
 
-    relink(upper, lower, normalise(upper, lower))
+    upper = request.upper
+    remove_unchanged(upper, {path: Copy(*state) for path, state in request.copies.items()})
+    check_links(lower, normalise(upper, lower), request.copies)
     below, state = lower.status(lower.root), os.lstat(upper)
     same = (state.st_mode, state.st_uid, state.st_gid) == (below.mode, below.uid, below.gid)
     if same and not os.listdir(upper) and not own_attributes(upper):

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from toolkit.builds.layers.inside import Request, ask
+from toolkit.builds.layers.inside import Answer, Request, ask
 from toolkit.builds.layers.layer import Layer
 from toolkit.builds.layers.pack import find_mksquashfs, pack
 from toolkit.runtime.options import step_environment
@@ -97,13 +97,15 @@ def make_layer(
         try:
             upper = work / "overlay" / "upper"
             _make_directories(upper, work / "overlay" / "work")
-            if inputs:
-                _inside("inputs", work, upper, below, room, inputs)
+            layers = tuple(str(layer.path) for layer in below.layers)
+            places = (str(upper), str(below.image), str(room.directory), layers)
+            copied = tuple((str(item.source.absolute()), item.path) for item in inputs)
+            prepared = _ask(Request("prepare", *places, inputs=copied), work, room)
             if script:
                 _run(script, work, upper, below, room)
             if finish is not None:
                 finish(upper)
-            layer_name = _inside("normalise", work, upper, below, room)
+            layer_name = _ask(Request("normalise", *places, copies=prepared.copies), work, room).name
             if layer_name is None:
                 return None
             path = room.directory / f"{layer_name}.sqfs"
@@ -119,17 +121,13 @@ def _make_directories(*paths: Path) -> None:
         path.chmod(0o755)
 
 
-def _inside(
-    action: str, work: Path, upper: Path, below: Below, room: LayerRoom, inputs: Sequence[Input] = ()
-) -> str | None:
-    layers = tuple(str(layer.path) for layer in below.layers)
-    copied = tuple((str(item.source.absolute()), item.path) for item in inputs)
-    status, answer = ask(Request(action, str(upper), str(below.image), layers, copied), work, room.take)
+def _ask(request: Request, work: Path, room: LayerRoom) -> Answer:
+    status, answer = ask(request, work, room.take)
     if status != 0:
         raise StepFailed(status)
     if answer.refused is not None:
         raise NotLayered(f"the image cannot be layered: {answer.refused}", fix="Build it with --flat.")
-    return answer.name
+    return answer
 
 
 def run_read_only(script: str, below: Below, room: LayerRoom) -> None:

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from toolkit.builds.layers.below import Key, Lower, Seen
 
 _PREFIXES = ("user.fuseoverlayfs.", "user.overlay.", "trusted.overlay.")
-# Where fuse-overlayfs says which file below a copied one comes from, with a zero byte at the end.
-ORIGIN = "user.fuseoverlayfs.origin"
 _OPAQUE = tuple(f"{prefix}opaque" for prefix in _PREFIXES)
 _OPAQUE_NAMES = (".wh..wh..opq", ".wh..opq")
 _WHITEOUT_PREFIX = ".wh."
@@ -34,12 +32,9 @@ class CannotNormalise(Exception):  # noqa: N818 - it is an answer
 
 @dataclass(slots=True)
 class Changes:
-    """What the walk found. `touched` are paths of files below with several links that the layer changes or hides,
-    by inode; `origins` are files of the upper directory that were copied from below, and from where."""
+    """What the walk found: paths of files below with several links that the layer changes or hides, by inode."""
 
     touched: dict[Key, set[str]] = field(default_factory=dict)
-    origins: dict[str, str] = field(default_factory=dict)
-    kernel: bool = False  # whether the kernel's overlayfs wrote here, which says nothing about origins
 
 
 def normalise(upper: str, lower: Lower) -> Changes:
@@ -62,10 +57,8 @@ class _Walk:
         opaque = any(attributes.get(name) == b"y" for name in _OPAQUE)
         names = os.listdir(here)
         opaque = opaque or any(_is_mark(os.path.join(here, name)) for name in _OPAQUE_NAMES if name in names)
-        self._strip(here, attributes)
+        _strip(here, attributes)
         hides = hides or opaque
-        if below is not None and below.is_directory and not hides:
-            self._restore_group_bit(here, below)
         hidden = self.lower.children(below) if below is not None and below.is_directory else {}
         kept = {name for name in names if not self._is_removed_mark(here, name, hidden, opaque=opaque)}
         for name in kept:
@@ -92,10 +85,7 @@ class _Walk:
             if below is None or self._is_own_mark(*os.path.split(path)):
                 os.unlink(here)
             return
-        attributes = private_attributes(here)
-        if (origin := attributes.get(ORIGIN)) is not None:
-            self.changes.origins[path] = os.fsdecode(origin.rstrip(b"\0")).strip("/")
-        self._strip(here, attributes)
+        _strip(here, private_attributes(here))
 
     def _is_removed_mark(self, directory: str, name: str, hidden: dict[str, Seen], *, opaque: bool) -> bool:
         """Whether `name` was a mark of fuse-overlayfs. It is removed, and a whiteout put in its place if one is due."""
@@ -125,12 +115,6 @@ class _Walk:
             if entry.kind is EntryKind.FILE and self.lower.status(entry).links > 1:
                 self.changes.touched.setdefault(entry.key, set()).add(where)
 
-    def _restore_group_bit(self, here: str, below: Seen) -> None:
-        """fuse-overlayfs copies a directory by mkdir(2), which drops the set-group-ID bit."""
-        mode = self.lower.status(below).mode
-        if mode & stat.S_ISGID and os.lstat(here).st_mode == mode & ~stat.S_ISGID:
-            os.chmod(here, stat.S_IMODE(mode))
-
     def _same(self, here: str, below: Seen) -> bool:
         """Whether a directory that was copied from below is as it was."""
         state, old = os.lstat(here), self.lower.status(below)
@@ -139,10 +123,10 @@ class _Walk:
             {name: value for name, value in old.attributes.items() if not name.startswith(_PREFIXES)},
         )
 
-    def _strip(self, path: str, attributes: dict[str, bytes]) -> None:
-        for name in attributes:
-            self.changes.kernel = self.changes.kernel or ".overlay." in name
-            os.removexattr(path, name, follow_symlinks=False)
+
+def _strip(path: str, attributes: dict[str, bytes]) -> None:
+    for name in attributes:
+        os.removexattr(path, name, follow_symlinks=False)
 
 
 def _is_mark(path: str) -> bool:

@@ -1,0 +1,161 @@
+"""What is copied from below before the script runs, because fuse-overlayfs would copy it wrongly when it is changed.
+
+Tried with fuse-overlayfs 1.10: a change of one name of several hard links is lost when another name is removed, and the
+other names keep the old content; a file with a capability cannot be copied at all (ENODATA); a directory loses its
+set-group-ID bit; a named pipe becomes a file. What the script left as it was is removed again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import stat
+from typing import TYPE_CHECKING, NamedTuple
+
+from toolkit.builds.layers.below import Key, Lower, Seen
+from toolkit.inventory.formats.tree import EntryKind
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from toolkit.inventory.formats.squashfs import Squashfs
+
+# More than this is not copied: an image of conda may have hard links of gigabytes.
+MOST_LINKED = 64 << 20  # bytes
+_NAMED = (stat.S_IFIFO, stat.S_IFSOCK)
+_CAPABILITY = "security.capability"
+
+
+class Special(NamedTuple):
+    """A path in one tree, its inode there, whether it is a directory, its number of links, and its size in bytes."""
+
+    path: str
+    reference: int
+    is_directory: bool
+    links: int
+    size: int
+
+
+class Copy(NamedTuple):
+    """A file that was copied: as long as inode and time of change (ns) are these, nothing happened to it."""
+
+    inode: int
+    changed: int
+
+
+def copy_up(upper: str, lower: Lower, kept: Path) -> dict[str, Copy]:
+    """Copy from below what needs it; return the files by path. What is found in a tree is remembered in `kept`."""
+    specials = [(number, one) for number, tree in enumerate(lower.trees) for one in _listed(tree, number, lower, kept)]
+    seen = {}
+    for number, one in sorted(specials, key=lambda pair: pair[1].path):
+        entry = lower.find(one.path)
+        if entry is not None and entry.key == Key(number, one.reference):
+            seen[one.path] = (one, entry)
+    linked = sum({entry.key: one.size for one, entry in seen.values() if one.links > 1}.values())
+    first: dict[Key, str] = {}
+    copied = []
+    for path, (one, entry) in seen.items():
+        if one.is_directory:
+            copy_directories(upper, lower, path)
+        elif one.links == 1 or linked <= MOST_LINKED:
+            copy_directories(upper, lower, os.path.dirname(path))
+            here = os.path.join(upper, path)
+            if entry.key in first:
+                os.link(first[entry.key], here)
+            else:
+                copy_file(lower, entry, here)
+                first[entry.key] = here
+            copied.append(path)
+    return {path: _state(os.path.join(upper, path)) for path in copied}
+
+
+def remove_unchanged(upper: str, copies: dict[str, Copy]) -> None:
+    """Remove the copies that are as they were made; names of one file are one: its time of change tells."""
+    same = [path for path, copy in copies.items() if _is(os.path.join(upper, path), copy)]
+    for path in same:
+        os.unlink(os.path.join(upper, path))
+
+
+def _is(path: str, copy: Copy) -> bool:
+    try:
+        return _state(path) == copy
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+
+
+def _state(path: str) -> Copy:
+    state = os.lstat(path)
+    return Copy(state.st_ino, state.st_ctime_ns)
+
+
+def _listed(tree: Squashfs, number: int, lower: Lower, kept: Path) -> list[Special]:
+    file = kept / f"special-{hashlib.sha256(os.fsencode(lower.names[number])).hexdigest()[:16]}.json"
+    if file.is_file():
+        return [Special(*fields) for fields in json.loads(file.read_text(encoding="utf-8"))]
+    found = _scan(tree)
+    file.write_text(json.dumps(found), encoding="utf-8")
+    return found
+
+
+def _scan(tree: Squashfs) -> list[Special]:
+    found, waiting = [], [("", tree.root)]
+    while waiting:
+        directory, entry = waiting.pop()
+        for name, child in tree.children(entry).items():
+            path = f"{directory}/{name}" if directory else name
+            if child.kind is EntryKind.DIRECTORY:
+                waiting.append((path, child))
+            if child.kind in (EntryKind.SYMLINK, EntryKind.WHITEOUT):
+                continue
+            status = tree.status(child)
+            if child.kind is EntryKind.DIRECTORY:
+                if status.mode & stat.S_ISGID:
+                    found.append(Special(path, child.reference, True, 1, 0))
+            elif child.kind is EntryKind.OTHER:
+                if stat.S_IFMT(status.mode) in _NAMED:
+                    found.append(Special(path, child.reference, False, 1, 0))
+            elif status.links > 1 or _CAPABILITY in status.attributes:
+                found.append(Special(path, child.reference, False, status.links, tree.size(child)))
+    return found
+
+
+def copy_directories(upper: str, lower: Lower, path: str) -> None:
+    """Let `path` be a directory in the upper tree, each on the way with the owner, mode and attributes it has below."""
+    way, below = upper, lower.root
+    for name in filter(None, path.split("/")):
+        way = os.path.join(way, name)
+        child = lower.children(below).get(name) if below is not None and below.is_directory else None
+        try:
+            os.mkdir(way, 0o755)
+        except FileExistsError:
+            if not stat.S_ISDIR(os.lstat(way).st_mode):
+                raise
+        else:
+            if child is not None and child.is_directory:
+                take_status(lower, child, way)
+        below = child  # type: ignore[assignment]
+
+
+def copy_file(lower: Lower, below: Seen, path: str) -> None:
+    """A new file, pipe or socket at `path` that is as the one below: content, owner, mode, attributes and time."""
+    kind = stat.S_IFMT(lower.status(below).mode)
+    if kind in _NAMED:
+        os.mknod(path, kind)
+        take_status(lower, below, path)
+        return
+    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600), "wb") as file:
+        for piece in lower.read(below):
+            file.write(piece)
+    take_status(lower, below, path)
+
+
+def take_status(lower: Lower, below: Seen, path: str) -> None:
+    """Give a file or directory the owner, mode, attributes and time of the one below."""
+    status = lower.status(below)
+    os.chown(path, status.uid, status.gid, follow_symlinks=False)
+    os.chmod(path, stat.S_IMODE(status.mode))
+    for name, value in status.attributes.items():
+        if not name.startswith("trusted."):  # not readable in a namespace, so not in the flat image either
+            os.setxattr(path, name, value)
+    os.utime(path, (status.modified, status.modified))
