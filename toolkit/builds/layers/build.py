@@ -15,7 +15,7 @@ from toolkit.definitions.layered import LayerName
 from toolkit.inventory.formats.sif_edit import copy_base
 from toolkit.pins.bases.steady import unchanged
 from toolkit.pins.guard.log import failures, seconds_of_imports
-from toolkit.pins.guard.over_layers import GuardedLayers, judge_base, judge_layers
+from toolkit.pins.guard.over_layers import GuardedLayers, judge_apt, judge_base, judge_layers
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -92,6 +92,7 @@ class BuildLayers:
 
     def _make(self, state: BuildState, room: LayerRoom) -> tuple[dict[LayerName, Layer], bytes]:
         """The layers by name, and the content of the metadata object of the SIF."""
+        lock = state.plan.locked.lock if state.plan.locked else None
         made: dict[LayerName, Layer] = {}
         metadata = b""
 
@@ -106,8 +107,11 @@ class BuildLayers:
             below = Below(self.base, tuple(made.values()))
             with _explained(state):
                 layer = make_layer(step.script, below, room, inputs=step.inputs, finish=last)
-            if layer is not None:
-                made[step.name] = layer
+            if layer is None:
+                continue
+            made[step.name] = layer
+            if step.name is LayerName.APT and lock is not None:
+                self._require(judge_apt(lock, self.base, layer.path), state)
         return made, metadata
 
     def _require(self, judgement: Judgement, state: BuildState) -> None:

@@ -53,11 +53,17 @@ def judge_base(lock: Lock, base: Path) -> Judgement:
         return base_judged(_document(lock), rootfs)
 
 
-def judge_layers(lock: Lock, base: Path, layers: GuardedLayers) -> Judgement:
-    """Whether the layers change what the base, or the lock, protects. Only what they touch is read.
+def judge_apt(lock: Lock, base: Path, layer: Path) -> Judgement:
+    """Whether the layer of apt alone ends the build: asked before packages are installed, as in a flat build.
 
-    May be asked at any time of a build: after the layer of apt, that of the later ones is None.
+    What else there is to say of it is part of the judgement of all layers.
     """
+    judged = judge_layers(lock, base, GuardedLayers(apt=layer))
+    return Judgement(True) if judged.passed else judged
+
+
+def judge_layers(lock: Lock, base: Path, layers: GuardedLayers) -> Judgement:
+    """Whether the layers change what the base, or the lock, protects. Only what they touch is read."""
     with ExitStack() as stack:
         rootfs = stack.enter_context(open_image(base))
         trees = [None if path is None else Squashfs(path) for path in (layers.apt, layers.packages, layers.tail)]

@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 import log_lines
 from log_lines import say
-from state import find_sites, read_site
+from state import find_copies
 
 UV = "/mnt/uv"
 
@@ -173,10 +173,9 @@ class Installer:
 
 
 def without_record():
-    for site in find_sites():
-        for copy in read_site(site):
-            if copy["record"] is None:
-                yield copy
+    for copy in find_copies():
+        if not os.path.isfile(os.path.join(copy["information"], "RECORD")):
+            yield copy
 
 
 def address(index):

@@ -49,6 +49,7 @@ def take_state(lock, known=None):
     paths = set()
     for copy in copies:
         if copy["name"] in guarded:
+            copy["record"] = record_digest(copy["information"])
             copy["files"] = sorted(own_files(copy))
             paths.update(copy["files"])
     tops = sorted(
@@ -95,12 +96,11 @@ def read_site(site):
     for entry in sorted(os.listdir(site)):
         copy = read_copy(site, entry)
         if copy is not None:
-            copy["record"] = record_digest(copy["information"])
             yield copy
 
 
 def read_copy(site, entry, disk=DISK):
-    """The distribution whose metadata is `entry` of a site directory, but for its RECORD; None if it has none."""
+    """The distribution whose metadata is `entry` of a site directory, without its files; None if it has none."""
     stem, extension = os.path.splitext(entry)
     if extension not in (".dist-info", ".egg-info", ".egg", ".egg-link"):
         return None

@@ -1,0 +1,112 @@
+"""What changes the framework fails a layered build as it fails the flat one: same sentence, same code, same status."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.real.frameworks import recipe
+from tests.real.gpu_nodes import torch_site
+
+if TYPE_CHECKING:
+    from tests.real.conftest import User
+
+DEBIAN = "/usr/lib/python3/dist-packages"
+ATTACKS = {
+    "one byte": (
+        f"cd {DEBIAN}/torch; cp -p a.so /keep; printf cpu! > a.so; touch -r /keep a.so; rm /keep",
+        f"torch: 2.5.1 -> altered files (first of them {DEBIAN}/torch/a.so)",
+    ),
+    "a file deleted": (
+        f"rm {DEBIAN}/torch/a.so",
+        f"torch: 2.5.1 -> altered files (first of them {DEBIAN}/torch/a.so, which is gone)",
+    ),
+    "its directory replaced": (
+        f"cd {DEBIAN}; rm -r torch; mkdir torch; touch torch/a.so",
+        f"torch: 2.5.1 -> altered files (first of them {DEBIAN}/torch/__init__.py, which is gone)",
+    ),
+    "a second torch": (
+        f"mkdir /{torch_site()}/torch; touch /{torch_site()}/torch/__init__.py",
+        f"torch: nothing -> /{torch_site()}/torch (it would be imported in place of the base's own)",
+    ),
+    "a banned variant": (
+        f"cd {DEBIAN}; mkdir tensorflow_cpu-2.16.1.dist-info; touch tensorflow_cpu-2.16.1.dist-info/REQUESTED",
+        "tensorflow-cpu: nothing -> 2.16.1 (requested by name; the base has TensorFlow as tensorflow 2.16.1",
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def base(me: User, ground: Path, python_directory: Path) -> Path:
+    """A small Python with stand-ins for two frameworks, and for pip, which installs nothing here."""
+    root, image = ground / "layer-guard", ground / "layer-guard.sif"
+    subprocess.run(["cp", "-alT", str(python_directory), str(root)], check=True)
+    for name in ("cat", "cp", "mkdir", "mktemp", "mv", "readlink", "rm", "sed", "touch"):
+        (root / "bin" / name).symlink_to("busybox")
+    (root / torch_site()).mkdir(parents=True)
+    for name, version in (("torch", "2.5.1"), ("tensorflow", "2.16.1")):
+        package = root / DEBIAN.lstrip("/") / name
+        information = package.with_name(f"{name}-{version}.dist-info")
+        package.mkdir()
+        information.mkdir()
+        (package / "__init__.py").write_text(f"__version__ = {version!r}\n")
+        (package / "a.so").write_text("cuda")
+        (information / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
+        (information / "RECORD").write_text(f"{name}/__init__.py,,\n{name}/a.so,,\n")
+    with (root / DEBIAN.lstrip("/") / "torch/__init__.py").open("a") as file:
+        file.write("import needed\n")
+    (root / DEBIAN.lstrip("/") / "needed.py").touch()
+    me.run("apptainer", "build", "--fakeroot", image, root, cwd=ground)
+    return image
+
+
+@pytest.mark.parametrize("name", ATTACKS)
+def test_layered_build_fails_as_the_flat_one_does(me: User, base: Path, tmp_path: Path, name: str) -> None:
+    post, words = ATTACKS[name]
+    recipe(tmp_path, me, "mine", f'post = "{post}"\n')
+    errors = []
+    for form in ("--layered", "--flat"):
+        done = me.ctk("build", "mine", "--base", base, form, "--json", cwd=tmp_path, status=1)
+        errors.append(json.loads(done.stdout)["findings"])
+        assert not (tmp_path / "mine.sif").exists()
+        log = (tmp_path / "mine.sif.build.log").read_text()
+        assert f"ctk guard: DIFFERENCE {words}" in log
+    assert errors[0] == errors[1]
+    [error] = errors[0]
+    assert (error["code"], words in error["message"]) == ("guard-difference", True)
+
+
+def test_failed_import_is_told_as_in_a_flat_build(me: User, base: Path, tmp_path: Path) -> None:
+    recipe(tmp_path, me, "mine", f'post = "rm {DEBIAN}/needed.py"\n')
+    errors = [
+        json.loads(me.ctk("build", "mine", "--base", base, form, "--json", cwd=tmp_path, status=1).stdout)["findings"]
+        for form in ("--layered", "--flat")
+    ]
+    assert errors[0] == errors[1]
+    assert errors[0][0]["code"] == "import-failed"
+    assert "torch 2.5.1 cannot be imported: ModuleNotFoundError: No module named 'needed'" in errors[0][0]["message"]
+
+
+def test_layered_build_imports_under_the_constraint_file_and_leaves_no_tools(
+    me: User, base: Path, tmp_path: Path
+) -> None:
+    recipe(tmp_path, me, "mine", 'post = "cat $PIP_CONSTRAINT > /constraint.txt; exit 0"\n')
+    me.ctk("build", "mine", "--base", base, "--layered", cwd=tmp_path)
+    log = (tmp_path / "mine.sif.build.log").read_text()
+    assert "ctk guard: imported torch 2.5.1 in " in log
+    assert "ctk guard: the GPU framework is unchanged: tensorflow 2.16.1, torch 2.5.1" in log
+    inside = me.ctk("run", "mine.sif", "--", "sh", "-c", "cat /constraint.txt; ls -a /", cwd=tmp_path).stdout
+    assert "torch==2.5.1\n" in inside
+    assert "ctk-guard" not in inside
+    recipe(tmp_path, me, "broken", 'post = "echo before; false; echo after"\n')
+    failed = me.ctk("build", "broken", "--base", base, "--layered", cwd=tmp_path, status=4)
+    assert "in the %post command: false" in " ".join(failed.stderr.split())
+    log += (tmp_path / "broken.sif.build.log").read_text()
+    used = set(re.findall(r"/tmp/ctk-guard\.\w+", log)) - {"/tmp/ctk-guard.XXXXXX"}
+    assert len(used) == 2
+    assert not any(Path(path).exists() for path in used)
