@@ -26,9 +26,9 @@ def runtime(tmp_path: Path) -> Runtime:
     return Runtime(program, "apptainer", (1, 4, 5))
 
 
-def asked(runtime: Runtime, image: Path, status: int, *words: str) -> int:
+def asked(runtime: Runtime, image: Path, status: int, *words: str, by_shell: bool = False) -> int:
     environment: dict[str, str | None] = {"PATH": os.environ["PATH"]}
-    return status_of(status, runtime, image, words, binds=(), environment=environment)
+    return status_of(status, runtime, image, words, binds=(), environment=environment, by_shell=by_shell)
 
 
 def test_a_program_s_own_status_is_kept_and_nothing_is_asked(runtime: Runtime, tmp_path: Path) -> None:
@@ -60,4 +60,19 @@ def test_a_program_of_the_host_is_looked_for_in_the_container(
     assert "plain is not an executable file" in capsys.readouterr().err
     assert asked(runtime, image, 255, str(tmp_path / "train")) == 255, "it ended with 255 itself"
     assert asked(runtime, image, 255, "sh") == 255
+    assert capsys.readouterr().err == ""
+
+
+def test_a_program_that_a_shell_could_not_become_is_named(
+    runtime: Runtime, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    image = tmp_path / "image"
+    image.write_text("odd")
+    (tmp_path / "plain").touch()
+    assert asked(runtime, image, 127, str(tmp_path / "gone"), by_shell=True) == 127
+    assert "gone does not exist in the container" in capsys.readouterr().err
+    assert asked(runtime, image, 126, str(tmp_path / "plain"), by_shell=True) == 126
+    assert "plain is not an executable file" in capsys.readouterr().err
+    for status in (0, 3, 126, 127, 255):
+        assert asked(runtime, image, status, "sh", by_shell=True) == status, "it ended so itself"
     assert capsys.readouterr().err == ""

@@ -11,6 +11,7 @@ import pytest
 
 from toolkit.doctor import network, rules
 from toolkit.doctor.facts import HostFacts
+from toolkit.doctor.layer_trial import LayerTrial
 from toolkit.doctor.reach import Answer, NetworkFacts
 from toolkit.doctor.rules import build_mode, judge_host
 from toolkit.doctor.trials import Disk, Trial
@@ -41,6 +42,7 @@ GOOD = HostFacts(
     full_capabilities=False,
     subordinate_ids=True,
     id_mappers=True,
+    owners=None,
     user_namespaces=True,
     apparmor_limit=False,
     cgroups="v2",
@@ -55,7 +57,7 @@ GOOD = HostFacts(
     gpu=HostGpu("550.54.15", ("/dev/nvidia0", "/dev/nvidia1")),
     trust=Trust(),
     scratch_open_above=None,
-    trial=Trial(built=True, ran=True),
+    trial=Trial(built=True, ran=True, layers=LayerTrial(seconds=0.034)),
     network=NetworkFacts((Answer("index", "package index", "pypi.org", 200),), Bundle(Path("/ca.pem"), "the system")),
 )
 
@@ -74,8 +76,8 @@ def found(**changes: object) -> dict[str, Finding]:
 def test_a_good_host_has_nothing_to_fix() -> None:
     findings = found()
     assert list(findings) == [
-        *("runtime", "build-subuid", "trial", "fuse", "overlay", "mksquashfs", "work-area", "tmp", "home", "slurm"),
-        *("cgroups", "host-gpu", "certificates", "index"),
+        *("runtime", "build-subuid", "trial", "fuse", "overlay", "mksquashfs", "layers", "work-area", "tmp"),
+        *("home", "slurm", "cgroups", "host-gpu", "certificates", "index"),
     ]
     assert {finding.severity for finding in findings.values()} == {Severity.OK}
     assert findings["runtime"].message == "Runtime: apptainer 1.4.5 (/usr/bin/apptainer)."
@@ -110,6 +112,16 @@ CASES = [
     ("fuse-not-needed", Severity.OK, {"fuse_device": False, "root": True, "full_capabilities": True}, "as root"),
     ("overlay-fuse", Severity.OK, {"kernel": (4, 18)}, "fuse-overlayfs"),
     ("no-overlay", Severity.WARNING, {"kernel": (5, 10), "fuse_overlay": False}, "neither"),
+    ("layers", Severity.OK, {}, "one layer adds 34 ms to each start of a container"),
+    ("no-layers", Severity.INFO, {"packer": False}, "flat images, because there is no mksquashfs on PATH"),
+    ("no-layers", Severity.INFO, {"owners": "no range in /etc/subuid"}, "flat images, because no range in /etc/subuid"),
+    ("no-layers", Severity.INFO, {"site": Site(layers=Setting(False, "/s.toml"))}, "sets layers = false (/s.toml)"),
+    (
+        "layers-not-mounted",
+        Severity.WARNING,
+        {"trial": Trial(built=True, ran=True, layers=LayerTrial("the runtime ignores them"))},
+        "not usable, the runtime ignores them. ctk does not start layered images here, and builds flat ones.",
+    ),
     ("no-home", Severity.WARNING, {"home": None, "home_disk": None}, "this user has no home directory"),
     ("home-missing", Severity.WARNING, {"home_disk": None}, "/home/ann is not a directory"),
     ("home-not-writable", Severity.WARNING, {"home_disk": Disk(9, "/h: Read-only file system")}, "/h: Read-only"),

@@ -19,7 +19,7 @@ from toolkit.runtime.area import scratch_of, scratch_variable
 from toolkit.runtime.engine import find_runtime
 from toolkit.scheduler.environment import clean_environment
 from toolkit.support.errors import CtkError
-from toolkit.support.namespace import lacks_capabilities
+from toolkit.support.namespace import lacks_capabilities, owner_problem
 from toolkit.support.paths import home, work_area
 from toolkit.support.processes import run
 from toolkit.support.trust import Trust, examine, open_above
@@ -38,6 +38,7 @@ _TIMEOUT = 10.0  # seconds; a scheduler or a file server that is down must not b
 class HostFacts:
     """The facts about one host. `kernel` is (major, minor); what is absent is None.
 
+    `owners` says why files cannot keep their owners in a layer.
     `home_disk` is None if there is no such directory; `trial` is None if the runtime could not be tried.
     """
 
@@ -56,6 +57,7 @@ class HostFacts:
     full_capabilities: bool
     subordinate_ids: bool
     id_mappers: bool
+    owners: str | None
     user_namespaces: bool
     apparmor_limit: bool
     cgroups: str | None
@@ -113,6 +115,7 @@ def gather_host_facts(
         full_capabilities=not lacks_capabilities(),
         subordinate_ids=all(_has_range(Path(f"/etc/{name}"), user, os.getuid()) for name in ("subuid", "subgid")),
         id_mappers=all(shutil.which(name) for name in ("newuidmap", "newgidmap")),
+        owners=owner_problem(),
         user_namespaces=_succeeds(["unshare", "--user", "--map-root-user", "true"]),
         apparmor_limit=_is_one(Path("/proc/sys/kernel/apparmor_restrict_unprivileged_userns")),
         cgroups=_cgroups(Path("/sys/fs/cgroup")),

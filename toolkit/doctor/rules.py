@@ -169,9 +169,7 @@ def _only_flat(facts: HostFacts) -> str | None:
         return f"the site sets layers = false ({facts.site.layers.origin})"
     if not facts.packer:
         return "there is no mksquashfs on PATH"
-    if build_mode(facts) not in (BuildMode.ROOT, BuildMode.SUBUID):
-        return "without subordinate ids the owners of files are not kept"
-    return None
+    return facts.owners
 
 
 def _packer(facts: HostFacts) -> Iterator[Finding]:

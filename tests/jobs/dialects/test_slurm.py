@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from toolkit.jobs.dialects.slurm import script_text
-from toolkit.jobs.model import Directive, Job
+from toolkit.jobs.model import Directive, GateCheck, Job
 from toolkit.scheduler.values import NO_TIME_LIMIT, Gpus
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -55,6 +55,14 @@ def test_the_driver_is_bound_only_where_gpus_are_asked_for() -> None:
     assert " --nv " in texts(gpus=Gpus(1))
     assert " --nv " in texts(directives=(Directive("gres", "gpu:1"),))
     assert " --nv " not in texts(gpus=Gpus(0)) + texts() + texts(directives=(Directive("exclusive"),))
+
+
+def test_image_is_named_where_the_container_has_variables() -> None:
+    check = GateCheck("PyTorch", "pass", "python3")
+    job = Job("x", "./my x.sif", ("true",), gpus=Gpus(1), environment=(("A", "./my x.sif"),), gate_check=check)
+    text = script_text(job, "")
+    assert "printf -v audit 'ctk audit %q' './my x.sif'\n" in text
+    assert 'exec "$runtime" --quiet exec --nv "$image" "${check[@]}" env \'A=./my x.sif\' true\n' in text
 
 
 def test_several_tasks_are_started_by_srun_and_one_is_not() -> None:

@@ -1,0 +1,92 @@
+"""The trial of a layer: what is run, what its end means, how long its result holds. The runtime is a shell script."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.inventory.making import system, write_sif
+from toolkit.doctor import layer_trial
+from toolkit.doctor.layer_trial import KEPT, LayerTrial, keep_trial, kept_trial, try_layer
+from toolkit.inventory.layers import layer_names
+from toolkit.runtime.engine import Runtime
+
+
+def a_runtime(directory: Path, body: str = "exit 0") -> Runtime:
+    program = directory / "apptainer"
+    program.write_text(f'#!/bin/sh\necho "$*" | tr "\\n" " " >>{directory}/calls; echo >>{directory}/calls\n{body}\n')
+    program.chmod(0o755)
+    return Runtime(program, "apptainer", (1, 4, 5))
+
+
+def tried(directory: Path, body: str = "exit 0") -> LayerTrial:
+    place = directory / "place"
+    place.mkdir()
+    flat = write_sif(place / "trial.sif", [system(b"hsqs")])
+    return try_layer(a_runtime(directory, body), flat, Path("/usr/bin/true"), ["/usr"], {})
+
+
+def test_layer_is_tried_as_a_job_and_as_a_step_of_a_build_and_timed(tmp_path: Path) -> None:
+    found = tried(tmp_path)
+    assert found.problem is None
+    assert found.seconds is not None
+    assert 0 <= found.seconds < 5
+    (name,) = layer_names(tmp_path / "place/layered.sif")
+    checked = [line for line in (tmp_path / "calls").read_text().splitlines() if f"{name} -- /usr/bin/true" in line]
+    assert len(checked) == 2
+    assert "--fakeroot --overlay" in checked[1]
+    assert "--fakeroot" not in checked[0]
+
+
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        ('while [ "$1" != -c ]; do shift; done; exec sh "$@"', "the runtime ignores the layers of an image"),
+        ("echo 'FATAL: fuse: device not found' >&2; exit 255", "this host does not let users mount images with FUSE"),
+        ("echo; echo 'FATAL: something new' >&2; exit 255", "the runtime reports: FATAL: something new"),
+        ("exit 3", "the runtime reports: status 3"),
+        ("case $* in *--fakeroot*) echo no; exit 1; esac", "the runtime reports: no"),
+    ],
+)
+def test_failed_trial_says_why(tmp_path: Path, body: str, reason: str) -> None:
+    found = tried(tmp_path, body)
+    assert str(found.problem).startswith(reason)
+    assert found.seconds is None
+
+
+def test_result_holds_for_this_runtime_and_its_configuration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    runtime = a_runtime(tmp_path)
+    assert kept_trial(tmp_path, runtime) is None
+    keep_trial(tmp_path, runtime, LayerTrial(seconds=0.03))
+    assert kept_trial(tmp_path, runtime) == LayerTrial(seconds=0.03)
+    assert kept_trial(tmp_path, Runtime(runtime.program, "apptainer", (1, 4, 6))) is None
+    monkeypatch.setattr(layer_trial.platform, "release", lambda: "another kernel")
+    assert kept_trial(tmp_path, runtime) is None
+    monkeypatch.undo()
+    os.utime(runtime.program, (1, 1))
+    assert kept_trial(tmp_path, runtime) is None
+
+
+def test_failure_is_tried_again_after_a_day_and_a_success_holds(tmp_path: Path) -> None:
+    runtime = a_runtime(tmp_path)
+
+    def aged(trial: LayerTrial, seconds: float) -> LayerTrial | None:
+        keep_trial(tmp_path, runtime, trial)
+        document = json.loads((tmp_path / KEPT).read_text())
+        (tmp_path / KEPT).write_text(json.dumps({**document, "tried": document["tried"] - seconds}))
+        return kept_trial(tmp_path, runtime)
+
+    failed = LayerTrial("no")
+    assert aged(failed, 23 * 3600) == failed
+    assert aged(failed, 25 * 3600) is None
+    assert aged(failed, -3600) is None, "a clock that was set back"
+    assert aged(LayerTrial(seconds=0.1), 1000 * 3600) == LayerTrial(seconds=0.1)
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"of": 3}', "\0"])
+def test_file_of_another_form_is_no_result(tmp_path: Path, text: str) -> None:
+    (tmp_path / KEPT).write_text(text)
+    assert kept_trial(tmp_path, a_runtime(tmp_path)) is None
