@@ -81,6 +81,15 @@ def built(here: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., bool]:
     return unchanged
 
 
+def test_image_with_the_record_of_an_earlier_ctk_is_built_again(
+    here: Path, monkeypatch: pytest.MonkeyPatch, built: Callable[..., bool]
+) -> None:
+    assert built()
+    without_inputs = Record("recipe:image", RecordedBase("mine"), "no-framework")
+    monkeypatch.setattr(resolve_module, "read_record", lambda _path: without_inputs)
+    assert unchanged_record(*asked(OPTIONS, RUNTIME)) is None
+
+
 CHANGES: dict[str, Callable[[Path], object]] = {
     "a file's content": lambda here: (here / "defs/data/x").write_text("two"),
     "a file's mode": lambda here: (here / "defs/data/x").chmod(0o755),

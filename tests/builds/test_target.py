@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from toolkit.builds.target import BuildTarget, TargetKind, bases_of_definition, current_identity, parse_target
+from toolkit.builds.target import BuildTarget, TargetKind, bases_of_definition, parse_target
 from toolkit.recipes.model import Bootstrap
 from toolkit.support.errors import WrongInput
 
@@ -112,19 +112,3 @@ def test_an_image_remembers_which_file_it_came_from(here: Path) -> None:
     assert BuildTarget(reference, "docker-archive:/x.tar").identity == f"reference:docker-archive:x.tar#{archive}"
     assert BuildTarget(TargetKind.SANDBOX, "sb/").identity == f"sandbox:sb#{hashed(f'{here}/sb')}"
     assert BuildTarget(TargetKind.DEFINITION, "./k.def").identity == f"definition:k.def#{hashed(f'{here}/k.def')}"
-
-
-@pytest.mark.parametrize(
-    ("target", "earlier"),
-    [
-        (BuildTarget(TargetKind.DEFINITION, "k.def"), "definition:{here}/k.def"),
-        (BuildTarget(TargetKind.SANDBOX, "sb/"), "sandbox:{here}/sb"),
-        (BuildTarget(TargetKind.REFERENCE, "oci:layout:t"), "reference:oci:{here}/layout:t"),
-        (BuildTarget(TargetKind.REFERENCE, "docker-archive:x.tar"), "reference:docker-archive:{here}/x.tar"),
-        (BuildTarget(TargetKind.REFERENCE, "docker://a/b:1"), "reference:docker://a/b:1"),
-        (BuildTarget(TargetKind.RECIPE, "mine"), "recipe:mine"),
-    ],
-)
-def test_current_identity_of_an_earlier_record_with_a_path(here: Path, target: BuildTarget, earlier: str) -> None:
-    assert current_identity(earlier.format(here=here)) == target.identity == current_identity(target.identity)
-    assert str(here) not in target.identity

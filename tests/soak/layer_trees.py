@@ -339,7 +339,9 @@ def compare(seed: int, image: Path, plain: Path, work: Path, runtime: Runtime) -
     except NotLayered as error:
         return error.message
     except StepFailed:
-        return f"the overlay refused: {lines[-1]}"  # fuse-overlayfs has faults, for one of links in replaced directories
+        return (
+            f"the overlay refused: {lines[-1]}"  # fuse-overlayfs has faults, for one of links in replaced directories
+        )
     flat = work / "flat"
     owner("cp", "-a", "--", plain, flat)
     for text in texts:

@@ -43,7 +43,7 @@ class FormFacts:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A form, and the reason of a flat one that nobody asked for."""
+    """A form, and what of this host or its site is the reason of a flat one that nobody asked for."""
 
     form: Form
     reason: str | None = None
@@ -67,8 +67,8 @@ def choose(facts: FormFacts, asked: Form | None) -> Choice:
             message = f"a layered image is not possible on this host: {facts.host}"
             raise MissingOnHost(message, fix=f"{_OMIT} `ctk doctor` shows what is missing.", code="layers-not-usable")
         return Choice(Form.LAYERED)
-    reason = facts.base or facts.site or facts.host
-    return Choice(Form.FLAT if reason else Form.LAYERED, reason)
+    reason = facts.site or facts.host
+    return Choice(Form.FLAT if reason or facts.base else Form.LAYERED, None if facts.base else reason)
 
 
 def choose_form(

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from toolkit import __version__
-from toolkit.builds.target import TargetKind, current_identity
+from toolkit.builds.identity import current_identity
 from toolkit.inventory.formats.sif import read_sif
 from toolkit.support.errors import CtkError
 from toolkit.support.files import open_regular, write_atomically
@@ -89,7 +89,7 @@ class Record:
     def recipe_name(self) -> str | None:
         """The recipe that the image was built from; None for another target."""
         kind, _, name = self.target.partition(":")
-        return name if kind == TargetKind.RECIPE else None
+        return name if kind == "recipe" else None
 
     def as_document(self) -> dict[str, Any]:
         """The keys of docs/schemas/image.json, but for `inode`."""

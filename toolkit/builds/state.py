@@ -28,7 +28,7 @@ class BuildState:
 
     `findings` are the audit's, and `command-not-in-image` if no job of the recipe could start. `verdict` is None
     before the audit, and `sbom` empty; `import_seconds` is None where there was no import step. `layers` are the names
-    of a layered image's.
+    of a layered image's, `packer` is the version of mksquashfs that packed the upper ones.
     """
 
     plan: BuildPlan
@@ -42,6 +42,7 @@ class BuildState:
     findings: tuple[Finding, ...] = ()
     sbom: str = ""
     layers: tuple[str, ...] = ()
+    packer: str | None = None
 
     def begin_log(self, command: str) -> None:
         """Begin the log: what is built and how, with the definition."""
@@ -62,4 +63,5 @@ class BuildState:
     def record(self) -> Record:
         """The image's record, with the audit result."""
         codes = tuple(sorted({finding.code for finding in self.findings}))
-        return replace(self.plan.record, verdict=self.verdict, findings=codes, layers=self.layers)
+        tools = replace(self.plan.record.tools, mksquashfs=self.packer)
+        return replace(self.plan.record, verdict=self.verdict, findings=codes, layers=self.layers, tools=tools)

@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from toolkit.builds.state import BuildState
     from toolkit.builds.values import Value
     from toolkit.gpu.audit import Audit
+    from toolkit.inventory.formats.sif import Descriptor
     from toolkit.support.findings import Finding
 
 
@@ -208,7 +209,7 @@ class AuditImage:
         audit = audit_image(self.image, *machines(recipe.target if recipe else Target()))
         _require_verdict(state.plan, audit)
         state.verdict, state.findings = audit.verdict, (*audit.findings, *_command_findings(state, self.image))
-        state.sbom = sbom_text(audit.facts.inventory, state.plan.request.target.name)
+        state.sbom = sbom_text(audit.facts.inventory, state.plan.record.recipe_name or state.plan.request.target.name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,7 +229,12 @@ class AddRecord:
         return f"{document.shell()}\n{command_line(self.argv)} < /dev/null"
 
     def run(self, state: BuildState) -> None:
-        edit_sif(self.image, drop=lambda _found: False, add=own_objects(state.record, state.sbom), sync=False)
+        edit_sif(self.image, drop=_is_own, add=own_objects(state.record, state.sbom))
+
+
+def _is_own(found: Descriptor) -> bool:
+    """Whether an earlier build of the image left this object: the layers of an image are merged into a copy of it."""
+    return found.name in (OBJECT_NAME, SBOM_NAME)
 
 
 def own_objects(record: Record, sbom: str) -> tuple[NewObject, ...]:

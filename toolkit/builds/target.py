@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from toolkit.builds.identity import path_identity
 from toolkit.inventory.formats.kinds import SANDBOX_MARK, PathKind, kind_of
 from toolkit.recipes.model import Base, Bootstrap
 from toolkit.recipes.references import (
@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _HEADER = re.compile(r"(bootstrap|from)\s*:\s*(.*)", re.IGNORECASE)
-_PATH_IDENTITY = re.compile(r"((?:definition|sandbox|reference:docker-archive|reference:oci):)(/.*)", re.DOTALL)
-_HASH_LENGTH = 16  # hexadecimal digits: enough to tell a user's files apart
 _REGISTRIES = ("docker", "oras", "library", "shub")
 
 
@@ -61,7 +59,7 @@ class BuildTarget:
             scheme, _, text = text.partition(":")
             scheme += ":"
         if scheme or self.kind in (TargetKind.DEFINITION, TargetKind.SANDBOX, TargetKind.IMAGE):
-            text = _hidden(str(Path(text).absolute()))
+            text = path_identity(str(Path(text).absolute()))
         return f"{self.kind.value}:{scheme}{text}"
 
     @property
@@ -73,17 +71,6 @@ class BuildTarget:
         if self.kind is TargetKind.IMAGE:
             return f"{Path(self.text).stem}-flat"  # next to the layered one
         return Path(self.text).absolute().stem if self.kind is not TargetKind.RECIPE else self.text
-
-
-def current_identity(recorded: str) -> str:
-    """The identity of a target as records have it now, from one that may name the absolute path."""
-    match = _PATH_IDENTITY.fullmatch(recorded)
-    return f"{match[1]}{_hidden(match[2])}" if match else recorded
-
-
-def _hidden(path: str) -> str:
-    digest = hashlib.sha256(path.encode(errors="surrogateescape")).hexdigest()
-    return f"{Path(path).name}#{digest[:_HASH_LENGTH]}"
 
 
 def parse_target(text: str, *, flat: bool = False) -> BuildTarget:

@@ -257,6 +257,7 @@ def _print_unchanged(request: BuildRequest, record: Record, owners: Sequence[Fin
 
 def _print_built(plan: BuildPlan, built: Built, owners: Sequence[Finding], *, json: bool) -> None:
     from toolkit.support.files import format_size
+    from toolkit.support.text import count
 
     change = plan.locked.change if plan.locked else None
     if json:
@@ -281,6 +282,11 @@ def _print_built(plan: BuildPlan, built: Built, owners: Sequence[Finding], *, js
         f"Built {_short(built.output)} in {built.seconds:.0f} s{size}; audit verdict: {built.record.verdict}.",
         style="green",
     )
+    if built.record.layers:
+        layers = count(len(built.record.layers), "layer")
+        say(f"It is a layered image, with {layers} over its base. To share an image, build it with --flat.")
+    elif built.form.reason is not None:
+        say(f"It is a flat image: {built.form.reason}.")
     if plan.request.sandbox:
         directory = f"{_short(built.output)}/"
         suggest(["ctk", "shell", directory], ["ctk", "build", directory, "-o", "NAME.sif"])

@@ -33,7 +33,7 @@ def test_every_package_is_a_component_once_with_its_url(tmp_path: Path) -> None:
     write_sbom(INVENTORY, path)
     bill = json.loads(path.read_text())
     assert (bill["bomFormat"], bill["specVersion"]) == ("CycloneDX", "1.6")
-    assert bill["metadata"]["component"]["name"] == "x.sif"
+    assert bill["metadata"]["component"]["name"] == "x"
     assert sorted(component["purl"] for component in bill["components"]) == [
         "pkg:conda/mkl@2023.1.0",
         "pkg:deb/debian/libc6@2.36-9",
@@ -62,6 +62,8 @@ def test_a_bill_of_the_same_packages_is_the_same_text() -> None:
     version=st.from_regex(r"([0-9][A-Za-z0-9.+~:_!-]*)?", fullmatch=True),
 )
 def test_package_url_of_any_package(kind: str, namespace: str, name: str, version: str) -> None:
+    if kind == "pypi":
+        name = name.replace("+", ".")  # no name there has one
     expected = PackageURL(type=kind, namespace=namespace or None, name=name, version=version or None)
     assert package_url(kind, namespace, name, version) == expected.to_string()
 

@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING
 
 from toolkit.builds.layers.make import Below, LayerRoom, StepFailed, make_layer, run_read_only
 from toolkit.builds.layers.metadata import assemble, write_metadata
+from toolkit.builds.layers.pack import packer_version
 from toolkit.builds.values import read_value
 from toolkit.definitions.layered import LayerName
 from toolkit.inventory.formats.sif_edit import copy_base
+from toolkit.inventory.layers import layer_names
 from toolkit.pins.bases.steady import unchanged
 from toolkit.pins.guard.log import failures, seconds_of_imports
 from toolkit.pins.guard.over_layers import GuardedLayers, judge_apt, judge_base, judge_layers
@@ -71,7 +73,7 @@ class BuildLayers:
                     raise state.failure(1)
             state.listener.on_step("writing the image")
             written.result()
-        state.layers = tuple(layer.name for layer in layers)
+        state.layers, state.packer = layer_names(self.image), packer_version()  # with those of a layered base
         state.import_seconds = seconds_of_imports(state.transcript.last_lines)
 
     def _write(self, copied: Future[None], layers: tuple[Layer, ...], metadata: bytes) -> None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 from collections import deque
 from typing import TYPE_CHECKING
 
 from toolkit.support.errors import MissingOnHost, ProgramFailed
 from toolkit.support.namespace import as_owner
-from toolkit.support.processes import stream
+from toolkit.support.processes import run, stream
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -22,6 +23,12 @@ _MORE_PLACES = ("/usr/sbin", "/sbin", "/usr/local/sbin", "/usr/libexec/apptainer
 def find_mksquashfs() -> str:
     """The path of mksquashfs. Raises MissingOnHost (`no-mksquashfs`) if there is none."""
     return find_tool("mksquashfs", "which packs a layer", "Install squashfs-tools, or build with --flat.")
+
+
+def packer_version() -> str | None:
+    """The version of mksquashfs, such as "4.5.1"; None if it does not say it."""
+    found = re.search(r"mksquashfs version (\S+)", run([find_mksquashfs(), "-version"]).stdout)
+    return found[1] if found else None
 
 
 def find_tool(name: str, purpose: str, fix: str) -> str:

@@ -37,6 +37,7 @@ def built_image(
         "target": record.target,
         "base": record.base.name if record.base else None,
         "log": str(log),
+        "layers": list(record.layers),
         "size_bytes": size or None,
         "seconds": round(seconds, 1),
         "import_seconds": import_seconds,

@@ -56,7 +56,7 @@ def write_sbom(inventory: Inventory, path: Path) -> None:
     refuse_link(path)
     if path.exists() and not _is_sbom(path):
         raise WrongInput(f"{path} exists and is not a bill of materials", fix="Name another file, or move this one.")
-    write_atomically(path, sbom_text(inventory, Path(inventory.image).name))
+    write_atomically(path, sbom_text(inventory, Path(inventory.image).name.removesuffix(".sif")))
 
 
 def _components(inventory: Inventory) -> list[dict[str, Any]]:

@@ -111,10 +111,9 @@ def extract(sif: Sif, found: Descriptor, out: Path) -> None:
         _move(source.fileno(), found.offset, target.fileno(), 0, found.size)
 
 
-def edit_sif(image: Path, *, drop: Callable[[Descriptor], bool], add: Sequence[NewObject], sync: bool = True) -> None:
+def edit_sif(image: Path, *, drop: Callable[[Descriptor], bool], add: Sequence[NewObject]) -> None:
     """Drop objects of the SIF at `image` and add others, in place. It becomes a new image, with its own identifier.
 
-    With `sync` all of the file is on the disk at the end, which takes seconds for an image that was just written.
     Only the tables are read. What was dropped at the end of the file is cut off. Raises WrongInput if the file is
     damaged, has too few free descriptors, or a name is too long.
     """
@@ -138,8 +137,6 @@ def edit_sif(image: Path, *, drop: Callable[[Descriptor], bool], add: Sequence[N
         header[7] = total - sum(1 for slot in kept if slot.descriptor) - len(add)
         header[12] = end - data_at
         _write(file, HEADER.pack(*header), 0)
-        if sync:
-            os.fsync(file)
     finally:
         os.close(file)
 
