@@ -123,9 +123,13 @@ def build(
         ctk build keras-bert --base my.sif   on an image on this machine
         ctk build demo --sandbox -o sb/      a directory that you can change
         ctk build sb/ -o out.sif             an image of that directory, unchanged
+        ctk build a.sif --flat -o b.sif      one partition of a layered image
 
     The recipe's lock is written or updated first; versions that still fit are kept. If recipe, lock, base and files
     are unchanged since the image was built, nothing is built; --force builds again.
+
+    A recipe's image is layered where base and host allow it: a copy of the base with small layers, made in seconds.
+    `ctk run` and job scripts start nothing where a layer is missing. --flat makes one partition, the form for sharing.
 
     No root is needed. An image that ctk built from the same target is replaced when the new one is complete; any other
     file of that name is kept, unless you give --force. The log of the build is written next to the image.
