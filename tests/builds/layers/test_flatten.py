@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 import stat
+import struct
 import subprocess
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.inventory.making import Part, fill, overlay, squash, system, write_sif
-from toolkit.builds.layers.flatten import flatten
+from toolkit.builds.layers.flatten import flatten, unpack
 from toolkit.inventory.formats.images import open_image
 from toolkit.inventory.formats.sif import DataType, read_sif
 from toolkit.runtime.engine import BuildOptions
@@ -56,9 +58,9 @@ def test_flat_image_is_what_the_layers_show(tmp_path: Path) -> None:
     (first / "usr/closed").mkdir()
     (first / "usr/closed").chmod(0o700)
     second = fill(tmp_path / "second", {"opt/back/new": "z", "usr/.wh..wh..opq": "", f".singularity.d/{LAYER}": ""})
-    os.chown(second / "opt/back/new", 33, 44)
-    (second / "opt/back/new").chmod(0o6751)
-    layers = [squash(tree, tmp_path / f"{tree.name}.squashfs").read_bytes() for tree in (base, first, second)]
+    of_another = ("-p", "opt/back/new m 6751 33 44")  # as only root could
+    options: dict[Path, tuple[str, ...]] = {base: (), first: (), second: of_another}
+    layers = [squash(tree, tmp_path / f"{tree.name}.squashfs", *more).read_bytes() for tree, more in options.items()]
     parts = [
         Part(0x4001, b"Bootstrap: localimage\n"),
         system(layers[0]),
@@ -107,3 +109,27 @@ def test_flatten_refuses_an_image_without_a_system(tmp_path: Path) -> None:
     image = write_sif(tmp_path / "image.sif", [overlay(b"hsqs" * 100)])
     with pytest.raises(WrongInput, match="no system partition"):
         flatten(image, tmp_path / "flat.sif", tmp_path, BuildOptions())
+
+
+def test_flat_image_keeps_links_and_capabilities(tmp_path: Path) -> None:
+    base = fill(tmp_path / "base", {"usr/first": "one", "usr/ping": "program", "usr/plain": "program"})
+    (base / "usr/second").hardlink_to(base / "usr/first")
+    # CAP_NET_RAW, permitted and effective (linux/capability.h, version 2), given by root of the namespace.
+    value = struct.pack("<5I", 0x02000001, 1 << 13, 0, 0, 0)
+    give = f"import os; os.setxattr({str(base / 'usr/ping')!r}, 'security.capability', {value!r})"
+    owned(sys.executable, "-c", give)
+    owned("mksquashfs", str(base), str(tmp_path / "base.squashfs"), "-quiet", "-no-progress")
+    layer = squash(fill(tmp_path / "layer", {"usr/plain": "changed"}), tmp_path / "layer.squashfs").read_bytes()
+    parts = [system((tmp_path / "base.squashfs").read_bytes()), overlay(layer)]
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    unpack(read_sif(write_sif(tmp_path / "image.sif", parts)), scratch / "tree", scratch)
+    usr = scratch / "tree" / "usr"
+    assert usr.joinpath("first").samefile(usr / "second")
+    assert (usr / "plain").read_text() == "changed"
+    read = f"import os; assert os.getxattr({str(usr / 'ping')!r}, 'security.capability') == {value!r}"
+    owned(sys.executable, "-c", read)
+
+
+def owned(*argv: str) -> None:
+    subprocess.run(as_owner(argv), check=True, stdout=subprocess.DEVNULL, stdin=subprocess.DEVNULL)

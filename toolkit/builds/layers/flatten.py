@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from toolkit.builds.layers import clear
 from toolkit.builds.layers.pack import find_tool, pack
 from toolkit.builds.record import OBJECT_NAME
+from toolkit.inventory.contents.sbom import OBJECT_NAME as SBOM_NAME
 from toolkit.inventory.formats.images import mounted_partitions, open_partition
 from toolkit.inventory.formats.sif import DataType, FileSystem, Partition, PartitionType, read_sif
 from toolkit.inventory.formats.sif_edit import NewObject, edit_sif, empty_sif, extract
@@ -37,9 +38,9 @@ def flatten(
 ) -> None:
     """Write the flat form of the layered SIF `image` to the new file `output`, by way of the directory `scratch`.
 
-    Its other objects stay, but for its signatures and ctk's record, which the caller writes. The caller removes
-    `scratch`, and `output` after an error. Raises WrongInput if a partition is not squashfs, ProgramFailed if
-    squashfs-tools fail.
+    Its other objects stay, but for its signatures, and for ctk's record and list of packages, which the caller writes.
+    The caller removes `scratch`, and `output` after an error. Raises WrongInput if a partition is not squashfs,
+    ProgramFailed if squashfs-tools fail.
     """
     sif = read_sif(image.absolute())
     tree, squashed = scratch / "tree", scratch / "flat.squashfs"
@@ -98,9 +99,8 @@ def _clear(tree: Path, entries: Iterable[tuple[EntryKind, str]], scratch: Path) 
 
 
 def _goes(found: Descriptor) -> bool:
-    """Signatures are of what is not there any more; ctk's record names the layers."""
-    record = (DataType.GENERIC_JSON, OBJECT_NAME)
-    return found.data_type == DataType.SIGNATURE or (found.data_type, found.name) == record
+    """Signatures are of what is not there any more; ctk's record names the layers, and is written with the list."""
+    return found.data_type == DataType.SIGNATURE or found.name in (OBJECT_NAME, SBOM_NAME)
 
 
 def _kept(sif: Sif, found: Descriptor, scratch: Path) -> NewObject:
