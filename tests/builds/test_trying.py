@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.builds.asked import context
+from tests.inventory.making import fill, overlay, squash, system, write_sif
+from tests.pins.locks import SMALL
 from toolkit.builds.bases import kept_base
-from toolkit.builds.trying import base_here, require_packages
+from toolkit.builds.context import Listener
+from toolkit.builds.trying import base_here, require_packages, try_recipe
 from toolkit.recipes.model import Base, Bootstrap, Recipe
+from toolkit.runtime.engine import Runtime
 from toolkit.support.errors import MissingOnHost, WrongInput
 
 if TYPE_CHECKING:
@@ -52,6 +57,24 @@ def test_a_base_of_one_s_own_or_that_a_build_brought_is_here(here: Path) -> None
     kept.touch()
     pulled = Base("hub", Bootstrap.DOCKER, "a/b:1", DIGEST)
     assert base_here(recipe(here, pulled), made.locks, made.area) == (kept, DIGEST)
+
+
+def test_trial_over_a_base_whose_layer_is_not_mounted_names_the_layer(
+    here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = "ctk-layer-" + "a" * 32
+    content = squash(fill(here / "root", {"tmp/": ""}), here / "root.sqfs").read_bytes()
+    image = write_sif(here / "base.sif", [system(content), replace(overlay(content), name=name)])
+    program = here / "apptainer"  # ends with the check in the host's shell, where the file of the layer is missing
+    program.write_text('#!/bin/sh\nwhile [ "$1" != -c ]; do shift; done; exec sh "$@"\n')
+    program.chmod(0o755)
+    made = context(here, preview=True)
+    made = replace(made, runtime=Runtime(program, "apptainer", (1, 4, 5)))
+    monkeypatch.setattr("toolkit.builds.trying.trial_script", lambda _recipe, _lock: "exit 0\n")
+    own = recipe(here, Base("base.sif", Bootstrap.LOCALIMAGE, str(image)))
+    with pytest.raises(MissingOnHost, match=f"{name} of {image} is not mounted") as caught:
+        try_recipe(own, SMALL, image, made, Listener())
+    assert caught.value.code == "layer-not-mounted"
 
 
 def test_a_recipe_without_packages_has_nothing_to_try(here: Path) -> None:

@@ -31,6 +31,8 @@ CHECKOUT = Path(__file__).resolve().parents[2]
 TEST_USER = "ctk-test"
 SECOND_USER = "ctk-test2"
 CA_BUNDLE = "/etc/ssl/certs/ca-certificates.crt"
+LOWER, UPPER = "ctk-layer-" + "0" * 31 + "1", "ctk-layer-" + "f" * 32  # of `layered_image`
+_OVERLAY = ("--datatype", "4", "--partfs", "1", "--parttype", "4", "--partarch", "2", "--groupid", "1")
 QUIET = ("--quiet", "--disable-pip-version-check")
 
 # The files that take more than half a minute each, in the order in which the workers take them: the longest first, and
@@ -226,6 +228,29 @@ def tiny_image(ground: Path, me: User) -> Path:
     (root / "etc/group").write_text("root:x:0:\n")
     image = ground / "tiny.sif"
     me.run("apptainer", "build", "--fakeroot", image, root, cwd=ground)
+    image.chmod(0o644)
+    return image
+
+
+@pytest.fixture(scope="session")
+def layered_image(ground: Path, me: User, tiny_image: Path) -> Path:
+    """A layered image made by hand: two layers over a megabyte of busybox, and a record that names them."""
+    place = ground / "by-hand"
+    place.mkdir()
+    image = place / "layered.sif"
+    shutil.copy(tiny_image, image)
+    for number, name in enumerate((LOWER, UPPER)):
+        (place / name / ".singularity.d").mkdir(parents=True)
+        (place / name / ".singularity.d" / name).touch()
+        (place / name / "which").write_text(f"layer {number}\n")
+        me.run("mksquashfs", place / name, place / f"{name}.sqfs", "-all-root", "-noappend", "-no-progress", cwd=place)
+        me.run("apptainer", "sif", "add", *_OVERLAY, "--filename", name, image, place / f"{name}.sqfs", cwd=place)
+    (place / "ctk.json").write_text(json.dumps({"schema": "ctk.image/2", "layers": [LOWER, UPPER]}))
+    record = ("--datatype", "6", "--groupid", "1", "--filename", "ctk.json")
+    me.run("apptainer", "sif", "add", *record, image, place / "ctk.json", cwd=place)
+    with image.open("r+b") as file:  # each image that ctk builds has a UUID of its own
+        file.seek(48)
+        file.write(os.urandom(16))
     image.chmod(0o644)
     return image
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 import subprocess
 import time
 from pathlib import Path
@@ -12,6 +13,7 @@ import psutil
 import pytest
 
 from tests.driver import compile_driver
+from tests.real.conftest import LOWER
 from tests.real.gpu_nodes import behaving, small_torch
 from tests.real.jobs import Jobs
 from tests.real.labs import eventually
@@ -37,6 +39,12 @@ exec /sbin/ldconfig -p
 SMI = """#!/bin/sh
 if [ "$SLURMD_NODENAME" = n1 ]; then echo "GPU 0: Stand-in"; echo "GPU 1: Stand-in"; exit; fi
 echo "Failed to initialize NVML: Driver/library version mismatch"; exit 18
+"""
+
+
+IGNORING = """#!/bin/sh
+[ "$SLURMD_NODENAME" != n2 ] || exec {real} -c {directory}/apptainer.conf "$@"
+exec {real} "$@"
 """
 
 
@@ -134,6 +142,33 @@ def test_job_on_a_broken_node_fails_at_once_and_says_which_and_why(jobs: Jobs, d
         if name in ("two", "no-python"):
             assert "ctk: GPU gate: n1: " in log
             assert "sbatch --exclude=n2" in log
+
+
+def test_node_that_ignores_layers_ends_its_job_before_the_program(
+    jobs: Jobs, drivers: Path, lab: PracticeCluster, layered_image: Path
+) -> None:
+    """The gate says so before it says that the driver of that node is broken; without a gate, the container does."""
+    settings = Path("/etc/apptainer/apptainer.conf").read_text().replace("enable overlay = yes", "enable overlay = no")
+    (drivers / "apptainer.conf").write_text(settings)
+    runtime = Path(lab.environment["SLURM_CONF"]).parent / "bin" / "apptainer"
+    runtime.write_text(IGNORING.format(real=shutil.which("apptainer"), directory=drivers))
+    runtime.chmod(0o755)
+    try:
+        jobs.image = layered_image
+        for name, gpus in (("gated", "2"), ("cpu", "0")):
+            jobs.write(
+                name, "--gpus", gpus, "--nodes", "2", "--ntasks-per-node", "1", on("n1,n2"), "--", "touch", "ran"
+            )
+            job = jobs.submit(name)
+            assert jobs.finish(job) == "FAILED"
+            assert jobs.show(job, "ExitCode") == "3:0"
+            log = jobs.log(f"{name}-{job}")
+            assert f"{LOWER} of " in log, log
+            assert log.count("[layer-not-mounted]") == 1, log
+            assert ("ctk: GPU gate: n2: " in log) == (name == "gated")
+            assert (jobs.directory / "ran").exists() == (name == "cpu"), "n1 mounts them"
+    finally:
+        runtime.unlink()
 
 
 def test_framework_that_computes_on_the_cpu_ends_its_job(

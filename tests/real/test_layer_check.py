@@ -15,15 +15,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.pages import command_lines
+from tests.real.conftest import LOWER, UPPER
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from tests.real.conftest import User
 
 CONFIGURATION = Path("/etc/apptainer/apptainer.conf")
-LOWER, UPPER = "ctk-layer-" + "0" * 31 + "1", "ctk-layer-" + "f" * 32
-OVERLAY = ("--datatype", "4", "--partfs", "1", "--parttype", "4", "--partarch", "2", "--groupid", "1")
 # A runtime that takes the uppermost layer out of a copy of the image, and runs that.
 DROPPING = """#!/bin/bash
 words=()
@@ -39,47 +36,17 @@ exec {real} "${{words[@]}}"
 CONFIGURED = '#!/bin/sh\nexec {real} -c {directory}/apptainer.conf "$@"\n'
 
 
-@pytest.fixture(scope="module")
-def layered(ground: Path, me: User, tiny_image: Path) -> Path:
-    """A layered image made by hand: two layers over a megabyte of busybox, and a record that names them."""
-    place = ground / "by-hand"
-    place.mkdir()
-    image = place / "layered.sif"
-    shutil.copy(tiny_image, image)
-    for number, name in enumerate((LOWER, UPPER)):
-        (place / name / ".singularity.d").mkdir(parents=True)
-        (place / name / ".singularity.d" / name).touch()
-        (place / name / "which").write_text(f"layer {number}\n")
-        me.run("mksquashfs", place / name, place / f"{name}.sqfs", "-all-root", "-noappend", "-no-progress", cwd=place)
-        me.run("apptainer", "sif", "add", *OVERLAY, "--filename", name, image, place / f"{name}.sqfs", cwd=place)
-    (place / "ctk.json").write_text(json.dumps({"schema": "ctk.image/2", "layers": [LOWER, UPPER]}))
-    record = ("--datatype", "6", "--groupid", "1", "--filename", "ctk.json")
-    me.run("apptainer", "sif", "add", *record, image, place / "ctk.json", cwd=place)
-    with image.open("r+b") as file:  # each image that ctk builds has a UUID of its own
-        file.seek(48)
-        file.write(os.urandom(16))
-    image.chmod(0o644)
-    return image
-
-
-@pytest.fixture
-def runtime(directory: Path) -> Callable[..., dict[str, str]]:
-    """Puts another runtime in front of the real one on PATH: the text of a program, a setting of its configuration."""
-
-    def make(text: str, overlay: str = "yes") -> dict[str, str]:
-        real = shutil.which("apptainer") or ""
-        (directory / "bin").mkdir()
-        program = directory / "bin" / "apptainer"
-        program.write_text(text.format(real=real, directory=directory))
-        program.chmod(0o755)
-        settings, changed = re.subn(
-            "(?m)^enable overlay = .*", f"enable overlay = {overlay}", CONFIGURATION.read_text()
-        )
-        assert changed == 1
-        (directory / "apptainer.conf").write_text(settings)
-        return {"PATH": f"{program.parent}:{os.environ['PATH']}"}
-
-    return make
+def runtime(directory: Path, text: str, overlay: str = "yes") -> dict[str, str]:
+    """Puts another runtime in front of the real one on PATH: a program's text, and a setting of its configuration."""
+    real = shutil.which("apptainer") or ""
+    (directory / "bin").mkdir()
+    program = directory / "bin" / "apptainer"
+    program.write_text(text.format(real=real, directory=directory))
+    program.chmod(0o755)
+    settings, changed = re.subn("(?m)^enable overlay = .*", f"enable overlay = {overlay}", CONFIGURATION.read_text())
+    assert changed == 1
+    (directory / "apptainer.conf").write_text(settings)
+    return {"PATH": f"{program.parent}:{os.environ['PATH']}"}
 
 
 @pytest.fixture
@@ -131,15 +98,13 @@ def refused(user: User, directory: Path, image: Path, layer: str, environment: d
     assert not (directory / "ran").exists()
 
 
-def test_a_layered_image_runs_with_its_layers(
-    user: User, directory: Path, layered: Path, runtime: Callable[..., dict[str, str]]
-) -> None:
-    assert user.ctk("run", layered, "cat", "/which", cwd=directory).stdout == "layer 1\n"
-    assert user.ctk("shell", layered, "--", "cat", "/which", cwd=directory).stdout == "layer 1\n"
-    assert json.loads(user.ctk("check-gpu", layered, "--json", cwd=directory, status=3).stdout)["findings"]
+def test_a_layered_image_runs_with_its_layers(user: User, directory: Path, layered_image: Path) -> None:
+    assert user.ctk("run", layered_image, "cat", "/which", cwd=directory).stdout == "layer 1\n"
+    assert user.ctk("shell", layered_image, "--", "cat", "/which", cwd=directory).stdout == "layer 1\n"
+    assert json.loads(user.ctk("check-gpu", layered_image, "--json", cwd=directory, status=3).stdout)["findings"]
     command = (
         "--image",
-        layered,
+        layered_image,
         "--gpus",
         "0",
         "--env",
@@ -150,35 +115,37 @@ def test_a_layered_image_runs_with_its_layers(
     user.ctk("sbatch", "-J", "cpu", *command, cwd=directory)
     status, log = job(user, directory, "cpu", {})
     assert (status, "layer 1\n$(id) 'é'\n" in log) == (5, True), log
-    driver = runtime(CONFIGURED, "driver")
-    assert user.ctk("run", layered, "cat", "/which", cwd=directory, env=driver).stdout == "layer 1\n"
+    fuse = runtime(directory, CONFIGURED, "driver")  # as on a kernel whose overlays users cannot mount
+    assert user.ctk("run", layered_image, "cat", "/which", cwd=directory, env=fuse).stdout == "layer 1\n"
 
 
 def test_a_program_in_a_layered_image_keeps_its_words_status_and_variables(
-    ordinary_user: User, place: Path, layered: Path
+    ordinary_user: User, place: Path, layered_image: Path
 ) -> None:
     words = ["", " ", "a b", "'", '"', "\\", "$HOME", "$(id)", "*", "--", "-c", "\n", "日本", "%s\\n", "end"]
     show = 'printf "%s|" "$@"; printf "%s" "$image$layer$check"; exit 77'
     named = {"APPTAINERENV_image": "1", "APPTAINERENV_layer": "2", "APPTAINERENV_check": "3"}
-    done = ordinary_user.ctk("run", layered, "--", "sh", "-c", show, "sh", *words, cwd=place, env=named, status=77)
+    done = ordinary_user.ctk(
+        "run", layered_image, "--", "sh", "-c", show, "sh", *words, cwd=place, env=named, status=77
+    )
     assert done.stdout == "".join(f"{word}|" for word in words) + "123"
     for status in (0, 1, 3, 126, 127, 255):
-        ordinary_user.ctk("run", layered, "--", "sh", "-c", f"exit {status}", cwd=place, status=status)
+        ordinary_user.ctk("run", layered_image, "--", "sh", "-c", f"exit {status}", cwd=place, status=status)
     ordinary_user.run("tee", "plain.txt", cwd=place, input="not a program\n")
     for command, status, message in (
         ("no-such-command", 127, "the image has no program no-such-command"),
         ("./no-such-file", 127, "./no-such-file does not exist in the container"),
         ("./plain.txt", 126, "./plain.txt is not an executable file"),
     ):
-        assert message in ordinary_user.ctk("run", layered, "--", command, cwd=place, status=status).stderr
+        assert message in ordinary_user.ctk("run", layered_image, "--", command, cwd=place, status=status).stderr
     assert (
-        ordinary_user.run("sh", "-c", f"echo words | {ordinary_user.program} run {layered} cat", cwd=place).stdout
+        ordinary_user.run("sh", "-c", f"echo words | {ordinary_user.program} run {layered_image} cat", cwd=place).stdout
         == "words\n"
     )
 
 
 def test_signals_reach_a_program_in_a_layered_image_as_in_a_flat_one(
-    ordinary_user: User, place: Path, layered: Path, tiny_image: Path
+    ordinary_user: User, place: Path, layered_image: Path, tiny_image: Path
 ) -> None:
     program = "trap 'echo TERM > ended; exit 9' TERM; trap 'echo INT > ended; exit 8' INT; echo > begun; "
     program += "for i in 1 2 3 4 5 6 7 8 9; do sleep 0.2; done"
@@ -195,14 +162,14 @@ def test_signals_reach_a_program_in_a_layered_image_as_in_a_flat_one(
         (place / "begun").unlink()
         return status, (place / "ended").read_text()
 
-    assert end(layered, signal.SIGINT) == end(tiny_image, signal.SIGINT) == (8, "INT\n")
-    status, ended = end(layered, signal.SIGTERM)
+    assert end(layered_image, signal.SIGINT) == end(tiny_image, signal.SIGINT) == (8, "INT\n")
+    status, ended = end(layered_image, signal.SIGTERM)
     assert (status, ended) == end(tiny_image, signal.SIGTERM)
     assert ended == "TERM\n"
 
 
-def test_layer_removed_from_the_file(user: User, directory: Path, layered: Path, tiny_image: Path) -> None:
-    image = owned(user, layered, directory)
+def test_layer_removed_from_the_file(user: User, directory: Path, layered_image: Path, tiny_image: Path) -> None:
+    image = owned(user, layered_image, directory)
     write_jobs(user, directory, image)
     user.run("apptainer", "sif", "del", "5", image, cwd=directory)
     for command in (("run", image, "touch", "ran"), ("shell", image, "touch", "ran"), ("check-gpu", image)):
@@ -219,19 +186,15 @@ def test_layer_removed_from_the_file(user: User, directory: Path, layered: Path,
     assert (directory / "ran").exists()
 
 
-def test_runtime_that_drops_a_layer(
-    user: User, directory: Path, layered: Path, runtime: Callable[..., dict[str, str]]
-) -> None:
-    write_jobs(user, directory, layered)
-    refused(user, directory, layered, UPPER, runtime(DROPPING))
+def test_runtime_that_drops_a_layer(user: User, directory: Path, layered_image: Path) -> None:
+    write_jobs(user, directory, layered_image)
+    refused(user, directory, layered_image, UPPER, runtime(directory, DROPPING))
 
 
-def test_host_that_ignores_layers(
-    user: User, directory: Path, layered: Path, tiny_image: Path, runtime: Callable[..., dict[str, str]]
-) -> None:
+def test_host_that_ignores_layers(user: User, directory: Path, layered_image: Path, tiny_image: Path) -> None:
     write_jobs(user, directory, owned(user, tiny_image, directory))
-    image = owned(user, layered, directory)  # built anew, with layers, after the scripts were written
-    ignoring = runtime(CONFIGURED, "no")
+    image = owned(user, layered_image, directory)  # built anew, with layers, after the scripts were written
+    ignoring = runtime(directory, CONFIGURED, "no")
     refused(user, directory, image, LOWER, ignoring)
     line = next(line for line in command_lines("docs/manual.md") if "ctk-layer-" in line)
     pasted = ("bash", "-c", f"{line.replace('apptainer exec', 'apptainer exec --userns')}\ntouch ran")
@@ -243,3 +206,18 @@ def test_host_that_ignores_layers(
     user.run("rm", "ran", cwd=directory)
     user.run(*pasted, cwd=directory)
     assert (directory / "ran").exists()
+
+
+def test_doctor_and_build_on_a_host_that_ignores_layers(ordinary_user: User, place: Path, tiny_image: Path) -> None:
+    ignoring = runtime(place, CONFIGURED, "no")
+    doctor = ordinary_user.ctk("doctor", "--offline", "--json", cwd=place, env=ignoring, status=None).stdout
+    messages = {finding["code"]: finding["message"] for finding in json.loads(doctor)["findings"]}
+    assert "not usable, the runtime ignores the layers of an image" in messages["layers-not-mounted"]
+    owned(ordinary_user, tiny_image, place)
+    ordinary_user.run("mkdir", "defs", cwd=place)
+    recipe = 'base = "../trial.sif"\n\n[environment]\nWORD = "x"\n'
+    ordinary_user.run("tee", "defs/mine.toml", cwd=place, input=recipe)
+    refused = ordinary_user.ctk("build", "mine", "--layered", cwd=place, env=ignoring, status=3).stderr
+    assert "not possible on this host: the runtime ignores the layers of an image" in refused
+    assert "[layers-not-usable]" in refused
+    assert not (place / "mine.sif").exists()
