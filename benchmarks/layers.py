@@ -1,4 +1,4 @@
-"""One change to an image: `ctk build`, layered and flat, compared with plain `apptainer build` of the same definition."""
+"""One change to an image: `ctk build`, layered and flat, with plain `apptainer build` of the same definition."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from benchmarks.audit import base_of_1_gb, torch_base
-from benchmarks.measure import debian_12, environment_of_ctk
+from benchmarks.measure import debian_12, environment_of_ctk, interleaved
 from benchmarks.section import Section, Table, Target
 from toolkit import __version__
 from toolkit.runtime.engine import find_runtime
@@ -27,17 +27,15 @@ _GIGABYTE = 10**9
 _PACKAGES = 'base = "{base}"\npackages = [{packages}]\n'
 _FILES = 'base = "{base}"\n[[files]]\nfrom = "notes.txt"\nto = "/opt/notes.txt"\n'
 _WORDS = f"""\
-A recipe over a base of this machine is built, then one thing is changed and it is built again. (a) adds a small package
-(tabulate beside six), (b) changes the version of one, (c) changes the one file of a recipe without packages; these are
-`ctk build`, which makes a layered image. (d) builds (a) with `--flat`. By hand: `apptainer build --fakeroot` of the text
-that `ctk def` prints, one run each, since it takes minutes; it has the same guard and the same imports in it. ctk's
-figures are medians of {_ROUNDS} runs and contain the choice of versions, the guard, the imports and the audit. The bases and
-the package files are in the page cache and in uv's cache.
+A recipe over a base of this machine is built, then one thing is changed and it is built again: (a) adds a small
+package, (b) changes the version of one, (c) changes the file of a recipe without packages; these are layered. (d) is
+(a) with `--flat`. By hand: `apptainer build --fakeroot` of the text that `ctk def` prints, with the same guard and
+imports in it, one run each, since it takes minutes. ctk's figures are medians of {_ROUNDS} runs, with the choice of
+versions, the guard, the imports and the audit. Bases and package files are in the page cache and in uv's cache.
 
-*Read* and *written* are what went through system calls of all processes of the command, as a multiple of the base's
-file; *memory* is the largest resident set of one process. *Guard* is the time from the last layer to the assembled
-image, in which the guard compares. The base of 3.2 GB holds `torch`, which the import step imports; that of 1 GB is
-filled up with random data."""
+*Read* and *written* are the bytes of system calls of the command's processes, in multiples of the base's file; what
+squashfuse reads for the container is not in them. *Memory* is the largest resident set of one process. The base of
+3 GB holds torch, which the build imports; that of 1 GB is filled up with random data."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +81,8 @@ def run() -> Section:
             if size == "3 GB":
                 targets += [_target(row) for row in rows if row.case.target is not None]
                 targets += [_reads(row, base) for row in rows if "--layered" in row.case.options]
-        targets.append(_import_target(bases["3 GB"], ctk, Path(name)))
+        tables.append(_starts(ctk, debian, Path(name)))
+        targets.append(_imports(ctk, bases["3 GB"], Path(name)))
     return Section(
         "Layered images",
         _WORDS,
@@ -95,14 +94,13 @@ def run() -> Section:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A measured case: ctk's runs and that by hand, the image's sizes in bytes, the guard's seconds."""
+    """A measured case: ctk's runs and that by hand, the image's sizes in bytes."""
 
     case: Case
     runs: tuple[Run, ...]
     by_hand: Run
     size: int
     size_by_hand: int
-    guard: float | None
 
     @property
     def seconds(self) -> float:
@@ -128,7 +126,7 @@ def _measure(case: Case, base: Path, ctk: Path, directory: Path) -> Row:
     (work / "hand.def").write_text(text)
     by_hand = measured(["apptainer", "build", "--force", "--fakeroot", "hand.sif", "hand.def"], work)
     sizes = [(work / name).stat().st_size for name in ("bench.sif", "hand.sif")]
-    return Row(case, tuple(runs), by_hand, sizes[0], sizes[1], None)
+    return Row(case, tuple(runs), by_hand, sizes[0], sizes[1])
 
 
 def _write_packages(work: Path, base: Path, packages: str) -> None:
@@ -206,3 +204,37 @@ def _target(row: Row) -> Target:
 def _reads(row: Row, base: Path) -> Target:
     share = row.runs[-1].read / base.stat().st_size
     return Target(f"{row.case.name} on 3 GB reads at most 1.3 times the base: {share:.2f} times", share <= 1.3)
+
+
+def _layered(ctk: Path, base: Path, directory: Path, layers: int) -> Path:
+    """An image with so many layers over `base`."""
+    for number in range(layers):
+        work = directory / f"over-{number}"
+        (work / "defs").mkdir(parents=True, exist_ok=True)
+        _write_files(work, base, str(number))
+        base = work / "bench.sif"
+        subprocess.run([ctk, "build", "bench", "--layered", "--force"], cwd=work, check=True, capture_output=True)
+    return base
+
+
+def _starts(ctk: Path, base: Path, directory: Path) -> Table:
+    """The bare start of a container, by the number of layers."""
+    images = {count: _layered(ctk, base, directory / str(count), count) for count in range(4)}
+    runtime = find_runtime(load_site())
+    times = interleaved(
+        {str(count): runtime.exec(image, ["true"], gpu=False) for count, image in images.items()}, rounds=11
+    )
+    rows = tuple((name, f"{1000 * found.median:.0f}", f"{1000 * found.fastest:.0f}") for name, found in times.items())
+    return Table("The start of a container: `apptainer exec IMAGE true`", ("layers", "median, ms", "fastest, ms"), rows)
+
+
+def _imports(ctk: Path, base: Path, directory: Path) -> Target:
+    """`import torch` in a layered image, and in its base, which is flat."""
+    image = _layered(ctk, base, directory / "torch", 1)
+    runtime, load = find_runtime(load_site()), ["python3", "-c", "import torch"]
+    times = interleaved(
+        {"layered": runtime.exec(image, load, gpu=False), "flat": runtime.exec(base, load, gpu=False)}, rounds=5
+    )
+    layered, flat = times["layered"].median, times["flat"].median
+    words = f"`import torch` takes at most 1.10 times as long from a layered image: {layered:.2f} s and {flat:.2f} s"
+    return Target(words, layered <= 1.10 * flat)
