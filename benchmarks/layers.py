@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import statistics
 import subprocess
 import time
@@ -82,6 +83,7 @@ def run() -> Section:
                 targets += [_target(row) for row in rows if row.case.target is not None]
                 targets += [_reads(row, base) for row in rows if "--layered" in row.case.options]
         tables.append(_starts(ctk, debian, Path(name)))
+        tables.append(_reflinks(ctk, bases["3 GB"], Path(name)))
         targets.append(_imports(ctk, bases["3 GB"], Path(name)))
     return Section(
         "Layered images",
@@ -104,7 +106,7 @@ class Row:
 
     @property
     def seconds(self) -> float:
-        return statistics.median(run.seconds for run in self.runs)
+        return _median(self.runs)
 
     @property
     def ratio(self) -> float:
@@ -113,6 +115,16 @@ class Row:
 
 def _measure(case: Case, base: Path, ctk: Path, directory: Path) -> Row:
     work = directory / "work"
+    runs = _runs(case, base, ctk, work)
+    text = subprocess.run([ctk, "def", "bench"], cwd=work, check=True, capture_output=True, text=True).stdout
+    (work / "hand.def").write_text(text)
+    by_hand = measured(["apptainer", "build", "--force", "--fakeroot", "hand.sif", "hand.def"], work)
+    sizes = [(work / name).stat().st_size for name in ("bench.sif", "hand.sif")]
+    return Row(case, runs, by_hand, sizes[0], sizes[1])
+
+
+def _runs(case: Case, base: Path, ctk: Path, work: Path) -> tuple[Run, ...]:
+    """The runs in which the change was built."""
     (work / "defs").mkdir(parents=True, exist_ok=True)
     write = _write_files if case.turns[0].isalpha() else _write_packages
     build = [ctk, "build", "bench", "-o", "bench.sif", "--force", *case.options]
@@ -122,11 +134,11 @@ def _measure(case: Case, base: Path, ctk: Path, directory: Path) -> Row:
         made = measured(build, work)
         if number >= 0 and number % 2:
             runs.append(made)
-    text = subprocess.run([ctk, "def", "bench"], cwd=work, check=True, capture_output=True, text=True).stdout
-    (work / "hand.def").write_text(text)
-    by_hand = measured(["apptainer", "build", "--force", "--fakeroot", "hand.sif", "hand.def"], work)
-    sizes = [(work / name).stat().st_size for name in ("bench.sif", "hand.sif")]
-    return Row(case, tuple(runs), by_hand, sizes[0], sizes[1])
+    return tuple(runs)
+
+
+def _median(runs: Sequence[Run]) -> float:
+    return statistics.median(run.seconds for run in runs)
 
 
 def _write_packages(work: Path, base: Path, packages: str) -> None:
@@ -226,6 +238,26 @@ def _starts(ctk: Path, base: Path, directory: Path) -> Table:
     )
     rows = tuple((name, f"{1000 * found.median:.0f}", f"{1000 * found.fastest:.0f}") for name, found in times.items())
     return Table("The start of a container: `apptainer exec IMAGE true`", ("layers", "median, ms", "fastest, ms"), rows)
+
+
+def _reflinks(ctk: Path, base: Path, directory: Path) -> Table:
+    """(c) on XFS, which copies the base by reference, and on the file system of the other tables. Needs root."""
+    disk, mount = directory / "xfs.img", directory / "xfs"
+    mount.mkdir()
+    with disk.open("wb") as file:
+        file.truncate(3 * base.stat().st_size)
+    subprocess.run(["mkfs.xfs", "-q", "-m", "reflink=1", disk], check=True)
+    subprocess.run(["mount", "-o", "loop", disk, mount], check=True)
+    try:
+        copy = mount / "base.sif"
+        shutil.copyfile(base, copy)
+        case = Case("(c) a file changed", ("one", "two"))
+        places = {"XFS, by reference": (copy, mount / "work"), "copied": (base, directory / "copied")}
+        runs = {name: _runs(case, start, ctk, work) for name, (start, work) in places.items()}
+    finally:
+        subprocess.run(["umount", mount], check=True)
+    rows = tuple((name, f"{_median(found):.1f}", f"{found[-1].written / 1e6:.0f}") for name, found in runs.items())
+    return Table("(c) on 3 GB, by the file system", ("base", "median, s", "written, MB"), rows)
 
 
 def _imports(ctk: Path, base: Path, directory: Path) -> Target:
