@@ -78,6 +78,8 @@ for directory, names, files in os.walk(layer):
         elif not (stat.S_ISDIR(state.st_mode) and os.path.isdir(old) and not os.path.islink(old)):
             remove(old)
 subprocess.run(["cp", "-a", "--", layer + b"/.", tree], check=True)
+for directory, _, _ in os.walk(layer):  # cp adds the special bits of a directory that is there
+    os.chmod(os.path.join(tree, os.path.relpath(directory, layer)), stat.S_IMODE(os.lstat(directory).st_mode))
 """
 BASE = """
 import os, stat, sys
@@ -127,6 +129,7 @@ class Model:
 
     random: random.Random
     paths: dict[bytes, Inode] = field(default_factory=dict)
+    before: dict[bytes, Inode] = field(default_factory=dict)  # `paths` where the layer began
     hidden: tuple[bytes, ...] = (b"t/x y",)  # fuse-overlayfs does not show all that is in it: it is moved by nobody
 
     def of(self, *kinds: str) -> list[bytes]:
@@ -210,7 +213,7 @@ def change(model: Model) -> bytes | None:
         return command("touch", path)
     if action == "replace":
         model.remove(path)
-        paths[path] = Inode(draw.choice(("directory", "file")))
+        paths[path] = Inode("file" if path.startswith(SET_GROUP) else draw.choice(("directory", "file")))
         if paths[path].kind == "file":
             return command("rm", "-rf", path) + b"; echo " + number.encode() + b" > " + command(path)
         paths[path + b"/" + NAMES[0]] = Inode("file")
@@ -223,9 +226,13 @@ def change(model: Model) -> bytes | None:
 
 def _rename(model: Model, path: bytes) -> bytes | None:
     """A directory is moved by copying in an overlay (EXDEV), which loses links to files outside: such are not moved."""
-    to, inode = model.free_path(), model.paths[path]
+    paths = model.paths
+    to, inode = model.free_path(), paths[path]
     moved = model.below(path)
     if to is None or to.startswith(path + b"/") or any(other in moved for other in model.hidden):
+        return None
+    # fuse-overlayfs 1.10 shows the old directory again where a new one in its place is moved away.
+    if inode.kind == "directory" and any(model.before.get(one, paths[one]) is not paths[one] for one in moved):
         return None
     if any(model.paths[one].names > 1 for one in moved[1:]):
         return None
@@ -247,6 +254,7 @@ def scripts(seed: int) -> list[bytes]:
     found = []
     for _ in range(draw.randint(1, 3)):
         lines = [b"cd /", b"umask 022"]
+        model.before = dict(model.paths)
         for _ in range(draw.choice((1, 3, 10, 40))):
             if (line := change(model)) is not None:
                 lines.append(line)
@@ -257,14 +265,21 @@ def scripts(seed: int) -> list[bytes]:
 def _base_model() -> dict[bytes, Inode]:
     one, two = Inode("file", 4), Inode("file", 2)
     listed = {
-        **{b"a/a": one, b"b/b": one, b"c": one, b"a/x y": one, b"b/a": two, b"b/c": two},
+        b"a/a": one,
+        b"b/b": one,
+        b"c": one,
+        b"a/x y": one,
+        b"b/a": two,
+        b"b/c": two,
         **{
             path: Inode("directory")
             for path in (b"a", b"b", b"-r", b"a/b", b"x y", b"new\nline", b"new\nline/a", b"a/-r")
         },
         **{path: Inode("file") for path in (b"-r/a", b"a/-r/a", b"a/b/a", b"a/b/\xff\xfe", b"x y/b", b"new\nline/a/a")},
-        **{b"x y/.wh..wh..opq": Inode("file"), b"x y/.wh.a": Inode("file")},
-        **{b"b/x y": Inode("symlink"), b"a/c": Inode("fifo")},
+        b"x y/.wh..wh..opq": Inode("file"),
+        b"x y/.wh.a": Inode("file"),
+        b"b/x y": Inode("symlink"),
+        b"a/c": Inode("fifo"),
     }
     return {AREA + b"/" + path: inode for path, inode in listed.items()}
 
@@ -339,7 +354,9 @@ def compare(seed: int, image: Path, plain: Path, work: Path, runtime: Runtime) -
     except NotLayered as error:
         return error.message
     except StepFailed:
-        return f"the overlay refused: {lines[-1]}"  # fuse-overlayfs has faults, for one of links in replaced directories
+        return (
+            f"the overlay refused: {lines[-1]}"  # fuse-overlayfs has faults, for one of links in replaced directories
+        )
     flat = work / "flat"
     owner("cp", "-a", "--", plain, flat)
     for text in texts:
