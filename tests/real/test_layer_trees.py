@@ -1,4 +1,4 @@
-"""Layers against the flat image: random trees, the environment of a step, and what happens where nothing can be made."""
+"""Layers against the flat image: random trees, and the environment of a step."""
 
 from __future__ import annotations
 
@@ -20,7 +20,6 @@ def test_layered_trees_are_the_flat_ones(user: User, directory: Path) -> None:
     program = directory / "layer_trees.py"
     shutil.copy(CHECKOUT / "tests/soak/layer_trees.py", program)
     python = user.program.with_name("python")
-    done = user.run(
-        python, program, "--seed", "1", "--count", str(TREES), cwd=directory, env={"TMPDIR": str(directory)}
-    )
+    place = {"TMPDIR": str(directory)}
+    done = user.run(python, program, "--seed", "1", "--count", str(TREES), cwd=directory, env=place)
     assert f"{TREES} of {TREES} trees are the same" in done.stdout

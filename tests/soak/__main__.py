@@ -70,7 +70,7 @@ SOAKS = (
     ),
     Soak(
         "trees",
-        f"300 random sequences of changes in up to three layers, seed {_SEED}: the tree of the layered image is that of "
+        f"300 random sequences of changes, up to three layers, seed {_SEED}: the tree of the layered image is that of "
         "the flat one, seen from inside and unpacked",
         (sys.executable, "-m", "tests.soak.layer_trees", "--seed", str(_SEED), "--count", "300"),
     ),

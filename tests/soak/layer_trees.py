@@ -1,7 +1,7 @@
-"""Random changes in up to three layers: the tree of the layered image is that of the flat one, seen from inside and out.
+"""Random changes in up to three layers: the layered image has the tree of the flat one, seen from inside and unpacked.
 
-`python -m tests.soak.layer_trees --seed 1 --count 500`; a failure names the seed that repeats it. It needs nothing of the
-other tests, so that an ordinary user runs it as a file.
+`python -m tests.soak.layer_trees --seed 1 --count 500`; a failure names the seed that repeats it. It needs nothing
+of the other tests, so that an ordinary user runs it as a file.
 """
 
 from __future__ import annotations
@@ -52,7 +52,8 @@ def entries(top):
                 regular = stat.S_ISREG(state.st_mode)
                 what = os.fsdecode(os.readlink(path)) if stat.S_ISLNK(state.st_mode) else ""
                 what = hashlib.sha256(open(path, "rb").read()).hexdigest() if regular else what
-                xattrs = {n: os.getxattr(path, n, follow_symlinks=False).hex() for n in os.listxattr(path, follow_symlinks=False)}
+                names = os.listxattr(path, follow_symlinks=False)
+                xattrs = {n: os.getxattr(path, n, follow_symlinks=False).hex() for n in names}
                 yield os.path.relpath(os.fsdecode(path), top), [oct(state.st_mode), state.st_uid, state.st_gid,
                     state.st_nlink if regular else 0, state.st_rdev, what, sorted(xattrs.items())]
 print(json.dumps(dict(entries(sys.argv[1]))))
@@ -249,7 +250,7 @@ ACTIONS = (
 
 def scripts(seed: int) -> list[bytes]:
     """Up to three scripts, for as many layers."""
-    draw = random.Random(seed)
+    draw = random.Random(seed)  # noqa: S311
     model = Model(draw, _base_model())
     found = []
     for _ in range(draw.randint(1, 3)):
