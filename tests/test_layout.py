@@ -25,6 +25,10 @@ PROTOCOLS = {"inventory/formats/tree.py"}
 # What only a real runtime or a real Slurm can test.
 REAL = {
     "builds/execute.py": "test_build.py",
+    "builds/layers/copies.py": "test_layer_trees.py",
+    "builds/layers/copying.py": "test_layer_trees.py",
+    "builds/layers/inside.py": "test_layer_trees.py",
+    "builds/layers/make.py": "test_layer_trees.py",
     "builds/steps.py": "test_build.py",
     "cli/build.py": "test_build.py",
     "cli/check_gpu.py": "test_check_gpu.py",

@@ -69,6 +69,12 @@ SOAKS = (
         (sys.executable, "-m", "tests.soak.scripts", "--seed", str(_SEED), "--count", "1500"),
     ),
     Soak(
+        "trees",
+        f"300 random sequences of changes, up to three layers, seed {_SEED}: the tree of the layered image is that of "
+        "the flat one, seen from inside and unpacked",
+        (sys.executable, "-m", "tests.soak.layer_trees", "--seed", str(_SEED), "--count", "300"),
+    ),
+    Soak(
         "kills",
         "100 builds killed (SIGINT, SIGTERM, SIGKILL in turn), as root and as an ordinary user: the old image stays",
         _pytest("tests/real/test_build.py", "-k", "killed"),

@@ -54,5 +54,4 @@ def pack(directory: Path, output: Path, compression: str, cores: int | None) -> 
         raise ProgramFailed(
             f"packing a layer failed: mksquashfs exited with status {status}",
             last_lines=tuple(lines),
-            code="not-packed",
         )

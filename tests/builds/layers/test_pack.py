@@ -1,0 +1,33 @@
+"""How a layer is packed, and what is said where it cannot be."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from toolkit.builds.layers import pack as module
+from toolkit.builds.layers.pack import find_mksquashfs, pack, packing_arguments
+from toolkit.support.errors import MissingOnHost, ProgramFailed
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def test_packing_follows_compression_and_cores() -> None:
+    assert packing_arguments("zstd", None) == ["-comp", "zstd", "-Xcompression-level", "3"]
+    assert packing_arguments("gzip", 2) == ["-comp", "gzip", "-processors", "2"]
+
+
+def test_missing_mksquashfs_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    monkeypatch.setattr(module, "_MORE_PLACES", ("/nowhere/else",))
+    with pytest.raises(MissingOnHost, match="there is no mksquashfs") as caught:
+        find_mksquashfs()
+    assert caught.value.code == "no-mksquashfs"
+
+
+def test_failed_packing_shows_the_last_lines(tmp_path: Path) -> None:
+    with pytest.raises(ProgramFailed) as caught:
+        pack(tmp_path / "absent", tmp_path / "out.sqfs", "zstd", 1)
+    assert any("absent" in line for line in caught.value.last_lines)
