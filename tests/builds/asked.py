@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 RUNTIME = Runtime(Path("/usr/bin/apptainer"), "apptainer", (1, 4, 5))
 
 
-def request(target: str, *, sandbox: bool = False, **more: object) -> BuildRequest:
+def request(target: str, *, sandbox: bool = False, flat: bool = False, **more: object) -> BuildRequest:
     catalogue = Catalogue(Path("defs").absolute(), Path("shipped").absolute())
-    return request_build(parse_target(target), catalogue, BuildOptions(sandbox), **more)  # type: ignore[arg-type]
+    return request_build(parse_target(target, flat=flat), catalogue, BuildOptions(sandbox), **more)  # type: ignore[arg-type]
 
 
 def context(here: Path, *, preview: bool) -> BuildContext:
