@@ -9,7 +9,7 @@ import pytest
 from tests.pins.locks import SMALL
 from toolkit.builds.failure import Attempt, explain_failure
 from toolkit.builds.room import RoomWatch
-from toolkit.pins.guard.payload.log_lines import BY_APT, DIFFERENCE, IMPORT_FAILED, PREFIX
+from toolkit.pins.guard.payload.log_lines import BY_APT, DIFFERENCE, PREFIX
 from toolkit.recipes.model import Base, Recipe
 from toolkit.support.errors import CheckFailed, CtkError, ProgramFailed
 from toolkit.support.paths import WorkArea
@@ -38,16 +38,6 @@ def test_difference_by_apt_has_its_own_fix() -> None:
     by_pip = PREFIX + DIFFERENCE.format(difference="torch: 2.5.1 -> 2.6.0 (requested by name)")
     assert (explained(POST, by_apt).fix or "").startswith("Remove the Debian package that brings it from `apt`")
     assert (explained(POST, by_apt, by_pip).fix or "").startswith("Request versions that fit")
-
-
-def test_changed_framework_comes_before_a_failed_import() -> None:
-    """A layered build imports first, and compares after that."""
-    failed = PREFIX + IMPORT_FAILED.format(package="torch", version="2.6", step="import torch", error="ImportError: no")
-    changed = PREFIX + DIFFERENCE.format(difference="torch: 2.5.1 -> 2.6.0 (requested by name)")
-    conflict = ["+ pip install x || true", "The conflict is caused by:", "    The user requested (constraint) torch==2"]
-    assert explained(failed, recipe=None).code == "import-failed"
-    assert explained(*conflict, failed, recipe=None).code == "import-failed"
-    assert explained(failed, changed, recipe=None).code == "guard-difference"
 
 
 @pytest.mark.parametrize(

@@ -11,23 +11,22 @@ import pytest
 from tests.definitions.test_steps import ALL, BASE, FILE
 from tests.pins.locks import SMALL
 from toolkit.definitions.definition import define
-from toolkit.definitions.layered import LayerName, LayerStep, layer_steps
+from toolkit.definitions.layered import LayeredSteps, LayerName, LayerStep, layer_steps
 from toolkit.definitions.steps import STAGING, Input, StepName, beginning, steps
 from toolkit.recipes.model import Recipe
 
 
 def by_name(*arguments: object) -> dict[str, LayerStep]:
-    return {step.name.value: step for step in layer_steps(*arguments)}  # type: ignore[arg-type]
+    return {step.name.value: step for step in layer_steps(*arguments).layers}  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("lock", [None, SMALL])
 def test_script_of_each_step_is_in_one_layer_and_in_the_definition(lock: object) -> None:
     recipe = ALL if lock else replace(ALL, packages=())
-    made, layers = steps(recipe, lock), layer_steps(recipe, lock)  # type: ignore[arg-type]
+    made, layers = steps(recipe, lock), layer_steps(recipe, lock).layers  # type: ignore[arg-type]
     text = define(recipe, lock=lock).text  # type: ignore[arg-type]
     for step in made:
         body = f"    # Step: {step.name}\n{step.script}\n"
-        assert [layer.script.count(body) for layer in layers].count(1) == 1
         assert sum(layer.script.count(body) for layer in layers) == 1
         assert body in text
     assert [copied for layer in layers for copied in layer.inputs] == [Input(FILE.source, f"{STAGING}/1/my data")]
@@ -44,17 +43,32 @@ def test_layers_are_in_their_order_and_hold_their_steps() -> None:
 
 def test_only_the_tail_is_always_there() -> None:
     empty = Recipe("empty", Path("empty.toml"), BASE)
-    assert layer_steps(empty) == (LayerStep(LayerName.TAIL, ""),)
+    assert layer_steps(empty) == LayeredSteps((LayerStep(LayerName.TAIL, ""),))
     files = by_name(replace(empty, files=(FILE,)))
     assert list(files) == ["tail"], "no layer for the symlink `python` alone"
     assert "# Step: python\n" in files["tail"].script
-    nothing_added = by_name(empty, replace(SMALL, packages=()))
-    assert list(nothing_added) == ["tail"]
-    assert "ctk_guard_run imports" in nothing_added["tail"].script
+    assert list(by_name(empty, replace(SMALL, packages=()))) == ["tail"]
+
+
+def test_packages_alone_start_one_container_for_all_steps() -> None:
+    layers = by_name(replace(ALL, apt=(), files=(), post=""), SMALL)
+    assert list(layers) == ["packages", "tail"]
+    assert all(f"# Step: {name}\n" in layers["packages"].script for name in ("python", "packages", "metadata"))
+    assert layers["tail"].script == ""
+
+
+def test_imports_are_those_of_the_lock() -> None:
+    assert layer_steps(replace(ALL, packages=())).imports == ""
+    script = layer_steps(ALL, SMALL).imports
+    assert script.startswith(beginning())
+    assert "ctk_guard_run imports" in script
+    assert "export PIP_CONSTRAINT" not in script
+    assert '"skip": [\n   "timm"\n  ]' in layer_steps(replace(ALL, import_skip=("timm",)), SMALL).imports
 
 
 @pytest.mark.parametrize("shell", ["sh", "bash"])
 def test_scripts_of_layers_are_valid_shell(shell: str) -> None:
-    for layer in layer_steps(ALL, SMALL):
-        done = subprocess.run([shell, "-n"], input=layer.script, text=True, capture_output=True, check=False)
-        assert (done.returncode, done.stderr) == (0, ""), layer.name
+    made = layer_steps(ALL, SMALL)
+    for script in (*(layer.script for layer in made.layers), made.imports):
+        done = subprocess.run([shell, "-n"], input=script, text=True, capture_output=True, check=False)
+        assert (done.returncode, done.stderr) == (0, "")

@@ -9,7 +9,7 @@ from toolkit.builds.causes import find_cause, telling_lines
 from toolkit.builds.imports import imports_failed
 from toolkit.builds.progress import failed_command, failed_output, runtime_reason
 from toolkit.builds.room import RoomWatch, cause
-from toolkit.pins.guard.log import differences, failures, found_differences
+from toolkit.pins.guard.log import differences, failures
 from toolkit.pins.guard.payload.log_lines import BY_APT
 from toolkit.runtime.known_errors import FULL_DISK
 from toolkit.support.errors import CheckFailed, CtkError, ProgramFailed
@@ -42,8 +42,7 @@ class Attempt:
 
 def explain_failure(attempt: Attempt, status: int, lines: list[str], room: RoomWatch) -> CtkError:
     """The error for a runtime that ended with `status`, out of the last `lines` of its output."""
-    # In a layered build the packages are imported before the guard compares: a changed framework is the cause then.
-    if (failed := failures(lines)) and not found_differences(lines):
+    if failed := failures(lines):
         return imports_failed(attempt.what, attempt.recipe, attempt.lock, failed, attempt.log, attempt.area)
     if changed := differences(lines):
         by_apt = all(f"({BY_APT}: " in difference for difference in changed)

@@ -26,7 +26,7 @@ from toolkit.pins.guard.script import (
     lock_for_guard,
     payload,
 )
-from toolkit.pins.guard.trials import ImportStep
+from toolkit.pins.guard.trials import ImportedPackage, ImportStep
 from toolkit.pins.lock.protected import Pin, ProtectedSet
 
 if TYPE_CHECKING:
@@ -134,8 +134,14 @@ def test_scripts_of_layers_clean_up_and_keep_their_status(tmp_path: Path, middle
         assert done.stdout.splitlines()[0] == f"{LAYER_BEGINS} {name}"
         stopped = "Protected by the constraint file: torch 2.5.1+cu124" in done.stderr
         assert stopped is (status not in (0, 143))
-        imports = "+ ctk_guard_run imports" in done.stderr
-        assert imports is (name == "tail" and status == 0), "an `exit 0` in the middle does not skip them"
+
+
+def test_imports_need_no_constraint_file_and_leave_nothing(tmp_path: Path) -> None:
+    wanted = ImportStep((ImportedPackage("not-there", (), framework=False),))
+    done = ran(layer_scripts(SMALL, wanted, apt="", packages="", rest="").imports, tmp_path)
+    assert (done.returncode, "+ ctk_guard_run imports" in done.stderr) == (0, True)
+    assert "PIP_CONSTRAINT" not in done.stderr
+    assert layer_scripts(SMALL, NO_IMPORTS, apt="", packages="", rest="").imports == ""
 
 
 def test_scripts_of_layers_run_under_the_constraint_file(tmp_path: Path) -> None:

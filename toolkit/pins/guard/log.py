@@ -47,14 +47,11 @@ def differences(log: Sequence[str]) -> tuple[str, ...]:
 
     Where there is anything, the build's answer is "no" (exit status 1), and not the failure of a program.
     """
-    return found_differences(log) or _stopped_by_constraint(log)
-
-
-def found_differences(log: Sequence[str]) -> tuple[str, ...]:
-    """The differences that the guard itself found."""
-    return tuple(
-        values["difference"] for text in (log_lines.DIFFERENCE, log_lines.CONTRADICTION) for values in _all(text, log)
-    )
+    found = [
+        *(values["difference"] for values in _all(log_lines.DIFFERENCE, log)),
+        *(values["difference"] for values in _all(log_lines.CONTRADICTION, log)),
+    ]
+    return tuple(found) or _stopped_by_constraint(log)
 
 
 def failures(log: Iterable[str]) -> tuple[ImportFailure, ...]:

@@ -24,7 +24,7 @@ from debian import breaks, owner, search_order
 from imports import try_imports
 from install import Installer
 from log_lines import say
-from state import find_copies, take_state
+from state import find_copies, sites_on_path, take_state
 
 
 class Watch:
@@ -118,10 +118,10 @@ def main(action, directory):
     # A layered build has these three: ctk itself compares its layers.
     elif action == "constraint":
         write_constraint(lock, os.path.join(directory, "constraint.txt"))
-    elif action == "imports":
-        # Failed imports are in the log; ctk reads them after it has compared.
-        if lock["imports"]["packages"]:
-            try_imports(lock["imports"], find_copies(), directory)
+    elif action == "imports":  # in a container that cannot be changed; ctk reads failures in the log
+        wanted = lock["imports"]
+        copies = find_copies(sites_on_path(wanted["environment"].get("PYTHONPATH", "")))
+        try_imports(wanted, copies, directory, clean=False)
     elif action == "stopped":
         tell_failure(lock)
     else:

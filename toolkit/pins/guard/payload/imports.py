@@ -44,8 +44,11 @@ class Attempt:
         return self.name + " " + self.version
 
 
-def try_imports(wanted, copies, directory):
-    """Import what is requested of the distributions `copies`, in parallel; whether all succeeded."""
+def try_imports(wanted, copies, directory, clean=True):
+    """Import what is requested of the distributions `copies`, in parallel; whether all succeeded.
+
+    `clean`: what the imports write next to the code is removed.
+    """
     started = time.monotonic()
     sites = sorted({copy["site"] for copy in copies})
     skipped = [package["name"] for package in wanted["packages"] if package["name"] in wanted["skip"]]
@@ -55,12 +58,13 @@ def try_imports(wanted, copies, directory):
     if not attempts:
         return True
     say(log_lines.IMPORTING, packages=", ".join(attempt.title for attempt in attempts))
-    before = files_in(sites)
+    before = files_in(sites) if clean else set()
     workers = max(1, min(AT_ONCE, len(os.sched_getaffinity(0)), len(attempts)))
     with concurrent.futures.ThreadPoolExecutor(max_workers=workers) as pool:
         for attempt in pool.map(lambda job: run(job[1], job[0], wanted, directory), enumerate(attempts)):
             tell(attempt)
-    remove(files_in(sites) - before)
+    if clean:
+        remove(files_in(sites) - before)
     frameworks = {package["name"] for package in wanted["packages"] if package["framework"]}
     failed = []
     for attempt in attempts:

@@ -47,7 +47,8 @@ class Installer:
             self.pip("install", "--no-deps", "--target", self.pip_path, lines=[self.lock["installer"]])
         wheels = [package for package in self.lock["packages"] if (package["file"] or "").endswith(".whl")]
         built = self.build_sources()
-        old = {copy["name"] for copy in without_record()}
+        # To look for them takes seconds in a large image.
+        old = {copy["name"] for copy in without_record()} if built or any(wheel["replaces"] for wheel in wheels) else ()
         fresh = [wheel for wheel in wheels if not wheel["replaces"]]
         replacing = [wheel for wheel in wheels if wheel["replaces"] and wheel["name"] not in old]
         shadowing = [wheel for wheel in wheels if wheel["replaces"] and wheel["name"] in old]

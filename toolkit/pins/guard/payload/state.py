@@ -83,6 +83,13 @@ def find_sites():
     return sorted(found)
 
 
+def sites_on_path(more=""):
+    """The site directories that this Python searches, and those of `more`, a list as PYTHONPATH is one."""
+    paths = sys.path + os.environ.get("PYTHONPATH", "").split(":") + more.split(":")
+    found = {os.path.realpath(path) for path in paths if os.path.basename(path) in SITE_NAMES}
+    return sorted(path for path in found if os.path.isdir(path))
+
+
 def mount_points():
     try:
         with open("/proc/self/mountinfo") as file:
