@@ -32,7 +32,8 @@ def run(
         ctk run trial.sif --shell 'python train.py | sort > out.txt'
 
     Options of ctk come before the command; all words after the command's name belong to the command. Its exit status
-    is returned; it is 127 if the image has no such program, and 126 if the program cannot be executed. The container
+    is returned; it is 127 if the image has no such program, 126 if the program cannot be executed, and 3 if this host
+    does not mount a layer of the image; the program is then not started. The container
     shares this host's environment variables, home, working directory, /tmp and devices; Python ignores ~/.local. If a
     symlink in the working directory points outside these, ctk prints the --bind that it needs.
     """
