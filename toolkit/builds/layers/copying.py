@@ -1,7 +1,8 @@
 """The inputs of a step: files of this host, copied into its upper directory as `%files` of a definition copies them.
 
-The runtime runs `cp -fLr` (Apptainer 1.4.5, internal/pkg/build/files/copy.go): symlinks are followed, owners become
-root, and a file that is there keeps its mode. Runs as root of the user's namespace.
+The runtime runs `cp -fLr` (Apptainer 1.4.5, internal/pkg/build/files/copy.go) with the umask 0002 whatever that of the
+user is: symlinks are followed, owners become root, and a file that is there keeps its mode. Runs as root of the user's
+namespace.
 """
 
 from __future__ import annotations
@@ -24,9 +25,11 @@ _MAX_SYMLINKS = 40  # as the kernel's MAXSYMLINKS
 
 def copy_inputs(upper: str, lower: Lower, inputs: Sequence[tuple[str, str]]) -> int:
     """Copy each (source, path in the image); return the exit status of the first `cp` that fails, else 0."""
-    os.umask(0o022)
+    os.umask(0o002)
     for source, path in inputs:
         target = resolve(lower, path)
+        if path.endswith("/"):
+            copy_directories(upper, lower, target)
         into = (
             f"{target}/{os.path.basename(os.path.normpath(source))}" if _is_directory(upper, lower, target) else target
         )
