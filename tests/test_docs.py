@@ -55,7 +55,8 @@ def ctk_command(words: list[str]) -> tuple[object, list[str]]:
 
 
 def option_names(command: object) -> set[str]:
-    return {name for parameter in command.params for name in parameter.opts} | {"--help"}  # type: ignore[attr-defined]
+    names = [(*parameter.opts, *parameter.secondary_opts) for parameter in command.params]  # type: ignore[attr-defined]
+    return {"--help", *(name for both in names for name in both)}
 
 
 def check_that_it_parses(line: str) -> None:

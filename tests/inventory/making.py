@@ -49,7 +49,7 @@ def squash(directory: Path, image: Path, *options: str) -> Path:
 
 @dataclass(frozen=True)
 class Part:
-    """A data object for `write_sif`; the last three are those of a partition."""
+    """A data object for `write_sif`; file system, type and architecture are those of a partition."""
 
     data_type: int
     content: bytes
@@ -57,6 +57,7 @@ class Part:
     file_system: int = 1
     partition_type: int = 2
     architecture: bytes = b"02\0"
+    group: int = 1
 
 
 def system(content: bytes, **more: object) -> Part:
@@ -76,8 +77,9 @@ def write_sif(path: Path, parts: list[Part]) -> Path:
         at += -at % 4096
         extra = struct.pack("<ii3s", part.file_system, part.partition_type, part.architecture)
         descriptors += struct.pack(
-            "<i?III7q128s384s", part.data_type, True, number, 0xF0000001, 0, at, len(part.content), len(part.content),
-            0, 0, 0, 0, part.name.encode(), extra if part.data_type == 0x4004 else b"",
+            "<i?III7q128s384s", part.data_type, True, number, 0xF0000000 | part.group, 0,
+            at, len(part.content), len(part.content), 0, 0, 0, 0,
+            part.name.encode(), extra if part.data_type == 0x4004 else b"",
         )  # fmt: skip
         data = data.ljust(at - 32768, b"\0") + part.content
         at += len(part.content)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import subprocess
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -216,3 +217,14 @@ def test_layers_are_merged_where_the_runtime_leaves_them_out(pair: Pair) -> None
     for command in (["build", "own.def"], ["def", "over"]):
         refused = user.ctk(*command, cwd=here, status=2).stderr
         assert "--flat -o layered-flat.sif" in refused
+
+
+def test_ordinary_user_merges_layers_with_their_owners(pair: Pair, ordinary_user: User) -> None:
+    directory = ordinary_user.home / "merging"
+    ordinary_user.run("mkdir", directory, cwd=ordinary_user.home)
+    shutil.copy(pair.layered, directory / "theirs.sif")
+    (directory / "theirs.sif").chmod(0o644)
+    ordinary_user.ctk("build", "theirs.sif", "--flat", cwd=directory)
+    forms = Pair(ordinary_user, directory, directory / "theirs.sif", directory / "theirs-flat.sif")
+    said = forms.same("apptainer", "-q", "exec", "--fakeroot", "IMAGE", "sh", "-c", CONTENT)
+    assert re.search(r"^drwxr-s--- 33 +44 mine$", said, re.MULTILINE)

@@ -60,6 +60,15 @@ def test_a_data_partition_is_no_layer(tmp_path: Path) -> None:
         assert rootfs.form == "flat SIF"
 
 
+@pytest.mark.programs
+def test_overlay_of_another_group_is_no_layer(tmp_path: Path) -> None:
+    base, other = layer(tmp_path, "base", {"usr/x": "base"}), layer(tmp_path, "other", {"usr/x": "other"})
+    foreign = Part(0x4004, other, partition_type=4, group=2)
+    with open_image(write_sif(tmp_path / "image.sif", [system(base), foreign])) as rootfs:
+        assert rootfs.read("/usr/x") == b"base"
+        assert rootfs.form == "flat SIF"
+
+
 @pytest.mark.parametrize(
     ("part", "words"),
     [
