@@ -55,7 +55,8 @@ def ctk_command(words: list[str]) -> tuple[object, list[str]]:
 
 
 def option_names(command: object) -> set[str]:
-    return {name for parameter in command.params for name in parameter.opts} | {"--help"}  # type: ignore[attr-defined]
+    parameters = command.params  # type: ignore[attr-defined]
+    return {name for found in parameters for name in (*found.opts, *found.secondary_opts)} | {"--help"}
 
 
 def check_that_it_parses(line: str) -> None:
