@@ -12,6 +12,7 @@ from toolkit.builds.room import RoomWatch, cause
 from toolkit.pins.guard.log import differences, failures
 from toolkit.pins.guard.payload.log_lines import BY_APT
 from toolkit.runtime.known_errors import FULL_DISK
+from toolkit.runtime.layer_check import not_mounted
 from toolkit.support.errors import CheckFailed, CtkError, ProgramFailed
 
 if TYPE_CHECKING:
@@ -42,6 +43,8 @@ class Attempt:
 
 def explain_failure(attempt: Attempt, status: int, lines: list[str], room: RoomWatch) -> CtkError:
     """The error for a runtime that ended with `status`, out of the last `lines` of its output."""
+    if (unmounted := not_mounted(lines)) is not None:
+        return unmounted
     if failed := failures(lines):
         return imports_failed(attempt.what, attempt.recipe, attempt.lock, failed, attempt.log, attempt.area)
     if changed := differences(lines):

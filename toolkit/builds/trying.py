@@ -18,7 +18,7 @@ from toolkit.inventory.layers import layers_of
 from toolkit.pins.guard.log import seconds_of_imports, successes
 from toolkit.recipes.model import Bootstrap
 from toolkit.runtime.area import area_environment, scratch_of
-from toolkit.runtime.layer_check import checked, not_mounted
+from toolkit.runtime.layer_check import checked
 from toolkit.support.certificates import trusting
 from toolkit.support.errors import MissingOnHost, WrongInput
 from toolkit.support.files import open_log
@@ -99,8 +99,6 @@ def try_recipe(recipe: Recipe, lock: Lock, image: Path, context: BuildContext, l
         lent = {name: read_value(value) for name, value in loan.environment.items()}
         status = stream(argv, transcript.take, env={**area_environment(area), **trusting(), **lent}, cwd=directory)
         if status != 0:
-            if (unmounted := not_mounted(transcript.last_lines)) is not None:
-                raise unmounted
             attempt = Attempt(f"trying {recipe.name}", recipe, lock, log_path, area)
             raise explain_failure(attempt, status, transcript.last_lines, room)
     took = seconds_of_imports(transcript.last_lines) or 0.0

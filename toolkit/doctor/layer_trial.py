@@ -6,7 +6,7 @@ import json
 import os
 import platform
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -110,7 +110,8 @@ def kept_trial(area: Path, runtime: Runtime) -> LayerTrial | None:
 
 def keep_trial(area: Path, runtime: Runtime, trial: LayerTrial) -> None:
     """Remember `trial` in the work area, for `kept_trial`."""
-    document = {"of": _conditions(runtime), "tried": time.time(), **asdict(trial)}
+    found = {"problem": trial.problem, "seconds": trial.seconds}
+    document = {"of": _conditions(runtime), "tried": time.time(), **found}
     write_atomically(area / KEPT, json.dumps(document, indent=2) + "\n")
 
 

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 from toolkit.builds.layers.inside import Answer, Request, ask
 from toolkit.builds.layers.layer import Layer
 from toolkit.builds.layers.pack import find_mksquashfs, pack
+from toolkit.inventory.layers import layers_of
+from toolkit.runtime.layer_check import checked
 from toolkit.runtime.options import step_environment
 from toolkit.support.errors import MissingOnHost, ProgramFailed
 from toolkit.support.namespace import owner_problem
@@ -136,7 +138,8 @@ def run_read_only(script: str, below: Below, room: LayerRoom) -> None:
         text = Path(name) / "script"
         text.write_text(script, encoding="utf-8", errors="surrogateescape")
         lowers = [layer.path for layer in below.layers]
-        argv = room.runtime.step(below.image, None, ["/bin/sh", "-exs"], lowers=lowers, binds=room.binds)
+        words = _checked(["/bin/sh", "-exs"], below)
+        argv = room.runtime.step(below.image, None, words, lowers=lowers, binds=room.binds)
         status = stream(argv, room.take, env={**room.environment, **step_environment()}, cwd=Path(name), input=text)
     if status != 0:
         raise StepFailed(status)
@@ -149,13 +152,19 @@ def _run(script: str, work: Path, upper: Path, below: Below, room: LayerRoom) ->
     text.chmod(0o755)
     lowers = [layer.path for layer in below.layers]
     binds = (*_writable_copies(work), *room.binds)
-    words = ["/bin/sh", "-ex", f"/{_SCRIPT}"]
+    words = _checked(["/bin/sh", "-ex", f"/{_SCRIPT}"], below)
     argv = room.runtime.step(below.image, upper.parent, words, lowers=lowers, binds=binds)
     status = stream(argv, room.take, env={**room.environment, **step_environment()}, cwd=work)
     if status != 0:
         raise StepFailed(status)
     with contextlib.suppress(FileNotFoundError):
         text.unlink()
+
+
+def _checked(command: Sequence[str], below: Below) -> list[str]:
+    """`command`, which starts only if all layers below are mounted: a step on the bare base makes another image."""
+    names = (*layers_of(below.image).names, *(layer.name for layer in below.layers))
+    return checked(command, str(below.image), names)
 
 
 def _writable_copies(work: Path) -> list[str]:
