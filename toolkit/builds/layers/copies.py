@@ -2,8 +2,7 @@
 
 Tried with fuse-overlayfs 1.10: a change of one name of several hard links is lost when another name is removed, and the
 other names keep the old content; a file with a capability cannot be copied at all (ENODATA); a directory loses its
-set-group-ID bit; a named pipe becomes a file; a symlink
-becomes root's. What the script left as it was is removed again.
+set-group-ID bit; a named pipe becomes a file; a symlink becomes root's. What the script left as it was is removed.
 """
 
 from __future__ import annotations
@@ -144,7 +143,7 @@ def copy_directories(upper: str, lower: Lower, path: str) -> None:
 
 
 def copy_file(lower: Lower, below: Seen, path: str) -> None:
-    """A new file, pipe, socket or symlink at `path` that is as the one below: content, owner, mode, attributes and time."""
+    """Make at `path` what is below, no directory: content, owner, mode, attributes and time."""
     kind = stat.S_IFMT(lower.status(below).mode)
     if kind == stat.S_IFLNK:
         os.symlink(lower.target(below), path)
