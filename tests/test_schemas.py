@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 PACKAGE = schemas.CHECKOUT / "toolkit"
 SOURCES = {str(path.relative_to(PACKAGE)): path.read_text(encoding="utf-8") for path in PACKAGE.rglob("*.py")}
 # They write what nobody but ctk reads: a cache of uv's answers, and the state of a lab.
-PRIVATE = {"lab/registry.py", "pins/index/uv.py"}
+PRIVATE = {"builds/layers/inside.py", "lab/registry.py", "pins/index/uv.py"}
 WRONG = {"schema": "ctk.new/1", "path": "defs/mine.toml", "base": None, "octets": 3}
 
 

@@ -123,6 +123,7 @@ class Inode:
     kind: str
     names: int = 1
     special_bits: bool = False
+    attributes: bool = False
 
 
 @dataclass
@@ -191,7 +192,9 @@ def change(model: Model) -> bytes | None:
     if action == "sparse":
         return command("truncate", "-s", str(draw.choice((0, 1, 70000, 300000))), draw.choice(files))
     if action == "setcap":
-        return command(SETCAP, draw.choice(("cap_net_raw=ep", "cap_chown=p")), draw.choice(files))
+        path = draw.choice(files)
+        paths[path].attributes = True
+        return command(SETCAP, draw.choice(("cap_net_raw=ep", "cap_chown=p")), path)
     if action == "link":
         source, path = draw.choice(files), model.free_path()
         if path is None:
@@ -230,7 +233,10 @@ def change(model: Model) -> bytes | None:
 
 
 def _rename(model: Model, path: bytes) -> bytes | None:
-    """A directory is moved by copying in an overlay (EXDEV), which loses links to files outside: such are not moved."""
+    """A directory of the base is moved by copying (EXDEV): links to files outside and, by busybox, attributes are lost.
+
+    Only directories without such files are moved.
+    """
     paths = model.paths
     to, inode = model.free_path(), paths[path]
     moved = model.below(path)
@@ -239,7 +245,7 @@ def _rename(model: Model, path: bytes) -> bytes | None:
     # fuse-overlayfs 1.10 shows the old directory again where a new one in its place is moved away.
     if inode.kind == "directory" and any(model.before.get(one, paths[one]) is not paths[one] for one in moved):
         return None
-    if any(model.paths[one].names > 1 for one in moved[1:]):
+    if any(paths[one].names > 1 or paths[one].attributes for one in moved[1:]):
         return None
     for one in moved:
         model.paths[to + one[len(path) :]] = model.paths.pop(one)
@@ -268,7 +274,7 @@ def scripts(seed: int) -> list[bytes]:
 
 
 def _base_model() -> dict[bytes, Inode]:
-    one, two = Inode("file", 4), Inode("file", 2, special_bits=True)
+    one, two = Inode("file", 4), Inode("file", 2, special_bits=True, attributes=True)
     listed = {
         b"a/a": one,
         b"b/b": one,
@@ -280,7 +286,8 @@ def _base_model() -> dict[bytes, Inode]:
             path: Inode("directory")
             for path in (b"a", b"b", b"-r", b"a/b", b"x y", b"new\nline", b"new\nline/a", b"a/-r")
         },
-        **{path: Inode("file") for path in (b"-r/a", b"a/-r/a", b"a/b/a", b"a/b/\xff\xfe", b"x y/b", b"new\nline/a/a")},
+        **{path: Inode("file") for path in (b"a/-r/a", b"a/b/\xff\xfe", b"x y/b", b"new\nline/a/a")},
+        **{path: Inode("file", attributes=True) for path in (b"-r/a", b"a/b/a")},
         b"x y/.wh..wh..opq": Inode("file"),
         b"x y/.wh.a": Inode("file"),
         b"b/x y": Inode("symlink"),

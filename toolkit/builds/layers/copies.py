@@ -2,7 +2,7 @@
 
 Tried with fuse-overlayfs 1.10: a change of one name of several hard links is lost when another name is removed, and the
 other names keep the old content; a file with a capability cannot be copied at all (ENODATA); a directory loses its
-set-group-ID bit; a named pipe becomes a file. What the script left as it was is removed again.
+set-group-ID bit; a named pipe becomes a file; a symlink becomes root's. What the script left as it was is removed.
 """
 
 from __future__ import annotations
@@ -46,19 +46,21 @@ class Copy(NamedTuple):
 
 def copy_up(upper: str, lower: Lower, kept: Path) -> dict[str, Copy]:
     """Copy from below what needs it; return the files by path. What is found in a tree is remembered in `kept`."""
-    specials = [(number, one) for number, tree in enumerate(lower.trees) for one in _listed(tree, number, lower, kept)]
+    specials = [
+        (number, special) for number, tree in enumerate(lower.trees) for special in _listed(tree, number, lower, kept)
+    ]
     seen = {}
-    for number, one in sorted(specials, key=lambda pair: pair[1].path):
-        entry = lower.find(one.path)
-        if entry is not None and entry.key == Key(number, one.reference):
-            seen[one.path] = (one, entry)
-    linked = sum({entry.key: one.size for one, entry in seen.values() if one.links > 1}.values())
+    for number, special in sorted(specials, key=lambda pair: pair[1].path):
+        entry = lower.find(special.path)
+        if entry is not None and entry.key == Key(number, special.reference):
+            seen[special.path] = (special, entry)
+    linked = sum({entry.key: special.size for special, entry in seen.values() if special.links > 1}.values())
     first: dict[Key, str] = {}
     copied = []
-    for path, (one, entry) in seen.items():
-        if one.is_directory:
+    for path, (special, entry) in seen.items():
+        if special.is_directory:
             copy_directories(upper, lower, path)
-        elif one.links == 1 or linked <= MOST_LINKED:
+        elif special.links == 1 or linked <= MOST_LINKED:
             copy_directories(upper, lower, os.path.dirname(path))
             here = os.path.join(upper, path)
             if entry.key in first:
@@ -106,12 +108,15 @@ def _scan(tree: Squashfs) -> list[Special]:
             path = f"{directory}/{name}" if directory else name
             if child.kind is EntryKind.DIRECTORY:
                 waiting.append((path, child))
-            if child.kind in (EntryKind.SYMLINK, EntryKind.WHITEOUT):
+            if child.kind is EntryKind.WHITEOUT:
                 continue
             status = tree.status(child)
             if child.kind is EntryKind.DIRECTORY:
                 if status.mode & stat.S_ISGID:
                     found.append(Special(path, child.reference, True, 1, 0))
+            elif child.kind is EntryKind.SYMLINK:
+                if status.uid or status.gid:
+                    found.append(Special(path, child.reference, False, 1, 0))
             elif child.kind is EntryKind.OTHER:
                 if stat.S_IFMT(status.mode) in _NAMED:
                     found.append(Special(path, child.reference, False, 1, 0))
@@ -138,8 +143,12 @@ def copy_directories(upper: str, lower: Lower, path: str) -> None:
 
 
 def copy_file(lower: Lower, below: Seen, path: str) -> None:
-    """A new file, pipe or socket at `path` that is as the one below: content, owner, mode, attributes and time."""
+    """Make at `path` what is below, no directory: content, owner, mode, attributes and time."""
     kind = stat.S_IFMT(lower.status(below).mode)
+    if kind == stat.S_IFLNK:
+        os.symlink(lower.target(below), path)
+        os.chown(path, *lower.status(below)[1:3], follow_symlinks=False)
+        return
     if kind in _NAMED:
         os.mknod(path, kind)
         take_status(lower, below, path)
