@@ -78,6 +78,8 @@ def test_definition_over_the_flat_base_is_the_same_but_for_its_header(here: Path
     assert (after.environment, after.labels) == (before.environment, before.labels)
     assert "# Made of a layered image: ctk build team.sif --flat -o team-flat.sif" in flat
     assert str(team.parent) not in after.text
+    with pytest.raises(ValueError, match="does not start from"):
+        over_flat_base(flat, recipe.base)
 
 
 @pytest.mark.usefixtures("team")

@@ -70,7 +70,10 @@ def require_layers(image: Path) -> None:
 def over_flat_base(text: str, base: Base) -> str:
     """The definition `text` over the layered `base` as one over its flat form, next to which the runtime is started."""
     note = f"# Made of a layered image: {merge_command(Path(base.path.name))}"
-    return text.replace(f"\nFrom: {base.reference}\n", f"\n{note}\nFrom: {flat_name(base.path)}\n", 1)
+    before, line, after = text.partition(f"\nFrom: {base.reference}\n")
+    if not line:  # the runtime would leave out the layers
+        raise ValueError(f"the definition does not start from {base.reference}")
+    return f"{before}\n{note}\nFrom: {flat_name(base.path)}\n{after}"
 
 
 @dataclass(frozen=True, slots=True)
