@@ -111,8 +111,8 @@ def search_order(rootfs: Rootfs, executable: str | None) -> list[str]:
     environment = {name: value for name, value in read_environment(rootfs)[0].items() if name != "PYTHONPATH"}
     found = find_interpreters(rootfs, environment, {})
     wanted = rootfs.resolve(executable) if executable else None
-    named = [one for one in found if wanted and (one.path == executable or rootfs.resolve(one.path) == wanted)]
-    return list(named[0].site_directories) if named else list(found[0].site_directories) if found else []
+    named = [python for python in found if wanted is not None and rootfs.resolve(python.path) == wanted]
+    return list((named or found)[0].site_directories) if found else []
 
 
 def states(lock: Mapping[str, Any], before: View, after: View, touched: Touched) -> tuple[State, State]:
