@@ -296,7 +296,7 @@ def test_labels_over_a_base_that_ctk_built_are_the_new_images_own(
     recipe(directory, user, "below", 'base = "debian-12"\n')
     recipe(directory, user, "above", 'base = "debian-12"\n')
     recipe(directory, user, "posted", 'base = "debian-12"\npost = "true"\n')
-    user.ctk("build", "below", "--base", tiny_image, cwd=directory)
+    user.ctk("build", "below", "--base", tiny_image, "--flat", cwd=directory)
     # As an older ctk, or a later one, would have labelled the base.
     user.run("apptainer", "build", "--fakeroot", "--sandbox", "base", "below.sif", cwd=directory)
     labels = json.loads((directory / "base/.singularity.d/labels.json").read_text())
