@@ -25,6 +25,7 @@ PROTOCOLS = {"inventory/formats/tree.py"}
 # What only a real runtime or a real Slurm can test.
 REAL = {
     "builds/execute.py": "test_build.py",
+    "builds/layers/build.py": "test_layer_guard.py",
     "builds/layers/copies.py": "test_layer_trees.py",
     "builds/layers/copying.py": "test_layer_trees.py",
     "builds/layers/inside.py": "test_layer_trees.py",
