@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import subprocess
@@ -34,15 +35,21 @@ def recipe(user: User, directory: Path, name: str, text: str) -> None:
     user.run("tee", f"defs/{name}.toml", cwd=directory, input=f'base = "debian-12"\n{text}')
 
 
-def start(user: User, directory: Path, *arguments: str | Path, **variables: str) -> subprocess.Popen[str]:
+@contextlib.contextmanager
+def start(user: User, directory: Path, *arguments: str | Path, **variables: str) -> Iterator[subprocess.Popen[str]]:
+    """A build that runs during the block; after it, it is ended."""
     words = user.command(user.program, "build", *arguments)
     environment = {**user.environment, **variables}
-    return subprocess.Popen(words, cwd=directory, env=environment, stderr=subprocess.PIPE, text=True)
+    with subprocess.Popen(words, cwd=directory, env=environment, stderr=subprocess.PIPE, text=True) as building:
+        try:
+            yield building
+        finally:
+            building.terminate()
 
 
 def wait_for_post(log: Path) -> None:
     deadline = time.monotonic() + 30
-    while not (log.exists() and "ctk: running the post script" in log.read_text().splitlines()):
+    while not (log.exists() and "\nctk: running the post script of the recipe\n" in log.read_text()):
         assert time.monotonic() < deadline, log
         time.sleep(0.02)
 
