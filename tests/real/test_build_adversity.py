@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import time
+from random import Random
 from typing import TYPE_CHECKING
 
 import pytest
@@ -89,6 +90,43 @@ def test_a_disk_that_becomes_full_is_named_with_its_own_advice(
     finally:
         for place in mounted:
             subprocess.run(["umount", place], check=True)
+
+
+@pytest.mark.parametrize("seed", range(int(os.environ.get("CTK_FULL_DISKS", "2"))))
+def test_a_disk_that_becomes_full_at_any_moment_leaves_the_old_image(
+    seed: int, ordinary_user: User, own: Path, tiny_image: Path
+) -> None:
+    """The output's disk or that of the work area, in turn; then the next build works, and nothing is left behind."""
+    random = Random(seed)  # noqa: S311 - which moment is no secret
+    recipe(ordinary_user, own, "big", 'post = "busybox head -c 3000000 /dev/urandom > /opt/x"\n')
+    full = own / ("out", "work")[seed % 2]
+    full.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", f"size=1100m,mode=755,uid={own.stat().st_uid}", "none", full]
+    subprocess.run(mount, check=True)
+    ordinary_user.run("mkdir", "-p", "out", "work", cwd=own)
+    arguments, home = ("big", "--base", tiny_image, "-o", "out/big.sif", "--force"), str(own / "work")
+    try:
+        ordinary_user.ctk("build", *arguments, cwd=own, env={"CTK_HOME": home})
+        before = (own / "out/big.sif").read_bytes()
+        with start(ordinary_user, own, *arguments, CTK_HOME=home) as building:
+            time.sleep(random.uniform(0.4, 2.5))
+            with (full / "filler").open("wb") as filler:
+                disk = os.statvfs(full)
+                os.posix_fallocate(
+                    filler.fileno(), 0, disk.f_bavail * disk.f_frsize - random.randrange(4096, 3_000_000)
+                )
+            said = building.communicate(timeout=60)[1]
+        assert building.returncode in (0, 3, 4), said
+        assert "Traceback" not in said
+        if building.returncode:
+            assert (own / "out/big.sif").read_bytes() == before
+        (full / "filler").unlink()
+        assert {path.name for path in (own / "out").iterdir()} == {"big.sif", "big.sif.build.log"}
+        assert not any((own / "work/tmp").iterdir())
+        ordinary_user.ctk("build", *arguments, cwd=own, env={"CTK_HOME": home})
+        ordinary_user.run("apptainer", "exec", "out/big.sif", "busybox", "test", "-s", "/opt/x", cwd=own)
+    finally:
+        subprocess.run(["umount", full], check=True)
 
 
 @pytest.mark.parametrize("way", ["a symlinked directory", "another CTK_HOME and HOME"])

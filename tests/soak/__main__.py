@@ -81,6 +81,13 @@ SOAKS = (
         (("CTK_KILLED_BUILDS", "100"),),
     ),
     Soak(
+        "disks",
+        "30 layered builds, each with the disk of the image or of the work area full at a random moment: the old image "
+        "stays, nothing is left behind, the next build is right",
+        _pytest("tests/real/test_build_adversity.py", "-k", "any_moment"),
+        (("CTK_FULL_DISKS", "30"),),
+    ),
+    Soak(
         "signals",
         "46 jobs (what the program does with signals, one task or four, how it is ended) on each of three clusters, "
         "which track by cgroup, process group and parent: all that was printed is in the log, nothing is left",
