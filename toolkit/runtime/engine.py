@@ -29,7 +29,7 @@ _INSTALL = (
 
 # `build --authfile`: seen in Apptainer 1.4.5; SingularityCE has it from 4.1 (its pull request 2238).
 _AUTHFILE = {"apptainer": (1, 4), "singularity": (4, 1)}
-# `--no-mount` takes the path of a bind of the configuration: change logs of Apptainer 1.1 and SingularityCE 3.10.
+# From when on `--no-mount` takes the path of a bind of the configuration: tried with Apptainer 1.4.5 only.
 _BY_PATH = {"apptainer": (1, 1), "singularity": (3, 10)}
 
 
