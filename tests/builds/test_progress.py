@@ -50,12 +50,12 @@ def test_what_fails_outside_of_post_is_not_blamed_on_it() -> None:
 
 def test_failed_command_is_looked_for_in_the_last_layer() -> None:
     packages = [
-        "+ echo 'ctk: making layer packages'",
-        "ctk: making layer packages",
+        "+ echo 'ctk layer: packages'",
+        "ctk layer: packages",
         "+ pip install x",
         "+ ctk_guard_end 0",
     ]
-    tail = ["ctk: making layer tail", "+ make install", "make: *** Error 7", "+ ctk_guard_end 2", "+ trap - EXIT"]
+    tail = ["ctk layer: tail", "+ make install", "make: *** Error 7", "+ ctk_guard_end 2", "+ trap - EXIT"]
     assert failed_command([*packages, *tail]) == "make install"
     assert failed_output([*packages, *tail]) == ("make: *** Error 7",)
     assert failed_command([*packages, *tail[:1]]) is None

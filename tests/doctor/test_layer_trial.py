@@ -11,7 +11,7 @@ import pytest
 from tests.inventory.making import system, write_sif
 from toolkit.doctor import layer_trial
 from toolkit.doctor.layer_trial import KEPT, LayerTrial, keep_trial, kept_trial, try_layer
-from toolkit.inventory.layers import layer_names
+from toolkit.inventory.formats.layers import layer_names
 from toolkit.runtime.engine import Runtime
 
 

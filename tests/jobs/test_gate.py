@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.inventory.making import overlay, system, write_sif
-from toolkit.inventory.layers import layers_of
+from toolkit.inventory.formats.layers import layers_of
 from toolkit.jobs.gate import gate_lines
 from toolkit.jobs.model import GateCheck
 from toolkit.lab.configuration import CLUSTER_PREFIX

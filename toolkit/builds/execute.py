@@ -72,9 +72,11 @@ def execute(plan: BuildPlan, context: BuildContext, listener: Listener) -> Built
             if request.form is Form.LAYERED:
                 raise
             state.plan = replace(plan, layers=None, form=Choice(Form.FLAT, error.message))
-            workspace = Workspace(beside / "flat", workspace.scratch)
-            workspace.beside.mkdir()
-            _run(state, workspace)
+            listener.on_step(f"building a flat image: {error.message}")
+            again = Workspace(beside / "flat", workspace.scratch / "flat")
+            again.beside.mkdir()
+            again.scratch.mkdir()
+            _run(state, again)
     size = 0 if request.sandbox else request.output.stat().st_size
     seconds = time.monotonic() - started
     return Built(

@@ -114,6 +114,11 @@ def _site_problem(site: Site) -> str | None:
     return f"the site sets layers = false ({site.layers.origin})"
 
 
+def layers_problem(runtime: Runtime, site: Site, area: WorkArea) -> str | None:
+    """Why a layered image is not to be used here; None if it can be."""
+    return _site_problem(site) or _tried(runtime, area).problem
+
+
 def host_problem(runtime: Runtime, area: WorkArea, owners: str | None) -> str | None:
     """Why layers are not possible on this host; None if they are. A trial proves it, unless an earlier one did."""
     if shutil.which(PACKER) is None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from toolkit.builds.bases import has_mount_point, present_base
 from toolkit.builds.context import Listener
-from toolkit.builds.form import FLAT, Form, choose_form
+from toolkit.builds.form import FLAT, Form, choose_form, layers_problem
 from toolkit.builds.inputs import inputs_of
 from toolkit.builds.layers.merge import refuse_layered, require_layers
 from toolkit.builds.outdated import made_from
@@ -22,6 +22,7 @@ from toolkit.definitions.definition import define, define_copy
 from toolkit.definitions.labels import has_labels_of_ctk
 from toolkit.definitions.layered import layer_steps
 from toolkit.gpu.targets import check_target, judge_packages, judge_target
+from toolkit.inventory.formats.layers import layer_names
 from toolkit.pins.bases.before_pull import lent_login, require_architecture
 from toolkit.pins.bases.steady import PresentBase, unchanged
 from toolkit.pins.lock.lockfile import dump_locks
@@ -152,9 +153,17 @@ def unchanged_record(request: BuildRequest, context: BuildContext) -> Record | N
     if lock is None and recipe.packages:
         return None
     inputs = inputs_of(request, _define(recipe, lock, context, _start(recipe, lock, context)), lock, context)
-    if inputs != record.inputs or (request.form is not None and (request.form is Form.LAYERED) != bool(record.layers)):
-        return None
-    return record
+    return record if inputs == record.inputs and _has_form(request, record, context) else None
+
+
+def _has_form(request: BuildRequest, record: Record, context: BuildContext) -> bool:
+    """Whether the image has the form that was asked for, and all its layers; where layers do not work, that is none."""
+    if record.layers and not set(record.layers) <= set(layer_names(request.output)):
+        return False
+    if request.form is not None:
+        return (request.form is Form.LAYERED) == bool(record.layers)
+    context.area.create()
+    return not record.layers or layers_problem(context.runtime, context.site, context.area) is None
 
 
 def _login(base: Base | None, context: BuildContext) -> Path | None:

@@ -43,7 +43,8 @@ def as_script(commands: list[str], target: str) -> str:
     return (
         "#!/bin/sh\n"
         f"# Commands of `ctk build` for {printable(target)}, by ctk {__version__}.\n"
-        "# The image is flat. This script writes no lock and no log, and does not audit the image.\n"
+        "# The image is flat; `ctk build` may make a layered one with the same content.\n"
+        "# This script writes no lock and no log, and does not audit the image.\n"
         f"build() {{\n{body}\n}}\nbuild\n"
     )
 

@@ -14,7 +14,7 @@ from toolkit.builds.room import RoomWatch, disks
 from toolkit.builds.transcript import Transcript
 from toolkit.builds.values import read_value
 from toolkit.definitions.definition import trial_script
-from toolkit.inventory.layers import layers_of
+from toolkit.inventory.formats.layers import layers_of
 from toolkit.pins.guard.log import seconds_of_imports, successes
 from toolkit.recipes.model import Bootstrap
 from toolkit.runtime.area import area_environment, scratch_of

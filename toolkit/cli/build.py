@@ -161,6 +161,8 @@ def build(
 
     if compression not in _COMPRESSIONS:
         raise WrongInput(f"--compression is zstd or gzip, not {compression!r}")
+    if dry_run and layered:
+        raise WrongInput("--dry-run prints the build of a flat image", fix="Omit --layered, or --dry-run.")
     site = load_site()
     catalogue = Catalogue.here()
     options = BuildOptions(sandbox, compression, site.cores.value if site.cores else None, layered)

@@ -67,7 +67,7 @@ def check_gpu(
 
     if print_gate:
         from toolkit.gpu.framework_check import gate_script
-        from toolkit.inventory.layers import layers_of
+        from toolkit.inventory.formats.layers import layers_of
         from toolkit.jobs.gate import gate_lines
         from toolkit.jobs.model import GateCheck
         from toolkit.support.namespace import root_needs_userns

@@ -40,7 +40,7 @@ def run(
     from toolkit.builds.record import recipe_of
     from toolkit.gpu.host import host_gpu
     from toolkit.inventory.formats.kinds import existing_image
-    from toolkit.inventory.layers import layers_of
+    from toolkit.inventory.formats.layers import layers_of
     from toolkit.pins.bases.local import require_runnable
     from toolkit.recipes.catalogue import Catalogue
     from toolkit.runtime.binds import hidden_links

@@ -282,7 +282,7 @@ def _job(
     """The job, from the command line, the recipe, the image and the directory; its machine; and what is doubtful."""
     from toolkit.builds.record import recipe_of
     from toolkit.inventory.formats.kinds import existing_image
-    from toolkit.inventory.layers import layers_of
+    from toolkit.inventory.formats.layers import layers_of
     from toolkit.jobs.advice import advise_on_image
     from toolkit.jobs.defaults import choose_image, complete
     from toolkit.jobs.values import check_name, name_for

@@ -38,7 +38,7 @@ def shell(
     from toolkit.builds.record import mark_changed
     from toolkit.gpu.host import host_gpu
     from toolkit.inventory.formats.kinds import existing_image
-    from toolkit.inventory.layers import layers_of
+    from toolkit.inventory.formats.layers import layers_of
     from toolkit.pins.bases.local import require_runnable
     from toolkit.pins.guard.script import PIP_SETTINGS
     from toolkit.runtime.area import area_environment

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from toolkit.gpu.host import Vendor
 from toolkit.gpu.payload import STEP
 from toolkit.gpu.untrusted import parse_answer
-from toolkit.inventory.layers import layers_of
+from toolkit.inventory.formats.layers import layers_of
 from toolkit.runtime.layer_check import checked, not_mounted
 from toolkit.runtime.options import container_environment
 from toolkit.support.errors import ProgramFailed

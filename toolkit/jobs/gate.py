@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from toolkit.inventory.layers import NONE, Layers
+from toolkit.inventory.formats.layers import NONE, Layers
 from toolkit.jobs.quoting import quoted
 from toolkit.runtime.engine import NAMES
 from toolkit.runtime.layer_check import CHECK, CODE, FIX, STATUS

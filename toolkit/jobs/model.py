@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from toolkit.inventory.layers import NONE, Layers
+from toolkit.inventory.formats.layers import NONE, Layers
 from toolkit.scheduler.resources import Resources
 from toolkit.support.enums import StrEnum
 

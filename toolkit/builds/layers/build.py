@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import threading
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from toolkit.builds.layers.make import Below, LayerRoom, StepFailed, make_layer, run_read_only
+from toolkit.builds.layers.make import Below, LayerRoom, NotLayered, StepFailed, make_layer, run_read_only
 from toolkit.builds.layers.metadata import assemble, write_metadata
 from toolkit.builds.layers.pack import packer_version
+from toolkit.builds.progress import failed_output
 from toolkit.builds.values import read_value
 from toolkit.definitions.layered import LayerName
+from toolkit.inventory.formats.layers import layer_names
 from toolkit.inventory.formats.sif_edit import copy_base
-from toolkit.inventory.layers import layer_names
 from toolkit.pins.bases.steady import unchanged
 from toolkit.pins.guard.log import failures, seconds_of_imports
 from toolkit.pins.guard.over_layers import GuardedLayers, judge_apt, judge_base, judge_layers
@@ -29,11 +31,14 @@ if TYPE_CHECKING:
     from toolkit.definitions.layered import LayeredSteps
     from toolkit.pins.guard.over_layers import Judgement
 
-_WORDS = {
-    LayerName.APT: "installing Debian packages",
-    LayerName.PACKAGES: "installing the packages",
-    LayerName.TAIL: "finishing the content",
-}
+
+# What a step's writable overlay cannot do, and a flat build can: move a directory of the base, make a name that begins
+# with `.wh.`, make a device (tried with fuse-overlayfs 1.10).
+_LIMITS = re.compile(
+    r": (?:Directory not empty|Invalid argument|Invalid cross-device link)$"
+    r"|cannot create .*\.wh\.|\bmknod: .*not permitted"
+)
+_LAST_LINES = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +61,7 @@ class BuildLayers:
         state.begin_log(f"layers over {self.base}")
         lock = state.plan.locked.lock if state.plan.locked else None
         room = self._room(state)
+        state.listener.on_step(f"adding layers to {self.base.name}")
         with unchanged(state.plan.request.base_state), _writer(self.base, self.image) as (writer, copied):
             if lock is not None:
                 self._require(judge_base(lock, self.base), state)
@@ -104,7 +110,6 @@ class BuildLayers:
             metadata = write_metadata(upper, self.base, below, self.text, room.runtime, self.scratch)
 
         for step in self.steps.layers:
-            state.listener.on_step(_WORDS[step.name])
             last = finish if step is self.steps.layers[-1] else None
             below = Below(self.base, tuple(made.values()))
             with _explained(state):
@@ -128,6 +133,10 @@ def _explained(state: BuildState) -> Iterator[None]:
     try:
         yield
     except StepFailed as error:
+        lines = failed_output(state.transcript.last_lines)
+        if (limit := next(filter(_LIMITS.search, lines[-_LAST_LINES:]), None)) is not None:
+            message = f"a command failed that may work in a flat image: {limit.strip()}"
+            raise NotLayered(message, fix="Build it with --flat.") from None
         raise state.failure(error.status) from None
 
 

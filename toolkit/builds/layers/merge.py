@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from toolkit.builds.layers.flatten import flatten
 from toolkit.inventory.formats.images import mounted_partitions
 from toolkit.inventory.formats.kinds import PathKind, kind_of
+from toolkit.inventory.formats.layers import require_recorded
 from toolkit.inventory.formats.sif import read_sif
 from toolkit.pins.bases.steady import unchanged
 from toolkit.recipes.model import Bootstrap
@@ -63,7 +64,9 @@ def refuse_layered(base: Base, what: str) -> None:
 
 def require_layers(image: Path) -> None:
     """Raise WrongInput (`nothing-to-merge`) if the SIF `image` has one partition."""
-    if len(mounted_partitions(read_sif(image))) == 1:
+    sif = read_sif(image)
+    require_recorded(sif)
+    if len(mounted_partitions(sif)) == 1:
         raise WrongInput(f"{image} is flat already: there is nothing to merge", code="nothing-to-merge")
 
 

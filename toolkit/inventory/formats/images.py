@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from toolkit.inventory.formats.kinds import ROOT_SIGNS, PathKind, fix_for, kind_of
+from toolkit.inventory.formats.layers import require_recorded
 from toolkit.inventory.formats.overlay import Overlay
 from toolkit.inventory.formats.rootfs import LAYERED, Rootfs
 from toolkit.inventory.formats.sandbox import Sandbox, UpperDirectory
@@ -25,7 +26,7 @@ def open_image(path: Path) -> Rootfs:
     """The file system of a SIF (flat or layered), a squashfs file or a sandbox directory; close it, or use `with`.
 
     Needs neither a container runtime nor squashfs-tools. Raises WrongInput if there is no image at `path`, or it is
-    encrypted, cut off, damaged, or of another format.
+    encrypted, cut off, damaged, of another format, or lacks one of its layers.
     """
     kind = kind_of(path)
     if kind in (PathKind.SANDBOX, PathKind.ROOT):
@@ -51,6 +52,7 @@ def open_step(image: Path, layers: Sequence[Path], upper: Path) -> Rootfs:
 
 
 def _open_sif(sif: Sif) -> Rootfs:
+    require_recorded(sif)
     trees = open_partitions(sif)
     if len(trees) == 1:
         return Rootfs(trees[0], str(sif.path), "flat SIF", sif)

@@ -34,7 +34,7 @@ _CONSTRAINED = (
 )
 END_OF_FILE = "CTK_END_OF_FILE"
 # The first line that the script of a layer prints.
-LAYER_BEGINS = "ctk: making layer"
+LAYER_BEGINS = "ctk layer:"
 _LARGEST_PART = 16 << 10  # bytes
 _PAYLOAD = Path(__file__).with_name("payload")
 _FILES = (

@@ -62,16 +62,21 @@ def layers_of(image: Path) -> Layers:
     if kind_of(image) is not PathKind.SIF:
         return NONE
     sif = read_sif(image)
+    require_recorded(sif)
+    return Layers(layer_names(sif), sif.uuid)
+
+
+def require_recorded(sif: Sif) -> None:
+    """Raise WrongInput (`layer-removed`) if an image was built with a layer that the file does not have any more."""
     names = layer_names(sif)
     lost = next((name for name in _recorded(sif) if name not in names), None)
     if lost is not None:
         raise WrongInput(
-            f"{image} was built with the layer {lost}, and the file does not have it any more",
+            f"{sif.path} was built with the layer {lost}, and the file does not have it any more",
             fix="Build the image again, or copy it again from where it was built. Without the layer, another image "
             "would run.",
             code="layer-removed",
         )
-    return Layers(names, sif.uuid)
 
 
 def _recorded(sif: Sif) -> tuple[str, ...]:

@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.inventory.making import Part, fill, overlay, system, write_sif
+from toolkit.inventory.formats.layers import NONE, is_layer_name, layer_names, layers_of
 from toolkit.inventory.formats.sif import read_sif
-from toolkit.inventory.layers import NONE, is_layer_name, layer_names, layers_of
 from toolkit.jobs.gate import gate_lines
 from toolkit.support.errors import WrongInput
 
