@@ -105,8 +105,10 @@ def test_with_only_a_singularity_command_everything_works(
     user.run("mkdir", "defs", cwd=directory)
     user.run("tee", "defs/mine.toml", cwd=directory, input='base = "debian-12"\npost = "touch /opt/made"\n')
     traced = user.ctk("build", "mine", "--base", tiny_image, "--trace", cwd=directory, env=only_singularity)
-    assert "/singularity build " in traced.stderr
-    assert "/apptainer build " not in traced.stderr
+    assert "/singularity --quiet exec " in traced.stderr
+    flat = user.ctk("build", "mine", "--base", tiny_image, "--flat", "--trace", cwd=directory, env=only_singularity)
+    assert "/singularity build " in flat.stderr
+    assert not any("/apptainer " in line for line in (traced.stderr + flat.stderr).splitlines() if line[:2] == "+ ")
     assert user.ctk("run", "mine.sif", "--", "ls", "/opt", cwd=directory, env=only_singularity).stdout == "made\n"
     assert check(user, small_python, directory, status=3, env=only_singularity)[0] == "no-gpu-on-host"
     said = user.ctk("inspect", "mine.sif", "--json", cwd=directory, env=only_singularity).stdout

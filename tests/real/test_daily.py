@@ -206,6 +206,7 @@ def test_each_call_of_suggest_is_known() -> None:
         "check_gpu": 1,
         "doctor": 1,
         "edit": 1,
+        "inspect": 2,
         "lab": 4,
         "lock": 1,
         "new": 2,

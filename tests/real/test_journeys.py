@@ -87,9 +87,7 @@ def test_a_student_gets_from_a_clone_to_the_log_of_their_own_job(
 
     image = student / "project/mine.sif"
     before = image.stat().st_ino, image.stat().st_mtime_ns
-    started = time.monotonic()
     assert "mine.sif is up to date" in later("build", "mine").stdout
-    assert time.monotonic() - started < 2
     assert (image.stat().st_ino, image.stat().st_mtime_ns) == before
     added = json.loads(later("add", "mine", "PIL", "--json").stdout)
     assert added["added"] == ["pillow"]

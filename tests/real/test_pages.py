@@ -89,6 +89,7 @@ def reader(me: User, ground: Path, scratch: Path, python_image: Path) -> Iterato
     (checkout / "train.py").write_text("def with_gpu():\n    import torch\n\n\nprint('epoch', 1)\n")
     (checkout / "logs/train-42.log").write_text("Using device: cuda:0\n")
     (checkout / "requirements.txt").write_text("torch\npydot\n")
+    (checkout / "pyproject.toml").write_text(_PROJECT)
     (checkout / "defs/bases.toml").write_text(_stand_ins(checkout / "my.sif"))
     (checkout / "defs/keras-bert.toml").write_text(_KERAS_BERT)
     for name in ("my.sif", "trial.sif", "yesterday.sif"):
@@ -167,10 +168,20 @@ def examples() -> Iterator[tuple[str, list[str]]]:
                 yield entry.name if one is command else f"{entry.name} {one.name}", lines
 
 
+_PROJECT = """\
+[project]
+name = "grown"
+version = "1"
+dependencies = ["pyyaml"]
+
+[project.optional-dependencies]
+plots = ["pydot"]
+"""
 # What must be there before the examples of a command; between two of them; and what they leave behind.
 _ADD = "ctk bases add pytorch/pytorch:2.8.0-cuda12.6-cudnn9-runtime"
 _BEFORE = {
     "bases check": [f"{_ADD} --name ours-2.8 --force"],
+    "build": ["ctk new layered --base debian-12 --force", "ctk build layered --base my.sif -o a.sif --layered --force"],
     "diff": ["ctk build demo --sandbox -o trial-sandbox/", "ctk build trial-sandbox/ -o today.sif"],
     "inspect": ["ctk build keras-bert --base my.sif"],
     "new": ["rm -f defs/mine.*"],
