@@ -146,7 +146,7 @@ def _recorded_base(image: Path, record: Record) -> Base | None:
     if record.base is None or record.base.entry is None:
         return None
     entry = _checked(image, record.base.entry, "base")
-    wanted = parse_toml(recipe_text(image, record)).get("base")
+    wanted = str(parse_toml(recipe_text(image, record)).get("base"))
     try:
         found = bases_of(TomlFile(image, entry, parse_toml(entry)))
     except WrongInput as error:
