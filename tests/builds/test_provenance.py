@@ -15,6 +15,7 @@ from toolkit.builds.provenance import recorded_base, recorded_recipe, tools
 from toolkit.recipes.load import load_recipe
 from toolkit.recipes.model import Base, Bootstrap, Recipe
 from toolkit.support.errors import WrongInput
+from toolkit.support.text import has_hidden_control
 from toolkit.support.tomlfile import parse_toml
 
 if TYPE_CHECKING:
@@ -124,6 +125,18 @@ def test_secret_in_a_value_of_the_image_takes_the_comments_and_not_the_value(tmp
     assert "secret" not in kept
 
 
+MARKED = "a\u202eb\x85c\u200f שלום"
+
+
+def test_hidden_controls_are_escaped_so_that_the_recipe_can_be_restored(tmp_path: Path) -> None:
+    comment = recorded(recipe(tmp_path, f'# {MARKED}\nbase = "debian-12"\n'))
+    assert comment == '# a\\u202eb\\u0085c\\u200f שלום\nbase = "debian-12"\n'
+    for quoted in (f"'{MARKED}'", f'"{MARKED}"'):
+        kept = recorded(recipe(tmp_path, f'# mine\nbase = "debian-12"\npost = {quoted}\n'))
+        assert not has_hidden_control(kept)
+        assert parse_toml(kept)["post"] == MARKED
+
+
 @given(st.dictionaries(st.sampled_from(["description", "post"]), st.text(st.characters(exclude_categories=["Cs"]))))
 def test_recorded_recipe_has_the_same_values(tmp_path_factory: pytest.TempPathFactory, values: dict[str, str]) -> None:
     text = tomlkit.dumps({"base": "/home/ann/team.sif", "packages": ["six"], **values})
@@ -132,6 +145,7 @@ def test_recorded_recipe_has_the_same_values(tmp_path_factory: pytest.TempPathFa
         found = recipe(directory, text)
     except WrongInput:  # a value that no recipe may have
         return
+    assert not has_hidden_control(recorded(found))
     kept = parse_toml(recorded(found))
     assert kept["base"] == "./team.sif"
     assert (kept["packages"], kept.get("post")) == (["six"], found.post or values.get("post"))

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import json
+from typing import TYPE_CHECKING, Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
-from toolkit.builds.record import Record, RecordedBase, write_beside
+from toolkit.builds.record import Record, RecordedBase, read_record, record_beside, write_beside
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -68,6 +71,52 @@ def test_directory_with_another_name_is_none_of_a_project(ctk: Ctk, image: Path)
 )
 def test_options_that_contradict_are_refused(ctk: Ctk, image: Path, options: tuple[str, ...], words: str) -> None:
     assert words in ctk("inspect", image, *options, status=2).stderr
+
+
+KEYS = ("recipe", "lock", "target", "verdict", "name", "entry", "key", "layers")
+SURROGATES = st.text(st.characters(categories=["Cs"]), min_size=1, max_size=1)
+
+
+@pytest.mark.parametrize("options", [("--recipe",), ("--lock",), ("--recipe", "-o", "defs"), ("--json",), ()])
+@settings(max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(key=st.sampled_from(KEYS), lone=SURROGATES)
+def test_text_that_is_not_unicode_is_refused(
+    ctk: Ctk, image: Path, options: tuple[str, ...], key: str, lone: str
+) -> None:
+    record = Record("recipe:mine", RecordedBase("debian-12"), recipe=RECIPE, lock=LOCK)
+    document: dict[str, Any] = {**record.as_document(), "inode": image.stat().st_ino}
+    if key in ("name", "entry"):
+        document["base"][key] = f"debian-12{lone}"
+    elif key == "key":
+        document["inputs"] = {f"six{lone}": "x"}
+    else:
+        document[key] = [lone] if key == "layers" else f"{document[key]}# {lone}"
+    record_beside(image).write_text(json.dumps(document))
+    refused = ctk("inspect", image, *options, status=2)
+    assert "is damaged: its record has a text that is not valid Unicode" in refused.stdout + refused.stderr
+    assert not (ctk.directory / "defs").exists()
+    assert read_record(image) is None
+
+
+@pytest.mark.parametrize("option", ["--recipe", "--lock"])
+def test_text_that_controls_the_terminal_is_refused(ctk: Ctk, plain: Path, option: str) -> None:
+    for mark in "\x9b\u202e":
+        texts = {"recipe": f"{RECIPE}# {mark}\n", "lock": f"{LOCK}# {mark}\n"}
+        write_beside(plain, Record("recipe:mine", RecordedBase("debian-12"), **texts))
+        refused = ctk("inspect", plain, option, status=2)
+        assert mark not in refused.stdout + refused.stderr
+        assert "is damaged" in refused.stderr
+
+
+def test_shipped_base_is_not_overridden_by_an_image(ctk: Ctk, plain: Path) -> None:
+    entry = '[debian-12]\nbootstrap = "docker"\nreference = "evil.example/debian:12"\n'
+    write_beside(plain, Record("recipe:mine", RecordedBase("debian-12", entry=entry), recipe=RECIPE, lock=LOCK))
+    done = ctk("inspect", plain, "--recipe", "-o", "defs")
+    assert "! the base debian-12 of the image is evil.example/debian:12; the one known here is" in done.stderr
+    assert not (ctk.directory / "defs/bases.toml").exists()
+    forced = ctk("inspect", plain, "--recipe", "-o", "defs", "--force")
+    assert "All recipes of this directory now use that of the image" in forced.stderr
+    assert "evil.example" in (ctk.directory / "defs/bases.toml").read_text()
 
 
 def test_image_of_another_program_has_no_recipe(ctk: Ctk, plain: Path) -> None:

@@ -9,11 +9,24 @@ from pathlib import Path
 
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.examples import examples
 from tests.text import HOSTILE, is_harmless
 from toolkit.support.errors import WrongInput
-from toolkit.support.text import count, did_you_mean, nearest, one_line, path_argument, printable, visible_word
+from toolkit.support.text import (
+    count,
+    did_you_mean,
+    escape_hidden_controls,
+    has_hidden_control,
+    nearest,
+    one_line,
+    path_argument,
+    printable,
+    visible_word,
+)
+
+_MARKS = ("LRE", "RLE", "PDF", "LRO", "RLO", "LRI", "RLI", "FSI", "PDI")
 
 
 @pytest.mark.parametrize(
@@ -30,6 +43,19 @@ from toolkit.support.text import count, did_you_mean, nearest, one_line, path_ar
 )
 def test_text_of_any_language_stays(text: str) -> None:
     assert printable(text) == text
+
+
+@given(st.text(st.characters() | st.sampled_from("\x9b\u202e\u200f\u061c\u2066")))
+def test_hidden_controls_are_escaped_and_all_else_stays(text: str) -> None:
+    escaped = escape_hidden_controls(text)
+    assert not has_hidden_control(escaped)
+    assert (escaped == text) == (not has_hidden_control(text))
+    assert has_hidden_control(text) == any(
+        "\x80" <= character <= "\x9f"
+        or unicodedata.bidirectional(character) in _MARKS
+        or character in "\u061c\u200e\u200f"
+        for character in text
+    )
 
 
 @pytest.mark.parametrize("character", [*"\x00\x07\x08\t\n\r\x1b\x7f\x85\x9b\xad\u061c\u115f\u200b\u200c\u200d\u200e"])

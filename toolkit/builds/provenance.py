@@ -17,6 +17,7 @@ from toolkit.pins.bases.own_file import KEYS, table_of
 from toolkit.recipes.model import Bootstrap
 from toolkit.recipes.references import SCHEMES, has_scheme
 from toolkit.support.redaction import redact
+from toolkit.support.text import escape_hidden_controls
 from toolkit.support.tomlfile import parse_toml
 
 if TYPE_CHECKING:
@@ -76,22 +77,26 @@ def recorded_recipe(recipe: Recipe, start: Base, lock: Lock | None, bases: Mappi
         return None
     changes = dict(_changes(recipe, start, lock, bases))
     text = _changed(recipe.text, changes) if changes else recipe.text
-    hidden = redact(text)
-    if hidden == text or _same_values(hidden, text):
-        return hidden
-    return _without_comments(text)
+    # Whoever restores the recipe refuses hidden controls, which only a comment can need.
+    safe = escape_hidden_controls(redact(text))
+    if safe == text or _same_values(safe, text):
+        return safe
+    return escape_hidden_controls(_without_comments(text))
 
 
-def _same_values(hidden: str, text: str) -> bool:
+def _same_values(safe: str, text: str) -> bool:
     """Whether only comments differ."""
     try:
-        return parse_toml(hidden) == parse_toml(text)
+        return parse_toml(safe) == parse_toml(text)
     except ValueError:
         return False
 
 
 def _without_comments(text: str) -> str:
-    """A recipe with something like a secret in its values: what ctk accepts there is in the definition as well."""
+    """A recipe with something like a secret in its values: what ctk accepts there is in the definition as well.
+
+    All its strings are in double quotes.
+    """
     import tomlkit
 
     return tomlkit.dumps(parse_toml(text))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from toolkit import __version__
 from toolkit.builds.identity import current_identity
 from toolkit.inventory.formats.sif import read_sif
-from toolkit.support.errors import CtkError
+from toolkit.support.errors import CtkError, WrongInput
 from toolkit.support.files import open_regular, write_atomically
 from toolkit.support.findings import Verdict
 
@@ -130,7 +130,15 @@ def mark_changed(sandbox: Path) -> None:
 
 
 def read_record(image: Path) -> Record | None:
-    """The record of a SIF or a sandbox; None if there is none, or the file is no image of ctk's."""
+    """The record of a SIF or a sandbox; None if there is none, it is damaged, or the file is no image of ctk's."""
+    try:
+        return checked_record(image)
+    except WrongInput:
+        return None
+
+
+def checked_record(image: Path) -> Record | None:
+    """As `read_record`. Raises WrongInput if a text of the record cannot be written to a file."""
     try:
         if image.is_dir():
             with open_regular(record_beside(image)) as file:
@@ -139,9 +147,16 @@ def read_record(image: Path) -> Record | None:
                 return None
         else:
             document = read_sif(image).json_object(OBJECT_NAME)
-    except (CtkError, OSError, ValueError, AttributeError):
+    except (CtkError, OSError, ValueError, AttributeError, RecursionError):
         return None
-    return _record(document) if isinstance(document, dict) else None
+    if not isinstance(document, dict):
+        return None
+    try:
+        json.dumps(document, ensure_ascii=False).encode()  # JSON can hold lone surrogates
+    except (UnicodeEncodeError, RecursionError) as error:
+        reason = "its record has a text that is not valid Unicode"
+        raise WrongInput(f"{image} is damaged: {reason}", code="corrupt-image") from error
+    return _record(document)
 
 
 def _record(document: Mapping[str, Any]) -> Record | None:

@@ -17,11 +17,11 @@ from toolkit.recipes.catalogue import is_recipe_name
 from toolkit.recipes.load import load_recipe
 from toolkit.support.errors import WrongInput
 from toolkit.support.files import refuse_link, write_atomically
+from toolkit.support.findings import Finding, Severity
+from toolkit.support.text import has_hidden_control
 from toolkit.support.tomlfile import TomlFile, parse_toml
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from toolkit.builds.record import Record
     from toolkit.recipes.catalogue import Catalogue
     from toolkit.recipes.model import Base
@@ -29,10 +29,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Restored:
-    """The files that were written, and those that the recipe needs and the image does not hold."""
+    """The files that were written, those that the recipe needs and the image does not hold, and warnings."""
 
     written: tuple[Path, ...]
     missing: tuple[Path, ...]
+    warnings: tuple[Finding, ...] = ()
 
 
 def recipe_text(image: Path, record: Record | None) -> str:
@@ -64,11 +65,14 @@ def _of_recipe(image: Path, record: Record | None, what: str) -> Record:
 
 
 def _checked(image: Path, text: str, what: str) -> str:
-    """`text` if it is TOML, which has no control characters."""
+    """`text` if it is TOML without characters that control a terminal or hide what it says."""
     try:
         parse_toml(text)
     except ValueError as error:
         raise WrongInput(f"{image} is damaged: its {what} is not TOML: {error}", code="corrupt-image") from error
+    if has_hidden_control(text):
+        reason = f"its {what} has control characters or bidirectional marks"
+        raise WrongInput(f"{image} is damaged: {reason}", code="corrupt-image")
     return text
 
 
@@ -77,9 +81,10 @@ def restore(
 ) -> Restored:
     """Write the recipe and the lock of `image` to the user's own directory of `catalogue`.
 
-    If the recipe installs nothing, it has no lock; this is an error only if the lock alone is asked for. An entry of
-    bases.toml comes with the recipe if the catalogue has none, or another one. Raises WrongInput before anything is
-    written if the image does not hold what is asked for, or another file would be replaced without `force`.
+    If the recipe installs nothing, it has no lock; this is an error only if the lock alone is asked for. The entry of
+    its base comes with the recipe if the catalogue has none; one that overrides a shipped base, for every recipe of
+    the directory, only with `force`. Raises WrongInput before anything is written if the image does not hold what is
+    asked for, or another file would be replaced without `force`.
     """
     found = _of_recipe(image, record, "recipe" if recipe else "lock")
     files: dict[Path, str] = {}
@@ -87,8 +92,8 @@ def restore(
         files[catalogue.own / f"{found.recipe_name}.toml"] = recipe_text(image, found)
     if lock and not (recipe and found.lock is None):
         files[catalogue.own / f"{found.recipe_name}.lock.toml"] = lock_text(image, found)
-    entry = found.base.entry if found.base and recipe else None
-    changes = _changes(image, entry, catalogue, force=force)
+    base = _recorded_base(image, found) if recipe else None
+    changes, warnings = _changes(base, catalogue, force=force) if base else ((), ())
     for path, text in files.items():
         refuse_link(path)
         if path.exists() and not force and not _has(path, text):
@@ -98,7 +103,7 @@ def restore(
     for path, text in files.items():
         write_atomically(path, text)
     missing = _missing(catalogue, catalogue.own / f"{found.recipe_name}.toml") if recipe else ()
-    return Restored((*files, *bases), missing)
+    return Restored((*files, *bases), missing, warnings)
 
 
 def _has(path: Path, text: str) -> bool:
@@ -109,26 +114,51 @@ def _kept(path: Path, what: str) -> WrongInput:
     return WrongInput(f"{path} exists and has {what}", fix="Choose another directory with -o, or use --force.")
 
 
-def _changes(image: Path, entry: str | None, catalogue: Catalogue, *, force: bool) -> tuple[Change, ...]:
-    """What bases.toml needs so that the recipe's base is the one of the image."""
-    if entry is None:
-        return ()
-    known, own = catalogue.bases(), bases_in(catalogue.own)
-    changes = []
-    for name, base in _bases_of_entry(image, entry).items():
-        if name in known and _same(known[name], base):
-            continue
-        if name in own and not force:
-            raise _kept(own_file(catalogue), f"another base {name}")
-        changes.append(Change(name, table_of(base), whole=True))
-    return tuple(changes)
+def _changes(base: Base, catalogue: Catalogue, *, force: bool) -> tuple[tuple[Change, ...], tuple[Finding, ...]]:
+    """What bases.toml needs so that the recipe has the image's base, and a warning if it overrides another."""
+    known = catalogue.bases().get(base.name)
+    if known is not None and _same(known, base):
+        return (), ()
+    change = (Change(base.name, table_of(base), whole=True),)
+    if known is None:
+        return change, ()
+    if base.name in bases_in(catalogue.own) and not force:
+        raise _kept(own_file(catalogue), f"another base {base.name}")
+    return change if force else (), (_other_base(base, known, written=force),)
 
 
-def _bases_of_entry(image: Path, entry: str) -> Mapping[str, Base]:
+def _other_base(base: Base, known: Base, *, written: bool) -> Finding:
+    message = f"the base {base.name} of the image is {_address(base)}; the one known here is {_address(known)}"
+    if written:
+        message += ". All recipes of this directory now use that of the image"
+        return Finding("base-overridden", Severity.WARNING, message)
+    fix = "The recipe uses the one known here. With --force, all recipes of the directory use that of the image."
+    return Finding("base-overridden", Severity.WARNING, message, fix)
+
+
+def _address(base: Base) -> str:
+    digest = base.digest or base.inrelease
+    return f"{base.reference} ({digest})" if digest else base.reference
+
+
+def _recorded_base(image: Path, record: Record) -> Base | None:
+    """The base in the record, which must be the one that the recipe names, and no other."""
+    if record.base is None or record.base.entry is None:
+        return None
+    entry = _checked(image, record.base.entry, "base")
+    wanted = str(parse_toml(recipe_text(image, record)).get("base"))
     try:
-        return bases_of(TomlFile(image, entry, parse_toml(entry)))
-    except ValueError as error:
-        raise WrongInput(f"{image} is damaged: its base is not TOML: {error}", code="corrupt-image") from error
+        found = bases_of(TomlFile(image, entry, parse_toml(entry)))
+    except WrongInput as error:
+        raise WrongInput(f"{image} is damaged: its base: {error.message}", code="corrupt-image") from error
+    if [*found] != [wanted]:
+        reason = f"its record must have the base {wanted!r} alone, and has {', '.join(found) or 'none'}"
+        raise WrongInput(f"{image} is damaged: {reason}", code="corrupt-image")
+    base = found[wanted]
+    if any(has_hidden_control(str(value)) for value in table_of(base).values()):
+        reason = "its base has control characters or bidirectional marks"
+        raise WrongInput(f"{image} is damaged: {reason}", code="corrupt-image")
+    return base
 
 
 def _same(known: Base, recorded: Base) -> bool:

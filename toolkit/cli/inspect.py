@@ -9,7 +9,7 @@ import typer
 
 from toolkit.cli.area import open_work_area
 from toolkit.cli.documents import images as documents
-from toolkit.cli.output import print_json, print_table, print_text, say, suggest
+from toolkit.cli.output import print_findings, print_json, print_table, print_text, say, suggest
 from toolkit.support.errors import WrongInput
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def inspect(
         ctk inspect trial.sif --definition > again.def
         ctk inspect keras-bert.sif --recipe --lock -o old/defs
     """
-    from toolkit.builds.record import read_record
+    from toolkit.builds.record import checked_record
     from toolkit.inventory.formats.kinds import existing_image
 
     if sum((definition, recipe or lock, json)) > 1 or (recipe and lock and output is None):
@@ -58,15 +58,15 @@ def inspect(
         raise WrongInput("--force applies only to --output", fix="Add -o DIR.")
     existing_image(image)
     if recipe or lock:
-        _give_back(image, read_record(image), output, recipe=recipe, lock=lock, force=force)
+        _give_back(image, checked_record(image), output, recipe=recipe, lock=lock, force=force)
         return
     from toolkit.runtime.engine import find_runtime
     from toolkit.runtime.inspection import inspect as ask
     from toolkit.support.site import load_site
 
+    record = checked_record(image)
     site = load_site()
     said = ask(find_runtime(site), image, open_work_area(site))
-    record = read_record(image)
     if json:
         print_json("ctk.inspect/1", documents.inspection(image, said, record))
     elif definition:
@@ -100,6 +100,7 @@ def _give_back(
     done = restore(image, record, catalogue, recipe=recipe, lock=lock, force=force)
     for path in done.written:
         say(f"Wrote {_short(path)}")
+    print_findings(done.warnings, stderr=True)
     if done.missing:
         say("The image does not hold these files, which the recipe names. Put them there before you build:")
     for path in done.missing:

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 # Letters and marks that are invisible; the format characters have a category of their own (Cf).
 _INVISIBLE = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u3164\uffa0")
+# The C1 controls, and the Bidi_Control characters of Unicode, which show text in another order than it is read in.
+_HIDDEN_CONTROL = re.compile("[\x80-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 _JOINER, _EMOJI_STYLE = "\u200d", "\ufe0f"
 
 
@@ -41,6 +43,16 @@ def one_line(value: str, what: str) -> str:
         if unicodedata.category(character) in ("Cc", "Zl", "Zp", "Cs"):
             raise WrongInput(f"{what} contains the control character {character!r}: {value!r}")
     return value
+
+
+def has_hidden_control(text: str) -> bool:
+    """Whether `text` has a C1 control or a bidirectional mark: both are valid TOML, and lie to who reads it."""
+    return _HIDDEN_CONTROL.search(text) is not None
+
+
+def escape_hidden_controls(text: str) -> str:
+    """`text` with `\\u202e` for such a character, as a TOML string in double quotes may have it."""
+    return _HIDDEN_CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def part_braces(quoted: str) -> str:
