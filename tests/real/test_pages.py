@@ -89,7 +89,8 @@ def reader(me: User, ground: Path, scratch: Path, python_image: Path) -> Iterato
     (checkout / "train.py").write_text("def with_gpu():\n    import torch\n\n\nprint('epoch', 1)\n")
     (checkout / "logs/train-42.log").write_text("Using device: cuda:0\n")
     (checkout / "requirements.txt").write_text("torch\npydot\n")
-    (checkout / "pyproject.toml").write_text(_PROJECT)
+    (checkout / "project").mkdir()
+    (checkout / "project/pyproject.toml").write_text(_PROJECT)
     (checkout / "defs/bases.toml").write_text(_stand_ins(checkout / "my.sif"))
     (checkout / "defs/keras-bert.toml").write_text(_KERAS_BERT)
     for name in ("my.sif", "trial.sif", "yesterday.sif"):
