@@ -18,6 +18,7 @@ from toolkit.builds.layers.normalise import OVERLAY_PREFIXES, CannotNormalise
 from toolkit.inventory.formats.tree import EntryKind
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from toolkit.inventory.formats.squashfs import Squashfs
@@ -81,7 +82,7 @@ def copy_up(upper: str, lower: Lower, specials: list[tuple[int, Special]]) -> di
     return {path: _state(os.path.join(upper, path)) for path in copied}
 
 
-def remove_unchanged(upper: str, copies: dict[str, Copy]) -> None:
+def remove_unchanged(upper: str, copies: Mapping[str, Copy]) -> None:
     """Remove the copies that are as they were made; names of one file are one: its time of change tells."""
     same = [path for path, copy in copies.items() if _is(os.path.join(upper, path), copy)]
     for path in same:

@@ -12,7 +12,6 @@ from toolkit.builds.layers.normalise import CannotNormalise
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
 DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -22,7 +21,7 @@ _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 class UpperWriter:
     """Paths are those in the image ("/.singularity.d/labels.json"). No symlink is followed."""
 
-    directory: Path
+    directory: str
 
     def write(self, path: str, content: bytes, mode: int) -> None:
         """Write a new file in place of what is there. Raises CannotNormalise where anything else is in the way."""
