@@ -51,6 +51,7 @@ class Hostile:
 
 
 def cases(victim: Path) -> list[Hostile]:
+    labels = f"ln -s {victim} /.singularity.d/labels.json"
     return [
         Hostile("the base has /.post.script", pseudo=(f".post.script s 777 7 7 {victim}",)),
         Hostile(
@@ -62,8 +63,7 @@ def cases(victim: Path) -> list[Hostile]:
         Hostile(f"{victim.name} ", pseudo=(f"link s 777 7 7 {victim}",), place="/link"),
         Hostile("/opt/new ", pseudo=("/ d 555 7 7",), place="/opt/data"),
         Hostile("labels.json ", script="chown 7:7 / /.singularity.d; chmod 500 / /.singularity.d"),
-        Hostile("labels.json ", script=f"mkdir /.singularity.d; ln -s {victim} /.singularity.d/labels.json"),
-        Hostile("ctk-layer-", script=f"rm /.post.script; ln -s {victim} /.post.script"),
+        Hostile("labels.json ", script=f"rm /.post.script; ln -s {victim} /.post.script; {labels}"),
         Hostile(
             "cannot hold the metadata", script=f"rm -rf /.singularity.d/env; ln -s {victim.parent} /.singularity.d/env"
         ),
@@ -73,10 +73,9 @@ def cases(victim: Path) -> list[Hostile]:
 def base(directory: Path, case: Hostile) -> Path:
     applets = ("sh", "chmod", "chown", "ln", "mkdir", "rm")
     links = {f"bin/{applet}": "-> busybox" for applet in applets}
-    places = dict.fromkeys(("dev/", "proc/", "sys/", "tmp/", "root/", "opt/", "var/tmp/"), "")
-    metadata = {} if case.script.startswith("mkdir") else {".singularity.d/env/": ""}
+    places = dict.fromkeys(("dev/", "proc/", "sys/", "tmp/", "root/", "opt/", "var/tmp/", ".singularity.d/env/"), "")
     accounts = {"etc/passwd": "root:x:0:0:root:/root:/bin/sh\n", "etc/group": "root:x:0:\n"}
-    tree = fill(directory / "tree", {**links, **places, **metadata, **accounts, **case.files})
+    tree = fill(directory / "tree", {**links, **places, **accounts, **case.files})
     shutil.copy("/bin/busybox", tree / "bin")
     options = [word for line in case.pseudo for word in ("-p", line)]
     squashed = squash(tree, directory / "squashfs", "-all-root", *options)

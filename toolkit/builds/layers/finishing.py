@@ -13,7 +13,7 @@ from toolkit.builds.layers.links import check_links
 from toolkit.builds.layers.metadata import SCRIPT_LABELS
 from toolkit.builds.layers.normalise import MARK, METADATA, CannotNormalise, normalise, own_attributes
 from toolkit.builds.layers.upper import DISK_FULL, UpperWriter
-from toolkit.definitions.steps import STAGING
+from toolkit.definitions.steps import SCRIPT, reserved_paths
 from toolkit.inventory.formats.tree import EntryKind
 
 if TYPE_CHECKING:
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from toolkit.builds.layers.below import Lower
     from toolkit.builds.layers.copies import Copy
 
-SCRIPT = "/.post.script"  # as the runtime calls that of `%post`
 # At run time the runtime makes both from those of the first partition, and adds this user (Apptainer 1.4.5,
 # internal/pkg/util/fs/files/passwd.go): a layer over them is not seen.
 _OF_FIRST_PARTITION = ("etc/passwd", "etc/group")
@@ -33,8 +32,7 @@ def refuse_reserved(lower: Lower, inputs: Iterable[str]) -> None:
     metadata = lower.find(METADATA)
     if metadata is not None and not metadata.is_directory:
         raise CannotNormalise(f"/{METADATA} of the base is no directory")
-    reserved = [SCRIPT, *(STAGING for path in inputs if path.startswith(f"{STAGING}/"))]
-    for path in reserved:
+    for path in reserved_paths(inputs):
         if lower.find(path) is not None:
             raise CannotNormalise(f"the base has {path}, where a build puts files of its own")
 

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from toolkit.builds.layers.finishing import SCRIPT
 from toolkit.builds.layers.inside import Answer, Request, ask
 from toolkit.builds.layers.layer import Layer
 from toolkit.builds.layers.pack import find_mksquashfs, pack
