@@ -10,12 +10,12 @@ import pytest
 from tests.builds.asked import context, request
 from tests.inventory.making import fill
 from toolkit.builds import bases
-from toolkit.builds.bases import base_digest, has_mount_point, kept_base, present_base
+from toolkit.builds.bases import base_digest, has_mount_point, kept_base, present_base, refuse_reserved
 from toolkit.builds.context import Listener
 from toolkit.pins.bases import registry
 from toolkit.pins.guard.script import UV_MOUNT
-from toolkit.recipes.model import Base, Bootstrap, Recipe
-from toolkit.support.errors import ProgramFailed
+from toolkit.recipes.model import Base, Bootstrap, FileCopy, Recipe
+from toolkit.support.errors import ProgramFailed, WrongInput
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -89,3 +89,15 @@ def test_uv_is_bound_only_where_its_directory_is(here: Path) -> None:
     assert not has_mount_point(recipe(here, docker), here / "sb")
     fill(here / "sb", {f"{UV_MOUNT}/": ""})
     assert has_mount_point(recipe(here, docker), here / "sb")
+
+
+@pytest.mark.parametrize("name", [".post.script", ".ctk-files/1/data"])
+@pytest.mark.parametrize("content", ["-> /host", "a file"])
+def test_base_with_files_where_a_build_puts_its_own_is_refused(here: Path, name: str, content: str) -> None:
+    image = fill(here / "base", {"etc/": "", "bin/": "", name: content})
+    asked = replace(recipe(here, TAGGED), packages=(), post="true", files=(FileCopy(here / "data", "/opt/data"),))
+    with pytest.raises(WrongInput, match="where a build puts files of its own") as refused:
+        refuse_reserved(asked, None, image)
+    assert refused.value.code == "base-reserved-path"
+    refuse_reserved(asked, None, fill(here / "other", {"etc/": "", "bin/": ""}))
+    refuse_reserved(replace(asked, post="", files=()), None, image)

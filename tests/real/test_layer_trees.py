@@ -38,7 +38,7 @@ done
 busybox awk '{ print "mount", $2 }' /proc/mounts | grep -v -e /proc/ -e /sys/ -e /dev/ | sort -u
 busybox awk '/^Cap/' /proc/self/status
 id -u; id -g; busybox pwd; umask; echo "$-"
-for path in /etc/hosts /etc/resolv.conf /etc/passwd /opt/new /tmp/ctk-probe.$$ /var/tmp/ctk-probe.$$; do
+for path in /etc/hosts /etc/resolv.conf /etc/motd /opt/new /tmp/ctk-probe.$$ /var/tmp/ctk-probe.$$; do
     echo "# probe" >> "$path" && echo "writable ${path%.$$}"
 done
 rm -f /tmp/ctk-probe.$$ /var/tmp/ctk-probe.$$

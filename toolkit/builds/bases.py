@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from toolkit.builds.files import UvCopy
 from toolkit.builds.room import RoomWatch, cause, disks
+from toolkit.definitions.steps import reserved_paths, steps
 from toolkit.pins.bases.before_pull import lent_login, require_architecture
 from toolkit.pins.bases.steady import NOT_HERE, PresentBase, require_unchanged, state_of
 from toolkit.pins.bases.target import is_recorded
@@ -17,7 +18,7 @@ from toolkit.recipes.model import Bootstrap
 from toolkit.runtime.area import area_environment
 from toolkit.runtime.engine import BuildOptions
 from toolkit.support.certificates import trusting
-from toolkit.support.errors import ProgramFailed
+from toolkit.support.errors import ProgramFailed, WrongInput
 from toolkit.support.processes import stream
 from toolkit.support.staging import put_in_place, staging
 
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from toolkit.builds.context import BuildContext, Listener
     from toolkit.builds.request import BuildRequest
     from toolkit.pins.bases.steady import BaseState
+    from toolkit.pins.lock.model import Lock
     from toolkit.pins.store import Locks
     from toolkit.recipes.model import Base, Recipe
     from toolkit.runtime.engine import Runtime
@@ -106,6 +108,30 @@ def base_digest(recipe: Recipe, locks: Locks, *, ask: bool = True, fresh: bool =
 def kept_base(digest: str, area: WorkArea) -> Path:
     """The path of a pulled base with this digest."""
     return area.path / "bases" / f"{digest.removeprefix('sha256:')}.sif"
+
+
+def refuse_reserved(recipe: Recipe, lock: Lock | None, image: Path | None) -> None:
+    """Raise WrongInput (`base-reserved-path`) if the base has files where the build puts its own.
+
+    The runtime would write to them, and where they are symlinks, to files of this host.
+    """
+    from toolkit.inventory.formats.images import open_image
+
+    made = steps(recipe, lock)
+    if image is None or not made:
+        return
+    try:
+        with open_image(image) as rootfs:
+            top = rootfs.names("/")
+    except WrongInput:
+        return  # the runtime reads more formats, and knows what is wrong
+    for path in reserved_paths(copied.path for step in made for copied in step.inputs):
+        if path.strip("/") in top:
+            raise WrongInput(
+                f"{image}: the base has {path}, where a build puts files of its own",
+                fix=f"Remove {path} from the base, or start from another one.",
+                code="base-reserved-path",
+            )
 
 
 def has_mount_point(recipe: Recipe, image: Path | None) -> bool:

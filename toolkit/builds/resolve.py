@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from toolkit.builds.bases import has_mount_point, present_base
+from toolkit.builds.bases import has_mount_point, present_base, refuse_reserved
 from toolkit.builds.context import Listener
 from toolkit.builds.form import FLAT, Form, choose_form, layers_problem
 from toolkit.builds.inputs import inputs_of
@@ -109,6 +109,7 @@ def _resolve_recipe(request: BuildRequest, recipe: Recipe, context: BuildContext
         definition = _define(recipe, lock, context, start)
         if base.image is None and recipe.base.bootstrap == Bootstrap.LOCALIMAGE:
             base = replace(base, image=recipe.base.path)
+        refuse_reserved(recipe, lock, base.image)
         form = _form(request, base.image, context)
         inputs = {} if context.preview else inputs_of(request, definition, lock, context)
         local = None if context.preview else locks.local_digest(recipe)

@@ -10,7 +10,9 @@ import pytest
 
 from tests.inventory.making import fill, squash, system, write_sif
 from tests.inventory.one_image import check
-from toolkit.inventory.formats.images import open_image, open_step
+from toolkit.inventory.formats.images import open_image, open_partitions, open_step
+from toolkit.inventory.formats.sif import read_sif
+from toolkit.inventory.formats.squashfs import Squashfs
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -33,7 +35,7 @@ def test_upper_directory_hides_what_its_mount_hid(tmp_path: Path) -> None:
     base = squash(fill(tmp_path / "base", files), tmp_path / "base.squashfs").read_bytes()
     image = write_sif(tmp_path / "base.sif", [system(base)])
     between = squash(fill(tmp_path / "between", {"usr/between": "changed"}), tmp_path / "between.squashfs")
-    with open_step(image, [between], upper) as seen:
+    with open_step(upper, [Squashfs(between), *open_partitions(read_sif(image))]) as seen:
         assert seen.names("/usr") == ("between", "kept", "new", "replaced")
         assert seen.names("/usr/replaced") == ()
         assert seen.read("/usr/between") == b"changed"

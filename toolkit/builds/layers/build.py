@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from toolkit.builds.layers.make import Below, LayerRoom, NotLayered, StepFailed, make_layer, run_read_only
-from toolkit.builds.layers.metadata import assemble, write_metadata
+from toolkit.builds.layers.metadata import assemble, complete_metadata
 from toolkit.builds.layers.pack import packer_version
 from toolkit.builds.progress import failed_output
 from toolkit.builds.values import read_value
@@ -104,10 +104,10 @@ class BuildLayers:
         made: dict[LayerName, Layer] = {}
         metadata = b""
 
-        def finish(upper: Path) -> None:
+        def finish(found: Mapping[str, bytes]) -> Mapping[str, bytes]:
             nonlocal metadata
-            below = tuple(made.values())
-            metadata = write_metadata(upper, self.base, below, self.text, room.runtime, self.scratch)
+            files, metadata = complete_metadata(found, self.base, self.text, room.runtime, self.scratch)
+            return files
 
         for step in self.steps.layers:
             last = finish if step is self.steps.layers[-1] else None

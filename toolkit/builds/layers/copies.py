@@ -14,12 +14,15 @@ import stat
 from typing import TYPE_CHECKING, NamedTuple
 
 from toolkit.builds.layers.below import Key, Lower, Seen
+from toolkit.builds.layers.normalise import OVERLAY_PREFIXES, CannotNormalise
 from toolkit.inventory.formats.tree import EntryKind
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from toolkit.inventory.formats.squashfs import Squashfs
+    from toolkit.inventory.formats.status import Status
 
 # More than this is not copied: an image of conda may have hard links of gigabytes.
 MOST_LINKED = 64 << 20  # bytes
@@ -44,11 +47,18 @@ class Copy(NamedTuple):
     changed: int
 
 
-def copy_up(upper: str, lower: Lower, kept: Path) -> dict[str, Copy]:
-    """Copy from below what needs it; return the files by path. What is found in a tree is remembered in `kept`."""
-    specials = [
+def find_specials(lower: Lower, kept: Path) -> list[tuple[int, Special]]:
+    """What needs to be copied, with the number of its tree. What is found in a tree is remembered in `kept`.
+
+    Raises CannotNormalise for notes of an overlay in an image: fuse-overlayfs believes them wherever they are.
+    """
+    return [
         (number, special) for number, tree in enumerate(lower.trees) for special in _listed(tree, number, lower, kept)
     ]
+
+
+def copy_up(upper: str, lower: Lower, specials: list[tuple[int, Special]]) -> dict[str, Copy]:
+    """Copy from below what needs it; return the files by path."""
     seen = {}
     for number, special in sorted(specials, key=lambda pair: pair[1].path):
         entry = lower.find(special.path)
@@ -72,7 +82,7 @@ def copy_up(upper: str, lower: Lower, kept: Path) -> dict[str, Copy]:
     return {path: _state(os.path.join(upper, path)) for path in copied}
 
 
-def remove_unchanged(upper: str, copies: dict[str, Copy]) -> None:
+def remove_unchanged(upper: str, copies: Mapping[str, Copy]) -> None:
     """Remove the copies that are as they were made; names of one file are one: its time of change tells."""
     same = [path for path, copy in copies.items() if _is(os.path.join(upper, path), copy)]
     for path in same:
@@ -102,6 +112,7 @@ def _listed(tree: Squashfs, number: int, lower: Lower, kept: Path) -> list[Speci
 
 def _scan(tree: Squashfs) -> list[Special]:
     found, waiting = [], [("", tree.root)]
+    _refuse_notes("", tree.status(tree.root))
     while waiting:
         directory, entry = waiting.pop()
         for name, child in tree.children(entry).items():
@@ -111,6 +122,7 @@ def _scan(tree: Squashfs) -> list[Special]:
             if child.kind is EntryKind.WHITEOUT:
                 continue
             status = tree.status(child)
+            _refuse_notes(path, status)
             if child.kind is EntryKind.DIRECTORY:
                 if status.mode & stat.S_ISGID:
                     found.append(Special(path, child.reference, True, 1, 0))
@@ -123,6 +135,12 @@ def _scan(tree: Squashfs) -> list[Special]:
             elif status.links > 1 or _CAPABILITY in status.attributes:
                 found.append(Special(path, child.reference, False, status.links, tree.size(child)))
     return found
+
+
+def _refuse_notes(path: str, status: Status) -> None:
+    for name in status.attributes:
+        if name.startswith(OVERLAY_PREFIXES):
+            raise CannotNormalise(f"/{path} of the base has the attribute {name}, which an overlay would believe")
 
 
 def copy_directories(upper: str, lower: Lower, path: str) -> None:
@@ -165,6 +183,7 @@ def take_status(lower: Lower, below: Seen, path: str) -> None:
     os.chown(path, status.uid, status.gid, follow_symlinks=False)
     os.chmod(path, stat.S_IMODE(status.mode))
     for name, value in status.attributes.items():
-        if not name.startswith("trusted."):  # not readable in a namespace, so not in the flat image either
+        # Those of `trusted.` are not readable in a namespace, so they are not in the flat image either.
+        if not name.startswith(("trusted.", *OVERLAY_PREFIXES)):
             os.setxattr(path, name, value)
     os.utime(path, (status.modified, status.modified))

@@ -1,18 +1,27 @@
 """What is done to a layer's upper directory as root of the user's namespace: in a process of its own.
 
+A base or a script of the build decides what is in that directory, so this process makes it (with `work` beside it) its
+root directory before it touches it: no symlink in it leads to the host. From then on it loads no code.
+
 A request and an answer are JSON files: names that are not UTF-8 are kept. Only this module knows them.
 """
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
+import importlib
 import json
 import os
-import stat
+import shutil
 import sys
+from base64 import b64decode, b64encode
 from dataclasses import asdict, dataclass, field
+from importlib.machinery import BuiltinImporter, FrozenImporter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from toolkit.support.errors import CtkError
 from toolkit.support.namespace import as_owner
 from toolkit.support.processes import stream
 
@@ -23,32 +32,43 @@ if TYPE_CHECKING:
 
 # -I: nothing of the working directory or the user is imported. The first argument is where ctk lies.
 _START = "import sys; sys.path.insert(0, sys.argv.pop(1)); from toolkit.builds.layers.inside import main; main()"
+_UPPER, _INPUTS = "upper", "inputs"
+# All that is needed after the root directory changed; packages that may be missing are.
+_LOADED = (
+    *(f"toolkit.builds.layers.{name}" for name in ("copies", "copying", "digest", "finishing", "metadata", "upper")),
+    *(f"toolkit.inventory.formats.{name}" for name in ("compression", "images", "status", "xattrs")),
+)
+_OPTIONAL = ("zstandard", "lz4.block", "compression.zstd")
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """The action is `prepare` or `normalise`; `layers` lie over `image`, the lowest first.
+    """The action is `prepare`, `read` or `finish`; `layers` lie over `image`, the lowest first.
 
-    `kept` is the directory where what was found in a tree is kept for the next layer.
+    `overlay` is the directory with `upper`, the upper directory of a step. `kept` is the directory where what was found
+    in a tree is kept for the next layer. `files` are written into the tree: contents in base64 by path.
     """
 
     action: str
-    upper: str
+    overlay: str
     image: str
     kept: str
     layers: tuple[str, ...] = ()
     inputs: tuple[tuple[str, str], ...] = ()
+    script: str = ""
     copies: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    files: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """`copies` are what was prepared; `name` that of the layer, None if it is empty; `refused` says why there can be
-    no layer."""
+    """`copies` are what was prepared; `files` are what was read; `name` is that of the layer, None if it is empty;
+    `refused` says why there can be no layer."""
 
     name: str | None = None
     refused: str | None = None
     copies: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    files: Mapping[str, str] = field(default_factory=dict)
 
 
 def ask(request: Request, directory: Path, take: Callable[[str], None]) -> tuple[int, Answer]:
@@ -66,50 +86,77 @@ def main() -> None:
     """Answer the request in the file that the first argument names into the second."""
     from toolkit.builds.layers.below import Lower
     from toolkit.builds.layers.normalise import CannotNormalise
+    from toolkit.builds.layers.upper import DISK_FULL
 
+    os.umask(0o002)  # that of `%files`
     request = Request(**json.loads(Path(sys.argv[1]).read_text(encoding="utf-8")))
-    lower = Lower.open(Path(request.image), [Path(layer) for layer in request.layers])
     status = 0
-    try:
-        if request.action == "prepare":
-            status, answer = _prepared(request, lower)
-        else:
-            answer = Answer(name=_finished(request, lower))
-    except CannotNormalise as error:
-        answer = Answer(refused=str(error))
-    Path(sys.argv[2]).write_text(json.dumps(asdict(answer)), encoding="utf-8")
+    with open(sys.argv[2], "w", encoding="utf-8") as file:
+        try:
+            lower = Lower.open(Path(request.image), [Path(layer) for layer in request.layers])
+            status, answer = {"prepare": _prepared, "read": _read, "finish": _finished}[request.action](request, lower)
+        except (CannotNormalise, CtkError) as error:
+            answer = Answer(refused=str(error))
+        except OSError as error:
+            if error.errno in DISK_FULL:
+                raise
+            answer = Answer(refused=f"its tree cannot be changed: {error}")
+        json.dump(asdict(answer), file)
     sys.exit(status)
 
 
+def _confine(overlay: str) -> str:
+    """Make `overlay` the root directory; return the upper directory in it. All code is loaded before."""
+    for name in _LOADED:
+        importlib.import_module(name)
+    for name in _OPTIONAL:
+        with contextlib.suppress(ImportError):
+            importlib.import_module(name)
+    hashlib.sha256(b"").digest()  # OpenSSL reads its configuration now
+    os.chroot(overlay)
+    os.chdir("/")
+    sys.path.clear()
+    sys.meta_path[:] = [BuiltinImporter, FrozenImporter]
+    return f"/{_UPPER}"
+
+
 def _prepared(request: Request, lower: Lower) -> tuple[int, Answer]:
-    """The root directory as it is below, copies of what an overlay cannot copy, and the inputs."""
-    from toolkit.builds.layers.copies import copy_up, take_status
-    from toolkit.builds.layers.copying import copy_inputs
+    """The root directory as it is below, copies of what an overlay cannot copy, the inputs, and the script."""
+    from toolkit.builds.layers.copies import copy_up, find_specials, take_status
+    from toolkit.builds.layers.copying import place_inputs, stage_inputs
+    from toolkit.builds.layers.finishing import refuse_reserved, write_script
 
-    take_status(lower, lower.root, request.upper)
-    copies = copy_up(request.upper, lower, Path(request.kept))
-    return copy_inputs(request.upper, lower, request.inputs), Answer(copies=copies)
+    refuse_reserved(lower, [path for _, path in request.inputs])
+    specials = find_specials(lower, Path(request.kept))
+    status = stage_inputs(os.path.join(request.overlay, _INPUTS), request.inputs)
+    if status != 0:
+        return status, Answer()
+    upper = _confine(request.overlay)
+    take_status(lower, lower.root, upper)
+    copies = copy_up(upper, lower, specials)
+    place_inputs(upper, lower, request.inputs, f"/{_INPUTS}")
+    shutil.rmtree(f"/{_INPUTS}")
+    if request.script:
+        write_script(upper, request.script)
+    return 0, Answer(copies=copies)
 
 
-def _finished(request: Request, lower: Lower) -> str | None:
-    from toolkit.builds.layers.copies import Copy, copy_directories, remove_unchanged
-    from toolkit.builds.layers.digest import digest_of
-    from toolkit.builds.layers.links import check_links
-    from toolkit.builds.layers.normalise import MARK, METADATA, CannotNormalise, normalise, own_attributes
+def _read(request: Request, lower: Lower) -> tuple[int, Answer]:
+    """The files of the metadata, as the step sees them."""
+    from toolkit.builds.layers.metadata import metadata_files
+    from toolkit.inventory.formats.images import open_step
 
-    upper = request.upper
-    remove_unchanged(upper, {path: Copy(*state) for path, state in request.copies.items()})
-    check_links(lower, normalise(upper, lower), request.copies)
-    below, state = lower.status(lower.root), os.lstat(upper)
-    same = (state.st_mode, state.st_uid, state.st_gid) == (below.mode, below.uid, below.gid)
-    if same and not os.listdir(upper) and not own_attributes(upper):
-        return None
-    name = f"{MARK}{digest_of(upper)}"
-    try:
-        copy_directories(upper, lower, METADATA)
-        mark = os.path.join(upper, METADATA, name)
-        os.close(os.open(mark, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o444))
-        os.chmod(mark, stat.S_IRUSR | stat.S_IRGRP | stat.S_IROTH)
-    except OSError as error:
-        raise CannotNormalise(f"/{METADATA} cannot hold the mark of a layer: {error.strerror}") from error
-    return name
+    upper = _confine(request.overlay)
+    found = metadata_files(open_step(Path(upper), lower.trees))
+    return 0, Answer(files={path: b64encode(content).decode() for path, content in found.items()})
+
+
+def _finished(request: Request, lower: Lower) -> tuple[int, Answer]:
+    """The normal tree, with the mark of a layer."""
+    from toolkit.builds.layers.copies import Copy
+    from toolkit.builds.layers.finishing import finish_tree
+
+    upper = _confine(request.overlay)
+    files = {path: b64decode(content) for path, content in request.files.items()}
+    copies = {path: Copy(*state) for path, state in request.copies.items()}
+    return 0, Answer(name=finish_tree(upper, lower, copies, files))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import shutil
 import tempfile
+from base64 import b64decode, b64encode
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING
 from toolkit.builds.layers.inside import Answer, Request, ask
 from toolkit.builds.layers.layer import Layer
 from toolkit.builds.layers.pack import find_mksquashfs, pack
+from toolkit.definitions.steps import SCRIPT
 from toolkit.inventory.formats.layers import layers_of
 from toolkit.runtime.layer_check import checked
 from toolkit.runtime.options import step_environment
@@ -26,7 +28,6 @@ if TYPE_CHECKING:
     from toolkit.definitions.steps import Input
     from toolkit.runtime.engine import Runtime
 
-_SCRIPT = ".post.script"  # as the runtime calls that of `%post`
 # The runtime gives `%post` copies of these that it may write to.
 _WRITABLE = ("/etc/hosts", "/etc/resolv.conf")
 
@@ -87,9 +88,11 @@ def make_layer(
     room: LayerRoom,
     *,
     inputs: Sequence[Input] = (),
-    finish: Callable[[Path], None] | None = None,
+    finish: Callable[[Mapping[str, bytes]], Mapping[str, bytes]] | None = None,
 ) -> Layer | None:
-    """Copy `inputs`, run `script` with `sh -ex` over `below`, call `finish` with the upper directory, and pack it.
+    """Copy `inputs`, run `script` with `sh -ex` over `below`, and pack what changed.
+
+    `finish` gets the files of the metadata after the script, and returns those to write.
 
     None if nothing changed. Raises StepFailed if the script fails, NotLayered if only a flat image can be right,
     MissingOnHost or ProgramFailed if packing fails.
@@ -100,14 +103,17 @@ def make_layer(
             upper = work / "overlay" / "upper"
             _make_directories(upper, work / "overlay" / "work")
             layers = tuple(str(layer.path) for layer in below.layers)
-            places = (str(upper), str(below.image), str(room.directory), layers)
+            places = (str(upper.parent), str(below.image), str(room.directory), layers)
             copied = tuple((str(item.source.absolute()), item.path) for item in inputs)
-            prepared = _ask(Request("prepare", *places, inputs=copied), work, room)
+            prepared = _ask(Request("prepare", *places, inputs=copied, script=script), work, room)
             if script:
-                _run(script, work, upper, below, room)
+                _run(work, upper.parent, below, room)
+            files: dict[str, str] = {}
             if finish is not None:
-                finish(upper)
-            layer_name = _ask(Request("normalise", *places, copies=prepared.copies), work, room).name
+                found = _ask(Request("read", *places), work, room).files
+                written = finish({path: b64decode(content) for path, content in found.items()})
+                files = {path: b64encode(content).decode() for path, content in written.items()}
+            layer_name = _ask(Request("finish", *places, copies=prepared.copies, files=files), work, room).name
             if layer_name is None:
                 return None
             path = room.directory / f"{layer_name}.sqfs"
@@ -145,20 +151,15 @@ def run_read_only(script: str, below: Below, room: LayerRoom) -> None:
         raise StepFailed(status)
 
 
-def _run(script: str, work: Path, upper: Path, below: Below, room: LayerRoom) -> None:
-    """Run the script. It lies in the image while it runs, and is no part of the layer."""
-    text = upper / _SCRIPT
-    text.write_text(script if script.endswith("\n") else f"{script}\n", encoding="utf-8", errors="surrogateescape")
-    text.chmod(0o755)
+def _run(work: Path, overlay: Path, below: Below, room: LayerRoom) -> None:
+    """Run the script that was prepared in the image."""
     lowers = [layer.path for layer in below.layers]
     binds = (*_writable_copies(work), *room.binds)
-    words = _checked(["/bin/sh", "-ex", f"/{_SCRIPT}"], below)
-    argv = room.runtime.step(below.image, upper.parent, words, lowers=lowers, binds=binds)
+    words = _checked(["/bin/sh", "-ex", SCRIPT], below)
+    argv = room.runtime.step(below.image, overlay, words, lowers=lowers, binds=binds)
     status = stream(argv, room.take, env={**room.environment, **step_environment()}, cwd=work)
     if status != 0:
         raise StepFailed(status)
-    with contextlib.suppress(FileNotFoundError):
-        text.unlink()
 
 
 def _checked(command: Sequence[str], below: Below) -> list[str]:

@@ -12,9 +12,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from toolkit.builds.layers.labels import merged_labels
-from toolkit.builds.layers.upper import UpperWriter
 from toolkit.definitions.parts import parts_of
-from toolkit.inventory.formats.images import open_step
 from toolkit.inventory.formats.sif import DataType, FileSystem, Partition, PartitionType, read_sif
 from toolkit.inventory.formats.sif_edit import NewObject, edit_sif
 from toolkit.recipes.model import Bootstrap
@@ -32,32 +30,33 @@ if TYPE_CHECKING:
 INSPECT_OBJECT = "inspect-metadata.json"
 _OCI_CONFIG = "oci-config.json"  # a build from a local SIF keeps it as well
 _METADATA = "/.singularity.d"
-_SCRIPT_LABELS = "/.build.labels"
+_HISTORY = f"{_METADATA}/bootstrap_history"
+SCRIPT_LABELS = "/.build.labels"
+_NOT_INSPECTED = (f"{_HISTORY}/", SCRIPT_LABELS)
 _APPS = "/scif/apps"
 # What `inspect` reads, and the patterns of the environment scripts that it shows (cmd/internal/cli/inspect.go).
 _INSPECTED = ("Singularity", "labels.json", "runscript", "runscript.help", "startscript", "test")
 _ENVIRONMENT = re.compile(r"10-docker.*\.sh|9.*-environment\.sh", re.DOTALL)
 
 
-def write_metadata(
-    upper: Path, image: Path, layers: Sequence[Layer], definition: str, runtime: Runtime, scratch: Path
-) -> bytes:
-    """Write the metadata into `upper`, the upper directory of the last layer, after its script. `image` and `layers`
-    are what the layer lies over.
+def metadata_files(image: Rootfs) -> dict[str, bytes]:
+    """The files of the metadata of an image, by path."""
+    history = (f"{_HISTORY}/{name}" for name in image.names(_HISTORY))
+    found = {path: image.read(path) for path in (*_inspected_files(image), *history, SCRIPT_LABELS)}
+    return {path: content for path, content in found.items() if content is not None}
 
-    Return the content of the SIF's object `inspect-metadata.json`, which the runtime's own `inspect` makes in
-    `scratch`. Raises CheckFailed if a script of the build replaced a directory of the metadata, or left labels that
-    are not JSON.
+
+def complete_metadata(
+    found: Mapping[str, bytes], image: Path, definition: str, runtime: Runtime, scratch: Path
+) -> tuple[dict[str, bytes], bytes]:
+    """The files of the metadata that the definition changes, and the content of the SIF's `inspect-metadata.json`.
+
+    `found` are the files after the scripts, and `image` is the base. The runtime's own `inspect` works in `scratch`.
+    Raises CheckFailed if a script of the build left labels that are not JSON.
     """
-    parts = parts_of(definition)
-    with open_step(image, [layer.path for layer in layers], upper) as before:
-        files = _changed_files(before, parts, runtime, read_sif(image).architecture)
-    writer = UpperWriter(upper)
-    for path, content in files.items():
-        writer.write(path, content, 0o755 if path.endswith(".sh") else 0o644)
-    writer.remove(_SCRIPT_LABELS)
-    with open_step(image, [layer.path for layer in layers], upper) as after:
-        return _inspected(after, runtime, scratch)
+    files = _changed_files(found, parts_of(definition), runtime, read_sif(image).architecture)
+    after = {path: content for path, content in {**found, **files}.items() if not path.startswith(_NOT_INSPECTED)}
+    return files, _inspected(after, runtime, scratch)
 
 
 def assemble(
@@ -82,15 +81,17 @@ def _stays(found: Descriptor) -> bool:
     return found.partition is not None or (found.data_type, found.name) == (DataType.GENERIC_JSON, _OCI_CONFIG)
 
 
-def _changed_files(before: Rootfs, parts: DefinitionParts, runtime: Runtime, architecture: str) -> Mapping[str, bytes]:
+def _changed_files(
+    before: Mapping[str, bytes], parts: DefinitionParts, runtime: Runtime, architecture: str
+) -> dict[str, bytes]:
     """The files of the metadata that the definition changes."""
     labels_file = f"{_METADATA}/labels.json"
     files = {
         f"{_METADATA}/Singularity": _as_bytes(parts.text),
         labels_file: _as_bytes(
             merged_labels(
-                before.read_text(labels_file) or "",
-                before.read_text(_SCRIPT_LABELS) or "",
+                _as_text(before.get(labels_file, b"")),
+                _as_text(before.get(SCRIPT_LABELS, b"")),
                 parts,
                 (runtime.product, _version(runtime)),
                 architecture,
@@ -98,27 +99,25 @@ def _changed_files(before: Rootfs, parts: DefinitionParts, runtime: Runtime, arc
         ),
     }
     # What a registry holds has no definition of its own: that of the pulled base is not history.
-    earlier = before.read(f"{_METADATA}/Singularity")
+    earlier = before.get(f"{_METADATA}/Singularity")
     if earlier is not None and parts.header.get("bootstrap") == Bootstrap.LOCALIMAGE:
-        history = f"{_METADATA}/bootstrap_history"
-        files[f"{history}/Apptainer{len(before.names(history))}"] = earlier
+        number = sum(path.startswith(f"{_HISTORY}/") for path in before)
+        files[f"{_HISTORY}/Apptainer{number}"] = earlier
     if parts.environment:
         path = f"{_METADATA}/env/90-environment.sh"
-        found = before.read(path)
+        found = before.get(path)
         files[path] = (b"#!/bin/sh\n" if found is None else found) + b"\n" + _as_bytes(parts.environment) + b"\n"
     return files
 
 
-def _inspected(image: Rootfs, runtime: Runtime, scratch: Path) -> bytes:
+def _inspected(files: Mapping[str, bytes], runtime: Runtime, scratch: Path) -> bytes:
     """`inspect-metadata.json`: the runtime's own inspection of a directory with the metadata alone."""
     with TemporaryDirectory(dir=scratch) as name:
         directory = Path(name)
-        for path in _inspected_files(image):
-            content = image.read(path)
-            if content is not None:
-                copy = directory / path.lstrip("/")
-                copy.parent.mkdir(parents=True, exist_ok=True)
-                copy.write_bytes(content)
+        for path, content in files.items():
+            copy = directory / path.lstrip("/")
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            copy.write_bytes(content)
         done = run([str(runtime.program), "inspect", "--all", name]).require("inspecting the metadata of the image")
     return json.dumps(json.loads(done.stdout), ensure_ascii=False, separators=(",", ":")).encode()
 
@@ -135,6 +134,10 @@ def _inspected_files(image: Rootfs) -> Iterator[str]:
 def _version(runtime: Runtime) -> str:
     """The runtime's version as it writes it itself, with a packager's suffix."""
     return run([str(runtime.program), "version"]).require("asking the runtime for its version").stdout.strip()
+
+
+def _as_text(content: bytes) -> str:
+    return content.decode(errors="replace")
 
 
 def _as_bytes(text: str) -> bytes:

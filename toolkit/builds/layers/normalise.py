@@ -17,8 +17,8 @@ from toolkit.inventory.formats.tree import EntryKind
 if TYPE_CHECKING:
     from toolkit.builds.layers.below import Key, Lower, Seen
 
-_PREFIXES = ("user.fuseoverlayfs.", "user.overlay.", "trusted.overlay.")
-_OPAQUE = tuple(f"{prefix}opaque" for prefix in _PREFIXES)
+OVERLAY_PREFIXES = ("user.fuseoverlayfs.", "user.overlay.", "trusted.overlay.")
+_OPAQUE = tuple(f"{prefix}opaque" for prefix in OVERLAY_PREFIXES)
 _OPAQUE_NAMES = (".wh..wh..opq", ".wh..opq")
 _WHITEOUT_PREFIX = ".wh."
 _MARK_MODE = 0o700  # of a file that stands for a whiteout where the kernel lets nobody make a device
@@ -120,7 +120,7 @@ class _Walk:
         state, old = os.lstat(here), self.lower.status(below)
         return (state.st_mode, state.st_uid, state.st_gid, own_attributes(here)) == (
             *(old.mode, old.uid, old.gid),
-            {name: value for name, value in old.attributes.items() if not name.startswith(_PREFIXES)},
+            {name: value for name, value in old.attributes.items() if not name.startswith(OVERLAY_PREFIXES)},
         )
 
 
@@ -149,12 +149,12 @@ def whiteout(path: str) -> None:
 
 def own_attributes(path: str) -> dict[str, bytes]:
     """The extended attributes of a file but for those of overlays."""
-    return {name: value for name, value in _attributes(path).items() if not name.startswith(_PREFIXES)}
+    return {name: value for name, value in _attributes(path).items() if not name.startswith(OVERLAY_PREFIXES)}
 
 
 def private_attributes(path: str) -> dict[str, bytes]:
     """The extended attributes with which an overlay keeps notes."""
-    return {name: value for name, value in _attributes(path).items() if name.startswith(_PREFIXES)}
+    return {name: value for name, value in _attributes(path).items() if name.startswith(OVERLAY_PREFIXES)}
 
 
 def _attributes(path: str) -> dict[str, bytes]:

@@ -1,18 +1,19 @@
-"""Write into the upper directory of a step: a script of the build may have put symlinks there that lead to the host."""
+"""Write into the upper directory of a step, where a base or a script of the build may have put symlinks."""
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from toolkit.support.errors import CheckFailed
+from toolkit.builds.layers.normalise import CannotNormalise
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
+DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -20,10 +21,10 @@ _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 class UpperWriter:
     """Paths are those in the image ("/.singularity.d/labels.json"). No symlink is followed."""
 
-    directory: Path
+    directory: str
 
     def write(self, path: str, content: bytes, mode: int) -> None:
-        """Write a new file in place of what is there. Raises CheckFailed where a directory or symlink is in the way."""
+        """Write a new file in place of what is there. Raises CannotNormalise where anything else is in the way."""
         with self._parent(path) as (parent, name):
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(name, dir_fd=parent)
@@ -49,11 +50,9 @@ class UpperWriter:
                 here = below
             yield here, name
         except OSError as error:
-            raise CheckFailed(
-                f"a script of the build left a {path} that cannot be replaced: {error.strerror}",
-                fix="Remove what changes it from `post`.",
-                code="metadata-replaced",
-            ) from error
+            if error.errno in DISK_FULL:
+                raise
+            raise CannotNormalise(f"{path} of the image cannot be replaced: {error.strerror}") from error
         finally:
             os.close(here)
 

@@ -38,17 +38,9 @@ def open_image(path: Path) -> Rootfs:
     raise _refusal(path, kind)
 
 
-def open_step(image: Path, layers: Sequence[Path], upper: Path) -> Rootfs:
-    """What a step of a layered build sees: the SIF `image`, squashfs layers over it, and the upper directory on top."""
-    trees: list[Tree] = [UpperDirectory(upper)]
-    try:
-        trees += [Squashfs(layer) for layer in reversed(layers)]
-        trees += open_partitions(read_sif(image))
-    except BaseException:
-        for tree in trees:
-            tree.close()
-        raise
-    return Rootfs(Overlay(trees), str(image), LAYERED)
+def open_step(upper: Path, below: Sequence[Tree]) -> Rootfs:
+    """What a step of a layered build sees: the upper directory over the trees `below`, the uppermost first."""
+    return Rootfs(Overlay([UpperDirectory(upper), *below]), str(upper), LAYERED)
 
 
 def _open_sif(sif: Sif) -> Rootfs:
