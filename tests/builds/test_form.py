@@ -94,7 +94,7 @@ def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Host:
 def test_trial_decides_once_and_is_remembered(host: Host) -> None:
     assert host.choose() == host.choose() == LAYERED
     assert host.trials == 1
-    keep_trial(host.area.path, host.runtime, LayerTrial("the runtime ignores them"))
+    keep_trial(host.area.path, host.runtime, LayerTrial("the runtime ignores them", lasting=True))
     assert host.choose() == Choice(Form.FLAT, "the runtime ignores them")
     with pytest.raises(MissingOnHost, match="the runtime ignores them"):
         host.choose(Form.LAYERED)
@@ -105,6 +105,23 @@ def test_trial_decides_once_and_is_remembered(host: Host) -> None:
 def test_flat_in_doubt(host: Host, trial: Trial | None) -> None:
     host.trial = trial
     assert host.choose() == Choice(Form.FLAT, "a small layered image could not be tried; `ctk doctor` shows why")
+    host.trial = Trial(built=True, ran=True, layers=LayerTrial(seconds=0.03))
+    assert host.choose() == LAYERED, "the next build tries again"
+
+
+@pytest.mark.parametrize("character", [":", ","])
+def test_path_that_the_runtime_would_split_is_the_reason(
+    host: Host, monkeypatch: pytest.MonkeyPatch, character: str
+) -> None:
+    place = host.area.path / f"a{character}b"
+    why = f"the path {place} has the character '{character}' in it, and the runtime splits a layer's path there"
+    monkeypatch.setenv("TMPDIR", str(place))
+    assert host.choose() == Choice(Form.FLAT, why)
+    host.area = WorkArea(place, "CTK_HOME")
+    monkeypatch.delenv("TMPDIR")
+    with pytest.raises(MissingOnHost, match="has the character"):
+        host.choose(Form.LAYERED)
+    assert host.trials == 0
 
 
 def test_nothing_is_tried_that_cannot_matter(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:

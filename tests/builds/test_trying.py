@@ -59,16 +59,19 @@ def test_a_base_of_one_s_own_or_that_a_build_brought_is_here(here: Path) -> None
     assert base_here(recipe(here, pulled), made.locks, made.area) == (kept, DIGEST)
 
 
-def test_trial_over_a_base_whose_layer_is_not_mounted_names_the_layer(
+def test_trial_over_a_base_whose_layer_is_not_mounted_names_the_layer_whatever_the_shell_sets(
     here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     name = "ctk-layer-" + "a" * 32
     content = squash(fill(here / "root", {"tmp/": ""}), here / "root.sqfs").read_bytes()
     image = write_sif(here / "base.sif", [system(content), replace(overlay(content), name=name)])
     program = here / "apptainer"  # ends with the check in the host's shell, where the file of the layer is missing
-    program.write_text('#!/bin/sh\nwhile [ "$1" != -c ]; do shift; done; exec sh "$@"\n')
+    program.write_text(
+        '#!/bin/sh\n[ -z "$APPTAINER_COMPAT" ] || exit 255\nwhile [ "$1" != -c ]; do shift; done; exec sh "$@"\n'
+    )
     program.chmod(0o755)
     made = context(here, preview=True)
+    monkeypatch.setenv("APPTAINER_COMPAT", "1")  # with it, the runtime takes no writable overlay
     made = replace(made, runtime=Runtime(program, "apptainer", (1, 4, 5)))
     monkeypatch.setattr("toolkit.builds.trying.trial_script", lambda _recipe, _lock: "exit 0\n")
     own = recipe(here, Base("base.sif", Bootstrap.LOCALIMAGE, str(image)))

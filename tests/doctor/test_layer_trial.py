@@ -42,17 +42,25 @@ def test_layer_is_tried_as_a_job_and_as_a_step_of_a_build_and_timed(tmp_path: Pa
 
 
 @pytest.mark.parametrize(
-    ("body", "reason"),
+    ("body", "reason", "lasting"),
     [
-        ('while [ "$1" != -c ]; do shift; done; exec sh "$@"', "the runtime ignores the layers of an image"),
-        ("echo 'FATAL: fuse: device not found' >&2; exit 255", "this host does not let users mount images with FUSE"),
-        ("echo; echo 'FATAL: something new' >&2; exit 255", "the runtime reports: FATAL: something new"),
-        ("exit 3", "the runtime reports: status 3"),
-        ("case $* in *--fakeroot*) echo no; exit 1; esac", "the runtime reports: no"),
+        ('while [ "$1" != -c ]; do shift; done; exec sh "$@"', "the runtime ignores the layers of an image", True),
+        (
+            "echo 'FATAL: fuse: device not found' >&2; exit 255",
+            "this host does not let users mount images with FUSE",
+            True,
+        ),
+        ("echo; echo 'FATAL: something new' >&2; exit 255", "the runtime reports: FATAL: something new", False),
+        ("echo 'write x: No space left on device'; exit 255", "the disk of the build directory is full", False),
+        ("exit 3", "the runtime reports: status 3", False),
+        ("case $* in *--fakeroot*) echo no; exit 1; esac", "the runtime reports: no", False),
     ],
 )
-def test_failed_trial_says_why(tmp_path: Path, body: str, reason: str) -> None:
+def test_failed_trial_says_why_and_whether_it_is_so_tomorrow(
+    tmp_path: Path, body: str, reason: str, lasting: bool
+) -> None:
     found = tried(tmp_path, body)
+    assert found.lasting is lasting
     assert str(found.problem).startswith(reason)
     assert found.seconds is None
 
@@ -70,6 +78,41 @@ def test_result_holds_for_this_runtime_and_its_configuration(tmp_path: Path, mon
     assert kept_trial(tmp_path, runtime) is None
 
 
+@pytest.mark.parametrize("name", ["mksquashfs", "fuse-overlayfs", "squashfuse_ll", "squashfuse"])
+def test_result_does_not_hold_where_another_program_packs_or_mounts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    runtime = a_runtime(tmp_path)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    keep_trial(tmp_path, runtime, LayerTrial(seconds=0.03))
+    (tmp_path / name).touch(mode=0o755)
+    assert kept_trial(tmp_path, runtime) is None, "installed since"
+    keep_trial(tmp_path, runtime, LayerTrial(seconds=0.03))
+    assert kept_trial(tmp_path, runtime) is not None
+    os.utime(tmp_path / name, (1, 1))
+    assert kept_trial(tmp_path, runtime) is None, "upgraded"
+
+
+def test_result_does_not_hold_where_the_runtimes_own_program_or_the_ids_changed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "bin").mkdir()
+    runtime = a_runtime(tmp_path / "bin")
+    own, ids = tmp_path / "libexec/apptainer/bin/fuse-overlayfs", tmp_path / "subuid"
+    own.parent.mkdir(parents=True)
+    monkeypatch.setattr(layer_trial, "SUBORDINATE_IDS", ids)
+    for changed in (own, ids):
+        keep_trial(tmp_path, runtime, LayerTrial("no", lasting=True))
+        assert kept_trial(tmp_path, runtime) is not None
+        changed.touch()
+        assert kept_trial(tmp_path, runtime) is None
+
+
+def test_problem_that_may_be_over_soon_is_not_kept(tmp_path: Path) -> None:
+    keep_trial(tmp_path, a_runtime(tmp_path), LayerTrial("packing a small layer failed"))
+    assert not (tmp_path / KEPT).exists()
+
+
 def test_failure_is_tried_again_after_a_day_and_a_success_holds(tmp_path: Path) -> None:
     runtime = a_runtime(tmp_path)
 
@@ -79,7 +122,7 @@ def test_failure_is_tried_again_after_a_day_and_a_success_holds(tmp_path: Path) 
         (tmp_path / KEPT).write_text(json.dumps({**document, "tried": document["tried"] - seconds}))
         return kept_trial(tmp_path, runtime)
 
-    failed = LayerTrial("no")
+    failed = LayerTrial("no", lasting=True)
     assert aged(failed, 23 * 3600) == failed
     assert aged(failed, 25 * 3600) is None
     assert aged(failed, -3600) is None, "a clock that was set back"

@@ -82,6 +82,34 @@ def test_a_step_sees_what_post_sees(user: User, directory: Path, tiny_image: Pat
     assert ".post.script" not in listed
 
 
+# Options of `exec` by which a runtime takes no writable overlay, or shows a script another home and directory.
+SHELL = ("WRITABLE_TMPFS=1", "COMPAT=1", "WRITABLE=1", "UNSQUASH=1", "HOME=/opt", "CWD=/opt", "OVERLAY=/nowhere")
+MARK = "98765.4321"
+
+
+def test_step_ends_with_its_processes_whatever_the_users_shell_sets(
+    user: User, directory: Path, tiny_image: Path
+) -> None:
+    (directory / "script").write_text(
+        f"busybox pwd > /opt/seen; busybox setsid sleep {MARK} > /dev/null 2>&1 < /dev/null &\n"
+    )
+    (directory / "step.py").write_text(
+        "import sys\nfrom pathlib import Path\n"
+        "from toolkit.builds.layers.make import Below, LayerRoom, make_layer\n"
+        "from toolkit.runtime.engine import find_runtime\nfrom toolkit.support.site import load_site\n"
+        "room = LayerRoom(Path('.').absolute(), find_runtime(load_site()), (), {}, print)\n"
+        "layer = make_layer(Path('script').read_text(), Below(Path(sys.argv[1])), room)\n"
+        f"left = [path for path in Path('/proc').glob('[0-9]*/cmdline') if b'{MARK}' in path.read_bytes()]\n"
+        "print('left', left)\nprint('layer', layer.path)\n"
+    )
+    python = user.program.with_name("python")
+    shell = dict(word.split("=") for setting in SHELL for word in (f"APPTAINER_{setting}", f"SINGULARITY_{setting}"))
+    done = user.run(python, "step.py", tiny_image, cwd=directory, env=shell)
+    left, layer = done.stdout.splitlines()[-2:]
+    assert left == "left []"
+    assert user.run("unsquashfs", "-cat", layer.removeprefix("layer "), "opt/seen", cwd=directory).stdout == "/\n"
+
+
 PLACES = ("/mnt/tree", "/tmp/new/deep/", "/var/tmp", "/mnt", "/lib/x", "/.ctk-files/1/tree", "/etc/hosts.d/one")
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from toolkit.runtime.options import container_environment, exec_arguments
+import pytest
+
+from toolkit.runtime.options import container_environment, exec_arguments, step_arguments, step_environment
 
 
 def test_the_users_site_directory_is_shut_out_of_either_runtime() -> None:
@@ -23,3 +25,20 @@ def test_isolated_command_has_no_variables_and_its_own_processes() -> None:
         *("--quiet", "exec", "--nv", "--cleanenv", "--pid", "x.sif", "true"),
     ]
     assert exec_arguments("x.sif", ["true"], gpu=False, rocm=True)[2:] == ["--rocm", "x.sif", "true"]
+
+
+@pytest.mark.parametrize("family", ["APPTAINER", "SINGULARITY"])
+def test_step_gets_no_option_of_the_users_shell(family: str) -> None:
+    """But for what `build` hands to `%post` too, and for what says where and how the runtime works here."""
+    dropped = ("WRITABLE_TMPFS", "COMPAT", "WRITABLE", "UNSQUASH", "HOME", "CWD", "ENV_FILE", "SCRATCH", "OVERLAY")
+    kept = ("BIND", "BINDPATH", "MOUNT", "NV", "CACHEDIR", "TMPDIR", "CONFIGDIR", "CONFIG_FILE", "IGNORE_SUBUID")
+    shell = {f"{family}_{name}": "1" for name in (*dropped, *kept)}
+    changed = step_environment({**shell, f"{family}ENV_WRITABLE": "1", "HOME": "/home/me", "PATH": "/bin"})
+    assert {name for name, value in changed.items() if value is None} == {f"{family}_{name}" for name in dropped}
+    assert set(changed.values()) == {None, "/.build.labels"}
+
+
+def test_step_has_processes_that_end_with_it() -> None:
+    words = step_arguments("x.sif", ["true"], lowers=["a"], overlay="b", binds=["/c"], hidden=["cwd", "hostfs"])
+    assert "--pid" in words
+    assert words[words.index("--overlay") :] == ["--overlay", "a:ro", "--overlay", "b", "--bind", "/c", "x.sif", "true"]

@@ -10,6 +10,7 @@ from toolkit.doctor.layer_trial import PACKER, LayerTrial, keep_trial, kept_tria
 from toolkit.doctor.trials import try_runtime
 from toolkit.inventory.formats.kinds import PathKind, kind_of
 from toolkit.inventory.formats.sif import DataType, FileSystem, PartitionType, read_sif
+from toolkit.runtime.area import scratch_of
 from toolkit.support.enums import StrEnum
 from toolkit.support.errors import MissingOnHost, WrongInput
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 _MOUNTED = (PartitionType.SYSTEM, PartitionType.PRIMARY_SYSTEM, PartitionType.OVERLAY)
 _OMIT = "Omit --layered: ctk then builds a flat image."
+_SEPARATORS = ":,"  # in the value of `--overlay`
 _NOT_TRIED = "a small layered image could not be tried; `ctk doctor` shows why"
 
 
@@ -83,7 +85,8 @@ def choose_form(
     """The form of an image over `base`, a SIF on this machine or None; `area` exists.
 
     `owners` says why owners of files cannot be kept here (`owner_problem`). The trial of a layer takes a second or two;
-    its result is kept in the work area. Raises as `choose` does.
+    its result is kept in the work area unless it may
+    be another soon. Raises as `choose` does.
     """
     if asked is Form.FLAT:
         return choose(FormFacts(), asked)
@@ -123,7 +126,14 @@ def host_problem(runtime: Runtime, area: WorkArea, owners: str | None) -> str | 
     """Why layers are not possible on this host; None if they are. A trial proves it, unless an earlier one did."""
     if shutil.which(PACKER) is None:
         return f"there is no {PACKER} on PATH (package squashfs-tools)"
-    return owners or _tried(runtime, area).problem
+    return owners or _path_problem(area) or _tried(runtime, area).problem
+
+
+def _path_problem(area: WorkArea) -> str | None:
+    for place in (area.path, scratch_of(area)):
+        if found := next((character for character in _SEPARATORS if character in str(place)), None):
+            return f"the path {place} has the character {found!r} in it, and the runtime splits a layer's path there"
+    return None
 
 
 def _tried(runtime: Runtime, area: WorkArea) -> LayerTrial:

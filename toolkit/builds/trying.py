@@ -19,6 +19,7 @@ from toolkit.pins.guard.log import seconds_of_imports, successes
 from toolkit.recipes.model import Bootstrap
 from toolkit.runtime.area import area_environment, scratch_of
 from toolkit.runtime.layer_check import checked
+from toolkit.runtime.options import without_options
 from toolkit.support.certificates import trusting
 from toolkit.support.errors import MissingOnHost, WrongInput
 from toolkit.support.files import open_log
@@ -97,7 +98,8 @@ def try_recipe(recipe: Recipe, lock: Lock, image: Path, context: BuildContext, l
         command = checked(["sh", "-ex", f"/{_SCRIPT}"], str(image), layers_of(image).names)
         argv = runtime.try_out(image, directory / "layer", command, binds)
         lent = {name: read_value(value) for name, value in loan.environment.items()}
-        status = stream(argv, transcript.take, env={**area_environment(area), **trusting(), **lent}, cwd=directory)
+        environment = {**without_options(), **area_environment(area), **trusting(), **lent}
+        status = stream(argv, transcript.take, env=environment, cwd=directory)
         if status != 0:
             attempt = Attempt(f"trying {recipe.name}", recipe, lock, log_path, area)
             raise explain_failure(attempt, status, transcript.last_lines, room)

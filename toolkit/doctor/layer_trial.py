@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import platform
+import shutil
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from toolkit.inventory.formats.sif import DataType, FileSystem, Partition, PartitionType, read_sif
 from toolkit.inventory.formats.sif_edit import NewObject, copy_base, edit_sif
-from toolkit.runtime.known_errors import explain
+from toolkit.runtime.known_errors import FULL_DISK, explain
 from toolkit.runtime.layer_check import STATUS, checked, not_mounted
 from toolkit.support.files import write_atomically
 from toolkit.support.processes import run
@@ -25,23 +26,30 @@ if TYPE_CHECKING:
 
 PACKER = "mksquashfs"
 KEPT = "layer-trial.json"  # in the work area
+SUBORDINATE_IDS = Path("/etc/subuid")
 _NAME = f"ctk-layer-{0:032x}"
 _TIMEOUT = 10.0  # seconds for each program; each takes some tenths of a second on an idle machine
 _ROUNDS = 2
+_MOUNTERS = ("fuse-overlayfs", "squashfuse_ll", "squashfuse")  # with which an ordinary user's runtime mounts layers
 _RETRIED = 24 * 3600.0  # seconds after which a layer that could not be mounted is tried again
 _IGNORED = "the runtime ignores the layers of an image (`enable overlay` in its configuration?)"
 
 
 @dataclass(frozen=True, slots=True)
 class LayerTrial:
-    """Whether a layer works here: `problem` says why not. `seconds` is what one layer adds to a container's start."""
+    """Whether a layer works here: `problem` says why not. `seconds` is what one layer adds to a container's start.
+
+    `lasting`: the problem is that the runtime or the host does not mount layers. Any other, such as a full disk, may be
+    over at the next trial.
+    """
 
     problem: str | None = None
     seconds: float | None = None
+    lasting: bool = False
 
 
 def try_layer(
-    runtime: Runtime, flat: Path, program: Path, binds: Sequence[str], environment: Mapping[str, str]
+    runtime: Runtime, flat: Path, program: Path, binds: Sequence[str], environment: Mapping[str, str | None]
 ) -> LayerTrial:
     """Add a layer to a copy of the image `flat`, and run `program` in it, as a job does and as a step of a build does.
 
@@ -60,7 +68,7 @@ def try_layer(
     ):
         done = run(argv, env=environment, cwd=place, timeout=_TIMEOUT)
         if not done.ok:
-            return LayerTrial(_reason(done))
+            return _failed(done)
     times: dict[Path, list[float]] = {flat: [], layered: []}
     for _ in range(_ROUNDS):
         for image, taken in times.items():
@@ -83,13 +91,14 @@ def _add_layer(flat: Path, place: Path) -> Path:
     return layered
 
 
-def _reason(done: Completed) -> str:
+def _failed(done: Completed) -> LayerTrial:
     lines = [line.strip() for line in (done.stdout + done.stderr).splitlines() if line.strip()]
     if done.returncode == STATUS and not_mounted(lines) is not None:
-        return _IGNORED
+        return LayerTrial(_IGNORED, lasting=True)
     known = explain(lines)
-    last = lines[-1] if lines else f"status {done.returncode}"
-    return known.meaning if known else f"the runtime reports: {last}"
+    if known is not None:
+        return LayerTrial(known.meaning, lasting=known is not FULL_DISK)
+    return LayerTrial(f"the runtime reports: {lines[-1] if lines else f'status {done.returncode}'}")
 
 
 def kept_trial(area: Path, runtime: Runtime) -> LayerTrial | None:
@@ -101,7 +110,7 @@ def kept_trial(area: Path, runtime: Runtime) -> LayerTrial | None:
         kept = json.loads((area / KEPT).read_text(encoding="utf-8"))
         if kept["of"] != _conditions(runtime):
             return None
-        trial = LayerTrial(kept["problem"], kept["seconds"])
+        trial = LayerTrial(kept["problem"], kept["seconds"], lasting=kept["problem"] is not None)
         stale = trial.problem is not None and not 0 <= time.time() - kept["tried"] <= _RETRIED
     except (OSError, ValueError, KeyError, TypeError):
         return None
@@ -109,20 +118,27 @@ def kept_trial(area: Path, runtime: Runtime) -> LayerTrial | None:
 
 
 def keep_trial(area: Path, runtime: Runtime, trial: LayerTrial) -> None:
-    """Remember `trial` in the work area, for `kept_trial`."""
+    """Remember `trial` in the work area, for `kept_trial`; not a problem that may be over soon."""
+    if trial.problem is not None and not trial.lasting:
+        return
     found = {"problem": trial.problem, "seconds": trial.seconds}
     document = {"of": _conditions(runtime), "tried": time.time(), **found}
     write_atomically(area / KEPT, json.dumps(document, indent=2) + "\n")
 
 
 def _conditions(runtime: Runtime) -> list[str]:
-    """What a trial holds for: another runtime or configuration, kernel, host or user may answer otherwise."""
+    """What a trial holds for: other programs, another configuration, kernel, host or user may answer otherwise."""
     program = runtime.program.resolve()
-    name = program.name
-    places = (Path("/etc"), program.parent.parent / "etc")
-    files = [program, *(place / name / f"{name}.conf" for place in places)]
+    name, prefix = program.name, program.parent.parent
+    own = [prefix / where / name / "bin" / tool for where in ("libexec", "lib") for tool in _MOUNTERS]
+    found = [Path(path) for tool in (PACKER, *_MOUNTERS) if (path := shutil.which(tool)) is not None]
+    configured = [place / name / f"{name}.conf" for place in (Path("/etc"), prefix / "etc")]
     return [
         runtime.version_text,
-        *(f"{file} {file.stat().st_mtime_ns}" for file in files if file.is_file()),
+        *(
+            f"{file} {file.stat().st_mtime_ns}"
+            for file in (program, *configured, *own, *found, SUBORDINATE_IDS)
+            if file.is_file()
+        ),
         *(platform.release(), platform.node(), str(os.geteuid())),
     ]

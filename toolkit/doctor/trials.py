@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from toolkit.doctor.layer_trial import PACKER, LayerTrial, try_layer
 from toolkit.runtime.engine import BuildOptions
+from toolkit.runtime.options import without_options
 from toolkit.support.errors import CtkError
 from toolkit.support.files import nearest_existing
 from toolkit.support.processes import run
@@ -75,7 +76,7 @@ def try_runtime(runtime: Runtime, directory: Path) -> Trial | None:
     try:
         binds = _make_root(place / "root")
         names = [f"{name}_{what}" for name in ("APPTAINER", "SINGULARITY") for what in ("CACHEDIR", "TMPDIR")]
-        environment = dict.fromkeys([*names, "TMPDIR"], str(place))
+        environment = {**without_options(), **dict.fromkeys([*names, "TMPDIR"], str(place))}
         image = place / "trial.sif"
         for argv in (
             runtime.build(image, str(place / "root"), BuildOptions()),
@@ -95,7 +96,7 @@ def try_runtime(runtime: Runtime, directory: Path) -> Trial | None:
 
 
 def _try_layer(
-    runtime: Runtime, image: Path, program: Path, binds: list[str], environment: dict[str, str]
+    runtime: Runtime, image: Path, program: Path, binds: list[str], environment: dict[str, str | None]
 ) -> LayerTrial | None:
     if shutil.which(PACKER) is None:
         return None

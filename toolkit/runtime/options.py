@@ -6,17 +6,29 @@ how they are spelled.
 
 from __future__ import annotations
 
+import os
 import re
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
 # The file in the image to which a build adds labels; the runtime removes it (Apptainer 1.4.5, stage.go).
 BUILD_LABELS = "/.build.labels"
 # The runtime evaluates APPTAINERENV_X as the text between double quotes: nothing in a value may be expanded there.
 EXPANDED = r"[\\$`]"
+
+_FAMILIES = ("APPTAINER_", "SINGULARITY_")
+# Of the user's variables of the runtime, those that a step keeps: `build` hands binds and GPU to `%post`, too
+# (Apptainer 1.4.5, stage.go).
+_KEPT_FOR_STEPS = frozenset(
+    [
+        *("BIND", "BINDPATH", "MOUNT", "NV", "NVCCLI", "ROCM"),
+        *("CACHEDIR", "TMPDIR", "CONFIGDIR", "CONFDIR", "CONFIG_FILE"),  # where the runtime writes, what it is told
+        *("USERNS", "UNSHARE_USERNS", "IGNORE_SUBUID", "IGNORE_FAKEROOT_COMMAND", "IGNORE_USERNS"),  # options of build
+    ]
+)
 
 
 def exec_arguments(
@@ -76,9 +88,11 @@ def step_arguments(
     """`exec … IMAGE COMMAND` for a step of a build: the command is root of the image, and sees what `%post` sees.
 
     `lowers` are layers over the image, the lowest first; the directory `overlay` takes all changes, without one there
-    can be none. `hidden` are mounts of this host that `%post` does not have.
+    can be none. `hidden` are mounts of this host that `%post` does not have. The step has processes of its own, all of
+    which end with it: one that it leaves behind must not write while the layer is packed.
     """
-    options = ["--quiet", "exec", "--fakeroot", "--cleanenv", "--no-home", "--pwd", "/", "--no-mount", ",".join(hidden)]
+    options = ["--quiet", "exec", "--fakeroot", "--cleanenv", "--pid", "--no-home", "--pwd", "/"]
+    options += ["--no-mount", ",".join(hidden)]
     for layer in (*(f"{lower}:ro" for lower in lowers), *([overlay] if overlay is not None else [])):
         options += ["--overlay", layer]
     for bind in binds:
@@ -86,10 +100,23 @@ def step_arguments(
     return [*options, image, *command]
 
 
-def step_environment() -> dict[str, str]:
-    """Variables of the host process that give a step the ones that only `%post` has: where labels are collected."""
+def step_environment(environment: Mapping[str, str] = os.environ) -> dict[str, str | None]:
+    """How the host process of a step differs from `environment`; None unsets a variable.
+
+    The step gets the variables that only `%post` has, which say where labels are collected.
+    """
     names = ("APPTAINER_LABELS", "SINGULARITY_LABELS")
-    return {f"{runtime}ENV_{name}": BUILD_LABELS for runtime in ("APPTAINER", "SINGULARITY") for name in names}
+    labels = {f"{family[:-1]}ENV_{name}": BUILD_LABELS for family in _FAMILIES for name in names}
+    return {**without_options(environment), **labels}
+
+
+def without_options(environment: Mapping[str, str] = os.environ) -> dict[str, None]:
+    """The variables of `environment` to be unset so that none gives `exec` an option which `build` does not have.
+
+    With APPTAINER_WRITABLE_TMPFS, COMPAT or UNSQUASH of a user's shell, the runtime takes no writable overlay.
+    """
+    named = ((name, family) for name in environment for family in _FAMILIES if name.startswith(family))
+    return {name: None for name, family in named if name.removeprefix(family) not in _KEPT_FOR_STEPS}
 
 
 def image_argument(image: Path) -> str:

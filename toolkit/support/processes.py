@@ -229,15 +229,15 @@ def stream(
     argv: Sequence[str],
     on_line: Callable[[str], None],
     *,
-    env: Mapping[str, str] | None = None,
+    env: Mapping[str, str | None] | None = None,
     cwd: Path | None = None,
     input: Path | None = None,
 ) -> int:
     """Run a program with the file `input`, or nothing, as its standard input; hand each line of its output (both
     streams, in order) to `on_line`, return its exit status.
 
-    The program gets its own session. When this process is interrupted, the session is ended first; when this
-    process is killed, the kernel ends the program.
+    `env` is added to the environment of this process; None unsets a variable. The program gets its own session. When
+    this process is interrupted, the session is ended first; when this process is killed, the kernel ends the program.
     """
     trace(argv, env)
     try:

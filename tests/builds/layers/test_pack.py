@@ -8,6 +8,7 @@ import pytest
 
 from toolkit.builds.layers import pack as module
 from toolkit.builds.layers.pack import find_mksquashfs, pack, packing_arguments
+from toolkit.builds.room import Disk, RoomWatch
 from toolkit.support.errors import MissingOnHost, ProgramFailed
 
 if TYPE_CHECKING:
@@ -31,3 +32,23 @@ def test_failed_packing_shows_the_last_lines(tmp_path: Path) -> None:
     with pytest.raises(ProgramFailed) as caught:
         pack(tmp_path / "absent", tmp_path / "out.sqfs", "zstd", 1)
     assert any("absent" in line for line in caught.value.last_lines)
+
+
+@pytest.mark.parametrize("reason", ["No space left on device", "Disk quota exceeded"])
+def test_disk_that_is_full_while_a_layer_is_packed_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reason: str
+) -> None:
+    program = tmp_path / "mksquashfs"
+    program.write_text(
+        f"#!/bin/sh\necho 'Write failed because {reason}'\necho 'FATAL ERROR: Failed to write'\nexit 1\n"
+    )
+    program.chmod(0o755)
+    monkeypatch.setattr(module, "find_mksquashfs", lambda: str(program))
+    room = RoomWatch([Disk(tmp_path, "the build", "Set CTK_HOME.")])
+    with (
+        pytest.raises(ProgramFailed, match=r"^the build stopped: a disk or a quota is full") as caught,
+        room.watching(),
+    ):
+        pack(tmp_path, tmp_path / "out.sqfs", "zstd", 1)
+    assert caught.value.code == "disk-full"
+    assert "Set CTK_HOME." in str(caught.value.fix)

@@ -4,29 +4,27 @@ from __future__ import annotations
 
 import os
 import sys
-from collections import deque
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from toolkit.builds.layers import clear
-from toolkit.builds.layers.pack import find_tool, pack
+from toolkit.builds.layers.pack import find_tool, pack, run_tool
 from toolkit.builds.record import OBJECT_NAME
 from toolkit.inventory.contents.sbom import OBJECT_NAME as SBOM_NAME
 from toolkit.inventory.formats.images import mounted_partitions, open_partition
 from toolkit.inventory.formats.sif import DataType, FileSystem, Partition, PartitionType, read_sif
 from toolkit.inventory.formats.sif_edit import NewObject, edit_sif, empty_sif, extract
 from toolkit.inventory.formats.tree import EntryKind
-from toolkit.support.errors import ProgramFailed, WrongInput
-from toolkit.support.namespace import as_owner
-from toolkit.support.processes import stream
+from toolkit.support.errors import WrongInput
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator
+    from pathlib import Path
 
     from toolkit.inventory.formats.sif import Descriptor, Sif
     from toolkit.inventory.formats.tree import Tree
     from toolkit.runtime.engine import BuildOptions
 
+_WHAT = "merging the layers"
 _MARKER = "ctk-layer-"  # of the files in /.singularity.d, one for each layer
 
 
@@ -40,7 +38,7 @@ def flatten(
 
     Its other objects stay, but for its signatures, and for ctk's record and list of packages, which the caller writes.
     The caller removes `scratch`, and `output` after an error. Raises WrongInput if a partition is not squashfs,
-    ProgramFailed if squashfs-tools fail.
+    ProgramFailed if squashfs-tools fail, OSError of a full disk.
     """
     sif = read_sif(image.absolute())
     tree, squashed = scratch / "tree", scratch / "flat.squashfs"
@@ -76,7 +74,7 @@ def unpack(sif: Sif, tree: Path, scratch: Path) -> None:
 def _unpack(sif: Sif, partition: Descriptor, tree: Path) -> None:
     tool = find_tool("unsquashfs", "which reads the layers", "Install squashfs-tools.")
     place = ["-offset", str(partition.offset), "-dest", str(tree)]
-    _run([tool, "-no-progress", "-force", *place, str(sif.path)])
+    run_tool(_WHAT, [tool, "-no-progress", "-force", *place, str(sif.path)])
 
 
 def _entries(tree: Tree) -> Iterator[tuple[EntryKind, str]]:
@@ -95,7 +93,7 @@ def _clear(tree: Path, entries: Iterable[tuple[EntryKind, str]], scratch: Path) 
     listed = scratch / "entries"
     marked = (("d" if kind is EntryKind.DIRECTORY else "x", path) for kind, path in entries)
     listed.write_bytes(b"".join(os.fsencode(f"{mark}{path}\0") for mark, path in marked))
-    _run([sys.executable, "-I", "-S", clear.__file__, str(tree), str(listed)])
+    run_tool(_WHAT, [sys.executable, "-I", "-S", clear.__file__, str(tree), str(listed)])
 
 
 def _goes(found: Descriptor) -> bool:
@@ -109,12 +107,3 @@ def _kept(sif: Sif, found: Descriptor, scratch: Path) -> NewObject:
     if not isinstance(found.data_type, DataType):
         raise WrongInput(f"{sif.path}: data object {found.id} is of an unknown type", code="foreign-image")
     return NewObject(found.data_type, found.name, content, found.group, found.partition)
-
-
-def _run(argv: Sequence[str]) -> None:
-    """Run a program where this user owns what root of the image owns. Raises ProgramFailed with its last lines."""
-    last: deque[str] = deque(maxlen=12)
-    status = stream(as_owner(argv), last.append)
-    if status != 0:
-        what = f"merging the layers failed: {Path(argv[0]).name} exited with status {status}"
-        raise ProgramFailed(what, last_lines=tuple(last))

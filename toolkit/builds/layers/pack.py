@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import shutil
 from collections import deque
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from toolkit.runtime.known_errors import FULL_DISK
 from toolkit.support.errors import MissingOnHost, ProgramFailed
 from toolkit.support.namespace import as_owner
 from toolkit.support.processes import run, stream
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Sequence
 
 _LAST_LINES = 12
 # Where the PATH of an ordinary user may not lead, and where Apptainer keeps the programs that it brings.
@@ -46,12 +49,22 @@ def packing_arguments(compression: str, cores: int | None) -> list[str]:
 
 
 def pack(directory: Path, output: Path, compression: str, cores: int | None) -> None:
-    """Write `directory` to the new file `output`. Raises MissingOnHost, ProgramFailed with the last lines."""
+    """Write `directory` to the new file `output`. Raises as `run_tool`, and MissingOnHost."""
     words = [find_mksquashfs(), str(directory), str(output), "-noappend", "-no-progress", "-quiet"]
+    run_tool("packing a layer", [*words, *packing_arguments(compression, cores)])
+
+
+def run_tool(what: str, argv: Sequence[str]) -> None:
+    """Run a program of squashfs-tools where this user owns what root of the image owns.
+
+    Raises ProgramFailed with its last lines; OSError of a full disk if they name one, as if ctk itself had written:
+    the watch over the disks of a build (`RoomWatch`) says which.
+    """
     lines: deque[str] = deque(maxlen=_LAST_LINES)
-    status = stream(as_owner([*words, *packing_arguments(compression, cores)]), lines.append)
-    if status != 0:
-        raise ProgramFailed(
-            f"packing a layer failed: mksquashfs exited with status {status}",
-            last_lines=tuple(lines),
-        )
+    status = stream(as_owner(argv), lines.append)
+    if status == 0:
+        return
+    if any(re.search(FULL_DISK.pattern, line, re.IGNORECASE) for line in lines):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    message = f"{what} failed: {Path(argv[0]).name} exited with status {status}"
+    raise ProgramFailed(message, last_lines=tuple(lines))
