@@ -174,7 +174,7 @@ def test_layer_removed_from_the_file(user: User, directory: Path, layered_image:
     user.run("apptainer", "sif", "del", "5", image, cwd=directory)
     for command in (("run", image, "touch", "ran"), ("shell", image, "touch", "ran"), ("check-gpu", image)):
         done = user.ctk(*command, cwd=directory, status=2)
-        assert f"was built with the layer {UPPER}, and the file does not have it any more" in done.stderr
+        assert f"was built with the layer {UPPER}, and the file no longer contains it" in done.stderr
         assert "[layer-removed]" in done.stderr
     assert UPPER in user.ctk("sbatch", "-J", "other", "--image", image, "true", cwd=directory, status=2).stderr
     for script in ("cpu", "gpu"):

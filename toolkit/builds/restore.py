@@ -41,7 +41,9 @@ def recipe_text(image: Path, record: Record | None) -> str:
     text = _of_recipe(image, record, "recipe").recipe
     if text is None:
         fix = "`ctk inspect IMAGE --definition` prints the definition that it was built from."
-        raise WrongInput(f"{image} holds no recipe: an earlier version of ctk built it", fix=fix)
+        raise WrongInput(
+            f"{image} holds no recipe: it was not built from one, or by an earlier version of ctk", fix=fix
+        )
     return _checked(image, text, "recipe")
 
 

@@ -104,7 +104,7 @@ def parse_target(text: str, *, flat: bool = False) -> BuildTarget:
     if ("/" in text or path.suffix == ".sif") and path.is_file() and kind_of(path) is PathKind.SIF:
         if not flat:
             raise WrongInput(
-                f"{text} is an image, not what an image is built from",
+                f"{text} is an image: `ctk build` builds from a recipe, a .def file or a sandbox",
                 fix="To start from it, name it as the base of a recipe (`base`, or --base). To merge its layers:\n"
                 + command_line(["ctk", "build", text, "--flat", "-o", "NEW.sif"]),
             )

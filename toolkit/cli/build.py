@@ -37,8 +37,8 @@ def build(
         str,
         typer.Argument(
             metavar="TARGET",
-            help="A recipe's name, FILE.def, a sandbox directory (with a slash), docker://REF, docker-archive:FILE "
-            "or oci:DIR.",
+            help="A recipe's name, FILE.def, a sandbox directory (with a slash), docker://REF, docker-archive:FILE, "
+            "oci:DIR, or IMAGE.sif with --flat.",
             autocompletion=complete_recipe,
         ),
     ],
@@ -129,7 +129,7 @@ def build(
     are unchanged since the image was built, nothing is built; --force builds again.
 
     A recipe's image is layered where base and host allow it: a copy of the base with small layers, made in seconds.
-    `ctk run` and job scripts start nothing where a layer is missing. --flat makes one partition, the form for sharing.
+    `ctk run` and job scripts do not start the program if a layer is missing. --flat makes one partition, for sharing.
 
     No root is needed. An image that ctk built from the same target is replaced when the new one is complete; any other
     file of that name is kept, unless you give --force. The log of the build is written next to the image.

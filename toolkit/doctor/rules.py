@@ -156,7 +156,7 @@ def _layers(facts: HostFacts) -> Iterator[Finding]:
         fix = f"{_ASK} for `enable overlay = yes` in apptainer.conf and the package fuse-overlayfs."
         yield Finding("layers-not-mounted", Severity.WARNING, message, fix)
     elif (reason := _only_flat(facts)) is not None:
-        message = f"Layers: `ctk build` makes flat images, because {reason}; a changed package means a new image."
+        message = f"Layers: `ctk build` makes flat images, because {reason}; each change needs a complete rebuild."
         yield Finding("no-layers", Severity.INFO, message)
     elif trial is not None and trial.seconds is not None:
         cost = f"one layer adds {1000 * trial.seconds:.0f} ms to each start of a container"

@@ -67,7 +67,7 @@ def require_layers(image: Path) -> None:
     sif = read_sif(image)
     require_recorded(sif)
     if len(mounted_partitions(sif)) == 1:
-        raise WrongInput(f"{image} is flat already: there is nothing to merge", code="nothing-to-merge")
+        raise WrongInput(f"{image} has no layers to merge", code="nothing-to-merge")
 
 
 def over_flat_base(text: str, base: Base) -> str:

@@ -72,9 +72,9 @@ def require_recorded(sif: Sif) -> None:
     lost = next((name for name in _recorded(sif) if name not in names), None)
     if lost is not None:
         raise WrongInput(
-            f"{sif.path} was built with the layer {lost}, and the file does not have it any more",
-            fix="Build the image again, or copy it again from where it was built. Without the layer, another image "
-            "would run.",
+            f"{sif.path} was built with the layer {lost}, and the file no longer contains it",
+            fix="Build the image again, or copy it again from where it was built. Without the layer, the container "
+            "would run a different image.",
             code="layer-removed",
         )
 
