@@ -199,7 +199,7 @@ def test_layers_are_merged_where_the_runtime_leaves_them_out(pair: Pair) -> None
         merged.same("apptainer", "inspect", *options, "IMAGE")
     merged.same("apptainer", "-q", "exec", "--fakeroot", "IMAGE", "sh", "-c", f"{CONTENT}; ls -a /.singularity.d")
     again = user.ctk("build", "layered-flat.sif", "--flat", cwd=here, status=2).stderr
-    assert "nothing to merge" in again
+    assert "no layers to merge" in again
     refused = user.ctk("build", "layered.sif", cwd=here, status=2).stderr
     assert "ctk build layered.sif --flat -o NEW.sif" in refused
 

@@ -45,7 +45,11 @@ def build(
     output: Annotated[
         Path | None,
         typer.Option(
-            "--output", "-o", metavar="PATH", help="Path of the image. [default: ./NAME.sif]", rich_help_panel="Image"
+            "--output",
+            "-o",
+            metavar="PATH",
+            help="Path of the image. [default: ./NAME.sif; ./NAME-flat.sif from IMAGE.sif]",
+            rich_help_panel="Image",
         ),
     ] = None,
     base: Annotated[

@@ -21,8 +21,12 @@ def inspect(
     definition: Annotated[
         bool, typer.Option("--definition", help="Print only the definition that it was built from.")
     ] = False,
-    recipe: Annotated[bool, typer.Option("--recipe", help="Print only the recipe that it was built from.")] = False,
-    lock: Annotated[bool, typer.Option("--lock", help="Print only the lock that it was built from.")] = False,
+    recipe: Annotated[
+        bool, typer.Option("--recipe", help="Print only the recipe that it was built from. With --lock: needs -o.")
+    ] = False,
+    lock: Annotated[
+        bool, typer.Option("--lock", help="Print only the lock that it was built from. With --recipe: needs -o.")
+    ] = False,
     output: Annotated[
         Path | None,
         typer.Option(

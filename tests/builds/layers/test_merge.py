@@ -119,7 +119,7 @@ def test_merged_image_remembers_what_the_layered_one_does(here: Path) -> None:
         here / "team.sif", here / "beside/image", here / "scratch", plan.request.options, is_target=True
     )
     assert not any(isinstance(step, BuildImage) for step in steps)
-    with pytest.raises(WrongInput, match="nothing to merge"):
+    with pytest.raises(WrongInput, match="no layers to merge"):
         resolve(request("flat.sif", flat=True), context(here, preview=False))
     with pytest.raises(WrongInput, match="--dry-run"):
         resolve(request("team.sif", flat=True), context(here, preview=True))

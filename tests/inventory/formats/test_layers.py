@@ -69,7 +69,7 @@ def test_images_without_layers(tmp_path: Path) -> None:
 
 def test_layer_that_the_file_lost_is_an_error(tmp_path: Path) -> None:
     image = write_sif(tmp_path / "x.sif", [system(b"hsqs"), layer(ONE), record([ONE, TWO])])
-    with pytest.raises(WrongInput, match=f"built with the layer {TWO}, and the file does not have it") as caught:
+    with pytest.raises(WrongInput, match=f"built with the layer {TWO}, and the file no longer contains it") as caught:
         layers_of(image)
     assert caught.value.code == "layer-removed"
 
