@@ -83,7 +83,19 @@ def ask(request: Request, directory: Path, take: Callable[[str], None]) -> tuple
 
 
 def main() -> None:
-    """Answer the request in the file that the first argument names into the second."""
+    """Answer the request in the file that the first argument names into the second. A full disk is told in one line."""
+    from toolkit.builds.layers.upper import DISK_FULL
+
+    try:
+        status = _answer()
+    except OSError as error:
+        if error.errno not in DISK_FULL:
+            raise
+        sys.exit(os.strerror(error.errno))
+    sys.exit(status)
+
+
+def _answer() -> int:
     from toolkit.builds.layers.below import Lower
     from toolkit.builds.layers.normalise import CannotNormalise
     from toolkit.builds.layers.upper import DISK_FULL
@@ -102,7 +114,7 @@ def main() -> None:
                 raise
             answer = Answer(refused=f"its tree cannot be changed: {error}")
         json.dump(asdict(answer), file)
-    sys.exit(status)
+    return status
 
 
 def _confine(overlay: str) -> str:
