@@ -39,7 +39,7 @@ def run() -> Section:
         (directory / "defs/companions.toml").write_text(f'base = "debian-12"\npackages = [{listed}]\n')
         (directory / "hand.def").write_text(_BY_HAND.format(base=base, packages=" ".join(_PACKAGES)))
         commands: dict[str, list[str | Path]] = {
-            "ctk build": [ctk / "ctk", "build", "companions", "--base", base, "--force"],
+            "ctk build": [ctk / "ctk", "build", "companions", "--base", base, "--force", "--flat"],
             "ctk build --compression gzip": [
                 *(
                     ctk / "ctk",
@@ -48,6 +48,7 @@ def run() -> Section:
                     "--base",
                     base,
                     "--force",
+                    "--flat",
                     "-o",
                     "gzip.sif",
                     "--compression",
@@ -68,7 +69,7 @@ def run() -> Section:
         title="Building",
         words=(
             f"{names} on a Debian 12 base with Python ({base.stat().st_size / 1e6:.0f} MB). By hand: pip "
-            "as it comes, and gzip, the runtime's own choice. ctk installs the locked files with uv, packs with zstd, "
+            "as it comes, and gzip, the runtime's own choice. ctk makes a flat image (`--flat`): it installs the locked files with uv, packs with zstd, "
             "compares every protected file before and after, imports each package, and audits the image; all of that "
             "is in its time. The share of the imports is that of the last run, by the build's log. "
             "`--compression gzip` shows what zstd is worth. Both download from the package index each time."

@@ -9,7 +9,6 @@ import pytest
 from toolkit.runtime import engine
 from toolkit.runtime.engine import BuildOptions, Runtime, find_runtime, parse_version
 from toolkit.support.errors import MissingOnHost
-from toolkit.support.namespace import lacks_capabilities
 from toolkit.support.site import Setting, Site
 
 PROGRAM = Path("/usr/bin/apptainer")
@@ -36,24 +35,6 @@ def test_the_versions_that_products_print_are_understood(text: str, expected: tu
 def test_runtime_version_unparsable(text: str) -> None:
     with pytest.raises(MissingOnHost, match="cannot parse the version"):
         parse_version(text)
-
-
-@pytest.mark.parametrize(
-    ("mask", "last", "lacks"),
-    [
-        ("000001ffffffffff", "40", False),
-        ("000001fffeffffff", "40", True),  # without CAP_SYS_RESOURCE, bit 24
-        ("0000000000000000", "40", True),
-        ("0000003fffffffff", "37", False),
-        ("000001ffffffffff", "37", False),
-    ],
-)
-def test_missing_capabilities_are_seen(mask: str, last: str, lacks: bool) -> None:
-    assert lacks_capabilities(f"Name:\tx\nCapPrm:\t0\nCapEff:\t{mask}\n", f"{last}\n") is lacks
-
-
-def test_a_status_without_capabilities_lacks_them() -> None:
-    assert lacks_capabilities("Name:\tx\n", "40")
 
 
 # --- command lines

@@ -51,7 +51,11 @@ def lock_text(image: Path, record: Record | None) -> str:
     """As `recipe_text`, of the lock."""
     found = _of_recipe(image, record, "lock")
     if found.lock is None:
-        reason = "its recipe installs nothing" if found.recipe else "an earlier version of ctk built it"
+        reason = (
+            "its recipe installs nothing"
+            if found.recipe
+            else "it was not built from one, or by an earlier version of ctk"
+        )
         raise WrongInput(f"{image} holds no lock: {reason}")
     return _checked(image, found.lock, "lock")
 

@@ -12,13 +12,12 @@ from typing import TYPE_CHECKING
 
 from toolkit.builds.layers.inside import Answer, Request, ask
 from toolkit.builds.layers.layer import Layer
-from toolkit.builds.layers.pack import find_mksquashfs, pack
+from toolkit.builds.layers.pack import pack
 from toolkit.definitions.steps import SCRIPT
 from toolkit.inventory.formats.layers import layers_of
 from toolkit.runtime.layer_check import checked
 from toolkit.runtime.options import step_environment
 from toolkit.support.errors import MissingOnHost, ProgramFailed
-from toolkit.support.namespace import owner_problem
 from toolkit.support.processes import stream
 from toolkit.support.staging import remove_tree
 
@@ -69,17 +68,6 @@ class NotLayered(MissingOnHost):
     """What the script did cannot be a layer that looks like the flat image: the image must be built flat."""
 
     code = "not-layered"
-
-
-def require_tools() -> None:
-    """Raise MissingOnHost if this host cannot make layers that keep owners: mksquashfs or subordinate ids lack."""
-    find_mksquashfs()
-    if problem := owner_problem():
-        raise MissingOnHost(
-            f"owners of files cannot be kept in a layer: {problem}",
-            fix="Ask the administrator for lines in /etc/subuid and /etc/subgid, or build with --flat.",
-            code="owners-not-kept",
-        )
 
 
 def make_layer(
