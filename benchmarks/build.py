@@ -69,7 +69,8 @@ def run() -> Section:
         title="Building",
         words=(
             f"{names} on a Debian 12 base with Python ({base.stat().st_size / 1e6:.0f} MB). By hand: pip "
-            "as it comes, and gzip, the runtime's own choice. ctk makes a flat image (`--flat`): it installs the locked files with uv, packs with zstd, "
+            "as it comes, and gzip, the runtime's own choice. "
+            "ctk makes a flat image (`--flat`): it installs the locked files with uv, packs with zstd, "
             "compares every protected file before and after, imports each package, and audits the image; all of that "
             "is in its time. The share of the imports is that of the last run, by the build's log. "
             "`--compression gzip` shows what zstd is worth. Both download from the package index each time."
