@@ -50,8 +50,8 @@ def test_the_readme_shows_the_counts_of_the_last_run(page: str, title: str) -> N
 @pytest.mark.parametrize(
     ("page", "sentence"),
     [
-        ("README.md", "take {0:.0f} s with `ctk build`, and {2:.0f} s with pip and plain `apptainer build`"),
-        ("README.ja.md", "`ctk build` では {0:.0f} 秒、 pip と通常の `apptainer build` では {2:.0f} 秒"),
+        ("README.md", "take {0:.0f} s with `ctk build --flat`, and {2:.0f} s with pip and plain `apptainer build`"),
+        ("README.ja.md", "`ctk build --flat` では {0:.0f} 秒、 pip と通常の `apptainer build` では {2:.0f} 秒"),
         ("docs/manual.md", "{0:.0f} s instead of {1:.0f} s"),
     ],
 )
