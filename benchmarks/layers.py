@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import platform
 import shutil
 import statistics
 import subprocess
@@ -16,6 +17,11 @@ from benchmarks.audit import base_of_1_gb, torch_base
 from benchmarks.measure import debian_12, environment_of_ctk, interleaved
 from benchmarks.section import Section, Table, Target
 from toolkit import __version__
+from toolkit.inventory.formats.layers import is_layer_name
+from toolkit.inventory.formats.sif import DataType, read_sif
+from toolkit.inventory.formats.sif_edit import extract
+from toolkit.pins.guard.over_layers import GuardedLayers, judge_layers
+from toolkit.pins.lock.lockfile import load_lock
 from toolkit.runtime.engine import find_runtime
 from toolkit.support.site import load_site
 
@@ -34,6 +40,7 @@ package, (b) changes the version of one, (c) changes the file of a recipe withou
 imports in it, one run each, since it takes minutes. ctk's figures are medians of {_ROUNDS} runs, with the choice of
 versions, the guard, the imports and the audit. Bases and package files are in the page cache and in uv's cache.
 
+*Guard* is the time in which the layers are judged, measured again on the image that was built.
 *Read* and *written* are the bytes of system calls of the command's processes, in multiples of the base's file; what
 squashfuse reads for the container is not in them. *Memory* is the largest resident set of one process. The base of
 3 GB holds torch, which the build imports; that of 1 GB is filled up with random data."""
@@ -58,6 +65,15 @@ class Case:
     options: tuple[str, ...] = ("--layered",)
     target: float | None = None
 
+    @property
+    def has_packages(self) -> bool:
+        return not self.turns[0].isalpha()
+
+    @property
+    def guarded(self) -> bool:
+        """Whether the guard judges layers: it has a lock only where packages are installed."""
+        return self.has_packages and "--layered" in self.options
+
 
 CASES = (
     Case("(a) a package added", ('"six"', '"six", "tabulate==0.9.0"'), target=40),
@@ -77,11 +93,12 @@ def run() -> Section:
     tables, targets = [], []
     with TemporaryDirectory(dir=os.environ.get("CTK_BENCH_TMP")) as name:
         for size, base in bases.items():
-            rows = [_measure(case, base, ctk, Path(name)) for case in CASES]
+            rows = _measure(base, ctk, Path(name))
             tables.append(_table(f"A base of {size} ({base.stat().st_size / _GIGABYTE:.2f} GB)", base, rows))
             if size == "3 GB":
                 targets += [_target(row) for row in rows if row.case.target is not None]
                 targets += [_reads(row, base) for row in rows if "--layered" in row.case.options]
+        tables.append(_growth(ctk, bases["3 GB"], Path(name) / "growth"))
         tables.append(_starts(ctk, debian, Path(name)))
         tables.append(_reflinks(ctk, bases["3 GB"], Path(name)))
         targets.append(_imports(ctk, bases["3 GB"], Path(name)))
@@ -96,13 +113,14 @@ def run() -> Section:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A measured case: ctk's runs and that by hand, the image's sizes in bytes."""
+    """A measured case: ctk's runs and that by hand, the image's sizes in bytes, the guard's seconds."""
 
     case: Case
     runs: tuple[Run, ...]
     by_hand: Run
     size: int
     size_by_hand: int
+    guard: float | None
 
     @property
     def seconds(self) -> float:
@@ -113,21 +131,45 @@ class Row:
         return self.by_hand.seconds / self.seconds
 
 
-def _measure(case: Case, base: Path, ctk: Path, directory: Path) -> Row:
-    work = directory / "work"
-    runs = _runs(case, base, ctk, work)
+def _measure(base: Path, ctk: Path, work: Path) -> list[Row]:
+    rows: list[Row] = []
+    for case in CASES:
+        runs = _runs(case, base, ctk, work)
+        # (d) is the same definition as (a)
+        by_hand = next((row.by_hand for row in rows if row.case.turns == case.turns), None) or _by_hand(ctk, work)
+        sizes = [(work / name).stat().st_size for name in ("bench.sif", "hand.sif")]
+        guard = _guard(base, work) if case.guarded else None
+        rows.append(Row(case, runs, by_hand, sizes[0], sizes[1], guard))
+    return rows
+
+
+def _by_hand(ctk: Path, work: Path) -> Run:
     text = subprocess.run([ctk, "def", "bench"], cwd=work, check=True, capture_output=True, text=True).stdout
     (work / "hand.def").write_text(text)
-    by_hand = measured(["apptainer", "build", "--force", "--fakeroot", "hand.sif", "hand.def"], work)
-    sizes = [(work / name).stat().st_size for name in ("bench.sif", "hand.sif")]
-    return Row(case, runs, by_hand, sizes[0], sizes[1])
+    return measured(["apptainer", "build", "--force", "--fakeroot", "hand.sif", "hand.def"], work)
+
+
+def _guard(base: Path, work: Path) -> float:
+    """Seconds in which the guard judges the layers of packages and of the rest."""
+    lock = load_lock(work / "defs/bench.lock.toml", platform.machine())
+    assert lock is not None
+    image = read_sif(work / "bench.sif")
+    found = [layer for layer in image.of_type(DataType.PARTITION) if is_layer_name(layer.name)]
+    files = [work / layer.name for layer in found]
+    for layer, file in zip(found, files, strict=True):
+        extract(image, layer, file)
+    started = time.perf_counter()
+    judgement = judge_layers(lock, base, GuardedLayers(packages=files[0], tail=files[1]))
+    passed = time.perf_counter() - started
+    assert judgement.passed
+    return passed
 
 
 def _runs(case: Case, base: Path, ctk: Path, work: Path) -> tuple[Run, ...]:
     """The runs in which the change was built."""
     (work / "defs").mkdir(parents=True, exist_ok=True)
-    write = _write_files if case.turns[0].isalpha() else _write_packages
-    build = [ctk, "build", "bench", "-o", "bench.sif", "--force", *case.options]
+    write = _write_packages if case.has_packages else _write_files
+    build: list[str | Path] = [ctk, "build", "bench", "-o", "bench.sif", "--force", *case.options]
     runs = []
     for number in range(-1, 2 * _ROUNDS):  # the second turn is the change that counts
         write(work, base, case.turns[number % 2])
@@ -183,6 +225,7 @@ def _table(caption: str, base: Path, rows: Sequence[Row]) -> Table:
         "by hand ÷ ctk",
         "read",
         "written",
+        "guard, s",
         "memory, MB",
         "image, MB",
         "by hand, MB",
@@ -198,6 +241,7 @@ def _table(caption: str, base: Path, rows: Sequence[Row]) -> Table:
                 f"{row.ratio:.1f}",
                 f"{row.runs[-1].read / size:.2f}",
                 f"{row.runs[-1].written / size:.2f}",
+                "" if row.guard is None else f"{row.guard:.2f}",
                 f"{max(run.memory for run in row.runs) / 1e6:.0f}",
                 f"{row.size / 1e6:.0f}",
                 f"{row.size_by_hand / 1e6:.0f}",
@@ -216,6 +260,21 @@ def _target(row: Row) -> Target:
 def _reads(row: Row, base: Path) -> Target:
     share = row.runs[-1].read / base.stat().st_size
     return Target(f"{row.case.name} on 3 GB reads at most 1.3 times the base: {share:.2f} times", share <= 1.3)
+
+
+def _growth(ctk: Path, base: Path, work: Path) -> Table:
+    """(c) with larger files of random bytes."""
+    (work / "defs").mkdir(parents=True)
+    (work / "defs/bench.toml").write_text(_FILES.format(base=base))
+    rows = []
+    for size in (1, 100, 500):
+        with (work / "defs/notes.txt").open("wb") as file:
+            for _ in range(size):
+                file.write(os.urandom(10**6))
+        run = measured([ctk, "build", "bench", "-o", "bench.sif", "--force", "--layered"], work)
+        share = base.stat().st_size
+        rows.append((f"{size}", f"{run.seconds:.1f}", f"{run.read / share:.2f}", f"{run.written / share:.2f}"))
+    return Table("(c) on 3 GB, by the size of the file", ("file, MB", "ctk, s", "read", "written"), tuple(rows))
 
 
 def _layered(ctk: Path, base: Path, directory: Path, layers: int) -> Path:
@@ -245,7 +304,7 @@ def _reflinks(ctk: Path, base: Path, directory: Path) -> Table:
     disk, mount = directory / "xfs.img", directory / "xfs"
     mount.mkdir()
     with disk.open("wb") as file:
-        file.truncate(3 * base.stat().st_size)
+        file.truncate(4 * base.stat().st_size + _GIGABYTE)
     subprocess.run(["mkfs.xfs", "-q", "-m", "reflink=1", disk], check=True)
     subprocess.run(["mount", "-o", "loop", disk, mount], check=True)
     try:
