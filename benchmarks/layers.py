@@ -95,7 +95,8 @@ def run() -> Section:
     tables, targets = [], []
     with TemporaryDirectory(dir=os.environ.get("CTK_BENCH_TMP")) as name:
         for size, base in bases.items():
-            rows = _measure(base, ctk, Path(name) / "work")
+            rows = _measure(base, ctk, Path(name) / f"over-{base.name}")
+            print(f"bench: layers over {size} measured", file=sys.stderr, flush=True)
             tables.append(_table(f"A base of {size} ({base.stat().st_size / _GIGABYTE:.2f} GB)", base, rows))
             if size == "3 GB":
                 targets += [_target(row) for row in rows if row.case.target is not None]
@@ -157,12 +158,13 @@ def _guard(base: Path, work: Path) -> float:
     assert lock is not None
     image = read_sif(work / "bench.sif")
     found = [layer for layer in image.of_type(DataType.PARTITION) if is_layer_name(layer.name)]
-    files = [work / layer.name for layer in found]
-    for layer, file in zip(found, files, strict=True):
-        extract(image, layer, file)
-    started = time.perf_counter()
-    judgement = judge_layers(lock, base, GuardedLayers(packages=files[0], tail=files[1]))
-    passed = time.perf_counter() - started
+    with TemporaryDirectory(dir=work) as directory:
+        files = [Path(directory) / layer.name for layer in found]
+        for layer, file in zip(found, files, strict=True):
+            extract(image, layer, file)
+        started = time.perf_counter()
+        judgement = judge_layers(lock, base, GuardedLayers(packages=files[0], tail=files[1]))
+        passed = time.perf_counter() - started
     assert judgement.passed
     return passed
 
