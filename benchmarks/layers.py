@@ -139,17 +139,19 @@ def _measure(base: Path, ctk: Path, work: Path) -> list[Row]:
     for case in CASES:
         runs = _runs(case, base, ctk, work)
         # (d) is the same definition as (a)
-        by_hand = next((row.by_hand for row in rows if row.case.turns == case.turns), None) or _by_hand(ctk, work)
-        sizes = [(work / name).stat().st_size for name in ("bench.sif", "hand.sif")]
+        same = next(((row.by_hand, row.size_by_hand) for row in rows if row.case.turns == case.turns), None)
+        by_hand, size_by_hand = same or _by_hand(ctk, work)
         guard = _guard(base, work) if case.guarded else None
-        rows.append(Row(case, runs, by_hand, sizes[0], sizes[1], guard))
+        rows.append(Row(case, runs, by_hand, (work / "bench.sif").stat().st_size, size_by_hand, guard))
     return rows
 
 
-def _by_hand(ctk: Path, work: Path) -> Run:
+def _by_hand(ctk: Path, work: Path) -> tuple[Run, int]:
+    """The build by hand, and the size of its image in bytes."""
     text = subprocess.run([ctk, "def", "bench"], cwd=work, check=True, capture_output=True, text=True).stdout
     (work / "hand.def").write_text(text)
-    return measured(["apptainer", "build", "--force", "--fakeroot", "hand.sif", "hand.def"], work)
+    run = measured(["apptainer", "build", "--force", "--fakeroot", "hand.sif", "hand.def"], work)
+    return run, (work / "hand.sif").stat().st_size
 
 
 def _guard(base: Path, work: Path) -> float:
