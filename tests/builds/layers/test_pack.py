@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from toolkit.builds.layers import pack as module
 from toolkit.builds.layers.pack import find_mksquashfs, pack, packing_arguments
 from toolkit.builds.room import Disk, RoomWatch
+from toolkit.support import programs
 from toolkit.support.errors import MissingOnHost, ProgramFailed
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ def test_packing_follows_compression_and_cores() -> None:
 
 def test_missing_mksquashfs_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
-    monkeypatch.setattr(module, "_MORE_PLACES", ("/nowhere/else",))
+    monkeypatch.setattr(programs, "_MORE_PLACES", ("/nowhere/else",))
     with pytest.raises(MissingOnHost, match="there is no mksquashfs") as caught:
         find_mksquashfs()
     assert caught.value.code == "no-mksquashfs"
