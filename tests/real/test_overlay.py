@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import json
-import os
-import shutil
 import signal
 import subprocess
-import sys
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from toolkit.support.overlay import Overlay, Tree
 from toolkit.support.programs import find_program
+from toolkit.support.staging import remove_tree
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from tests.real.conftest import User
 
@@ -50,7 +48,7 @@ def own(user: User, directory: Path) -> Iterator[Path]:
         subprocess.run(["mksquashfs", tree, place / f"{number}.sqfs", *words], check=True, stdout=subprocess.DEVNULL)
     subprocess.run(["chown", "-R", user.name, place], check=True)
     yield place
-    user.run("rm", "-rf", place / "step", cwd=directory, check=False)
+    remove_tree(place)
 
 
 def run(user: User, own: Path, command: list[str], *, network: bool = True, mounter: str | None = None) -> str:
@@ -60,9 +58,8 @@ def run(user: User, own: Path, command: list[str], *, network: bool = True, moun
 
 
 def test_a_command_sees_all_trees_and_changes_only_the_upper_directory(user: User, own: Path) -> None:
-    script = (
-        "cd step/merged; cat one two both; echo new > both; rm one; mkdir d; chown 33:44 d; stat -c %u:%g d; exit 7"
-    )
+    change = "echo new > both; rm one; mkdir d; chown 33:44 d; stat -c %u:%g d"
+    script = f"cd step/merged; cat one two both; {change}; exit 7"
     assert run(user, own, ["sh", "-ec", script]).split() == ["0", "1", "1", "33:44", "status", "7", "True"]
     assert sorted(path.name for path in (own / "step/upper").iterdir()) == ["both", "d", "one"]
     assert not any((own / "step/merged").iterdir())
@@ -74,7 +71,7 @@ def test_a_command_without_network_has_its_own_loopback(user: User, own: Path) -
         "import socket\nwith socket.create_server(('127.0.0.1', 0)) as s: socket.create_connection(s.getsockname())\n"
         "print([name for _, name in socket.if_nameindex()])"
     )
-    lines = run(user, own, [sys.executable, "-c", text], network=False).splitlines()
+    lines = run(user, own, [str(user.program.with_name("python")), "-c", text], network=False).splitlines()
     assert lines[-1] == "status 0 True"
     assert "'lo'" in lines[-2]
     assert "eth" not in lines[-2]
@@ -110,7 +107,7 @@ def test_what_fails_is_named_and_told_apart_from_a_failing_command(user: User, o
     assert lines[-1] == "status 125 False"
     assert "1.sqfs" in lines[-2]
     assert "ran" not in lines
-    shutil.rmtree(own / "step")
+    remove_tree(own / "step")
     lines = run(user, own, ["echo", "ran"], mounter="/nowhere/squashfuse").splitlines()
     assert lines[-1] == "status 125 False"
     assert "/nowhere/squashfuse" in lines[-2]
@@ -125,9 +122,9 @@ def test_description_keeps_absolute_paths(tmp_path: Path, monkeypatch: pytest.Mo
 def processes(text: str) -> list[str]:
     """The command lines of processes that have `text` in it, but for this one's callers."""
     found = []
-    for number in filter(str.isdigit, os.listdir("/proc")):
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
         try:
-            words = open(f"/proc/{number}/cmdline", "rb").read().replace(b"\0", b" ").decode(errors="replace")  # noqa: SIM115
+            words = path.read_bytes().replace(b"\0", b" ").decode(errors="replace")
         except OSError:
             continue
         if text in words and "pytest" not in words:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from toolkit.builds.layers import pack as pack_module
 from toolkit.builds.layers.pack import find_mksquashfs, pack, packing_arguments
 from toolkit.builds.room import Disk, RoomWatch
 from toolkit.support import programs
@@ -43,7 +44,7 @@ def test_disk_that_is_full_while_a_layer_is_packed_is_named(
         f"#!/bin/sh\necho 'Write failed because {reason}'\necho 'FATAL ERROR: Failed to write'\nexit 1\n"
     )
     program.chmod(0o755)
-    monkeypatch.setattr(module, "find_mksquashfs", lambda: str(program))
+    monkeypatch.setattr(pack_module, "find_mksquashfs", lambda: str(program))
     room = RoomWatch([Disk(tmp_path, "the build", "Set CTK_HOME.")])
     with (
         pytest.raises(ProgramFailed, match=r"^the build stopped: a disk or a quota is full") as caught,
