@@ -17,7 +17,7 @@ FLOORS = [
     {"definitions", "doctor"},
     {"gpu", "pins", "jobs"},
     {"inventory", "recipes", "lab"},
-    {"runtime", "scheduler"},
+    {"runtime", "scheduler", "store"},
     {"support"},
 ]
 # The packages of a room, the highest first; "" are the modules that stand in the room itself.

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _ITSELF = -1
 # How many levels of each directory are checked. Below these uv and the runtime keep thousands of files, in
 # directories that other users cannot write to. Files in `tmp` are never reused.
-_LEVELS = {"bases": 1, "cache": 2, "spython": 1, "tmp": _ITSELF, "uv": 1}
+_LEVELS = {"bases": 1, "cache": 2, "spython": 1, "store": 2, "tmp": _ITSELF, "uv": 1}
 _UV_LOCK = ".lock"  # uv creates it with mode 0666, for shared caches; it is always empty
 _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 _OTHERS_SEARCH = stat.S_IXGRP | stat.S_IXOTH
