@@ -84,11 +84,11 @@ class Store:
         except FileNotFoundError:
             if not os.path.lexists(self.own / kind / key):
                 return None
-            self._discard(kind, key)
+            self.discard(kind, key)
             return None
         except OSError as error:
             self.note(f"{self.own / kind / key} is removed: {_reason(error)}")
-            self._discard(kind, key)
+            self.discard(kind, key)
             return None
         self.use(entry)
         return entry
@@ -134,7 +134,7 @@ class Store:
                     return Entry(kind, key, self.own / kind / key / name, digest, size, dict(about))
                 if (there := self.find(kind, key)) is not None and there.path.is_relative_to(self.own):
                     return there
-                self._discard(kind, key)
+                self.discard(kind, key)
         raise MissingOnHost(
             f"{self.own / kind / key} cannot be replaced",
             fix="Remove that directory.",
@@ -155,8 +155,8 @@ class Store:
         with staging(self.own) as directory:
             yield directory
 
-    def _discard(self, kind: Kind, key: str) -> None:
-        """Remove an entry of this user's store: first its name, by one rename."""
+    def discard(self, kind: Kind, key: str) -> None:
+        """Remove an entry of this user's store, if it is there: first its name, by one rename."""
         with contextlib.suppress(OSError, MissingOnHost, WrongInput), self.staging() as directory:
             (self.own / kind / key).rename(directory / "removed")
 

@@ -1,15 +1,15 @@
 """The key of a step's layer: a hash of all that decides the layer's content, and of nothing else.
 
-Keys form a chain: that of a step contains the key of the step before it, the first one that of the base. No time and no
-path of this host is in a key, nor proxies, certificates and credentials. What a script fetches from the network, or from
-directories that the user binds, is not known beforehand.
+Keys form a chain: that of a step contains the key of the step before it, the first one the digest of the base. No time
+and no path of this host is in a key, nor proxies, certificates and credentials. What a script fetches from the network,
+or from directories that the user binds, is not known beforehand.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import astuple, dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -23,9 +23,8 @@ LAYER_FORMAT = 1
 class MadeWith:
     """What all layers of a build are made with.
 
-    `architecture` as `uname -m` says it. `runtime` and `packer` are programs with their versions. `compression` is that
-    of the layers. `variables` is the digest of the user's variables that reach the scripts (`variables_digest`).
-    `installer` is the program that installs Python packages; None where none are installed.
+    `architecture` is what `uname -m` prints. `runtime` and `packer` are programs with their versions. `compression` is
+    that of the layers. `variables` is the digest of the user's variables that reach the scripts (`variables_digest`).
     """
 
     architecture: str
@@ -33,7 +32,6 @@ class MadeWith:
     packer: str
     compression: str
     variables: str = ""
-    installer: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,15 +44,23 @@ class InputContent:
 
 def first_key(base: str, made_with: MadeWith) -> str:
     """The key before the first step. `base` is the digest of the base."""
-    return _key("base", LAYER_FORMAT, base, asdict(made_with))
+    return _key("base", LAYER_FORMAT, base, astuple(made_with))
 
 
-def step_key(before: str, script: str, inputs: Sequence[InputContent], definition: str | None = None) -> str:
+def step_key(
+    before: str,
+    script: str,
+    inputs: Sequence[InputContent] = (),
+    *,
+    installer: str | None = None,
+    definition: str | None = None,
+) -> str:
     """The key of a step's layer, over what has the key `before`.
 
-    `definition` is the text whose metadata the last step writes into its layer; None for any other step.
+    `installer` is the program that installs Python packages, for the step that does; `definition` the text whose
+    metadata the last step writes into its layer. Both are None for other steps.
     """
-    return _key("step", before, script, [asdict(copied) for copied in inputs], definition)
+    return _key("step", before, script, [astuple(copied) for copied in inputs], installer, definition)
 
 
 def _key(*parts: object) -> str:
