@@ -214,6 +214,16 @@ def test_layer_that_disappears_during_a_build_is_made_again(project: Project) ->
     assert built.files["apt"]
 
 
+def test_layer_is_not_kept_if_an_input_changes_while_its_step_runs(project: Project) -> None:
+    project.write(text=RECIPE.replace('"cat', '"echo two > /root/data.txt; cat'))
+    defs = f"{project.path}/defs:/root"
+    before = _keys(project.store)
+    assert project.build(APPTAINER_BIND=defs).files["data.txt"] == "one"
+    assert len(_keys(project.store) - before) == 1
+    again = project.build(APPTAINER_BIND=defs)
+    assert (again.ran, again.files["data.txt"]) == (("tail",), "two\n")
+
+
 def _keys(store: Store) -> set[str]:
     layers = store.own / "layers"
     return {path.name for path in layers.iterdir()} if layers.is_dir() else set()

@@ -149,7 +149,6 @@ def build(
     """
     from toolkit.builds.asking import request_build
     from toolkit.builds.context import BuildContext
-    from toolkit.builds.execute import execute
     from toolkit.builds.resolve import resolve, unchanged_record
     from toolkit.builds.target import parse_target
     from toolkit.inventory.contents.programs import COMMAND_NOT_IN_IMAGE
@@ -208,6 +207,8 @@ def build(
     if (record := unchanged_record(request, context)) is not None:
         _print_unchanged(request, record, owners, json=json)
         return
+    from toolkit.builds.execute import execute  # what an image that is up to date does not need
+
     _show_work_area(area)
     with live_steps(f"Building {request.output.name}", lines=not verbose) as on_step:
         listener = build_listener(on_step, verbose=verbose)

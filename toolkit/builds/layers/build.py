@@ -162,26 +162,31 @@ class BuildLayers:
         def finish(found: Mapping[str, bytes]) -> Mapping[str, bytes]:
             return changed_files(found, self.base, self.text, room.runtime)
 
-        before = self._first_key(state, room)
+        def judge(apt: Layer | None) -> None:
+            if apt is not None and lock is not None:
+                self._require(judge_apt(lock, self.base, apt.path), state)
+
+        before, taken = self._first_key(state, room), None
         for step in self.steps.layers:
-            last = finish if step is self.steps.layers[-1] else None
-            below = Below(self.base, tuple(made.values()))
             key = self._key(state, step, before)
-            found = stored.find(key) if key is not None else None
-            if found is not None:
-                layer = found.layer
+            if key is not None and (found := stored.find(key)) is not None:
                 state.listener.on_step(f"using the layer of {step.name} in the store")
+                layer = taken = found.layer
             else:
+                if step.name is LayerName.PACKAGES:
+                    judge(taken)  # a layer of apt that is in the store; the guard looks at all layers at the end
+                last = finish if step is self.steps.layers[-1] else None
                 with _explained(state):
+                    below = Below(self.base, tuple(made.values()))
                     layer = make_layer(step.script, below, room, inputs=step.inputs, finish=last)
-            if step.name is LayerName.APT and lock is not None and layer is not None:
-                self._require(judge_apt(lock, self.base, layer.path), state)
-            # An input that changed meanwhile may be in the layer as it was, or as it is: nobody knows its key.
-            key = self._key(state, step, before) if found is None else key
+                if step.name is LayerName.APT:
+                    judge(layer)
+                if self._key(state, step, before) != key:
+                    key = None  # an input changed meanwhile: whether the layer has the old one is not known
+                if key is not None:
+                    about = {"step": step.name.value, "recipe": state.plan.record.recipe_name or ""}
+                    layer = stored.keep(key, layer, self.scratch, about)
             before = key
-            if found is None and key is not None:
-                about = {"step": step.name.value, "recipe": state.plan.record.recipe_name or ""}
-                layer = stored.keep(key, layer, self.scratch, about)
             if layer is not None:
                 made[step.name] = layer
         return made
