@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from toolkit.builds.files import UvCopy
 from toolkit.builds.room import RoomWatch, cause, disks
-from toolkit.definitions.steps import reserved_paths, steps
+from toolkit.definitions.places import reserved_paths
+from toolkit.definitions.steps import steps
 from toolkit.pins.bases.before_pull import lent_login, require_architecture
 from toolkit.pins.bases.steady import NOT_HERE, PresentBase, require_unchanged, state_of
 from toolkit.pins.bases.target import is_recorded

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from toolkit.builds.layers.inside import Answer, Request, ask
 from toolkit.builds.layers.layer import Layer
 from toolkit.builds.layers.pack import pack
-from toolkit.definitions.steps import SCRIPT
+from toolkit.definitions.places import SCRIPT
 from toolkit.inventory.formats.layers import layers_of
 from toolkit.runtime.layer_check import checked
 from toolkit.runtime.options import step_environment
