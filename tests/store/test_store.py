@@ -199,6 +199,14 @@ def test_a_shared_store_is_never_written(own: Store, tmp_path: Path) -> None:
     assert record.stat().st_mtime == 1
 
 
+def test_an_entry_is_discarded(own: Store) -> None:
+    put(own)
+    for _ in range(2):
+        own.discard(Kind.LAYER, KEY)
+        assert own.find(Kind.LAYER, KEY) is None
+    assert everything(own) == ["layers"]
+
+
 def test_finding_is_a_use(own: Store) -> None:
     record = put(own).parent / "entry.json"
     os.utime(record, (1, 1))

@@ -169,7 +169,8 @@ def build(
         raise WrongInput("--dry-run prints the build of a flat image", fix="Omit --layered, or --dry-run.")
     site = load_site()
     catalogue = Catalogue.here()
-    options = BuildOptions(sandbox, compression, site.cores.value if site.cores else None, layered)
+    cores, memory = (setting.value if setting else None for setting in (site.cores, site.memory))
+    options = BuildOptions(sandbox, compression, cores, layered, memory)
 
     def asked() -> BuildRequest:
         parsed = parse_target(target, flat=layered is False)

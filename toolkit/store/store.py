@@ -122,6 +122,11 @@ class Store:
             code="store-not-writable",
         )
 
+    def discard(self, kind: Kind, key: str) -> None:
+        """Remove an entry of this user's store, whatever it holds, if it is there and can be removed."""
+        with contextlib.suppress(OSError):
+            remove_entry(self.own / kind / key, self.digests, lambda _: True)
+
     def use(self, entry: Entry) -> None:
         """Note that an entry is used now. Long work repeats it: pruning spares what was used in the last hour."""
         if entry.path.is_relative_to(self.own):
