@@ -89,8 +89,9 @@ SOAKS = (
     ),
     Soak(
         "store",
-        "two processes with one store publish and find at once, 20 rounds each with and without flock, as one host and as "
-        f"two; 200 kills and 50 full disks at random moments, seed {_SEED}: every entry is right, nothing is left behind",
+        "two processes with one store publish and find at once, 20 rounds each with and without flock, as one host "
+        f"and as two; 200 kills and 50 full disks at random moments, seed {_SEED}: every entry is right, nothing is "
+        "left behind",
         (
             *(sys.executable, "-m", "tests.soak.store", "--seed", str(_SEED)),
             *("--rounds", "20", "--kills", "200", "--disks", "50"),
