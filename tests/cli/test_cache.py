@@ -10,8 +10,11 @@ import pytest
 
 from tests.cli.conftest import document
 from tests.store.making import DAY, names, put
+from toolkit.cli.cache import prune_after_build
 from toolkit.store.needs import note_image
 from toolkit.store.store import Kind, Store
+from toolkit.support.paths import WorkArea
+from toolkit.support.site import Setting, Site
 
 if TYPE_CHECKING:
     from tests.cli.conftest import Ctk
@@ -111,6 +114,22 @@ def test_path_for_the_shell_and_for_programs(ctk: Ctk, store: Store, tmp_path: P
     found = document(ctk, "cache", "path")
     assert (found["own"], found["shared"]) == (str(store.own), [])
     assert ctk("cache", "path", "--json", CTK_STORE=shared).stdout.count(str(tmp_path / "b")) == 1
+
+
+def test_a_build_prunes_to_the_limit(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    area = WorkArea(store.own.parent, "CTK_HOME")
+    prune_after_build(area, Site())
+    assert len(names(store)) == 3
+    prune_after_build(area, Site(cache_keep=Setting(1, "site.toml")))
+    assert names(store) == ["debian-12"]
+    assert "keep is set in site.toml" in capfd.readouterr().err
+    (tmp_path / "config/ctk").mkdir(parents=True)
+    (tmp_path / "config/ctk/settings.toml").write_text("cache = 3\n")
+    prune_after_build(area, Site())
+    assert "Warning: the store was not pruned" in capfd.readouterr().err
 
 
 def test_on_a_terminal(store: Store, on_a_terminal: object) -> None:

@@ -152,6 +152,7 @@ def build(
     from toolkit.builds.execute import execute
     from toolkit.builds.resolve import resolve, unchanged_record
     from toolkit.builds.target import parse_target
+    from toolkit.cli.cache import prune_after_build
     from toolkit.inventory.contents.programs import COMMAND_NOT_IN_IMAGE
     from toolkit.pins.store import Locks, Policy
     from toolkit.recipes.catalogue import Catalogue
@@ -218,6 +219,7 @@ def build(
             say_others(plan.locked, locks, request.recipe)
         built = execute(plan, context, listener)
     _print_built(plan, built, owners, json=json)
+    prune_after_build(area, site)
     if any(finding.code == COMMAND_NOT_IN_IMAGE for finding in built.findings):
         raise typer.Exit(1)
 

@@ -9,7 +9,7 @@ import typer
 
 from toolkit.cli.documents import cache as documents
 from toolkit.cli.output import live_steps, print_findings, print_json, print_table, say, suggest
-from toolkit.support.errors import WrongInput
+from toolkit.support.errors import CtkError, WrongInput
 from toolkit.support.files import format_size
 from toolkit.support.findings import Finding, Severity
 from toolkit.support.quantities import format_age, parse_age, parse_size
@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from toolkit.store.listing import Listed
     from toolkit.store.pruning import Pruned
     from toolkit.store.store import Store
-    from toolkit.support.site import Setting
+    from toolkit.support.paths import WorkArea
+    from toolkit.support.site import Setting, Site
 
 _SHOWN_IMAGES = 3
 
@@ -162,6 +163,22 @@ def _open() -> tuple[Store, Setting[int] | None]:
 
     site = load_site()
     return open_store(open_work_area(site), site), cache_keep(site)
+
+
+def prune_after_build(area: WorkArea, site: Site) -> None:
+    """Prune this user's store to the size that the user or the site set, if any; what fails is only a warning."""
+    from toolkit.store.pruning import prune as prune_store
+    from toolkit.store.store import open_store
+    from toolkit.support.settings import cache_keep
+
+    try:
+        limit = cache_keep(site)
+        pruned = prune_store(open_store(area, site), keep=limit.value) if limit is not None else None
+    except CtkError as error:
+        say(f"Warning: the store was not pruned: {error.message}", stderr=True)
+        return
+    if limit is not None and pruned is not None and pruned.removed:
+        say(f"Removed {_summary(pruned.removed)} from the store: keep is set in {limit.origin}.", stderr=True)
 
 
 def _row(listed: Listed, store: Store, now: float) -> tuple[str, ...]:
