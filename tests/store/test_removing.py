@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import errno
+import os
+from pathlib import Path
+
+import pytest
 
 from tests.store.making import leftovers, names, put
 from toolkit.store.removing import identity, remove_entry, sweep_removed
 from toolkit.store.store import Store
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    import pytest
 
 
 def test_an_entry_is_removed_once(tmp_path: Path) -> None:
@@ -59,3 +58,18 @@ def test_what_was_left_by_a_kill_is_removed_by_the_next_process(
         remove_entry(put(store, "b").path.parent, store.digests, lambda _: True)
     put(store, "c")
     assert (names(store), leftovers(tmp_path)) == (["c"], [])
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT])
+def test_a_full_quota_that_forbids_a_new_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int) -> None:
+    store = Store(tmp_path)
+    kept, entry = put(store, "kept"), put(store, "a")
+
+    def is_full(*_: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(Path, "rename", is_full)
+    assert not remove_entry(kept.path.parent, store.digests, lambda _: False)
+    assert remove_entry(entry.path.parent, store.digests, lambda _: True)
+    assert names(store) == ["kept"]
+    assert not entry.path.parent.exists()

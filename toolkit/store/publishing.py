@@ -9,6 +9,7 @@ import shutil
 from typing import TYPE_CHECKING
 
 from toolkit.store.entries import RECORD, Entry, Kind, Record, is_about, is_file_name, is_key, write_record
+from toolkit.store.removing import FULL
 from toolkit.support.errors import MissingOnHost, ProgramFailed, WrongInput
 from toolkit.support.files import open_regular
 
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
 
     from toolkit.store.digests import Digests
 
-_FULL = (errno.ENOSPC, errno.EDQUOT)
 _NAMES = {Kind.BASE: "image.sif", Kind.LAYER: "layer.sqfs"}
 _BLOCK = 1 << 20
 
@@ -89,7 +89,7 @@ def writing(own: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if error.errno in _FULL:
+        if error.errno in FULL:
             raise MissingOnHost(
                 f"no space left on the disk or quota of the store {own}: {error.strerror}",
                 fix="`ctk cache prune --older 7d` removes what was not used for a week. Or set CTK_HOME elsewhere.",

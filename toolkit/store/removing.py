@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import secrets
 from typing import TYPE_CHECKING
 
-from toolkit.store.entries import Kind
+from toolkit.store.entries import RECORD, Kind
 from toolkit.support.errors import MissingOnHost
 from toolkit.support.staging import remove_tree
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 # Whatever has this name is nobody's any more: any process may remove it at any time.
 _PREFIX = ".removed-"
+FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 def identity(path: Path) -> tuple[int, int] | None:
@@ -41,15 +43,32 @@ def remove_entry(path: Path, digests: Digests, still: Callable[[Path], bool]) ->
         path.rename(aside)
     except FileNotFoundError:
         return False
+    except OSError as error:
+        if error.errno not in FULL:
+            raise
+        return _remove_in_place(path, digests, still)
     if not still(aside):
         with contextlib.suppress(OSError):
             aside.rename(path)
             return False
-    with contextlib.suppress(OSError):
-        for file in aside.iterdir():
-            digests.forget(file.lstat())
-    _delete(aside)
+    _delete_entry(aside, digests)
     return True
+
+
+def _remove_in_place(path: Path, digests: Digests, still: Callable[[Path], bool]) -> bool:
+    """Remove an entry where a full disk or quota forbids even a new name; without its record it is none any more."""
+    if not still(path):
+        return False
+    (path / RECORD).unlink(missing_ok=True)
+    _delete_entry(path, digests)
+    return True
+
+
+def _delete_entry(path: Path, digests: Digests) -> None:
+    with contextlib.suppress(OSError):
+        for file in path.iterdir():
+            digests.forget(file.lstat())
+    _delete(path)
 
 
 def sweep_removed(root: Path) -> None:
