@@ -151,6 +151,7 @@ def build(
     from toolkit.builds.context import BuildContext
     from toolkit.builds.resolve import resolve, unchanged_record
     from toolkit.builds.target import parse_target
+    from toolkit.cli.cache import prune_after_build
     from toolkit.inventory.contents.programs import COMMAND_NOT_IN_IMAGE
     from toolkit.pins.store import Locks, Policy
     from toolkit.recipes.catalogue import Catalogue
@@ -168,7 +169,8 @@ def build(
         raise WrongInput("--dry-run prints the build of a flat image", fix="Omit --layered, or --dry-run.")
     site = load_site()
     catalogue = Catalogue.here()
-    options = BuildOptions(sandbox, compression, site.cores.value if site.cores else None, layered)
+    cores, memory = (setting.value if setting else None for setting in (site.cores, site.memory))
+    options = BuildOptions(sandbox, compression, cores, layered, memory)
 
     def asked() -> BuildRequest:
         parsed = parse_target(target, flat=layered is False)
@@ -218,6 +220,7 @@ def build(
             say_others(plan.locked, locks, request.recipe)
         built = execute(plan, context, listener)
     _print_built(plan, built, owners, json=json)
+    prune_after_build(area, site)
     if any(finding.code == COMMAND_NOT_IN_IMAGE for finding in built.findings):
         raise typer.Exit(1)
 

@@ -63,8 +63,7 @@ class BuildLayers:
 
     def run(self, state: BuildState) -> None:
         state.begin_log(f"layers over {self.base}")
-        store = open_store(state.context.area, state.context.site)
-        store = replace(store, note=state.transcript.begin)
+        store = open_store(state.context.area, state.context.site, state.transcript.begin)
         for attempt in range(_ATTEMPTS):
             stored = StoredLayers(store, fresh=state.plan.request.force or attempt == _ATTEMPTS - 1)
             try:
@@ -148,6 +147,7 @@ class BuildLayers:
             state.transcript.take,
             options.compression,
             options.cores,
+            options.memory,
         )
 
     def _make(self, state: BuildState, room: LayerRoom, stored: StoredLayers) -> dict[LayerName, Layer]:

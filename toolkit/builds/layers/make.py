@@ -57,6 +57,7 @@ class LayerRoom:
     take: Callable[[str], None]
     compression: str = "zstd"
     cores: int | None = None
+    memory: int | None = None
     network: bool = True
 
 
@@ -109,7 +110,7 @@ def make_layer(
             if layer_name is None:
                 return None
             path = room.directory / f"{layer_name}.sqfs"
-            pack(upper, path, room.compression, room.cores)
+            pack(upper, path, room.compression, room.cores, room.memory)
             return Layer(path, layer_name, path.stat().st_size)
         finally:
             remove_tree(work / "overlay")
