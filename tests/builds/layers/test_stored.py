@@ -26,7 +26,7 @@ ABOUT = {"step": "tail"}
 def make(directory: Path, content: str = "one") -> Layer:
     """A layer with one file, as a step packs it."""
     name = f"ctk-layer-{hashlib.sha256(content.encode()).hexdigest()[:32]}"
-    tree = fill(directory / f"tree-{content}", {f".singularity.d/{name}": "", "opt/x": content})
+    tree = fill(directory / name.replace("ctk-", "tree-"), {f".singularity.d/{name}": "", "opt/x": content})
     path = squash(tree, directory / f"{name}.sqfs", "-all-root", "-noappend")
     return Layer(path, name, path.stat().st_size)
 
@@ -115,6 +115,16 @@ def test_entry_that_is_not_squashfs_is_not_kept(tmp_path: Path, store: Store) ->
     path.write_bytes(b"no squashfs")
     with pytest.raises(ProgramFailed, match="cannot be read back"):
         StoredLayers(store).keep(KEY, Layer(path, "ctk-layer-" + "0" * 32, 11), tmp_path, ABOUT)
+    assert StoredLayers(store).find(KEY) is None
+
+
+def test_damaged_block_of_a_new_layer_is_found_before_it_is_kept(tmp_path: Path, store: Store) -> None:
+    made = make(tmp_path, "one" * 100_000)
+    content = bytearray(made.path.read_bytes())
+    content[96:128] = bytes(32)  # behind the superblock is the first block of data
+    made.path.write_bytes(content)
+    with pytest.raises(ProgramFailed, match="cannot be read back after it was packed"):
+        StoredLayers(store).keep(KEY, made, tmp_path, ABOUT)
     assert StoredLayers(store).find(KEY) is None
 
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 import contextlib
 import re
 import threading
+import time
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from toolkit.builds.bases import base_key
 from toolkit.builds.inputs import copied_digest
 from toolkit.builds.layers.keys import InputContent, MadeWith, first_key, step_key
 from toolkit.builds.layers.make import Below, LayerRoom, NotLayered, StepFailed, make_layer, run_read_only
@@ -25,7 +27,6 @@ from toolkit.pins.bases.steady import unchanged
 from toolkit.pins.guard.log import failures, seconds_of_imports
 from toolkit.pins.guard.over_layers import GuardedLayers, judge_apt, judge_base, judge_layers
 from toolkit.recipes.architectures import host_architecture
-from toolkit.store.store import open_store
 from toolkit.support.errors import CtkError, ProgramFailed
 
 if TYPE_CHECKING:
@@ -63,9 +64,13 @@ class BuildLayers:
 
     def run(self, state: BuildState) -> None:
         state.begin_log(f"layers over {self.base}")
-        store = open_store(state.context.area, state.context.site, state.transcript.begin)
+        store = replace(state.context.store, note=state.transcript.begin)
         for attempt in range(_ATTEMPTS):
-            stored = StoredLayers(store, fresh=state.plan.request.force or attempt == _ATTEMPTS - 1)
+            stored = StoredLayers(
+                store,
+                fresh=state.plan.request.force or attempt == _ATTEMPTS - 1,
+                cores=state.plan.request.options.cores,
+            )
             try:
                 self._build(state, stored)
             except (CtkError, OSError):
@@ -164,8 +169,10 @@ class BuildLayers:
 
         before, taken = self._first_key(state, room), None
         for step in self.steps.layers:
+            started = time.monotonic()
             key = self._key(state, step, before)
-            if key is not None and (found := stored.find(key)) is not None:
+            found = stored.find(key) if key is not None else None
+            if found is not None:
                 state.listener.on_step(f"using the layer of {step.name} in the store")
                 layer = taken = found.layer
             else:
@@ -185,6 +192,7 @@ class BuildLayers:
             before = key
             if layer is not None:
                 made[step.name] = layer
+            state.listener.on_step_done(step.name.value, time.monotonic() - started, cached=found is not None)
         return made
 
     def _first_key(self, state: BuildState, room: LayerRoom) -> str | None:
@@ -198,7 +206,7 @@ class BuildLayers:
         runtime = f"{room.runtime.product} {full_version(room.runtime)}"
         variables = variables_digest(recipe.indexes)
         tools = MadeWith(host_architecture(), runtime, packer_version() or "", room.compression, variables)
-        return first_key(digest, tools)
+        return first_key(base_key(digest, recipe.base), tools)
 
     def _key(self, state: BuildState, step: LayerStep, before: str | None) -> str | None:
         """The key of a step; None if that before it is not known."""

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 from toolkit.builds.layers.layer import Layer
 from toolkit.inventory.formats.layers import is_layer_name
 from toolkit.inventory.formats.squashfs import Squashfs
+from toolkit.inventory.formats.squashfs_check import read_back
 from toolkit.store.store import Kind
-from toolkit.support.errors import CtkError, ProgramFailed
+from toolkit.support.errors import CtkError, ProgramFailed, WrongInput
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -36,11 +37,13 @@ class Stored:
 class StoredLayers:
     """The layers that one build takes from `store` or keeps there.
 
-    With `fresh` no layer of the store is used, and those of this build replace them.
+    With `fresh` no layer of the store is used, and those of this build replace them. `cores` are for reading new layers
+    back; None for all.
     """
 
     store: Store
     fresh: bool = False
+    cores: int | None = None
     _used: list[tuple[Path, tuple[int, ...]]] = field(default_factory=list)
 
     def find(self, key: str) -> Stored | None:
@@ -68,6 +71,8 @@ class StoredLayers:
         If another build was faster, the layer is that of the other one. `about` says for people what it is. Raises as
         `Store.publish` does, and ProgramFailed if the layer cannot be read back.
         """
+        if layer is not None:
+            _read_back(layer.path, self.cores)
         if self.fresh:
             self.store.discard(Kind.LAYER, key)
         if layer is None:
@@ -77,7 +82,7 @@ class StoredLayers:
             file, about = layer.path, {**about, "name": layer.name}
         found = self._taken(self.store.publish(Kind.LAYER, key, file, about))
         if found is None:
-            raise ProgramFailed("a layer that was packed cannot be read back", code="corrupt-image")
+            raise _damaged("it has no mark")
         return found.layer
 
     def intact(self) -> bool:
@@ -100,6 +105,22 @@ class StoredLayers:
             return None
         self._used.append((entry.path, stamp))
         return Stored(Layer(entry.path, name, entry.size))
+
+
+def _read_back(path: Path, cores: int | None) -> None:
+    """Decompress all of a new layer: mksquashfs may write a damaged one without an error (Apptainer issue 3486)."""
+    try:
+        read_back(path, cores=cores)
+    except WrongInput as error:
+        raise _damaged(error.message) from error
+
+
+def _damaged(reason: str) -> ProgramFailed:
+    return ProgramFailed(
+        f"a layer cannot be read back after it was packed: {reason}",
+        fix="Build again. If this happens again, check the memory and the disk of this host.",
+        code="corrupt-image",
+    )
 
 
 def _has_mark(path: Path, name: str) -> bool:
