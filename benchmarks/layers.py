@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _ROUNDS = 3
-_CA_BUNDLE = Path("/etc/ssl/certs/ca-certificates.crt")
+CA_BUNDLE = Path("/etc/ssl/certs/ca-certificates.crt")
 _GIGABYTE = 10**9
 _PACKAGES = 'base = "{base}"\npackages = [{packages}]\n'
 _INCOMPLETE = '[imports]\nskip = ["torch"]\n'  # of the base of 1 GB, which has only parts of torch
@@ -88,8 +88,8 @@ CASES = (
 def run() -> Section:
     """Make the bases (kept in the cache), then measure each case on each."""
     ctk = environment_of_ctk() / "ctk"
-    if _CA_BUNDLE.is_file():  # plain apptainer needs the certificates of this machine; ctk finds them
-        os.environ["APPTAINER_BIND"] = f"{_CA_BUNDLE}"
+    if CA_BUNDLE.is_file():  # plain apptainer needs the certificates of this machine; ctk finds them
+        os.environ["APPTAINER_BIND"] = f"{CA_BUNDLE}"
     debian = debian_12(ctk)
     bases = {"0.1 GB": debian, "1 GB": base_of_1_gb(debian), "3 GB": torch_base(debian)}
     tables, targets = [], []

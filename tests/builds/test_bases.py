@@ -2,19 +2,31 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
+from hashlib import sha256
 from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.builds.asked import context, request
+from tests.builds.asked import context, keep_base, request, small_sif
 from tests.inventory.making import fill
 from toolkit.builds import bases
-from toolkit.builds.bases import base_digest, has_mount_point, kept_base, present_base, refuse_reserved
+from toolkit.builds.bases import (
+    base_digest,
+    base_key,
+    find_base,
+    has_mount_point,
+    kept_base,
+    present_base,
+    refuse_reserved,
+)
 from toolkit.builds.context import Listener
 from toolkit.pins.bases import registry
 from toolkit.pins.guard.script import UV_MOUNT
 from toolkit.recipes.model import Base, Bootstrap, FileCopy, Recipe
+from toolkit.store.entries import is_key
+from toolkit.store.store import Kind
 from toolkit.support.errors import ProgramFailed, WrongInput
 
 if TYPE_CHECKING:
@@ -68,18 +80,81 @@ def test_a_registry_that_cannot_be_asked_leaves_the_tag_but_an_untrusted_one_end
 def test_a_base_that_is_kept_is_not_pulled_again_and_a_preview_pulls_nothing(
     here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(bases, "_pull", lambda *_: pytest.fail("it is pulled"))
+    monkeypatch.setattr(bases, "pull_base", lambda *_, **__: pytest.fail("it is pulled"))
     asked, pinned = request("mine"), recipe(here, replace(TAGGED, digest=DIGEST))
     preview = present_base(asked, pinned, context(here, preview=True), Listener())
     assert (preview.image, preview.digest) == (None, DIGEST)
-    kept = kept_base(DIGEST, context(here, preview=False).area)
-    kept.parent.mkdir(parents=True)
-    kept.touch()
+    kept = keep_base(here, DIGEST)
+    assert kept == kept_base(DIGEST, context(here, preview=False).area)
     found = present_base(asked, pinned, context(here, preview=False), Listener())
     assert (found.image, found.digest) == (kept, DIGEST)
-    assert kept.name == f"{'a1' * 32}.sif"
+    assert kept.parent.name == "a1" * 32
     own = recipe(here, Base("base.sif", Bootstrap.LOCALIMAGE, str(here / "base.sif")))
     assert present_base(asked, own, context(here, preview=False), Listener()).image == here / "base.sif"
+
+
+@pytest.mark.programs
+def test_what_an_earlier_ctk_kept_is_taken_over_once(here: Path) -> None:
+    store = context(here, preview=False).store
+    old = store.own.parent / "bases" / f"{'a1' * 32}.sif"
+    old.parent.mkdir(parents=True)
+    image = small_sif(here)
+    image.rename(old)
+    digest = sha256(old.read_bytes()).hexdigest()
+    found = find_base(DIGEST, store, TAGGED)
+    assert found is not None
+    assert found.is_relative_to(store.own)
+    assert sha256(found.read_bytes()).hexdigest() == digest
+    assert not old.exists()
+    entry = store.find(Kind.BASE, base_key(DIGEST))
+    assert entry is not None
+    assert entry.about["digest"] == DIGEST
+
+
+@pytest.mark.programs
+@pytest.mark.parametrize("trouble", ["damaged", "writable", "link"])
+def test_what_an_earlier_ctk_kept_is_not_used_if_it_may_be_another(here: Path, trouble: str) -> None:
+    store = context(here, preview=False).store
+    old = store.own.parent / "bases" / f"{'a1' * 32}.sif"
+    old.parent.mkdir(parents=True)
+    image = small_sif(here)
+    if trouble == "link":
+        old.symlink_to(image)
+    else:
+        image.rename(old)
+    if trouble == "damaged":
+        old.write_bytes(old.read_bytes()[:-300])
+    if trouble == "writable":
+        old.chmod(0o666)
+    assert find_base(DIGEST, store, TAGGED) is None
+
+
+def test_key_of_a_base_is_its_digest_unless_that_does_not_say_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bases, "host_architecture", lambda: "x86_64")
+    archive = Base("a.tar:one", Bootstrap.DOCKER_ARCHIVE, "/a.tar:one")
+    other = replace(archive, reference="/a.tar:two")
+    assert base_key(DIGEST, TAGGED) == base_key(DIGEST) == "a1" * 32
+    keys = {base_key(DIGEST), base_key(DIGEST, archive), base_key(DIGEST, other)}
+    assert len(keys) == 3
+    assert base_key(DIGEST, replace(archive, reference="/moved/a.tar:one")) == base_key(DIGEST, archive)
+    monkeypatch.setattr(bases, "host_architecture", lambda: "aarch64")
+    keys |= {base_key(DIGEST), base_key(DIGEST, archive)}
+    assert len(keys) == 5
+    assert all(map(is_key, keys))
+
+
+def test_base_edited_in_place_is_not_used(here: Path) -> None:
+    """With its time set back, as `touch -r` does."""
+    kept, store = keep_base(here, DIGEST), context(here, preview=False).store
+    assert find_base(DIGEST, store) == kept
+    before = kept.stat()
+    with kept.open("r+b") as file:
+        file.seek(-200, 2)
+        file.write(b"!")
+    os.utime(kept, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert kept.stat().st_size == before.st_size
+    assert find_base(DIGEST, store) is None
+    assert not kept.exists()
 
 
 def test_uv_is_bound_only_where_its_directory_is(here: Path) -> None:

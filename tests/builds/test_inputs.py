@@ -11,7 +11,7 @@ import pytest
 from toolkit.builds import resolve as resolve_module
 from toolkit.builds.asking import request_build
 from toolkit.builds.context import BuildContext
-from toolkit.builds.inputs import inputs_of
+from toolkit.builds.inputs import copied_digest, inputs_of
 from toolkit.builds.record import Record, RecordedBase
 from toolkit.builds.resolve import unchanged_record
 from toolkit.builds.target import parse_target
@@ -136,6 +136,35 @@ def test_how_it_is_built_counts_too(built: Callable[..., bool]) -> None:
     assert not built(runtime=Runtime(Path("/usr/bin/apptainer"), "apptainer", (1, 5, 0)))
     assert not built(force=True)
     assert built(options=BuildOptions(cores=2))
+
+
+@pytest.mark.parametrize("name", ["APPTAINERENV_X", "SINGULARITYENV_X"])
+def test_user_variable_that_reaches_the_scripts_counts(
+    built: Callable[..., bool], monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    assert built()
+    monkeypatch.setenv(name, "1")
+    assert not built()
+    assert inputs()["variables"].startswith("pbkdf2:")
+
+
+COPIED = [name for name in CHANGES if "file" in name or "link" in name]
+
+
+@pytest.mark.parametrize("change", [name for name in COPIED if name != "where a file goes"])
+def test_each_change_of_a_copied_directory_changes_its_digest(here: Path, tmp_path: Path, change: str) -> None:
+    before = copied_digest(here / "defs/data", tmp_path / "cache")
+    CHANGES[change](here)
+    assert copied_digest(here / "defs/data", tmp_path / "cache") != before
+
+
+def test_times_and_the_path_of_a_copied_directory_do_not_count(here: Path, tmp_path: Path) -> None:
+    before = copied_digest(here / "defs/data", tmp_path / "cache")
+    os.utime(here / "defs/data/x", (1, 1))
+    assert copied_digest(here / "defs/data", tmp_path / "cache") == before
+    (here / "defs").rename(here / "moved")
+    assert copied_digest(here / "moved/data", tmp_path / "cache") == before
+    assert copied_digest(here / "moved/data/x", tmp_path / "cache") != before
 
 
 def test_a_tag_that_nothing_pins_may_have_moved(here: Path) -> None:

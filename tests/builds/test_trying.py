@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.builds.asked import context
+from tests.builds.asked import context, keep_base
 from tests.inventory.making import fill, overlay, squash, system, write_sif
 from tests.pins.locks import SMALL
-from toolkit.builds.bases import kept_base
 from toolkit.builds.context import Listener
 from toolkit.builds.trying import base_here, require_packages, try_recipe
 from toolkit.recipes.model import Base, Bootstrap, Recipe
@@ -52,9 +51,7 @@ def test_a_base_of_one_s_own_or_that_a_build_brought_is_here(here: Path) -> None
     made = context(here, preview=True)
     own = Base("base.sif", Bootstrap.LOCALIMAGE, str(here / "base.sif"))
     assert base_here(recipe(here, own), made.locks, made.area) == (here / "base.sif", None)
-    kept = kept_base(DIGEST, made.area)
-    kept.parent.mkdir(parents=True)
-    kept.touch()
+    kept = keep_base(here, DIGEST)
     pulled = Base("hub", Bootstrap.DOCKER, "a/b:1", DIGEST)
     assert base_here(recipe(here, pulled), made.locks, made.area) == (kept, DIGEST)
 

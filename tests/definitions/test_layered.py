@@ -12,7 +12,8 @@ from tests.definitions.test_steps import ALL, BASE, FILE
 from tests.pins.locks import SMALL
 from toolkit.definitions.definition import define
 from toolkit.definitions.layered import LayeredSteps, LayerName, LayerStep, layer_steps
-from toolkit.definitions.steps import STAGING, Input, StepName, beginning, steps
+from toolkit.definitions.places import STAGING
+from toolkit.definitions.steps import Input, StepName, beginning, steps
 from toolkit.recipes.model import Recipe
 
 

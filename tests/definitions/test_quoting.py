@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from tests.examples import examples
 from toolkit.definitions.definition import define
+from toolkit.definitions.places import STAGING
 from toolkit.definitions.quoting import file_path, header_value, script, shell_word, variable_word
-from toolkit.definitions.steps import STAGING
 from toolkit.recipes.model import Base, FileCopy, Recipe
 from toolkit.support.errors import WrongInput
 

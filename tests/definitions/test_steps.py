@@ -15,7 +15,8 @@ from tests.examples import examples
 from tests.pins.locks import COMMIT, SMALL
 from toolkit.definitions import steps as module
 from toolkit.definitions.definition import define, trial_script
-from toolkit.definitions.steps import STAGING, Input, Step, StepName, beginning, steps
+from toolkit.definitions.places import STAGING
+from toolkit.definitions.steps import Input, Step, StepName, beginning, steps
 from toolkit.pins.guard.script import GUARD_AFTER, INSTALL
 from toolkit.recipes.model import Base, Bootstrap, FileCopy, Recipe
 

@@ -110,3 +110,19 @@ def test_layered_build_imports_under_the_constraint_file_and_leaves_no_tools(
     used = set(re.findall(r"/tmp/ctk-guard\.\w+", log)) - {"/tmp/ctk-guard.XXXXXX"}
     assert len(used) == 3, "the tail and the imports of the first, the tail of the second"
     assert not any(Path(path).exists() for path in used)
+
+
+def test_kept_layer_is_judged_and_imported_like_a_new_one(me: User, base: Path, tmp_path: Path) -> None:
+    recipe(tmp_path, me, "mine", 'post = "touch /kept"\n')
+    for _ in range(2):
+        me.ctk("build", "mine", "--base", base, "--layered", cwd=tmp_path)
+        (tmp_path / "mine.sif").rename(tmp_path / "earlier.sif")
+    log = (tmp_path / "mine.sif.build.log").read_text()
+    assert "ctk layer: tail" not in log
+    assert "ctk guard: imported torch 2.5.1 in " in log
+    assert "ctk guard: the GPU framework is unchanged: tensorflow 2.16.1, torch 2.5.1" in log
+    recipe(tmp_path, me, "bad", f'post = "rm {DEBIAN}/torch/a.so"\n')
+    for _ in range(2):
+        done = me.ctk("build", "bad", "--base", base, "--layered", "--json", cwd=tmp_path, status=1)
+        assert json.loads(done.stdout)["findings"][0]["code"] == "guard-difference"
+    assert "ctk layer: tail" not in (tmp_path / "bad.sif.build.log").read_text()

@@ -66,6 +66,7 @@ def test_exec_in_a_sandbox_that_is_changed_brings_its_own_namespace() -> None:
         (PLAIN, BuildOptions(cores=4), ["--mksquashfs-args", "-comp zstd -Xcompression-level 3 -processors 4"]),
         (PLAIN, BuildOptions(compression="gzip"), []),
         (PLAIN, BuildOptions(compression="gzip", cores=2), ["--mksquashfs-args", "-processors 2"]),
+        (PLAIN, BuildOptions(compression="gzip", memory=4 << 30), ["--mksquashfs-args", "-mem 4096M"]),
         (PLAIN, BuildOptions(sandbox=True), ["--sandbox"]),
         (Runtime(PROGRAM, "apptainer", (1, 3, 6)), BuildOptions(), []),
         (Runtime(PROGRAM, "singularity", (4, 1, 0)), BuildOptions(), []),

@@ -88,6 +88,21 @@ SOAKS = (
         (("CTK_FULL_DISKS", "30"),),
     ),
     Soak(
+        "store",
+        "two processes with one store publish and find at once, 20 rounds each with and without flock, as one host "
+        f"and as two; 200 kills and 50 full disks at random moments, seed {_SEED}: every entry is right, nothing is "
+        "left behind",
+        (
+            *(sys.executable, "-m", "tests.soak.store", "--seed", str(_SEED)),
+            *("--rounds", "20", "--kills", "200", "--disks", "50"),
+        ),
+    ),
+    Soak(
+        "prune",
+        f"the same while both also prune, 50 rounds each, seed {_SEED}: every entry that is found is right",
+        (sys.executable, "-m", "tests.soak.store", "--seed", str(_SEED), "--rounds", "50", "--prune"),
+    ),
+    Soak(
         "signals",
         "46 jobs (what the program does with signals, one task or four, how it is ended) on each of three clusters, "
         "which track by cgroup, process group and parent: all that was printed is in the log, nothing is left",

@@ -8,12 +8,16 @@ import os
 import shutil
 import threading
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from toolkit.store import publishing
 from toolkit.store import store as store_module
-from toolkit.store.store import Kind, Store
+from toolkit.store.store import Kind, Store, open_store
 from toolkit.support.errors import CtkError, MissingOnHost, ProgramFailed, WrongInput
+from toolkit.support.paths import WorkArea
+from toolkit.support.site import Setting, Site
 
 KEY = "ab" * 32
 TEXT = b"content of a layer"
@@ -181,6 +185,7 @@ def test_a_damaged_entry_of_a_shared_store_is_ignored(own: Store, tmp_path: Path
     assert store.find(Kind.LAYER, KEY) is None
     assert sorted(map(str, (tmp_path / "shared").rglob("*"))) == before
     assert len(notes) == (damage not in (without_a_record, without_content))
+    assert all(note.startswith(f"{tmp_path}/shared/layers/{KEY} is not used: ") for note in notes)
 
 
 def test_a_shared_store_is_never_written(own: Store, tmp_path: Path) -> None:
@@ -192,6 +197,14 @@ def test_a_shared_store_is_never_written(own: Store, tmp_path: Path) -> None:
     assert entry is not None
     store.use(entry)
     assert record.stat().st_mtime == 1
+
+
+def test_an_entry_is_discarded(own: Store) -> None:
+    put(own)
+    for _ in range(2):
+        own.discard(Kind.LAYER, KEY)
+        assert own.find(Kind.LAYER, KEY) is None
+    assert everything(own) == ["layers"]
 
 
 def test_finding_is_a_use(own: Store) -> None:
@@ -227,7 +240,7 @@ def test_a_store_that_cannot_be_written(
     def write(_record: object) -> str:
         raise OSError(number, os.strerror(number))
 
-    monkeypatch.setattr(store_module, "write_record", write)
+    monkeypatch.setattr(publishing, "write_record", write)
     (tmp_path / "made").write_bytes(TEXT)
     before = everything(own)
     with pytest.raises(MissingOnHost, match=os.strerror(number)) as refused:
@@ -269,3 +282,38 @@ def test_many_threads_make_the_same_entry(own: Store) -> None:
         thread.join()
     assert failed == []
     assert len(everything(own)) == 1 + 5 * 3
+
+
+def test_the_stores_of_a_user_and_a_site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    area = WorkArea(tmp_path / "area", "CTK_HOME")
+    monkeypatch.setenv("SHARED", str(tmp_path / "c"))
+    monkeypatch.setenv("CTK_STORE", f"{tmp_path}/a::{tmp_path}/b:{tmp_path}/area/store")
+    stores = ("$SHARED", f"{tmp_path}/a")
+    site = Site(stores=Setting(stores, "site.toml"), store_owners=Setting(("alice",), "site.toml"))
+    expected = tuple(tmp_path / name for name in "abc")
+    assert open_store(area, site) == Store(tmp_path / "area" / "store", expected, ("alice",))
+    monkeypatch.delenv("CTK_STORE")
+    assert open_store(area, Site()) == Store(tmp_path / "area" / "store")
+    monkeypatch.delenv("SHARED")
+    with pytest.raises(WrongInput, match=r"site\.toml: stores: '\$SHARED' does not expand"):
+        open_store(area, site)
+
+
+def test_an_owner_that_the_site_names(own: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever user made the shared store: only root, this user and the named ones are trusted."""
+    inode = put(Store(tmp_path / "shared")).stat().st_ino
+    real = os.fstat
+
+    def fstat(descriptor: int) -> object:
+        status = real(descriptor)
+        said = {name: getattr(status, name) for name in dir(status) if name.startswith("st_")}
+        return SimpleNamespace(**{**said, **({"st_uid": 4242} if status.st_ino == inode else {})})
+
+    monkeypatch.setattr(os, "fstat", fstat)
+    assert Store(own.own, (tmp_path / "shared",), ("unknown",)).find(Kind.LAYER, KEY) is None
+
+    class Alice:
+        pw_uid = 4242
+
+    monkeypatch.setattr(store_module.pwd, "getpwnam", lambda name: {"alice": Alice}[name])
+    assert Store(own.own, (tmp_path / "shared",), ("unknown", "alice")).find(Kind.LAYER, KEY) is not None

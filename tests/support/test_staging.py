@@ -177,3 +177,67 @@ def test_the_old_directory_comes_back_where_the_new_one_cannot_come(tmp_path: Pa
 
 def test_removing_what_is_not_there_is_done() -> None:
     remove_tree(Path("/no/such/directory"))
+
+
+def test_many_threads_and_processes_with_directories_of_one_parent(tmp_path: Path) -> None:
+    """One that sweeps must not remove a directory while its owner does."""
+    program = (
+        "import sys, threading\n"
+        "from pathlib import Path\n"
+        "from toolkit.support.staging import staging\n"
+        "def work():\n"
+        "    for _ in range(30):\n"
+        "        with staging(Path(sys.argv[1])) as directory:\n"
+        "            for name in ('one', 'two', 'three'):\n"
+        "                (directory / name).mkdir()\n"
+        "                (directory / name / 'file').write_text(name)\n"
+        "            assert len(list(directory.iterdir())) == 4\n"
+        "threads = [threading.Thread(target=work) for _ in range(8)]\n"
+        "for thread in threads: thread.start()\n"
+        "for thread in threads: thread.join()\n"
+    )
+    argv = [sys.executable, "-c", program, str(tmp_path)]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    children = [subprocess.Popen(argv, **pipes) for _ in range(2)]  # type: ignore[call-overload]
+    for child in children:
+        assert child.communicate(timeout=120) == ("", "")
+    assert names(tmp_path) == []
+
+
+def test_a_directory_is_locked_until_nothing_is_left_in_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise another process that sweeps removes it, too, and one of the two fails."""
+    seen: list[list[str]] = []
+    really = shutil.rmtree
+
+    def sweeping(path: Path, ignore_errors: bool = False) -> None:
+        sweep(tmp_path)
+        (directory,) = tmp_path.iterdir()
+        seen.append(names(directory))
+        really(path, ignore_errors)
+
+    dead, _ = supervisor(tmp_path)
+    dead.kill()
+    dead.communicate()
+    (left,) = tmp_path.iterdir()
+    (left / "sub").mkdir()
+    monkeypatch.setattr(shutil, "rmtree", sweeping)
+    sweep(tmp_path)
+    with staged(tmp_path) as mine:
+        (mine / "sub").mkdir()
+    assert seen[0] in (["lock", "sub"], ["image", "lock", "sub"])
+    assert seen[-2:] == [["lock", "sub"], []]
+    assert names(tmp_path) == []
+
+
+def test_a_process_that_was_killed_before_it_held_its_lock(tmp_path: Path) -> None:
+    prefix = f".ctk-work-{socket.gethostname()}-"
+    for name in ("old", "new"):
+        for lock in ("", "lock.new"):
+            directory = tmp_path / f"{prefix}{name}{lock}"
+            directory.mkdir(mode=0o700)
+            if lock:
+                (directory / lock).touch()
+            if name == "old":
+                os.utime(directory, (1, 1))
+    sweep(tmp_path)
+    assert names(tmp_path) == [f"{prefix}new", f"{prefix}newlock.new"]

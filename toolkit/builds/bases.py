@@ -1,37 +1,41 @@
-"""The base of a recipe on this machine: its path, how it is pulled, and what is mounted into it."""
+"""The base of a recipe on this machine: one door to the store for all commands, and what is mounted into a base."""
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
+import stat
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from toolkit.builds.files import UvCopy
-from toolkit.builds.room import RoomWatch, cause, disks
-from toolkit.definitions.steps import reserved_paths, steps
-from toolkit.pins.bases.before_pull import lent_login, require_architecture
-from toolkit.pins.bases.steady import NOT_HERE, PresentBase, require_unchanged, state_of
+from toolkit.builds.pulling import Maker, about_base, pull_base
+from toolkit.definitions.places import reserved_paths
+from toolkit.definitions.steps import steps
+from toolkit.inventory.formats.squashfs_check import read_back
+from toolkit.pins.bases.before_pull import require_architecture
+from toolkit.pins.bases.steady import NOT_HERE, PresentBase, state_of
 from toolkit.pins.bases.target import is_recorded
 from toolkit.pins.guard.script import UV_MOUNT
 from toolkit.recipes.architectures import architecture_of, host_architecture
 from toolkit.recipes.model import Bootstrap
-from toolkit.runtime.area import area_environment
 from toolkit.runtime.engine import BuildOptions
-from toolkit.support.certificates import trusting
-from toolkit.support.errors import ProgramFailed, WrongInput
-from toolkit.support.processes import stream
-from toolkit.support.staging import put_in_place, staging
+from toolkit.store.store import Kind, open_store
+from toolkit.support.errors import CtkError, ProgramFailed, WrongInput
+from toolkit.support.ownership import is_trusted
+from toolkit.support.site import load_site
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from toolkit.builds.context import BuildContext, Listener
     from toolkit.builds.request import BuildRequest
-    from toolkit.pins.bases.steady import BaseState
     from toolkit.pins.lock.model import Lock
     from toolkit.pins.store import Locks
     from toolkit.recipes.model import Base, Recipe
     from toolkit.runtime.engine import Runtime
+    from toolkit.store.store import Store
     from toolkit.support.paths import WorkArea
 
 
@@ -56,14 +60,14 @@ def present_base(request: BuildRequest, recipe: Recipe, context: BuildContext, l
     digest = base_digest(recipe, context.locks, ask=not context.preview)
     if digest is None:
         return PresentBase(None, None, state)
-    kept = kept_base(digest, context.area)
-    if not kept.is_file():
+    kept = find_base(digest, context.store, recipe.base)
+    if kept is None:
         if context.preview:
             return PresentBase(None, digest, state)
         base = replace(recipe.base, digest=digest)
         require_architecture(base)
-        listener.on_step(f"pulling the base {base.pinned_reference}")
-        _pull(base, kept, state, options=request.options, area=context.area, runtime=context.runtime)
+        maker = Maker(context.area, context.store, context.runtime, request.options, listener)
+        kept = pull_base(base, base_key(digest, base), state, maker).path
     return PresentBase(kept, digest, state)
 
 
@@ -81,16 +85,17 @@ def base_to_read(
     digest = None if elsewhere or is_recorded(base) else base_digest(recipe, locks, fresh=fresh)
     if digest is None:
         return NOT_HERE
-    kept, state = kept_base(digest, area), state_of(base)
-    if not kept.is_file():
+    store, state = open_store(area, load_site()), state_of(base)
+    kept = find_base(digest, store, base)
+    if kept is None:
         if not (base.is_local or pull):
             return NOT_HERE
         area.create()
         runtime = pulling.runtime()
         base = replace(base, digest=digest)
         require_architecture(base, architecture)
-        pulling.listener.on_step(f"pulling the base {base.pinned_reference}")
-        _pull(base, kept, state, options=BuildOptions(), area=area, runtime=runtime)
+        maker = Maker(area, store, runtime, BuildOptions(), pulling.listener)
+        kept = pull_base(base, base_key(digest, base), state, maker).path
     return PresentBase(kept, digest, state)
 
 
@@ -105,9 +110,48 @@ def base_digest(recipe: Recipe, locks: Locks, *, ask: bool = True, fresh: bool =
     return locks.local_digest(recipe) if recipe.base.bootstrap in (Bootstrap.DOCKER_ARCHIVE, Bootstrap.OCI) else None
 
 
-def kept_base(digest: str, area: WorkArea) -> Path:
-    """The path of a pulled base with this digest."""
-    return area.path / "bases" / f"{digest.removeprefix('sha256:')}.sif"
+def kept_base(digest: str, area: WorkArea, base: Base | None = None) -> Path:
+    """The path of a pulled base with this digest: no file is there if the store has no whole image of it."""
+    store = open_store(area, load_site())
+    return find_base(digest, store, base) or store.own / Kind.BASE / base_key(digest, base) / "image.sif"
+
+
+def base_key(digest: str, base: Base | None = None) -> str:
+    """The key of a base in the store: its digest, unless that does not say all.
+
+    One archive can have several images, and one index an image for each architecture; x86-64 is what most hosts have.
+    """
+    parts = [digest.removeprefix("sha256:")]
+    if base is not None and base.bootstrap in (Bootstrap.DOCKER_ARCHIVE, Bootstrap.OCI):
+        parts += filter(None, [base.reference.partition(":")[2]])
+    if (architecture := host_architecture()) != "x86_64":
+        parts.append(architecture)
+    return parts[0] if len(parts) == 1 else hashlib.sha256("\0".join(parts).encode(errors="replace")).hexdigest()
+
+
+def find_base(digest: str, store: Store, base: Base | None = None) -> Path | None:
+    """The image of a base with this digest in the store; None if it is not there.
+
+    What an earlier ctk kept as `bases/DIGEST.sif` in the work area is moved into the store, if it is whole.
+    """
+    key = base_key(digest, base)
+    found = store.find(Kind.BASE, key)
+    if found is None and (old := _earlier(digest, store)) is not None:
+        reference = base.pinned_reference if base is not None else digest
+        with contextlib.suppress(CtkError):
+            read_back(old)
+            found = store.publish(Kind.BASE, key, old, about_base(reference, digest))
+    return found.path if found is not None else None
+
+
+def _earlier(digest: str, store: Store) -> Path | None:
+    """The image that an earlier ctk pulled; None if there is none, or another user could have written it."""
+    path = store.own.parent / "bases" / f"{digest.removeprefix('sha256:')}.sif"
+    with contextlib.suppress(OSError):
+        status = path.lstat()
+        if stat.S_ISREG(status.st_mode) and is_trusted(status.st_uid) and not status.st_mode & 0o022:
+            return path
+    return None
 
 
 def refuse_reserved(recipe: Recipe, lock: Lock | None, image: Path | None) -> None:
@@ -149,34 +193,6 @@ def uv_copy(area: WorkArea) -> UvCopy:
     from toolkit.pins.index.uv import open_uv
 
     return UvCopy(Path(open_uv(area.path).program), area.path / "uv" / "uv")
-
-
-def _pull(
-    base: Base, image: Path, before: BaseState | None, *, options: BuildOptions, area: WorkArea, runtime: Runtime
-) -> None:
-    reference = base.pinned_reference
-    source = f"docker://{reference}" if base.bootstrap == Bootstrap.DOCKER else f"{base.bootstrap}:{reference}"
-    image.parent.mkdir(parents=True, exist_ok=True)
-    with staging(image.parent) as directory:
-        lines: list[str] = []
-        argv = runtime.build(directory / "base.sif", source, replace(options, sandbox=False), login=lent_login(base))
-        with RoomWatch(disks(area, None)).watching() as room:
-            environment = {**area_environment(area), **trusting(), "TMPDIR": str(directory)}
-            status = stream(argv, lines.append, env=environment)
-        if status != 0:
-            raise _not_brought(reference, status, lines, room)
-        require_unchanged(before)
-        put_in_place(directory / "base.sif", image)
-
-
-def _not_brought(reference: str, status: int, lines: list[str], room: RoomWatch) -> ProgramFailed:
-    known = cause(lines, room)
-    return ProgramFailed(
-        f"the base {reference} could not be pulled (status {status})" + (f": {known.meaning}" if known else ""),
-        fix=known.fix if known else None,
-        code="base-not-brought",
-        last_lines=tuple(line for line in lines if line.strip())[-12:],
-    )
 
 
 def _registry_digest(base: Base, *, ask: bool) -> str | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
+from toolkit.store.store import open_store
 from toolkit.support.site import Site
 
 if TYPE_CHECKING:
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
 
     from toolkit.pins.store import Locks
     from toolkit.runtime.engine import Runtime
+    from toolkit.store.store import Store
     from toolkit.support.paths import WorkArea
 
 
@@ -29,6 +31,11 @@ class BuildContext:
     mirror: str | None = None
     preview: bool = False
     site: Site = field(default_factory=Site)
+
+    @property
+    def store(self) -> Store:
+        """This user's store, and the shared ones."""
+        return open_store(self.area, self.site)
 
 
 def _nothing(_text: str) -> None:

@@ -3,6 +3,7 @@
 The definition's text decides most: in it are the recipe, the lock, the guard, the reference and digest of the base, the
 Debian mirror and ctk's version. What it only names, files and a base on this machine, is fingerprinted by its content.
 What `post`, `apt` or debootstrap fetch from the network is not known beforehand: `--force` fetches it again.
+The user's variables that reach the scripts (APPTAINERENV_*) count as well, if there are any.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING
 
+from toolkit.builds.variables import variables_digest
 from toolkit.pins.bases.facts import content_digest
 from toolkit.pins.store import locked_base
 from toolkit.recipes.model import Bootstrap
@@ -38,7 +40,9 @@ def inputs_of(
     base = locked_base(recipe, lock) if lock else recipe.base
     if base.bootstrap == Bootstrap.DOCKER and base.digest is None:
         return {}
+    variables = variables_digest(recipe.indexes)
     return {
+        **({"variables": variables} if variables else {}),
         "definition": _hash(definition.text),
         "base": locks.local_digest(recipe) or recipe.base.bootstrap,
         "files": _hash("".join(_files(recipe, locks.cache))),
@@ -52,6 +56,15 @@ def _files(recipe: Recipe, cache: Path) -> list[str]:
     """A line for each file and directory that is copied: where it is, its mode, and its content with that of links."""
     roots = [root for copy in recipe.files for root in file_roots(copy.source)]
     return [f"{root}\0{root.stat().st_mode:o}\0{_content(root, cache)}\n" for root in roots]
+
+
+def copied_digest(source: Path, cache: Path) -> str:
+    """The `sha256:…` of what a build copies from `source`: modes, and contents with those of links, no path before it.
+
+    Digests of large files are remembered in `cache`. Raises as `content_digest` does.
+    """
+    lines = (f"{root.stat().st_mode:o}\0{_content(root, cache)}\n" for root in file_roots(source))
+    return _hash("".join(lines))
 
 
 def _content(path: Path, cache: Path) -> str:

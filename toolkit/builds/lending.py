@@ -29,11 +29,11 @@ LENT = "/.singularity.d/actions"
 _CERTIFICATES, _APT, _WGET = "certificates.pem", "apt.conf", "wgetrc"
 # Which program reads which: OpenSSL and uv, pip, requests and conda, curl, git, Node.js. `CTK_CA_BUNDLE` tells the
 # definition that it need not look for certificates in the image.
-_FILE_VARIABLES = (
+FILE_VARIABLES = (
     *("CTK_CA_BUNDLE", "SSL_CERT_FILE", "PIP_CERT", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"),
     *("GIT_SSL_CAINFO", "NODE_EXTRA_CA_CERTS"),
 )
-_PROXIES = tuple(
+PROXIES = tuple(
     form for name in ("http", "https", "ftp", "all", "no") for form in (f"{name}_proxy", f"{name.upper()}_PROXY")
 )
 _SETTINGS = {
@@ -59,7 +59,7 @@ def lend(
     The variables go through the runtime's environment, never through its arguments or the definition: a proxy may hold
     a password. A variable that the user sets for the build (`APPTAINERENV_NAME`) stays.
     """
-    values: dict[str, Value] = {name: Proxy(name) for name in _PROXIES if environment.get(name)}
+    values: dict[str, Value] = {name: Proxy(name) for name in PROXIES if environment.get(name)}
     files: tuple[Directory | Certificates | TextFile, ...] = ()
     binds: tuple[str, ...] = ()
     bundles = host_bundles(environment)
@@ -89,13 +89,13 @@ def lent_to_shell(directory: Path) -> Iterator[dict[str, str]]:
     with tempfile.NamedTemporaryFile("w", prefix="ctk-", suffix=".pem", dir=directory) as file:
         file.write(text)
         file.flush()
-        yield dict.fromkeys(_FILE_VARIABLES, file.name)
+        yield dict.fromkeys(FILE_VARIABLES, file.name)
 
 
 def _pointers() -> dict[str, str]:
     """The variables by which the programs of a build find what is lent."""
     return {
-        **dict.fromkeys(_FILE_VARIABLES, f"{LENT}/{_CERTIFICATES}"),
+        **dict.fromkeys(FILE_VARIABLES, f"{LENT}/{_CERTIFICATES}"),
         "APT_CONFIG": f"{LENT}/{_APT}",
         "WGETRC": f"{LENT}/{_WGET}",
     }

@@ -97,11 +97,12 @@ def _resolve_recipe(request: BuildRequest, recipe: Recipe, context: BuildContext
     judge_target(recipe, locks.bases.values())
     locks.require(recipe)
     with unchanged(request.base_state):
-        if recipe.installs:
+        if recipe.installs or not context.preview:
             base = present_base(request, recipe, context, listener)
+        if recipe.installs:
             listener.on_step("choosing the versions of the packages")
         elif not context.preview:
-            require_architecture(locks.pinned(recipe).base)
+            require_architecture(locks.pinned(recipe, base.digest).base)
         found = locks.find(recipe, base)
         lock = found.lock if found else None
         judge_packages(recipe, lock.versions if lock else {})

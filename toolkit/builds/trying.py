@@ -58,8 +58,8 @@ def base_here(recipe: Recipe, locks: Locks, area: WorkArea) -> tuple[Path, str |
     if base.bootstrap == Bootstrap.LOCALIMAGE:
         return base.path, None
     digest = base_digest(recipe, locks)
-    if digest is not None and kept_base(digest, area).is_file():
-        return kept_base(digest, area), digest
+    if digest is not None and (kept := kept_base(digest, area, base)).is_file():
+        return kept, digest
     with_base = command_line(["ctk", "try", recipe.name, "--base", "base.sif"])
     if base.bootstrap == Bootstrap.DEBOOTSTRAP:
         bring = f"{command_line(['ctk', 'new', 'plain', '--base', base.name])} && ctk build plain -o base.sif"

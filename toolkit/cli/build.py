@@ -149,9 +149,9 @@ def build(
     """
     from toolkit.builds.asking import request_build
     from toolkit.builds.context import BuildContext
-    from toolkit.builds.execute import execute
     from toolkit.builds.resolve import resolve, unchanged_record
     from toolkit.builds.target import parse_target
+    from toolkit.cli.cache import prune_after_build
     from toolkit.inventory.contents.programs import COMMAND_NOT_IN_IMAGE
     from toolkit.pins.store import Locks, Policy
     from toolkit.recipes.catalogue import Catalogue
@@ -169,7 +169,8 @@ def build(
         raise WrongInput("--dry-run prints the build of a flat image", fix="Omit --layered, or --dry-run.")
     site = load_site()
     catalogue = Catalogue.here()
-    options = BuildOptions(sandbox, compression, site.cores.value if site.cores else None, layered)
+    cores, memory = (setting.value if setting else None for setting in (site.cores, site.memory))
+    options = BuildOptions(sandbox, compression, cores, layered, memory)
 
     def asked() -> BuildRequest:
         parsed = parse_target(target, flat=layered is False)
@@ -208,6 +209,8 @@ def build(
     if (record := unchanged_record(request, context)) is not None:
         _print_unchanged(request, record, owners, json=json)
         return
+    from toolkit.builds.execute import execute  # what an image that is up to date does not need
+
     _show_work_area(area)
     with live_steps(f"Building {request.output.name}", lines=not verbose) as on_step:
         listener = build_listener(on_step, verbose=verbose)
@@ -217,6 +220,7 @@ def build(
             say_others(plan.locked, locks, request.recipe)
         built = execute(plan, context, listener)
     _print_built(plan, built, owners, json=json)
+    prune_after_build(area, site)
     if any(finding.code == COMMAND_NOT_IN_IMAGE for finding in built.findings):
         raise typer.Exit(1)
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 ENVIRONMENT = {
     "CTK_HOME": "Work area for large files: builds in progress, package files, caches.",
+    "CTK_STORE": "Shared stores to look into first, separated by colons; never written.",
     "CTK_SITE": "Site settings file, instead of /etc/ctk/site.toml.",
     "CTK_TRACE": "If set: the same as --trace.",
     "NO_COLOR": "If set: print without colours.",

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from toolkit.definitions.places import STAGING
 from toolkit.definitions.quoting import file_path, script, shell_word
 from toolkit.definitions.readable import make_readable
 from toolkit.pins.guard.script import INSTALL, UV_MOUNT
@@ -25,9 +26,6 @@ if TYPE_CHECKING:
     from toolkit.pins.lock.model import Lock
     from toolkit.recipes.model import Recipe
 
-# Both are removed from the image at the end of the step. The runtime writes its script of `%post` there, and copies
-# `%files` there, whatever is in the way: symlinks of a base are followed to files of the host (Apptainer 1.4.5).
-SCRIPT, STAGING = "/.post.script", "/.ctk-files"
 # What is mounted over the image while a script runs: only the runtime itself can put a file below it.
 # Tried with Apptainer 1.4.5; UV_MOUNT is `ctk build`'s own.
 _MOUNTED = ("/dev", "/proc", "/sys", "/tmp", "/var/tmp", "/etc/hosts", "/etc/resolv.conf", UV_MOUNT)  # noqa: S108
@@ -84,11 +82,6 @@ def steps(recipe: Recipe, lock: Lock | None = None, *, relabel: bool = False) ->
 def joined(chosen: Iterable[Step]) -> str:
     """The scripts of some steps as one text, each below its name."""
     return "\n".join(f"\n    # Step: {step.name}\n{step.script}" for step in chosen if step.script)
-
-
-def reserved_paths(inputs: Iterable[str]) -> tuple[str, ...]:
-    """Where a build puts files of its own, which a base must not have; `inputs` are the paths of its inputs."""
-    return (SCRIPT, STAGING) if any(path.startswith(f"{STAGING}/") for path in inputs) else (SCRIPT,)
 
 
 def beginning() -> str:

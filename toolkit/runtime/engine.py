@@ -38,14 +38,16 @@ class BuildOptions:
     """Options for writing an image.
 
     `compression`: zstd packs a 3 GB image in a sixth of gzip's time to the same size, and needs Linux 4.14 where the
-    image is mounted; gzip is for older kernels. `cores` limits packing, for login nodes; None uses all. `layered` is
-    the form that was asked for, None if ctk chooses.
+    image is mounted; gzip is for older kernels. `cores` limits packing, for login nodes; None uses all. `memory`
+    (bytes) does so, too; None leaves it to mksquashfs: a quarter of the host's. `layered` is the form that was asked
+    for, None if ctk chooses.
     """
 
     sandbox: bool = False
     compression: str = "zstd"
     cores: int | None = None
     layered: bool | None = None
+    memory: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,6 +159,8 @@ class Runtime:
         words = [] if options.compression == "gzip" else ["-comp zstd -Xcompression-level 3"]
         if options.cores is not None:
             words.append(f"-processors {options.cores}")
+        if options.memory is not None:
+            words.append(f"-mem {options.memory >> 20}M")
         return " ".join(words)
 
     def add_json(self, image: Path, document: Path) -> list[str]:

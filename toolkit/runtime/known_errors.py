@@ -75,6 +75,12 @@ KNOWN_ERRORS = (
         "Check the base's reference (`ctk bases`), or start from a local image with --base FILE.sif.",
     ),
     KnownError(
+        # Apptainer 1.4 with go-containerregistry; older ones with containers/image.
+        r"error verifying sha256 checksum|digest did not match|does not match the expected digest",
+        "the registry, or a mirror or proxy before it, sent content with another hash: it was altered on the way",
+        "Try again without the proxy or mirror. `ctk doctor --registry HOST` shows how the registry is reached.",
+    ),
+    KnownError(
         r"server gave HTTP response to HTTPS client",
         "the registry speaks plain HTTP",
         "Address a registry on this machine as 127.0.0.1:PORT. For another one, set "

@@ -12,7 +12,7 @@ from toolkit.support.errors import MissingOnHost, WrongInput
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from toolkit.support.site import Setting, Site
+    from toolkit.support.site import Site
 
 _PACKAGE = Path(__file__).resolve().parent.parent
 
@@ -101,7 +101,7 @@ def work_area(site: Site) -> WorkArea:
     if os.environ.get("CTK_HOME"):
         return WorkArea(user_path(os.environ["CTK_HOME"]), "CTK_HOME")
     if site.work_area is not None:
-        return WorkArea(_site_directory(site.work_area), site.work_area.origin)
+        return WorkArea(site_path(site.work_area.value, "work_area", site.work_area.origin), site.work_area.origin)
     scratch = os.environ.get("SCRATCH")
     if scratch and Path(scratch).is_dir():
         return WorkArea(Path(scratch).absolute() / "ctk", "SCRATCH")
@@ -110,11 +110,15 @@ def work_area(site: Site) -> WorkArea:
     return WorkArea(_below_home(platformdirs.user_cache_dir, "CTK_HOME"), "the XDG cache directory")
 
 
-def _site_directory(setting: Setting[str]) -> Path:
-    text = os.path.expandvars(setting.value)
-    if "$" in text or not text.startswith(("/", "~")):
+def site_path(text: str, key: str, origin: str) -> Path:
+    """The absolute path that the site means by `text` under `key`: it may contain variables such as $USER.
+
+    Raises WrongInput if one of them is not set here.
+    """
+    expanded = os.path.expandvars(text)
+    if "$" in expanded or not expanded.startswith(("/", "~")):
         raise WrongInput(
-            f"{setting.origin}: work_area: {setting.value!r} does not expand to an absolute path on this host",
+            f"{origin}: {key}: {text!r} does not expand to an absolute path on this host",
             fix="Ask the site's support, or set CTK_HOME to a directory of your own.",
         )
-    return user_path(text)
+    return user_path(expanded)

@@ -5,13 +5,18 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from toolkit.support.errors import WrongInput
+from toolkit.support.quantities import parse_size
 from toolkit.support.tomlfile import read_toml
+
+if TYPE_CHECKING:
+    from toolkit.support.tomlfile import TomlFile
 
 T = TypeVar("T")
 _DEFAULT = Path("/etc/ctk/site.toml")
+_LEAST_MEMORY = 64 << 20  # bytes; mksquashfs 4.5.1 refuses less than 16 MiB
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +33,10 @@ class Site:
 
     runtime: path or name of the container runtime. work_area: a directory for large files, may contain $USER etc.
     mirror: URI of a Debian archive for debootstrap bases. cores: how many cores a build may use on a login node.
-    layers: whether `ctk build` may make layered images; false if compute nodes do not mount them. help: whom to ask
-    (an address or a page).
+    memory: bytes of memory that packing an image may use there. layers: whether `ctk build` may make layered images;
+    false if compute nodes do not mount them. stores: shared stores, each may contain $USER etc. store_owners: login
+    names of the users whose files in a shared store are used. cache_keep: bytes that a user's own store may use. help:
+    whom to ask (an address or a page).
     """
 
     runtime: Setting[str] | None = None
@@ -38,9 +45,16 @@ class Site:
     cores: Setting[int] | None = None
     layers: Setting[bool] | None = None
     help: Setting[str] | None = None
+    memory: Setting[int] | None = None
+    stores: Setting[tuple[str, ...]] | None = None
+    store_owners: Setting[tuple[str, ...]] | None = None
+    cache_keep: Setting[int] | None = None
 
 
-_KEYS = ("runtime", "work_area", "mirror", "cores", "layers", "help")
+_KEYS = (
+    *("runtime", "work_area", "mirror", "cores", "layers", "help"),
+    *("memory", "stores", "store_owners", "cache"),
+)
 
 
 def load_site() -> Site:
@@ -65,8 +79,48 @@ def load_site() -> Site:
     if cores is not None and cores < 1:
         file.fail("cores", f"should be at least 1, not {cores}")
     layers = file.get(file.content, "layers", bool)
+    for text in file.get_texts(file.content, "stores"):
+        if not text.startswith(("/", "~", "$")):
+            file.fail("stores", f"should be a list of absolute paths, but contains {text!r}")
     return Site(
         **texts,
         cores=None if cores is None else Setting(cores, str(path)),
         layers=None if layers is None else Setting(layers, str(path)),
+        memory=_memory_in(file),
+        stores=_texts_in(file, "stores"),
+        store_owners=_texts_in(file, "store_owners"),
+        cache_keep=cache_keep_in(file),
     )
+
+
+def _texts_in(file: TomlFile, key: str) -> Setting[tuple[str, ...]] | None:
+    return Setting(file.get_texts(file.content, key), str(file.path)) if key in file.content else None
+
+
+def _memory_in(file: TomlFile) -> Setting[int] | None:
+    text = file.get(file.content, "memory", str)
+    if text is None:
+        return None
+    size = _size(file, "memory", text)
+    if size < _LEAST_MEMORY:
+        file.fail("memory", f"should be at least 64M, not {text!r}")
+    return Setting(size, str(file.path))
+
+
+def cache_keep_in(file: TomlFile) -> Setting[int] | None:
+    """`keep` in the table `[cache]` of a user's or a site's file. Raises WrongInput."""
+    table = file.get(file.content, "cache", dict)
+    if table is None:
+        return None
+    file.check_keys(table, ("keep",), "cache.")
+    text = file.get(table, "keep", str, "cache.")
+    if text is None:
+        return None
+    return Setting(_size(file, "cache.keep", text), str(file.path))
+
+
+def _size(file: TomlFile, key: str, text: str) -> int:
+    try:
+        return parse_size(text, "the value")
+    except WrongInput as error:
+        file.fail(key, error.message)

@@ -9,6 +9,7 @@ import shutil
 import socket
 import stat
 import tempfile
+import time
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 _PREFIX = ".ctk-work-"
 _LOCK = "lock"
+_SECONDS_TO_LOCK = 3600.0  # more than any process takes from the directory to its lock, on a suspended host too
 
 
 @contextlib.contextmanager
@@ -43,7 +45,10 @@ def staging(parent: Path) -> Iterator[Path]:
         with nameless.open("w") as lock:
             _try_to_lock(lock)
             nameless.rename(directory / _LOCK)
-            yield directory
+            try:
+                yield directory
+            finally:
+                _empty(directory)
     finally:
         remove_tree(directory)
 
@@ -57,25 +62,51 @@ def sweep(parent: Path) -> None:
     with contextlib.suppress(OSError):
         for path in parent.iterdir():
             with contextlib.suppress(OSError, MissingOnHost):
-                if path.name.startswith(prefix) and _is_left_behind(path):
-                    remove_tree(path)
+                if path.name.startswith(prefix):
+                    _remove_left_behind(path)
 
 
-def _is_left_behind(path: Path) -> bool:
-    """Whether `path` is a staging directory of this user, and its process has exited."""
+def _remove_left_behind(path: Path) -> None:
+    """Remove `path` if it is a staging directory of this user, and its process has exited."""
     directory = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
         # mkdtemp made it with mode 0700, so no other user can have changed anything in it.
-        if not _is_own(directory) or os.fstat(directory).st_mode & 0o077:
-            return False
+        status = os.fstat(directory)
+        if not _is_own(directory) or status.st_mode & 0o077:
+            return
+        names = set(os.listdir(directory))  # noqa: PTH208 - by its descriptor
+        if names <= {f"{_LOCK}.new"}:  # its process is just beginning or ending, or was killed then
+            if time.time() - status.st_mtime > _SECONDS_TO_LOCK:
+                remove_tree(path)
+            return
         flags = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC  # a pipe must not block the build
-        # Closed before the directory is removed: NFS keeps an open file that is removed as `.nfs…`.
         with os.fdopen(os.open(_LOCK, flags, dir_fd=directory), "rb", buffering=0) as lock:
-            status = os.fstat(lock.fileno())
-            is_lock = stat.S_ISREG(status.st_mode) and status.st_size == 0 and _is_own(lock.fileno())
-            return is_lock and _try_to_lock(lock)
+            if not (_is_lock(lock) and _try_to_lock(lock) and os.fstat(lock.fileno()).st_nlink):
+                return
+            # The lock is held until nothing is left: another process that sweeps must not begin to remove it, too.
+            _empty(path)
     finally:
         os.close(directory)
+    remove_tree(path)
+
+
+def _empty(directory: Path) -> None:
+    """Remove what is in a staging directory, the lock last. Its caller holds the lock, and closes it before rmdir.
+
+    NFS keeps an open file that is removed as `.nfs…`, so that the directory itself can be removed only then.
+    """
+    with contextlib.suppress(OSError):
+        change_own_mode(directory, add=0o700)
+    with contextlib.suppress(OSError):  # who had the directory may have removed it
+        for path in directory.iterdir():
+            if path.name != _LOCK:
+                remove_tree(path)
+        (directory / _LOCK).unlink(missing_ok=True)
+
+
+def _is_lock(lock: IO[Any]) -> bool:
+    status = os.fstat(lock.fileno())
+    return stat.S_ISREG(status.st_mode) and status.st_size == 0 and _is_own(lock.fileno())
 
 
 def _is_own(descriptor: int) -> bool:
@@ -97,7 +128,7 @@ def _try_to_lock(lock: IO[Any]) -> bool:
 
 
 def remove_tree(path: Path) -> None:
-    """Remove a directory and its content, including read-only directories and files of this user's subordinate ids.
+    """Remove a file, or a directory and its content: read-only ones, and files of this user's subordinate ids, too.
 
     A rootless build leaves files that belong to ids of /etc/subuid; this user can remove them only
     in a user namespace. Symlinks in it are removed, never followed. Raises MissingOnHost if that is not possible.
@@ -105,6 +136,9 @@ def remove_tree(path: Path) -> None:
     if not os.path.lexists(path):
         return
     try:
+        if path.is_symlink() or not path.is_dir():
+            path.unlink(missing_ok=True)
+            return
         shutil.rmtree(path)
     except OSError:
         _open_directories(path)

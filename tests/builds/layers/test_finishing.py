@@ -12,7 +12,7 @@ from toolkit.builds.layers.copies import find_specials
 from toolkit.builds.layers.copying import resolve
 from toolkit.builds.layers.finishing import finish_tree, refuse_reserved, write_script
 from toolkit.builds.layers.normalise import CannotNormalise
-from toolkit.definitions.steps import SCRIPT
+from toolkit.definitions.places import SCRIPT
 
 if TYPE_CHECKING:
     from pathlib import Path

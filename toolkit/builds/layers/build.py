@@ -5,44 +5,53 @@ from __future__ import annotations
 import contextlib
 import re
 import threading
+import time
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from toolkit.builds.bases import base_key
+from toolkit.builds.inputs import copied_digest
+from toolkit.builds.layers.keys import InputContent, MadeWith, first_key, step_key
 from toolkit.builds.layers.make import Below, LayerRoom, NotLayered, StepFailed, make_layer, run_read_only
-from toolkit.builds.layers.metadata import assemble, complete_metadata
+from toolkit.builds.layers.metadata import assemble, changed_files, full_version, inspect_object
 from toolkit.builds.layers.pack import packer_version
+from toolkit.builds.layers.stored import StoredLayers
 from toolkit.builds.progress import failed_output
 from toolkit.builds.values import read_value
+from toolkit.builds.variables import variables_digest
 from toolkit.definitions.layered import LayerName
 from toolkit.inventory.formats.layers import layer_names
 from toolkit.inventory.formats.sif_edit import copy_base
 from toolkit.pins.bases.steady import unchanged
 from toolkit.pins.guard.log import failures, seconds_of_imports
 from toolkit.pins.guard.over_layers import GuardedLayers, judge_apt, judge_base, judge_layers
+from toolkit.recipes.architectures import host_architecture
+from toolkit.support.errors import CtkError, ProgramFailed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
     from toolkit.builds.layers.layer import Layer
     from toolkit.builds.state import BuildState
     from toolkit.builds.values import Value
-    from toolkit.definitions.layered import LayeredSteps
+    from toolkit.definitions.layered import LayeredSteps, LayerStep
     from toolkit.pins.guard.over_layers import Judgement
 
 
 # What a step's overlay cannot do, and a flat build can: rename(2) of a directory of the base, make a device.
 _LIMITS = re.compile(r"Invalid cross-device link|\bmknod: .*not permitted")
 _LAST_LINES = 5
+_ATTEMPTS = 3  # the last one uses no layer of the store
 
 
 @dataclass(frozen=True, slots=True)
 class BuildLayers:
     """`image` becomes a copy of the SIF `base` with a layer for each step that changes something.
 
-    `environment` are variables of the runtime's process. The base is copied while the containers run, and the image is
-    written while the packages are imported.
+    `environment` are variables of the runtime's process. A step whose layer is in the store does not run. The base is
+    copied while the containers run; the layers are judged and written while the packages are imported.
     """
 
     image: Path
@@ -55,30 +64,81 @@ class BuildLayers:
 
     def run(self, state: BuildState) -> None:
         state.begin_log(f"layers over {self.base}")
+        store = replace(state.context.store, note=state.transcript.begin)
+        for attempt in range(_ATTEMPTS):
+            stored = StoredLayers(
+                store,
+                fresh=state.plan.request.force or attempt == _ATTEMPTS - 1,
+                cores=state.plan.request.options.cores,
+            )
+            try:
+                self._build(state, stored)
+            except (CtkError, OSError):
+                if stored.intact():
+                    raise
+            else:
+                if stored.intact():
+                    return
+            state.listener.on_step("a layer in the store was removed or changed: making the image again")
+            self.image.unlink(missing_ok=True)
+        raise ProgramFailed(
+            f"the layers in {store.own} are removed or changed while they are used",
+            fix="Build again when no other process writes to the store.",
+            code="store-changed",
+        )
+
+    def _build(self, state: BuildState, stored: StoredLayers) -> None:
         lock = state.plan.locked.lock if state.plan.locked else None
         room = self._room(state)
         state.listener.on_step(f"adding layers to {self.base.name}")
-        with unchanged(state.plan.request.base_state), _writer(self.base, self.image) as (writer, copied):
+        with unchanged(state.plan.request.base_state), _workers(self.base, self.image) as (workers, copied):
             if lock is not None:
                 self._require(judge_base(lock, self.base), state)
-            made, metadata = self._make(state, room)
+            made = self._make(state, room, stored)
             layers = tuple(made.values())
+            judged: list[Future[Judgement]] = []
             if lock is not None:
                 state.listener.on_step("comparing the protected packages")
                 paths = {name.value: layer.path for name, layer in made.items()}
-                self._require(judge_layers(lock, self.base, GuardedLayers(**paths)), state)
-            written = writer.submit(self._write, copied, layers, metadata)
+                judged.append(workers.submit(judge_layers, lock, self.base, GuardedLayers(**paths)))
+            written = workers.submit(self._write, copied, layers, room)
+
+            def require() -> None:
+                while judged:
+                    self._require(judged.pop().result(), state)
+
             if self.steps.imports:
-                with _explained(state):
-                    run_read_only(self.steps.imports, Below(self.base, layers), room)
-                if failures(state.transcript.last_lines):
-                    raise state.failure(1)
+                self._import(layers, room, state, require)
+            require()
             state.listener.on_step("writing the image")
             written.result()
         state.layers, state.packer = layer_names(self.image), packer_version()  # with those of a layered base
         state.import_seconds = seconds_of_imports(state.transcript.last_lines)
 
-    def _write(self, copied: Future[None], layers: tuple[Layer, ...], metadata: bytes) -> None:
+    def _import(
+        self, layers: tuple[Layer, ...], room: LayerRoom, state: BuildState, require: Callable[[], None]
+    ) -> None:
+        """Import the packages, while the layers are judged: `require` waits for that, before the first line is shown.
+
+        A difference that the guard finds is the reason of what fails later.
+        """
+
+        def take(line: str) -> None:
+            require()
+            state.transcript.take(line)
+
+        try:
+            with _explained(state):
+                run_read_only(self.steps.imports, Below(self.base, layers), replace(room, take=take))
+        except CtkError:
+            require()
+            raise
+        require()
+        if failures(state.transcript.last_lines):
+            raise state.failure(1)
+
+    def _write(self, copied: Future[None], layers: tuple[Layer, ...], room: LayerRoom) -> None:
+        metadata = inspect_object(self.base, layers, room.runtime, self.scratch)
         copied.result()
         assemble(self.image, layers, self.text, metadata)
 
@@ -92,30 +152,76 @@ class BuildLayers:
             state.transcript.take,
             options.compression,
             options.cores,
+            options.memory,
         )
 
-    def _make(self, state: BuildState, room: LayerRoom) -> tuple[dict[LayerName, Layer], bytes]:
-        """The layers by name, and the content of the metadata object of the SIF."""
+    def _make(self, state: BuildState, room: LayerRoom, stored: StoredLayers) -> dict[LayerName, Layer]:
+        """The layers by name: those of the store, and where it has none, new ones."""
         lock = state.plan.locked.lock if state.plan.locked else None
         made: dict[LayerName, Layer] = {}
-        metadata = b""
 
         def finish(found: Mapping[str, bytes]) -> Mapping[str, bytes]:
-            nonlocal metadata
-            files, metadata = complete_metadata(found, self.base, self.text, room.runtime, self.scratch)
-            return files
+            return changed_files(found, self.base, self.text, room.runtime)
 
+        def judge(apt: Layer | None) -> None:
+            if apt is not None and lock is not None:
+                self._require(judge_apt(lock, self.base, apt.path), state)
+
+        before, taken = self._first_key(state, room), None
         for step in self.steps.layers:
-            last = finish if step is self.steps.layers[-1] else None
-            below = Below(self.base, tuple(made.values()))
-            with _explained(state):
-                layer = make_layer(step.script, below, room, inputs=step.inputs, finish=last)
-            if layer is None:
-                continue
-            made[step.name] = layer
-            if step.name is LayerName.APT and lock is not None:
-                self._require(judge_apt(lock, self.base, layer.path), state)
-        return made, metadata
+            started = time.monotonic()
+            key = self._key(state, step, before)
+            found = stored.find(key) if key is not None else None
+            if found is not None:
+                state.listener.on_step(f"using the layer of {step.name} in the store")
+                layer = taken = found.layer
+            else:
+                if step.name is LayerName.PACKAGES:
+                    judge(taken)  # a layer of apt that is in the store; the guard looks at all layers at the end
+                last = finish if step is self.steps.layers[-1] else None
+                with _explained(state):
+                    below = Below(self.base, tuple(made.values()))
+                    layer = make_layer(step.script, below, room, inputs=step.inputs, finish=last)
+                if step.name is LayerName.APT:
+                    judge(layer)
+                if self._key(state, step, before) != key:
+                    key = None  # an input changed meanwhile: whether the layer has the old one is not known
+                if key is not None:
+                    about = {"step": step.name.value, "recipe": state.plan.record.recipe_name or ""}
+                    layer = stored.keep(key, layer, self.scratch, about)
+            before = key
+            if layer is not None:
+                made[step.name] = layer
+            state.listener.on_step_done(step.name.value, time.monotonic() - started, cached=found is not None)
+        return made
+
+    def _first_key(self, state: BuildState, room: LayerRoom) -> str | None:
+        """The key before the first step; None if the content of the base is not known."""
+        plan, context = state.plan, state.context
+        recipe = plan.request.recipe
+        assert recipe is not None  # noqa: S101
+        digest = plan.base.digest or context.locks.local_digest(recipe)
+        if digest is None:
+            return None
+        runtime = f"{room.runtime.product} {full_version(room.runtime)}"
+        variables = variables_digest(recipe.indexes)
+        tools = MadeWith(host_architecture(), runtime, packer_version() or "", room.compression, variables)
+        return first_key(base_key(digest, recipe.base), tools)
+
+    def _key(self, state: BuildState, step: LayerStep, before: str | None) -> str | None:
+        """The key of a step; None if that before it is not known."""
+        if before is None:
+            return None
+        cache = state.context.locks.cache
+        inputs = [InputContent(copied.path, copied_digest(copied.source, cache)) for copied in step.inputs]
+        installer = state.plan.record.tools.installer if step.name is LayerName.PACKAGES else None
+        return step_key(
+            before,
+            step.script,
+            inputs,
+            installer=installer.partition(" ")[0] if installer else None,
+            definition=self.text if step is self.steps.layers[-1] else None,
+        )
 
     def _require(self, judgement: Judgement, state: BuildState) -> None:
         for line in judgement.lines:
@@ -137,18 +243,18 @@ def _explained(state: BuildState) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _writer(base: Path, image: Path) -> Iterator[tuple[ThreadPoolExecutor, Future[None]]]:
-    """A thread that first copies `base` to `image`, and this copy. An error in the block stops it."""
+def _workers(base: Path, image: Path) -> Iterator[tuple[ThreadPoolExecutor, Future[None]]]:
+    """Threads, of which one first copies `base` to `image`, and this copy. An error in the block stops it."""
     stopped = threading.Event()
 
     def stop_here(_done: int, _size: int) -> None:
         if stopped.is_set():
             raise InterruptedError
 
-    with ThreadPoolExecutor(1) as writer:
-        copied = writer.submit(copy_base, base, image, stop_here)
+    with ThreadPoolExecutor(2) as workers:
+        copied = workers.submit(copy_base, base, image, stop_here)
         try:
-            yield writer, copied
+            yield workers, copied
         except BaseException:
             stopped.set()
             raise

@@ -13,7 +13,7 @@ from toolkit.builds.layers.links import check_links
 from toolkit.builds.layers.metadata import SCRIPT_LABELS
 from toolkit.builds.layers.normalise import MARK, METADATA, CannotNormalise, normalise, own_attributes
 from toolkit.builds.layers.upper import DISK_FULL, UpperWriter
-from toolkit.definitions.steps import SCRIPT, reserved_paths
+from toolkit.definitions.places import SCRIPT, reserved_paths
 from toolkit.inventory.formats.tree import EntryKind
 
 if TYPE_CHECKING:

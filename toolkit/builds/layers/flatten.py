@@ -43,7 +43,7 @@ def flatten(
     sif = read_sif(image.absolute())
     tree, squashed = scratch / "tree", scratch / "flat.squashfs"
     unpack(sif, tree, scratch)
-    pack(tree, squashed, options.compression, options.cores)
+    pack(tree, squashed, options.compression, options.cores, options.memory)
     system = Partition(FileSystem.SQUASHFS, PartitionType.PRIMARY_SYSTEM, sif.architecture)
     merged = mounted_partitions(sif)
     kept = [_kept(sif, found, scratch) for found in sif.descriptors if found not in merged and not _goes(found)]

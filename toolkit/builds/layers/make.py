@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from toolkit.builds.layers.inside import Answer, Request, ask
 from toolkit.builds.layers.layer import Layer
 from toolkit.builds.layers.pack import pack
-from toolkit.definitions.steps import SCRIPT
+from toolkit.definitions.places import SCRIPT
 from toolkit.inventory.formats.images import mounted_partitions
 from toolkit.inventory.formats.layers import layers_of
 from toolkit.inventory.formats.sif import read_sif
@@ -57,6 +57,7 @@ class LayerRoom:
     take: Callable[[str], None]
     compression: str = "zstd"
     cores: int | None = None
+    memory: int | None = None
     network: bool = True
 
 
@@ -109,7 +110,7 @@ def make_layer(
             if layer_name is None:
                 return None
             path = room.directory / f"{layer_name}.sqfs"
-            pack(upper, path, room.compression, room.cores)
+            pack(upper, path, room.compression, room.cores, room.memory)
             return Layer(path, layer_name, path.stat().st_size)
         finally:
             remove_tree(work / "overlay")

@@ -7,14 +7,17 @@ from __future__ import annotations
 
 import json
 import re
+from contextlib import ExitStack
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from toolkit.builds.layers.labels import merged_labels
 from toolkit.definitions.parts import parts_of
+from toolkit.inventory.formats.images import open_image
 from toolkit.inventory.formats.sif import DataType, FileSystem, Partition, PartitionType, read_sif
 from toolkit.inventory.formats.sif_edit import NewObject, edit_sif
+from toolkit.inventory.formats.squashfs import Squashfs
 from toolkit.recipes.model import Bootstrap
 from toolkit.support.processes import run
 
@@ -46,17 +49,28 @@ def metadata_files(image: Rootfs) -> dict[str, bytes]:
     return {path: content for path, content in found.items() if content is not None}
 
 
-def complete_metadata(
-    found: Mapping[str, bytes], image: Path, definition: str, runtime: Runtime, scratch: Path
-) -> tuple[dict[str, bytes], bytes]:
-    """The files of the metadata that the definition changes, and the content of the SIF's `inspect-metadata.json`.
+def changed_files(found: Mapping[str, bytes], image: Path, definition: str, runtime: Runtime) -> dict[str, bytes]:
+    """The files of the metadata that the definition changes. `found` are those after the scripts; `image` is the base.
 
-    `found` are the files after the scripts, and `image` is the base. The runtime's own `inspect` works in `scratch`.
     Raises CheckFailed if a script of the build left labels that are not JSON.
     """
-    files = _changed_files(found, parts_of(definition), runtime, read_sif(image).architecture)
-    after = {path: content for path, content in {**found, **files}.items() if not path.startswith(_NOT_INSPECTED)}
-    return files, _inspected(after, runtime, scratch)
+    return _changed_files(found, parts_of(definition), runtime, read_sif(image).architecture)
+
+
+def inspect_object(image: Path, layers: Sequence[Layer], runtime: Runtime, scratch: Path) -> bytes:
+    """The content of the SIF's `inspect-metadata.json`, for `layers` over the SIF `image`, the lowest first.
+
+    The runtime's own `inspect` works in `scratch`.
+    """
+    with ExitStack() as stack:
+        rootfs = stack.enter_context(open_image(image))
+        trees = [Squashfs(layer.path) for layer in layers]
+        for tree in trees:
+            stack.callback(tree.close)
+        found = metadata_files(rootfs.over(trees))
+    return _inspected(
+        {path: content for path, content in found.items() if not path.startswith(_NOT_INSPECTED)}, runtime, scratch
+    )
 
 
 def assemble(
@@ -65,7 +79,7 @@ def assemble(
     """Make the layered image of a copy of its base's SIF, in place.
 
     Partitions of the base stay, and `oci-config.json`; its definition, metadata, records and signatures go.
-    `metadata` is what `write_metadata` returns. Raises WrongInput if the base has too few free descriptors.
+    `metadata` is what `inspect_object` returns. Raises WrongInput if the base has too few free descriptors.
     """
     partition = Partition(FileSystem.SQUASHFS, PartitionType.OVERLAY, read_sif(copy).architecture)
     new = [
@@ -93,7 +107,7 @@ def _changed_files(
                 _as_text(before.get(labels_file, b"")),
                 _as_text(before.get(SCRIPT_LABELS, b"")),
                 parts,
-                (runtime.product, _version(runtime)),
+                (runtime.product, full_version(runtime)),
                 architecture,
             )
         ),
@@ -131,7 +145,7 @@ def _inspected_files(image: Rootfs) -> Iterator[str]:
         )
 
 
-def _version(runtime: Runtime) -> str:
+def full_version(runtime: Runtime) -> str:
     """The runtime's version as it writes it itself, with a packager's suffix."""
     return run([str(runtime.program), "version"]).require("asking the runtime for its version").stdout.strip()
 

@@ -40,16 +40,17 @@ def find_tool(name: str, purpose: str, fix: str) -> str:
     return found
 
 
-def packing_arguments(compression: str, cores: int | None) -> list[str]:
+def packing_arguments(compression: str, cores: int | None, memory: int | None = None) -> list[str]:
     """Arguments of mksquashfs: level 3 of zstd is as small as gzip, in a sixth of the time (`BuildOptions`)."""
     words = ["-comp", "gzip"] if compression == "gzip" else ["-comp", "zstd", "-Xcompression-level", "3"]
-    return [*words, *(["-processors", str(cores)] if cores is not None else [])]
+    limits = ["-processors", str(cores)] if cores is not None else []
+    return [*words, *limits, *(["-mem", f"{memory >> 20}M"] if memory is not None else [])]
 
 
-def pack(directory: Path, output: Path, compression: str, cores: int | None) -> None:
+def pack(directory: Path, output: Path, compression: str, cores: int | None, memory: int | None = None) -> None:
     """Write `directory` to the new file `output`. Raises as `run_tool`, and MissingOnHost."""
     words = [find_mksquashfs(), str(directory), str(output), "-noappend", "-no-progress", "-quiet"]
-    run_tool("packing a layer", [*words, *packing_arguments(compression, cores)])
+    run_tool("packing a layer", [*words, *packing_arguments(compression, cores, memory)])
 
 
 def run_tool(what: str, argv: Sequence[str]) -> None:

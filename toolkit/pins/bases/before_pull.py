@@ -8,10 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from toolkit.pins.bases.check import architectures_of
 from toolkit.pins.bases.credentials import file_with_login, may_be_lent, read_by_runtime
 from toolkit.pins.bases.local import local_architectures
-from toolkit.pins.bases.registry import Repository, asking, parse_reference
 from toolkit.recipes.architectures import architecture_of, host_architecture
 from toolkit.recipes.model import Bootstrap
 from toolkit.support.errors import CtkError, WrongInput
@@ -64,6 +62,9 @@ def _look_up(base: Base) -> tuple[str, ...]:
 
 
 def _ask(base: Base) -> tuple[str, ...]:
+    from toolkit.pins.bases.check import architectures_of
+    from toolkit.pins.bases.registry import Repository, asking, parse_reference
+
     repository = Repository(parse_reference(base.reference))
     try:
         with asking(base.pinned_reference, repository):
@@ -80,6 +81,8 @@ def lent_login(base: Base) -> Path | None:
     """
     if base.bootstrap != Bootstrap.DOCKER:
         return None
+    from toolkit.pins.bases.registry import Repository, asking, parse_reference
+
     reference = parse_reference(base.reference)
     path = file_with_login(reference.host, reference.repository)
     if path is None or read_by_runtime(path) or not may_be_lent(path, reference.host, reference.repository):

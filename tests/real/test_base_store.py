@@ -1,0 +1,87 @@
+"""Bases in the store, with the real runtime and a registry on loopback that counts, lies and dies."""
+
+from __future__ import annotations
+
+import subprocess
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.faulty_registry import busybox_layer, faulty_registry
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.faulty_registry import FaultyRegistry
+    from tests.real.conftest import User
+
+
+@pytest.fixture(scope="module")
+def layer(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    return busybox_layer(tmp_path_factory.mktemp("layer"))
+
+
+def recipe(directory: Path, name: str, registry: FaultyRegistry) -> None:
+    (directory / "defs").mkdir(exist_ok=True)
+    text = f'base = "docker://{registry.reference}"\npost = "echo {name} > /opt/name"\n'
+    (directory / "defs" / f"{name}.toml").write_text(text)
+
+
+def area(directory: Path) -> dict[str, str]:
+    return {"CTK_HOME": str(directory / "area")}
+
+
+def test_ten_builds_at_once_pull_once_and_later_recipes_pull_nothing(me: User, work: Path, layer: bytes) -> None:
+    with faulty_registry(layer) as registry:
+        names = [f"r{number}" for number in range(10)]
+        for name in names:
+            recipe(work, name, registry)
+        builds = [
+            subprocess.Popen(
+                me.command(me.program, "build", name),
+                cwd=work,
+                env={**me.environment, **area(work)},
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+            )
+            for name in names
+        ]
+        printed = [build.communicate(timeout=300)[0] for build in builds]
+        assert [build.returncode for build in builds] == [0] * 10, printed
+        assert registry.asked["layer"] == 1
+        recipe(work, "later", registry)
+        me.ctk("build", "later", cwd=work, env=area(work))
+        me.ctk("build", "later", "--flat", "--force", cwd=work, env=area(work))
+        assert registry.asked["layer"] == 1
+    # The second copy that the runtime keeps in its own cache.
+    cached = [path for path in (work / "area" / "cache").rglob("*") if path.is_file() and path.stat().st_size > 10**5]
+    assert cached == []
+    assert me.run("apptainer", "exec", "--userns", work / "r7.sif", "cat", "/opt/name", cwd=work).stdout == "r7\n"
+
+
+@pytest.mark.parametrize("fault", ["503", "cut"])
+def test_a_registry_that_dies_for_a_moment_costs_an_attempt(me: User, work: Path, layer: bytes, fault: str) -> None:
+    """The runtime itself asks three times after a 503."""
+    with faulty_registry(layer, *[fault] * (3 if fault == "503" else 1)) as registry:
+        recipe(work, "r", registry)
+        done = me.ctk("build", "r", cwd=work, env=area(work))
+        assert "trying again in" in done.stdout + done.stderr
+        assert registry.asked["layer"] == (4 if fault == "503" else 2)
+
+
+@pytest.mark.parametrize(
+    ("faults", "words"),
+    [(["lie"] * 9, "content with another hash"), (["403"] * 9, "403"), (["429"] * 9, "rate limit")],
+)
+def test_a_registry_that_lies_or_refuses_is_one_clear_message(
+    me: User, work: Path, layer: bytes, faults: list[str], words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with faulty_registry(layer, *faults, Retry_After="900") as registry:
+        recipe(work, "r", registry)
+        before = registry.asked["layer"]
+        done = me.ctk("build", "r", cwd=work, env=area(work), status=4)
+        assert words in done.stderr
+        assert "Traceback" not in done.stderr
+        assert registry.asked["layer"] - before <= (4 if "429" in faults else 1)
+    assert not list((work / "area" / "store").glob("bases/*"))

@@ -1,0 +1,112 @@
+"""Two users and one store: what the other user planted is not used."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.store.making import put
+from toolkit.store.store import Kind, Store
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from tests.real.conftest import User
+
+FIND = """
+import pathlib, sys
+from toolkit.store.store import Kind, open_store
+from toolkit.support.paths import work_area
+from toolkit.support.site import load_site
+site = load_site()
+store = open_store(work_area(site), site, print)
+for kind, key in zip(Kind, sys.argv[1:]):
+    entry = store.find(kind, key)
+    print("found" if entry is not None and entry.path.read_bytes() else "none")
+"""
+NAMES = {Kind.BASE: "image.sif", Kind.LAYER: "layer.sqfs", Kind.PACKAGE: "six-1.whl"}
+# What of an entry, or above it, belongs to the other user.
+PLACES = ("", "KIND", "KIND/KEY", "KIND/KEY/entry.json", "KIND/KEY/CONTENT")
+
+
+@pytest.fixture
+def shared(ground: Path) -> Iterator[tuple[Store, list[str]]]:
+    """A store of root's that everybody can read, with an entry of each kind; their keys."""
+    store = Store(ground / f"shared-{os.urandom(4).hex()}")
+    before = os.umask(0o022)
+    keys = [put(store, NAMES[kind], kind).key for kind in Kind]
+    os.umask(before)
+    yield store, keys
+    subprocess.run(["rm", "-rf", str(store.own)], check=True)
+
+
+def found(user: User, keys: list[str], cwd: Path, **env: str) -> list[str]:
+    done = user.run(user.program.with_name("python3"), "-c", FIND, *keys, cwd=cwd, env=env)
+    return done.stdout.splitlines()
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_what_belongs_to_another_user_is_used_only_if_the_site_names_them(
+    ordinary_user: User, second_user: User, shared: tuple[Store, list[str]], ground: Path, place: str
+) -> None:
+    store, keys = shared
+    variables = {"CTK_STORE": str(store.own)}
+    assert found(ordinary_user, keys, ground, **variables) == ["found"] * 3
+    for kind, key in zip(Kind, keys, strict=True):
+        path = place.replace("KIND", kind.value).replace("KEY", key).replace("CONTENT", NAMES[kind])
+        shutil.chown(store.own / path, second_user.name)
+    lines = found(ordinary_user, keys, ground, **variables)
+    assert [line for line in lines if line in ("found", "none")] == ["none"] * 3
+    assert sum(f"belongs to {second_user.name}" in line for line in lines) == 3
+    site = ground / "owners.toml"
+    site.write_text(f'store_owners = ["{second_user.name}"]\n')
+    assert found(ordinary_user, keys, ground, CTK_SITE=str(site), **variables) == ["found"] * 3
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_where_others_can_write_nothing_is_used(
+    ordinary_user: User, shared: tuple[Store, list[str]], ground: Path, place: str
+) -> None:
+    store, keys = shared
+    for kind, key in zip(Kind, keys, strict=True):
+        path = store.own / place.replace("KIND", kind.value).replace("KEY", key).replace("CONTENT", NAMES[kind])
+        path.chmod(path.stat().st_mode | 0o022)
+    lines = found(ordinary_user, keys, ground, CTK_STORE=str(store.own))
+    assert [line for line in lines if line in ("found", "none")] == ["none"] * 3
+    assert sum("others can write" in line for line in lines) == 3
+
+
+def test_an_entry_that_another_user_planted_in_a_store_that_anybody_can_write(
+    ordinary_user: User, second_user: User, shared: tuple[Store, list[str]], ground: Path
+) -> None:
+    """As a store on scratch with mode 1777, into which the other user copied entries that are whole."""
+    store, keys = shared
+    for kind in Kind:
+        (store.own / kind).chmod(0o1777)
+        second_user.run("cp", "-r", store.own / kind, second_user.home, cwd=ground)
+        shutil.rmtree(store.own / kind / keys[list(Kind).index(kind)])
+        second_user.run("sh", "-c", f"cp -r {second_user.home}/{kind}/* {store.own}/{kind}/", cwd=ground)
+    lines = found(ordinary_user, keys, ground, CTK_STORE=str(store.own))
+    assert [line for line in lines if line in ("found", "none")] == ["none"] * 3
+    document = json.loads(
+        ordinary_user.ctk("cache", "list", "--json", cwd=ground, env={"CTK_STORE": str(store.own)}).stdout
+    )
+    assert all("others can write" in entry["problem"] for entry in document["entries"])
+    done = ordinary_user.ctk("cache", "verify", cwd=ground, env={"CTK_STORE": str(store.own)}, status=1)
+    assert done.stdout.count("Tell the owner of this shared store") == 3
+
+
+def test_a_work_area_with_a_store_of_another_user_is_refused(
+    ordinary_user: User, second_user: User, ground: Path
+) -> None:
+    area = ordinary_user.home / "planted"
+    ordinary_user.run("mkdir", "-p", area / "store" / "layers", cwd=ground)
+    shutil.chown(area / "store" / "layers", second_user.name)
+    done = ordinary_user.ctk("cache", "list", cwd=ground, env={"CTK_HOME": str(area)}, status=3)
+    assert f"{area}/store/layers belongs to {second_user.name}" in done.stderr

@@ -1,0 +1,260 @@
+"""Bring a base into the store: pulled once even by several builds, tried again where worth it, read back, published."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import threading
+import time
+import urllib.error
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from toolkit.builds.room import RoomWatch, cause, disks
+from toolkit.inventory.formats.squashfs_check import read_back
+from toolkit.pins.bases.before_pull import lent_login
+from toolkit.pins.bases.registry import Repository, parse_reference
+from toolkit.pins.bases.steady import require_unchanged
+from toolkit.recipes.architectures import host_architecture
+from toolkit.recipes.model import Bootstrap
+from toolkit.runtime.area import area_environment
+from toolkit.runtime.transient import is_limited, is_transient
+from toolkit.store.store import Kind
+from toolkit.support.certificates import trusting
+from toolkit.support.errors import CtkError, MissingOnHost, ProgramFailed, WrongInput
+from toolkit.support.files import locked
+from toolkit.support.processes import stream
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from toolkit.builds.context import Listener
+    from toolkit.pins.bases.steady import BaseState
+    from toolkit.recipes.model import Base
+    from toolkit.runtime.engine import BuildOptions, Runtime
+    from toolkit.store.store import Entry, Store
+    from toolkit.support.paths import WorkArea
+
+WAITS = (2.0, 8.0, 30.0)  # seconds before each further attempt, about
+_LONGEST_WAIT = 120.0  # seconds that a server may ask for
+_LONGEST_TURN = 3600.0  # seconds that another process may take; then this one pulls, too
+_BETWEEN_LOOKS = 0.5
+# What a shared cache of the runtime would keep is a second copy of what the store has.
+_CACHES = ("APPTAINER_CACHEDIR", "SINGULARITY_CACHEDIR")
+
+
+@dataclass(frozen=True, slots=True)
+class Maker:
+    """What makes images for the store: the runtime with its options, and where."""
+
+    area: WorkArea
+    store: Store
+    runtime: Runtime
+    options: BuildOptions
+    listener: Listener
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """What an image is made from. `reference` names it in messages; `argument` is the runtime's, which gets the
+    directory of the work for a file that the runtime reads.
+
+    `total` is the bytes of the download, None if they are not known. `ask_again` says how many seconds the registry
+    asks to wait.
+    """
+
+    reference: str
+    argument: Callable[[Path], str]
+    about: Mapping[str, str]
+    login: Path | None = None
+    total: int | None = None
+    ask_again: Callable[[], float | None] = lambda: None
+
+
+def pull_base(base: Base, key: str, before: BaseState | None, maker: Maker) -> Entry:
+    """Pull the base, by its digest, into the store under `key`, unless another process does meanwhile.
+
+    Raises ProgramFailed (`base-not-brought`, `image-damaged`), and CheckFailed if a base on this machine changed.
+    """
+    reference = base.pinned_reference
+    scheme = "docker://" if base.bootstrap == Bootstrap.DOCKER else f"{base.bootstrap}:"
+    with turn(maker, key):
+        if (there := maker.store.find(Kind.BASE, key)) is not None:
+            return there
+        maker.listener.on_step(f"pulling the base {reference}")
+        source = Source(
+            reference,
+            lambda _: f"{scheme}{reference}",
+            about_base(reference, base.digest),
+            login=lent_login(base),
+            total=base.size,
+            ask_again=lambda: retry_after(base),
+        )
+        return make(source, key, maker, before)
+
+
+def about_base(reference: str, digest: str | None) -> dict[str, str]:
+    """What the entry of a base says about itself."""
+    said = {"reference": reference, "digest": digest or "", "architecture": host_architecture()}
+    return {name: text for name, text in said.items() if text}
+
+
+def make(source: Source, key: str, maker: Maker, before: BaseState | None = None) -> Entry:
+    """Let the runtime make the image, read it back and publish it under `key`. Raises as `pull_base` does."""
+    with maker.store.staging() as directory:
+        image = directory / "image.sif"
+        waits = iter(WAITS)
+        while (failed := _attempt(source, maker, image, directory)) is not None:
+            image.unlink(missing_ok=True)
+            wait = next(waits, None)
+            if wait is None or not failed.transient:
+                raise failed.error
+            asked = source.ask_again() if failed.limited else None
+            if asked is not None and asked > _LONGEST_WAIT:
+                failed.error.fix = f"The registry asks to wait {asked:.0f} s. Try again then. {failed.error.fix or ''}"
+                raise failed.error
+            # Builds that failed at once do not come back at once.
+            wait = max(wait * random.uniform(0.75, 1.25), asked or 0.0)  # noqa: S311 - not a secret
+            maker.listener.on_step(f"pulling {source.reference} failed ({failed.reason}); trying again in {wait:.0f} s")
+            time.sleep(wait)
+            maker.listener.on_step(f"pulling {source.reference} again")
+        require_unchanged(before)
+        return maker.store.publish(Kind.BASE, key, image, source.about)
+
+
+@dataclass(frozen=True, slots=True)
+class _Failed:
+    error: ProgramFailed
+    reason: str
+    transient: bool
+    limited: bool = False
+
+
+def _attempt(source: Source, maker: Maker, image: Path, directory: Path) -> _Failed | None:
+    """Make and read back the image; None if it is good. Layers that were downloaded are kept for another attempt."""
+    lines: list[str] = []
+
+    def take(line: str) -> None:
+        lines.append(line)
+        maker.listener.on_line(line)
+
+    cache = directory / "cache"
+    argv = maker.runtime.build(
+        image, source.argument(directory), replace(maker.options, sandbox=False), login=source.login
+    )
+    environment = {
+        **area_environment(maker.area),
+        **trusting(),
+        "TMPDIR": str(directory),
+        **dict.fromkeys(_CACHES, str(cache)),
+    }
+    with RoomWatch(disks(maker.area, None)).watching() as room, _measured(cache, source.total, maker.listener):
+        status = stream(argv, take, env=environment)
+    if status != 0:
+        error = _not_brought(source.reference, status, lines, room)
+        return _Failed(error, _last(lines), is_transient(lines), is_limited(lines))
+    try:
+        maker.listener.on_step(f"checking the image of {source.reference}")
+        read_back(image, cores=maker.options.cores, on_progress=maker.listener.on_progress)
+    except WrongInput as error:
+        if error.code != "corrupt-image":
+            return None  # a format that ctk does not read: the runtime does
+        damaged = ProgramFailed(
+            f"the image of {source.reference} was damaged when it was packed: {error.message}",
+            fix="Try again. If it happens again, check the disk and the memory of this host, or use another version of "
+            "the container runtime.",
+            code="image-damaged",
+        )
+        return _Failed(damaged, "the packed image is damaged", transient=True)
+    return None
+
+
+@contextlib.contextmanager
+def _measured(cache: Path, total: int | None, listener: Listener) -> Iterator[None]:
+    """Report the bytes in the runtime's cache, which is new, while the block runs, if the total is known."""
+    ended = threading.Event()
+
+    def report() -> None:
+        done = 0
+        while total and not ended.wait(_BETWEEN_LOOKS):
+            done = max(done, min(total, _bytes_in(cache)))
+            if done:
+                listener.on_progress(done, total)
+
+    reporter = threading.Thread(target=report, daemon=True)
+    reporter.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        reporter.join(1)
+
+
+def _bytes_in(directory: Path) -> int:
+    total = 0
+    for parent, _, names in os.walk(directory):
+        for name in names:
+            with contextlib.suppress(OSError):
+                total += Path(parent, name).lstat().st_size
+    return total
+
+
+@contextlib.contextmanager
+def turn(maker: Maker, key: str) -> Iterator[None]:
+    """Wait until no other process makes the entry `key`. It only saves work: after an hour nothing is waited for."""
+    taken = MissingOnHost("another process makes it")
+    lock, said, end = maker.store.own / "locks" / f"{key}.lock", False, time.monotonic() + _LONGEST_TURN
+    with contextlib.ExitStack() as held:
+        while time.monotonic() < end:
+            try:
+                held.enter_context(locked(lock, taken=taken))
+                break
+            except MissingOnHost as error:
+                if error is not taken:
+                    raise
+            if not said:
+                maker.listener.on_step("waiting for another ctk command that makes the same base")
+                said = True
+            time.sleep(_BETWEEN_LOOKS)
+        yield
+
+
+def retry_after(base: Base) -> float | None:
+    """The seconds that a registry with too many requests asks to wait; None if it does not say it."""
+    repository = Repository(parse_reference(base.reference))
+    try:
+        repository.named(base.digest or repository.reference.tag)
+    except urllib.error.HTTPError as error:
+        return seconds_of(error.headers.get("Retry-After", ""))
+    except (OSError, ValueError, CtkError):
+        pass
+    return None
+
+
+def seconds_of(text: str, now: float | None = None) -> float | None:
+    """The seconds in a `Retry-After` header: a number or a date (RFC 9110, 10.2.3). None if it is neither."""
+    from email.utils import parsedate_to_datetime
+
+    if text.strip().isascii() and text.strip().isdigit():
+        return float(text.strip()[:9])
+    try:
+        return max(0.0, parsedate_to_datetime(text).timestamp() - (time.time() if now is None else now))
+    except (ValueError, OverflowError):
+        return None
+
+
+def _last(lines: Sequence[str]) -> str:
+    last = next((line for line in reversed(lines) if line.strip()), "no output")
+    return last.rpartition(": ")[2].strip()[:80] or last[:80]
+
+
+def _not_brought(reference: str, status: int, lines: Sequence[str], room: RoomWatch) -> ProgramFailed:
+    known = cause(lines, room)
+    return ProgramFailed(
+        f"the base {reference} could not be pulled (status {status})" + (f": {known.meaning}" if known else ""),
+        fix=known.fix if known else None,
+        code="base-not-brought",
+        last_lines=tuple(line for line in lines if line.strip())[-12:],
+    )

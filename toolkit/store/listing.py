@@ -1,0 +1,88 @@
+"""What a store holds, read without reading the contents."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from toolkit.store.checking import read_entry
+from toolkit.store.entries import Kind, is_key
+from toolkit.store.needs import images
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+    from toolkit.store.needs import ImageNeeds
+    from toolkit.store.store import Store
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """An entry: `size` is in bytes on disk, `last_use` in seconds since 1970.
+
+    `problem` is why it cannot be used, None as far as its record tells. `about` may have been written by another user.
+    `needed_by` are the images on this host that were made with it.
+    """
+
+    root: Path
+    kind: Kind
+    key: str
+    size: int
+    last_use: float
+    about: Mapping[str, str] = field(default_factory=dict)
+    problem: str | None = None
+    needed_by: tuple[ImageNeeds, ...] = ()
+
+    @property
+    def directory(self) -> Path:
+        return self.root / self.kind / self.key
+
+    @property
+    def words(self) -> str:
+        """What the entry is, for people."""
+        return " ".join(self.about.values()) or self.key[:12]
+
+
+def entries(store: Store) -> tuple[Listed, ...]:
+    """The entries of the shared stores and of this user's, by kind, the last used first.
+
+    Raises nothing: a store that cannot be read has no entries.
+    """
+    needs = images(store.own)
+    found = [
+        listed
+        for root in (*store.shared, store.own)
+        for listed in entries_of(root, store.trusted_uids if root != store.own else frozenset(), needs)
+    ]
+    order = list(Kind)
+    return tuple(sorted(found, key=lambda listed: (order.index(listed.kind), -listed.last_use, listed.key)))
+
+
+def entries_of(
+    root: Path, owners: frozenset[int] = frozenset(), needs: tuple[ImageNeeds, ...] = ()
+) -> Iterator[Listed]:
+    """The entries of one store, in no order."""
+    for kind in Kind:
+        names: list[str] = []
+        with contextlib.suppress(OSError):
+            names = os.listdir(root / kind)  # noqa: PTH208 - names are wanted
+        for key in filter(is_key, names):
+            needed_by = tuple(image for image in needs if (kind, key) in image.entries)
+            try:
+                record, last_use, size = read_entry(root, kind, key, owners)
+                yield Listed(root, kind, key, size, last_use, record.about, None, needed_by)
+            except OSError as error:
+                with contextlib.suppress(OSError):  # it was just removed
+                    yield _damaged(root, kind, key, error)
+
+
+def _damaged(root: Path, kind: Kind, key: str, error: OSError) -> Listed:
+    directory = root / kind / key
+    status = directory.lstat()
+    size = status.st_blocks * 512
+    with contextlib.suppress(OSError), os.scandir(directory) as files:
+        size += sum(file.stat(follow_symlinks=False).st_blocks * 512 for file in files)
+    return Listed(root, kind, key, size, status.st_mtime, {}, error.strerror or str(error))
