@@ -241,3 +241,12 @@ def test_a_process_that_was_killed_before_it_held_its_lock(tmp_path: Path) -> No
                 os.utime(directory, (1, 1))
     sweep(tmp_path)
     assert names(tmp_path) == [f"{prefix}new", f"{prefix}newlock.new"]
+
+
+def test_a_file_or_a_symlink_is_removed_without_what_it_leads_to(tmp_path: Path) -> None:
+    (tmp_path / "directory").mkdir()
+    (tmp_path / "file").touch()
+    (tmp_path / "link").symlink_to("directory")
+    for name in ("file", "link"):
+        remove_tree(tmp_path / name)
+    assert names(tmp_path) == ["directory"]

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from toolkit.store.checking import check_entry
 from toolkit.store.digests import Digests
 from toolkit.store.entries import RECORD, Entry, Kind, Record
+from toolkit.store.keeping import keep_in_use
 from toolkit.store.publishing import content_name, entry_of, make_entry, writing
 from toolkit.store.removing import identity, remove_entry, sweep_removed
 from toolkit.support.errors import MissingOnHost, WrongInput
@@ -66,8 +67,8 @@ class Store:
     def find(self, kind: Kind, key: str) -> Entry | None:
         """The entry with this key, whose content is what its record says; None if there is none.
 
-        It counts as a use, so that pruning spares it for an hour. An entry of this user's store that is damaged is
-        removed; one of a shared store that is damaged, or that another user could have written, is ignored.
+        It counts as used until this process ends, so that pruning spares it. An entry of this user's store that is
+        damaged is removed; one of a shared store that is damaged, or that another user could have written, is ignored.
         """
         for root in self.shared:
             try:
@@ -113,7 +114,9 @@ class Store:
                     if error.errno not in _TAKEN:
                         raise
                 else:
-                    return entry_of(self.own, record)
+                    entry = entry_of(self.own, record)
+                    self.use(entry)
+                    return entry
                 if (there := self._find_own(kind, key)) is not None:
                     return there
         raise MissingOnHost(
@@ -128,10 +131,12 @@ class Store:
             remove_entry(self.own / kind / key, self.digests, lambda _: True)
 
     def use(self, entry: Entry) -> None:
-        """Note that an entry is used now. Long work repeats it: pruning spares what was used in the last hour."""
+        """Note that an entry is used from now on, until this process ends: pruning spares it, and an hour longer.
+
+        `find` and `publish` do so. A shared store is not written: its owner's pruning goes by its owner's uses.
+        """
         if entry.path.is_relative_to(self.own):
-            with contextlib.suppress(OSError):
-                os.utime(entry.path.parent / RECORD, follow_symlinks=False)
+            keep_in_use(entry.path.parent / RECORD)
 
     @contextlib.contextmanager
     def staging(self) -> Iterator[Path]:

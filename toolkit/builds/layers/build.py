@@ -152,7 +152,7 @@ class BuildLayers:
             state.transcript.take,
             options.compression,
             options.cores,
-            options.memory,
+            memory=options.memory,
         )
 
     def _make(self, state: BuildState, room: LayerRoom, stored: StoredLayers) -> dict[LayerName, Layer]:

@@ -1,0 +1,72 @@
+"""A process that runs for hours keeps what it has found."""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.store.making import DAY, names, put, set_unused
+from toolkit.store import keeping
+from toolkit.store.pruning import prune
+from toolkit.store.store import Store
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.fixture(autouse=True)
+def quickly(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(keeping, "SECONDS_BETWEEN_USES", 0.02)
+    monkeypatch.setattr(keeping, "_used", set())
+    monkeypatch.setattr(keeping, "_thread", None)  # that of other tests waits for ten minutes
+
+
+def wait_for_a_use(record: Path) -> None:
+    deadline = time.monotonic() + 30
+    while record.stat().st_mtime < time.time() - DAY / 2:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def test_what_was_found_is_used_again_and_again(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    entry = put(store, "a")
+    for _ in range(2):
+        set_unused(entry, DAY)
+        wait_for_a_use(entry.path.parent / "entry.json")
+    assert prune(store, keep=0).removed == ()
+
+
+def test_a_fork_keeps_what_it_finds_itself(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    entry = put(store, "a")
+    child = os.fork()
+    if child == 0:
+        try:
+            keeping._used.clear()
+            store.find(entry.kind, entry.key)
+            set_unused(entry, DAY)
+            wait_for_a_use(entry.path.parent / "entry.json")
+            os._exit(0)
+        finally:
+            os._exit(1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+def test_what_disappeared_is_forgotten(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    entry = put(store, "a")
+    store.discard(entry.kind, entry.key)
+    deadline = time.monotonic() + 30
+    while keeping._used:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    assert names(store) == []
+
+
+def test_what_cannot_be_noted_is_no_error(tmp_path: Path) -> None:
+    keeping.keep_in_use(tmp_path / "missing" / "entry.json")
+    assert not keeping._used
