@@ -40,6 +40,7 @@ REAL = {
     "cli/try_recipe.py": "test_import_step.py",
     "lab/daemons.py": "test_lab_adversity.py",
     "runtime/inspection.py": "test_build.py",
+    "support/overlay.py": "test_overlay.py",
 }
 MODULES = sorted(
     path.relative_to(CHECKOUT)

@@ -130,7 +130,7 @@ def test_nothing_is_tried_that_cannot_matter(host: Host, monkeypatch: pytest.Mon
     assert host.choose(site=off) == Choice(Form.FLAT, "the site sets layers = false (/etc/ctk/site.toml)")
     assert host.choose(owners="no range in /etc/subuid") == Choice(Form.FLAT, "no range in /etc/subuid")
     monkeypatch.setenv("PATH", "/nowhere")
-    assert host.choose() == Choice(Form.FLAT, "there is no mksquashfs on PATH (package squashfs-tools)")
+    assert host.choose() == Choice(Form.FLAT, "there is no mksquashfs on this host (package squashfs-tools)")
     assert host.trials == 0
     assert not (host.area.path / KEPT).exists()
 

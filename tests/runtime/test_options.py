@@ -39,6 +39,13 @@ def test_step_gets_no_option_of_the_users_shell(family: str) -> None:
 
 
 def test_step_has_processes_that_end_with_it() -> None:
-    words = step_arguments("x.sif", ["true"], lowers=["a"], overlay="b", binds=["/c"], hidden=["cwd", "hostfs"])
-    assert "--pid" in words
-    assert words[words.index("--overlay") :] == ["--overlay", "a:ro", "--overlay", "b", "--bind", "/c", "x.sif", "true"]
+    words = step_arguments("x.sif", ["true"], lowers=["a"], binds=["/c"], hidden=["cwd", "hostfs"])
+    assert {"--pid", "--fakeroot"} <= set(words)
+    assert words[words.index("--overlay") :] == ["--overlay", "a:ro", "--bind", "/c", "x.sif", "true"]
+
+
+def test_step_over_a_mounted_tree_changes_it_in_the_namespace_of_the_mount() -> None:
+    words = step_arguments("/work/merged", ["true"], binds=["/c"], hidden=["cwd", "hostfs"], mounted=True)
+    assert "--writable" in words
+    assert not {"--fakeroot", "--pid", "--userns", "--overlay"} & set(words)
+    assert words[-4:] == ["--bind", "/c", "/work/merged", "true"]

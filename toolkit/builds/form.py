@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -13,6 +12,7 @@ from toolkit.inventory.formats.sif import DataType, FileSystem, PartitionType, r
 from toolkit.runtime.area import scratch_of
 from toolkit.support.enums import StrEnum
 from toolkit.support.errors import MissingOnHost, WrongInput
+from toolkit.support.programs import find_program
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -131,8 +131,8 @@ def layers_problem(runtime: Runtime, site: Site, area: WorkArea) -> str | None:
 
 def host_problem(runtime: Runtime, area: WorkArea, owners: str | None) -> str | None:
     """Why layers are not possible on this host; None if they are. A trial proves it, unless an earlier one did."""
-    if shutil.which(PACKER) is None:
-        return f"there is no {PACKER} on PATH (package squashfs-tools)"
+    if find_program(PACKER) is None:
+        return f"there is no {PACKER} on this host (package squashfs-tools)"
     return owners or _path_problem(area) or _tried(runtime, area).problem
 
 

@@ -20,8 +20,10 @@ from toolkit.runtime.engine import find_runtime
 from toolkit.scheduler.environment import clean_environment
 from toolkit.support.errors import CtkError
 from toolkit.support.namespace import lacks_capabilities, owner_problem
+from toolkit.support.overlay import MOUNTERS
 from toolkit.support.paths import home, work_area
 from toolkit.support.processes import run
+from toolkit.support.programs import find_program
 from toolkit.support.trust import Trust, examine, open_above
 
 if TYPE_CHECKING:
@@ -121,9 +123,9 @@ def gather_host_facts(
         cgroups=_cgroups(Path("/sys/fs/cgroup")),
         fakeroot_command=shutil.which("fakeroot") is not None,
         fuse_device=os.access("/dev/fuse", os.R_OK | os.W_OK),
-        fuse_mounter=any(shutil.which(name) for name in ("squashfuse_ll", "squashfuse")),
+        fuse_mounter=find_program(*MOUNTERS) is not None,
         fuse_overlay=shutil.which("fuse-overlayfs") is not None,
-        packer=shutil.which("mksquashfs") is not None,
+        packer=find_program("mksquashfs") is not None,
         kernel=_kernel(platform.release()),
         slurm=slurm,
         slurm_error=slurm_error,

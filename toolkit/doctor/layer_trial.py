@@ -5,18 +5,21 @@ from __future__ import annotations
 import json
 import os
 import platform
-import shutil
 import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from toolkit.inventory.formats.images import mounted_partitions
 from toolkit.inventory.formats.sif import DataType, FileSystem, Partition, PartitionType, read_sif
 from toolkit.inventory.formats.sif_edit import NewObject, copy_base, edit_sif
 from toolkit.runtime.known_errors import FULL_DISK, explain
 from toolkit.runtime.layer_check import STATUS, checked, not_mounted
 from toolkit.support.files import write_atomically
+from toolkit.support.namespace import as_owner
+from toolkit.support.overlay import MOUNTERS, NO_MOUNTER, Overlay, Tree
 from toolkit.support.processes import run
+from toolkit.support.programs import find_program
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -30,7 +33,7 @@ SUBORDINATE_IDS = Path("/etc/subuid")
 _NAME = f"ctk-layer-{0:032x}"
 _TIMEOUT = 10.0  # seconds for each program; each takes some tenths of a second on an idle machine
 _ROUNDS = 2
-_MOUNTERS = ("fuse-overlayfs", "squashfuse_ll", "squashfuse")  # with which an ordinary user's runtime mounts layers
+_MOUNTERS = ("fuse-overlayfs", *MOUNTERS)  # with which an ordinary user's runtime mounts layers
 _RETRIED = 24 * 3600.0  # seconds after which a layer that could not be mounted is tried again
 _IGNORED = "the runtime ignores the layers of an image (`enable overlay` in its configuration?)"
 
@@ -59,16 +62,11 @@ def try_layer(
     place = flat.parent
     layered = _add_layer(flat, place)
     command = checked([str(program)], flat.name, [_NAME])
-    upper = place / "upper"
-    for name in ("upper", "work"):
-        (upper / name).mkdir(parents=True)
-    for argv in (
-        runtime.exec(layered, command, gpu=False, binds=binds),
-        runtime.try_out(layered, upper, command, binds),
-    ):
-        done = run(argv, env=environment, cwd=place, timeout=_TIMEOUT)
-        if not done.ok:
-            return _failed(done)
+    done = run(runtime.exec(layered, command, gpu=False, binds=binds), env=environment, cwd=place, timeout=_TIMEOUT)
+    if not done.ok:
+        return _failed(done)
+    if (failed := _try_step(runtime, layered, command, binds, environment)) is not None:
+        return failed
     times: dict[Path, list[float]] = {flat: [], layered: []}
     for _ in range(_ROUNDS):
         for image, taken in times.items():
@@ -77,6 +75,27 @@ def try_layer(
             run(argv, env=environment, cwd=place, timeout=_TIMEOUT)
             taken.append(time.monotonic() - started)
     return LayerTrial(seconds=max(0.0, min(times[layered]) - min(times[flat])))
+
+
+def _try_step(
+    runtime: Runtime, image: Path, command: Sequence[str], binds: Sequence[str], environment: Mapping[str, str | None]
+) -> LayerTrial | None:
+    """Run `command` over `image` as a build runs a step; None if that works."""
+    mounter = find_program(*MOUNTERS)
+    if mounter is None:
+        return LayerTrial(NO_MOUNTER, lasting=True)
+    place = image.parent / "step"
+    for name in ("upper", "work"):
+        (place / name).mkdir(parents=True)
+    trees = tuple(Tree(image, found.offset) for found in mounted_partitions(read_sif(image)))
+    overlay = Overlay(place, trees, mounter)
+    argv = as_owner(overlay.command(runtime.step(overlay.merged, command, binds=binds)))
+    done = run(argv, env=environment, cwd=image.parent, timeout=_TIMEOUT)
+    if done.ok:
+        return None
+    if overlay.was_mounted:
+        return _failed(done)
+    return LayerTrial(f"a build cannot mount layers here: {_last_line(done)}", lasting=True)
 
 
 def _add_layer(flat: Path, place: Path) -> Path:
@@ -91,14 +110,23 @@ def _add_layer(flat: Path, place: Path) -> Path:
     return layered
 
 
+def _last_line(done: Completed) -> str:
+    lines = _lines(done)
+    return lines[-1] if lines else f"status {done.returncode}"
+
+
+def _lines(done: Completed) -> list[str]:
+    return [line.strip() for line in (done.stdout + done.stderr).splitlines() if line.strip()]
+
+
 def _failed(done: Completed) -> LayerTrial:
-    lines = [line.strip() for line in (done.stdout + done.stderr).splitlines() if line.strip()]
+    lines = _lines(done)
     if done.returncode == STATUS and not_mounted(lines) is not None:
         return LayerTrial(_IGNORED, lasting=True)
     known = explain(lines)
     if known is not None:
         return LayerTrial(known.meaning, lasting=known is not FULL_DISK)
-    return LayerTrial(f"the runtime reports: {lines[-1] if lines else f'status {done.returncode}'}")
+    return LayerTrial(f"the runtime reports: {_last_line(done)}")
 
 
 def kept_trial(area: Path, runtime: Runtime) -> LayerTrial | None:
@@ -131,7 +159,7 @@ def _conditions(runtime: Runtime) -> list[str]:
     program = runtime.program.resolve()
     name, prefix = program.name, program.parent.parent
     own = [prefix / where / name / "bin" / tool for where in ("libexec", "lib") for tool in _MOUNTERS]
-    found = [Path(path) for tool in (PACKER, *_MOUNTERS) if (path := shutil.which(tool)) is not None]
+    found = [Path(path) for tool in (PACKER, *_MOUNTERS) if (path := find_program(tool)) is not None]
     configured = [place / name / f"{name}.conf" for place in (Path("/etc"), prefix / "etc")]
     return [
         runtime.version_text,

@@ -152,8 +152,8 @@ def _layers(facts: HostFacts) -> Iterator[Finding]:
     """Whether `ctk build` makes layered images here, and whether such images run here."""
     trial = facts.trial.layers if facts.trial is not None else None
     if trial is not None and trial.problem is not None:
-        message = f"Layers: not usable, {trial.problem}. ctk does not start layered images here, and builds flat ones."
-        fix = f"{_ASK} for `enable overlay = yes` in apptainer.conf and the package fuse-overlayfs."
+        message = f"Layers: not usable, {trial.problem}. ctk builds flat images here."
+        fix = f"{_ASK} for `enable overlay = yes` in apptainer.conf and the package squashfuse."
         yield Finding("layers-not-mounted", Severity.WARNING, message, fix)
     elif (reason := _only_flat(facts)) is not None:
         message = f"Layers: `ctk build` makes flat images, because {reason}; each change needs a complete rebuild."
@@ -168,7 +168,7 @@ def _only_flat(facts: HostFacts) -> str | None:
     if facts.site.layers is not None and not facts.site.layers.value:
         return f"the site sets layers = false ({facts.site.layers.origin})"
     if not facts.packer:
-        return "there is no mksquashfs on PATH"
+        return "there is no mksquashfs on this host"
     return facts.owners
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +14,7 @@ from toolkit.runtime.options import without_options
 from toolkit.support.errors import CtkError
 from toolkit.support.files import nearest_existing
 from toolkit.support.processes import run
+from toolkit.support.programs import find_program
 from toolkit.support.staging import remove_tree
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ def try_runtime(runtime: Runtime, directory: Path) -> Trial | None:
 def _try_layer(
     runtime: Runtime, image: Path, program: Path, binds: list[str], environment: dict[str, str | None]
 ) -> LayerTrial | None:
-    if shutil.which(PACKER) is None:
+    if find_program(PACKER) is None:
         return None
     try:
         return try_layer(runtime, image, program, binds, environment)

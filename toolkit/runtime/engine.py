@@ -98,30 +98,31 @@ class Runtime:
         arguments = exec_arguments(place, command, gpu=False, binds=binds, directory="/", overlay=str(overlay))
         return [str(self.program), *arguments]
 
-    def step(
-        self,
-        image: Path,
-        upper: Path | None,
-        command: Sequence[str],
-        *,
-        lowers: Sequence[Path] = (),
-        binds: Iterable[str] = (),
-    ) -> list[str]:
-        """The command line that runs `command` as a step of a build: what changes goes into `upper`/upper.
+    def step(self, tree: Path, command: Sequence[str], *, binds: Iterable[str] = ()) -> list[str]:
+        """The command line that runs `command` as a step of a build, in the tree that is mounted at `tree`.
 
-        `lowers` are layers over the image, the lowest first. `upper` holds the directories `upper` and `work`; None:
-        nothing can be changed.
+        It has to be run by root of the user namespace in which the tree is mounted (`toolkit.support.overlay`).
         """
-        hidden = ["hostfs", "cwd", *(["/etc/localtime"] if self.version >= _BY_PATH[self.product] else [])]
-        arguments = step_arguments(
-            image_argument(image),
-            command,
-            lowers=[image_argument(lower) for lower in lowers],
-            overlay=None if upper is None else str(upper),
-            binds=binds,
-            hidden=hidden,
-        )
+        return [
+            str(self.program),
+            *step_arguments(str(tree), command, binds=binds, hidden=self._hidden, mounted=True),
+        ]
+
+    def read_only_step(
+        self, image: Path, command: Sequence[str], *, lowers: Sequence[Path] = (), binds: Iterable[str] = ()
+    ) -> list[str]:
+        """The command line that runs `command` as a step of a build which can change nothing.
+
+        `lowers` are layers over the image, the lowest first.
+        """
+        layers = [image_argument(lower) for lower in lowers]
+        arguments = step_arguments(image_argument(image), command, lowers=layers, binds=binds, hidden=self._hidden)
         return [str(self.program), *arguments]
+
+    @property
+    def _hidden(self) -> list[str]:
+        """What a container gets of this host, and `%post` does not."""
+        return ["hostfs", "cwd", *(["/etc/localtime"] if self.version >= _BY_PATH[self.product] else [])]
 
     def build(
         self,

@@ -80,21 +80,22 @@ def step_arguments(
     image: str,
     command: Sequence[str],
     *,
-    lowers: Sequence[str],
-    overlay: str | None,
     binds: Iterable[str],
     hidden: Sequence[str],
+    lowers: Sequence[str] = (),
+    mounted: bool = False,
 ) -> list[str]:
     """`exec … IMAGE COMMAND` for a step of a build: the command is root of the image, and sees what `%post` sees.
 
-    `lowers` are layers over the image, the lowest first; the directory `overlay` takes all changes, without one there
-    can be none. `hidden` are mounts of this host that `%post` does not have. The step has processes of its own, all of
-    which end with it: one that it leaves behind must not write while the layer is packed.
+    `mounted`: the image is a directory that can be changed, and this process already is root of the user namespace that
+    it belongs to. Else it is a SIF with the layers `lowers` over it, the lowest first; nothing can be changed, and the
+    processes of the command end with it. `hidden` are mounts of this host that `%post` does not have.
     """
-    options = ["--quiet", "exec", "--fakeroot", "--cleanenv", "--pid", "--no-home", "--pwd", "/"]
+    options = ["--quiet", "exec", "--cleanenv", "--no-home", "--pwd", "/"]
+    options += ["--writable"] if mounted else ["--fakeroot", "--pid"]
     options += ["--no-mount", ",".join(hidden)]
-    for layer in (*(f"{lower}:ro" for lower in lowers), *([overlay] if overlay is not None else [])):
-        options += ["--overlay", layer]
+    for layer in lowers:
+        options += ["--overlay", f"{layer}:ro"]
     for bind in binds:
         options += ["--bind", bind]
     return [*options, image, *command]

@@ -5,19 +5,13 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+import pytest
+
 from tests.builds.layers.trees import lower
-from toolkit.builds.layers.normalise import Changes, normalise
+from toolkit.builds.layers.normalise import CannotNormalise, Changes, normalise
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-MARK = 0o700
-
-
-def mark(path: Path) -> None:
-    """A file as fuse-overlayfs makes it where it may not make a device."""
-    path.touch()
-    path.chmod(MARK)
 
 
 def whiteouts(upper: Path) -> set[str]:
@@ -39,30 +33,25 @@ def test_unchanged_directories_are_removed(tmp_path: Path) -> None:
 
 
 def test_opaque_directory_becomes_whiteouts(tmp_path: Path) -> None:
-    found = lower(tmp_path / "low", {"d/a": "", "d/b/c": "", "d/.wh.x": "", "d/e/f": "", "d/e/g": ""})
+    found = lower(tmp_path / "low", {"d/a": "", "d/b/c": "", "d/e/f": "", "d/e/g": ""})
     upper = tmp_path / "upper"
     (upper / "d/e").mkdir(parents=True)
     (upper / "d/a").write_text("new")
     (upper / "d/e/f").write_text("new")
-    os.setxattr(upper / "d", "user.fuseoverlayfs.opaque", b"y")
-    mark(upper / "d/.wh..wh..opq")
+    os.setxattr(upper / "d", "user.overlay.opaque", b"y")
     normalise(str(upper), found)
-    assert whiteouts(upper) == {"d/b", "d/.wh.x", "d/e/g"}
-    assert not (upper / "d/.wh..wh..opq").exists()
+    assert whiteouts(upper) == {"d/b", "d/e/g"}
     assert os.listxattr(upper / "d") == []
 
 
-def test_whiteout_files_become_whiteouts(tmp_path: Path) -> None:
-    found = lower(tmp_path / "low", {"d/a": "", "d/b": ""})
-    upper = tmp_path / "upper"
-    (upper / "d").mkdir(parents=True)
-    mark(upper / "d/.wh.a")
-    mark(upper / "d/.wh.absent")
-    (upper / "d/.wh.b").write_text("a file of the user's")
-    normalise(str(upper), found)
-    assert whiteouts(upper) == {"d/a"}
-    assert (upper / "d/.wh.b").read_text() == "a file of the user's"
-    assert sorted(path.name for path in (upper / "d").iterdir()) == [".wh.b", "a"]
+@pytest.mark.parametrize("name", [".wh.b", ".wh..wh..opq", "d/.wh.c", ".wh.d/file"])
+def test_names_that_other_overlays_take_for_marks_are_refused(tmp_path: Path, name: str) -> None:
+    found = lower(tmp_path / "low", {"d/a": "", "x/.wh.kept": ""})
+    new = tmp_path / "upper" / name
+    new.parent.mkdir(parents=True)
+    new.write_text("a file of the user's")
+    with pytest.raises(CannotNormalise, match=r"\.wh\."):
+        normalise(str(tmp_path / "upper"), found)
 
 
 def test_whiteouts_of_nothing_and_of_marks_are_removed(tmp_path: Path) -> None:

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from toolkit.builds.layers import pack as module
+from toolkit.builds.layers import pack as pack_module
 from toolkit.builds.layers.pack import find_mksquashfs, pack, packing_arguments
 from toolkit.builds.room import Disk, RoomWatch
+from toolkit.support import programs
 from toolkit.support.errors import MissingOnHost, ProgramFailed
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ def test_packing_follows_compression_and_cores() -> None:
 
 def test_missing_mksquashfs_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
-    monkeypatch.setattr(module, "_MORE_PLACES", ("/nowhere/else",))
+    monkeypatch.setattr(programs, "_MORE_PLACES", ("/nowhere/else",))
     with pytest.raises(MissingOnHost, match="there is no mksquashfs") as caught:
         find_mksquashfs()
     assert caught.value.code == "no-mksquashfs"
@@ -43,7 +44,7 @@ def test_disk_that_is_full_while_a_layer_is_packed_is_named(
         f"#!/bin/sh\necho 'Write failed because {reason}'\necho 'FATAL ERROR: Failed to write'\nexit 1\n"
     )
     program.chmod(0o755)
-    monkeypatch.setattr(module, "find_mksquashfs", lambda: str(program))
+    monkeypatch.setattr(pack_module, "find_mksquashfs", lambda: str(program))
     room = RoomWatch([Disk(tmp_path, "the build", "Set CTK_HOME.")])
     with (
         pytest.raises(ProgramFailed, match=r"^the build stopped: a disk or a quota is full") as caught,

@@ -1,8 +1,8 @@
-"""What is copied from below before the script runs, because fuse-overlayfs would copy it wrongly when it is changed.
+"""What is copied from below before the script runs, because the overlay would copy it wrongly when it is changed.
 
-Tried with fuse-overlayfs 1.10: a change of one name of several hard links is lost when another name is removed, and the
-other names keep the old content; a file with a capability cannot be copied at all (ENODATA); a directory loses its
-set-group-ID bit; a named pipe becomes a file; a symlink becomes root's. What the script left as it was is removed.
+The kernel's overlay copies one name of several hard links, and the others keep the old content. A file with a
+capability cannot be copied at all: squashfuse 0.1.104 lists the attribute under a wrong name. What the script left as
+it was is removed.
 """
 
 from __future__ import annotations
@@ -31,11 +31,10 @@ _CAPABILITY = "security.capability"
 
 
 class Special(NamedTuple):
-    """A path in one tree, its inode there, whether it is a directory, its number of links, and its size in bytes."""
+    """A path of a file in one tree, its inode there, its number of links, and its size in bytes."""
 
     path: str
     reference: int
-    is_directory: bool
     links: int
     size: int
 
@@ -50,7 +49,7 @@ class Copy(NamedTuple):
 def find_specials(lower: Lower, kept: Path) -> list[tuple[int, Special]]:
     """What needs to be copied, with the number of its tree. What is found in a tree is remembered in `kept`.
 
-    Raises CannotNormalise for notes of an overlay in an image: fuse-overlayfs believes them wherever they are.
+    Raises CannotNormalise for notes of an overlay in an image, which an overlay over it would believe.
     """
     return [
         (number, special) for number, tree in enumerate(lower.trees) for special in _listed(tree, number, lower, kept)
@@ -68,9 +67,7 @@ def copy_up(upper: str, lower: Lower, specials: list[tuple[int, Special]]) -> di
     first: dict[Key, str] = {}
     copied = []
     for path, (special, entry) in seen.items():
-        if special.is_directory:
-            copy_directories(upper, lower, path)
-        elif special.links == 1 or linked <= MOST_LINKED:
+        if special.links == 1 or linked <= MOST_LINKED:
             copy_directories(upper, lower, os.path.dirname(path))
             here = os.path.join(upper, path)
             if entry.key in first:
@@ -123,17 +120,8 @@ def _scan(tree: Squashfs) -> list[Special]:
                 continue
             status = tree.status(child)
             _refuse_notes(path, status)
-            if child.kind is EntryKind.DIRECTORY:
-                if status.mode & stat.S_ISGID:
-                    found.append(Special(path, child.reference, True, 1, 0))
-            elif child.kind is EntryKind.SYMLINK:
-                if status.uid or status.gid:
-                    found.append(Special(path, child.reference, False, 1, 0))
-            elif child.kind is EntryKind.OTHER:
-                if stat.S_IFMT(status.mode) in _NAMED:
-                    found.append(Special(path, child.reference, False, 1, 0))
-            elif status.links > 1 or _CAPABILITY in status.attributes:
-                found.append(Special(path, child.reference, False, status.links, tree.size(child)))
+            if child.kind is EntryKind.FILE and (status.links > 1 or _CAPABILITY in status.attributes):
+                found.append(Special(path, child.reference, status.links, tree.size(child)))
     return found
 
 

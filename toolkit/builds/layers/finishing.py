@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 # At run time the runtime makes both from those of the first partition, and adds this user (Apptainer 1.4.5,
 # internal/pkg/util/fs/files/passwd.go): a layer over them is not seen.
 _OF_FIRST_PARTITION = ("etc/passwd", "etc/group")
+# The runtime gives `%post` copies of these of the host, and makes them where the base has none (Apptainer 1.4.5,
+# internal/pkg/build/sources/base_environment.go).
+HOST_FILES = ("/etc/hosts", "/etc/resolv.conf")
 
 
 def refuse_reserved(lower: Lower, inputs: Iterable[str]) -> None:
@@ -41,6 +44,21 @@ def write_script(upper: str, script: str) -> None:
     """Put the script of a step into the image while it runs; it is no part of the layer."""
     text = script if script.endswith("\n") else f"{script}\n"
     UpperWriter(upper).write(SCRIPT, text.encode(errors="surrogateescape"), 0o755)
+
+
+def place_host_files(upper: str, lower: Lower) -> tuple[str, ...]:
+    """Make the missing ones of `HOST_FILES`; return those onto which a file can be bound: no dangling symlinks."""
+    writer, found = UpperWriter(upper), []
+    for path in HOST_FILES:
+        target = resolve(lower, path)
+        below = lower.find(target)
+        if below is None and target == path.lstrip("/") and not os.path.lexists(f"{upper}{path}"):
+            copy_directories(upper, lower, os.path.dirname(target))
+            writer.write(path, b"", 0o644)
+            found.append(path)
+        elif below is None or below.kind is EntryKind.FILE:
+            found += [path] if below is not None or os.path.lexists(os.path.join(upper, target)) else []
+    return tuple(found)
 
 
 def finish_tree(upper: str, lower: Lower, copies: Mapping[str, Copy], files: Mapping[str, bytes]) -> str | None:

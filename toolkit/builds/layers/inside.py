@@ -62,12 +62,13 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """`copies` are what was prepared; `files` are what was read; `name` is that of the layer, None if it is empty;
-    `refused` says why there can be no layer."""
+    """`copies` are what was prepared, `bindable` paths for binds of files; `files` are what was read; `name` is that of
+    the layer, None if it is empty; `refused` says why there can be no layer."""
 
     name: str | None = None
     refused: str | None = None
     copies: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    bindable: Sequence[str] = ()
     files: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -136,7 +137,7 @@ def _prepared(request: Request, lower: Lower) -> tuple[int, Answer]:
     """The root directory as it is below, copies of what an overlay cannot copy, the inputs, and the script."""
     from toolkit.builds.layers.copies import copy_up, find_specials, take_status
     from toolkit.builds.layers.copying import place_inputs, stage_inputs
-    from toolkit.builds.layers.finishing import refuse_reserved, write_script
+    from toolkit.builds.layers.finishing import place_host_files, refuse_reserved, write_script
 
     refuse_reserved(lower, [path for _, path in request.inputs])
     specials = find_specials(lower, Path(request.kept))
@@ -150,7 +151,7 @@ def _prepared(request: Request, lower: Lower) -> tuple[int, Answer]:
     shutil.rmtree(f"/{_INPUTS}")
     if request.script:
         write_script(upper, request.script)
-    return 0, Answer(copies=copies)
+    return 0, Answer(copies=copies, bindable=place_host_files(upper, lower))
 
 
 def _read(request: Request, lower: Lower) -> tuple[int, Answer]:

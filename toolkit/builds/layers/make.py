@@ -6,6 +6,7 @@ import contextlib
 import shutil
 import tempfile
 from base64 import b64decode, b64encode
+from collections import deque
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,11 +15,16 @@ from toolkit.builds.layers.inside import Answer, Request, ask
 from toolkit.builds.layers.layer import Layer
 from toolkit.builds.layers.pack import pack
 from toolkit.definitions.steps import SCRIPT
+from toolkit.inventory.formats.images import mounted_partitions
 from toolkit.inventory.formats.layers import layers_of
+from toolkit.inventory.formats.sif import read_sif
 from toolkit.runtime.layer_check import checked
 from toolkit.runtime.options import step_environment
 from toolkit.support.errors import MissingOnHost, ProgramFailed
+from toolkit.support.namespace import as_owner
+from toolkit.support.overlay import MOUNTERS, NO_MOUNTER, Overlay, Tree
 from toolkit.support.processes import stream
+from toolkit.support.programs import find_program
 from toolkit.support.staging import remove_tree
 
 if TYPE_CHECKING:
@@ -26,9 +32,6 @@ if TYPE_CHECKING:
 
     from toolkit.definitions.steps import Input
     from toolkit.runtime.engine import Runtime
-
-# The runtime gives `%post` copies of these that it may write to.
-_WRITABLE = ("/etc/hosts", "/etc/resolv.conf")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +47,7 @@ class LayerRoom:
     """Where and with what layers are made.
 
     `directory` is for large temporary files, and holds the layers; `environment` are variables of the runtime's
-    process, `take` gets each line that it prints.
+    process, `take` gets each line that it prints. `network`: whether scripts can use that of the host.
     """
 
     directory: Path
@@ -54,6 +57,7 @@ class LayerRoom:
     take: Callable[[str], None]
     compression: str = "zstd"
     cores: int | None = None
+    network: bool = True
 
 
 class StepFailed(ProgramFailed):
@@ -95,7 +99,7 @@ def make_layer(
             copied = tuple((str(item.source.absolute()), item.path) for item in inputs)
             prepared = _ask(Request("prepare", *places, inputs=copied, script=script), work, room)
             if script:
-                _run(work, upper.parent, below, room)
+                _run(work, upper.parent, below, room, prepared.bindable)
             files: dict[str, str] = {}
             if finish is not None:
                 found = _ask(Request("read", *places), work, room).files
@@ -132,33 +136,48 @@ def run_read_only(script: str, below: Below, room: LayerRoom) -> None:
         text = Path(name) / "script"
         text.write_text(script, encoding="utf-8", errors="surrogateescape")
         lowers = [layer.path for layer in below.layers]
-        words = _checked(["/bin/sh", "-exs"], below)
-        argv = room.runtime.step(below.image, None, words, lowers=lowers, binds=room.binds)
+        # It starts only if all layers below are mounted: on the bare base it would see another image.
+        names = (*layers_of(below.image).names, *(layer.name for layer in below.layers))
+        words = checked(["/bin/sh", "-exs"], str(below.image), names)
+        argv = room.runtime.read_only_step(below.image, words, lowers=lowers, binds=room.binds)
         status = stream(argv, room.take, env={**room.environment, **step_environment()}, cwd=Path(name), input=text)
     if status != 0:
         raise StepFailed(status)
 
 
-def _run(work: Path, overlay: Path, below: Below, room: LayerRoom) -> None:
-    """Run the script that was prepared in the image."""
-    lowers = [layer.path for layer in below.layers]
-    binds = (*_writable_copies(work), *room.binds)
-    words = _checked(["/bin/sh", "-ex", SCRIPT], below)
-    argv = room.runtime.step(below.image, overlay, words, lowers=lowers, binds=binds)
-    status = stream(argv, room.take, env={**room.environment, **step_environment()}, cwd=work)
+def _run(work: Path, directory: Path, below: Below, room: LayerRoom, host_files: Sequence[str]) -> None:
+    """Run the script that was prepared in the image, with copies of `host_files` that it may change."""
+    mounter = find_program(*MOUNTERS)
+    if mounter is None:
+        raise NotLayered(NO_MOUNTER, fix="Install squashfuse, or build with --flat.")
+    overlay = Overlay(directory, _trees(below), mounter, network=room.network)
+    binds = (*_writable_copies(work, host_files), *room.binds)
+    argv = room.runtime.step(overlay.merged, ["/bin/sh", "-ex", SCRIPT], binds=binds)
+    lines: deque[str] = deque(maxlen=1)
+
+    def take(line: str) -> None:
+        lines.append(line)
+        room.take(line)
+
+    environment = {**room.environment, **step_environment()}
+    status = stream(as_owner(overlay.command(argv)), take, env=environment, cwd=work)
+    if status != 0 and not overlay.was_mounted:
+        reason = lines[-1] if lines else f"status {status}"
+        raise NotLayered(f"the layers cannot be mounted for a step: {reason}", fix="Build it with --flat.")
     if status != 0:
         raise StepFailed(status)
 
 
-def _checked(command: Sequence[str], below: Below) -> list[str]:
-    """`command`, which starts only if all layers below are mounted: a step on the bare base makes another image."""
-    names = (*layers_of(below.image).names, *(layer.name for layer in below.layers))
-    return checked(command, str(below.image), names)
+def _trees(below: Below) -> tuple[Tree, ...]:
+    """All that a step lies over, the lowest first."""
+    sif = read_sif(below.image)
+    partitions = [Tree(below.image, found.offset) for found in mounted_partitions(sif)]
+    return (*partitions, *(Tree(layer.path) for layer in below.layers))
 
 
-def _writable_copies(work: Path) -> list[str]:
+def _writable_copies(work: Path, paths: Sequence[str]) -> list[str]:
     binds = []
-    for path in map(Path, _WRITABLE):
+    for path in map(Path, paths):
         with contextlib.suppress(OSError):
             copy = work / path.name
             shutil.copyfile(path, copy)

@@ -1,8 +1,8 @@
-"""A step's upper directory as the kernel's overlayfs understands it, and as small as it can be.
+"""A step's upper directory as every overlayfs understands it, and as small as it can be.
 
-fuse-overlayfs and the kernel mark a directory that hides the one below as opaque, each in ways of its own; a layer that
-is read without privileges may only have whiteouts (character device 0,0). Runs as root of the user's namespace.
-Sources: fuse-overlayfs, main.c; Linux, Documentation/filesystems/overlayfs.rst.
+The kernel marks a directory that hides the one below as opaque with an attribute; a layer that is read without
+privileges may only have whiteouts (character device 0,0). Runs as root of the user's namespace.
+Source: Linux, Documentation/filesystems/overlayfs.rst.
 """
 
 from __future__ import annotations
@@ -19,9 +19,8 @@ if TYPE_CHECKING:
 
 OVERLAY_PREFIXES = ("user.fuseoverlayfs.", "user.overlay.", "trusted.overlay.")
 _OPAQUE = tuple(f"{prefix}opaque" for prefix in OVERLAY_PREFIXES)
-_OPAQUE_NAMES = (".wh..wh..opq", ".wh..opq")
+# A host that mounts an image with fuse-overlayfs takes a name with this prefix for a deletion (fuse-overlayfs, main.c).
 _WHITEOUT_PREFIX = ".wh."
-_MARK_MODE = 0o700  # of a file that stands for a whiteout where the kernel lets nobody make a device
 METADATA = ".singularity.d"
 MARK = "ctk-layer-"
 
@@ -55,12 +54,10 @@ class _Walk:
         here = os.path.join(self.upper, path)
         attributes = private_attributes(here)
         opaque = any(attributes.get(name) == b"y" for name in _OPAQUE)
-        names = os.listdir(here)
-        opaque = opaque or any(_is_mark(os.path.join(here, name)) for name in _OPAQUE_NAMES if name in names)
         _strip(here, attributes)
         hides = hides or opaque
         hidden = self.lower.children(below) if below is not None and below.is_directory else {}
-        kept = {name for name in names if not self._is_removed_mark(here, name, hidden, opaque=opaque)}
+        kept = frozenset(os.listdir(here))
         for name in kept:
             self._entry(os.path.join(path, name), hidden.get(name), hides=hides)
         if hides:
@@ -68,6 +65,9 @@ class _Walk:
                 if name not in kept and not self._is_own_mark(path, name):
                     self._removed(os.path.join(path, name), entry)
                     whiteout(os.path.join(here, name))
+        if mark := next((name for name in os.listdir(here) if name.startswith(_WHITEOUT_PREFIX)), None):
+            what = os.path.join(path, mark)
+            raise CannotNormalise(f"the build makes, changes or removes /{what}, a name that some overlays misread")
         if path and below is not None and below.is_directory and not os.listdir(here) and self._same(here, below):
             os.rmdir(here)
 
@@ -86,24 +86,6 @@ class _Walk:
                 os.unlink(here)
             return
         _strip(here, private_attributes(here))
-
-    def _is_removed_mark(self, directory: str, name: str, hidden: dict[str, Seen], *, opaque: bool) -> bool:
-        """Whether `name` was a mark of fuse-overlayfs. It is removed, and a whiteout put in its place if one is due."""
-        if not name.startswith(_WHITEOUT_PREFIX):
-            return False
-        mark = os.path.join(directory, name)
-        if name in _OPAQUE_NAMES:
-            if not opaque or not _is_mark(mark):
-                return False
-        elif not _is_mark(mark):
-            return False
-        os.unlink(mark)
-        target = name[len(_WHITEOUT_PREFIX) :]
-        if name not in _OPAQUE_NAMES and target in hidden and not os.path.lexists(os.path.join(directory, target)):
-            where = os.path.relpath(os.path.join(directory, target), self.upper)
-            self._removed(where, hidden[target])
-            whiteout(os.path.join(directory, target))
-        return True
 
     def _is_own_mark(self, directory: str, name: str) -> bool:
         """The mark of an earlier layer is never hidden: a check before the program starts looks for it."""
@@ -127,14 +109,6 @@ class _Walk:
 def _strip(path: str, attributes: dict[str, bytes]) -> None:
     for name in attributes:
         os.removexattr(path, name, follow_symlinks=False)
-
-
-def _is_mark(path: str) -> bool:
-    """Whether a file called `.wh.…` is a mark: a device 0,0, or empty with the mode that fuse-overlayfs gives it."""
-    state = os.lstat(path)
-    if stat.S_ISCHR(state.st_mode):
-        return state.st_rdev == 0
-    return stat.S_ISREG(state.st_mode) and state.st_size == 0 and stat.S_IMODE(state.st_mode) == _MARK_MODE
 
 
 def whiteout(path: str) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import os
 import re
-import shutil
 from collections import deque
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,13 +13,12 @@ from toolkit.runtime.known_errors import FULL_DISK
 from toolkit.support.errors import MissingOnHost, ProgramFailed
 from toolkit.support.namespace import as_owner
 from toolkit.support.processes import run, stream
+from toolkit.support.programs import find_program
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _LAST_LINES = 12
-# Where the PATH of an ordinary user may not lead, and where Apptainer keeps the programs that it brings.
-_MORE_PLACES = ("/usr/sbin", "/sbin", "/usr/local/sbin", "/usr/libexec/apptainer/bin", "/usr/lib/apptainer/bin")
 
 
 def find_mksquashfs() -> str:
@@ -36,7 +34,7 @@ def packer_version() -> str | None:
 
 def find_tool(name: str, purpose: str, fix: str) -> str:
     """The path of a program of squashfs-tools. Raises MissingOnHost (`no-mksquashfs`) if there is none."""
-    found = shutil.which(name) or shutil.which(name, path=os.pathsep.join(_MORE_PLACES))
+    found = find_program(name)
     if found is None:
         raise MissingOnHost(f"there is no {name} on this host, {purpose}", fix=fix, code="no-mksquashfs")
     return found
