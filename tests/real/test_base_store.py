@@ -52,7 +52,6 @@ def test_ten_builds_at_once_pull_once_and_later_recipes_pull_nothing(me: User, w
         assert registry.asked["layer"] == 1
         recipe(work, "later", registry)
         me.ctk("build", "later", cwd=work, env=area(work))
-        me.ctk("build", "later", "--flat", "--force", cwd=work, env=area(work))
         assert registry.asked["layer"] == 1
     # The second copy that the runtime keeps in its own cache.
     cached = [path for path in (work / "area" / "cache").rglob("*") if path.is_file() and path.stat().st_size > 10**5]
@@ -75,7 +74,7 @@ def test_a_registry_that_dies_for_a_moment_costs_an_attempt(me: User, work: Path
     [(["lie"] * 9, "content with another hash"), (["403"] * 9, "403"), (["429"] * 9, "rate limit")],
 )
 def test_a_registry_that_lies_or_refuses_is_one_clear_message(
-    me: User, work: Path, layer: bytes, faults: list[str], words: str, monkeypatch: pytest.MonkeyPatch
+    me: User, work: Path, layer: bytes, faults: list[str], words: str
 ) -> None:
     with faulty_registry(layer, *faults, Retry_After="900") as registry:
         recipe(work, "r", registry)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from toolkit.builds.files import UvCopy
+from toolkit.builds.form import may_be_layered
 from toolkit.builds.pulling import Maker, about_base, pull_base
 from toolkit.definitions.places import reserved_paths
 from toolkit.definitions.steps import steps
@@ -23,6 +24,7 @@ from toolkit.recipes.model import Bootstrap
 from toolkit.runtime.engine import BuildOptions
 from toolkit.store.store import Kind, open_store
 from toolkit.support.errors import CtkError, ProgramFailed, WrongInput
+from toolkit.support.namespace import owner_problem
 from toolkit.support.ownership import is_trusted
 from toolkit.support.site import load_site
 
@@ -50,13 +52,17 @@ class Pulling:
 def present_base(request: BuildRequest, recipe: Recipe, context: BuildContext, listener: Listener) -> PresentBase:
     """The base of `recipe` as an image of this machine, so that its inventory can be read; pulled if needed.
 
-    It is kept in the work area by its digest, and is pulled by it: a tag that moves changes nothing. A preview pulls
-    nothing and asks no registry. Raises ProgramFailed (`base-not-brought`) if the base cannot be pulled.
+    It is kept in the store by its digest, and is pulled by it: a tag that moves changes nothing. What debootstrap makes
+    is kept by the state of the archive. A preview pulls nothing and asks no registry. Raises ProgramFailed
+    (`base-not-brought`, `image-damaged`) if the base cannot be pulled or made.
     """
     state = request.base_state
     if recipe.base.bootstrap == Bootstrap.LOCALIMAGE:
         require_architecture(recipe.base)
         return PresentBase(recipe.base.path, None, state)
+    maker = Maker(context.area, context.store, context.runtime, request.options, listener)
+    if recipe.base.bootstrap == Bootstrap.DEBOOTSTRAP:
+        return PresentBase(_bootstrapped(request, recipe.base, context, maker), None, state)
     digest = base_digest(recipe, context.locks, ask=not context.preview)
     if digest is None:
         return PresentBase(None, None, state)
@@ -66,9 +72,20 @@ def present_base(request: BuildRequest, recipe: Recipe, context: BuildContext, l
             return PresentBase(None, digest, state)
         base = replace(recipe.base, digest=digest)
         require_architecture(base)
-        maker = Maker(context.area, context.store, context.runtime, request.options, listener)
         kept = pull_base(base, base_key(digest, base), state, maker).path
     return PresentBase(kept, digest, state)
+
+
+def _bootstrapped(request: BuildRequest, base: Base, context: BuildContext, maker: Maker) -> Path | None:
+    """The image of a base that debootstrap makes, for layers over it; a flat build makes one of its own."""
+    from toolkit.builds.bootstrapped import bootstrapped_base
+
+    if context.preview or context.mirror is None or request.sandbox:
+        return None
+    owners = owner_problem()
+    if not may_be_layered(request.form, runtime=context.runtime, site=context.site, area=context.area, owners=owners):
+        return None
+    return bootstrapped_base(base, context.mirror, maker)
 
 
 def base_to_read(

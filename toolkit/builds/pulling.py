@@ -61,6 +61,7 @@ class Source:
     """What an image is made from. `reference` names it in messages; `argument` is the runtime's, which gets the
     directory of the work for a file that the runtime reads.
 
+    `done` is what is done with it, for messages.
     `total` is the bytes of the download, None if they are not known. `ask_again` says how many seconds the registry
     asks to wait.
     """
@@ -71,6 +72,7 @@ class Source:
     login: Path | None = None
     total: int | None = None
     ask_again: Callable[[], float | None] = lambda: None
+    done: str = "pulled"
 
 
 def pull_base(base: Base, key: str, before: BaseState | None, maker: Maker) -> Entry:
@@ -153,7 +155,7 @@ def _attempt(source: Source, maker: Maker, image: Path, directory: Path) -> _Fai
     with RoomWatch(disks(maker.area, None)).watching() as room, _measured(cache, source.total, maker.listener):
         status = stream(argv, take, env=environment)
     if status != 0:
-        error = _not_brought(source.reference, status, lines, room)
+        error = _not_brought(source, status, lines, room)
         return _Failed(error, _last(lines), is_transient(lines), is_limited(lines))
     try:
         maker.listener.on_step(f"checking the image of {source.reference}")
@@ -250,10 +252,11 @@ def _last(lines: Sequence[str]) -> str:
     return last.rpartition(": ")[2].strip()[:80] or last[:80]
 
 
-def _not_brought(reference: str, status: int, lines: Sequence[str], room: RoomWatch) -> ProgramFailed:
+def _not_brought(source: Source, status: int, lines: Sequence[str], room: RoomWatch) -> ProgramFailed:
     known = cause(lines, room)
     return ProgramFailed(
-        f"the base {reference} could not be pulled (status {status})" + (f": {known.meaning}" if known else ""),
+        f"the base {source.reference} could not be {source.done} (status {status})"
+        + (f": {known.meaning}" if known else ""),
         fix=known.fix if known else None,
         code="base-not-brought",
         last_lines=tuple(line for line in lines if line.strip())[-12:],

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from toolkit.builds.bases import base_digest, has_mount_point, kept_base, uv_copy
+from toolkit.builds.bootstrapped import kept_bootstrapped
 from toolkit.builds.failure import Attempt, explain_failure
 from toolkit.builds.files import TextFile
 from toolkit.builds.lending import lend
@@ -20,10 +21,13 @@ from toolkit.recipes.model import Bootstrap
 from toolkit.runtime.area import area_environment, scratch_of
 from toolkit.runtime.layer_check import checked
 from toolkit.runtime.options import without_options
+from toolkit.store.store import open_store
 from toolkit.support.certificates import trusting
 from toolkit.support.errors import MissingOnHost, WrongInput
 from toolkit.support.files import open_log
+from toolkit.support.mirror import debian_mirror
 from toolkit.support.processes import command_line, stream
+from toolkit.support.site import load_site
 from toolkit.support.staging import staging
 
 if TYPE_CHECKING:
@@ -33,7 +37,7 @@ if TYPE_CHECKING:
     from toolkit.pins.guard.trials import Imported
     from toolkit.pins.lock.model import Lock
     from toolkit.pins.store import Locks
-    from toolkit.recipes.model import Recipe
+    from toolkit.recipes.model import Base, Recipe
     from toolkit.support.paths import WorkArea
 
 _SCRIPT = "ctk-try.sh"
@@ -60,6 +64,8 @@ def base_here(recipe: Recipe, locks: Locks, area: WorkArea) -> tuple[Path, str |
     digest = base_digest(recipe, locks)
     if digest is not None and (kept := kept_base(digest, area, base)).is_file():
         return kept, digest
+    if base.bootstrap == Bootstrap.DEBOOTSTRAP and (made := _made(base, area)) is not None:
+        return made, None
     with_base = command_line(["ctk", "try", recipe.name, "--base", "base.sif"])
     if base.bootstrap == Bootstrap.DEBOOTSTRAP:
         bring = f"{command_line(['ctk', 'new', 'plain', '--base', base.name])} && ctk build plain -o base.sif"
@@ -69,6 +75,12 @@ def base_here(recipe: Recipe, locks: Locks, area: WorkArea) -> tuple[Path, str |
         bring = command_line(["ctk", "build", f"{scheme}{base.pinned_reference}"])
         fix = f"{bring} -o base.sif pulls it, then: {with_base}"
     raise MissingOnHost(f"the base {base.name} is not on this machine", fix=fix, code="base-not-here")
+
+
+def _made(base: Base, area: WorkArea) -> Path | None:
+    """The image that an earlier build made with debootstrap; None if there is none."""
+    site = load_site()
+    return kept_bootstrapped(base, debian_mirror(site), open_store(area, site))
 
 
 def try_recipe(recipe: Recipe, lock: Lock, image: Path, context: BuildContext, listener: Listener) -> Tried:

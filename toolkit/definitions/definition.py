@@ -99,6 +99,11 @@ def _render(name: str, **values: object) -> Definition:
     return Definition(name, divided(text, END_OF_FILE))
 
 
+def base_header(base: Base, mirror: str | None) -> str:
+    """The header of a definition that is the base and nothing else. Raises as `define` does."""
+    return "".join(f"{name}: {value}\n" for name, value in _header(base, mirror))
+
+
 def _header(base: Base, mirror: str | None) -> list[tuple[str, str]]:
     reference = header_value(base.pinned_reference, "the base's reference")
     if base.bootstrap != Bootstrap.DEBOOTSTRAP:
