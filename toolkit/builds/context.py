@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from toolkit.store.store import open_store
 from toolkit.support.site import Site
 
 if TYPE_CHECKING:
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
 
     from toolkit.pins.store import Locks
     from toolkit.runtime.engine import Runtime
+    from toolkit.store.store import Store
     from toolkit.support.paths import WorkArea
 
 
@@ -20,7 +22,8 @@ class BuildContext:
     """The runtime, the work area, the locks and the site's settings for a command.
 
     `mirror` is the Debian archive for a base that debootstrap makes, None if not known. With `preview` nothing is
-    pulled or checked on this host; the result is only printed.
+    pulled or checked on this host; the result is only printed. With `offline` no server is asked, and the scripts of
+    a build have no network.
     """
 
     runtime: Runtime
@@ -29,15 +32,29 @@ class BuildContext:
     mirror: str | None = None
     preview: bool = False
     site: Site = field(default_factory=Site)
+    offline: bool = False
+
+    @property
+    def store(self) -> Store:
+        """This user's store, and the shared ones."""
+        return open_store(self.area, self.site)
 
 
 def _nothing(_text: str) -> None:
     pass
 
 
+def _no_bytes(_done: int, _total: int) -> None:
+    pass
+
+
 @dataclass(frozen=True, slots=True)
 class Listener:
-    """Receives each step that begins and, if requested, each line that a program of the build prints."""
+    """Receives each step that begins and, if requested, each line that a program of the build prints.
+
+    `on_progress` gets the bytes of a step that are done, and those of all of it.
+    """
 
     on_step: Callable[[str], None] = _nothing
     on_line: Callable[[str], None] = _nothing
+    on_progress: Callable[[int, int], None] = _no_bytes

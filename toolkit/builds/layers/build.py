@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from toolkit.builds.layers.layer import Layer
     from toolkit.builds.state import BuildState
     from toolkit.builds.values import Value
+    from toolkit.builds.wheelhouse import Wheelhouse
     from toolkit.definitions.layered import LayeredSteps
     from toolkit.pins.guard.over_layers import Judgement
 
@@ -45,8 +46,8 @@ _LAST_LINES = 5
 class BuildLayers:
     """`image` becomes a copy of the SIF `base` with a layer for each step that changes something.
 
-    `environment` are variables of the runtime's process. The base is copied while the containers run, and the image is
-    written while the packages are imported.
+    `environment` are variables of the runtime's process, `packages` the files for the step of that name. The base is
+    copied while the containers run, and the image is written while the packages are imported.
     """
 
     image: Path
@@ -56,6 +57,7 @@ class BuildLayers:
     scratch: Path
     binds: tuple[str, ...]
     environment: Mapping[str, Value]
+    packages: Wheelhouse | None = None
 
     def run(self, state: BuildState) -> None:
         state.begin_log(f"layers over {self.base}")
@@ -112,6 +114,8 @@ class BuildLayers:
         for step in self.steps.layers:
             last = finish if step is self.steps.layers[-1] else None
             below = Below(self.base, tuple(made.values()))
+            if step.name is LayerName.PACKAGES and self.packages is not None:
+                self.packages.run(state)
             with _explained(state):
                 layer = make_layer(step.script, below, room, inputs=step.inputs, finish=last)
             if layer is None:

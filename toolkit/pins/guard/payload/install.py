@@ -10,6 +10,8 @@ from log_lines import say
 from state import find_copies
 
 UV = "/mnt/uv"
+# Where `ctk build` lends the files of its store, in directories of this one; nothing is here in any other build.
+HOUSE = "/.singularity.d/actions/packages"
 
 
 class Installer:
@@ -40,6 +42,7 @@ class Installer:
             SOURCE_DATE_EPOCH="315532800",
         )
         self.pip_path = ""
+        self.shelves = sorted(os.path.join(HOUSE, name) for name in os.listdir(HOUSE)) if os.path.isdir(HOUSE) else []
 
     def install(self):
         if self.lock["installer"]:
@@ -88,10 +91,22 @@ class Installer:
         """The only index that a package may come from; None if it has none."""
         return next((index for index in self.lock["indexes"] if name in index["packages"]), None)
 
-    def environment_for(self, name):
+    def is_lent(self, package):
+        """Whether the file is here already. The installer compares its hash, as it does with a file of an index."""
+        if not package["sha256"] or package["url"] or not package["file"]:
+            return False
+        return any(os.path.isfile(os.path.join(shelf, package["file"])) for shelf in self.shelves)
+
+    def environment_for(self, package):
         """The indexes that are asked for a package; credentials stay in variables: on no command line, in no log."""
         environment = dict(self.environment)
-        own = self.index_of(name)
+        if self.is_lent(package):
+            for name in ("PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL", "UV_DEFAULT_INDEX", "UV_INDEX", "UV_INDEX_URL"):
+                environment.pop(name, None)
+            environment.update(PIP_NO_INDEX="1", PIP_FIND_LINKS=" ".join(self.shelves))
+            environment.update(UV_NO_INDEX="1", UV_FIND_LINKS=",".join(self.shelves))
+            return environment
+        own = self.index_of(package["name"])
         if own is not None:
             for variable in ("PIP_EXTRA_INDEX_URL", "PIP_FIND_LINKS", "UV_INDEX", "UV_FIND_LINKS"):
                 environment.pop(variable, None)
@@ -114,15 +129,17 @@ class Installer:
         """pip requires all hashes or none in one call, and one call uses the same indexes for all."""
         groups = {}
         for package in packages:
-            index = self.index_of(package["name"])
-            groups.setdefault((package["sha256"] is None, index["name"] if index else ""), []).append(package)
+            lent = self.is_lent(package)
+            index = None if lent else self.index_of(package["name"])
+            key = (package["sha256"] is None, not lent, index["name"] if index else "")
+            groups.setdefault(key, []).append(package)
         return [groups[key] for key in sorted(groups)]
 
     def pip(self, *arguments, **options):
         lines, tools = options["lines"], options.get("tools")
         if not lines:
             return
-        environment = self.environment_for(lines[0]["name"])
+        environment = self.environment_for(lines[0])
         paths = [path for path in (self.pip_path, tools) if path and os.path.isdir(path)]
         if paths:
             environment["PYTHONPATH"] = ":".join(paths)
@@ -137,7 +154,7 @@ class Installer:
         if not lines or not os.access(UV, os.X_OK) or sys.version_info < (3, 8):
             return not lines
         # uv leaves empty lock files in TMPDIR.
-        environment = dict(self.environment_for(lines[0]["name"]), TMPDIR=self.directory)
+        environment = dict(self.environment_for(lines[0]), TMPDIR=self.directory)
         if "PIP_INDEX_URL" in environment:
             environment.setdefault("UV_DEFAULT_INDEX", environment["PIP_INDEX_URL"])
         if "PIP_CERT" in environment:
