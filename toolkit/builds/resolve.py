@@ -97,10 +97,11 @@ def _resolve_recipe(request: BuildRequest, recipe: Recipe, context: BuildContext
     judge_target(recipe, locks.bases.values())
     locks.require(recipe)
     with unchanged(request.base_state):
-        if recipe.installs:
+        if recipe.installs or context.offline:
             base = present_base(request, recipe, context, listener)
+        if recipe.installs:
             listener.on_step("choosing the versions of the packages")
-        elif not context.preview:
+        elif not context.preview and not context.offline:
             require_architecture(locks.pinned(recipe).base)
         found = locks.find(recipe, base)
         lock = found.lock if found else None

@@ -15,6 +15,7 @@ from toolkit.builds.bases import uv_copy
 from toolkit.builds.files import TextFile, quoted
 from toolkit.builds.layers.merge import MergeLayers, flat_name, layered_base, over_flat_base
 from toolkit.builds.lending import lend, lent_directory
+from toolkit.builds.offline import KeptBase, require_step
 from toolkit.builds.output import check_output
 from toolkit.builds.permission import check_permission
 from toolkit.builds.plan import OwnSource
@@ -111,10 +112,16 @@ def flat_steps(plan: BuildPlan, context: BuildContext, workspace: Workspace) -> 
         if plan.start is not None and (layered := layered_base(plan.start)) is not None:
             directory, text = workspace.scratch, over_flat_base(text, plan.start)
             steps.append(MergeLayers(layered, directory / flat_name(layered), directory, request.options))
+        elif (kept := KeptBase.of(plan, context, workspace.scratch)) is not None:
+            directory, text = workspace.scratch, kept.definition(text)
+            steps.append(kept)
         steps.append(TextFile(source, text))
     if request.target.kind is TargetKind.IMAGE:
         merge = MergeLayers(source, image, workspace.scratch, request.options, is_target=True)
         return (merge, *_finish(plan, context, workspace, image))
+    if request.recipe is not None:
+        lock = plan.locked.lock if plan.locked else None
+        require_step(request.recipe, lock, context, packages=True, apt=True)
     lent = _lent(plan, context, workspace)
     argv = context.runtime.build(image, str(source), request.options, lent.binds, login=plan.login)
     steps += [*lent.files, *([lent.house] if lent.house is not None else [])]

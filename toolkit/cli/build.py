@@ -100,6 +100,14 @@ def build(
             "--locked", help="Refuse a missing or outdated lock (exit status 1), as in CI.", rich_help_panel="Checks"
         ),
     ] = False,
+    offline: Annotated[
+        bool,
+        typer.Option(
+            "--offline",
+            help="Use only what is on this host (`ctk fetch`); steps get no network.",
+            rich_help_panel="Checks",
+        ),
+    ] = False,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Print the output of the build as it runs.")] = False,
     compression: Annotated[
         str,
@@ -150,6 +158,7 @@ def build(
     from toolkit.builds.asking import request_build
     from toolkit.builds.context import BuildContext
     from toolkit.builds.execute import execute
+    from toolkit.builds.offline import require_fetched
     from toolkit.builds.resolve import resolve, unchanged_record
     from toolkit.builds.target import parse_target
     from toolkit.inventory.contents.programs import COMMAND_NOT_IN_IMAGE
@@ -196,7 +205,7 @@ def build(
     area = open_work_area(site)
     policy = lock_policy(locked=locked, base=base, otherwise=Policy.PREVIEW if dry_run else Policy.UPDATE)
     locks = Locks.of(catalogue, area.path, lambda text: say(f"Warning: {text}", stderr=True), policy)
-    context = BuildContext(runtime, area, locks, debian_mirror(site), preview=dry_run, site=site)
+    context = BuildContext(runtime, area, locks, debian_mirror(site), preview=dry_run, site=site, offline=offline)
     if dry_run:
         with live_steps(f"Choosing the versions for {request.output.name}"):
             plan = resolve(request, context)
@@ -208,6 +217,7 @@ def build(
     if (record := unchanged_record(request, context)) is not None:
         _print_unchanged(request, record, owners, json=json)
         return
+    require_fetched(request, context)
     _show_work_area(area)
     with live_steps(f"Building {request.output.name}", lines=not verbose) as on_step:
         listener = build_listener(on_step, verbose=verbose)

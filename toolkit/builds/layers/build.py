@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from toolkit.builds.layers.make import Below, LayerRoom, NotLayered, StepFailed, make_layer, run_read_only
 from toolkit.builds.layers.metadata import assemble, complete_metadata
 from toolkit.builds.layers.pack import packer_version
+from toolkit.builds.offline import require_step
 from toolkit.builds.progress import failed_output
 from toolkit.builds.values import read_value
 from toolkit.definitions.layered import LayerName
@@ -114,8 +115,7 @@ class BuildLayers:
         for step in self.steps.layers:
             last = finish if step is self.steps.layers[-1] else None
             below = Below(self.base, tuple(made.values()))
-            if step.name is LayerName.PACKAGES and self.packages is not None:
-                self.packages.run(state)
+            self._provide(step.name, state)
             with _explained(state):
                 layer = make_layer(step.script, below, room, inputs=step.inputs, finish=last)
             if layer is None:
@@ -124,6 +124,15 @@ class BuildLayers:
             if step.name is LayerName.APT and lock is not None:
                 self._require(judge_apt(lock, self.base, layer.path), state)
         return made, metadata
+
+    def _provide(self, name: LayerName, state: BuildState) -> None:
+        """Bring what a step that has to run takes from the network; offline, refuse what is not here."""
+        request, lock = state.plan.request, state.plan.locked.lock if state.plan.locked else None
+        if request.recipe is not None:
+            packages, apt = name is LayerName.PACKAGES, name is LayerName.APT
+            require_step(request.recipe, lock, state.context, packages=packages, apt=apt)
+        if name is LayerName.PACKAGES and self.packages is not None:
+            self.packages.run(state)
 
     def _require(self, judgement: Judgement, state: BuildState) -> None:
         for line in judgement.lines:
