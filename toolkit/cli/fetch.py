@@ -8,7 +8,7 @@ import typer
 
 from toolkit.cli.area import open_work_area
 from toolkit.cli.completion import complete_recipe
-from toolkit.cli.documents.fetched import fetched_recipes
+from toolkit.cli.documents.recipes import fetched_recipes
 from toolkit.cli.locks import AllowBrokenBase, lock_policy, say_lock_change
 from toolkit.cli.output import build_listener, live_steps, print_findings, print_json, say, show_error, suggest
 from toolkit.support.errors import CtkError, WrongInput

@@ -3,11 +3,12 @@
 import os
 import subprocess
 import sys
+import sysconfig
 from urllib.parse import quote
 
 import log_lines
 from log_lines import say
-from state import find_copies
+from state import find_copies, normalize
 
 UV = "/mnt/uv"
 # Where `ctk build` lends the files of its store, in directories of this one; nothing is here in any other build.
@@ -104,14 +105,14 @@ class Installer:
             for name in ("PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL", "UV_DEFAULT_INDEX", "UV_INDEX", "UV_INDEX_URL"):
                 environment.pop(name, None)
             environment.update(PIP_NO_INDEX="1", PIP_FIND_LINKS=" ".join(self.shelves))
-            environment.update(UV_NO_INDEX="1", UV_FIND_LINKS=",".join(self.shelves))
+            environment["UV_FIND_LINKS"] = ",".join(self.shelves)
             return environment
         own = self.index_of(package["name"])
         if own is not None:
             for variable in ("PIP_EXTRA_INDEX_URL", "PIP_FIND_LINKS", "UV_INDEX", "UV_FIND_LINKS"):
                 environment.pop(variable, None)
             if own["kind"] == "find-links":
-                environment.update(PIP_NO_INDEX="1", UV_NO_INDEX="1")
+                environment["PIP_NO_INDEX"] = "1"
                 environment.update(dict.fromkeys(("PIP_FIND_LINKS", "UV_FIND_LINKS"), address(own)))
             else:
                 environment.update(dict.fromkeys(("PIP_INDEX_URL", "UV_DEFAULT_INDEX"), address(own)))
@@ -167,7 +168,11 @@ class Installer:
         command += ["--no-cache", "--no-config", "--link-mode", "copy"] + (
             ["--require-hashes"] if lines[0]["sha256"] else []
         )
+        if "PIP_NO_INDEX" in environment:
+            command.append("--no-index")  # uv 0.13 has no variable for it
         self.run(command + ["-r", self.write(lines)], environment)
+        if self.is_lent(lines[0]):
+            remove_timestamps({package["name"] for package in lines})
         return True
 
     def write(self, lines):
@@ -188,6 +193,23 @@ class Installer:
         if status != 0:
             say("that command exited with status " + str(status))
             sys.exit(status)
+
+
+def remove_timestamps(names):
+    """uv notes when a file was changed that it installs from a directory: no two builds would be the same."""
+    for place in {sysconfig.get_path("purelib"), sysconfig.get_path("platlib")}:
+        for entry in os.listdir(place) if os.path.isdir(place) else ():
+            note = os.path.join(place, entry, "uv_cache.json")
+            if not entry.endswith(".dist-info") or normalize(entry.split("-")[0]) not in names:
+                continue
+            if os.path.isfile(note):
+                os.remove(note)
+                record = os.path.join(place, entry, "RECORD")
+                with open(record, "rb") as file:
+                    lines = file.readlines()
+                own = (entry + "/uv_cache.json,").encode()
+                with open(record, "wb") as file:
+                    file.writelines(line for line in lines if not line.startswith(own))
 
 
 def without_record():
