@@ -59,7 +59,7 @@ def missing_base(recipe: Recipe, context: BuildContext) -> str | None:
         return None
     digest = base_digest(recipe, context.locks, ask=False)
     if digest is None:
-        return f"the base {base.name} ({base.reference}: without packages no lock has its digest; add it to the base's entry)"
+        return f"the base {base.name} (no lock has the digest of {base.reference}: add it to the base's entry)"
     return None if kept_base(digest, context.area).is_file() else f"the base {base.name} ({base.pinned_reference})"
 
 

@@ -93,7 +93,7 @@ class Wheelhouse:
         roots = self._roots
         for file in wanted_files(self.lock):
             entry = entries.get(file.sha256)
-            number = next((n for n, root in enumerate(roots) if entry and entry.path.is_relative_to(root)), None)
+            number = next((at for at, root in enumerate(roots) if entry and entry.path.is_relative_to(root)), None)
             if entry is None or number is None:
                 continue
             # Two indexes may have different files of one name: each is in a directory of its own.

@@ -214,11 +214,10 @@ def _together(problems: Sequence[CtkError], files: int) -> CtkError:
         return problems[0]
     shown = "; ".join(reasons[:_MAX_SHOWN])
     more = f"; and {len(reasons) - _MAX_SHOWN} more" if len(reasons) > _MAX_SHOWN else ""
-    codes = {problem.code for problem in problems}
     what = f"{count(files, 'package file')} could not be downloaded: " if files > 1 else ""
     fixes = dict.fromkeys(problem.fix for problem in problems if problem.fix)
-    return ProgramFailed(
-        f"{what}{shown}{more}",
-        fix=" ".join(fixes) or None,
-        code=codes.pop() if len(codes) == 1 else "packages-not-downloaded",
-    )
+    error = ProgramFailed(f"{what}{shown}{more}", fix=" ".join(fixes) or None, code="packages-not-downloaded")
+    codes = {problem.code for problem in problems}
+    if len(codes) == 1:
+        error.code = codes.pop()
+    return error
