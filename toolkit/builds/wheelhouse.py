@@ -60,7 +60,8 @@ class Wheelhouse:
     def _roots(self) -> tuple[Path, ...]:
         """The directories of package files in the stores. A bind of one that is missing would end a build."""
         own = self.store.own / Kind.PACKAGE
-        own.mkdir(mode=0o755, parents=True, exist_ok=True)
+        for directory in (self.store.own, own):  # not with `parents`: a umask of 002 would let the group write there
+            directory.mkdir(mode=0o755, exist_ok=True)
         return (own, *(path for root in self.store.shared if (path := root / Kind.PACKAGE).is_dir()))
 
     def shell(self) -> str:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from toolkit.store.store import Store
 
 _AT_ONCE = 6
-_TIMEOUT_SECONDS = 60.0
+_TIMEOUT_SECONDS = 30.0  # without a byte
 _BLOCK = 1 << 20
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 _MAX_SHOWN = 5
@@ -72,14 +72,14 @@ def bring_files(
     if not missing:
         return Brought(entries)
     work = _Download(store, tuple(indexes), on_progress)
-    try:
-        with ThreadPoolExecutor(_AT_ONCE) as pool:
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        try:
             found = list(pool.map(work.locate, missing))
             work.expect(found)
             done = list(pool.map(work.bring, missing, found))
-    except BaseException:
-        work.stopped.set()
-        raise
+        except BaseException:
+            work.stopped.set()  # before the pool waits for its threads
+            raise
     problems = [problem for problem in done if isinstance(problem, CtkError)]
     if problems:
         raise _together(problems, len(problems))
