@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from toolkit.store.store import open_store
 from toolkit.support.site import Site
@@ -48,13 +48,24 @@ def _no_bytes(_done: int, _total: int) -> None:
     pass
 
 
+def _no_step_done(_name: str, _seconds: float, *, cached: bool) -> None:
+    pass
+
+
+class StepDone(Protocol):
+    """Called at the end of a step: its name, its time in seconds, and whether the store already had its result."""
+
+    def __call__(self, name: str, seconds: float, /, *, cached: bool) -> None: ...
+
+
 @dataclass(frozen=True, slots=True)
 class Listener:
-    """Receives each step that begins and, if requested, each line that a program of the build prints.
+    """Receives each step that begins and ends, and each line that a program of the build prints.
 
-    `on_progress` gets the bytes of a step that are done, and those of all of it.
+    `on_progress` gets the bytes of a step that are done, and those of all of it: 0 if that is not known.
     """
 
     on_step: Callable[[str], None] = _nothing
     on_line: Callable[[str], None] = _nothing
     on_progress: Callable[[int, int], None] = _no_bytes
+    on_step_done: StepDone = _no_step_done
