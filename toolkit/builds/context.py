@@ -22,7 +22,8 @@ class BuildContext:
     """The runtime, the work area, the locks and the site's settings for a command.
 
     `mirror` is the Debian archive for a base that debootstrap makes, None if not known. With `preview` nothing is
-    pulled or checked on this host; the result is only printed.
+    pulled or checked on this host; the result is only printed. With `offline` no server is asked, and the scripts of
+    a build have no network.
     """
 
     runtime: Runtime
@@ -31,6 +32,12 @@ class BuildContext:
     mirror: str | None = None
     preview: bool = False
     site: Site = field(default_factory=Site)
+    offline: bool = False
+
+    @property
+    def store(self) -> Store:
+        """This user's store, and the shared ones."""
+        return open_store(self.area, self.site)
 
     @property
     def store(self) -> Store:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from toolkit.builds.values import Value
+    from toolkit.builds.wheelhouse import Wheelhouse
     from toolkit.recipes.model import Index
 
 # A bind to a missing path ends a build. The runtime itself makes this directory in every image that it builds,
@@ -52,9 +53,16 @@ class Loan:
 
 
 def lend(
-    directory: Path, product: str, indexes: Sequence[Index] = (), environment: Mapping[str, str] = os.environ
+    directory: Path,
+    product: str,
+    indexes: Sequence[Index] = (),
+    environment: Mapping[str, str] = os.environ,
+    *,
+    house: Wheelhouse | None = None,
 ) -> Loan:
     """What is lent to a build: files in `directory`, and how the runtime `product` is given them. Nothing is written.
+
+    `house` has package files, in the directory that `lent_directory` names.
 
     The variables go through the runtime's environment, never through its arguments or the definition: a proxy may hold
     a password. A variable that the user sets for the build (`APPTAINERENV_NAME`) stays.
@@ -62,18 +70,27 @@ def lend(
     values: dict[str, Value] = {name: Proxy(name) for name in PROXIES if environment.get(name)}
     files: tuple[Directory | Certificates | TextFile, ...] = ()
     binds: tuple[str, ...] = ()
+    lent = lent_directory(directory)
     bundles = host_bundles(environment)
     if certificates(bundles):
-        lent = directory / "lent"
         settings = (TextFile(lent / name, content) for name, content in _SETTINGS.items())
         sources = tuple(bundle.path.absolute() for bundle in bundles)
-        files = (Directory(lent), Certificates(lent / _CERTIFICATES, sources), *settings)
-        binds = (f"{lent}:{LENT}:ro",)
+        files = (Certificates(lent / _CERTIFICATES, sources), *settings)
         values |= _pointers()
+    if house is not None:
+        files = (*files, *house.files)
+    if files:
+        files = (Directory(lent), *files)
+        binds = (f"{lent}:{LENT}:ro", *(house.binds(LENT) if house is not None else ()))
     for index in indexes:
         values |= {name: Credential(name, index) for name in credentials([index])}
     named = {f"{product.upper()}ENV_{name}": value for name, value in values.items()}
     return Loan(files, binds, {name: value for name, value in named.items() if name not in environment})
+
+
+def lent_directory(directory: Path) -> Path:
+    """The directory in `directory` that a build sees as LENT."""
+    return directory / "lent"
 
 
 @contextlib.contextmanager

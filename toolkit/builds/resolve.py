@@ -101,7 +101,7 @@ def _resolve_recipe(request: BuildRequest, recipe: Recipe, context: BuildContext
             base = present_base(request, recipe, context, listener)
         if recipe.installs:
             listener.on_step("choosing the versions of the packages")
-        elif not context.preview:
+        elif not context.preview and not context.offline:
             require_architecture(locks.pinned(recipe, base.digest).base)
         found = locks.find(recipe, base)
         lock = found.lock if found else None

@@ -14,13 +14,15 @@ from typing import TYPE_CHECKING, Protocol
 from toolkit.builds.bases import uv_copy
 from toolkit.builds.files import TextFile, quoted
 from toolkit.builds.layers.merge import MergeLayers, flat_name, layered_base, over_flat_base
-from toolkit.builds.lending import lend
+from toolkit.builds.lending import lend, lent_directory
+from toolkit.builds.offline import KeptBase, require_step
 from toolkit.builds.output import check_output
 from toolkit.builds.permission import check_permission
 from toolkit.builds.plan import OwnSource
 from toolkit.builds.record import CHANGED, OBJECT_NAME, record_beside, write_beside
 from toolkit.builds.target import TargetKind
 from toolkit.builds.values import export, read_value
+from toolkit.builds.wheelhouse import Wheelhouse
 from toolkit.gpu.audit import audit_image
 from toolkit.gpu.targets import machines
 from toolkit.inventory.contents.programs import missing_program
@@ -33,6 +35,7 @@ from toolkit.pins.bases.steady import unchanged
 from toolkit.pins.guard.log import seconds_of_imports
 from toolkit.recipes.model import Target
 from toolkit.runtime.area import SCRATCH_VARIABLES, area_environment, scratch_of
+from toolkit.runtime.options import without_network
 from toolkit.support.certificates import trusting
 from toolkit.support.errors import CheckFailed
 from toolkit.support.findings import Verdict
@@ -91,7 +94,8 @@ def steps_of(plan: BuildPlan, context: BuildContext, workspace: Workspace) -> tu
     assert plan.base.image is not None and not isinstance(plan.source, OwnSource)  # noqa: S101, PT018
     image, text = workspace.beside / "image", plan.source.text
     lent = _lent(plan, context, workspace)
-    build = BuildLayers(image, plan.base.image, text, plan.layers, workspace.scratch, lent.binds, lent.environment)
+    places = (image, plan.base.image, text, plan.layers, workspace.scratch)
+    build = BuildLayers(*places, lent.binds, lent.environment, lent.house)
     return (*lent.files, build, *_finish(plan, context, workspace, image))
 
 
@@ -108,36 +112,47 @@ def flat_steps(plan: BuildPlan, context: BuildContext, workspace: Workspace) -> 
         if plan.start is not None and (layered := layered_base(plan.start)) is not None:
             directory, text = workspace.scratch, over_flat_base(text, plan.start)
             steps.append(MergeLayers(layered, directory / flat_name(layered), directory, request.options))
+        elif (kept := KeptBase.of(plan, context, workspace.scratch)) is not None:
+            directory, text = workspace.scratch, kept.definition(text)
+            steps.append(kept)
         steps.append(TextFile(source, text))
     if request.target.kind is TargetKind.IMAGE:
         merge = MergeLayers(source, image, workspace.scratch, request.options, is_target=True)
         return (merge, *_finish(plan, context, workspace, image))
+    if request.recipe is not None:
+        lock = plan.locked.lock if plan.locked else None
+        require_step(request.recipe, lock, context, packages=True, apt=True)
     lent = _lent(plan, context, workspace)
     argv = context.runtime.build(image, str(source), request.options, lent.binds, login=plan.login)
-    steps += [*lent.files, BuildImage(tuple(argv), lent.environment, directory)]
+    steps += [*lent.files, *([lent.house] if lent.house is not None else [])]
+    steps += [BuildImage(tuple(argv), lent.environment, directory)]
     return (*steps, *_finish(plan, context, workspace, image))
 
 
 @dataclass(frozen=True, slots=True)
 class _Lent:
-    """What a build uses of this host: files, binds, and variables of the runtime's process."""
+    """What a build uses of this host: files, binds, variables of the runtime's process, and package files."""
 
     files: tuple[ShellStep, ...]
     binds: tuple[str, ...]
     environment: Mapping[str, Value]
+    house: Wheelhouse | None
 
 
 def _lent(plan: BuildPlan, context: BuildContext, workspace: Workspace) -> _Lent:
     recipe = plan.request.recipe
-    loan = lend(workspace.scratch, context.runtime.product, recipe.indexes if recipe else ())
+    product, locked = context.runtime.product, plan.locked
+    house = Wheelhouse.of(lent_directory(workspace.scratch), locked.lock if locked else None, context)
+    loan = lend(workspace.scratch, product, recipe.indexes if recipe else (), house=house)
     uv = (uv_copy(context.area),) if plan.lends_uv else ()
     environment = {
         **area_environment(context.area),
         **dict.fromkeys(SCRATCH_VARIABLES, str(workspace.scratch)),
         **trusting(),
         **loan.environment,
+        **(without_network(product) if context.offline else {}),
     }
-    return _Lent((*uv, *loan.files), (*(copy.bind for copy in uv), *loan.binds), environment)
+    return _Lent((*uv, *loan.files), (*(copy.bind for copy in uv), *loan.binds), environment, house)
 
 
 def _finish(plan: BuildPlan, context: BuildContext, workspace: Workspace, image: Path) -> tuple[ShellStep, ...]:

@@ -10,10 +10,11 @@ from toolkit.builds.bases import base_digest, has_mount_point, kept_base, uv_cop
 from toolkit.builds.bootstrapped import kept_bootstrapped
 from toolkit.builds.failure import Attempt, explain_failure
 from toolkit.builds.files import TextFile
-from toolkit.builds.lending import lend
+from toolkit.builds.lending import lend, lent_directory
 from toolkit.builds.room import RoomWatch, disks
 from toolkit.builds.transcript import Transcript
 from toolkit.builds.values import read_value
+from toolkit.builds.wheelhouse import Wheelhouse
 from toolkit.definitions.definition import trial_script
 from toolkit.inventory.formats.layers import layers_of
 from toolkit.pins.guard.log import seconds_of_imports, successes
@@ -102,10 +103,13 @@ def try_recipe(recipe: Recipe, lock: Lock, image: Path, context: BuildContext, l
             path.mkdir(parents=True)
         temporary.chmod(0o1777)
         TextFile(upper / _SCRIPT, trial_script(recipe, lock)).run()
-        uv, loan = uv_copy(area), lend(directory, runtime.product, recipe.indexes)
+        house = Wheelhouse.of(lent_directory(directory), lock, context)
+        uv, loan = uv_copy(area), lend(directory, runtime.product, recipe.indexes, house=house)
         with_uv = bool(lock.packages) and has_mount_point(recipe, image)
         for step in (*([uv] if with_uv else []), *loan.files):
             step.run()
+        for line in house.fill(listener) if house is not None else ():
+            transcript.take(line)
         binds = (*([uv.bind] if with_uv else []), f"{temporary}:/tmp", *loan.binds)
         command = checked(["sh", "-ex", f"/{_SCRIPT}"], str(image), layers_of(image).names)
         argv = runtime.try_out(image, directory / "layer", command, binds)

@@ -100,6 +100,14 @@ def build(
             "--locked", help="Refuse a missing or outdated lock (exit status 1), as in CI.", rich_help_panel="Checks"
         ),
     ] = False,
+    offline: Annotated[
+        bool,
+        typer.Option(
+            "--offline",
+            help="Use only what is on this host (`ctk fetch`); steps get no network.",
+            rich_help_panel="Checks",
+        ),
+    ] = False,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Print the output of the build as it runs.")] = False,
     compression: Annotated[
         str,
@@ -149,6 +157,7 @@ def build(
     """
     from toolkit.builds.asking import request_build
     from toolkit.builds.context import BuildContext
+    from toolkit.builds.offline import require_fetched
     from toolkit.builds.resolve import resolve, unchanged_record
     from toolkit.builds.target import parse_target
     from toolkit.cli.cache import prune_after_build
@@ -197,7 +206,7 @@ def build(
     area = open_work_area(site)
     policy = lock_policy(locked=locked, base=base, otherwise=Policy.PREVIEW if dry_run else Policy.UPDATE)
     locks = Locks.of(catalogue, area.path, lambda text: say(f"Warning: {text}", stderr=True), policy)
-    context = BuildContext(runtime, area, locks, debian_mirror(site), preview=dry_run, site=site)
+    context = BuildContext(runtime, area, locks, debian_mirror(site), preview=dry_run, site=site, offline=offline)
     if dry_run:
         with live_steps(f"Choosing the versions for {request.output.name}"):
             plan = resolve(request, context)
@@ -209,6 +218,7 @@ def build(
     if (record := unchanged_record(request, context)) is not None:
         _print_unchanged(request, record, owners, json=json)
         return
+    require_fetched(request, context)
     from toolkit.builds.execute import execute  # what an image that is up to date does not need
 
     _show_work_area(area)

@@ -43,6 +43,7 @@ COMMANDS = (
     _Command("bases", "bases:app", "Show the framework bases to start from.", _IMAGES),
     _Command("new", "new:new", "Write a recipe, optionally from the imports in a script.", _IMAGES),
     _Command("build", "build:build", "Build an image from a recipe, a .def, a sandbox or a registry.", _IMAGES),
+    _Command("fetch", "fetch:fetch", "Download what builds need, for hosts without a network.", _IMAGES),
     _Command("run", "run:run", "Run a command in an image, with the GPU if there is one.", _IMAGES, True),
     _Command("shell", "shell:shell", "Open a shell in a (writable) sandbox or an image.", _IMAGES, True),
     _Command("inspect", "inspect:inspect", "Show the metadata of an image.", _IMAGES),

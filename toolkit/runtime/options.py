@@ -120,6 +120,14 @@ def without_options(environment: Mapping[str, str] = os.environ) -> dict[str, No
     return {name: None for name, family in named if name.removeprefix(family) not in _KEPT_FOR_STEPS}
 
 
+def without_network(product: str) -> dict[str, str]:
+    """Variables of the runtime's process that leave a container only its loopback device: `--net --network none`.
+
+    `build` has no such options, but hands both to `%post`, for any user (tried with Apptainer 1.4.5).
+    """
+    return {f"{product.upper()}_NET": "true", f"{product.upper()}_NETWORK": "none"}
+
+
 def image_argument(image: Path) -> str:
     """The path as the runtime must see it: neither as an option (`-x.sif`) nor as a reference (`library:x.sif`)."""
     return str(image) if image.is_absolute() else f"./{image}"

@@ -73,7 +73,7 @@ def test_the_guard_is_written_for_python_3_5(name: str) -> None:
 def test_guard_imports_only_standard_library_of_python_3_5(name: str) -> None:
     known = {
         "concurrent.futures", "contextlib", "csv", "ctypes", "fnmatch", "hashlib", "importlib", "json", "os", "re",
-        "signal", "subprocess", "sys", "time", "traceback", "urllib.parse",
+        "signal", "subprocess", "sys", "sysconfig", "time", "traceback", "urllib.parse",
         "log_lines", "state", "compare", "debian", "install", "imports", "traps", "pip._vendor.packaging.specifiers",
         "numpy", "torch", "transformers",  # a trap is looked for where they are in the image
     }  # fmt: skip

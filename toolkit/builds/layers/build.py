@@ -17,6 +17,7 @@ from toolkit.builds.layers.make import Below, LayerRoom, NotLayered, StepFailed,
 from toolkit.builds.layers.metadata import assemble, changed_files, full_version, inspect_object
 from toolkit.builds.layers.pack import packer_version
 from toolkit.builds.layers.stored import StoredLayers
+from toolkit.builds.offline import require_step
 from toolkit.builds.progress import failed_output
 from toolkit.builds.values import read_value
 from toolkit.builds.variables import variables_digest
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from toolkit.builds.layers.layer import Layer
     from toolkit.builds.state import BuildState
     from toolkit.builds.values import Value
+    from toolkit.builds.wheelhouse import Wheelhouse
     from toolkit.definitions.layered import LayeredSteps, LayerStep
     from toolkit.pins.guard.over_layers import Judgement
 
@@ -50,8 +52,9 @@ _ATTEMPTS = 3  # the last one uses no layer of the store
 class BuildLayers:
     """`image` becomes a copy of the SIF `base` with a layer for each step that changes something.
 
-    `environment` are variables of the runtime's process. A step whose layer is in the store does not run. The base is
-    copied while the containers run; the layers are judged and written while the packages are imported.
+    `environment` are variables of the runtime's process, `packages` the files for the step of that name. A step whose
+    layer is in the store does not run. The base is copied while the containers run; the layers are judged and written
+    while the packages are imported.
     """
 
     image: Path
@@ -61,6 +64,7 @@ class BuildLayers:
     scratch: Path
     binds: tuple[str, ...]
     environment: Mapping[str, Value]
+    packages: Wheelhouse | None = None
 
     def run(self, state: BuildState) -> None:
         state.begin_log(f"layers over {self.base}")
@@ -179,6 +183,7 @@ class BuildLayers:
                 if step.name is LayerName.PACKAGES:
                     judge(taken)  # a layer of apt that is in the store; the guard looks at all layers at the end
                 last = finish if step is self.steps.layers[-1] else None
+                self._provide(step.name, state)
                 with _explained(state):
                     below = Below(self.base, tuple(made.values()))
                     layer = make_layer(step.script, below, room, inputs=step.inputs, finish=last)
@@ -222,6 +227,15 @@ class BuildLayers:
             installer=installer.partition(" ")[0] if installer else None,
             definition=self.text if step is self.steps.layers[-1] else None,
         )
+
+    def _provide(self, name: LayerName, state: BuildState) -> None:
+        """Bring what a step that has to run takes from the network; offline, refuse what is not here."""
+        request, lock = state.plan.request, state.plan.locked.lock if state.plan.locked else None
+        if request.recipe is not None:
+            packages, apt = name is LayerName.PACKAGES, name is LayerName.APT
+            require_step(request.recipe, lock, state.context, packages=packages, apt=apt)
+        if name is LayerName.PACKAGES and self.packages is not None:
+            self.packages.run(state)
 
     def _require(self, judgement: Judgement, state: BuildState) -> None:
         for line in judgement.lines:

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 from toolkit.pins.lock.document import lock_document
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
     from pathlib import Path
 
+    from toolkit.builds.fetching import Fetched
     from toolkit.builds.trying import Tried
     from toolkit.pins.lock.changes import LockChange
     from toolkit.pins.lock.model import Lock
@@ -79,4 +80,20 @@ def trial(recipe: Recipe, tried: Tried) -> dict[str, Any]:
         "seconds": round(tried.seconds, 1),
         "import_seconds": tried.import_seconds,
         "log": str(tried.log),
+    }
+
+
+def fetched_recipes(fetched: Iterable[Fetched], *, dry_run: bool) -> dict[str, Any]:
+    """What of some recipes is on this host."""
+    return {"dry_run": dry_run, "recipes": [_recipe(found) for found in fetched]}
+
+
+def _recipe(found: Fetched) -> dict[str, Any]:
+    return {
+        "recipe": found.recipe,
+        "base": str(found.base) if found.base is not None else None,
+        "files": [
+            {"name": file.name, "sha256": file.sha256, "size_bytes": file.size, "new": file.new} for file in found.files
+        ],
+        "from_network": list(found.left),
     }

@@ -10,10 +10,9 @@ import json
 import time
 from dataclasses import dataclass
 from datetime import datetime
-from html.parser import HTMLParser
 from http.client import HTTPException
 from typing import TYPE_CHECKING, Any
-from urllib.parse import unquote, urljoin, urlsplit, urlunsplit
+from urllib.parse import urlsplit, urlunsplit
 
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.utils import (
@@ -24,6 +23,7 @@ from packaging.utils import (
     parse_wheel_filename,
 )
 
+from toolkit.pins.index.pages import ACCEPT, read_page
 from toolkit.pins.index.remote import read_url
 from toolkit.pins.index.uv import FRESH_SECONDS, index_address
 from toolkit.pins.index.wheels import File, choose_file, supported_tags
@@ -37,8 +37,6 @@ if TYPE_CHECKING:
     from packaging.version import Version
 
     from toolkit.pins.resolver.question import Question
-
-_ACCEPT = "application/vnd.pypi.simple.v1+json, text/html;q=0.1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,51 +82,13 @@ def _rows(address: str, question: Question, directory: Path) -> list[dict[str, A
     except (FileNotFoundError, ValueError):
         pass
     try:
-        text = read_url(address, question.indexes, Accept=_ACCEPT)[0].decode(errors="replace")
+        text = read_url(address, question.indexes, Accept=ACCEPT)[0].decode(errors="replace")
         rows = read_page(text, address)
     except (OSError, HTTPException, ValueError):
         return []
     directory.mkdir(parents=True, exist_ok=True)
     write_atomically(kept, json.dumps(rows))
     return rows
-
-
-def read_page(text: str, address: str) -> list[dict[str, Any]]:
-    """The files of a page of an index, JSON or HTML, each as PEP 691 has it. Raises ValueError for other JSON."""
-    if not text.lstrip().startswith("{"):
-        page = _Links()
-        page.feed(text)
-        rows = page.rows
-    else:
-        found = json.loads(text).get("files")
-        if not isinstance(found, list):
-            raise ValueError("no list of files")
-        rows = [row for row in found if isinstance(row, dict) and isinstance(row.get("url"), str)]
-    return [{**row, "url": urljoin(address, row["url"])} for row in rows]
-
-
-class _Links(HTMLParser):
-    """The links of a PEP 503 page."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.rows: list[dict[str, Any]] = []
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        said = dict(attrs)
-        if tag != "a" or not said.get("href"):
-            return
-        url, _, fragment = (said["href"] or "").partition("#")
-        hashes = {"sha256": fragment.removeprefix("sha256=")} if fragment.startswith("sha256=") else {}
-        self.rows.append(
-            {
-                "url": url,
-                "filename": unquote(urlsplit(url).path.rsplit("/", 1)[-1]),
-                "hashes": hashes,
-                "requires-python": said.get("data-requires-python"),
-                "yanked": "data-yanked" in said,
-            }
-        )
 
 
 def _releases(name: str, rows: Iterable[dict[str, Any]], question: Question) -> tuple[Release, ...]:

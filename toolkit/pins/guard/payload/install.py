@@ -3,13 +3,16 @@
 import os
 import subprocess
 import sys
+import sysconfig
 from urllib.parse import quote
 
 import log_lines
 from log_lines import say
-from state import find_copies
+from state import find_copies, normalize
 
 UV = "/mnt/uv"
+# Where `ctk build` lends the files of its store, in directories of this one; nothing is here in any other build.
+HOUSE = "/.singularity.d/actions/packages"
 
 
 class Installer:
@@ -40,6 +43,7 @@ class Installer:
             SOURCE_DATE_EPOCH="315532800",
         )
         self.pip_path = ""
+        self.shelves = sorted(os.path.join(HOUSE, name) for name in os.listdir(HOUSE)) if os.path.isdir(HOUSE) else []
 
     def install(self):
         if self.lock["installer"]:
@@ -88,15 +92,27 @@ class Installer:
         """The only index that a package may come from; None if it has none."""
         return next((index for index in self.lock["indexes"] if name in index["packages"]), None)
 
-    def environment_for(self, name):
+    def is_lent(self, package):
+        """Whether the file is here already. The installer compares its hash, as it does with a file of an index."""
+        if not package["sha256"] or package["url"] or not package["file"]:
+            return False
+        return any(os.path.isfile(os.path.join(shelf, package["file"])) for shelf in self.shelves)
+
+    def environment_for(self, package):
         """The indexes that are asked for a package; credentials stay in variables: on no command line, in no log."""
         environment = dict(self.environment)
-        own = self.index_of(name)
+        if self.is_lent(package):
+            for name in ("PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL", "UV_DEFAULT_INDEX", "UV_INDEX", "UV_INDEX_URL"):
+                environment.pop(name, None)
+            environment.update(PIP_NO_INDEX="1", PIP_FIND_LINKS=" ".join(self.shelves))
+            environment["UV_FIND_LINKS"] = ",".join(self.shelves)
+            return environment
+        own = self.index_of(package["name"])
         if own is not None:
             for variable in ("PIP_EXTRA_INDEX_URL", "PIP_FIND_LINKS", "UV_INDEX", "UV_FIND_LINKS"):
                 environment.pop(variable, None)
             if own["kind"] == "find-links":
-                environment.update(PIP_NO_INDEX="1", UV_NO_INDEX="1")
+                environment["PIP_NO_INDEX"] = "1"
                 environment.update(dict.fromkeys(("PIP_FIND_LINKS", "UV_FIND_LINKS"), address(own)))
             else:
                 environment.update(dict.fromkeys(("PIP_INDEX_URL", "UV_DEFAULT_INDEX"), address(own)))
@@ -114,15 +130,17 @@ class Installer:
         """pip requires all hashes or none in one call, and one call uses the same indexes for all."""
         groups = {}
         for package in packages:
-            index = self.index_of(package["name"])
-            groups.setdefault((package["sha256"] is None, index["name"] if index else ""), []).append(package)
+            lent = self.is_lent(package)
+            index = None if lent else self.index_of(package["name"])
+            key = (package["sha256"] is None, not lent, index["name"] if index else "")
+            groups.setdefault(key, []).append(package)
         return [groups[key] for key in sorted(groups)]
 
     def pip(self, *arguments, **options):
         lines, tools = options["lines"], options.get("tools")
         if not lines:
             return
-        environment = self.environment_for(lines[0]["name"])
+        environment = self.environment_for(lines[0])
         paths = [path for path in (self.pip_path, tools) if path and os.path.isdir(path)]
         if paths:
             environment["PYTHONPATH"] = ":".join(paths)
@@ -137,7 +155,7 @@ class Installer:
         if not lines or not os.access(UV, os.X_OK) or sys.version_info < (3, 8):
             return not lines
         # uv leaves empty lock files in TMPDIR.
-        environment = dict(self.environment_for(lines[0]["name"]), TMPDIR=self.directory)
+        environment = dict(self.environment_for(lines[0]), TMPDIR=self.directory)
         if "PIP_INDEX_URL" in environment:
             environment.setdefault("UV_DEFAULT_INDEX", environment["PIP_INDEX_URL"])
         if "PIP_CERT" in environment:
@@ -150,7 +168,11 @@ class Installer:
         command += ["--no-cache", "--no-config", "--link-mode", "copy"] + (
             ["--require-hashes"] if lines[0]["sha256"] else []
         )
+        if "PIP_NO_INDEX" in environment:
+            command.append("--no-index")  # uv 0.13 has no variable for it
         self.run(command + ["-r", self.write(lines)], environment)
+        if self.is_lent(lines[0]):
+            remove_timestamps({package["name"] for package in lines})
         return True
 
     def write(self, lines):
@@ -171,6 +193,23 @@ class Installer:
         if status != 0:
             say("that command exited with status " + str(status))
             sys.exit(status)
+
+
+def remove_timestamps(names):
+    """uv notes when a file was changed that it installs from a directory: no two builds would be the same."""
+    for place in {sysconfig.get_path("purelib"), sysconfig.get_path("platlib")}:
+        for entry in os.listdir(place) if os.path.isdir(place) else ():
+            note = os.path.join(place, entry, "uv_cache.json")
+            if not entry.endswith(".dist-info") or normalize(entry.split("-")[0]) not in names:
+                continue
+            if os.path.isfile(note):
+                os.remove(note)
+                record = os.path.join(place, entry, "RECORD")
+                with open(record, "rb") as file:
+                    lines = file.readlines()
+                own = (entry + "/uv_cache.json,").encode()
+                with open(record, "wb") as file:
+                    file.writelines(line for line in lines if not line.startswith(own))
 
 
 def without_record():

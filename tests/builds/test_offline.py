@@ -1,0 +1,88 @@
+"""Builds without a network: what is refused, and what the message names."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.builds.asked import context, request
+from tests.builds.small_store import keep, lock_of, package
+from tests.pins.locks import COMMIT
+from toolkit.builds.bases import kept_base
+from toolkit.builds.offline import KeptBase, missing_base, missing_files, require_fetched, require_step
+from toolkit.definitions.definition import define
+from toolkit.recipes.model import Base, Bootstrap, Recipe
+from toolkit.support.errors import MissingOnHost, WrongInput
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+DIGEST = f"sha256:{hashlib.sha256(b'a base').hexdigest()}"
+HUB = Base("hub", Bootstrap.DOCKER, "hub.example/a/b:1", DIGEST, python="3.11")
+
+
+def test_missing_lock_and_base_are_named_with_the_command(here: Path) -> None:
+    (here / "shipped/bases.toml").write_text(
+        f'[hub]\nbootstrap = "docker"\nreference = "a/b:1"\ndigest = "{DIGEST}"\npython = "3.11"\n'
+    )
+    (here / "defs/mine.toml").write_text('base = "hub"\npackages = ["six"]\n')
+    offline = replace(context(here, preview=False), offline=True)
+    with pytest.raises(MissingOnHost, match=rf"2 inputs .*mine\.lock\.toml.*a/b@{DIGEST}") as caught:
+        require_fetched(request("mine"), offline)
+    assert (caught.value.code, caught.value.fix) == (
+        "not-fetched",
+        "On a host with a network and the same work area: ctk fetch mine",
+    )
+    require_fetched(request("mine"), context(here, preview=False))
+
+
+def test_kept_base_is_not_missing(here: Path) -> None:
+    made = context(here, preview=False)
+    recipe = Recipe("mine", here / "defs/mine.toml", HUB)
+    assert missing_base(recipe, made) == f"the base hub (hub.example/a/b@{DIGEST})"
+    path = kept_base(DIGEST, made.area)
+    path.parent.mkdir(parents=True)
+    path.touch()
+    assert missing_base(recipe, made) is None
+
+
+def test_step_that_has_to_run_names_its_files(here: Path) -> None:
+    offline = replace(context(here, preview=False), offline=True)
+    lock = lock_of(package("one", b"one"), package("two", b"two"), COMMIT)
+    recipe = Recipe("mine", here / "defs/mine.toml", HUB, apt=("git", "jq"))
+    keep(offline.store, b"one", "one-1-py3-none-any.whl")
+    assert missing_files(lock, offline.store) == ["two-1-py3-none-any.whl", f"mine ({COMMIT.url})"]
+    with pytest.raises(MissingOnHost, match=r"the Debian packages git jq, two-1-py3-none-any\.whl, mine \(git\+"):
+        require_step(recipe, lock, offline, packages=True, apt=True)
+    with pytest.raises(MissingOnHost, match="1 input not on this host: the Debian packages git jq"):
+        require_step(recipe, lock, offline, packages=False, apt=True)
+    require_step(recipe, lock, offline, packages=False, apt=False)
+    require_step(recipe, lock, context(here, preview=False), packages=True, apt=True)
+
+
+@pytest.mark.parametrize("target", ["docker://hub.example/a/b:1", "k.def"])
+def test_what_the_runtime_itself_would_pull_is_refused(here: Path, target: str) -> None:
+    offline = replace(context(here, preview=False), offline=True)
+    with pytest.raises(WrongInput, match="which --offline cannot pull"):
+        require_fetched(request(target), offline)
+
+
+def test_sandbox_needs_no_network(here: Path) -> None:
+    require_fetched(request("sb/", output=here / "x.sif"), replace(context(here, preview=False), offline=True))
+
+
+def test_flat_build_starts_from_the_kept_image(here: Path) -> None:
+    text = define(Recipe("mine", here / "defs/mine.toml", HUB)).text
+    kept = KeptBase(HUB, here / "image", here / "link/base.sif")
+    made = kept.definition(text)
+    assert "\nBootstrap: localimage\nFrom: base.sif\n" in made
+    assert "docker\n" not in made
+    assert str(here) not in made
+    with pytest.raises(ValueError, match="does not start from"):
+        kept.definition("Bootstrap: docker\nFrom: other\n")
+    (here / "link").mkdir()
+    kept.run()
+    assert kept.link.readlink() == here / "image"

@@ -1,0 +1,79 @@
+"""Builds without a network after `ctk fetch`, and a store with a damaged package file."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.pins.small_index import Open
+from tests.real.company import file_server, make_source, make_wheel
+from tests.real.conftest import push_to_registry
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.real.conftest import User
+
+# A loopback device that is down, and nothing else: no registry, no index, not even the servers of the test.
+ALONE = ("unshare", "--net")
+RECIPE = """\
+base = "{base}"
+packages = ["ctkone", "ctktwo", "ctksource"]
+[[index]]
+name = "small"
+url = "{address}/simple"
+"""
+SHOW = "import ctkone, ctksource, ctktwo; print(ctkone.ORIGIN, ctktwo.ORIGIN)"
+
+
+@pytest.fixture
+def fetched(builder: User, work: Path, tmp_path: Path, base_image: Path) -> Path:
+    """A directory with the fetched recipe `mine`; its index is gone."""
+    make_wheel(tmp_path, "ctkone", "1.0")
+    make_wheel(tmp_path, "ctktwo", "2.0", "ctkone")
+    make_source(tmp_path, "ctksource", "3.0")
+    with file_server(tmp_path, Open) as address:
+        (work / "defs").mkdir()
+        (work / "defs/mine.toml").write_text(RECIPE.format(base=base_image, address=address))
+        refused = builder.ctk("build", "mine", "--offline", cwd=work, status=3)
+        assert "a current lock" in refused.stderr
+        assert "ctk fetch mine" in refused.stderr
+        builder.ctk("fetch", "mine", cwd=work)
+    return work
+
+
+def test_fetched_recipe_is_built_without_a_network(builder: User, fetched: Path) -> None:
+    """Layered and flat, and the same image; a damaged file is never installed."""
+    for form in ("layered", "flat"):
+        arguments = ("build", "mine", "--offline", f"--{form}", "-o", f"{form}.sif")
+        builder.run(*ALONE, builder.program, *arguments, cwd=fetched)
+    done = builder.run("apptainer", "exec", "--userns", "./flat.sif", "python3", "-c", SHOW, cwd=fetched)
+    assert done.stdout == "company 1.0 company 2.0\n"
+    builder.ctk("diff", "./layered.sif", "./flat.sif", cwd=fetched)
+    store = fetched.parent / "ctk-work/store"
+    (kept,) = store.glob("packages/*/ctkone-1.0-*.whl")
+    content = bytearray(kept.read_bytes())
+    content[-1] ^= 1
+    kept.write_bytes(content)
+    again = ("build", "mine", "--offline", "--flat", "--force", "-o", "flat.sif")
+    refused = builder.run(*ALONE, builder.program, *again, cwd=fetched, status=3)
+    assert "1 input not on this host: ctkone-1.0-py3-none-any.whl" in refused.stderr
+
+
+def test_base_of_a_registry_is_fetched_for_layered_and_flat_builds(
+    builder: User, work: Path, ground: Path, registry: str, tiny_image: Path
+) -> None:
+    digest = push_to_registry(ground, registry, ground / "tiny", "lab/offline:1.0")
+    (work / "defs").mkdir()
+    text = f'[ours]\nbootstrap = "docker"\nreference = "{registry}/lab/offline:1.0"\ndigest = "{digest}"\n'
+    (work / "defs/bases.toml").write_text(text)
+    post = "touch /opt/made; if wget -q -T 3 -O /dev/null http://{}/v2/; then exit 3; fi"
+    (work / "defs/mine.toml").write_text(f'base = "ours"\npost = "{post.format(registry)}"\n')
+    builder.ctk("fetch", "mine", cwd=work)
+    for form in ("layered", "flat"):
+        arguments = ("build", "mine", "--offline", f"--{form}", "-o", f"{form}.sif")
+        # Of this host only the steps of the build have no network.
+        builder.run(builder.program, *arguments, cwd=work)
+        builder.run(*ALONE, builder.program, *arguments, "--force", cwd=work)
+        builder.run("apptainer", "exec", "--userns", f"./{form}.sif", "ls", "/opt/made", cwd=work)

@@ -1,0 +1,145 @@
+"""Builds without a network: what must be on this host before, and what is missing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from toolkit.builds.bases import base_digest, kept_base
+from toolkit.builds.files import quoted
+from toolkit.builds.target import TargetKind, bases_of_definition
+from toolkit.pins.index.downloads import kept_files
+from toolkit.pins.lock.files import fetched_by_build, wanted_files
+from toolkit.recipes.model import Bootstrap
+from toolkit.support.errors import MissingOnHost, WrongInput
+from toolkit.support.processes import command_line
+from toolkit.support.text import count
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from toolkit.builds.context import BuildContext
+    from toolkit.builds.plan import BuildPlan
+    from toolkit.builds.request import BuildRequest
+    from toolkit.pins.lock.model import Lock
+    from toolkit.recipes.model import Base, Recipe
+    from toolkit.store.store import Store
+
+_REMOTE = (Bootstrap.DOCKER, Bootstrap.DEBOOTSTRAP)
+_MAX_SHOWN = 8
+
+
+def require_fetched(request: BuildRequest, context: BuildContext) -> None:
+    """Raise MissingOnHost (`not-fetched`) if an offline build lacks base or lock; no server is asked.
+
+    What a step lacks is known only if the step has to run: `require_step` says it. Raises WrongInput (`wrong-usage`)
+    for what ctk cannot fetch beforehand: a reference, or a definition that starts from one.
+    """
+    if not context.offline:
+        return
+    if request.recipe is None:
+        _refuse_remote(request)
+        return
+    recipe, missing = request.recipe, []
+    if recipe.packages and context.locks.current(recipe) is None:
+        missing.append(f"a current lock ({context.locks.path(recipe)})")
+    if (base := missing_base(recipe, context)) is not None:
+        missing.append(base)
+    if missing:
+        raise not_fetched(recipe.name, missing)
+
+
+def missing_base(recipe: Recipe, context: BuildContext) -> str | None:
+    """The base of `recipe` for a message if it is not on this host; None if it is."""
+    base = recipe.base
+    if base.bootstrap == Bootstrap.DEBOOTSTRAP:
+        return f"an image of the base {base.name}, which debootstrap makes from a Debian archive"
+    if base.bootstrap != Bootstrap.DOCKER:
+        return None
+    digest = base_digest(recipe, context.locks, ask=False)
+    if digest is None:
+        return f"the base {base.name} (no lock has the digest of {base.reference}: add it to the base's entry)"
+    return None if kept_base(digest, context.area).is_file() else f"the base {base.name} ({base.pinned_reference})"
+
+
+def require_step(recipe: Recipe, lock: Lock | None, context: BuildContext, *, packages: bool, apt: bool) -> None:
+    """Raise MissingOnHost (`not-fetched`) if a step of an offline build would need a network.
+
+    `packages` and `apt` say which of these steps have to run: their layers are not in the store.
+    """
+    if not context.offline:
+        return
+    missing = []
+    if apt and recipe.apt:
+        missing.append(f"the Debian packages {' '.join(recipe.apt)}")
+    if packages and lock is not None:
+        missing += missing_files(lock, context.store)
+    if missing:
+        raise not_fetched(recipe.name, missing)
+
+
+def missing_files(lock: Lock, store: Store) -> list[str]:
+    """The files of `lock` that an installer without a network would lack."""
+    kept = kept_files(wanted_files(lock), store)
+    absent = [file.name for file in wanted_files(lock) if file.sha256 not in kept]
+    return [*absent, *(f"{package.name} ({package.url or 'no hash is known'})" for package in fetched_by_build(lock))]
+
+
+def not_fetched(name: str, missing: Sequence[str]) -> MissingOnHost:
+    """The error for an offline build that lacks something."""
+    shown = ", ".join(missing[:_MAX_SHOWN])
+    more = f", and {len(missing) - _MAX_SHOWN} more" if len(missing) > _MAX_SHOWN else ""
+    return MissingOnHost(
+        f"{name} cannot be built offline: {count(len(missing), 'input')} not on this host: {shown}{more}",
+        fix=f"On a host with a network and the same work area: {command_line(['ctk', 'fetch', name])}",
+        code="not-fetched",
+    )
+
+
+def _refuse_remote(request: BuildRequest) -> None:
+    """Only the base of a recipe is kept: the runtime itself would pull any other."""
+    bases = [request.base] if request.base is not None else []
+    if request.target.kind is TargetKind.DEFINITION:
+        bases += bases_of_definition(Path(request.target.text).read_text(encoding="utf-8", errors="replace"))
+    for base in bases:
+        if base.bootstrap in _REMOTE:
+            raise WrongInput(
+                f"{request.target.text} starts from {base.reference}, which --offline cannot pull",
+                fix="Write a recipe with this base (`ctk new`), then run `ctk fetch`.",
+                code="wrong-usage",
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class KeptBase:
+    """The image of a registry's `base` on this machine, for a flat build that must not ask the registry.
+
+    `link` is a name of it next to which the runtime is started: no path of this host gets into the image.
+    """
+
+    base: Base
+    image: Path
+    link: Path
+
+    @classmethod
+    def of(cls, plan: BuildPlan, context: BuildContext, directory: Path) -> KeptBase | None:
+        """The base of an offline build, in `directory`; None if the build pulls nothing."""
+        start, image = plan.start, plan.base.image
+        if not context.offline or start is None or start.bootstrap != Bootstrap.DOCKER or image is None:
+            return None
+        return cls(start, image, directory / "base.sif")
+
+    def shell(self) -> str:
+        return f"ln -s -- {quoted(self.image)} {quoted(self.link)}"
+
+    def run(self, _state: object = None) -> None:
+        self.link.symlink_to(self.image)
+
+    def definition(self, text: str) -> str:
+        """The definition `text`, which starts from the registry, as one that starts from the link."""
+        reference = self.base.pinned_reference
+        before, found, after = text.partition(f"\nBootstrap: docker\nFrom: {reference}\n")
+        if not found:  # the runtime would ask the registry
+            raise ValueError(f"the definition does not start from {reference}")
+        return f"{before}\n# Made offline, of {reference}.\nBootstrap: localimage\nFrom: {self.link.name}\n{after}"

@@ -1,0 +1,124 @@
+"""`ctk fetch`: what builds need from the network, for `ctk build --offline`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from toolkit.cli.area import open_work_area
+from toolkit.cli.completion import complete_recipe
+from toolkit.cli.documents.recipes import fetched_recipes
+from toolkit.cli.locks import AllowBrokenBase, lock_policy, say_lock_change
+from toolkit.cli.output import build_listener, live_steps, print_findings, print_json, say, show_error, suggest
+from toolkit.support.errors import CtkError, WrongInput
+from toolkit.support.findings import Finding, Severity
+
+if TYPE_CHECKING:
+    from toolkit.builds.fetching import Fetched
+
+
+def fetch(
+    recipes: Annotated[
+        list[str], typer.Argument(metavar="RECIPE...", help="Names of recipes.", autocompletion=complete_recipe)
+    ],
+    locked: Annotated[
+        bool, typer.Option("--locked", help="Refuse a missing or outdated lock (exit status 1), as in CI.")
+    ] = False,
+    allow_broken_base: AllowBrokenBase = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what is missing; download nothing.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+) -> None:
+    """Download what builds need, for hosts without a network.
+
+    The base is pulled, the lock is written or updated as by `ctk build`, and the package files of the lock are
+    downloaded into the store in the work area, each checked by its hash. What is there already is not downloaded again.
+
+        ctk fetch keras-bert               on a login node, which has a network
+        ctk build keras-bert --offline     on a compute node, with the same work area
+
+    A build still takes from the network: packages of `apt`, packages at an address or a commit (git+https), and what
+    `post` downloads. The command lists the first two.
+
+    Several recipes are fetched one after another; one that fails does not stop the others.
+    """
+    from toolkit.builds.asking import request_build
+    from toolkit.builds.context import BuildContext
+    from toolkit.builds.fetching import fetch as run_fetch
+    from toolkit.builds.target import parse_target
+    from toolkit.pins.store import Locks, Policy
+    from toolkit.recipes.catalogue import Catalogue
+    from toolkit.recipes.evidence import judge_record
+    from toolkit.recipes.owners import judge_owners
+    from toolkit.runtime.area import scratch_of
+    from toolkit.runtime.engine import BuildOptions, find_runtime
+    from toolkit.support.mirror import debian_mirror
+    from toolkit.support.site import load_site
+
+    site = load_site()
+    catalogue = Catalogue.here()
+    runtime = find_runtime(site)
+    area = open_work_area(site)
+    area.create()
+    policy = lock_policy(locked=locked, base=None, otherwise=Policy.PREVIEW if dry_run else Policy.UPDATE)
+    locks = Locks.of(catalogue, area.path, lambda text: say(f"Warning: {text}", stderr=True), policy)
+    context = BuildContext(runtime, area, locks, debian_mirror(site), preview=dry_run, site=site)
+    options = BuildOptions(cores=site.cores.value if site.cores else None)
+    done: list[Fetched] = []
+    errors: list[CtkError] = []
+    findings: list[Finding] = []
+    for name in dict.fromkeys(recipes):
+        try:
+            # Nothing is written there: the image is no part of this.
+            request = request_build(parse_target(name), catalogue, options, output=scratch_of(area) / f"{name}.sif")
+            if request.recipe is None:
+                raise WrongInput(f"{name} is not a recipe", fix="`ctk list` shows the recipes.")
+            found = [*judge_owners(catalogue, name), *judge_record(request.recipe.base, allow_broken=allow_broken_base)]
+            print_findings(found, stderr=True)
+            findings += found
+            with live_steps(f"Fetching {name}", lines=True) as on_step:
+                fetched = run_fetch(request, request.recipe, context, build_listener(on_step, verbose=False))
+        except CtkError as error:
+            errors.append(error)
+            continue
+        done.append(fetched)
+        findings += _left(fetched)
+        if fetched.locked is not None:
+            say_lock_change(fetched.locked, name, written=not dry_run)
+    for other in errors[1:]:
+        show_error(other)
+    if errors:
+        _say(done, dry_run=dry_run, stderr=True)
+        raise errors[0]
+    if json:
+        print_json("ctk.fetch/1", fetched_recipes(done, dry_run=dry_run), findings)
+        return
+    _say(done, dry_run=dry_run)
+    ready = next((fetched.recipe for fetched in done if not fetched.left), None)
+    if ready is not None and not dry_run:
+        suggest(["ctk", "build", ready, "--offline"])
+
+
+def _left(fetched: Fetched) -> list[Finding]:
+    if not fetched.left:
+        return []
+    text = f"a build of {fetched.recipe} needs from the network: {', '.join(fetched.left)}"
+    return [Finding("needs-network", Severity.INFO, text)]
+
+
+def _say(done: list[Fetched], *, dry_run: bool, stderr: bool = False) -> None:
+    from toolkit.support.files import format_size
+    from toolkit.support.text import count
+
+    for fetched in done:
+        here = [file for file in fetched.files if file.size is not None]
+        new = [file for file in fetched.files if file.new]
+        if dry_run:
+            for file in new:
+                say(f"{file.name} is not in the store", stderr=stderr)
+            say(f"{fetched.recipe}: {len(here)} of {count(len(fetched.files), 'package file')} here", stderr=stderr)
+        else:
+            size = format_size(sum(file.size or 0 for file in here))
+            text = f"{fetched.recipe}: {count(len(here), 'package file')} ({size}), {len(new)} of them new"
+            say(text, style="green", stderr=stderr)
+        print_findings(_left(fetched), stderr=stderr)
