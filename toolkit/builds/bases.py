@@ -78,8 +78,10 @@ def present_base(request: BuildRequest, recipe: Recipe, context: BuildContext, l
 
 def _bootstrapped(request: BuildRequest, base: Base, context: BuildContext, maker: Maker) -> Path | None:
     """The image of a base that debootstrap makes, for layers over it; a flat build makes one of its own."""
-    from toolkit.builds.bootstrapped import bootstrapped_base
+    from toolkit.builds.bootstrapped import bootstrapped_base, kept_bootstrapped
 
+    if context.offline:
+        return kept_bootstrapped(base, context.mirror, context.store)
     if context.preview or context.mirror is None or request.sandbox:
         return None
     owners = owner_problem()

@@ -39,11 +39,6 @@ class BuildContext:
         """This user's store, and the shared ones."""
         return open_store(self.area, self.site)
 
-    @property
-    def store(self) -> Store:
-        """This user's store, and the shared ones."""
-        return open_store(self.area, self.site)
-
 
 def _nothing(_text: str) -> None:
     pass

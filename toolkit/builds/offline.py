@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from toolkit.builds.bases import base_digest, kept_base
+from toolkit.builds.bootstrapped import kept_bootstrapped
 from toolkit.builds.files import quoted
 from toolkit.builds.target import TargetKind, bases_of_definition
 from toolkit.pins.index.downloads import kept_files
@@ -54,6 +55,8 @@ def missing_base(recipe: Recipe, context: BuildContext) -> str | None:
     """The base of `recipe` for a message if it is not on this host; None if it is."""
     base = recipe.base
     if base.bootstrap == Bootstrap.DEBOOTSTRAP:
+        if kept_bootstrapped(base, context.mirror, context.store) is not None:
+            return None
         return f"an image of the base {base.name}, which debootstrap makes from a Debian archive"
     if base.bootstrap != Bootstrap.DOCKER:
         return None

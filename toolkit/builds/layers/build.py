@@ -157,6 +157,7 @@ class BuildLayers:
             options.compression,
             options.cores,
             memory=options.memory,
+            network=not state.context.offline,
         )
 
     def _make(self, state: BuildState, room: LayerRoom, stored: StoredLayers) -> dict[LayerName, Layer]:
