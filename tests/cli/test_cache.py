@@ -30,7 +30,7 @@ def store(ctk: Ctk) -> Store:
     put(store, "numpy", unused=DAY)
     put(store, "torch", unused=40 * DAY)
     (ctk.directory / "mine.sif").touch()
-    note_image(store.own, ctk.directory / "mine.sif", "mine", [base])
+    note_image(store.own, ctk.directory / "mine.sif", "mine", [base.path])
     return store
 
 

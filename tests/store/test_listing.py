@@ -21,7 +21,7 @@ def test_entries_by_kind_the_last_used_first(tmp_path: Path) -> None:
     base = put(shared, "base", Kind.BASE)
     put(store, "six-1.whl", Kind.PACKAGE)
     (tmp_path / "image.sif").touch()
-    note_image(store.own, tmp_path / "image.sif", "recipe", [base])
+    note_image(store.own, tmp_path / "image.sif", "recipe", [base.path])
     found = entries(store)
     assert [(listed.root.name, listed.words) for listed in found] == [
         ("shared", "base"),

@@ -19,10 +19,10 @@ def test_images_that_still_exist(tmp_path: Path) -> None:
     image, other = tmp_path / "image.sif", Path(os.fsdecode(os.fsencode(tmp_path) + b"/\xff.sif"))
     for path in (image, other):
         path.touch()
-        note_image(store.own, path, "keras-bert", [base, layer, layer])
+        note_image(store.own, path, "keras-bert", [base.path, layer.path, layer.path])
     expected = frozenset({(Kind.BASE, base.key), (Kind.LAYER, layer.key)})
     assert images(store.own) == (ImageNeeds(image, "keras-bert", expected), ImageNeeds(other, "keras-bert", expected))
-    note_image(store.own, image, "keras-bert", [base])
+    note_image(store.own, image, "keras-bert", [base.path])
     other.unlink()
     assert images(store.own) == (ImageNeeds(image, "keras-bert", frozenset({(Kind.BASE, base.key)})),)
     assert len(list((store.own / "images").iterdir())) == 2

@@ -127,7 +127,7 @@ def test_leftovers_of_killed_processes_and_old_notes_go(tmp_path: Path) -> None:
     store = Store(tmp_path)
     entry = put(store, "a")
     (tmp_path / "image.sif").touch()
-    note_image(tmp_path, tmp_path / "image.sif", "r", [entry])
+    note_image(tmp_path, tmp_path / "image.sif", "r", [entry.path])
     (tmp_path / "image.sif").unlink()
     (tmp_path / "digests").mkdir()
     for name, age in (("1-1", 200 * DAY), ("1-2", DAY), (".1-3.new", 2 * HOUR), (".1-4.new", 0.0)):

@@ -14,6 +14,7 @@ from toolkit.builds.state import BuildState
 from toolkit.builds.steps import Workspace, steps_of
 from toolkit.builds.transcript import Transcript
 from toolkit.runtime.area import scratch_of
+from toolkit.store.needs import note_image
 from toolkit.support.errors import WrongInput
 from toolkit.support.files import held_by_strangers, hold, open_log
 from toolkit.support.staging import staging
@@ -77,6 +78,9 @@ def execute(plan: BuildPlan, context: BuildContext, listener: Listener) -> Built
             again.beside.mkdir()
             again.scratch.mkdir()
             _run(state, again)
+    if request.recipe is not None and not request.sandbox:
+        used = [*([state.plan.base.image] if state.plan.base.image is not None else []), *state.used]
+        note_image(context.store.own, request.output, request.recipe.name, used)
     size = 0 if request.sandbox else request.output.stat().st_size
     seconds = time.monotonic() - started
     return Built(

@@ -12,6 +12,7 @@ from toolkit.builds.plan import OwnSource
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from toolkit.builds.context import BuildContext, Listener
     from toolkit.builds.plan import BuildPlan
@@ -28,7 +29,8 @@ class BuildState:
 
     `findings` are the audit's, and `command-not-in-image` if no job of the recipe could start. `verdict` is None
     before the audit, and `sbom` empty; `import_seconds` is None where there was no import step. `layers` are the names
-    of a layered image's, `packer` is the version of mksquashfs that packed the upper ones.
+    of a layered image's, `packer` is the version of mksquashfs that packed the upper ones, `used` the files of the store
+    that the image was made with, besides its base.
     """
 
     plan: BuildPlan
@@ -43,6 +45,7 @@ class BuildState:
     sbom: str = ""
     layers: tuple[str, ...] = ()
     packer: str | None = None
+    used: tuple[Path, ...] = ()
 
     def begin_log(self, command: str) -> None:
         """Begin the log: what is built and how, with the definition."""

@@ -17,8 +17,6 @@ from toolkit.support.files import open_regular, write_atomically
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from toolkit.store.entries import Entry
-
 _DIRECTORY = "images"
 _LARGEST = 1 << 20  # bytes
 _MAX_ENTRIES = 10_000
@@ -33,15 +31,15 @@ class ImageNeeds:
     entries: frozenset[tuple[Kind, str]]
 
 
-def note_image(own: Path, image: Path, recipe: str, used: Iterable[Entry]) -> None:
-    """Note in the store `own` that `image` was made with these entries; an earlier note on it is replaced.
+def note_image(own: Path, image: Path, recipe: str, used: Iterable[Path]) -> None:
+    """Note in the store `own` that `image` was made with these files of it; an earlier note on it is replaced.
 
-    Nothing depends on it but what `ctk cache list` shows: where it cannot be written, it is left out.
+    Files that are not in this store are left out. Nothing depends on it but what `ctk cache list` shows: where it cannot be written, it is left out.
     """
     content = {
         "image": os.fsdecode(image.absolute()),
         "recipe": recipe,
-        "entries": sorted({(entry.kind.value, entry.key) for entry in used}),
+        "entries": sorted({path.relative_to(own).parts[:2] for path in used if path.is_relative_to(own)}),
     }
     with contextlib.suppress(OSError, CtkError):
         (own / _DIRECTORY).mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -117,6 +117,7 @@ class BuildLayers:
             state.listener.on_step("writing the image")
             written.result()
         state.layers, state.packer = layer_names(self.image), packer_version()  # with those of a layered base
+        state.used = tuple(layer.path for layer in layers)
         state.import_seconds = seconds_of_imports(state.transcript.last_lines)
 
     def _import(
