@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from toolkit.builds.bases import present_base
@@ -10,6 +10,8 @@ from toolkit.builds.offline import missing_base
 from toolkit.builds.resolve import resolve
 from toolkit.pins.index.downloads import bring_files, kept_files
 from toolkit.pins.lock.files import fetched_by_build, wanted_files
+from toolkit.runtime.area import scratch_of
+from toolkit.support.staging import staging
 from toolkit.support.text import count
 
 if TYPE_CHECKING:
@@ -48,12 +50,26 @@ class Fetched:
 def fetch(request: BuildRequest, recipe: Recipe, context: BuildContext, listener: Listener) -> Fetched:
     """Pull the base, update the lock and download its files; in a preview, say only what is here.
 
-    Raises as `resolve` and `bring_files` do.
+    What cannot be downloaded beforehand, such as packages of `apt`, is kept as the layers of a build whose image is
+    thrown away. Raises as `resolve`, `bring_files` and `execute` do.
     """
     plan = resolve(request, context, listener)
     base = plan.base if recipe.installs else present_base(request, recipe, context, listener)
     files = _files(plan, context, listener)
-    return Fetched(recipe.name, base.image, files, tuple(_left(recipe, plan, files, context)), plan.locked)
+    left = tuple(_left(recipe, plan, files, context))
+    if left and plan.layers is not None and not context.preview:
+        _keep_layers(plan, context, listener)
+        left = ()
+    return Fetched(recipe.name, base.image, files, left, plan.locked)
+
+
+def _keep_layers(plan: BuildPlan, context: BuildContext, listener: Listener) -> None:
+    """Make the layers of a build, which the store keeps."""
+    from toolkit.builds.execute import execute
+
+    with staging(scratch_of(context.area)) as directory:
+        request = replace(plan.request, output=directory / plan.request.output.name)
+        execute(replace(plan, request=request), context, listener)
 
 
 def _files(plan: BuildPlan, context: BuildContext, listener: Listener) -> tuple[FetchedFile, ...]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from toolkit.builds.bases import base_digest, kept_base
+from toolkit.builds.bases import base_digest, find_base
 from toolkit.builds.bootstrapped import kept_bootstrapped
 from toolkit.builds.files import quoted
 from toolkit.builds.target import TargetKind, bases_of_definition
@@ -63,7 +63,8 @@ def missing_base(recipe: Recipe, context: BuildContext) -> str | None:
     digest = base_digest(recipe, context.locks, ask=False)
     if digest is None:
         return f"the base {base.name} (no lock has the digest of {base.reference}: add it to the base's entry)"
-    return None if kept_base(digest, context.area).is_file() else f"the base {base.name} ({base.pinned_reference})"
+    known = find_base(digest, context.store, base)
+    return f"the base {base.name} ({base.pinned_reference})" if known is None else None
 
 
 def require_step(recipe: Recipe, lock: Lock | None, context: BuildContext, *, packages: bool, apt: bool) -> None:
