@@ -29,8 +29,8 @@ class BuildState:
 
     `findings` are the audit's, and `command-not-in-image` if no job of the recipe could start. `verdict` is None
     before the audit, and `sbom` empty; `import_seconds` is None where there was no import step. `layers` are the names
-    of a layered image's, `packer` is the version of mksquashfs that packed the upper ones, `used` the files of the store
-    that the image was made with, besides its base.
+    of a layered image's, `packer` is the version of mksquashfs that packed the upper ones. `used` are the files of the
+    store that the image was made with, besides its base.
     """
 
     plan: BuildPlan

@@ -37,9 +37,9 @@ def fetch(
         ctk fetch keras-bert               on a login node, which has a network
         ctk build keras-bert --offline     on a compute node, with the same work area
 
-    Packages of `apt`, and packages at an address or a commit (git+https), are no files of the lock: for these, the steps
-    of the build are run and their layers are kept. Where layers are not possible, the command lists what a build still
-    takes from the network.
+    Packages of `apt`, and packages at an address or a commit (git+https), are no files of the lock: for these, the
+    steps of the build are run and their layers are kept. Where layers are not possible, the command lists what a build
+    still takes from the network.
 
     Several recipes are fetched one after another; one that fails does not stop the others.
     """

@@ -34,7 +34,8 @@ class ImageNeeds:
 def note_image(own: Path, image: Path, recipe: str, used: Iterable[Path]) -> None:
     """Note in the store `own` that `image` was made with these files of it; an earlier note on it is replaced.
 
-    Files that are not in this store are left out. Nothing depends on it but what `ctk cache list` shows: where it cannot be written, it is left out.
+    Files that are not in this store are left out. Nothing depends on the note but what `ctk cache list` shows: where it
+    cannot be written, there is none.
     """
     content = {
         "image": os.fsdecode(image.absolute()),
