@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.builds.asked import context, request
+from tests.builds.asked import context, keep_base, request
 from tests.builds.small_store import keep, lock_of, package
 from tests.pins.locks import COMMIT
-from toolkit.builds.bases import kept_base
 from toolkit.builds.offline import KeptBase, missing_base, missing_files, require_fetched, require_step
 from toolkit.definitions.definition import define
 from toolkit.recipes.model import Base, Bootstrap, Recipe
@@ -43,9 +42,7 @@ def test_kept_base_is_not_missing(here: Path) -> None:
     made = context(here, preview=False)
     recipe = Recipe("mine", here / "defs/mine.toml", HUB)
     assert missing_base(recipe, made) == f"the base hub (hub.example/a/b@{DIGEST})"
-    path = kept_base(DIGEST, made.area)
-    path.parent.mkdir(parents=True)
-    path.touch()
+    keep_base(here, DIGEST)
     assert missing_base(recipe, made) is None
 
 

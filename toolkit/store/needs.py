@@ -32,15 +32,15 @@ class ImageNeeds:
 
 
 def note_image(own: Path, image: Path, recipe: str, used: Iterable[Path]) -> None:
-    """Note in the store `own` that `image` was made with these files of it; an earlier note on it is replaced.
+    """Note in the store `own` that `image` was made with these files of stores; an earlier note on it is replaced.
 
-    Files that are not in this store are left out. Nothing depends on the note but what `ctk cache list` shows: where it
+    Files of no store are left out. Nothing depends on the note but what `ctk cache list` shows: where it
     cannot be written, there is none.
     """
     content = {
         "image": os.fsdecode(image.absolute()),
         "recipe": recipe,
-        "entries": sorted({path.relative_to(own).parts[:2] for path in used if path.is_relative_to(own)}),
+        "entries": sorted({entry for path in used if _is_entry(entry := path.parts[-3:-1])}),
     }
     with contextlib.suppress(OSError, CtkError):
         (own / _DIRECTORY).mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -60,6 +60,11 @@ def images(own: Path, *, forget: bool = False) -> tuple[ImageNeeds, ...]:
                 with contextlib.suppress(OSError):
                     path.unlink()
     return tuple(sorted(found, key=lambda needs: needs.image))
+
+
+def _is_entry(names: tuple[str, ...]) -> bool:
+    """Whether the last two directories of a path are those of an entry: its kind and its key."""
+    return len(names) == 2 and names[0] in set(Kind) and is_key(names[1])
 
 
 def _read(path: Path) -> ImageNeeds | None:
