@@ -56,10 +56,9 @@ def _records(text: str, *keys: str) -> list[dict[str, Any]]:
 
 
 def _job(job: dict[str, Any]) -> JobState:
-    state: object = job.get("job_state", job.get("state"))
-    reason: object = job.get("state_reason", "")
-    if isinstance(state, dict):  # sacct
-        state, reason = state.get("current"), state.get("reason", "")
+    nested = isinstance(job.get("state"), dict)  # sacct
+    state = _inner(job, "state", "current") if nested else job.get("job_state", job.get("state"))
+    reason = _inner(job, "state", "reason") if nested else job.get("state_reason", "")
     status, signal = _exit(job.get("exit_code"))
     nodes = job.get("nodes")
     return job_state(
