@@ -9,10 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from toolkit.jobs.model import Submission
+from toolkit.scheduler import programs
 from toolkit.scheduler.environment import REACH_CLUSTER, clean_environment
+from toolkit.scheduler.programs import Scheduler
 from toolkit.scheduler.resources import OPTIONS
-from toolkit.support.errors import MissingOnHost, ProgramFailed
-from toolkit.support.processes import command_line, run
+from toolkit.support.errors import MissingOnHost
+from toolkit.support.processes import command_line
 from toolkit.support.text import path_argument
 
 if TYPE_CHECKING:
@@ -42,17 +44,14 @@ def submit(script: Script, directory: Path) -> Submission:
         raise _no_scheduler(
             script, f"SLURM_CONF is set to {settings}, which does not exist (is a practice cluster down?)"
         )
-    done = run(["sbatch", "--parsable", str(script.path.absolute())], env=sbatch_environment(script.job), cwd=directory)
+    done = programs.submit(Scheduler.SLURM, script.path, directory=directory, env=sbatch_environment(script.job))
     if not done.ok and _NO_CLUSTER.search(done.stderr):
         raise _no_scheduler(script, done.stderr.strip().splitlines()[-1])
     done.require(
         f"submitting {script.path}",
         fix=f"The script is kept. Correct the option that Slurm rejects, then {_by_hand(script)}",
     )
-    match = re.fullmatch(r"(?P<id>[0-9]+)(?:;\S+)?", done.stdout.strip())
-    if match is None:
-        raise ProgramFailed(f"sbatch printed no job ID: {done.stdout.strip()!r}")
-    return Submission(script, match["id"])
+    return Submission(script, programs.submitted_job(Scheduler.SLURM, done.stdout))
 
 
 def sbatch_environment(job: Job) -> dict[str, str | None]:

@@ -1,0 +1,156 @@
+"""Slurm's text about nodes, partitions and the queue: scontrol, sinfo and squeue."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from toolkit.scheduler.slurm import parse_time, scontrol_fields
+from toolkit.scheduler.states import HostFacts
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+# What squeue has to be asked for; the name is last, because it may hold a bar.
+QUEUE_FORMAT = "%i|%P|%T|%M|%R|%j"
+# One line for each node and partition.
+SINFO_FORMAT = "%N|%t|%c|%m|%G|%P"
+
+_DOWN = ("down", "drain", "drng", "fail", "maint", "unk", "inval", "no_respond", "planned_down")
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A node, as reported by the controller.
+
+    `state` is Slurm's state in lower case (`idle`, `mixed`, `allocated`, `down+not_responding`, ...);
+    `slurmd_started` is when its daemon started, by its own clock, None if it never did.
+    """
+
+    name: str
+    state: str
+    cpus: int
+    cpus_used: int
+    gpus: int
+    gpus_used: int
+    reason: str
+    slurmd_started: datetime | None
+
+    @property
+    def is_down(self) -> bool:
+        """Whether the controller has marked the node as down, and requeues its jobs."""
+        return "down" in self.state.split("+")
+
+    @property
+    def responds(self) -> bool:
+        return not {"not_responding", "down", "unknown"} & set(self.state.split("+"))
+
+
+@dataclass(frozen=True, slots=True)
+class QueuedJob:
+    """A job that waits or runs. `job` is its number (`12`, `12_3`); `where` its nodes, or in brackets why it waits."""
+
+    job: str
+    name: str
+    partition: str
+    state: str
+    elapsed: str
+    where: str
+
+
+@dataclass(frozen=True, slots=True)
+class Partition:
+    """A partition of `scontrol show partition`. `max_time` is as Slurm writes it, None for no limit."""
+
+    name: str
+    is_default: bool
+    max_time: str | None
+    max_nodes: int | None
+    nodes: str
+
+
+def parse_node(line: str) -> Node | None:
+    """A line of `scontrol show node --details --oneliner`; None for another line."""
+    values = dict(re.findall(r"(\w+)=(\S*)", line.partition(" Reason=")[0]))
+    if "NodeName" not in values or "State" not in values:
+        return None
+    return Node(
+        name=values["NodeName"],
+        state=values["State"].lower(),
+        cpus=int(values.get("CPUTot", 0)),
+        cpus_used=int(values.get("CPUAlloc", 0)),
+        gpus=parse_gres(values.get("Gres", ""))[0],
+        gpus_used=parse_gres(values.get("GresUsed", ""))[0],
+        reason=line.partition(" Reason=")[2].strip(),
+        slurmd_started=parse_time(values.get("SlurmdStartTime", "None")),
+    )
+
+
+def parse_gres(gres: str) -> tuple[int, str | None]:
+    """Number and type of the GPUs of `gpu:tesla:2`, `gpu:a100:4(S:0-1)`, `gpu:2` or `(null)`.
+
+    The type is that of most of them, None where Slurm names none.
+    """
+    count, kinds = 0, dict[str, int]()
+    for kind, number in re.findall(r"\bgpu(?::([A-Za-z][\w.-]*|\d\w*[A-Za-z][\w.-]*))?:(\d+)(?![\w.-])", gres):
+        count += int(number)
+        if kind:
+            kinds[kind] = kinds.get(kind, 0) + int(number)
+    return count, max(kinds, key=lambda kind: kinds[kind]) if kinds else None
+
+
+def parse_queue(text: str) -> tuple[QueuedJob, ...]:
+    """Lines of `squeue --noheader --format=QUEUE_FORMAT`."""
+    rows = [line.split("|", 5) for line in text.splitlines()]
+    return tuple(
+        QueuedJob(job=job, name=name, partition=partition, state=state, elapsed=elapsed, where=where)
+        for job, partition, state, elapsed, where, name in (row for row in rows if len(row) == 6)
+    )
+
+
+def parse_sinfo(text: str) -> tuple[HostFacts, ...]:
+    """Lines of `sinfo --Node --noheader --format=SINFO_FORMAT`: each node once, with its partitions."""
+    found: dict[str, HostFacts] = {}
+    for line in text.splitlines():
+        parts = line.split("|")
+        if len(parts) != 6:
+            continue
+        name, state, cpus, memory, gres, partition = (part.strip() for part in parts)
+        count, kind = parse_gres(gres)
+        there = found.get(name)
+        found[name] = HostFacts(
+            name,
+            cpus=_integer(cpus),
+            memory=_integer(memory),
+            gpus=count,
+            gpu_type=kind,
+            usable=usable(state),
+            partitions=(*(there.partitions if there else ()), partition.rstrip("*")),
+        )
+    return tuple(found.values())
+
+
+def usable(state: str) -> bool:
+    """Whether a node in Slurm's `state` can run jobs, now or when others end."""
+    return not state.endswith("*") and not any(word in state.lower() for word in _DOWN)
+
+
+def parse_partitions(text: str) -> tuple[Partition, ...]:
+    """Lines of `scontrol show partition --oneliner`."""
+    return tuple(
+        Partition(
+            fields["PartitionName"],
+            fields.get("Default") == "YES",
+            None if fields.get("MaxTime", "UNLIMITED") == "UNLIMITED" else fields["MaxTime"],
+            int(fields["MaxNodes"]) if fields.get("MaxNodes", "").isdigit() else None,
+            fields.get("Nodes", ""),
+        )
+        for fields in scontrol_fields(text)
+        if "PartitionName" in fields
+    )
+
+
+def _integer(text: str) -> int:
+    match = re.match(r"\d+", text)
+    return int(match[0]) if match else 0
