@@ -54,14 +54,15 @@ def say(text: str = "", *, style: str | None = None, stderr: bool = False) -> No
     A newline in it comes from a value, and is shown as such: a longer text is said line by line.
     """
     stream = sys.stderr if stderr else sys.stdout
-    line = _one_line(text, keep="\t")
+    line = one_line(text, keep="\t")
     if stream.isatty():
         console(stderr=stderr).print(line, style=style, markup=False)
     else:
         print(line, file=stream, flush=True)
 
 
-def _one_line(text: str, *, keep: str = "") -> str:
+def one_line(text: str, *, keep: str = "") -> str:
+    """`text` without credentials and with nothing that a terminal interprets, but for the characters in `keep`."""
     return printable(redact(text), keep=keep)
 
 
@@ -71,7 +72,7 @@ def print_json(schema: str, document: dict[str, Any], findings: Iterable[Finding
     It is plain ASCII, so that it is valid whatever the terminal's encoding and whatever bytes a file name has. What
     JSON cannot hold is replaced: a number that is not finite by null, a lone surrogate by a question mark.
     """
-    whole = {"schema": schema, **document, "findings": [_redacted(finding).as_json() for finding in findings]}
+    whole = {"schema": schema, **document, "findings": [redacted(finding).as_json() for finding in findings]}
     print(_json.dumps(_valid(whole), indent=2, allow_nan=False))
 
 
@@ -85,7 +86,8 @@ def _valid(value: Any) -> Any:
     return [_valid(item) for item in value] if isinstance(value, (list, tuple)) else value
 
 
-def _redacted(finding: Finding) -> Finding:
+def redacted(finding: Finding) -> Finding:
+    """The finding without credentials."""
     return replace(finding, message=redact(finding.message), fix=redact(finding.fix) if finding.fix else None)
 
 
@@ -112,7 +114,7 @@ def print_findings(findings: Iterable[Finding], *, stderr: bool = False) -> None
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, title: str | None = None) -> None:
     """A rich table on a terminal; through a pipe one row a line, with tabs between, for `cut` and `awk`."""
-    lines = [[_one_line(cell) for cell in row] for row in [columns, *rows]]
+    lines = [[one_line(cell) for cell in row] for row in [columns, *rows]]
     if not sys.stdout.isatty():
         for line in lines:
             print("\t".join(line))
@@ -152,8 +154,8 @@ def live_steps(title: str, *, lines: bool = False) -> Iterator[Callable[[str], N
 
     columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
     with Progress(*columns, console=console(stderr=True), transient=True) as progress:
-        task = progress.add_task(_one_line(title), total=None)
-        yield lambda step: progress.update(task, description=_one_line(f"{title}: {step}"))
+        task = progress.add_task(one_line(title), total=None)
+        yield lambda step: progress.update(task, description=one_line(f"{title}: {step}"))
 
 
 def build_listener(on_step: Callable[[str], None], *, verbose: bool) -> Listener:
@@ -167,7 +169,7 @@ def suggest(*commands: list[str] | str) -> None:
     """End a command, on a terminal, with the real next command: its words, or a line that the shell takes as it is."""
     if sys.stdout.isatty():
         for command in commands:
-            line = _one_line(command) if isinstance(command, str) else visible_command(command)
+            line = one_line(command) if isinstance(command, str) else visible_command(command)
             console().print(f"Next: {line}", style="cyan", markup=False, soft_wrap=True)
 
 

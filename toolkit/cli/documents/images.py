@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from toolkit.cli.documents.recipes import lock_change
+from toolkit.support.redaction import redact
+from toolkit.support.text import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -28,8 +30,12 @@ def built_image(
     built: bool = False,
     seconds: float = 0.0,
     import_seconds: float | None = None,
+    steps: Iterable[tuple[str, float, bool]] = (),
 ) -> dict[str, Any]:
-    """An image that `ctk build` made or found up to date. `size` is in bytes, 0 where it is not known."""
+    """An image that `ctk build` made or found up to date. `size` is in bytes, 0 where it is not known.
+
+    `steps` are the name of each, its wall time in seconds, and whether the store had its result.
+    """
     return {
         "output": str(output),
         "built": built,
@@ -42,6 +48,10 @@ def built_image(
         "seconds": round(seconds, 1),
         "import_seconds": import_seconds,
         "lock_change": lock_change(change),
+        "steps": [
+            {"name": printable(redact(name)), "seconds": round(seconds, 3), "cached": cached}
+            for name, seconds, cached in steps
+        ],
     }
 
 

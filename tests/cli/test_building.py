@@ -1,0 +1,82 @@
+"""Several targets of one `ctk build`."""
+
+from __future__ import annotations
+
+import errno
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from toolkit.cli import building
+from toolkit.cli.build_report import Outcome
+from toolkit.cli.building import Wanted, build_all
+from toolkit.runtime.engine import BuildOptions
+from toolkit.support.errors import CheckFailed
+from toolkit.support.site import Site
+
+if TYPE_CHECKING:
+    from tests.cli.conftest import Ctk
+
+WANTED = Wanted(BuildOptions(), Site())
+
+
+def stand_in(failures: dict[str, BaseException], built: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    def build_one(target: str, _wanted: Wanted, _outputs: object) -> Outcome:
+        built.append(target)
+        if target in failures:
+            raise failures[target]
+        return Outcome(target, 0, "built")
+
+    monkeypatch.setattr(building, "build_one", build_one)
+
+
+def test_failure_does_not_stop_later_targets(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    built: list[str] = []
+    full = OSError(errno.ENOSPC, "No space left on device", "/scratch/x")
+    stand_in({"a": CheckFailed("no"), "b": full}, built, monkeypatch)
+    outcomes = build_all(["a", "b", "c"], WANTED)
+    assert built == ["a", "b", "c"]
+    assert [outcome.exit_status > 0 for outcome in outcomes] == [True, True, False]
+    assert outcomes[0].exit_status == 1
+    shown = capsys.readouterr().err
+    assert "a (1 of 3):\nError: no\n" in shown
+    assert "c (3 of 3):\n" in shown
+
+
+def test_interruption_stops_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    built: list[str] = []
+    stand_in({"b": KeyboardInterrupt()}, built, monkeypatch)
+    with pytest.raises(KeyboardInterrupt):
+        build_all(["a", "b", "c"], WANTED)
+    assert built == ["a", "b"]
+
+
+@pytest.mark.parametrize("option", [["-o", "x.sif"], ["--dry-run"], ["--allow-import-failure", "six"]])
+def test_option_of_one_target_is_refused_with_several(ctk: Ctk, option: list[str]) -> None:
+    ended = ctk("build", "demo", "keras-bert", *option, status=2)
+    assert "applies to one target, and there are 2" in ended.stderr
+
+
+def test_two_targets_with_one_output_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from toolkit.builds.asking import request_build
+    from toolkit.builds.target import parse_target
+    from toolkit.recipes.catalogue import Catalogue
+    from toolkit.support.errors import WrongInput
+
+    monkeypatch.chdir(tmp_path)
+    Path("demo.def").write_text("Bootstrap: docker\nFrom: debian:12\n")
+    outputs: dict[Path, str] = {}
+    requests = [request_build(parse_target(text), Catalogue.here(), BuildOptions()) for text in ("demo", "demo.def")]
+    building._require_other_output(requests[0], "demo", outputs)
+    with pytest.raises(WrongInput, match="would both be written"):
+        building._require_other_output(requests[1], "demo.def", outputs)
+
+
+def test_unknown_recipes_are_reported_one_by_one(ctk: Ctk) -> None:
+    ended = ctk("build", "nosuch1", "nosuch2", status=2)
+    assert "nosuch1 (1 of 2):" in ended.stderr
+    assert "nosuch2 (2 of 2):" in ended.stderr
+    assert "target\tresult\ttime\n" in ended.stdout

@@ -1,0 +1,168 @@
+"""Build the targets of one `ctk build`, each with its own lock, log and report."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from toolkit.cli.area import open_work_area
+from toolkit.cli.build_report import Outcome, failed, print_plan, report_built, report_unchanged, suggest_next
+from toolkit.cli.cache import prune_after_build
+from toolkit.cli.locks import lock_policy, say_lock_change, say_others
+from toolkit.cli.output import live_steps, print_findings, say
+from toolkit.cli.progress import Display
+from toolkit.cli.skip import remember_skipped, with_skipped
+from toolkit.support.errors import CtkError, WrongInput, from_os_error
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from toolkit.builds.plan import BuildPlan
+    from toolkit.builds.request import BuildRequest
+    from toolkit.runtime.engine import BuildOptions
+    from toolkit.support.paths import WorkArea
+    from toolkit.support.site import Site
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What the options of `ctk build` ask for."""
+
+    options: BuildOptions
+    site: Site
+    output: Path | None = None
+    base: str | None = None
+    force: bool = False
+    allow_file: Sequence[Path] = ()
+    allow_import_failure: Sequence[str] = ()
+    allow_broken_base: bool = False
+    dry_run: bool = False
+    locked: bool = False
+    offline: bool = False
+    verbose: bool = False
+    json: bool = False
+
+
+def build_all(targets: Sequence[str], wanted: Wanted) -> list[Outcome]:
+    """Build several targets, one after the other. One that fails does not stop the others; an interruption does."""
+    outcomes: list[Outcome] = []
+    outputs: dict[Path, str] = {}
+    for number, target in enumerate(targets, start=1):
+        say(f"{target} ({number} of {len(targets)}):", style="bold", stderr=True)
+        try:
+            outcome = build_one(target, wanted, outputs)
+        except BrokenPipeError:
+            raise
+        except CtkError as error:
+            outcome = failed(target, error)
+        except OSError as error:
+            outcome = failed(target, from_os_error(error))
+        if outcome is not None:
+            outcomes.append(outcome)
+    return outcomes
+
+
+def build_one(target: str, wanted: Wanted, outputs: dict[Path, str] | None = None) -> Outcome | None:
+    """Build one target and print its report; with `--json`, that is left to the caller. None for a dry run.
+
+    `outputs` are those of the targets before it, to which this one is added; None if it is the only one.
+    """
+    from toolkit.builds.asking import request_build
+    from toolkit.builds.context import BuildContext
+    from toolkit.builds.offline import require_fetched
+    from toolkit.builds.resolve import resolve, unchanged_record
+    from toolkit.builds.target import parse_target
+    from toolkit.pins.store import Locks, Policy
+    from toolkit.recipes.catalogue import Catalogue
+    from toolkit.recipes.evidence import judge_record
+    from toolkit.recipes.outside import copied_files, judge_base, judge_copies, require_allowed, without_allowed
+    from toolkit.recipes.owners import judge_owners
+    from toolkit.runtime.engine import find_runtime
+    from toolkit.support.mirror import debian_mirror
+    from toolkit.support.paths import user_path
+
+    catalogue, base, dry_run, json = Catalogue.here(), wanted.base, wanted.dry_run, wanted.json
+
+    def asked() -> BuildRequest:
+        parsed = parse_target(target, flat=wanted.options.layered is False)
+        return request_build(parsed, catalogue, wanted.options, output=wanted.output, base=base, force=wanted.force)
+
+    request, not_allowed = asked(), None
+    if outputs is not None:
+        _require_other_output(request, target, outputs)
+    owners = judge_owners(catalogue, request.recipe.name) if request.recipe is not None else ()
+    print_findings(owners, stderr=True)
+    if request.recipe is not None:
+        print_findings(judge_record(request.recipe.base, allow_broken=wanted.allow_broken_base), stderr=True)
+        allowed = [user_path(str(path)) for path in wanted.allow_file]
+        copied = without_allowed(copied_files(request.recipe), allowed)
+        print_findings((*judge_copies(copied), *(judge_base(request.recipe) if base is None else ())), stderr=True)
+        try:
+            require_allowed(request.recipe, copied)
+        except WrongInput as error:
+            if not dry_run:
+                raise
+            not_allowed = error
+    if wanted.allow_import_failure:
+        request = with_skipped(request, list(wanted.allow_import_failure))
+        if request.recipe is not None and not dry_run and remember_skipped(catalogue, request.recipe):
+            request = asked()  # a shipped recipe is in ./defs now
+    site = wanted.site
+    runtime = find_runtime(site)
+    area = open_work_area(site)
+    policy = lock_policy(locked=wanted.locked, base=base, otherwise=Policy.PREVIEW if dry_run else Policy.UPDATE)
+    locks = Locks.of(catalogue, area.path, lambda text: say(f"Warning: {text}", stderr=True), policy)
+    mirror = debian_mirror(site)
+    context = BuildContext(runtime, area, locks, mirror, preview=dry_run, site=site, offline=wanted.offline)
+    if dry_run:
+        with live_steps(f"Choosing the versions for {request.output.name}"):
+            plan = resolve(request, context)
+        _say_lock_change(plan, written=False)
+        print_plan(plan, context, not_allowed, owners, json=json)
+        return None
+    if request.link is not None:
+        say(f"{request.link} is a symlink: the image is written to {request.output}.", stderr=True)
+    if (record := unchanged_record(request, context)) is not None:
+        outcome = report_unchanged(request, record, owners, json=json)
+    else:
+        require_fetched(request, context)
+        from toolkit.builds.execute import execute  # what an image that is up to date does not need
+
+        _show_work_area(area)
+        display = Display(f"Building {request.output.name}", verbose=wanted.verbose)
+        with display.shown():
+            plan = resolve(request, context, display.listener)
+            _say_lock_change(plan, written=True)
+            if request.recipe is not None and plan.locked is not None:
+                say_others(plan.locked, locks, request.recipe)
+            built = execute(plan, context, display.listener)
+        outcome = report_built(plan, built, display.steps, owners, json=json, verbose=wanted.verbose)
+        prune_after_build(area, site)
+    if outputs is None and not json:
+        suggest_next(request, outcome)
+    return outcome
+
+
+def _require_other_output(request: BuildRequest, target: str, outputs: dict[Path, str]) -> None:
+    """Two targets of one command must not replace each other's image."""
+    other = outputs.setdefault(request.output, target)
+    if other != target:
+        raise WrongInput(
+            f"{other} and {target} would both be written to {request.output}",
+            fix="Build one of them with a command of its own, and another name with -o.",
+        )
+
+
+def _say_lock_change(plan: BuildPlan, *, written: bool) -> None:
+    recipe = plan.request.recipe
+    if recipe is not None and plan.locked is not None and not recipe.rebased:
+        say_lock_change(plan.locked, recipe.name, written=written)
+
+
+def _show_work_area(area: WorkArea) -> None:
+    if not area.path.exists():
+        say(
+            f"Large files are stored in {area.path} (chosen by {area.chosen_by}; set CTK_HOME to change it).",
+            stderr=True,
+        )
