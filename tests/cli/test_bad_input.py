@@ -110,10 +110,10 @@ BAD = [
     wrong("doctor --report none/x.txt", "cannot write none/x.txt"),
     # the command line itself
     wrong("biuld demo", "No such command 'biuld'"),
-    wrong("build", "Missing argument 'TARGET'"),
+    wrong("build", "Missing argument 'TARGET...'"),
     wrong("build demo --sandbx", "No such option: --sandbx"),
     wrong("build demo --output", "--output"),
-    wrong("build demo more", "unexpected extra argument"),
+    wrong("build demo more", 'there is no recipe "more"'),
     wrong("--frob", "No such option: --frob"),
 ]
 

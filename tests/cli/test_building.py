@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -22,13 +21,15 @@ WANTED = Wanted(BuildOptions(), Site())
 
 
 def stand_in(failures: dict[str, BaseException], built: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    def build_one(target: str, _wanted: Wanted, _outputs: object) -> Outcome:
+    def build_one(target: str, _wanted: Wanted, *, several: bool) -> Outcome:
+        assert several
         built.append(target)
         if target in failures:
             raise failures[target]
         return Outcome(target, 0, "built")
 
     monkeypatch.setattr(building, "build_one", build_one)
+    monkeypatch.setattr(building, "_check", lambda *_: None)
 
 
 def test_failure_does_not_stop_later_targets(
@@ -60,23 +61,15 @@ def test_option_of_one_target_is_refused_with_several(ctk: Ctk, option: list[str
     assert "applies to one target, and there are 2" in ended.stderr
 
 
-def test_two_targets_with_one_output_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from toolkit.builds.asking import request_build
-    from toolkit.builds.target import parse_target
-    from toolkit.recipes.catalogue import Catalogue
-    from toolkit.support.errors import WrongInput
-
-    monkeypatch.chdir(tmp_path)
-    Path("demo.def").write_text("Bootstrap: docker\nFrom: debian:12\n")
-    outputs: dict[Path, str] = {}
-    requests = [request_build(parse_target(text), Catalogue.here(), BuildOptions()) for text in ("demo", "demo.def")]
-    building._require_other_output(requests[0], "demo", outputs)
-    with pytest.raises(WrongInput, match="would both be written"):
-        building._require_other_output(requests[1], "demo.def", outputs)
+def test_two_targets_with_one_output_are_refused(ctk: Ctk) -> None:
+    (ctk.directory / "demo.def").write_text("Bootstrap: docker\nFrom: debian:12\n")
+    ended = ctk("build", "demo", "demo.def", status=2)
+    assert "demo and demo.def would both be written to" in ended.stderr
 
 
-def test_unknown_recipes_are_reported_one_by_one(ctk: Ctk) -> None:
-    ended = ctk("build", "nosuch1", "nosuch2", status=2)
-    assert "nosuch1 (1 of 2):" in ended.stderr
-    assert "nosuch2 (2 of 2):" in ended.stderr
-    assert "target\tresult\ttime\n" in ended.stdout
+def test_nothing_is_built_if_one_target_is_wrong(ctk: Ctk) -> None:
+    before = sorted(ctk.directory.rglob("*"))
+    ended = ctk("build", "demo", "nosuch", status=2)
+    assert 'there is no recipe "nosuch"' in ended.stderr.splitlines()[0]
+    assert ended.stdout == ""
+    assert sorted(ctk.directory.rglob("*")) == before

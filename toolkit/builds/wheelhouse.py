@@ -83,10 +83,10 @@ class Wheelhouse:
             brought = bring_files(missing, self.lock.indexes, self.store, listener.on_progress)
             kept |= brought.entries
             lines.append(
-                f"ctk: {count(len(missing) - len(brought.unlisted), 'package file')} downloaded "
+                f"# {count(len(missing) - len(brought.unlisted), 'package file')} downloaded "
                 f"({format_size(brought.downloaded)}), {len(wanted) - len(missing)} in the store"
             )
-            lines += [f"ctk: the build itself downloads {file.name}" for file in brought.unlisted]
+            lines += [f"# the build itself downloads {file.name}" for file in brought.unlisted]
         self._link(kept)
         return tuple(lines)
 

@@ -45,13 +45,16 @@ class Wanted:
 
 
 def build_all(targets: Sequence[str], wanted: Wanted) -> list[Outcome]:
-    """Build several targets, one after the other. One that fails does not stop the others; an interruption does."""
+    """Build several targets, one after the other. One that fails does not stop the others; an interruption does.
+
+    Nothing is built if one of them is no target, or two have one output. Raises WrongInput.
+    """
+    _check(targets, wanted)
     outcomes: list[Outcome] = []
-    outputs: dict[Path, str] = {}
     for number, target in enumerate(targets, start=1):
         say(f"{target} ({number} of {len(targets)}):", style="bold", stderr=True)
         try:
-            outcome = build_one(target, wanted, outputs)
+            outcome = build_one(target, wanted, several=True)
         except BrokenPipeError:
             raise
         except CtkError as error:
@@ -63,10 +66,10 @@ def build_all(targets: Sequence[str], wanted: Wanted) -> list[Outcome]:
     return outcomes
 
 
-def build_one(target: str, wanted: Wanted, outputs: dict[Path, str] | None = None) -> Outcome | None:
+def build_one(target: str, wanted: Wanted, *, several: bool = False) -> Outcome | None:
     """Build one target and print its report; with `--json`, that is left to the caller. None for a dry run.
 
-    `outputs` are those of the targets before it, to which this one is added; None if it is the only one.
+    `several`: there are others, so that no next step is suggested.
     """
     from toolkit.builds.asking import request_build
     from toolkit.builds.context import BuildContext
@@ -89,8 +92,6 @@ def build_one(target: str, wanted: Wanted, outputs: dict[Path, str] | None = Non
         return request_build(parsed, catalogue, wanted.options, output=wanted.output, base=base, force=wanted.force)
 
     request, not_allowed = asked(), None
-    if outputs is not None:
-        _require_other_output(request, target, outputs)
     owners = judge_owners(catalogue, request.recipe.name) if request.recipe is not None else ()
     print_findings(owners, stderr=True)
     if request.recipe is not None:
@@ -139,19 +140,28 @@ def build_one(target: str, wanted: Wanted, outputs: dict[Path, str] | None = Non
             built = execute(plan, context, display.listener)
         outcome = report_built(plan, built, display.steps, owners, json=json, verbose=wanted.verbose)
         prune_after_build(area, site)
-    if outputs is None and not json:
+    if not several and not json:
         suggest_next(request, outcome)
     return outcome
 
 
-def _require_other_output(request: BuildRequest, target: str, outputs: dict[Path, str]) -> None:
-    """Two targets of one command must not replace each other's image."""
-    other = outputs.setdefault(request.output, target)
-    if other != target:
-        raise WrongInput(
-            f"{other} and {target} would both be written to {request.output}",
-            fix="Build one of them with a command of its own, and another name with -o.",
-        )
+def _check(targets: Sequence[str], wanted: Wanted) -> None:
+    """Raise WrongInput for what is no target, and for two targets that would replace each other's image."""
+    from toolkit.builds.asking import request_build
+    from toolkit.builds.target import parse_target
+    from toolkit.recipes.catalogue import Catalogue
+
+    catalogue = Catalogue.here()
+    outputs: dict[Path, str] = {}
+    for target in targets:
+        parsed = parse_target(target, flat=wanted.options.layered is False)
+        request = request_build(parsed, catalogue, wanted.options, output=None, base=wanted.base, force=wanted.force)
+        other = outputs.setdefault(request.output, target)
+        if other != target:
+            raise WrongInput(
+                f"{other} and {target} would both be written to {request.output}",
+                fix="Build one of them with a command of its own, and another name with -o.",
+            )
 
 
 def _say_lock_change(plan: BuildPlan, *, written: bool) -> None:

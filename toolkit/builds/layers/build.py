@@ -179,7 +179,6 @@ class BuildLayers:
             key = self._key(state, step, before)
             found = stored.find(key) if key is not None else None
             if found is not None:
-                state.listener.on_step(f"using the layer of {step.name} in the store")
                 layer = taken = found.layer
             else:
                 if step.name is LayerName.PACKAGES:
