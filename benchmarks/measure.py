@@ -59,7 +59,9 @@ def debian_12(ctk: Path) -> Path:
         with TemporaryDirectory() as directory:
             (Path(directory) / "defs").mkdir()
             (Path(directory) / "defs/base.toml").write_text('base = "debian-12"\n')
-            subprocess.run([ctk, "build", "base", "-o", image], cwd=directory, check=True, stdout=subprocess.DEVNULL)
+            subprocess.run(
+                [ctk, "build", "base", "--flat", "-o", image], cwd=directory, check=True, stdout=subprocess.DEVNULL
+            )
 
     return kept("debian-12.sif", build)
 

@@ -264,7 +264,7 @@ def base_image(ground: Path, builder: User) -> Path:
     definition = builder.ctk("def", "base", cwd=directory).stdout
     runtime = builder.run("apptainer", "--version", cwd=ground).stdout
     # Debian's archive moves on: an image is kept for the rest of the week.
-    made_from = f"{definition}{runtime}{date.today().isocalendar()[:2]}"
+    made_from = f"flat {definition}{runtime}{date.today().isocalendar()[:2]}"
     return shared.kept("base.sif", made_from, lambda path: _build(builder, "base", path, directory))
 
 
@@ -277,7 +277,7 @@ def python_image(ground: Path, builder: User, base_image: Path) -> Path:
 
 
 def _build(user: User, target: str, image: Path, directory: Path) -> None:
-    user.ctk("build", target, "-o", image, cwd=directory)
+    user.ctk("build", target, "--flat", "-o", image, cwd=directory)
     image.chmod(0o644)
 
 

@@ -55,7 +55,8 @@ def as_owner(argv: Sequence[str]) -> list[str]:
 
 def owner_problem() -> str | None:
     """Why owners cannot be kept by this user on this host; None if they can. Runs a trial."""
-    trial = ["chroot", "/", "true"]  # AppArmor may allow the namespace, and no capability in it
+    # AppArmor may allow the namespace, and no capability in it. Debian gives users no sbin, where chroot(1) is.
+    trial = [sys.executable, "-I", "-S", "-c", "import os; os.chroot('/')"]
     command = as_owner(trial)
     if command == trial:
         return None

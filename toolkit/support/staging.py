@@ -140,9 +140,12 @@ def remove_tree(path: Path) -> None:
             path.unlink(missing_ok=True)
             return
         shutil.rmtree(path)
+    except RecursionError:  # before Python 3.13: rm(1) has no such limit
+        pass
     except OSError:
         _open_directories(path)
-        shutil.rmtree(path, ignore_errors=True)
+        with contextlib.suppress(RecursionError):
+            shutil.rmtree(path, ignore_errors=True)
     if os.path.lexists(path):
         run(as_owner(["rm", "-rf", "--", str(path)]))
     if os.path.lexists(path):

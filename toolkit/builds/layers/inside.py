@@ -110,6 +110,8 @@ def _answer() -> int:
             status, answer = {"prepare": _prepared, "read": _read, "finish": _finished}[request.action](request, lower)
         except (CannotNormalise, CtkError) as error:
             answer = Answer(refused=str(error))
+        except RecursionError:
+            answer = Answer(refused="its directories are nested too deeply")
         except OSError as error:
             if error.errno in DISK_FULL:
                 raise

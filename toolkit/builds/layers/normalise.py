@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from toolkit.builds.layers.below import Key, Lower, Seen
 
 OVERLAY_PREFIXES = ("user.fuseoverlayfs.", "user.overlay.", "trusted.overlay.")
-_OPAQUE = tuple(f"{prefix}opaque" for prefix in OVERLAY_PREFIXES)
+_OPAQUE = "user.overlay.opaque"  # the only one that the overlay of a step writes
 # A host that mounts an image with fuse-overlayfs takes a name with this prefix for a deletion (fuse-overlayfs, main.c).
 _WHITEOUT_PREFIX = ".wh."
 METADATA = ".singularity.d"
@@ -53,7 +53,7 @@ class _Walk:
         """One directory; `below` is what the base has at the same path, `hides` if nothing of it may be seen."""
         here = os.path.join(self.upper, path)
         attributes = private_attributes(here)
-        opaque = any(attributes.get(name) == b"y" for name in _OPAQUE)
+        opaque = attributes.get(_OPAQUE) == b"y"
         _strip(here, attributes)
         hides = hides or opaque
         hidden = self.lower.children(below) if below is not None and below.is_directory else {}
