@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from typing import TYPE_CHECKING
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from tests.pins.guard.trees import layer_between
 from toolkit.inventory.formats.rootfs import Rootfs
 from toolkit.inventory.formats.sandbox import Sandbox
-from toolkit.pins.guard.layer_state import Touched, TreeDisk, search_order, view_of, view_over
+from toolkit.pins.guard.layer_state import Touched, TreeDisk, View, search_order, view_of, view_over
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -76,3 +77,43 @@ def test_search_order_is_that_of_the_python_of_the_lock(root: Path) -> None:
     assert search_order(rootfs, "/opt/conda/bin/python3") == conda
     assert search_order(rootfs, "/usr/bin/python3.11") == debian
     assert search_order(rootfs, "/gone") == debian
+
+
+def distribution(directory: Path, version: str) -> None:
+    (directory / f"torch-{version}.dist-info").mkdir(parents=True)
+    (directory / f"torch-{version}.dist-info/METADATA").write_text(f"Name: torch\nVersion: {version}\n")
+
+
+def versions(view: View) -> set[str]:
+    return {copy["version"] for copy in view.copies.values()}
+
+
+def viewed(root: Path, after: Path) -> tuple[View, View]:
+    layer = layer_between(root, after)
+    alone = Rootfs(layer, "layer", "layer")
+    before = view_of(opened(root))
+    return before, view_over(before, opened(root).over([layer]), Touched.by([alone]), [alone])
+
+
+def test_site_behind_a_symlink_is_where_the_symlink_leads_now(root: Path, tmp_path: Path) -> None:
+    distribution(root / "opt/v1", "2.3")
+    distribution(root / "opt/v2", "9.9")
+    (root / "srv").mkdir()
+    (root / "srv/site-packages").symlink_to("../opt/cur")
+    (root / "opt/cur").symlink_to("v1")
+    shutil.copytree(root, tmp_path / "after", symlinks=True)
+    (tmp_path / "after/opt/cur").unlink()
+    (tmp_path / "after/opt/cur").symlink_to("v2")
+    before, after = viewed(root, tmp_path / "after")
+    assert (versions(before), versions(after)) == ({"2.3"}, {"9.9"})
+
+
+def test_metadata_behind_a_symlink_is_read_again(root: Path, tmp_path: Path) -> None:
+    site = root / "opt/x/site-packages"
+    distribution(site, "2.3")
+    (site / "torch-2.3.dist-info/METADATA").rename(root / "opt/meta")
+    (site / "torch-2.3.dist-info/METADATA").symlink_to("/opt/meta")
+    shutil.copytree(root, tmp_path / "after", symlinks=True)
+    (tmp_path / "after/opt/meta").write_text("Name: torch\nVersion: 9.9\n")
+    before, after = viewed(root, tmp_path / "after")
+    assert (versions(before), versions(after)) == ({"2.3"}, {"9.9"})

@@ -82,9 +82,13 @@ class Touched:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """A tree, and the copies of distributions in its site directories, by the path of their metadata."""
+    """A tree, and the copies of distributions in its site directories, by the path of their metadata.
+
+    `found` are the paths at which site directories were found, `sites` these without symlinks.
+    """
 
     rootfs: Rootfs
+    found: tuple[str, ...]
     sites: tuple[str, ...]
     copies: Mapping[str, Mapping[str, Any]]
 
@@ -100,10 +104,10 @@ def view_of(rootfs: Rootfs) -> View:
 
 def view_over(earlier: View, rootfs: Rootfs, touched: Touched, layers: Iterable[Rootfs]) -> View:
     """The view of `rootfs`, which is the tree of `earlier` with `layers` over it."""
-    sites = {site for site in earlier.sites if rootfs.resolve(site) == site and rootfs.is_directory(site)}
+    found = {path for path in earlier.found if rootfs.is_directory(path)}  # a symlink may lead elsewhere now
     for layer in layers:
-        sites.update(_sites_below(layer, rootfs))
-    return _read(rootfs, sites, earlier.copies, touched)
+        found.update(_sites_below(layer, rootfs))
+    return _read(rootfs, found, earlier.copies, touched)
 
 
 def search_order(rootfs: Rootfs, executable: str | None) -> list[str]:
@@ -141,17 +145,28 @@ def states(lock: Mapping[str, Any], before: View, after: View, touched: Touched)
     return state(before), state(after)
 
 
-def _read(rootfs: Rootfs, sites: set[str], known: Mapping[str, Mapping[str, Any]], touched: Touched) -> View:
+def _read(rootfs: Rootfs, found: set[str], known: Mapping[str, Mapping[str, Any]], touched: Touched) -> View:
     disk = TreeDisk(rootfs)
+    sites = {rootfs.resolve(path) or path for path in found}
     copies: dict[str, Mapping[str, Any]] = {}
     for site in sorted(sites):
         for entry in rootfs.names(site):
             path = posixpath.join(site, entry)
-            if path in known and not touched.covers(path):
+            if path in known and _is_as_before(path, rootfs, touched):
                 copies[path] = known[path]
             elif (copy := payload.read_copy(site, entry, disk)) is not None:
                 copies[path] = copy
-    return View(rootfs, tuple(sorted(sites)), copies)
+    return View(rootfs, tuple(sorted(found)), tuple(sorted(sites)), copies)
+
+
+def _is_as_before(path: str, rootfs: Rootfs, touched: Touched) -> bool:
+    """Whether the metadata at `path` is what it was before the layers: not touched, and no symlink leads out of it."""
+    inside = (posixpath.join(path, name) for name in (rootfs.names(path) if rootfs.is_directory(path) else ()))
+    return (
+        not touched.covers(path)
+        and rootfs.resolve(path) == path
+        and all(rootfs.readlink(file) is None for file in inside)
+    )
 
 
 def _sites_below(tree: Rootfs, rootfs: Rootfs) -> Iterator[str]:
@@ -165,13 +180,14 @@ def _sites_below(tree: Rootfs, rootfs: Rootfs) -> Iterator[str]:
         for name in payload.SITE_NAMES:
             path = posixpath.join(directory, name)
             if name in entries and path not in payload.NOT_WALKED and rootfs.is_directory(path):
-                yield rootfs.resolve(path) or path
+                yield path
 
 
 def _record(view: View, path: str, touched: Touched) -> str | None:
     """The digest of a RECORD; one that is not touched differs from no other state's."""
-    information = view.copies[path]["information"]
-    found: str | None = payload.record_digest(information, view.disk) if touched.covers(path) else "not touched"
+    if _is_as_before(path, view.rootfs, touched):
+        return "not touched"
+    found: str | None = payload.record_digest(view.copies[path]["information"], view.disk)
     return found
 
 
