@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from toolkit import __version__
@@ -46,6 +46,7 @@ class BuildState:
     layers: tuple[str, ...] = ()
     packer: str | None = None
     used: tuple[Path, ...] = ()
+    _waiting: list[str] | None = field(default_factory=list)  # lines for a log that has not begun
 
     def begin_log(self, command: str) -> None:
         """Begin the log: what is built and how, with the definition."""
@@ -53,6 +54,16 @@ class BuildState:
         definition = () if isinstance(source, OwnSource) else source.text.splitlines()
         head = (f"{LOG_MARK}: ctk {__version__}, {self.plan.record.target}", f"# {command}")
         self.transcript.begin(*head, *(f"# | {line}" for line in definition))
+        waiting, self._waiting = self._waiting or [], None
+        for line in waiting:
+            self.transcript.take(line)
+
+    def note(self, line: str) -> None:
+        """Write a line into the log, after its beginning: what begins in another way is no log of ctk's."""
+        if self._waiting is None:
+            self.transcript.take(line)
+        else:
+            self._waiting.append(line)
 
     def failure(self, status: int) -> CtkError:
         """The error for a program of the build that ended with `status`, out of the last lines of the log."""

@@ -70,7 +70,7 @@ class Wheelhouse:
     def run(self, state: BuildState) -> None:
         """Bring the files, and show them to the build. Raises as `bring_files` does."""
         for line in self.fill(state.listener):
-            state.transcript.take(line)
+            state.note(line)
 
     def fill(self, listener: Listener) -> tuple[str, ...]:
         """As `run`; the lines are for the log."""
