@@ -76,7 +76,7 @@ def test_a_build_takes_the_digest_although_the_tag_moved_and_names_it(me: User, 
             assert f"lab/moving@{first}" in me.ctk("def", name, cwd=work).stdout
         assert index != first
     # The registry is off: what is missing is named by its digest.
-    shutil.rmtree(me.home / "ctk-work/bases")
+    shutil.rmtree(me.home / "ctk-work/store/bases")
     shutil.rmtree(me.home / "ctk-work/cache")
     for name in ("locked", "post"):
         off = me.ctk("build", name, "--force", cwd=work, status=4)

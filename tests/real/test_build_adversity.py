@@ -145,7 +145,7 @@ def test_a_disk_that_becomes_full_at_any_moment_leaves_the_old_image(
 def test_two_builds_of_one_output_exclude_each_other_by_every_path(
     ordinary_user: User, own: Path, tiny_image: Path, way: str
 ) -> None:
-    recipe(ordinary_user, own, "slow", 'post = "sleep 6"\n')
+    recipe(ordinary_user, own, "slow", f'post = "sleep 6 # {own.name}"\n')
     ordinary_user.run("sh", "-c", "mkdir out other home2 && ln -s out link", cwd=own)
     output, variables = "out/slow.sif", {}
     if way == "a symlinked directory":
@@ -166,7 +166,7 @@ def test_two_builds_of_one_output_exclude_each_other_by_every_path(
 
 
 def test_a_killed_build_does_not_hold_its_output(ordinary_user: User, own: Path, tiny_image: Path) -> None:
-    recipe(ordinary_user, own, "slow", 'post = "sleep 6"\n')
+    recipe(ordinary_user, own, "slow", f'post = "sleep 6 # {own.name}"\n')
     with start(ordinary_user, own, "slow", "--base", tiny_image) as first:
         wait_for_post(own / "slow.sif.build.log")
         first.kill()

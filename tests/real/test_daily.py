@@ -158,6 +158,8 @@ def test_each_next_step_works_as_it_stands(jobs: Jobs, base_image: Path) -> None
     assert you.follow("new", "like", "--like", "bare") == ["ctk build like"]
     assert you.follow("doctor") == ["ctk list"]
     assert you.follow("build", "bare") == ["ctk shell bare.sif"]
+    assert you.follow("fetch", "bare") == ["ctk build bare --offline"]
+    assert you.follow("cache", "list") == ["ctk cache verify"]
     job = "ctk sbatch --job-name keras-bert --image keras-bert.sif"
     assert you.follow("build", "keras-bert", "--force") == [f"{job} --gpus 0"]
     assert you.follow("check-gpu", "keras-bert.sif") == [job]
@@ -202,10 +204,12 @@ def test_each_call_of_suggest_is_known() -> None:
         "audit": 2,
         "bases": 2,
         "bases_registry": 1,
-        "build": 3,
+        "build_report": 2,
+        "cache": 1,
         "check_gpu": 1,
         "doctor": 1,
         "edit": 1,
+        "fetch": 1,
         "inspect": 2,
         "lab": 4,
         "lock": 1,
