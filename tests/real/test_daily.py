@@ -159,7 +159,6 @@ def test_each_next_step_works_as_it_stands(jobs: Jobs, base_image: Path) -> None
     assert you.follow("doctor") == ["ctk list"]
     assert you.follow("build", "bare") == ["ctk shell bare.sif"]
     assert you.follow("fetch", "bare") == ["ctk build bare --offline"]
-    assert you.follow("cache", "list") == ["ctk cache verify"]
     job = "ctk sbatch --job-name keras-bert --image keras-bert.sif"
     assert you.follow("build", "keras-bert", "--force") == [f"{job} --gpus 0"]
     assert you.follow("check-gpu", "keras-bert.sif") == [job]
