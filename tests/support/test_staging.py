@@ -250,3 +250,15 @@ def test_a_file_or_a_symlink_is_removed_without_what_it_leads_to(tmp_path: Path)
     for name in ("file", "link"):
         remove_tree(tmp_path / name)
     assert names(tmp_path) == ["directory"]
+
+
+def test_tree_deeper_than_pythons_recursion_is_removed(tmp_path: Path) -> None:
+    here = os.open(tmp_path, os.O_RDONLY)
+    for _ in range(3000):
+        os.mkdir("d", dir_fd=here)
+        below = os.open("d", os.O_RDONLY, dir_fd=here)
+        os.close(here)
+        here = below
+    os.close(here)
+    remove_tree(tmp_path / "d")
+    assert not any(tmp_path.iterdir())
