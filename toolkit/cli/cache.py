@@ -96,7 +96,7 @@ def prune(
     if limit is None and age is None:
         if setting is None:
             raise WrongInput(
-                "nothing says what to remove",
+                "`ctk cache prune` needs a limit",
                 fix="Give --keep 50G or --older 30d, or set keep in [cache] of ~/.config/ctk/settings.toml.",
                 code="wrong-usage",
             )
