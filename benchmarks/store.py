@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from benchmarks.audit import torch_base
 from benchmarks.layers import CA_BUNDLE, Run, measured
-from benchmarks.measure import debian_12, environment_of_ctk
+from benchmarks.measure import debian_12, environment_of_ctk, variables
 from benchmarks.section import Section, Table, Target
 from toolkit import __version__
 from toolkit.inventory.formats.images import open_image
@@ -55,7 +55,7 @@ def run() -> Section:
 
 def measure(ctk: Path, large: Path, small: Path) -> Section:
     """The section, with steps over the base `large`, and all else over `small`."""
-    with TemporaryDirectory(dir=os.environ.get("CTK_BENCH_TMP")) as name, _variables(CTK_HOME=f"{name}/area"):
+    with TemporaryDirectory(dir=os.environ.get("CTK_BENCH_TMP")) as name, variables(CTK_HOME=f"{name}/area"):
         steps, targets = _steps(ctk, large, Path(name) / "steps")
         print("bench: steps measured", file=sys.stderr, flush=True)
         registry, more = _registry(ctk, small, Path(name) / "registry")
@@ -112,13 +112,13 @@ def _registry(ctk: Path, base: Path, work: Path) -> tuple[Table, list[Target]]:
             (work / f"defs/{name}.toml").write_text(_SMALL.format(base=f"docker://{reference}", packages=packages))
         seconds["the first recipe: the base is pulled"] = measured([ctk, "build", "one"], work).seconds
         subprocess.run([ctk, "lock", "two"], cwd=work, check=True, capture_output=True)
-        with _variables(CTK_HOME=f"{work}/other-area"):
+        with variables(CTK_HOME=f"{work}/other-area"):
             _succeeds([ctk, "fetch", "two"], work, seconds, "`ctk fetch` in another work area")
     second: list[str | Path] = [ctk, "build", "two"]
     pulled = _succeeds(second, work, seconds, "the second recipe, without the registry")
     (work / "two.sif").unlink(missing_ok=True)
     proxies = dict.fromkeys(("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"), _DEAD_PROXY)
-    with _variables(CTK_HOME=f"{work}/other-area", **proxies):
+    with variables(CTK_HOME=f"{work}/other-area", **proxies):
         offline = _succeeds([*second, "--offline"], work, seconds, "`ctk build --offline` of what was fetched")
     rows = tuple((name, f"{taken:.1f}") for name, taken in seconds.items())
     return Table(f"A base of {base.stat().st_size / 1e9:.2f} GB from a registry", ("command", "s"), rows), [
@@ -149,20 +149,6 @@ def _peers() -> str:
     if found:
         return f"Of {names}, this machine has {', '.join(found)}; they were not measured."
     return f"None of {names} is installed on this machine; they were not measured."
-
-
-@contextlib.contextmanager
-def _variables(**variables: str) -> Iterator[None]:
-    before = {name: os.environ.get(name) for name in variables}
-    os.environ.update(variables)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                os.environ.pop(name)
-            else:
-                os.environ[name] = value
 
 
 @contextlib.contextmanager

@@ -20,11 +20,12 @@ BUILD_LABELS = "/.build.labels"
 EXPANDED = r"[\\$`]"
 
 _FAMILIES = ("APPTAINER_", "SINGULARITY_")
+_BINDS = ("BIND", "BINDPATH", "MOUNT", "NV", "NVCCLI", "ROCM")
 # Of the user's variables of the runtime, those that a step keeps: `build` hands binds and GPU to `%post`, too
 # (Apptainer 1.4.5, stage.go).
 _KEPT_FOR_STEPS = frozenset(
     [
-        *("BIND", "BINDPATH", "MOUNT", "NV", "NVCCLI", "ROCM"),
+        *_BINDS,
         *("CACHEDIR", "TMPDIR", "CONFIGDIR", "CONFDIR", "CONFIG_FILE"),  # where the runtime writes, what it is told
         *("USERNS", "UNSHARE_USERNS", "IGNORE_SUBUID", "IGNORE_FAKEROOT_COMMAND", "IGNORE_USERNS"),  # options of build
     ]
@@ -109,6 +110,11 @@ def step_environment(environment: Mapping[str, str] = os.environ) -> dict[str, s
     names = ("APPTAINER_LABELS", "SINGULARITY_LABELS")
     labels = {f"{family[:-1]}ENV_{name}": BUILD_LABELS for family in _FAMILIES for name in names}
     return {**without_options(environment), **labels}
+
+
+def without_binds() -> dict[str, str | None]:
+    """Variables that keep the user's binds and GPU out of a container: their destination may not exist in its image."""
+    return {f"{family}{name}": None for family in _FAMILIES for name in _BINDS}
 
 
 def without_options(environment: Mapping[str, str] = os.environ) -> dict[str, None]:
