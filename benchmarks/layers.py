@@ -42,7 +42,7 @@ package, (b) changes the version of one, (c) changes the file of a recipe withou
 imports in it, one run each, since it takes minutes. ctk's figures are medians of {_ROUNDS} runs, each with another
 change, so that the store has no layer of it; they include the choice of versions, the guard, the imports and the audit.
 In (a) and (b), the framework of the base was imported by the build before the change. The bases are in the page cache,
-and the package files in the store from the smallest base on.
+and the package files in the store from the smallest base on. Before each run, all that earlier ones wrote is synced.
 
 *Guard* is the time in which the layers are judged, measured again on the image that was built.
 *Read* and *written* are the bytes of system calls of the command's processes, in multiples of the base's file; what
@@ -210,6 +210,7 @@ def _write_files(work: Path, base: Path, content: str) -> None:
 
 def measured(argv: Sequence[str | Path], directory: Path) -> Run:
     """Run a command, and count what it and all processes that it waited for did."""
+    os.sync()  # a disk that still writes what the last command left would slow this one
     started = time.perf_counter()
     child = subprocess.Popen(
         [str(word) for word in argv],
