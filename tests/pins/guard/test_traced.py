@@ -123,6 +123,7 @@ POSSIBLE = {
     f"{SITE}/__pycache__/optional.cpython-311.pyc": "",
     f"{SITE}/odd-1.0.dist-info/entry_points.txt": "no section\n",
     "usr/lib/libcuda.so.1": "ELF",
+    "opt/rocm-6.2/lib/libamdhip64.so": "ELF",
     "etc/ld.so.preload": "/opt/shim.so\n",
     ".singularity.d/actions/exec": "#!/bin/sh\n",
 }

@@ -11,6 +11,7 @@ import hashlib
 import io
 import json
 import posixpath
+import re
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +30,8 @@ _SYSTEM = (
     *("/bin", "/boot", "/dev", "/etc", "/lib", "/lib32", "/lib64", "/libx32", "/proc", "/root", "/run", "/sbin"),
     *("/sys", "/tmp", "/usr", "/var"),  # noqa: S108
 )
+# Toolkits that a framework looks for by their directory alone (`os.path.exists` is not recorded).
+_TOOLKITS = re.compile(r"/opt/(amd|amazon|cuda|hpcx|intel|mellanox|nvidia|rocm)", re.IGNORECASE)
 _METADATA = "/.singularity.d"
 _ENVIRONMENT = f"{_METADATA}/env"  # read at the start of each container
 _EXECUTED = (f"{_METADATA}/actions", f"{_METADATA}/libs")
@@ -146,7 +149,7 @@ class _Rule:
             return True
         if posixpath.dirname(path) in trace.programs:
             return self._is_in_base(path)  # the import starts no program
-        if _is_below(path, (*_SYSTEM, *trace.prefixes)):
+        if _is_below(path, (*_SYSTEM, *trace.prefixes)) or _TOOLKITS.match(path):
             return True
         asked = any(_is_below(path, (found,)) or _is_below(found, (path,)) for found in trace.paths)
         return asked or self._is_in_base(path)
