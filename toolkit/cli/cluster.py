@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from toolkit.cli.completion import complete_cluster
 from toolkit.cli.documents import profiles as documents
-from toolkit.cli.output import print_findings, print_json, print_table, say, suggest
+from toolkit.cli.output import print_findings, print_json, print_table, print_text, say, suggest
 from toolkit.support.errors import WrongInput
 from toolkit.support.findings import Finding, Severity
+from toolkit.support.text import path_argument
 
 if TYPE_CHECKING:
     from toolkit.scheduler.profiles import Partition, Profile
@@ -143,3 +146,102 @@ def _size(size: int | None) -> str:
     from toolkit.scheduler.needs import describe_memory
 
     return "" if size is None else describe_memory(size)
+
+
+@app.command()
+def check(name: _Name, json: _Json = False) -> None:
+    """Check a cluster profile, and compare it with the scheduler of this host.
+
+    The file is read as for a job. If this host is a login node of such a scheduler, its partitions, limits and GPU
+    types are compared with the profile.
+
+        ctk cluster check mine
+
+    Exit status 1: the profile and the scheduler differ.
+    """
+    from toolkit.cli.clusters import cluster_target, profile_of
+    from toolkit.scheduler.differences import differences
+    from toolkit.scheduler.programs import host_scheduler
+
+    profile = profile_of(name)
+    findings = [*cluster_target(profile)[1]] if profile.gpu_types else []
+    here = host_scheduler()
+    if compared := here is profile.scheduler:
+        findings += differences(profile, _detected(profile.path)[0])
+    else:
+        found = f"has {here}" if here else "has no scheduler"
+        message = f"not compared with a scheduler: the profile is for {profile.scheduler}, and this host {found}"
+        findings.append(Finding("profile-not-compared", Severity.INFO, message))
+    if json:
+        document = {"cluster": profile.name, "path": str(profile.path), "compared": compared}
+        print_json("ctk.cluster-check/1", document, findings)
+    else:
+        say(f"{profile.path}: valid{', compared with the scheduler of this host' if compared else ''}")
+        print_findings(findings)
+    if any(finding.severity is Severity.WARNING for finding in findings):
+        raise typer.Exit(1)
+
+
+@app.command()
+def detect(
+    name: Annotated[
+        str | None, typer.Argument(metavar="[NAME]", help="Name of the profile. [default: the cluster's own]")
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="FILE", help="Path of the file. [default: ./sbatch/clusters/NAME.toml]"),
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the profile; write nothing.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
+    json: _Json = False,
+) -> None:
+    """Write a cluster profile from the scheduler of this host.
+
+    It asks sinfo, scontrol and sacctmgr (Slurm), qconf and qhost (Grid Engine), or pbsnodes and qstat (PBS) for
+    partitions, limits, nodes and GPU types. They do not say which driver the nodes have, whether these reach the
+    internet, and which modules a job needs: add what you know.
+
+        ctk cluster detect mine
+        ctk cluster detect mine --dry-run
+    """
+    from toolkit.scheduler.profile_file import NAME
+    from toolkit.scheduler.profile_places import OWN
+    from toolkit.support.files import refuse_link, write_atomically
+
+    if name is not None and not NAME.fullmatch(name):
+        raise WrongInput(f"{name!r} is not a valid name: use lower-case letters, digits, dots, hyphens and underscores")
+    profile, text = _detected(output, name)
+    path = output or OWN / f"{profile.name}.toml"
+    if not NAME.fullmatch(path.stem) or path.suffix != ".toml":
+        raise WrongInput(f"--output should be a file NAME.toml with a lower-case name, not {str(path)!r}")
+    if not dry_run:
+        refuse_link(path)
+        if path.exists() and not force:
+            raise WrongInput(f"{path} already exists", fix="--force replaces it; --dry-run prints the profile.")
+        if output is None:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(path, text)
+    if json:
+        print_json("ctk.cluster/1", {"cluster": documents.profile(replace(profile, path=path))})
+        return
+    if dry_run:
+        print_text(text)
+        return
+    names = ", ".join(partition.name for partition in profile.partitions) or "none"
+    say(f"{path}: {profile.scheduler}, partitions: {names}")
+    say("Add what the scheduler does not say: the comments at the beginning of the file list it.")
+    suggest(["ctk", "cluster", "show", path.stem if output is None else path_argument(path)])
+
+
+def _detected(path: Path | None, name: str | None = None) -> tuple[Profile, str]:
+    """The profile that the scheduler of this host implies, and its text."""
+    from datetime import datetime, timezone
+
+    from toolkit.scheduler.asking import detect as ask
+    from toolkit.scheduler.detection import comments, profile_from, profile_name
+    from toolkit.scheduler.profile_text import profile_text
+
+    found = ask()
+    named = path or Path(f"{name or profile_name(found)}.toml")
+    profile = profile_from(found, named, datetime.now(timezone.utc).date().isoformat())
+    return profile, profile_text(profile, comments(found))
