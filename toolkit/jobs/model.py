@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -95,8 +94,7 @@ class Job(Resources):
 
     def first_log(self, job_id: str) -> str:
         """The log of the first task of an array, else the log: one file, which need not exist yet."""
-        first = re.match(r"[0-9]+", self.array or "")
-        return f"logs/{self.name}-{job_id}{f'_{int(first[0])}' if first else ''}.log"
+        return f"logs/{self.name}-{job_id}{f'_{self.array.first}' if self.array else ''}.log"
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ import pytest
 
 from toolkit.jobs.dialects.slurm import script_text
 from toolkit.jobs.model import Directive, GateCheck, Job
-from toolkit.scheduler.values import NO_TIME_LIMIT, Gpus
+from toolkit.scheduler.values import NO_TIME_LIMIT, Gpus, parse_array
 
 GOLDEN = Path(__file__).parent / "golden"
 JOBS = {
@@ -35,7 +35,7 @@ JOBS = {
     ),
     "no-gate": Job("no-gate", "./trial.sif", ("python", "train.py"), gpus=Gpus(1), gate=False),
     "monitor": Job("monitor", "./trial.sif", ("python", "train.py"), gpus=Gpus(1), gate=False, monitor=True),
-    "array": Job("array", "./trial.sif", ("true",), gpus=Gpus(0), time=NO_TIME_LIMIT, array="0-9%4"),
+    "array": Job("array", "./trial.sif", ("true",), gpus=Gpus(0), time=NO_TIME_LIMIT, array=parse_array("0-9%4")),
 }
 
 
