@@ -159,12 +159,12 @@ def check(name: _Name, json: _Json = False) -> None:
 
     Exit status 1: the profile and the scheduler differ.
     """
-    from toolkit.cli.clusters import cluster_target, profile_of
+    from toolkit.cli.clusters import missing_facts, profile_of
     from toolkit.scheduler.differences import differences
     from toolkit.scheduler.programs import host_scheduler
 
     profile = profile_of(name)
-    findings = [*cluster_target(profile)[1]] if profile.gpu_types else []
+    findings = [*missing_facts(profile)] if profile.gpu_types else []
     here = host_scheduler()
     if compared := here is profile.scheduler:
         findings += differences(profile, _detected(profile.path)[0])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -11,7 +12,8 @@ from toolkit.cli.completion import complete_cluster
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from toolkit.recipes.model import Target
+    from toolkit.gpu.facts import TargetMachine
+    from toolkit.recipes.model import Recipe, Target
     from toolkit.scheduler.profiles import GpuType, Profile
     from toolkit.support.findings import Finding
 
@@ -33,49 +35,92 @@ def profile_of(named: str) -> Profile:
     return Profiles.here().profile(named)
 
 
-def cluster_target(profile: Profile, gpu_types: Iterable[GpuType] | None = None) -> tuple[Target, tuple[Finding, ...]]:
-    """The machines of a cluster as a recipe's `[target]` names them, and a note on what the profile does not say.
-
-    `gpu_types` are those that matter, all of the profile by default. Of several drivers, the oldest counts.
-    """
-    from toolkit.gpu.compatibility import parse_driver, parse_gpu
+def cluster_target(profile: Profile) -> Target:
+    """The machines of a cluster as a recipe's `[target]` names them. Of several drivers, the oldest counts."""
+    from toolkit.gpu.compatibility import parse_driver
     from toolkit.recipes.model import Target
-    from toolkit.support.errors import WrongInput
-    from toolkit.support.findings import Finding, Severity
+
+    gpus = tuple(dict.fromkeys(name for gpu in profile.gpu_types if (name := _known_name(gpu)) is not None))
+    drivers = sorted({gpu.driver for gpu in profile.gpu_types if gpu.driver}, key=parse_driver)
+    return Target(gpus, drivers[0] if drivers else None, origin=f"cluster {profile.name}")
+
+
+def cluster_machines(profile: Profile, gpu_types: Iterable[GpuType] | None = None) -> tuple[TargetMachine, ...]:
+    """The machines to audit an image for: one for each GPU type, with its own driver.
+
+    `gpu_types` are those that matter, all of the profile by default. What the profile does not say is printed.
+    """
+    from toolkit.gpu.targets import machines
+    from toolkit.recipes.model import Target
 
     types = profile.gpu_types if gpu_types is None else tuple(gpu_types)
-    known, unknown = [], []
-    for gpu in types:
-        try:
-            parse_gpu(gpu.target)
-        except WrongInput:
-            unknown.append(gpu.type)
-        else:
-            known.append(gpu)
-    drivers = sorted({gpu.driver for gpu in types if gpu.driver}, key=parse_driver)
-    target = Target(tuple(dict.fromkeys(_label(gpu) for gpu in known)), drivers[0] if drivers else None)
-    missing = [f"what kind of GPU {', '.join(unknown)} is"] if unknown else [] if types else ["its GPUs"]
-    missing += [] if drivers else ["its NVIDIA driver"]
-    note = Finding(
-        "cluster-facts-missing",
-        Severity.INFO,
-        f"the profile of cluster {profile.name} does not say {' and '.join(missing)}: that is not judged",
-        f"Add it to {profile.path}: `capability` and `driver` of [[gpu]].",
-    )
-    return target, (note,) if missing else ()
+    say_missing_facts(profile)
+    found = [
+        machine for gpu in types for machine in machines(Target(tuple(filter(None, [_known_name(gpu)])), gpu.driver))
+    ]
+    return tuple(dict.fromkeys(found)) or machines(Target())
 
 
-def _label(gpu: GpuType) -> str:
-    """The model where ctk knows it, which is how users call it, else the compute capability."""
+def missing_facts(profile: Profile) -> tuple[Finding, ...]:
+    """A note on what the profile does not say of its GPUs, and is therefore not judged."""
+    from toolkit.support.findings import Finding, Severity
+
+    types = profile.gpu_types
+    unknown = [gpu.type for gpu in types if _known_name(gpu) is None]
+    missing = [f"what {', '.join(unknown)} is"] if unknown else [] if types else ["which GPUs it has"]
+    missing += [] if any(gpu.driver for gpu in types) else ["which NVIDIA driver"]
+    if not missing:
+        return ()
+    message = f"the profile of cluster {profile.name} does not say {' and '.join(missing)}: that is not judged"
+    fix = f"Add it to {profile.path}: `capability` and `driver` of [[gpu]]."
+    return (Finding("cluster-facts-missing", Severity.INFO, message, fix),)
+
+
+def say_missing_facts(profile: Profile) -> None:
+    """Print, on standard error, what the profile does not say of its GPUs."""
+    from toolkit.cli.output import print_findings
+
+    print_findings(missing_facts(profile), stderr=True)
+
+
+def for_cluster(recipe: Recipe, cluster: str | None) -> Recipe:
+    """The recipe, for the GPUs and the driver of the cluster that `--cluster` names instead of its own `[target]`."""
+    if cluster is None:
+        return recipe
+    profile = profile_of(cluster)
+    say_missing_facts(profile)
+    return replace(recipe, target=replace(cluster_target(profile), architectures=recipe.target.architectures))
+
+
+def machine_options(
+    cluster: str | None, gpus: list[str] | None, driver: str | None
+) -> tuple[list[str] | None, str | None]:
+    """The values of `--gpu` and `--driver`: as given, or those of the cluster. Raises WrongInput for both."""
+    refuse_both(cluster, gpu=gpus, driver=driver)
+    if cluster is None:
+        return gpus, driver
+    profile = profile_of(cluster)
+    say_missing_facts(profile)
+    target = cluster_target(profile)
+    return list(target.gpus) or None, target.driver
+
+
+def _known_name(gpu: GpuType) -> str | None:
+    """How ctk calls this GPU: its model where ctk knows it, which is how users call it, else its capability or type.
+
+    None if the profile does not say what it is.
+    """
     from toolkit.gpu.compatibility import parse_gpu
     from toolkit.support.errors import WrongInput
 
-    try:
-        if gpu.model is not None and gpu.capability in (None, ".".join(map(str, parse_gpu(gpu.model)))):
-            return gpu.model
-    except WrongInput:
-        pass
-    return gpu.target
+    for name in (gpu.model, gpu.capability, gpu.type):
+        try:
+            if name and (gpu.capability is None or ".".join(map(str, parse_gpu(name))) == gpu.capability):
+                parse_gpu(name)
+                return name
+        except WrongInput:
+            continue
+    return None
 
 
 def refuse_both(cluster: str | None, **options: object) -> None:

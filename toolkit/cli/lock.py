@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from toolkit.cli.area import open_work_area
+from toolkit.cli.clusters import ClusterOption, for_cluster
 from toolkit.cli.completion import complete_base, complete_recipe
 from toolkit.cli.documents import recipes as documents
 from toolkit.cli.locks import AllowBrokenBase, BaseReader
@@ -72,6 +73,7 @@ def lock(
             autocompletion=complete_base,
         ),
     ] = None,
+    cluster: ClusterOption = None,
     export: Annotated[
         Path | None,
         typer.Option(
@@ -95,6 +97,7 @@ def lock(
         ctk lock mine --exclude-newer 2021-03-07    only releases up to that day
         ctk lock mine --check                       exit status 1 if outdated
         ctk lock cupy --arch aarch64                for Arm machines, on any host
+        ctk lock mine --cluster abci3               refuse what the GPUs of that cluster cannot run
         ctk lock mine --export pylock.mine.toml     for `uv pip install -r`, without a container
 
     An export holds the files that the lock adds, with their URLs and hashes, without credentials. Packages of the base
@@ -127,7 +130,7 @@ def lock(
     owners = judge_owners(catalogue, name)
     print_findings(owners, stderr=True)
     other = resolve_base(base, locks.bases) if base is not None else None
-    recipe = catalogue.recipe(name, base=other, bases=dict(locks.bases))
+    recipe = for_cluster(catalogue.recipe(name, base=other, bases=dict(locks.bases)), cluster)
     print_findings(judge_record(recipe.base, allow_broken=allow_broken_base), stderr=True)
     check_target(recipe)
     recipes = per_architecture(recipe, named)

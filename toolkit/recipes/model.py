@@ -153,12 +153,13 @@ class JobDefaults:
 class Target:
     """The machines that an image is for: GPU types and NVIDIA driver as the user names them, architectures as `uname`.
 
-    No architecture means that of the host.
+    No architecture means that of the host. `origin` says who names them, if the recipe does not (`cluster mine`).
     """
 
     gpus: tuple[str, ...] = ()
     driver: str | None = None
     architectures: tuple[str, ...] = ()
+    origin: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -91,9 +91,8 @@ def _missing(profile: Profile, resources: Resources) -> Iterator[Finding]:
 
 
 def _unknown_type(profile: Profile, resources: Resources) -> Iterator[Finding]:
-    kind = resources.gpus.kind if resources.gpus and resources.gpus.count else None
-    known = [gpu.type for gpu in profile.gpu_types]
-    if kind is not None and known and kind not in known:
+    if (kind := _foreign_type(profile, resources)) is not None:
+        known = [gpu.type for gpu in profile.gpu_types]
         wanted = kind.lower()
         same = next((gpu.type for gpu in profile.gpu_types if wanted in ((gpu.model or "").lower(), gpu.type)), None)
         near = f' Did you mean "{same}"?' if same else did_you_mean(kind, known)
@@ -104,6 +103,13 @@ def _unknown_type(profile: Profile, resources: Resources) -> Iterator[Finding]:
             f"cluster {profile.name} has no GPU type {kind!r}; it has {', '.join(known)}.{near}",
             f"--gpus {same or known[0]}:{total}",
         )
+
+
+def _foreign_type(profile: Profile, resources: Resources) -> str | None:
+    """The type of the job's GPUs, if the cluster has others and not this one."""
+    kind = needs_of(resources).gpu_type
+    known = [gpu.type for gpu in profile.gpu_types]
+    return kind if known and kind not in known else None
 
 
 def _array(profile: Profile, resources: Resources) -> Iterator[Finding]:
@@ -122,6 +128,8 @@ def _array(profile: Profile, resources: Resources) -> Iterator[Finding]:
 def _partition(profile: Profile, resources: Resources) -> Iterator[Finding]:
     """What the partitions of the job have against it: those that it names, else the default one, else all."""
     needs = needs_of(resources)
+    if _foreign_type(profile, resources) is not None:
+        needs = replace(needs, gpu_type=None)  # that is said already
     if resources.partition is None:
         default = profile.default_partition
         if default is None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -12,8 +11,8 @@ from toolkit.support.quantities import parse_size
 from toolkit.support.text import count
 
 if TYPE_CHECKING:
-    from toolkit.scheduler.profiles import Partition, Profile
     from toolkit.scheduler.resources import Resources
+    from toolkit.scheduler.values import Array
 
 _DAY, _HOUR, _MINUTE = 86_400, 3_600, 60
 
@@ -55,21 +54,9 @@ def needs_of(resources: Resources) -> Needs:
     )
 
 
-def array_size(text: str) -> int:
-    """The number of tasks of a checked `--array`: 10 for `0-9`, 4 for `0-9:3%2`."""
-    found = 0
-    for part in text.partition("%")[0].split(","):
-        first, last, step = re.fullmatch(r"(\d+)(?:-(\d+)(?::(\d+))?)?", part).groups()  # type: ignore[union-attr]
-        found += (int(last or first) - int(first)) // int(step or 1) + 1
-    return found
-
-
-def with_type(needs_type: str | None, profile: Profile, partition: Partition | None) -> str | None:
-    """The type of a job's GPUs: as it says, or the only one that the partition or the cluster has."""
-    if needs_type is not None:
-        return needs_type
-    types = partition.gpu_types if partition and partition.gpu_types else [gpu.type for gpu in profile.gpu_types]
-    return types[0] if len(types) == 1 else None
+def array_size(array: Array) -> int:
+    """The number of tasks: 10 of `0-9`, 4 of `0-9:3%2`."""
+    return sum((tasks.last - tasks.first) // tasks.step + 1 for tasks in array.ranges)
 
 
 def format_time(seconds: float) -> str:

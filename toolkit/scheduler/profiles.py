@@ -27,11 +27,6 @@ class GpuType:
     memory: int | None = None
     driver: str | None = None
 
-    @property
-    def target(self) -> str:
-        """What an audit can judge for, best first: the capability, the model or the type."""
-        return self.capability or self.model or self.type
-
 
 @dataclass(frozen=True, slots=True)
 class Partition:
