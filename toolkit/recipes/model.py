@@ -141,12 +141,14 @@ class Index:
 class JobDefaults:
     """The defaults of a job of this recipe. `command` is an argument list.
 
-    `resources` are values as they were written, by the keys of `toolkit.scheduler.resources.OPTIONS`.
+    `resources` are values as they were written, by the keys of `toolkit.scheduler.resources.OPTIONS`. `cluster` names
+    a cluster profile.
     """
 
     command: tuple[str, ...] = ()
     resources: Mapping[str, int | str] = field(default_factory=dict)
     binds: tuple[str, ...] = ()
+    cluster: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -85,7 +85,7 @@ def _gpu_type(gpu: GpuType) -> dict[str, Any]:
     }
 
 
-def estimate(found: Estimate, cluster: str) -> dict[str, Any]:
+def estimate(found: Estimate, cluster: str | None) -> dict[str, Any]:
     """What a job costs at most."""
     return {
         "cluster": cluster,
