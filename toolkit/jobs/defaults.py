@@ -6,12 +6,11 @@ import os
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from toolkit.jobs.dialects.slurm import SLURM
 from toolkit.jobs.model import GateKind, Job
 from toolkit.jobs.values import (
     check_bind,
     check_name,
-    check_submission_directory,
-    parse_directive,
 )
 from toolkit.jobs.variables import check_env_file, parse_environment, refuse_secrets, refuse_unexported
 from toolkit.recipes.model import JobDefaults
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from pathlib import Path
 
+    from toolkit.jobs.dialects.dialect import Dialect
     from toolkit.recipes.model import Recipe
 
 _SCRIPT = "train.py"
@@ -75,15 +75,18 @@ def complete(
     directory: Path,
     runtime: str | None = None,
     userns: bool = False,
+    dialect: Dialect = SLURM,
 ) -> Job:
     """The job that `request` means in `directory`, which it will be submitted from; `runtime` and `userns` as in Job.
+
+    The directives of `request` are in the language of `dialect`.
 
     Raises WrongInput with the option, or the recipe's file and key, whose value cannot be used.
     """
     given = recipe.job if recipe else JobDefaults()
     origin = f"{recipe.path}: job" if recipe else "job"
 
-    directives = tuple(map(parse_directive, request.directives))
+    directives = tuple(map(dialect.parse_directive, request.directives))
     defaults = dict(given.resources)
     if any(directive.asks_for_gpus for directive in directives):
         defaults.pop("gpus", None)  # the site's own way of asking stands instead of the recipe's number
@@ -109,7 +112,7 @@ def complete(
         directives=directives,
         runtime=runtime,
         userns=userns,
-        directory=check_submission_directory(str(directory)),
+        directory=dialect.check_directory(str(directory)),
         gate=request.gate,
         monitor=request.monitor,
     )

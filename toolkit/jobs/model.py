@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from toolkit.inventory.formats.layers import NONE, Layers
+from toolkit.scheduler.programs import Scheduler
+from toolkit.scheduler.requests import NO_TEMPLATES, RequestTemplates
 from toolkit.scheduler.resources import Resources
 from toolkit.support.enums import StrEnum
 
@@ -59,7 +62,9 @@ class Job(Resources):
     those on PATH; `userns` is for one that needs `--userns` where the job runs.
     `gate`: each node checks the GPUs that the job asks for before the program starts; `gate_check` has a
     framework compute on them, too. `monitor`: the log ends with the use of each GPU. `layers` are those of the image
-    when the script is written.
+    when the script is written, `provenance` are lines that say what image that was. `directives` are options in the
+    language of the job's scheduler; `requests` are the site's own ways to ask for resources. `modules` are loaded
+    before the runtime is looked for; `module_setup` is a file that defines `module` where it is not defined.
     """
 
     name: str
@@ -77,6 +82,10 @@ class Job(Resources):
     gate_check: GateCheck | None = None
     monitor: bool = False
     layers: Layers = NONE
+    requests: RequestTemplates = NO_TEMPLATES
+    modules: tuple[str, ...] = ()
+    module_setup: str | None = None
+    provenance: tuple[str, ...] = ()
 
     @property
     def uses_gpu(self) -> bool:
@@ -90,11 +99,16 @@ class Job(Resources):
 
     def log(self, job_id: str = "ID") -> str:
         """Where the job's words are, relative to the directory that it was submitted from."""
-        return f"logs/{self.name}-{job_id}{'_*' if self.array else ''}.log"
+        return f"logs/{self.name}-{_number(job_id)}{'_*' if self.array else ''}.log"
 
     def first_log(self, job_id: str) -> str:
         """The log of the first task of an array, else the log: one file, which need not exist yet."""
-        return f"logs/{self.name}-{job_id}{f'_{self.array.first}' if self.array else ''}.log"
+        return f"logs/{self.name}-{_number(job_id)}{f'_{self.array.first}' if self.array else ''}.log"
+
+
+def _number(job_id: str) -> str:
+    """`12` of PBS's `12.host` and `12[].host`."""
+    return re.split(r"[.\[]", job_id, maxsplit=1)[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +118,7 @@ class Script:
     job: Job
     text: str
     path: Path
+    scheduler: Scheduler = Scheduler.SLURM
 
 
 @dataclass(frozen=True, slots=True)

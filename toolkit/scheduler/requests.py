@@ -7,10 +7,13 @@ import string
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
 
+from toolkit.scheduler.values import NO_TIME_LIMIT, clock_time, memory_mib
 from toolkit.support.errors import WrongInput
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from toolkit.scheduler.resources import Resources
 
 # What a template may name in braces, and the option of ctk that gives the value where there may be none.
 FIELDS: Mapping[str, str | None] = {
@@ -85,7 +88,8 @@ class RequestTemplates:
     `resources` is one line for nodes, processes, cores, GPUs and memory together, and replaces the others but `time`.
     `cores` is for nodes, processes and cores (`-pe smp {slots}`). `account` is a line in the script; a site that takes
     it only on the command line has it in `arguments` (`-g {account}`), which are the arguments at submission. Each of
-    those whose fields all have a value is given.
+    those whose fields all have a value is given. Where one of these or `resources` names {queue}, {account} or {qos},
+    the dialect writes no line for it.
     """
 
     resources: RequestTemplate | None = None
@@ -98,6 +102,41 @@ class RequestTemplates:
     qos: RequestTemplate | None = None
     arguments: tuple[RequestTemplate, ...] = ()
 
+    def elsewhere(self, key: str) -> bool:
+        """Whether the value of `key` (`queue`, `account`, `qos`) is given by `resources` or at submission."""
+        return any(key in template.names for template in (self.resources, *self.arguments) if template is not None)
+
+    def submission_arguments(self, values: Mapping[str, str]) -> tuple[str, ...]:
+        """The words of `arguments` whose fields all have a value."""
+        given = [template for template in self.arguments if template.names <= values.keys()]
+        return tuple(word for template in given for word in template.fill(values).split())
+
+
+def request_values(resources: Resources) -> dict[str, str]:
+    """The values of FIELDS that `resources` give. GPUs that are not the same number on each node are rounded down."""
+    nodes, processes, cores = resources.nodes or 1, resources.tasks_per_node or 1, resources.cpus_per_task or 1
+    values = {
+        "nodes": str(nodes),
+        "processes": str(processes),
+        "cores": str(cores),
+        "node_cores": str(processes * cores),
+        "slots": str(nodes * processes * cores),
+        "queue": resources.partition,
+        "account": resources.account,
+        "qos": resources.qos,
+    }
+    if resources.gpus is not None:
+        values |= {"total": str(resources.gpus.count), "type": resources.gpus.kind}
+        values |= {"count": str(resources.gpus.count // nodes)}
+    if resources.mem is not None and (size := memory_mib(resources.mem)):
+        values |= {"memory": resources.mem, "memory_mib": str(size)}
+        values |= {"slot_memory": f"{-(-size // (processes * cores))}M"}
+    if resources.time is not None and resources.time != NO_TIME_LIMIT:
+        values |= {"time": clock_time(resources.time), "seconds": str(resources.time)}
+    return {name: value for name, value in values.items() if value is not None}
+
+
+NO_TEMPLATES = RequestTemplates()
 
 # The keys that a cluster profile may have for its templates, without `arguments`.
 TEMPLATE_KEYS = tuple(field.name for field in fields(RequestTemplates) if field.name != "arguments")

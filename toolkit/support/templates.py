@@ -12,21 +12,20 @@ if TYPE_CHECKING:
 
 
 def render(template: str, **values: object) -> str:
-    """The text of `template`, a path such as `sbatch/slurm.sbatch.j2`. A value it names and lacks is an error.
+    """The text of `template`, a path such as `sbatch/job.j2`. A value it names and lacks is an error.
 
     Nothing is escaped: the caller quotes every value for the language of the text.
     """
-    directory, _, name = template.rpartition("/")
-    return _templates(directory).get_template(name).render(**values)
+    top, _, name = template.partition("/")
+    return _templates(top).get_template(name).render(**values)
 
 
 @cache  # with it, each template is compiled once
-def _templates(directory: str) -> Environment:
+def _templates(top: str) -> Environment:
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-    top, *below = directory.split("/")
     return Environment(
-        loader=FileSystemLoader(shipped(top).joinpath(*below)),
+        loader=FileSystemLoader(shipped(top)),
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,

@@ -1,0 +1,15 @@
+"""The dialect of each scheduler."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from toolkit.jobs.dialects.slurm import SLURM
+from toolkit.scheduler.programs import Scheduler
+
+if TYPE_CHECKING:
+    from toolkit.jobs.dialects.dialect import Dialect
+
+DIALECTS: dict[Scheduler, Dialect] = {
+    Scheduler.SLURM: SLURM,
+}

@@ -1,0 +1,81 @@
+"""The text of a job's script: the blocks of `sbatch/`, filled with a job in the language of one scheduler."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from toolkit.jobs.gate import LIMIT, gate_values, layer_values
+from toolkit.jobs.model import SIGNALS
+from toolkit.jobs.quoting import quoted
+from toolkit.runtime.engine import NAMES
+from toolkit.runtime.options import container_environment, exec_arguments
+from toolkit.scheduler.programs import Scheduler
+from toolkit.support.templates import render
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from toolkit.jobs.dialects.dialect import Dialect
+    from toolkit.jobs.model import Job
+
+# Where Environment Modules and Lmod put the file that defines `module`. The shell of a job on Grid Engine is no login
+# shell, and PBS passes no functions on.
+_MODULE_SETUP = tuple(f"/etc/profile.d/{name}.sh" for name in ("modules", "lmod", "z00_lmod"))
+
+
+def script_text(job: Job, dialect: Dialect, marker: str) -> str:
+    """The whole script. `marker` is the comment by which ctk recognises its own script.
+
+    The values of `job` are those that toolkit.jobs.values and `dialect` let through: a line of options is not shell,
+    and nothing that stands there could be quoted for it.
+    """
+    return render("sbatch/job.j2", **_values(job, dialect, marker))
+
+
+def _values(job: Job, dialect: Dialect, marker: str) -> dict[str, object]:
+    launcher = dialect.launcher(job)
+    slurm = dialect.words.scheduler is Scheduler.SLURM
+    setup = (job.module_setup,) if job.module_setup else () if slurm else _MODULE_SETUP
+    return {
+        "scheduler": dialect.words,
+        "marker": marker,
+        "provenance": job.provenance,
+        "directives": dialect.directives(job),
+        "number": dialect.number(job),
+        "array": job.array is not None,
+        "image": quoted(job.image),
+        "modules": tuple(map(quoted, job.modules)),
+        "module_setup": " ".join(map(quoted, setup)),
+        "find_runtime": " || ".join(f"command -v {quoted(name)}" for name in (job.runtime, *NAMES) if name),
+        "environment": container_environment().items(),
+        "env_file": quoted(job.env_file) if job.env_file else None,
+        "inherited": job.inherited,
+        "launch": bool(launcher) and not slurm,
+        "nodes": job.nodes or 1,
+        "signals": SIGNALS,
+        "forward": dialect.forward(job),
+        "gate": job.gate and job.uses_gpu,
+        "limit": LIMIT,
+        "gate_check": gate_values(job.gate_check),
+        **layer_values(job.layers),
+        "monitor": job.monitor and job.uses_gpu,
+        "container": " ".join(_container(job, ())),
+        "command": _command(job, launcher),
+    }
+
+
+def _command(job: Job, launcher: Sequence[str]) -> str:
+    # A function of the script cannot be the program of `exec`: it ends in one itself.
+    start = [] if launcher[:1] == ("launch",) else ["exec"]
+    return " ".join([*start, *launcher, *_container(job, ('"${check[@]}"',)), *map(quoted, job.command)])
+
+
+def _container(job: Job, check: Sequence[str]) -> list[str]:
+    """The words in front of a command in the job's container, with those of `check` just behind the image."""
+    # The container's own `env` sets the variables: apptainer hands values from --env and APPTAINERENV_ to a shell,
+    # which runs the text in $(…) there (seen with 1.4.5; singularity 3.8 knows no --no-eval).
+    variables = [f"{name}={value}" for name, value in job.environment]
+    command = ["env", *variables] if variables else []
+    arguments = exec_arguments(job.image, command, gpu=job.uses_gpu, binds=job.binds, userns=job.userns)
+    options = arguments[: len(arguments) - len(command) - 1]
+    return ['"$runtime"', *map(quoted, options), '"$image"', *check, *map(quoted, command)]
