@@ -50,12 +50,20 @@ def profile_for(
     ours = Choice(recipe.job.cluster, str(recipe.path)) if recipe and recipe.job.cluster else None
     profile = chosen_profile(named, ours)
     if profile is not None and profile.scheduler not in schedulers:
+        ours_too = " or ".join(_title(scheduler) for scheduler in schedulers)
         raise WrongInput(
-            f"{command} writes for {' or '.join(schedulers)}, and cluster {profile.name} has {profile.scheduler}",
+            f"{command} writes for {ours_too}, and cluster {profile.name} has {_title(profile.scheduler)}",
             fix="`ctk script --cluster NAME` writes for the scheduler of any cluster.",
             code="wrong-scheduler",
         )
     return profile
+
+
+def _title(scheduler: Scheduler) -> str:
+    from toolkit.jobs.dialects import words
+
+    known = (words.SLURM, words.GRID_ENGINE, words.OPENPBS, words.TORQUE)
+    return next(found.title for found in known if found.scheduler is scheduler)
 
 
 def on_cluster(job: Job, profile: Profile | None, directory: Path, *, force: bool) -> tuple[Job, tuple[Finding, ...]]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from toolkit.cli.cluster_jobs import ClusterOfJob, EstimateOption, on_cluster, profile_for, show_estimate, target_on
 from toolkit.cli.completion import complete_recipe
 from toolkit.cli.documents import clusters as documents
 from toolkit.cli.output import print_findings, print_json, print_text, say, suggest
@@ -21,7 +22,7 @@ from toolkit.support.text import path_argument
 if TYPE_CHECKING:
     from toolkit.jobs.defaults import JobRequest
     from toolkit.jobs.model import Job, Script, Submission
-    from toolkit.recipes.model import Target
+    from toolkit.recipes.model import Recipe, Target
     from toolkit.support.findings import Finding
 
 
@@ -103,6 +104,7 @@ def sbatch(
             metavar="NUMBERS", help="Job array: 0-9, or 0-99%8 for eight tasks at a time.", rich_help_panel="Resources"
         ),
     ] = None,
+    cluster: ClusterOfJob = None,
     bind: Annotated[
         list[str] | None,
         typer.Option(
@@ -176,6 +178,7 @@ def sbatch(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Print the script; write nothing.", rich_help_panel="Script")
     ] = False,
+    estimate: EstimateOption = False,
     submit: Annotated[
         bool, typer.Option("--submit", help="Submit the script and print the job ID.", rich_help_panel="Script")
     ] = False,
@@ -200,6 +203,9 @@ def sbatch(
     cannot use a GPU is refused for such a job.
 
     A script that you have changed is kept, unless you give --force.
+
+    With a cluster profile (--cluster, or that of the recipe, yours or the site's), a request that the cluster does not
+    allow is refused, and the nearest one that it allows is named. --estimate prints what the job costs at most.
     """
     from toolkit.inventory.contents.programs import COMMAND_NOT_IN_IMAGE
     from toolkit.jobs.advice import VARIABLE_NOT_SET, advise
@@ -207,8 +213,10 @@ def sbatch(
     from toolkit.jobs.place import check_place
     from toolkit.jobs.scripts import check_script_file, make_script, write_script
     from toolkit.jobs.submission import submit as submit_script
+    from toolkit.recipes.model import Target
     from toolkit.runtime.binds import hidden_links
     from toolkit.runtime.commands import chosen_command
+    from toolkit.scheduler.programs import Scheduler
 
     directory = Path.cwd()
     request = JobRequest(
@@ -232,18 +240,25 @@ def sbatch(
         gate=gpu_gate,
         monitor=gpu_monitor,
     )
-    job, target, doubts = _job(request, job_name, image, recipe, directory)
+    job, recipe_read, doubts = _job(request, job_name, image, recipe, directory)
+    profile = profile_for(cluster, recipe_read, [Scheduler.SLURM], "ctk sbatch")
+    job, refused = on_cluster(job, profile, directory, force=force)
+    doubts = (*doubts, *refused)
+    target = target_on(job, profile, recipe_read.target if recipe_read else Target())
     check_gpu_options(job, gate)
     if gate is GateKind.FRAMEWORK and job.uses_gpu:
         from toolkit.cli.job_audit import framework_check
 
         job = replace(job, gate_check=framework_check(directory / job.image, target))
     script = make_script(job, output or Path(f"{job.name}.sbatch"))
-    if not force and not dry_run:
+    if not force and not dry_run and not estimate:
         check_script_file(script)
     doubts = (*doubts, *check_place(directory, job.name), *advise(job, directory, Path.exists, os.environ))
-    doubts = _image_findings(job, directory, target, doubts, force=force, dry_run=dry_run)
+    doubts = _image_findings(job, directory, target, doubts, force=force, dry_run=dry_run or estimate)
     findings = (*doubts, *hidden_links(directory, job.binds))
+    if estimate:
+        show_estimate(script, profile, directory, findings, json=json)
+        return
     if dry_run:
         _show(script, findings, json=json)
         return
@@ -278,8 +293,8 @@ def _image_findings(
 
 def _job(
     request: JobRequest, name: str | None, image: Path | None, recipe_name: str | None, directory: Path
-) -> tuple[Job, Target, tuple[Finding, ...]]:
-    """The job, from the command line, the recipe, the image and the directory; its machine; and what is doubtful."""
+) -> tuple[Job, Recipe | None, tuple[Finding, ...]]:
+    """The job, from the command line, the recipe, the image and the directory; the recipe; and what is doubtful."""
     from toolkit.builds.record import recipe_of
     from toolkit.inventory.formats.kinds import existing_image
     from toolkit.inventory.formats.layers import layers_of
@@ -287,7 +302,6 @@ def _job(
     from toolkit.jobs.defaults import choose_image, complete
     from toolkit.jobs.values import check_name, name_for
     from toolkit.recipes.catalogue import Catalogue
-    from toolkit.recipes.model import Target
     from toolkit.support.namespace import root_needs_userns
     from toolkit.support.site import load_site
 
@@ -314,7 +328,7 @@ def _job(
         userns=root_needs_userns(),
     )
     job = replace(job, layers=layers_of(chosen))
-    return job, recipe.target if recipe else Target(), doubts
+    return job, recipe, doubts
 
 
 def _show(script: Script, findings: tuple[Finding, ...], *, json: bool) -> None:

@@ -54,6 +54,12 @@ def submit(script: Script, directory: Path) -> Submission:
     return Submission(script, programs.submitted_job(Scheduler.SLURM, done.stdout))
 
 
+def is_unreachable(printed: str) -> bool:
+    """Whether sbatch printed that this host reaches no cluster."""
+    settings = os.environ.get("SLURM_CONF")
+    return _NO_CLUSTER.search(printed) is not None or bool(settings and not Path(settings).is_file())
+
+
 def sbatch_environment(job: Job) -> dict[str, str | None]:
     """Changes to the environment for sbatch, where None unsets a variable.
 

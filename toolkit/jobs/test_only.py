@@ -8,7 +8,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from toolkit.jobs.submission import sbatch_environment
+from toolkit.jobs.submission import is_unreachable, sbatch_environment
 from toolkit.scheduler import programs
 from toolkit.scheduler.programs import Scheduler
 from toolkit.support.findings import Finding, Severity
@@ -16,18 +16,18 @@ from toolkit.support.findings import Finding, Severity
 if TYPE_CHECKING:
     from toolkit.jobs.model import Script
 
-# sbatch prints this on standard error: `sbatch: Job 7 to start at 2026-11-23T01:02:03 using 4 processors on nodes n1 …`.
+# On standard error: `sbatch: Job 7 to start at 2026-11-23T01:02:03 using 4 processors on nodes n1 in partition cpu`.
 _START = re.compile(r"Job \d+ to start at (?P<time>\S+) using \d+ processors on nodes (?P<nodes>\S+)")
 _PREFIX = re.compile(r"^(?:sbatch|allocation failure|error): ", re.MULTILINE)
 
 
 def ask_slurm(script: Script, directory: Path) -> Finding | None:
-    """What Slurm says of `script`, submitted from `directory`; None on a host without sbatch.
+    """What Slurm says of `script`, submitted from `directory`; None on a host that reaches no Slurm.
 
     It checks partition, GPUs and nodes. It checks neither the partition's time limit nor, without an accounting
     database, account and QOS (seen with 22.05).
     """
-    if shutil.which("sbatch") is None:
+    if shutil.which("sbatch") is None or is_unreachable(""):
         return None
     with tempfile.TemporaryDirectory(prefix="ctk-") as place:
         path = Path(place, "job.sbatch")
@@ -35,7 +35,8 @@ def ask_slurm(script: Script, directory: Path) -> Finding | None:
         done = programs.submit(
             Scheduler.SLURM, path, directory=directory, arguments=["--test-only"], env=sbatch_environment(script.job)
         )
-    return judge_answer(done.stdout + done.stderr, ok=done.ok)
+    printed = done.stdout + done.stderr
+    return None if not done.ok and is_unreachable(printed) else judge_answer(printed, ok=done.ok)
 
 
 def judge_answer(printed: str, *, ok: bool) -> Finding:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from toolkit.scheduler.profiles import Partition, Profile
     from toolkit.scheduler.requests import RequestTemplate
     from toolkit.scheduler.resources import Resources
-    from toolkit.scheduler.values import Gpus
 
 
 def named_fields(profile: Profile) -> frozenset[str]:
@@ -26,7 +25,7 @@ def chosen_partition(profile: Profile, resources: Resources) -> Partition | None
     return profile.partition(resources.partition) if resources.partition else profile.default_partition
 
 
-def complete_resources(profile: Profile, resources: Resources) -> dict[str, str | int | Gpus]:
+def complete_resources(profile: Profile, resources: Resources) -> dict[str, Any]:
     """The fields of `resources` that the profile fills: where its templates name them, and the job leaves them out.
 
     The partition is the default one, the number of nodes (or units of a resource type) the smallest that has the GPUs,
@@ -34,7 +33,7 @@ def complete_resources(profile: Profile, resources: Resources) -> dict[str, str 
     """
     fields = named_fields(profile)
     partition = chosen_partition(profile, resources)
-    found: dict[str, str | int | Gpus] = {}
+    found: dict[str, Any] = {}
     if partition is not None and resources.partition is None and "queue" in fields:
         found["partition"] = partition.name
     gpus = resources.gpus

@@ -37,7 +37,8 @@ class Estimate:
             return ("No estimate: no time limit is known. Add --time.",)
         tasks = f"{self.tasks} tasks x " if self.tasks > 1 else ""
         product = f"{tasks}{self.nodes} node{'s' if self.nodes > 1 else ''} x {describe_time(self.seconds)}"
-        hours = f"At most {number(self.node_hours)} node-hours: {product} ({self.time_from})"
+        unit = "node-hour" if self.node_hours == 1 else "node-hours"
+        hours = f"At most {number(self.node_hours)} {unit}: {product} ({self.time_from})"
         if self.price is None:
             return (hours, "No price: the cluster profile has none for this partition.")
         return (hours, f"At most {number(self.price)} {self.unit}")
