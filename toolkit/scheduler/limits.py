@@ -3,17 +3,11 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from toolkit.scheduler.needs import (
-    array_size,
-    describe_memory,
-    describe_time,
-    format_time,
-    memory_option,
-    needs_of,
-)
+from toolkit.scheduler.nearest import nearest_options
+from toolkit.scheduler.needs import array_size, describe_memory, describe_time, needs_of
 from toolkit.scheduler.resources import OPTIONS
 from toolkit.support.findings import Finding, Severity
 from toolkit.support.text import count, did_you_mean
@@ -40,14 +34,6 @@ _EXAMPLES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Excess:
-    """A limit that a job exceeds: what the partition allows, and the nearest options within it, if there are any."""
-
-    reason: str
-    options: str | None = None
-
-
 def check_request(profile: Profile, resources: Resources) -> tuple[Finding, ...]:
     """What the site would refuse, or let wait for ever, of a job. Empty if the profile has nothing against it."""
     return (
@@ -58,9 +44,9 @@ def check_request(profile: Profile, resources: Resources) -> tuple[Finding, ...]
     )
 
 
-def excesses(partition: Partition, needs: Needs) -> tuple[Excess, ...]:
-    """The limits of `partition` that a job exceeds."""
-    return tuple(excess for rule in _RULES for excess in rule(partition, needs))
+def excesses(partition: Partition, needs: Needs) -> tuple[str, ...]:
+    """What `partition` has against a job, each limit as the end of a sentence: `allows 5 minutes, and …`."""
+    return tuple(reason for rule in _RULES for reason in rule(partition, needs))
 
 
 def fitting(profile: Profile, resources: Resources) -> tuple[Partition, ...]:
@@ -146,7 +132,7 @@ def _partition(profile: Profile, resources: Resources) -> Iterator[Finding]:
                 "unknown-partition",
                 Severity.ERROR,
                 f"cluster {profile.name} has no partition {name!r}; it has {shown}.{did_you_mean(name, known)}",
-                _elsewhere(profile, resources, ()),
+                _elsewhere(profile, resources, None),
             )
     candidates = [partition for name in named if (partition := profile.partition(name)) is not None]
     found = [(partition, excesses(partition, needs)) for partition in candidates]
@@ -163,110 +149,77 @@ def _nowhere(profile: Profile, resources: Resources, needs: Needs) -> Iterator[F
     yield from _over(profile, nearest, excesses(nearest, needs), resources)
 
 
-def _over(profile: Profile, partition: Partition, over: tuple[Excess, ...], resources: Resources) -> Iterator[Finding]:
-    fix = _elsewhere(profile, resources, over)
-    for excess in over:
-        yield Finding("request-over-limit", Severity.ERROR, f"partition {partition.name} {excess.reason}", fix)
+def _over(profile: Profile, partition: Partition, over: tuple[str, ...], resources: Resources) -> Iterator[Finding]:
+    fix = _elsewhere(profile, resources, partition)
+    for reason in over:
+        yield Finding("request-over-limit", Severity.ERROR, f"partition {partition.name} {reason}", fix)
 
 
-def _elsewhere(profile: Profile, resources: Resources, over: tuple[Excess, ...]) -> str | None:
-    """The nearest requests: within the limits of this partition, or in another one."""
-    found = []
-    if over and all(excess.options for excess in over):
-        found.append(" ".join(dict.fromkeys(excess.options for excess in over if excess.options)))
-    fits = fitting(profile, replace(resources, partition=None))
-    found += [f"--partition {partition.name}" for partition in fits[:3]]
+def _elsewhere(profile: Profile, resources: Resources, partition: Partition | None) -> str:
+    """The nearest requests: within the limits of `partition`, or in other ones."""
+    within = nearest_options(partition, resources) if partition else None
+    found = [within] if within else []
+    found += [f"--partition {other.name}" for other in fitting(profile, resources)[:3]]
     if not found:
-        return "No partition of the cluster allows it; `ctk cluster show` lists the limits." if over else None
+        return f"No partition allows it: `ctk cluster show {profile.name}` lists the limits."
     return f"Nearest: {', or '.join(found)}"
 
 
 # ---- The rules, each for one limit
 
 
-def _time(partition: Partition, needs: Needs) -> Iterator[Excess]:
+def _time(partition: Partition, needs: Needs) -> Iterator[str]:
     if needs.time is not None and partition.max_time is not None and needs.time > partition.max_time:
         asked = "no time limit" if math.isinf(needs.time) else describe_time(needs.time)
-        yield Excess(
-            f"allows {describe_time(partition.max_time)}, and the job asks for {asked}",
-            f"--time {format_time(partition.max_time)}",
-        )
+        yield f"allows {describe_time(partition.max_time)}, and the job asks for {asked}"
 
 
-def _nodes(partition: Partition, needs: Needs) -> Iterator[Excess]:
+def _nodes(partition: Partition, needs: Needs) -> Iterator[str]:
     nodes = needs.nodes or 1
     if partition.max_nodes is not None and nodes > partition.max_nodes:
-        yield Excess(
-            f"allows {count(partition.max_nodes, 'node')}, and the job asks for {nodes}",
-            f"--nodes {partition.max_nodes}",
-        )
+        yield f"allows {count(partition.max_nodes, 'node')}, and the job asks for {nodes}"
     if partition.min_nodes is not None and nodes < partition.min_nodes:
-        yield Excess(
-            f"is for at least {count(partition.min_nodes, 'node')}, and the job asks for {nodes}",
-            f"--nodes {partition.min_nodes}",
-        )
+        yield f"is for at least {count(partition.min_nodes, 'node')}, and the job asks for {nodes}"
 
 
-def _gpus(partition: Partition, needs: Needs) -> Iterator[Excess]:
-    per_node = needs.gpus_per_node
-    if not needs.gpus or partition.gpus is None or per_node is None:
+def _gpus(partition: Partition, needs: Needs) -> Iterator[str]:
+    if not needs.gpus or partition.gpus is None:
         return
     if partition.gpus == 0:
-        yield Excess(f"has no GPUs, and the job asks for {needs.gpus}")
+        yield f"has no GPUs, and the job asks for {needs.gpus}"
         return
     # Slurm spreads `--gpus` over as many nodes as it needs, if the job does not say how many.
-    nodes = math.ceil(needs.gpus / partition.gpus)
-    if per_node > partition.gpus and (needs.nodes is not None or nodes > (partition.max_nodes or nodes)):
-        possible = partition.max_nodes is None or nodes <= partition.max_nodes
-        most = (partition.max_nodes or 1) * partition.gpus
-        yield Excess(
-            f"has {count(partition.gpus, 'GPU')} on a node, and the job asks for {needs.gpus} on "
-            f"{count(needs.nodes or 1, 'node')}",
-            f"--nodes {nodes}" if possible else f"--nodes {partition.max_nodes} --gpus {_typed(needs, most)}",
-        )
+    nodes = needs.nodes or min(math.ceil(needs.gpus / partition.gpus), partition.max_nodes or needs.gpus)
+    if needs.gpus > nodes * partition.gpus:
+        per_node = count(partition.gpus, "GPU")
+        yield f"has {per_node} on a node, and the job asks for {needs.gpus} on {count(nodes, 'node')}"
 
 
-def _typed(needs: Needs, gpus: int) -> str:
-    return f"{needs.gpu_type}:{gpus}" if needs.gpu_type else str(gpus)
-
-
-def _gpu_type(partition: Partition, needs: Needs) -> Iterator[Excess]:
+def _gpu_type(partition: Partition, needs: Needs) -> Iterator[str]:
     if needs.gpu_type is not None and partition.gpu_types and needs.gpu_type not in partition.gpu_types:
-        yield Excess(
-            f"has GPUs of the type {', '.join(partition.gpu_types)}, not {needs.gpu_type}",
-            f"--gpus {partition.gpu_types[0]}:{needs.gpus}",
-        )
+        yield f"has GPUs of the type {', '.join(partition.gpu_types)}, not {needs.gpu_type}"
 
 
-def _cores(partition: Partition, needs: Needs) -> Iterator[Excess]:
+def _cores(partition: Partition, needs: Needs) -> Iterator[str]:
     if needs.cores is not None and partition.cores is not None and needs.cores > partition.cores:
-        yield Excess(
-            f"has {count(partition.cores, 'core')} on a node, and the job asks for {needs.cores}",
-            f"--cpus-per-task {partition.cores}",
-        )
+        yield f"has {count(partition.cores, 'core')} on a node, and the job asks for {needs.cores}"
 
 
-def _memory(partition: Partition, needs: Needs) -> Iterator[Excess]:
+def _memory(partition: Partition, needs: Needs) -> Iterator[str]:
     if needs.memory is not None and partition.memory is not None and needs.memory > partition.memory:
-        yield Excess(
-            f"has {describe_memory(partition.memory)} of memory on a node, and the job asks for "
-            f"{describe_memory(needs.memory)}",
-            f"--mem {memory_option(partition.memory)}",
-        )
+        has, asked = describe_memory(partition.memory), describe_memory(needs.memory)
+        yield f"has {has} of memory on a node, and the job asks for {asked}"
 
 
-def _node_hours(partition: Partition, needs: Needs) -> Iterator[Excess]:
-    if partition.node_hours is None or needs.time is None or math.isinf(needs.time):
-        return
+def _node_hours(partition: Partition, needs: Needs) -> Iterator[str]:
     nodes = needs.nodes or 1
-    if nodes > 1 and nodes * needs.time > partition.node_hours * 3600:
-        yield Excess(
-            f"allows {partition.node_hours} nodes x hours, and the job asks for {nodes} nodes x "
-            f"{describe_time(needs.time)}",
-            f"--time {format_time(partition.node_hours * 3600 // nodes)}",
-        )
+    if partition.node_hours is None or needs.time is None or math.isinf(needs.time) or nodes == 1:
+        return
+    if nodes * needs.time > partition.node_hours * 3600:
+        asked = f"{nodes} nodes x {describe_time(needs.time)}"
+        yield f"allows {partition.node_hours} nodes x hours, and the job asks for {asked}"
 
 
-_RULES: tuple[Callable[[Partition, Needs], Iterator[Excess]], ...] = (
+_RULES: tuple[Callable[[Partition, Needs], Iterator[str]], ...] = (
     *(_time, _nodes, _gpus, _gpu_type, _cores, _memory, _node_hours),
 )
