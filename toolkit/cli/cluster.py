@@ -110,7 +110,7 @@ def _show(profile: Profile) -> None:
     facts += [(key.replace("_", " "), ", ".join(document[key])) for key in lists if document[key]]
     if profile.internet is not None:
         facts.append(("internet", "yes" if profile.internet else "not on compute nodes"))
-    facts += [(f"request for {key}", text) for key, text in document["request"].items() if text]
+    facts += [(f"request for {request['part']}", request["template"]) for request in document["requests"]]
     print_table(("fact", "value"), facts)
     if profile.partitions:
         columns = ("partition", "time", "nodes", "cores", "memory", "GPUs", "price/h", "description")

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 from toolkit.scheduler.needs import format_time
+from toolkit.scheduler.requests import TEMPLATE_KEYS
 from toolkit.scheduler.resources import OPTIONS
 from toolkit.support.text import escape_hidden_controls
 
@@ -21,12 +21,10 @@ _UNITS = (("T", 1024**4), ("G", 1024**3), ("M", 1024**2), ("K", 1024))
 def profile_text(profile: Profile, comments: Sequence[str] = ()) -> str:
     """The whole file, with `comments` at its beginning."""
     requests = profile.requests
-    templates = {field.name: getattr(requests, field.name) for field in fields(requests) if field.name != "arguments"}
-    tables = [("request", {key: template.text for key, template in templates.items() if template is not None})]
+    templates = {key: template.text for key in TEMPLATE_KEYS if (template := getattr(requests, key)) is not None}
     lines = [f"# {comment}".rstrip() for comment in comments]
     lines += _assignments(_top(profile))
-    for header, table in tables:
-        lines += ["", f"[{header}]", *_assignments(table)] if table else []
+    lines += ["", "[request]", *_assignments(templates)] if templates else []
     for gpu in profile.gpu_types:
         lines += ["", "[[gpu]]", *_assignments(_gpu(gpu))]
     for partition in profile.partitions:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
+from toolkit.scheduler.requests import TEMPLATE_KEYS
 from toolkit.scheduler.resources import OPTIONS
 
 if TYPE_CHECKING:
@@ -46,15 +46,15 @@ def profile(found: Profile) -> dict[str, Any]:
         "max_tasks": found.max_tasks,
         "price_unit": found.unit,
         "arguments": [template.text for template in found.requests.arguments],
-        "request": _requests(found.requests),
+        "requests": _requests(found.requests),
         "partitions": [_partition(partition) for partition in found.partitions],
         "gpu_types": [_gpu_type(gpu) for gpu in found.gpu_types],
     }
 
 
-def _requests(requests: RequestTemplates) -> dict[str, str | None]:
-    templates = {field.name: getattr(requests, field.name) for field in fields(requests) if field.name != "arguments"}
-    return {name: template.text if template else None for name, template in templates.items()}
+def _requests(requests: RequestTemplates) -> list[dict[str, str]]:
+    templates = ((key, getattr(requests, key)) for key in TEMPLATE_KEYS)
+    return [{"part": key, "template": template.text} for key, template in templates if template is not None]
 
 
 def _partition(partition: Partition) -> dict[str, Any]:
