@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -16,14 +15,14 @@ from toolkit.scheduler.values import Gpus
 
 def completed(template: str | None, **resources: Any) -> dict[str, Any]:
     requests = RequestTemplates(resources=RequestTemplate(template)) if template else RequestTemplates()
-    return complete_resources(replace(TWO_PARTITIONS, requests=requests), Resources(**resources))
+    return complete_resources(TWO_PARTITIONS, Resources(**resources), requests)
 
 
 def test_named_fields_are_those_of_every_template() -> None:
     requests = RequestTemplates(
         gpus=RequestTemplate("-l gpu={count}"), arguments=(RequestTemplate("-g {account}"), RequestTemplate("-x {qos}"))
     )
-    assert named_fields(replace(TWO_PARTITIONS, requests=requests)) == {"count", "account", "qos"}
+    assert named_fields(requests) == {"count", "account", "qos"}
 
 
 @pytest.mark.parametrize(

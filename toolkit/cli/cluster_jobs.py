@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
-from toolkit.cli.completion import complete_cluster
 from toolkit.support.errors import WrongInput
 from toolkit.support.findings import Finding, Severity
 
@@ -15,55 +14,35 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    from toolkit.jobs.dialects.words import Words
     from toolkit.jobs.model import Job, Script
     from toolkit.recipes.model import Recipe, Target
     from toolkit.scheduler.estimate import Estimate
     from toolkit.scheduler.profiles import Profile
-    from toolkit.scheduler.programs import Scheduler
-
-ClusterOfJob = Annotated[
-    str | None,
-    typer.Option(
-        "--cluster",
-        metavar="NAME|FILE",
-        help="Cluster profile (`ctk cluster list`) for limits, requests, modules and binds. [default: the recipe's, "
-        "yours or the site's]",
-        autocompletion=complete_cluster,
-        rich_help_panel="Resources",
-    ),
-]
-EstimateOption = Annotated[
-    bool,
-    typer.Option("--estimate", help="Print node-hours and price at most; write nothing.", rich_help_panel="Script"),
-]
 
 
-def profile_for(
-    named: str | None, recipe: Recipe | None, schedulers: Sequence[Scheduler], command: str
-) -> Profile | None:
-    """The profile of the cluster that the job is for; None if nobody names one.
+def profile_for(named: str | None, recipe: Recipe | None, words: Words) -> Profile | None:
+    """The profile of the cluster that a job in this scheduler's language is for; None if nobody names one.
 
-    Raises WrongInput if its scheduler is none of `schedulers`, which `command` writes for.
+    Raises WrongInput if the command line names a cluster with another scheduler. One that the recipe, the user or the
+    site chose is left out then.
     """
     from toolkit.scheduler.profile_places import Choice, chosen_profile
 
     ours = Choice(recipe.job.cluster, str(recipe.path)) if recipe and recipe.job.cluster else None
     profile = chosen_profile(named, ours)
-    if profile is not None and profile.scheduler not in schedulers:
-        ours_too = " or ".join(_title(scheduler) for scheduler in schedulers)
-        raise WrongInput(
-            f"{command} writes for {ours_too}, and cluster {profile.name} has {_title(profile.scheduler)}",
-            fix="`ctk script --cluster NAME` writes for the scheduler of any cluster.",
-            code="wrong-scheduler",
-        )
-    return profile
+    if profile is None or profile.scheduler is words.scheduler:
+        return profile
+    if named is None:
+        return None
+    from toolkit.jobs.dialects.known import DIALECTS
 
-
-def _title(scheduler: Scheduler) -> str:
-    from toolkit.jobs.dialects import words
-
-    known = (words.SLURM, words.GRID_ENGINE, words.OPENPBS, words.TORQUE)
-    return next(found.title for found in known if found.scheduler is scheduler)
+    has = DIALECTS[profile.scheduler].words.title
+    raise WrongInput(
+        f"this writes a script for {words.title}, and cluster {profile.name} has {has}",
+        fix="`ctk script --cluster NAME` writes for the scheduler of any cluster.",
+        code="wrong-scheduler",
+    )
 
 
 def on_cluster(job: Job, profile: Profile | None, directory: Path, *, force: bool) -> tuple[Job, tuple[Finding, ...]]:
@@ -79,7 +58,8 @@ def on_cluster(job: Job, profile: Profile | None, directory: Path, *, force: boo
     from toolkit.scheduler.limits import check_request
 
     job = job_on(job, profile)
-    refused = check_request(profile, job)
+    group = "-g" in job.arguments  # which Grid Engine sites charge instead of an account
+    refused = check_request(profile, replace(job, account=job.account or "group") if group else job)
     if refused and not force:
         raise WrongInput(
             "; ".join(finding.message for finding in refused),

@@ -50,7 +50,6 @@ def gate_lines(image: str, *, userns: bool, check: GateCheck | None = None, laye
     return render(
         "sbatch/print-gate.j2",
         scheduler=SLURM,
-        launch=False,
         image=quoted(image),
         limit=LIMIT,
         gate_check=gate_values(check),

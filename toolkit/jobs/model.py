@@ -21,14 +21,16 @@ SIGNALS = ("TERM", "USR1", "USR2", "INT", "HUP", "CONT")
 
 @dataclass(frozen=True, slots=True)
 class Directive:
-    """One more option for the scheduler, as the site wants it: `--name=value`, or `--name` alone."""
+    """One more option for the scheduler, in its language: `--name=value` of sbatch, `-name value` of qsub."""
 
     name: str
     value: str | None = None
 
     @property
     def asks_for_gpus(self) -> bool:
-        """Whether this gives the job GPUs in another way than `--gpus` (`--gres=gpu:1`, `--gpus-per-node=2`)."""
+        """Whether this gives the job GPUs in another way than `--gpus`: `--gres=gpu:1`, `-l s_gpu=1`."""
+        if self.name == "l":  # qsub
+            return re.search(r"(?:^|[,:+ ])\w*gpu\w*=[1-9]", self.value or "") is not None
         parts = [part.split(":") for part in (self.value or "").split(",")]
         if self.name.startswith("gpus-per-"):
             return any(part[-1] != "0" for part in parts)
@@ -65,6 +67,8 @@ class Job(Resources):
     when the script is written, `provenance` are lines that say what image that was. `directives` are options in the
     language of the job's scheduler; `requests` are the site's own ways to ask for resources. `modules` are loaded
     before the runtime is looked for; `module_setup` is a file that defines `module` where it is not defined.
+    `results`: the job gets a directory for its results. `node_tmp`: TMPDIR is on the node's own disk. `arguments` are
+    given to the scheduler's program at submission, besides those of `requests`.
     """
 
     name: str
@@ -86,6 +90,9 @@ class Job(Resources):
     modules: tuple[str, ...] = ()
     module_setup: str | None = None
     provenance: tuple[str, ...] = ()
+    results: bool = False
+    node_tmp: bool = False
+    arguments: tuple[str, ...] = ()
 
     @property
     def uses_gpu(self) -> bool:

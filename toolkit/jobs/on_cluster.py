@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def job_on(job: Job, profile: Profile) -> Job:
-    """The job with the cluster's request templates, modules, binds and variables, and the resources that it implies.
+    """The job, made with the cluster's request templates, with its modules, binds, variables and implied resources.
 
     What the job says itself stays: a variable of its own, or a bind to the same directory of the container.
     """
@@ -24,8 +24,7 @@ def job_on(job: Job, profile: Profile) -> Job:
     targets = {_target(bind) for bind in job.binds}
     return replace(
         job,
-        **complete_resources(profile, job),
-        requests=profile.requests,
+        **complete_resources(profile, job, job.requests),
         modules=profile.modules.names,
         module_setup=profile.modules.setup,
         binds=(*job.binds, *(bind for bind in profile.binds if _target(bind) not in targets)),

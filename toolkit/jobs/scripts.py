@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from toolkit import __version__
 from toolkit.jobs.dialects.slurm import SLURM
+from toolkit.jobs.dialects.template import read_template
 from toolkit.jobs.dialects.text import script_text
 from toolkit.jobs.model import Script
 from toolkit.support.errors import WrongInput
@@ -24,15 +25,17 @@ _MARKER = re.compile(
 )
 
 
-def make_script(job: Job, path: Path, dialect: Dialect = SLURM) -> Script:
+def make_script(job: Job, path: Path, dialect: Dialect = SLURM, template: Path | None = None) -> Script:
     """The script of `job`, marked so that ctk knows it again as long as nobody has changed it.
 
-    Raises WrongInput if the language of the scheduler cannot express the job.
+    `template` is a file of the user's. Raises WrongInput if it cannot be used, or if the language of the scheduler
+    cannot express the job.
     """
     dialect.check(job)
-    digest = _fingerprint(script_text(job, dialect, ""))
+    own = read_template(template) if template else None
+    digest = _fingerprint(script_text(job, dialect, "", own))
     marker = f"Job {job.name} for {dialect.words.title}, written by ctk {__version__}, fingerprint {digest}"
-    return Script(job, script_text(job, dialect, marker), path, dialect.words.scheduler)
+    return Script(job, script_text(job, dialect, marker, own), path, dialect.words.scheduler)
 
 
 def _fingerprint(text: str) -> str:

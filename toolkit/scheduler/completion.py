@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from toolkit.scheduler.profiles import Partition, Profile
-    from toolkit.scheduler.requests import RequestTemplate
+    from toolkit.scheduler.requests import RequestTemplate, RequestTemplates
     from toolkit.scheduler.resources import Resources
 
 
-def named_fields(profile: Profile) -> frozenset[str]:
-    """The fields that any template of the profile names."""
-    requests = profile.requests
+def named_fields(requests: RequestTemplates) -> frozenset[str]:
+    """The fields that any of the templates names."""
     templates: list[RequestTemplate | None] = [requests.resources, requests.cores, requests.gpus, requests.memory]
     templates += [requests.time, requests.queue, requests.account, requests.qos, *requests.arguments]
     return frozenset(name for template in templates if template is not None for name in template.names)
@@ -25,13 +24,13 @@ def chosen_partition(profile: Profile, resources: Resources) -> Partition | None
     return profile.partition(resources.partition) if resources.partition else profile.default_partition
 
 
-def complete_resources(profile: Profile, resources: Resources) -> dict[str, Any]:
-    """The fields of `resources` that the profile fills: where its templates name them, and the job leaves them out.
+def complete_resources(profile: Profile, resources: Resources, requests: RequestTemplates) -> dict[str, Any]:
+    """The fields of `resources` that the profile fills: where `requests` name them, and the job leaves them out.
 
     The partition is the default one, the number of nodes (or units of a resource type) the smallest that has the GPUs,
     the time limit the partition's default, the type of the GPUs the only one there is.
     """
-    fields = named_fields(profile)
+    fields = named_fields(requests)
     partition = chosen_partition(profile, resources)
     found: dict[str, Any] = {}
     if partition is not None and resources.partition is None and "queue" in fields:

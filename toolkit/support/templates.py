@@ -20,15 +20,31 @@ def render(template: str, **values: object) -> str:
     return _templates(top).get_template(name).render(**values)
 
 
+def render_text(text: str, top: str, **values: object) -> str:
+    """`text`, a template that a user wrote, which may include those of `top` (`sbatch`), filled with `values`.
+
+    It can call nothing but Jinja's own filters and tests. Raises jinja2.TemplateError.
+    """
+    from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+    return _environment(ImmutableSandboxedEnvironment, top).from_string(text).render(**values)
+
+
 @cache  # with it, each template is compiled once
 def _templates(top: str) -> Environment:
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+    from jinja2 import Environment
 
-    return Environment(
+    return _environment(Environment, top)
+
+
+def _environment(kind: type[Environment], top: str) -> Environment:
+    from jinja2 import FileSystemLoader, StrictUndefined
+
+    return kind(
         loader=FileSystemLoader(shipped(top)),
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
-        autoescape=False,  # noqa: S701 - shell, not HTML
+        autoescape=False,
     )

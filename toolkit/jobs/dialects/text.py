@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from toolkit.jobs.dialects.dialect import Dialect
+    from toolkit.jobs.dialects.template import Template
     from toolkit.jobs.model import Job
 
 # Where Environment Modules and Lmod put the file that defines `module`. The shell of a job on Grid Engine is no login
@@ -23,13 +24,16 @@ if TYPE_CHECKING:
 _MODULE_SETUP = tuple(f"/etc/profile.d/{name}.sh" for name in ("modules", "lmod", "z00_lmod"))
 
 
-def script_text(job: Job, dialect: Dialect, marker: str) -> str:
+def script_text(job: Job, dialect: Dialect, marker: str, template: Template | None = None) -> str:
     """The whole script. `marker` is the comment by which ctk recognises its own script.
+
+    With `template`, of a user, instead of ctk's own. Raises WrongInput if it cannot be filled.
 
     The values of `job` are those that toolkit.jobs.values and `dialect` let through: a line of options is not shell,
     and nothing that stands there could be quoted for it.
     """
-    return render("sbatch/job.j2", **_values(job, dialect, marker))
+    values = _values(job, dialect, marker)
+    return render("sbatch/job.j2", **values) if template is None else template.fill(values)
 
 
 def _values(job: Job, dialect: Dialect, marker: str) -> dict[str, object]:
@@ -46,6 +50,9 @@ def _values(job: Job, dialect: Dialect, marker: str) -> dict[str, object]:
         "image": quoted(job.image),
         "modules": tuple(map(quoted, job.modules)),
         "module_setup": " ".join(map(quoted, setup)),
+        "threads": _threads(job, dialect),
+        "results": job.results,
+        "node_tmp": job.node_tmp,
         "find_runtime": " || ".join(f"command -v {quoted(name)}" for name in (job.runtime, *NAMES) if name),
         "environment": container_environment().items(),
         "env_file": quoted(job.env_file) if job.env_file else None,
@@ -64,6 +71,23 @@ def _values(job: Job, dialect: Dialect, marker: str) -> dict[str, object]:
     }
 
 
+def _threads(job: Job, dialect: Dialect) -> str | None:
+    """The value of OMP_NUM_THREADS; None where the user gives the job one.
+
+    Of each process, these are its cores. Grid Engine and PBS often bind no process to cores, and without the variable a
+    program would start a thread for each core of the node. Slurm passes the user's own value on.
+    """
+    if "OMP_NUM_THREADS" in (*dict(job.environment), *job.inherited):
+        return None
+    cores = str(job.cpus_per_task or 1)
+    if dialect.words.scheduler is Scheduler.SLURM:
+        if job.cpus_per_task is None and job.tasks == 1:
+            cores = "${SLURM_CPUS_ON_NODE:-1}"
+        return f'"${{OMP_NUM_THREADS:-{cores}}}"'
+    whole = job.requests.resources is not None and job.cpus_per_task is None and job.tasks == 1
+    return '"$(nproc)"' if whole else cores
+
+
 def _command(job: Job, launcher: Sequence[str]) -> str:
     # A function of the script cannot be the program of `exec`: it ends in one itself.
     start = [] if launcher[:1] == ("launch",) else ["exec"]
@@ -77,5 +101,6 @@ def _container(job: Job, check: Sequence[str]) -> list[str]:
     variables = [f"{name}={value}" for name, value in job.environment]
     command = ["env", *variables] if variables else []
     arguments = exec_arguments(job.image, command, gpu=job.uses_gpu, binds=job.binds, userns=job.userns)
-    options = arguments[: len(arguments) - len(command) - 1]
-    return ['"$runtime"', *map(quoted, options), '"$image"', *check, *map(quoted, command)]
+    options = list(map(quoted, arguments[: len(arguments) - len(command) - 1]))
+    options += ["--bind", '"$node_tmp"'] if job.node_tmp else []
+    return ['"$runtime"', *options, '"$image"', *check, *map(quoted, command)]

@@ -68,7 +68,7 @@ GRID_ENGINE = Words(
     job_variable="JOB_ID",
     name="$JOB_NAME",
     log="grid-engine",
-    nodes='$(cut -d\' \' -f1 "${PE_HOSTFILE:-/dev/null}" | grep . || echo "$HOSTNAME")',
+    nodes='$(cut -d\' \' -f1 "${PE_HOSTFILE:-/dev/null}" | paste -sd, | grep . || echo "$HOSTNAME")',
     nodes_or_host="$HOSTNAME",
     without_node=" without this node (qsub -l 'hostname=!$node')",
     without_nodes="without the nodes that printed no line \\\n"
@@ -86,7 +86,7 @@ OPENPBS = Words(
     job_variable="PBS_JOBID",
     name="$PBS_JOBNAME",
     log="pbs",
-    nodes='$(sort -u -- "${PBS_NODEFILE:-/dev/null}" 2>/dev/null | grep . || echo "$HOSTNAME")',
+    nodes='$(sort -u -- "${PBS_NODEFILE:-/dev/null}" 2>/dev/null | paste -sd, | grep . || echo "$HOSTNAME")',
     nodes_or_host="$HOSTNAME",
     spools=True,
 )
