@@ -34,7 +34,7 @@ def program(directory: Path, name: str, answers: dict[str, str]) -> None:
     text = '#!/bin/sh\ncase "$*" in'
     for number, (words, answer) in enumerate(answers.items()):
         file = directory.parent / f"{name}-{number}"
-        file.write_text(answer)
+        file.write_text(answer.rstrip("\n") + "\n")
         text += f"\n  '{words}') while IFS= read -r line; do printf '%s\\n' \"$line\"; done < {file}; exit 0 ;;"
     path = directory / name
     path.write_text(f"{text}\nesac\nexit 1\n")

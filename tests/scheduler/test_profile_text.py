@@ -36,7 +36,7 @@ partitions = st.builds(
     max_time=st.none() | st.integers(1, 10**8),
     default_time=st.none() | st.integers(1, 10**6),
     cores=st.none() | st.integers(1, 999),
-    memory=st.none() | st.integers(1, 2**50),
+    memory=st.none() | st.integers(1, 10**15 - 1),
     gpus=st.none() | st.integers(0, 16),
     price=st.none() | st.floats(0, 10**6),
 )

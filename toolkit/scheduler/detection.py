@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from toolkit.scheduler.states import HostFacts
 
 _MIB = 1024**2
-_FIELD = re.compile(r"\s*([\w.]+) = (.*)")
+_FIELD = re.compile(r"\s*([\w.]+)\s*= ?(.*)")
 _GPU_RESOURCES = ("gpu", "gpus", "ngpus", "gpu_count", "num_gpu", "num_gpus", "nvidia_gpu")
 
 
