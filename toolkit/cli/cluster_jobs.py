@@ -90,7 +90,7 @@ def show_estimate(
     """Print what the job costs at most, and on Slurm what `sbatch --test-only` says. Exits with 1 if it is refused."""
     from toolkit.cli.documents import profiles as documents
     from toolkit.cli.output import print_findings, print_json, say
-    from toolkit.jobs.test_only import ask_slurm
+    from toolkit.jobs.slurm_answer import ask_slurm
     from toolkit.scheduler.programs import Scheduler
 
     found = _estimate(script.job, profile)
