@@ -83,13 +83,23 @@ def say_missing_facts(profile: Profile) -> None:
     print_findings(missing_facts(profile), stderr=True)
 
 
-def for_cluster(recipe: Recipe, cluster: str | None) -> Recipe:
-    """The recipe, for the GPUs and the driver of the cluster that `--cluster` names instead of its own `[target]`."""
+def named_target(cluster: str | None) -> Target | None:
+    """The GPUs and the driver of the cluster that `--cluster` names; None without one."""
     if cluster is None:
-        return recipe
+        return None
     profile = profile_of(cluster)
     say_missing_facts(profile)
-    return replace(recipe, target=replace(cluster_target(profile), architectures=recipe.target.architectures))
+    return cluster_target(profile)
+
+
+def for_machine(recipe: Recipe, target: Target | None) -> Recipe:
+    """The recipe, to be judged for the GPUs and the driver of `target` instead of its own; as it is for None.
+
+    A lock is for the recipe as it is: its target is part of what a lock is made for.
+    """
+    if target is None:
+        return recipe
+    return replace(recipe, target=replace(target, architectures=recipe.target.architectures))
 
 
 def machine_options(
@@ -97,12 +107,8 @@ def machine_options(
 ) -> tuple[list[str] | None, str | None]:
     """The values of `--gpu` and `--driver`: as given, or those of the cluster. Raises WrongInput for both."""
     refuse_both(cluster, gpu=gpus, driver=driver)
-    if cluster is None:
-        return gpus, driver
-    profile = profile_of(cluster)
-    say_missing_facts(profile)
-    target = cluster_target(profile)
-    return list(target.gpus) or None, target.driver
+    target = named_target(cluster)
+    return (gpus, driver) if target is None else (list(target.gpus) or None, target.driver)
 
 
 def _known_name(gpu: GpuType) -> str | None:
