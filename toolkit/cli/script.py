@@ -48,7 +48,8 @@ def script(
         ctk script --scheduler sge -J try1 --image trial.sif --gpus 1 --time 2:00:00 python train.py
         ctk script --scheduler pbs -J try1 --image trial.sif --gpus 1 --dry-run python train.py
 
-    The schedulers are Slurm, Grid Engine (sge), OpenPBS (pbs) and Torque. The options are those of `ctk sbatch` and `ctk qsub`. No scheduler is needed on this host, unless you --submit.
+    The schedulers are Slurm, Grid Engine (sge), OpenPBS (pbs) and Torque. The options are those of `ctk sbatch` and
+    `ctk qsub`. No scheduler is needed on this host, unless you --submit.
     """
     given = {name: value for name, value in locals().items() if name != "scheduler"}  # these are the parameters
     from toolkit.cli.schedulers import any_dialect
