@@ -17,15 +17,18 @@ from hypothesis import settings
 
 from tests.examples import examples
 from tests.jobs.adversary import check_scripts
+from toolkit.jobs.dialects.known import DIALECTS
 from toolkit.jobs.dialects.slurm import SLURM
 from toolkit.jobs.dialects.text import script_text
 from toolkit.jobs.model import Job
+from toolkit.scheduler.programs import Scheduler
 
 
-def test_what_runs_is_what_was_asked(tmp_path: Path) -> None:
+@pytest.mark.parametrize("scheduler", list(Scheduler))
+def test_what_runs_is_what_was_asked(tmp_path: Path, scheduler: Scheduler) -> None:
     count = settings.default.max_examples
-    ran = check_scripts(tmp_path, count=count, seed_number=1)
-    assert len(ran) >= count, "the good ones alone are so many"
+    ran = check_scripts(tmp_path, count=count, seed_number=1, dialect=DIALECTS[scheduler])
+    assert len(ran) >= count * 0.6, "the good ones alone are nearly so many"
 
 
 JOB = Job("x", "./trial.sif", ("program", "word"))
