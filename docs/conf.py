@@ -25,6 +25,7 @@ _CONTENTS = {
         "docs/quickstart",
         "docs/manual",
         "docs/bases",
+        "docs/clusters",
         "docs/troubleshooting",
         "docs/findings",
         "docs/security",

@@ -18,6 +18,7 @@ PAGES = (
     "docs/troubleshooting.ja.md",
     "docs/manual.md",
     "docs/bases.md",
+    "docs/clusters.md",
     "docs/site.md",
     "docs/findings.md",
     "docs/security.md",

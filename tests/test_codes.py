@@ -27,7 +27,9 @@ VERDICTS = {
 # Warnings that a command raises as an error where it cannot go on: `ctk sbatch --submit`.
 RAISED = {"variable-not-set"}
 # Severities that `dataclasses.replace` gives: where a script is written all the same, and for an image of no framework.
-CHANGED = {"command-not-in-image": "warning", "no-gpu-asked-for": "info"}
+CHANGED = {"command-not-in-image": "warning", "no-gpu-asked-for": "info"} | dict.fromkeys(
+    ("option-required", "unknown-partition", "unknown-gpu-type", "request-over-limit"), "warning"
+)
 
 
 def exit_statuses(kind: type[CtkError]) -> set[int]:

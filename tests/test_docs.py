@@ -23,6 +23,7 @@ from toolkit.recipes.bases import bases_in, load_bases
 from toolkit.recipes.load import load_recipe
 from toolkit.recipes.model import JobDefaults, Recipe
 from toolkit.runtime.known_errors import explain
+from toolkit.scheduler.profile_file import load_profile
 from toolkit.scheduler.resources import OPTIONS
 from toolkit.support.errors import CtkError
 from toolkit.support.site import Site, load_site
@@ -180,6 +181,8 @@ def test_toml_blocks_are_read_without_an_error(page: str, tmp_path: Path, monkey
             load_recipe(path, bases)
         elif "bootstrap = " in block.text:
             load_bases(path)
+        elif "scheduler = " in block.text:
+            load_profile(path)
         else:
             monkeypatch.setenv("CTK_SITE", str(path))
             load_site()

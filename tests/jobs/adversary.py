@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,10 +17,16 @@ from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
 
 from toolkit.jobs.defaults import JobRequest, complete
+from toolkit.jobs.dialects.known import DIALECTS
+from toolkit.jobs.dialects.slurm import SLURM
 from toolkit.jobs.scripts import make_script
+from toolkit.scheduler.programs import Scheduler
 from toolkit.support.errors import WrongInput
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from toolkit.jobs.dialects.dialect import Dialect
     from toolkit.jobs.model import Script
 
 ON_ONE_LINE = (
@@ -90,12 +97,31 @@ ANYTHING = st.tuples(
     ),
 )
 
+VARIABLES_OF: dict[Scheduler, Callable[[str, str], dict[str, str]]] = {
+    Scheduler.SLURM: lambda name, directory: {
+        "SLURM_JOB_ID": "7",
+        "SLURM_JOB_NAME": name,
+        "SLURM_SUBMIT_DIR": directory,
+    },
+    Scheduler.GRID_ENGINE: lambda name, _: {"JOB_ID": "7", "JOB_NAME": name, "SGE_TASK_ID": "undefined"},
+    Scheduler.OPENPBS: lambda name, directory: {
+        "PBS_JOBID": "7.pbs1",
+        "PBS_JOBNAME": name,
+        "PBS_O_WORKDIR": directory,
+    },
+    Scheduler.TORQUE: lambda name, directory: {
+        "PBS_JOBID": "7.pbs1",
+        "PBS_JOBNAME": name,
+        "PBS_O_WORKDIR": directory,
+    },
+}
+
 _RECORDER = """#!/bin/sh
 printf '%s\\0' "$@" > "$RECORD"
 """
 
 
-def check_scripts(directory: Path, *, count: int, seed_number: int) -> list[Script]:
+def check_scripts(directory: Path, *, count: int, seed_number: int, dialect: Dialect = SLURM) -> list[Script]:
     """Try `count` jobs of either sort in `directory`; return the scripts of those that were not refused, and ran."""
     (directory / "bin").mkdir()
     recorder = directory / "bin" / "apptainer"
@@ -108,14 +134,14 @@ def check_scripts(directory: Path, *, count: int, seed_number: int) -> list[Scri
     @many
     @given(GOOD)
     def good(asked: tuple[str, str, JobRequest]) -> None:
-        ran.append(runs_as_asked(*asked, directory))
+        ran.append(runs_as_asked(*asked, directory, dialect))
 
     @seed(seed_number)
     @many
     @given(ANYTHING)
     def anything(asked: tuple[str, str, JobRequest]) -> None:
         with contextlib.suppress(WrongInput):
-            ran.append(runs_as_asked(*asked, directory))
+            ran.append(runs_as_asked(*asked, directory, dialect))
 
     good()
     anything()
@@ -123,12 +149,24 @@ def check_scripts(directory: Path, *, count: int, seed_number: int) -> list[Scri
     return ran
 
 
-def runs_as_asked(name: str, image: str, request: JobRequest, directory: Path) -> Script:
+def runs_as_asked(name: str, image: str, request: JobRequest, directory: Path, dialect: Dialect = SLURM) -> Script:
     """Run the job's script. Raises WrongInput where a value is refused."""
-    job = complete(request, name=name, image=Path(image), recipe=None, directory=directory, userns=False)
-    script = make_script(job, directory / "x.sbatch")
+    if dialect is not SLURM:
+        request = replace(request, directives=tuple(map(_of_qsub, request.directives)))
+        if request.resources["gpus"] == "tesla:2":
+            request = replace(request, request="-l {type}={count}")
+    job = complete(
+        request, name=name, image=Path(image), recipe=None, directory=directory, userns=False, dialect=dialect
+    )
+    script = make_script(job, directory / "x.sbatch", dialect)
     assert what_runs(script, directory) == what_was_asked(image, request)
     return script
+
+
+def _of_qsub(directive: str) -> str:
+    return (
+        "-m ea" if directive.startswith("--comment=two") or "(" in directive else directive.replace("--comment=", "-m ")
+    )
 
 
 def what_was_asked(image: str, request: JobRequest) -> list[str]:
@@ -140,12 +178,14 @@ def what_was_asked(image: str, request: JobRequest) -> list[str]:
 
 
 def what_runs(script: Script, directory: Path) -> list[str]:
-    """Run `script` as Slurm would, and return the argument list that the runtime got."""
+    """Run `script` as its scheduler would, and return the argument list that the runtime got."""
     job = script.job
+    dialect = DIALECTS[script.scheduler]
     lines = script.text.encode("utf-8").splitlines()
-    head = [line for line in lines[: lines.index(b"")] if line.startswith(b"#SBATCH")]
-    asked_for = [job.gpus is not None and job.gpus.count > 0, job.time is not None, *[True for _ in job.directives]]
-    assert len(head) == 3 + sum(asked_for)
+    prefix = f"{dialect.words.prefix} ".encode()
+    head = [line[len(prefix) :].decode() for line in lines[: lines.index(b"")] if line.startswith(prefix)]
+    assert head == list(dialect.directives(job)), "no option more, and none less"
+    assert not any(line.startswith(prefix) for line in lines[lines.index(b"") :])
     script.path.write_text(script.text, encoding="utf-8")
     image = directory / job.image
     image.touch()
@@ -154,9 +194,7 @@ def what_runs(script: Script, directory: Path) -> list[str]:
     environment = {
         "PATH": f"{directory / 'bin'}:{os.environ['PATH']}",
         "RECORD": str(record),
-        "SLURM_JOB_ID": "7",
-        "SLURM_JOB_NAME": job.name,
-        "SLURM_SUBMIT_DIR": str(directory),
+        **VARIABLES_OF[script.scheduler](job.name, str(directory)),
     }
     done = subprocess.run(["bash", script.path], cwd=directory, env=environment, capture_output=True, check=False)
     assert done.returncode == 0, done.stderr

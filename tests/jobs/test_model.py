@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from toolkit.jobs.model import Directive, Job
-from toolkit.scheduler.values import parse_gpus
+from toolkit.scheduler.values import parse_array, parse_gpus
 
 JOB = Job("train", "./x.sif", ("true",))
 
@@ -56,5 +56,5 @@ def test_tasks_are_those_of_all_nodes() -> None:
     ],
 )
 def test_log_of_an_array_is_one_file_for_each_task(array: str | None, every: str, first: str) -> None:
-    job = replace(JOB, array=array)
+    job = replace(JOB, array=parse_array(array) if array else None)
     assert (job.log("7"), job.first_log("7")) == (every, first)

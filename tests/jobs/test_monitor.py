@@ -9,13 +9,14 @@ from typing import Any
 
 import pytest
 
+from toolkit.jobs.dialects.words import SLURM
 from toolkit.lab.configuration import CLUSTER_PREFIX
 from toolkit.lab.tracking import MARK_VARIABLE
 from toolkit.support.paths import shipped
 from toolkit.support.templates import render
 
-MONITOR = render("sbatch/monitor.sh.j2")
-PROGRAM = Path(str(shipped("sbatch"))) / "monitor.py"
+MONITOR = render("sbatch/blocks/monitor.j2", scheduler=SLURM)
+PROGRAM = Path(str(shipped("sbatch"))) / "blocks" / "monitor.py"
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,9 @@ import pytest
 
 from toolkit.cli.sbatch import sbatch
 from toolkit.jobs.defaults import JobRequest, complete
-from toolkit.jobs.dialects.slurm import script_text
+from toolkit.jobs.dialects.slurm import SLURM
+from toolkit.jobs.dialects.text import script_text
 from toolkit.jobs.submission import sbatch_environment
-from toolkit.jobs.values import parse_directive
 from toolkit.recipes.load import load_recipe
 from toolkit.recipes.model import Base
 from toolkit.scheduler.resources import OPTIONS, Option
@@ -44,7 +44,7 @@ def test_option_of_the_command_line_reaches_the_script(key: str, option: Option,
     assert f"--{option.name}" in names
     request = JobRequest(command=("true",), resources={key: given})
     job = complete(request, name="x", image=Path("x.sif"), recipe=None, directory=tmp_path)
-    assert f"--{option.name}={written}" in lines(script_text(job, ""))
+    assert f"--{option.name}={written}" in lines(script_text(job, SLURM, ""))
 
 
 @EACH
@@ -59,7 +59,7 @@ def test_option_of_a_recipe_reaches_the_script(key: str, option: Option, tmp_pat
         return
     recipe = load_recipe(path, bases)
     job = complete(JobRequest(), name="x", image=Path("x.sif"), recipe=recipe, directory=tmp_path)
-    assert f"--{option.name}={written}" in lines(script_text(job, ""))
+    assert f"--{option.name}={written}" in lines(script_text(job, SLURM, ""))
     pages = (Path(__file__).parents[2] / "docs" / "manual.md").read_text()
     rows = [row for row in pages.splitlines() if row.startswith("| `[job] ")]
     assert any(f"`{key}`" in row or f"`[job] {key}`" in row for row in rows), "a row of the manual"
@@ -68,7 +68,7 @@ def test_option_of_a_recipe_reaches_the_script(key: str, option: Option, tmp_pat
 @EACH
 def test_option_is_refused_as_a_directive(key: str, option: Option) -> None:
     with pytest.raises(WrongInput) as refusal:
-        parse_directive(f"--{option.name}=1")
+        SLURM.parse_directive(f"--{option.name}=1")
     assert refusal.value.fix == f"Instead: use --{option.name}."
 
 

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolkit.jobs import values
+from toolkit.jobs.dialects.slurm import SLURM
 from toolkit.jobs.model import Directive
 from toolkit.jobs.variables import parse_environment
 from toolkit.support.errors import WrongInput
@@ -54,7 +55,7 @@ REFUSED: list[tuple[Callable[[str], object], str, str]] = [
     ],
     *[(parse_environment, "--env", bad) for bad in ("PATH", "=1", "1X=2", "A-B=1", "X=a\nb", "")],
     *[
-        (values.parse_directive, "--directive", bad)
+        (SLURM.parse_directive, "--directive", bad)
         for bad in (
             *("", "exclusive", "-p gpu", "--", "---x", "--X=1", "--a b", "--comment=", "--comment=é"),
             *('--comment="x"', "--comment='", "--comment=\\", "--comment=a\n#SBATCH --x", "--mem=1G", "--output=x"),
@@ -77,7 +78,7 @@ def test_what_cannot_be_used_is_refused_by_the_name_of_its_option(
 
 def test_a_directive_says_which_option_to_use_instead() -> None:
     with pytest.raises(WrongInput) as refusal:
-        values.parse_directive("--tim=5")
+        SLURM.parse_directive("--tim=5")
     assert refusal.value.fix == "Instead: use --time."
 
 
@@ -92,7 +93,7 @@ def test_a_directive_says_which_option_to_use_instead() -> None:
     ],
 )
 def test_any_other_directive_passes(written: str, directive: Directive) -> None:
-    assert values.parse_directive(written) == directive
+    assert SLURM.parse_directive(written) == directive
 
 
 @pytest.mark.parametrize(
@@ -107,11 +108,11 @@ def test_any_other_directive_passes(written: str, directive: Directive) -> None:
     }.items(),
 )
 def test_a_site_may_have_its_own_way_to_ask_for_gpus(written: str, asks: bool) -> None:
-    assert values.parse_directive(written).asks_for_gpus is asks
+    assert SLURM.parse_directive(written).asks_for_gpus is asks
 
 
 @given(st.text())
 def test_a_value_is_used_or_refused_and_never_crashes(text: str) -> None:
-    for check in (*(values.check_name, values.check_bind, values.parse_directive, parse_environment),):
+    for check in (*(values.check_name, values.check_bind, SLURM.parse_directive, parse_environment),):
         with contextlib.suppress(WrongInput):
             check(text)  # type: ignore[operator]

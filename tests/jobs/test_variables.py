@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from tests.examples import examples
 from toolkit.jobs.defaults import JobRequest, complete
-from toolkit.jobs.dialects.slurm import script_text
+from toolkit.jobs.dialects.slurm import SLURM
+from toolkit.jobs.dialects.text import script_text
 from toolkit.support.errors import WrongInput
 from toolkit.support.redaction import holds_secret
 
@@ -117,7 +118,7 @@ class Node:
     def run(self, job: Job, **more: str) -> subprocess.CompletedProcess[str]:
         (self.directory / "value").unlink(missing_ok=True)
         path = self.directory / "x.sbatch"
-        path.write_text(script_text(job, ""))
+        path.write_text(script_text(job, SLURM, ""))
         assert SECRET not in path.read_text()
         environment = {
             "PATH": f"{self.directory / 'bin'}:/usr/bin:/bin",
@@ -151,7 +152,7 @@ def test_env_file_read_on_node(tmp_path: Path) -> None:
     path = secrets_in(tmp_path, f"# of the lab\n\nA=1\r\nHF_TOKEN={SECRET}=\n")
     node, asked = Node(tmp_path), job(tmp_path, env_file=path)
     assert asked.env_file == "./my secrets"
-    assert "# Secrets: keep this file readable by its owner only" in script_text(asked, "")
+    assert "# Secrets: keep this file readable by its owner only" in script_text(asked, SLURM, "")
     done = node.run(asked)
     assert (done.returncode, node.value) == (0, f"<{SECRET}=>"), done.stderr
     assert SECRET not in done.stdout + done.stderr

@@ -50,6 +50,31 @@ def test_memory(written: str, memory: str) -> None:
     assert values.parse_memory(written) == memory
 
 
+@pytest.mark.parametrize(
+    ("written", "array", "text"),
+    [
+        ("0-9%4", values.Array((values.TaskRange(0, 9),), 4), "0-9%4"),
+        (
+            "007,9-9,1-8:3",
+            values.Array((values.TaskRange(7, 7), values.TaskRange(9, 9), values.TaskRange(1, 8, 3))),
+            "",
+        ),
+    ],
+)
+def test_array(written: str, array: values.Array, text: str) -> None:
+    assert values.parse_array(written) == array
+    assert str(array) == (text or "7,9,1-8:3")
+
+
+@pytest.mark.parametrize(("memory", "mebibytes"), [("16G", 16384), ("1K", 1), ("2049K", 3), ("2T", 2 << 20), ("0", 0)])
+def test_memory_in_mebibytes(memory: str, mebibytes: int) -> None:
+    assert values.memory_mib(memory) == mebibytes
+
+
+def test_clock_time() -> None:
+    assert [values.clock_time(seconds) for seconds in (0, 61, 360_000)] == ["0:00:00", "0:01:01", "100:00:00"]
+
+
 REFUSED: list[tuple[Callable[[str], object], str, str]] = [
     *[
         (values.parse_time, "--time", bad)
@@ -63,7 +88,7 @@ REFUSED: list[tuple[Callable[[str], object], str, str]] = [
     *[(values.check_partition, "--partition", bad) for bad in ("", "gpu debug", "gpu,", "-p", "gpu\n", "gpu#")],
     *[(values.check_account, "--account", bad) for bad in ("", "a,b", "a b", "a\n#SBATCH --x")],
     *[
-        (values.check_array, "--array", bad)
+        (values.parse_array, "--array", bad)
         for bad in ("", "a", "5-1", "1-", "0-9%", "0-9%0", "1,,2", "0-9:0", "1\n", "1-2-3")
     ],
     *[(values.check_qos, "--qos", bad) for bad in ("", "a,b", "a b", "-x", "a\n#SBATCH --x")],

@@ -11,8 +11,9 @@ import re
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
+from uuid import UUID
 
-from toolkit.builds.record import RecordedBase, Tools
+from toolkit.builds.record import RecordedBase, Tools, read_record
 from toolkit.pins.bases.own_file import KEYS, table_of
 from toolkit.recipes.model import Bootstrap
 from toolkit.recipes.references import SCHEMES, has_scheme
@@ -28,10 +29,23 @@ if TYPE_CHECKING:
 
 _SCHEME_OF = {bootstrap: scheme for scheme, bootstrap in SCHEMES.items()}
 _PATH = re.compile(r"(?:^|[=:,])[/~]")
+_PLAIN = re.compile(r"[A-Za-z0-9 ,:@/._+-]{1,500}")
 # Of an entry of bases.toml, what a build needs. The other keys say how and when its facts were found.
 NEEDED_KEYS = tuple(
     key for key in KEYS if key not in ("description", "family", "evidence", "checked", "size", "source")
 )
+
+
+def provenance_lines(image: Path, uuid: str) -> tuple[str, ...]:
+    """What a job script says of its image: `uuid` of the file (hexadecimal, may be empty), and the recorded base.
+
+    The record is text of the image: what is not plain is left out, since a line of a script must stay one.
+    """
+    record = read_record(image)
+    base = record.base if record else None
+    lines = [f"Image UUID {UUID(hex=uuid)}"] if uuid else []
+    lines += [f"Base {base.name}, {base.digest}"] if base and base.digest else []
+    return tuple(line for line in lines if _PLAIN.fullmatch(line))
 
 
 def recorded_base(

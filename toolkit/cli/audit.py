@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from toolkit.cli.clusters import ClusterOption, cluster_machines, profile_of, refuse_both
 from toolkit.cli.documents import images as documents
 from toolkit.cli.output import print_findings, print_json, print_table, say, suggest
 from toolkit.gpu.audit import audit_image
@@ -34,6 +35,7 @@ def audit(
         list[str] | None,
         typer.Option("--gpu", metavar="GPU", help="GPU type to check for: V100, sm_70 or 7.0; repeatable."),
     ] = None,
+    cluster: ClusterOption = None,
     allow: Annotated[
         list[Verdict] | None,
         typer.Option("--allow", metavar="VERDICT", help="Also treat this verdict as success; repeatable."),
@@ -55,12 +57,14 @@ def audit(
 
         ctk audit trial.sif
         ctk audit trial.sif --driver 535.104.05 --gpu V100    the machine that it is for
+        ctk audit trial.sif --cluster abci3                   all GPUs of a cluster, by its profile
         ctk audit trial.sif --json --allow cpu-only           in CI
     """
+    refuse_both(cluster, gpu=gpu, driver=driver)
     target = Target(listed_gpus(gpu or ()), driver)
-    if target == Target():
+    if target == Target() and cluster is None:
         target = _target_of_recipe(image)
-    found = audit_image(image, *machines(target))
+    found = audit_image(image, *(machines(target) if cluster is None else cluster_machines(profile_of(cluster))))
     if sbom is not None:
         from toolkit.inventory.contents.sbom import write_sbom
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from toolkit.cli.bases_registry import add, check
+from toolkit.cli.clusters import ClusterOption, machine_options
 from toolkit.cli.completion import complete_base
 from toolkit.cli.documents import bases as documents
 from toolkit.cli.output import print_json, print_table, say, suggest
@@ -53,6 +54,7 @@ app = typer.Typer(
     value is not known. With options, only the bases that serve the machine are shown, the best one first.
 
         ctk bases --gpu V100 --driver 535.104.05
+        ctk bases --cluster abci3                 for the GPUs and the driver of a cluster's profile
         ctk bases --gpu H100 --gpu A100 --why     and what excludes the others
         ctk bases show pytorch-2.6
     """,
@@ -68,6 +70,7 @@ def list_bases(
     gpu: GpuOption = None,
     driver: DriverOption = None,
     arch: ArchOption = None,
+    cluster: ClusterOption = None,
     python: Annotated[
         str | None, typer.Option("--python", metavar="VERSION", help="Python of the base, such as 3.11.")
     ] = None,
@@ -89,6 +92,7 @@ def list_bases(
     for option, version, example in (("--python", python, "3.11"), ("--cuda", cuda, "12.4")):
         if version is not None and not re.fullmatch(r"\d+(\.\d+)*", version):
             raise WrongInput(f"{option} should be a version such as {example}, not {version!r}")
+    gpu, driver = machine_options(cluster, gpu, driver)
     request = replace(request_from(framework, gpu, driver, arch), python=python, cuda=cuda)
     bases = Catalogue.here().bases().values()
     choice = Choice(tuple(bases), {}, {}) if request == BaseRequest() else choose(bases, request)

@@ -30,3 +30,13 @@ def complete_code(incomplete: str) -> list[str]:
     from toolkit.support.explanations import explanations
 
     return [code for code in explanations() if code.startswith(incomplete)]
+
+
+def complete_cluster(incomplete: str) -> list[str]:
+    """The cluster profiles whose names start with the text."""
+    from toolkit.scheduler.profile_places import Profiles
+
+    try:
+        return [name for name in Profiles.here().paths() if name.startswith(incomplete)]
+    except CtkError:  # an invalid file of the site
+        return []

@@ -82,7 +82,7 @@ def advise_gpu(job: Job, found: Audit, findings: tuple[Finding, ...], words: Seq
 
 def _with_gpu(words: Sequence[str]) -> str:
     """The command line again, with a GPU: the option comes before the command that the job runs."""
-    place = list(words).index("sbatch") + 1 if "sbatch" in words else len(words)
+    place = next((number for number, word in enumerate(words, 1) if word in ("sbatch", "qsub", "script")), len(words))
     return visible_command(["ctk", *words[:place], "--gpus", "1", *words[place:]])
 
 

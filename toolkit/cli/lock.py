@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from toolkit.cli.area import open_work_area
+from toolkit.cli.clusters import ClusterOption, for_machine, named_target
 from toolkit.cli.completion import complete_base, complete_recipe
 from toolkit.cli.documents import recipes as documents
 from toolkit.cli.locks import AllowBrokenBase, BaseReader
@@ -26,7 +27,7 @@ from toolkit.support.text import did_you_mean
 if TYPE_CHECKING:
     from toolkit.pins.lock.model import Lock
     from toolkit.pins.store import Locks
-    from toolkit.recipes.model import Recipe
+    from toolkit.recipes.model import Recipe, Target
 
 _DATE = re.compile(r"(\d{4}-\d{2}-\d{2})(T\d{2}:\d{2}:\d{2}(\.\d+)?Z)?")
 _NEVER = "never"
@@ -72,6 +73,7 @@ def lock(
             autocompletion=complete_base,
         ),
     ] = None,
+    cluster: ClusterOption = None,
     export: Annotated[
         Path | None,
         typer.Option(
@@ -95,6 +97,7 @@ def lock(
         ctk lock mine --exclude-newer 2021-03-07    only releases up to that day
         ctk lock mine --check                       exit status 1 if outdated
         ctk lock cupy --arch aarch64                for Arm machines, on any host
+        ctk lock mine --cluster abci3               refuse what the GPUs of that cluster cannot run
         ctk lock mine --export pylock.mine.toml     for `uv pip install -r`, without a container
 
     An export holds the files that the lock adds, with their URLs and hashes, without credentials. Packages of the base
@@ -130,6 +133,8 @@ def lock(
     recipe = catalogue.recipe(name, base=other, bases=dict(locks.bases))
     print_findings(judge_record(recipe.base, allow_broken=allow_broken_base), stderr=True)
     check_target(recipe)
+    target = named_target(cluster)
+    check_target(for_machine(recipe, target))
     recipes = per_architecture(recipe, named)
     if export is not None and len(recipes) > 1:
         example = command_line(["ctk", "lock", name, "--export", str(export), "--arch", architecture_of(recipes[0])])
@@ -137,7 +142,7 @@ def lock(
     path = locks.path(recipe)
     with live_steps(f"Choosing the versions for {name}") as on_step:
         reader = BaseReader(locks, area, site, on_step)
-        request = _Request(locks, path, reader, exclude_newer, check, upgrade, tuple(packages or ()))
+        request = _Request(locks, path, reader, exclude_newer, check, upgrade, tuple(packages or ()), target)
         outcomes = _checked(recipes, request) if check else _made(recipes, request)
     others = (*_write(outcomes, path), *locks.judge_others(recipe, [made.lock.architecture for made in outcomes]))
     if export is not None:
@@ -158,6 +163,7 @@ class _Request:
     check: bool
     upgrade: bool
     packages: tuple[str, ...]
+    target: Target | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,7 +222,8 @@ def _lock_one(recipe: Recipe, architecture: str, request: _Request) -> _Outcome:
     from toolkit.recipes.architectures import lock_command
 
     locks, path = request.locks, request.path
-    fit = judge_target(recipe, locks.bases.values())
+    judged = for_machine(recipe, request.target)
+    fit = judge_target(judged, locks.bases.values())
     earlier = _earlier(path, architecture, must_be_good=request.check)
     day = earlier.exclude_newer if earlier and request.exclude_newer is None else request.exclude_newer
     day = None if day == _NEVER else day
@@ -225,7 +232,7 @@ def _lock_one(recipe: Recipe, architecture: str, request: _Request) -> _Outcome:
     if request.check and not current:
         raise refusal(recipe, path, earlier)
     if earlier is not None and current and not request.upgrade:
-        judge_packages(recipe, earlier.versions)
+        judge_packages(judged, earlier.versions)
         findings = [Finding("lock-current", Severity.OK, f"{path} is up to date"), *fit]
         if request.check and (moved := moved_tag(recipe, earlier)):
             again = f"{lock_command(recipe.name, architecture)} --upgrade"
@@ -234,7 +241,7 @@ def _lock_one(recipe: Recipe, architecture: str, request: _Request) -> _Outcome:
     chosen = _upgrade(earlier, request.packages) if request.upgrade else NO_UPGRADE
     image = request.reader.read(recipe, pull=True, fresh=earlier is None or chosen.everything)
     made = locks.make(recipe, image, earlier=earlier, upgrade=chosen, exclude_newer=day)
-    judge_packages(recipe, made.versions)
+    judge_packages(judged, made.versions)
     return _Outcome(made, earlier, fit)
 
 

@@ -20,6 +20,7 @@ from toolkit.cli.bases import (
     request_from,
     request_line,
 )
+from toolkit.cli.clusters import ClusterOption, machine_options
 from toolkit.cli.completion import complete_base, complete_recipe
 from toolkit.cli.output import print_findings, print_json, say, suggest
 from toolkit.support.errors import CheckFailed, WrongInput
@@ -68,6 +69,7 @@ def new(
     gpu: GpuOption = None,
     driver: DriverOption = None,
     arch: ArchOption = None,
+    cluster: ClusterOption = None,
     like: Annotated[
         str | None,
         typer.Option(
@@ -84,8 +86,9 @@ def new(
     --from finds the direct dependencies in your code's imports, or in a list of packages. The GPU framework determines
     the base and is not listed itself; JAX, CuPy and Chainer are listed: they come from wheels over a base without them.
     Versions are written only if the list has them, and unknown imports are printed. With --base, only what that base
-    provides is left out. --gpu, --driver and --arch name the machine: ctk chooses the newest base that serves it, and
-    writes the machine to the recipe's `[target]`. Without them, it chooses a base that serves most GPU types.
+    provides is left out. --gpu, --driver and --arch name the machine: ctk chooses the newest base that serves it,
+    and writes the machine to the recipe's `[target]`; --cluster takes them from a cluster profile. Without them, it
+    chooses a base that serves most GPU types.
 
         ctk new mine --from train.py
         ctk new mine --from requirements.txt      from `pip freeze`: direct dependencies only
@@ -111,7 +114,7 @@ def new(
         )
     catalogue = Catalogue.here()
     if like is not None:
-        if source is not None or base is not None or extra or framework or gpu or driver or arch:
+        if source is not None or base is not None or extra or framework or gpu or driver or arch or cluster:
             raise WrongInput("--like copies a recipe as it is: use it without other options than --force and --json")
         _copy(catalogue, like, name, force=force, json=json)
         return
@@ -125,6 +128,7 @@ def new(
     refuse_link(path)
     if path.exists() and not force:
         raise WrongInput(f"{path} already exists", fix="Choose another name, or add --force.")
+    gpu, driver = machine_options(cluster, gpu, driver)
     request = request_from(framework, gpu, driver, arch)
     with_wheels = wheel_bases(bases, knowledge())
     choice = choose_with_wheels(bases.values(), with_wheels.values(), request)

@@ -75,7 +75,8 @@ def _named(recipe: Recipe) -> Iterator[None]:
     try:
         yield
     except WrongInput as error:
-        raise WrongInput(f"{recipe.path}: [target]: {error.message}", fix=error.fix, code=error.code) from error
+        where = recipe.target.origin or f"{recipe.path}: [target]"
+        raise WrongInput(f"{where}: {error.message}", fix=error.fix, code=error.code) from error
 
 
 def judge_target(recipe: Recipe, bases: Iterable[Base]) -> tuple[Finding, ...]:
@@ -95,9 +96,7 @@ def judge_target(recipe: Recipe, bases: Iterable[Base]) -> tuple[Finding, ...]:
     found = list(exclusions(base, replace(request, allow_broken=True)))
     certain = [reason for reason in found if reason.certain]
     if certain:
-        what = (
-            ", ".join(request.architectures) if certain[0].rule == "architecture" else f"the [target] of {recipe.path}"
-        )
+        what = ", ".join(request.architectures) if certain[0].rule == "architecture" else _owner(recipe)
         raise CheckFailed(
             f"the base {base.name} does not serve {what}: {certain[0].reason}",
             fix=_instead(base, bases, request),
@@ -109,13 +108,17 @@ def judge_target(recipe: Recipe, bases: Iterable[Base]) -> tuple[Finding, ...]:
     )
 
 
+def _owner(recipe: Recipe) -> str:
+    return recipe.target.origin or f"the [target] of {recipe.path}"
+
+
 def _require_architecture(recipe: Recipe, request: BaseRequest) -> None:
     """Raise WrongInput (`wrong-architecture`) if a GPU of `[target]` exists only beside another processor."""
     implied, architecture = implied_architectures(request), architecture_of(recipe)
     if implied not in ((), (architecture,)):
         arch = f'"{implied[0]}"' if len(implied) == 1 else f"[{', '.join(map(repr, implied))}]".replace("'", '"')
         raise WrongInput(
-            f"{recipe.path}: [target] names {', '.join(recipe.target.gpus)}, which needs an image for "
+            f"{_owner(recipe)} names {', '.join(recipe.target.gpus)}, which needs an image for "
             f"{' and one for '.join(implied)}, and this host is {architecture}",
             fix=f"Add arch = {arch} to [target].",
             code="wrong-architecture",
@@ -135,15 +138,15 @@ def judge_packages(recipe: Recipe, versions: Mapping[str, str]) -> None:
             gpu = next((gpu for gpu in request.gpus if gpu.capability < drop.least), None)
             if library == drop.what and gpu is not None and satisfies(version, drop.versions):
                 raise CheckFailed(
-                    f"{name} {version} does not serve {gpu}, which {recipe.path} names in [target]: {drop.reason}",
+                    f"{name} {version} does not serve {gpu}, which {_owner(recipe)} names: {drop.reason}",
                     fix=f'Add "{name}<{drop.versions.partition(",")[0].lstrip(">=")}" to packages.',
                     code="packages-do-not-fit",
                 )
         floor = compatibility().floor(version) if library == "CUDA" else None
         if floor and request.driver and parse_driver(request.driver) < parse_driver(floor.minimum):
             raise CheckFailed(
-                f"{name} {version} needs NVIDIA driver {floor.minimum} or newer, and {recipe.path} names "
-                f"{request.driver} in [target]",
+                f"{name} {version} needs NVIDIA driver {floor.minimum} or newer, and {_owner(recipe)} names "
+                f"{request.driver}",
                 fix="Request a build for an older CUDA, or another base (`ctk bases --driver`).",
                 code="packages-do-not-fit",
             )

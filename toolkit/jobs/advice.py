@@ -6,13 +6,16 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from toolkit.jobs.dialects.words import SLURM
 from toolkit.runtime.commands import as_line, unexpanded_variable
+from toolkit.scheduler.programs import Scheduler
 from toolkit.support.findings import Finding, Severity
 from toolkit.support.processes import visible_command
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterator
 
+    from toolkit.jobs.dialects.words import Words
     from toolkit.jobs.model import Job
     from toolkit.recipes.model import Recipe
 
@@ -23,18 +26,19 @@ _LOCAL = (Path("/tmp"), Path("/var/tmp"), Path("/dev/shm"))  # noqa: S108
 
 
 def advise(
-    job: Job, directory: Path, exists: Callable[[Path], bool], environment: Container[str]
+    job: Job, directory: Path, exists: Callable[[Path], bool], environment: Container[str], words: Words = SLURM
 ) -> tuple[Finding, ...]:
     """Warnings about `job`, to be submitted from `directory`.
 
-    `exists` tells whether a path exists on this host; `environment` has the names of this process's variables.
+    `exists` tells whether a path exists on this host; `environment` has the names of this process's variables;
+    `words` are those of the job's scheduler.
     """
     return (
         *_gpu(job),
-        *_tasks(job),
+        *_tasks(job, words),
         *_command(job),
         *_script(job, directory, exists),
-        *_variables(job, environment),
+        *_variables(job, environment, words),
         *_binds(job, directory, exists),
         *_local(job, directory),
     )
@@ -66,13 +70,12 @@ def _gpu(job: Job) -> Iterator[Finding]:
         )
 
 
-def _tasks(job: Job) -> Iterator[Finding]:
+def _tasks(job: Job, words: Words) -> Iterator[Finding]:
     if job.tasks > 1:
-        yield Finding(
-            "several-tasks",
-            Severity.INFO,
-            f"srun starts the command {job.tasks} times, once for each task; SLURM_PROCID is the task's number",
-        )
+        start = f"srun starts the command {job.tasks} times, once for each task; SLURM_PROCID is the task's number"
+        if words.scheduler is not Scheduler.SLURM:
+            start = f"mpirun starts the command {job.tasks} times; the node must have it, and the same MPI as the image"
+        yield Finding("several-tasks", Severity.INFO, start)
 
 
 def _command(job: Job) -> Iterator[Finding]:
@@ -85,13 +88,13 @@ def _command(job: Job) -> Iterator[Finding]:
         )
 
 
-def _variables(job: Job, environment: Container[str]) -> Iterator[Finding]:
+def _variables(job: Job, environment: Container[str], words: Words) -> Iterator[Finding]:
     for name in job.inherited:
         if name not in environment:
             yield _warning(
                 VARIABLE_NOT_SET,
                 f"{name} is not set here; a job submitted from here would fail without it",
-                f"export {name} before sbatch, or give --env-file FILE instead.",
+                f"export {name} before {words.submit}, or give --env-file FILE instead.",
             )
     if job.env_file is not None:
         yield Finding(

@@ -6,17 +6,19 @@ import os
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from toolkit.jobs.dialects.slurm import SLURM
 from toolkit.jobs.model import GateKind, Job
 from toolkit.jobs.values import (
     check_bind,
     check_name,
-    check_submission_directory,
-    parse_directive,
 )
 from toolkit.jobs.variables import check_env_file, parse_environment, refuse_secrets, refuse_unexported
 from toolkit.recipes.model import JobDefaults
 from toolkit.runtime.commands import check_command
+from toolkit.scheduler.programs import Scheduler
+from toolkit.scheduler.requests import NO_TEMPLATES, parse_template
 from toolkit.scheduler.resources import OPTIONS
+from toolkit.scheduler.values import check_account
 from toolkit.support.errors import WrongInput
 from toolkit.support.text import one_line
 
@@ -24,14 +26,16 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from pathlib import Path
 
+    from toolkit.jobs.dialects.dialect import Dialect
     from toolkit.recipes.model import Recipe
+    from toolkit.scheduler.requests import RequestTemplates
 
 _SCRIPT = "train.py"
 
 
 @dataclass(frozen=True, slots=True)
 class JobRequest:
-    """The values of the command line, as written. `resources` are values by the keys of OPTIONS."""
+    """The values of the command line, as written: `resources` by the keys of OPTIONS, `request` a template."""
 
     command: tuple[str, ...] = ()
     resources: Mapping[str, str | int | None] = field(default_factory=dict)
@@ -41,6 +45,10 @@ class JobRequest:
     directives: tuple[str, ...] = ()
     gate: bool = True
     monitor: bool = False
+    results: bool = False
+    node_tmp: bool = False
+    request: str | None = None
+    group: str | None = None
 
 
 def choose_image(given: Path | None, name: str | None, recipe: Recipe | None, directory: Path) -> Path:
@@ -75,15 +83,19 @@ def complete(
     directory: Path,
     runtime: str | None = None,
     userns: bool = False,
+    dialect: Dialect = SLURM,
+    requests: RequestTemplates = NO_TEMPLATES,
 ) -> Job:
     """The job that `request` means in `directory`, which it will be submitted from; `runtime` and `userns` as in Job.
+
+    The directives of `request` are in the language of `dialect`. `requests` are the site's templates.
 
     Raises WrongInput with the option, or the recipe's file and key, whose value cannot be used.
     """
     given = recipe.job if recipe else JobDefaults()
     origin = f"{recipe.path}: job" if recipe else "job"
 
-    directives = tuple(map(parse_directive, request.directives))
+    directives = tuple(map(dialect.parse_directive, request.directives))
     defaults = dict(given.resources)
     if any(directive.asks_for_gpus for directive in directives):
         defaults.pop("gpus", None)  # the site's own way of asking stands instead of the recipe's number
@@ -109,24 +121,50 @@ def complete(
         directives=directives,
         runtime=runtime,
         userns=userns,
-        directory=check_submission_directory(str(directory)),
+        directory=dialect.check_directory(str(directory)),
         gate=request.gate,
         monitor=request.monitor,
+        results=request.results,
+        node_tmp=request.node_tmp,
+        requests=_requests(request.request, requests),
+        arguments=_arguments(request.group, dialect),
     )
 
 
+def _requests(line: str | None, requests: RequestTemplates) -> RequestTemplates:
+    return requests if line is None else replace(requests, resources=parse_template(line, "--request"))
+
+
+def _arguments(group: str | None, dialect: Dialect) -> tuple[str, ...]:
+    """The group as an argument of qsub, which Univa and Altair Grid Engine take only there."""
+    if group is None:
+        return ()
+    if dialect.words.scheduler is not Scheduler.GRID_ENGINE:
+        raise WrongInput(
+            f"--group {group} is for Grid Engine: {dialect.words.title} has no such option",
+            fix=f"To charge an account: --account {group}",
+            code="not-in-this-dialect",
+        )
+    return ("-g", check_account(group, "--group"))
+
+
 def check_gpu_options(job: Job, gate: GateKind) -> None:
-    """Raise WrongInput where options about GPUs contradict each other."""
+    """Raise WrongInput where options about GPUs or nodes contradict each other."""
     asked = gate is GateKind.FRAMEWORK
     if asked and not job.gate:
         raise WrongInput("--gate framework has no effect with --no-gpu-gate", fix="Omit one of the two.")
+    if job.node_tmp and (job.nodes or 1) > 1:
+        raise WrongInput(
+            "--node-tmp is for a job on one node: the directory is made where the script runs",
+            fix="Omit --node-tmp, and have the program make its own temporary directory on each node.",
+        )
     if job.gpus is not None and not job.uses_gpu and (asked or job.monitor):
         option = "--gate framework" if asked else "--gpu-monitor"
         raise WrongInput(f"{option} has no effect in a job without GPUs (--gpus 0)", fix=f"Omit {option}.")
     if job.gpus is not None and 0 < job.gpus.count < (job.nodes or 1):
         raise WrongInput(
-            f"--gpus {job.gpus} is fewer than --nodes {job.nodes}: the number is that of the whole job, and sbatch "
-            "refuses a job with fewer GPUs than nodes",
+            f"--gpus {job.gpus} is fewer than --nodes {job.nodes}: the number is that of the whole job, and each "
+            "node of a job needs at least one",
             fix=f"--gpus {replace(job.gpus, count=job.nodes or 1)}, or fewer nodes.",
         )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from toolkit.inventory.formats.layers import NONE, Layers
+from toolkit.jobs.dialects.words import SLURM
 from toolkit.jobs.quoting import quoted
 from toolkit.runtime.engine import NAMES
 from toolkit.runtime.layer_check import CHECK, CODE, FIX, STATUS
@@ -47,7 +48,8 @@ def gate_lines(image: str, *, userns: bool, check: GateCheck | None = None, laye
     """
     arguments = exec_arguments(image, (), gpu=True, userns=userns)
     return render(
-        "sbatch/print-gate.sh.j2",
+        "sbatch/print-gate.j2",
+        scheduler=SLURM,
         image=quoted(image),
         limit=LIMIT,
         gate_check=gate_values(check),

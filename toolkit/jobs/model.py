@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from toolkit.inventory.formats.layers import NONE, Layers
+from toolkit.scheduler.programs import Scheduler
+from toolkit.scheduler.requests import NO_TEMPLATES, RequestTemplates
 from toolkit.scheduler.resources import Resources
 from toolkit.support.enums import StrEnum
 
@@ -19,14 +21,16 @@ SIGNALS = ("TERM", "USR1", "USR2", "INT", "HUP", "CONT")
 
 @dataclass(frozen=True, slots=True)
 class Directive:
-    """One more option for the scheduler, as the site wants it: `--name=value`, or `--name` alone."""
+    """One more option for the scheduler, in its language: `--name=value` of sbatch, `-name value` of qsub."""
 
     name: str
     value: str | None = None
 
     @property
     def asks_for_gpus(self) -> bool:
-        """Whether this gives the job GPUs in another way than `--gpus` (`--gres=gpu:1`, `--gpus-per-node=2`)."""
+        """Whether this gives the job GPUs in another way than `--gpus`: `--gres=gpu:1`, `-l s_gpu=1`."""
+        if self.name == "l":  # qsub
+            return re.search(r"(?:^|[,:+ ])\w*gpu\w*=[1-9]", self.value or "") is not None
         parts = [part.split(":") for part in (self.value or "").split(",")]
         if self.name.startswith("gpus-per-"):
             return any(part[-1] != "0" for part in parts)
@@ -60,7 +64,11 @@ class Job(Resources):
     those on PATH; `userns` is for one that needs `--userns` where the job runs.
     `gate`: each node checks the GPUs that the job asks for before the program starts; `gate_check` has a
     framework compute on them, too. `monitor`: the log ends with the use of each GPU. `layers` are those of the image
-    when the script is written.
+    when the script is written, `provenance` are lines that say what image that was. `directives` are options in the
+    language of the job's scheduler; `requests` are the site's own ways to ask for resources. `modules` are loaded
+    before the runtime is looked for; `module_setup` is a file that defines `module` where it is not defined.
+    `results`: the job gets a directory for its results. `node_tmp`: TMPDIR is on the node's own disk. `arguments` are
+    given to the scheduler's program at submission, besides those of `requests`.
     """
 
     name: str
@@ -78,6 +86,13 @@ class Job(Resources):
     gate_check: GateCheck | None = None
     monitor: bool = False
     layers: Layers = NONE
+    requests: RequestTemplates = NO_TEMPLATES
+    modules: tuple[str, ...] = ()
+    module_setup: str | None = None
+    provenance: tuple[str, ...] = ()
+    results: bool = False
+    node_tmp: bool = False
+    arguments: tuple[str, ...] = ()
 
     @property
     def uses_gpu(self) -> bool:
@@ -91,12 +106,16 @@ class Job(Resources):
 
     def log(self, job_id: str = "ID") -> str:
         """Where the job's words are, relative to the directory that it was submitted from."""
-        return f"logs/{self.name}-{job_id}{'_*' if self.array else ''}.log"
+        return f"logs/{self.name}-{_number(job_id)}{'_*' if self.array else ''}.log"
 
     def first_log(self, job_id: str) -> str:
         """The log of the first task of an array, else the log: one file, which need not exist yet."""
-        first = re.match(r"[0-9]+", self.array or "")
-        return f"logs/{self.name}-{job_id}{f'_{int(first[0])}' if first else ''}.log"
+        return f"logs/{self.name}-{_number(job_id)}{f'_{self.array.first}' if self.array else ''}.log"
+
+
+def _number(job_id: str) -> str:
+    """`12` of PBS's `12.host` and `12[].host`."""
+    return re.split(r"[.\[]", job_id, maxsplit=1)[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +125,7 @@ class Script:
     job: Job
     text: str
     path: Path
+    scheduler: Scheduler = Scheduler.SLURM
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""The submit directory of a job: Slurm opens the log there before the script starts."""
+"""The submit directory of a job: the log begins there before it is in logs/."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def check_place(directory: Path, name: str) -> tuple[Finding, ...]:
-    """Warnings about submitting the job `name` from `directory`.
+def check_place(directory: Path, name: str, title: str = "Slurm") -> tuple[Finding, ...]:
+    """Warnings about submitting the job `name` from `directory`; `title` is the name of the scheduler.
 
-    Raises WrongInput if something that no job wrote has the name of one of its logs, which Slurm would write into
+    Raises WrongInput if something that no job wrote has the name of one of its logs, which would be written into
     (a cloned repository may hold `train-7.log -> ../.bash_profile`), or `logs` leads into a hidden directory.
     """
     for path in sorted(directory.glob(f"{name}-*.log")):
         if reason := _why_planted(path):
             raise WrongInput(
-                f"{path} {reason}: Slurm would write the log of the job with that number to it",
+                f"{path} {reason}: {title} would write the log of the job with that number to it",
                 fix="Remove it, or give the job another name.",
                 code="log-name-taken",
             )

@@ -7,7 +7,9 @@ import re
 from typing import TYPE_CHECKING
 
 from toolkit import __version__
-from toolkit.jobs.dialects.slurm import script_text
+from toolkit.jobs.dialects.slurm import SLURM
+from toolkit.jobs.dialects.template import read_template
+from toolkit.jobs.dialects.text import script_text
 from toolkit.jobs.model import Script
 from toolkit.support.errors import WrongInput
 from toolkit.support.files import open_regular, refuse_link, write_atomically
@@ -15,16 +17,25 @@ from toolkit.support.files import open_regular, refuse_link, write_atomically
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from toolkit.jobs.dialects.dialect import Dialect
     from toolkit.jobs.model import Job
 
-_MARKER = re.compile(r"^# Job (?P<name>\S+) for Slurm, written by ctk \S+, fingerprint (?P<digest>[0-9a-f]{16})$", re.M)
+_MARKER = re.compile(
+    r"^# Job (?P<name>\S+) for [\w ]+, written by ctk \S+, fingerprint (?P<digest>[0-9a-f]{16})$", re.M
+)
 
 
-def make_script(job: Job, path: Path) -> Script:
-    """The script of `job`, marked so that ctk knows it again as long as nobody has changed it."""
-    digest = _fingerprint(script_text(job, ""))
-    marker = f"Job {job.name} for Slurm, written by ctk {__version__}, fingerprint {digest}"
-    return Script(job, script_text(job, marker), path)
+def make_script(job: Job, path: Path, dialect: Dialect = SLURM, template: Path | None = None) -> Script:
+    """The script of `job`, marked so that ctk knows it again as long as nobody has changed it.
+
+    `template` is a file of the user's. Raises WrongInput if it cannot be used, or if the language of the scheduler
+    cannot express the job.
+    """
+    dialect.check(job)
+    own = read_template(template) if template else None
+    digest = _fingerprint(script_text(job, dialect, "", own))
+    marker = f"Job {job.name} for {dialect.words.title}, written by ctk {__version__}, fingerprint {digest}"
+    return Script(job, script_text(job, dialect, marker, own), path, dialect.words.scheduler)
 
 
 def _fingerprint(text: str) -> str:

@@ -1,4 +1,4 @@
-"""Submit a script to this host's scheduler with `sbatch --parsable`."""
+"""Submit a script to this host's scheduler, with sbatch or qsub."""
 
 from __future__ import annotations
 
@@ -11,13 +11,16 @@ from typing import TYPE_CHECKING
 from toolkit.jobs.model import Submission
 from toolkit.scheduler import programs
 from toolkit.scheduler.environment import REACH_CLUSTER, clean_environment
-from toolkit.scheduler.programs import Scheduler
+from toolkit.scheduler.programs import Scheduler, qsub_scheduler
+from toolkit.scheduler.requests import request_values
 from toolkit.scheduler.resources import OPTIONS
 from toolkit.support.errors import MissingOnHost
 from toolkit.support.processes import command_line
 from toolkit.support.text import path_argument
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from toolkit.jobs.model import Job, Script
 
 # Messages of sbatch if no cluster is configured, or the controller is down.
@@ -36,15 +39,20 @@ def submit(script: Script, directory: Path) -> Submission:
 
     Raises MissingOnHost if there is no scheduler, ProgramFailed if it rejects the job.
     """
-    if shutil.which("sbatch") is None:
-        raise _no_scheduler(script, "this host has no sbatch")
+    program, *arguments = submit_command(script)
+    if shutil.which(program) is None:
+        raise _no_scheduler(script, f"this host has no {program}")
+    if script.scheduler is not Scheduler.SLURM:
+        return _submit_with_qsub(script, directory, arguments)
     settings = os.environ.get("SLURM_CONF")
     if settings and not Path(settings).is_file():
         # sbatch would look for the file for a minute before it gave up.
         raise _no_scheduler(
             script, f"SLURM_CONF is set to {settings}, which does not exist (is a practice cluster down?)"
         )
-    done = programs.submit(Scheduler.SLURM, script.path, directory=directory, env=sbatch_environment(script.job))
+    done = programs.submit(
+        Scheduler.SLURM, script.path, directory=directory, arguments=arguments, env=sbatch_environment(script.job)
+    )
     if not done.ok and _NO_CLUSTER.search(done.stderr):
         raise _no_scheduler(script, done.stderr.strip().splitlines()[-1])
     done.require(
@@ -52,6 +60,33 @@ def submit(script: Script, directory: Path) -> Submission:
         fix=f"The script is kept. Correct the option that Slurm rejects, then {_by_hand(script)}",
     )
     return Submission(script, programs.submitted_job(Scheduler.SLURM, done.stdout))
+
+
+def is_unreachable(printed: str) -> bool:
+    """Whether sbatch printed that this host reaches no cluster."""
+    settings = os.environ.get("SLURM_CONF")
+    return _NO_CLUSTER.search(printed) is not None or bool(settings and not Path(settings).is_file())
+
+
+def submit_command(script: Script) -> list[str]:
+    """The program that submits `script`, with the arguments that the scheduler takes only there."""
+    job = script.job
+    program = "sbatch" if script.scheduler is Scheduler.SLURM else "qsub"
+    return [program, *job.arguments, *job.requests.submission_arguments(request_values(job))]
+
+
+def _submit_with_qsub(script: Script, directory: Path, arguments: Sequence[str]) -> Submission:
+    here = qsub_scheduler()
+    if here is not script.scheduler:
+        raise _no_scheduler(
+            script, f"the qsub of this host is that of {here}, and the script is for {script.scheduler}"
+        )
+    done = programs.submit(script.scheduler, script.path, directory=directory, arguments=arguments)
+    done.require(
+        f"submitting {script.path}",
+        fix=f"The script is kept. Correct the option that qsub rejects, then {_by_hand(script)}",
+    )
+    return Submission(script, programs.submitted_job(script.scheduler, done.stdout))
 
 
 def sbatch_environment(job: Job) -> dict[str, str | None]:
@@ -67,12 +102,13 @@ def sbatch_environment(job: Job) -> dict[str, str | None]:
 
 
 def _no_scheduler(script: Script, reason: str) -> MissingOnHost:
+    lab = "`ctk lab up` starts a practice cluster on this machine. " if script.scheduler is Scheduler.SLURM else ""
     return MissingOnHost(
         f"{script.path} was written but not submitted, because no scheduler is available: {reason}",
-        fix=f"`ctk lab up` starts a practice cluster on this machine. On the cluster's login node: {_by_hand(script)}",
+        fix=f"{lab}On the cluster's login node: {_by_hand(script)}",
         code="no-scheduler",
     )
 
 
 def _by_hand(script: Script) -> str:
-    return command_line(["sbatch", path_argument(script.path)])
+    return command_line([*submit_command(script), path_argument(script.path)])

@@ -47,14 +47,14 @@ def parse_environment(text: str) -> tuple[str, str | None]:
 def _refuse_secret(option: str, name: str) -> NoReturn:
     raise WrongInput(
         f"{option} {name}=… would write a secret to the job script and a command line, where other users can read it",
-        fix=f"To take it from the job's environment: export {name} before sbatch, and use --env {name}\n"
+        fix=f"To take it from the job's environment: export {name} before you submit the job, and use --env {name}\n"
         f"To read it from a private file (mode 0600, with a line {name}=…): --env-file FILE",
         code="secret-in-script",
     )
 
 
 def refuse_secrets(command: tuple[str, ...], directives: Iterable[Directive]) -> None:
-    """Raise WrongInput if `env NAME=VALUE program` or `--export=NAME=VALUE` has a secret."""
+    """Raise WrongInput if `env NAME=VALUE program`, `--export=NAME=VALUE` or `-v NAME=VALUE` has a secret."""
     program, *words = command
     for word in words if program.rpartition("/")[2] == "env" else ():
         name, equals, value = word.partition("=")
@@ -63,10 +63,10 @@ def refuse_secrets(command: tuple[str, ...], directives: Iterable[Directive]) ->
         if equals and holds_secret(name, value):
             _refuse_secret("env", name)
     for directive in directives:
-        for part in (directive.value or "").split(",") if directive.name == "export" else ():
+        for part in (directive.value or "").split(",") if directive.name in ("export", "v") else ():
             name, equals, value = part.partition("=")
             if equals and holds_secret(name, value):
-                _refuse_secret("--export", name)
+                _refuse_secret("--export" if directive.name == "export" else "-v", name)
 
 
 def refuse_unexported(names: Iterable[str], directives: Iterable[Directive]) -> None:

@@ -141,24 +141,27 @@ class Index:
 class JobDefaults:
     """The defaults of a job of this recipe. `command` is an argument list.
 
-    `resources` are values as they were written, by the keys of `toolkit.scheduler.resources.OPTIONS`.
+    `resources` are values as they were written, by the keys of `toolkit.scheduler.resources.OPTIONS`. `cluster` names
+    a cluster profile.
     """
 
     command: tuple[str, ...] = ()
     resources: Mapping[str, int | str] = field(default_factory=dict)
     binds: tuple[str, ...] = ()
+    cluster: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
     """The machines that an image is for: GPU types and NVIDIA driver as the user names them, architectures as `uname`.
 
-    No architecture means that of the host.
+    No architecture means that of the host. `origin` says who names them, if the recipe does not (`cluster mine`).
     """
 
     gpus: tuple[str, ...] = ()
     driver: str | None = None
     architectures: tuple[str, ...] = ()
+    origin: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)

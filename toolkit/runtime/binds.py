@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from toolkit.support.errors import WrongInput
 from toolkit.support.findings import Finding, Severity
 from toolkit.support.paths import home
 from toolkit.support.processes import command_line
@@ -104,18 +105,37 @@ def _inside(path: Path, directories: Iterable[Path]) -> bool:
     return any(path.is_relative_to(directory) for directory in directories)
 
 
+def links_to_bind(directory: Path, binds: Iterable[str]) -> tuple[str, ...]:
+    """The binds that show what links in `directory` lead to, where a container with `binds` would not show it.
+
+    Raises WrongInput for a path that the runtime cannot bind.
+    """
+    found = dict.fromkeys(link.bind for link in _unseen(directory, binds))
+    for path in found:
+        if any(character in str(path) for character in ":,") or not str(path).isprintable():
+            raise WrongInput(
+                f"--bind-links: {path} has a colon or a comma in its name, which the runtime reads as its own",
+                fix="Rename the directory, or let the link lead to another one.",
+            )
+    return tuple(map(str, found))
+
+
 def hidden_links(directory: Path, binds: Iterable[str]) -> tuple[Finding, ...]:
     """A warning for each place that links in `directory` lead to and a container started there would not show.
 
     `binds` are those the container gets anyway, `SRC[:DST[:OPTS]]`: what they show, they show at DST.
     """
+    links: dict[Path, list[HiddenLink]] = {}
+    for link in _unseen(directory, binds):
+        links.setdefault(link.bind, []).append(link)
+    return tuple(_finding(bind, group) for bind, group in links.items())
+
+
+def _unseen(directory: Path, binds: Iterable[str]) -> tuple[HiddenLink, ...]:
     shown = [*_ALWAYS_BOUND, *map(_destination, binds)]
     if (mine := home()) is not None:
         shown.append(mine)
-    links: dict[Path, list[HiddenLink]] = {}
-    for link in unbound_symlinks(directory, shown):
-        links.setdefault(link.bind, []).append(link)
-    return tuple(_finding(bind, group) for bind, group in links.items())
+    return unbound_symlinks(directory, shown)
 
 
 def _destination(bind: str) -> Path:

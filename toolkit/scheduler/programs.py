@@ -34,8 +34,11 @@ class Scheduler(StrEnum):
 
 def host_scheduler(which: Callable[[str], str | None] = shutil.which) -> Scheduler | None:
     """The scheduler whose programs are on PATH; None if there is none. Slurm comes with a qsub of its own on some."""
-    if which("sbatch"):
-        return Scheduler.SLURM
+    return Scheduler.SLURM if which("sbatch") else qsub_scheduler(which)
+
+
+def qsub_scheduler(which: Callable[[str], str | None] = shutil.which) -> Scheduler | None:
+    """The scheduler whose qsub is on PATH; None if there is none."""
     if which("qsub") is None:
         return None
     if which("qconf") or "SGE_ROOT" in os.environ:

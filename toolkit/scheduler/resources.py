@@ -1,6 +1,8 @@
-"""The resource options of sbatch: one table, which recipes, jobs, scripts and submission read.
+"""The resources of a job: one table of options, which recipes, jobs, scripts and submission read.
 
-A new option is a field of Resources, its check in `toolkit.scheduler.values`, and a parameter of `ctk sbatch`.
+The terms are neutral, the names of the options are sbatch's; each dialect of `toolkit.jobs` writes them in its own
+language. A new option is a field of Resources, its check in `toolkit.scheduler.values`, and a parameter in
+`toolkit.cli.sbatch`.
 """
 
 from __future__ import annotations
@@ -9,12 +11,13 @@ from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
 from toolkit.scheduler.values import (
+    Array,
     Gpus,
     check_account,
-    check_array,
     check_count,
     check_partition,
     check_qos,
+    parse_array,
     parse_gpus,
     parse_memory,
     parse_time,
@@ -49,11 +52,12 @@ def _option(
 class Resources:
     """What a job gets; None leaves the choice to the site. The order is that of the lines in a script.
 
-    `time` is in seconds, NO_TIME_LIMIT for none. `mem` is per node: a number and K, M, G or T, or `0` for all that a
-    node has. `array` is Slurm's list of task numbers (`0-9%4`).
+    `nodes` is a number of nodes, `tasks_per_node` that of the processes on each, `cpus_per_task` that of the cores of
+    each process. `gpus` are those of the whole job. `time` is in seconds, NO_TIME_LIMIT for none. `mem` is per node: a
+    number and K, M, G or T, or `0` for all that a node has. `partition` is a queue.
     """
 
-    array: str | None = _option("array", check_array)
+    array: Array | None = _option("array", parse_array)  # noqa: RUF009 - it is a field
     nodes: int | None = _option("nodes", check_count, int)
     tasks_per_node: int | None = _option("ntasks-per-node", check_count)
     cpus_per_task: int | None = _option("cpus-per-task", check_count, int)

@@ -61,13 +61,21 @@ class QueuedJob:
 
 @dataclass(frozen=True, slots=True)
 class Partition:
-    """A partition of `scontrol show partition`. `max_time` is as Slurm writes it, None for no limit."""
+    """A partition of `scontrol show partition`. Times are as Slurm writes them; None is no limit, or none is set.
+
+    `max_cpus` and `max_memory` (MiB) are limits of a job on one node.
+    """
 
     name: str
     is_default: bool
     max_time: str | None
     max_nodes: int | None
     nodes: str
+    default_time: str | None = None
+    min_nodes: int | None = None
+    max_cpus: int | None = None
+    max_memory: int | None = None
+    is_up: bool = True
 
 
 def parse_node(line: str) -> Node | None:
@@ -143,12 +151,21 @@ def parse_partitions(text: str) -> tuple[Partition, ...]:
             fields["PartitionName"],
             fields.get("Default") == "YES",
             None if fields.get("MaxTime", "UNLIMITED") == "UNLIMITED" else fields["MaxTime"],
-            int(fields["MaxNodes"]) if fields.get("MaxNodes", "").isdigit() else None,
+            _limit(fields, "MaxNodes"),
             fields.get("Nodes", ""),
+            fields["DefaultTime"] if fields.get("DefaultTime", "NONE") not in ("NONE", "UNLIMITED") else None,
+            _limit(fields, "MinNodes") or None,
+            _limit(fields, "MaxCPUsPerNode"),
+            _limit(fields, "MaxMemPerNode"),
+            fields.get("State", "UP") == "UP",
         )
         for fields in scontrol_fields(text)
         if "PartitionName" in fields
     )
+
+
+def _limit(fields: dict[str, str], key: str) -> int | None:
+    return int(fields[key]) if fields.get(key, "").isdigit() else None
 
 
 def _integer(text: str) -> int:

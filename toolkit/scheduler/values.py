@@ -110,16 +110,66 @@ def _word(value: str, option: str, right: str, fix: str) -> str:
     return value
 
 
-def check_array(value: str, option: str = "--array") -> str:
-    """The task numbers of an array job: `0-9`, `1,3,5`, `0-90:10`, each perhaps with `%4` for four at a time."""
+@dataclass(frozen=True, slots=True)
+class TaskRange:
+    """The task numbers from `first` to `last`, each `step` apart."""
+
+    first: int
+    last: int
+    step: int = 1
+
+    def __str__(self) -> str:
+        if self.first == self.last:
+            return str(self.first)
+        return f"{self.first}-{self.last}" + (f":{self.step}" if self.step > 1 else "")
+
+
+@dataclass(frozen=True, slots=True)
+class Array:
+    """The tasks of an array job. At most `limit` run at a time; None is no limit."""
+
+    ranges: tuple[TaskRange, ...]
+    limit: int | None = None
+
+    def __str__(self) -> str:
+        return ",".join(map(str, self.ranges)) + (f"%{self.limit}" if self.limit else "")
+
+    @property
+    def first(self) -> int:
+        """The number of the task that is first in the list."""
+        return self.ranges[0].first
+
+
+def parse_array(value: str, option: str = "--array") -> Array:
+    """The tasks of an array job: `0-9`, `1,3,5`, `0-90:10`, each perhaps with `%4` for four at a time."""
     parts, percent, at_once = value.partition("%")
     matches = [_ARRAY_PART.fullmatch(part) for part in parts.split(",")]
+    ranges = tuple(
+        TaskRange(int(match["first"]), int(match["last"] or match["first"]), int(match["step"] or 1))
+        for match in matches
+        if match
+    )
     right_end = not percent or re.fullmatch(r"[1-9][0-9]{0,8}", at_once)
-    if not right_end or not all(match and int(match["last"] or match["first"]) >= int(match[1]) for match in matches):
+    if not right_end or len(ranges) < len(matches) or any(tasks.last < tasks.first for tasks in ranges):
         refuse(
             option,
             value,
             "numbers and ranges",
             fix="For example: --array 0-9, --array 1,3,7, or --array 0-99%8 for eight at a time.",
         )
-    return value
+    return Array(ranges, int(at_once) if percent else None)
+
+
+def memory_mib(memory: str) -> int:
+    """MiB of a memory size as parse_memory returns it, rounded up; 0 is all that a node has."""
+    match = _MEMORY.fullmatch(memory)
+    assert match is not None, memory  # noqa: S101
+    kib = int(match["number"]) << {"K": 0, "M": 10, "G": 20, "T": 30}[match["unit"] or "M"]
+    return -(-kib >> 10)
+
+
+def clock_time(seconds: int) -> str:
+    """Seconds as hours, minutes and seconds, which every scheduler reads: `100:00:00`."""
+    minutes, second = divmod(seconds, 60)
+    hours, minute = divmod(minutes, 60)
+    return f"{hours}:{minute:02}:{second:02}"

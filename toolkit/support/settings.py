@@ -15,10 +15,12 @@ from toolkit.support.tomlfile import read_toml
 class Settings:
     """What a user chose for all their commands; each is None if they did not.
 
-    cache_keep: bytes that the store may use; after a build the rest is pruned.
+    cache_keep: bytes that the store may use; after a build the rest is pruned. cluster: name of the cluster profile of
+    jobs.
     """
 
     cache_keep: Setting[int] | None = None
+    cluster: Setting[str] | None = None
 
 
 def settings_path() -> Path | None:
@@ -39,8 +41,9 @@ def load_settings() -> Settings:
     if path is None or not os.path.lexists(path):
         return Settings()
     file = read_toml(path)
-    file.check_keys(file.content, ("cache",))
-    return Settings(cache_keep=cache_keep_in(file))
+    file.check_keys(file.content, ("cache", "cluster"))
+    cluster = file.get(file.content, "cluster", str)
+    return Settings(cache_keep_in(file), None if cluster is None else Setting(cluster, str(file.path)))
 
 
 def cache_keep(site: Site) -> Setting[int] | None:

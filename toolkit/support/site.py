@@ -36,7 +36,8 @@ class Site:
     memory: bytes of memory that packing an image may use there. layers: whether `ctk build` may make layered images;
     false if compute nodes do not mount them. stores: shared stores, each may contain $USER etc. store_owners: login
     names of the users whose files in a shared store are used. cache_keep: bytes that a user's own store may use. help:
-    whom to ask (an address or a page).
+    whom to ask (an address or a page). cluster: name of the cluster profile of jobs. profiles: a directory of cluster
+    profiles, may contain $USER etc.
     """
 
     runtime: Setting[str] | None = None
@@ -49,11 +50,13 @@ class Site:
     stores: Setting[tuple[str, ...]] | None = None
     store_owners: Setting[tuple[str, ...]] | None = None
     cache_keep: Setting[int] | None = None
+    cluster: Setting[str] | None = None
+    profiles: Setting[str] | None = None
 
 
-_KEYS = (
+SITE_KEYS = (
     *("runtime", "work_area", "mirror", "cores", "layers", "help"),
-    *("memory", "stores", "store_owners", "cache"),
+    *("memory", "stores", "store_owners", "cache", "cluster", "profiles"),
 )
 
 
@@ -69,16 +72,18 @@ def load_site() -> Site:
         if named:
             error.fix = "CTK_SITE is set to this file: set it to another file, or unset it."
         raise
-    file.check_keys(file.content, _KEYS)
+    file.check_keys(file.content, SITE_KEYS)
     texts = {
         key: Setting(value, str(path))
-        for key in ("runtime", "work_area", "mirror", "help")
+        for key in ("runtime", "work_area", "mirror", "help", "cluster", "profiles")
         if (value := file.get(file.content, key, str)) is not None
     }
     cores = file.get(file.content, "cores", int)
     if cores is not None and cores < 1:
         file.fail("cores", f"should be at least 1, not {cores}")
     layers = file.get(file.content, "layers", bool)
+    if "profiles" in texts and not texts["profiles"].value.startswith(("/", "~", "$")):
+        file.fail("profiles", f"should be the absolute path of a directory, not {texts['profiles'].value!r}")
     for text in file.get_texts(file.content, "stores"):
         if not text.startswith(("/", "~", "$")):
             file.fail("stores", f"should be a list of absolute paths, but contains {text!r}")

@@ -12,24 +12,39 @@ if TYPE_CHECKING:
 
 
 def render(template: str, **values: object) -> str:
-    """The text of `template`, a path such as `sbatch/slurm.sbatch.j2`. A value it names and lacks is an error.
+    """The text of `template`, a path such as `sbatch/job.j2`. A value it names and lacks is an error.
 
     Nothing is escaped: the caller quotes every value for the language of the text.
     """
-    directory, _, name = template.rpartition("/")
-    return _templates(directory).get_template(name).render(**values)
+    top, _, name = template.partition("/")
+    return _templates(top).get_template(name).render(**values)
+
+
+def render_text(text: str, top: str, **values: object) -> str:
+    """`text`, a template that a user wrote, which may include those of `top` (`sbatch`), filled with `values`.
+
+    It can call nothing but Jinja's own filters and tests. Raises jinja2.TemplateError.
+    """
+    from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+    return _environment(ImmutableSandboxedEnvironment, top).from_string(text).render(**values)
 
 
 @cache  # with it, each template is compiled once
-def _templates(directory: str) -> Environment:
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+def _templates(top: str) -> Environment:
+    from jinja2 import Environment
 
-    top, *below = directory.split("/")
-    return Environment(
-        loader=FileSystemLoader(shipped(top).joinpath(*below)),
+    return _environment(Environment, top)
+
+
+def _environment(kind: type[Environment], top: str) -> Environment:
+    from jinja2 import FileSystemLoader, StrictUndefined
+
+    return kind(
+        loader=FileSystemLoader(shipped(top)),
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
-        autoescape=False,  # noqa: S701 - shell, not HTML
+        autoescape=False,
     )

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from toolkit.jobs.dialects.slurm import script_text
+from toolkit.jobs.dialects.slurm import SLURM
+from toolkit.jobs.dialects.text import script_text
 from toolkit.jobs.model import Directive, GateCheck, Job
-from toolkit.scheduler.values import NO_TIME_LIMIT, Gpus
+from toolkit.scheduler.values import NO_TIME_LIMIT, Gpus, parse_array
 
 GOLDEN = Path(__file__).parent / "golden"
 JOBS = {
@@ -35,14 +36,14 @@ JOBS = {
     ),
     "no-gate": Job("no-gate", "./trial.sif", ("python", "train.py"), gpus=Gpus(1), gate=False),
     "monitor": Job("monitor", "./trial.sif", ("python", "train.py"), gpus=Gpus(1), gate=False, monitor=True),
-    "array": Job("array", "./trial.sif", ("true",), gpus=Gpus(0), time=NO_TIME_LIMIT, array="0-9%4"),
+    "array": Job("array", "./trial.sif", ("true",), gpus=Gpus(0), time=NO_TIME_LIMIT, array=parse_array("0-9%4")),
 }
 
 
 @pytest.mark.parametrize("name", JOBS)
 def test_script_golden_file(name: str) -> None:
     path = GOLDEN / f"{name}.sbatch"
-    text = script_text(JOBS[name], "Golden")
+    text = script_text(JOBS[name], SLURM, "Golden")
     if os.environ.get("CTK_GOLDEN") == "write":
         path.write_text(text)
     assert text == path.read_text()
@@ -50,7 +51,7 @@ def test_script_golden_file(name: str) -> None:
 
 def test_the_driver_is_bound_only_where_gpus_are_asked_for() -> None:
     def texts(**resources: object) -> str:
-        return script_text(Job("x", "./x.sif", ("true",), **resources), "")  # type: ignore[arg-type]
+        return script_text(Job("x", "./x.sif", ("true",), **resources), SLURM, "")  # type: ignore[arg-type]
 
     assert " --nv " in texts(gpus=Gpus(1))
     assert " --nv " in texts(directives=(Directive("gres", "gpu:1"),))
@@ -60,18 +61,20 @@ def test_the_driver_is_bound_only_where_gpus_are_asked_for() -> None:
 def test_image_is_named_where_the_container_has_variables() -> None:
     check = GateCheck("PyTorch", "pass", "python3")
     job = Job("x", "./my x.sif", ("true",), gpus=Gpus(1), environment=(("A", "./my x.sif"),), gate_check=check)
-    text = script_text(job, "")
+    text = script_text(job, SLURM, "")
     assert "printf -v audit 'ctk audit %q' './my x.sif'\n" in text
     assert 'exec "$runtime" --quiet exec --nv "$image" "${check[@]}" env \'A=./my x.sif\' true\n' in text
 
 
 def test_several_tasks_are_started_by_srun_and_one_is_not() -> None:
-    assert 'srun --export=ALL "$runtime" --quiet exec' in script_text(Job("x", "./x.sif", ("true",), nodes=2), "")
-    assert "srun" not in script_text(Job("x", "./x.sif", ("true",), nodes=1, cpus_per_task=2), "")
+    assert 'srun --export=ALL "$runtime" --quiet exec' in script_text(
+        Job("x", "./x.sif", ("true",), nodes=2), SLURM, ""
+    )
+    assert "srun" not in script_text(Job("x", "./x.sif", ("true",), nodes=1, cpus_per_task=2), SLURM, "")
 
 
 def test_the_plain_script_can_be_read_at_once() -> None:
-    assert len((GOLDEN / "no-gate.sbatch").read_text().splitlines()) <= 110
+    assert len((GOLDEN / "no-gate.sbatch").read_text().splitlines()) <= 111
 
 
 def test_gate_is_in_scripts_that_ask_for_gpus_and_names_no_framework() -> None:
@@ -93,14 +96,14 @@ def test_gate_is_in_scripts_that_ask_for_gpus_and_names_no_framework() -> None:
 )
 def test_warning_before_the_limit_reaches_a_job_without_srun(value: str, tasks: int, written: str) -> None:
     job = Job("x", "./x.sif", ("true",), tasks_per_node=tasks, directives=(Directive("signal", value),))
-    assert f"#SBATCH {written}\n" in script_text(job, "")
+    assert f"#SBATCH {written}\n" in script_text(job, SLURM, "")
 
 
 def test_several_tasks_get_their_signals_from_slurm() -> None:
     """srun ends the tasks at SIGHUP, and at the second of two SIGINT."""
-    assert 'scancel --signal="$1" "$job"' in script_text(Job("x", "./x.sif", ("true",), nodes=2), "")
+    assert 'scancel --signal="$1" "$job"' in script_text(Job("x", "./x.sif", ("true",), nodes=2), SLURM, "")
 
 
 def test_directory_with_a_percent_sign_is_written_so_that_slurm_reads_it_back() -> None:
-    text = script_text(Job("x", "./x.sif", ("true",), directory="/a b/50%j"), "")
+    text = script_text(Job("x", "./x.sif", ("true",), directory="/a b/50%j"), SLURM, "")
     assert '#SBATCH --output="/a b/50%%j/%x-%j.log"\n' in text

@@ -20,6 +20,7 @@ def script(made: Script, submission: Submission | None, *, written: bool) -> dic
     """A job script, and what became of it."""
     job = made.job
     return {
+        "scheduler": made.scheduler.value,
         "script": str(made.path) if written else None,
         "job_name": job.name,
         "image": job.image,

@@ -1,75 +1,131 @@
-"""Slurm: from a Job to the text of a script for sbatch."""
+"""Slurm: the lines, the launcher and the signals of a script for sbatch."""
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
-from toolkit.jobs.gate import LIMIT, gate_values, layer_values
-from toolkit.jobs.model import SIGNALS
-from toolkit.jobs.quoting import quoted
-from toolkit.runtime.engine import NAMES
-from toolkit.runtime.options import container_environment, exec_arguments
+from toolkit.jobs.dialects import words
+from toolkit.jobs.dialects.dialect import TO_PROGRAM, Dialect
+from toolkit.jobs.dialects.site import site_lines
+from toolkit.jobs.model import SIGNALS, Directive
+from toolkit.scheduler.requests import request_values
 from toolkit.scheduler.resources import OPTIONS
-from toolkit.scheduler.values import NO_TIME_LIMIT
-from toolkit.support.templates import render
+from toolkit.scheduler.values import NO_TIME_LIMIT, refuse
+from toolkit.support.errors import WrongInput
+from toolkit.support.text import one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from toolkit.jobs.model import Job
 
-    from toolkit.jobs.model import Directive, Job
+_SIGNAL = re.compile(rf"(?:[BR]{{1,2}}:)?(?:SIG)?(?:{'|'.join(SIGNALS)})(?:@[0-9]{{1,5}})?")  # sbatch(1), --signal
+_DIRECTIVE = re.compile(r"--(?P<name>[a-z][a-z0-9-]*)(?:=(?P<value>.+))?")
 
-
-def script_text(job: Job, marker: str) -> str:
-    """The whole script. `marker` is the comment by which ctk recognises its own script.
-
-    The values of `job` are those that toolkit.jobs.values lets through: an `#SBATCH` line is not shell, and nothing
-    that stands there could be quoted for it.
-    """
-    return render(
-        "sbatch/slurm.sbatch.j2",
-        marker=marker,
-        directives=_directives(job),
-        number="${SLURM_ARRAY_JOB_ID}_$SLURM_ARRAY_TASK_ID" if job.array else "$SLURM_JOB_ID",
-        image=quoted(job.image),
-        find_runtime=" || ".join(f"command -v {quoted(name)}" for name in (job.runtime, *NAMES) if name),
-        environment=container_environment().items(),
-        env_file=quoted(job.env_file) if job.env_file else None,
-        inherited=job.inherited,
-        signals=SIGNALS,
-        forward=_forward(job),
-        gate=job.gate and job.uses_gpu,
-        limit=LIMIT,
-        gate_check=gate_values(job.gate_check),
-        **layer_values(job.layers),
-        monitor=job.monitor and job.uses_gpu,
-        container=" ".join(_container(job, ())),
-        command=_command(job),
-    )
+# Options of sbatch that ctk writes itself, and what to use instead.
+_OWN_DIRECTIVES = {
+    **{option.name: f"use --{option.name}" for option in OPTIONS.values()},
+    "chdir": "the job runs in the directory where you submit it: change to that directory first",
+    "error": "errors go to the job's log, logs/NAME-ID.log",
+    "job-name": "use --job-name",
+    "ntasks": "use --nodes and --ntasks-per-node",
+    "open-mode": "ctk always appends to the log of a requeued job",
+    "output": "the log is always logs/NAME-ID.log",
+    "wrap": "give the command after --",
+}
 
 
-def _forward(job: Job) -> str:
-    """The command by which the script passes signal `$1` on.
+class Slurm:
+    """The language of sbatch."""
 
-    srun ends all tasks at SIGHUP and at a second SIGINT within a second (seen with 22.05): there scancel signals them.
-    At SIGTERM it ends the step in order; where the whole job ends, Slurm has signalled the tasks itself.
-    """
-    to_program = 'kill -s "$1" "${program:-$!}"'
-    if job.tasks == 1:
-        return to_program
-    return f'if [ "$1" = TERM ]; then {to_program}; else scancel --signal="$1" "$job"; fi'
+    words = words.SLURM
+
+    def check(self, job: Job) -> None:
+        """Slurm expresses every job."""
+
+    def check_directory(self, directory: str) -> str:
+        """Return the directory. Raises WrongInput if Slurm cannot open a log there.
+
+        It takes a backslash anywhere in the path for its own escape and then expands no `%j` (sbatch(1), filename
+        pattern), and the job would end as 0:53 without a log. A path with `%` has to be written into an `#SBATCH` line,
+        which knows no way to quote a quotation mark or a control character.
+        """
+        fix = "Rename the directory, or submit from another one."
+        if "\\" in directory:
+            raise WrongInput(
+                f"Slurm cannot open a log in a directory with a backslash in its name: {directory}", fix=fix
+            )
+        if "%" in directory and (not directory.isprintable() or any(character in "\"'" for character in directory)):
+            raise WrongInput(
+                f"Slurm cannot open a log in a directory with both a % and a quote: {directory!r}", fix=fix
+            )
+        return directory
+
+    def parse_directive(self, text: str) -> Directive:
+        """Any other option of sbatch, `--name=value` or `--name`. What ctk writes is refused, abbreviated too."""
+        match = _DIRECTIVE.fullmatch(text)
+        if match is None:
+            refuse("--directive", text, "--name=value or --name", fix="For example: --directive=--constraint=a100")
+        name, content = match["name"], match["value"]
+        # sbatch reads its options with getopt_long, which completes `--out` to `--output`.
+        own = next((own for own in sorted(_OWN_DIRECTIVES) if own.startswith(name)), None)
+        if own is not None:
+            raise WrongInput(
+                f"--directive {text!r}: ctk writes --{own} itself", fix=f"Instead: {_OWN_DIRECTIVES[own]}."
+            )
+        if content is not None:
+            one_line(content, f"--directive --{name}")
+            if not content.isascii() or any(character in "\"'\\" for character in content):
+                refuse(f"--directive --{name}", content, "plain ASCII without quotes and backslashes")
+        if name == "signal" and not _SIGNAL.fullmatch(content or ""):
+            refuse(
+                "--directive --signal",
+                content,
+                f"one of {', '.join(SIGNALS)}, which the script passes on, and the seconds before the time limit",
+                fix="For example: --directive=--signal=USR1@300",
+            )
+        return Directive(name, content)
+
+    def directives(self, job: Job) -> list[str]:
+        """The options of `job` in the order of the resources; those that the site has templates for come behind."""
+        site = site_lines(job, request_values(job))
+        options = {
+            "job-name": job.name,
+            "output": _output(job),
+            "open-mode": "append",
+            **{option.name: None if key in site.keys else getattr(job, key) for key, option in OPTIONS.items()},
+        }
+        if "gpus" not in site.keys:
+            options["gpus"] = job.gpus if job.gpus and job.gpus.count else None
+        if "time" not in site.keys:
+            options["time"] = None if job.time is None else _time(job.time)
+        own = [_option(name, str(value)) for name, value in options.items() if value is not None]
+        others = [_option(directive.name, _value(directive, job)) for directive in job.directives]
+        return [*own, *site.lines, *others]
+
+    def number(self, job: Job) -> str:
+        return "${SLURM_ARRAY_JOB_ID}_$SLURM_ARRAY_TASK_ID" if job.array else "$SLURM_JOB_ID"
+
+    def launcher(self, job: Job) -> tuple[str, ...]:
+        """A batch script runs once, on the first node; srun starts one process for each task on its own node.
+
+        Since Slurm 22.05 srun no longer takes --cpus-per-task from the job around it (RELEASE_NOTES of 22.05). The
+        tasks get the script's environment also where the job was submitted with --export=NONE.
+        """
+        if job.tasks == 1:
+            return ()
+        cores = [f"--cpus-per-task={job.cpus_per_task}"] if job.cpus_per_task else []
+        return ("srun", "--export=ALL", *cores)
+
+    def forward(self, job: Job) -> str:
+        """srun ends all tasks at SIGHUP and at a second SIGINT within a second (seen with 22.05): there scancel signals
+        them. At SIGTERM it ends the step in order; where the whole job ends, Slurm has signalled the tasks itself.
+        """
+        if job.tasks == 1:
+            return TO_PROGRAM
+        return f'if [ "$1" = TERM ]; then {TO_PROGRAM}; else scancel --signal="$1" "$job"; fi'
 
 
-def _directives(job: Job) -> list[str]:
-    options = {
-        "job-name": job.name,
-        "output": _output(job),
-        "open-mode": "append",
-        **{option.name: getattr(job, key) for key, option in OPTIONS.items()},
-        "gpus": job.gpus if job.gpus and job.gpus.count else None,
-        "time": None if job.time is None else _time(job.time),
-    }
-    own = [_option(name, str(value)) for name, value in options.items() if value is not None]
-    return [*own, *(_option(directive.name, _value(directive, job)) for directive in job.directives)]
+SLURM: Dialect = Slurm()
 
 
 def _output(job: Job) -> str:
@@ -103,30 +159,3 @@ def _time(seconds: int) -> str:
     hours, minute = divmod(minutes, 60)
     days, hour = divmod(hours, 24)
     return (f"{days}-" if days else "") + f"{hour:02}:{minute:02}:{second:02}"
-
-
-def _command(job: Job) -> str:
-    return " ".join([*_launcher(job), *_container(job, ('"${check[@]}"',)), *map(quoted, job.command)])
-
-
-def _container(job: Job, check: Sequence[str]) -> list[str]:
-    """The words in front of a command in the job's container, with those of `check` just behind the image."""
-    # The container's own `env` sets the variables: apptainer hands values from --env and APPTAINERENV_ to a shell,
-    # which runs the text in $(…) there (seen with 1.4.5; singularity 3.8 knows no --no-eval).
-    variables = [f"{name}={value}" for name, value in job.environment]
-    command = ["env", *variables] if variables else []
-    arguments = exec_arguments(job.image, command, gpu=job.uses_gpu, binds=job.binds, userns=job.userns)
-    options = arguments[: len(arguments) - len(command) - 1]
-    return ['"$runtime"', *map(quoted, options), '"$image"', *check, *map(quoted, command)]
-
-
-def _launcher(job: Job) -> list[str]:
-    """A batch script runs once, on the first node; srun starts one process for each task on its own node.
-
-    Since Slurm 22.05 srun no longer takes --cpus-per-task from the job around it (RELEASE_NOTES of 22.05). The tasks
-    get the script's environment also where the job was submitted with --export=NONE.
-    """
-    if job.tasks == 1:
-        return []
-    cores = [f"--cpus-per-task={job.cpus_per_task}"] if job.cpus_per_task else []
-    return ["srun", "--export=ALL", *cores]

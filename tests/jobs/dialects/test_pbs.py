@@ -1,0 +1,129 @@
+"""OpenPBS and Torque: scripts against golden files, and what their language cannot express."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from tests.jobs.dialects.golden import check_golden
+from toolkit.jobs.dialects.pbs import OPENPBS, TORQUE
+from toolkit.jobs.dialects.text import script_text
+from toolkit.jobs.model import Directive, Job
+from toolkit.scheduler.requests import RequestTemplate, RequestTemplates
+from toolkit.scheduler.values import NO_TIME_LIMIT, Gpus, parse_array
+from toolkit.support.errors import WrongInput
+
+JOB = Job("plain", "./trial.sif", ("python", "train.py"), gpus=Gpus(1))
+FULL = Job(
+    name="full",
+    image="/apps/images/trial.sif",
+    command=("python", "train.py", "--name", "it's $HOME"),
+    gpus=Gpus(4),
+    nodes=2,
+    tasks_per_node=2,
+    cpus_per_task=4,
+    time=90_061,
+    mem="16G",
+    account="lab42",
+    partition="gpu",
+    binds=("/scratch/my data:/data:ro",),
+    environment=(("GREETING", "$(id) 'é'"),),
+    inherited=("WANDB_API_KEY",),
+    env_file="./secrets.env",
+    directives=(Directive("m", "ea"), Directive("W", "group_list=lab42")),
+)
+ARRAY = Job("array", "./trial.sif", ("true",), gpus=Gpus(0), time=60, array=parse_array("0-9:2%4"))
+NODE = replace(FULL, nodes=None, inherited=(), env_file=None, tasks_per_node=None, directives=())
+
+
+@pytest.mark.parametrize(("name", "job"), [("plain", JOB), ("full", FULL), ("array", ARRAY)])
+def test_script_golden_file_openpbs(name: str, job: Job) -> None:
+    OPENPBS.check(job)
+    check_golden(f"{name}.pbs", script_text(job, OPENPBS, "Golden"))
+
+
+@pytest.mark.parametrize(("name", "job"), [("plain", JOB), ("node", NODE), ("array", ARRAY)])
+def test_script_golden_file_torque(name: str, job: Job) -> None:
+    TORQUE.check(job)
+    check_golden(f"{name}.torque", script_text(job, TORQUE, "Golden"))
+
+
+def test_openpbs_asks_for_chunks_on_nodes_of_their_own() -> None:
+    found = OPENPBS.directives(FULL)
+    assert "-l select=2:ncpus=8:ngpus=2:mem=16gb:mpiprocs=2" in found
+    assert "-l place=scatter" in found
+    assert OPENPBS.directives(JOB)[3:] == ["-l select=1:ncpus=1:ngpus=1"]
+
+
+def test_torque_asks_for_nodes() -> None:
+    assert {"-l nodes=1:ppn=4:gpus=4", "-l mem=16gb", "-l walltime=25:01:01"} <= set(TORQUE.directives(NODE))
+    assert "-t 0-9:2%4" in TORQUE.directives(ARRAY)
+    assert "-J 0-9:2%4" in OPENPBS.directives(ARRAY)
+
+
+def test_no_line_names_a_file_for_the_output() -> None:
+    for dialect, job in ((OPENPBS, FULL), (OPENPBS, ARRAY), (TORQUE, NODE)):
+        assert not [line for line in dialect.directives(job) if line.startswith(("-o", "-e", "-k"))]
+
+
+BOTH = [
+    ({"time": NO_TIME_LIMIT}, "--time UNLIMITED", "Omit --time"),
+    ({"partition": "a,b"}, "--partition a,b", "--partition a"),
+    ({"gpus": Gpus(1, "a100")}, "--gpus a100:1", "--request"),
+    ({"qos": "high"}, "--qos high", "--partition"),
+    ({"mem": "0"}, "--mem 0", "--mem 64G"),
+    ({"gpus": Gpus(3), "nodes": 2}, "--gpus 3 on --nodes 2", "--gpus 2 or --gpus 4"),
+    ({"gpus": Gpus(2), "nodes": 2, "monitor": True}, "--gpu-monitor on several nodes", "Omit"),
+]
+
+
+@pytest.mark.parametrize(("changes", "named", "instead"), BOTH)
+@pytest.mark.parametrize("dialect", [OPENPBS, TORQUE], ids=["openpbs", "torque"])
+def test_what_pbs_cannot_express_is_refused(
+    dialect: object, changes: dict[str, object], named: str, instead: str
+) -> None:
+    with pytest.raises(WrongInput) as caught:
+        dialect.check(replace(JOB, **changes))  # type: ignore[attr-defined, arg-type]
+    assert f" {named}: " in caught.value.message
+    assert instead in (caught.value.fix or "")
+
+
+@pytest.mark.parametrize("array", ["1,3", "5", "5-6:3"])
+def test_array_that_openpbs_lacks_is_refused(array: str) -> None:
+    with pytest.raises(WrongInput, match="OpenPBS cannot express --array"):
+        OPENPBS.check(replace(ARRAY, array=parse_array(array)))
+    TORQUE.check(replace(ARRAY, array=parse_array(array)))
+
+
+@pytest.mark.parametrize(
+    ("changes", "instead"),
+    [({"gpus": Gpus(2)}, "-l nodes={nodes}:ppn={node_cores}:gpus={count}"), ({"mem": "4G", "gpus": None}, "pmem")],
+)
+def test_what_torque_has_for_one_node_only_is_refused(changes: dict[str, object], instead: str) -> None:
+    job = replace(JOB, nodes=2, **changes)  # type: ignore[arg-type]
+    with pytest.raises(WrongInput, match="on --nodes 2") as caught:
+        TORQUE.check(job)
+    assert instead in (caught.value.fix or "")
+    OPENPBS.check(job)
+
+
+def test_templates_of_the_site_express_it() -> None:
+    line = "-l nodes={nodes}:ppn={node_cores}:gpus={count}:{type}"
+    job = replace(
+        FULL, gpus=Gpus(4, "a100"), requests=RequestTemplates(resources=RequestTemplate(line)), array=None, qos=None
+    )
+    for dialect in (OPENPBS, TORQUE):
+        dialect.check(job)
+        asked = [option for option in dialect.directives(job) if option.startswith("-l")]
+        assert asked == ["-l walltime=25:01:01", "-l nodes=2:ppn=8:gpus=2:a100"]
+
+
+@pytest.mark.parametrize(
+    "written",
+    ["-o x", "-k oe", "-N x", "-J 1-2", "-t 1-2", "-I", "-q x", "-l walltime=1", "-l select=2:ngpus=1", "-l nodes=1"],
+)
+def test_what_ctk_writes_is_refused(written: str) -> None:
+    with pytest.raises(WrongInput, match="ctk writes"):
+        OPENPBS.parse_directive(written)
+    assert OPENPBS.parse_directive("-W group_list=x") == Directive("W", "group_list=x")

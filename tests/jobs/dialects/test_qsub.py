@@ -1,0 +1,50 @@
+"""Options of qsub as a user writes them: used in one line, or refused."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from toolkit.jobs.dialects.qsub import inherited_variables, option, parse_option
+from toolkit.jobs.model import Directive, Job
+from toolkit.support.errors import WrongInput
+
+OWN, RESOURCES = {"N": "use --job-name"}, {"walltime": "use --time"}
+
+
+@given(st.text(alphabet="-lNm =a,:1#$'\"\\\n\té`", max_size=20) | st.text(max_size=20))
+def test_option_is_one_line_that_ends_nowhere_else_or_is_refused(text: str) -> None:
+    try:
+        directive = parse_option(text, OWN, RESOURCES)
+    except WrongInput:
+        return
+    line = option(directive)
+    assert line.isascii()
+    assert not set(line) & set("#$'\"\\`\n\t")
+    assert line.split() == text.split()
+
+
+@pytest.mark.parametrize(
+    ("text", "fix"),
+    [
+        ("-N x", "Instead: use --job-name."),
+        ("-l walltime=1", "Instead: use --time."),
+        ("-l mem=1,walltime=2", "Instead: use --time."),
+        ("--x", "For example: --directive='-l gpu_type=a100'"),
+    ],
+)
+def test_own_option_names_what_to_use_instead(text: str, fix: str) -> None:
+    with pytest.raises(WrongInput) as caught:
+        parse_option(text, OWN, RESOURCES)
+    assert caught.value.fix == fix
+
+
+def test_option_without_a_value() -> None:
+    assert option(parse_option("-V", OWN, RESOURCES)) == "-V"
+    assert option(Directive("l", "a=1")) == "-l a=1"
+
+
+def test_variables_are_passed_on_by_name() -> None:
+    job = Job("x", "./x.sif", ("true",), inherited=("A", "B"))
+    assert inherited_variables(job) == ["-v A,B"]

@@ -1,0 +1,19 @@
+"""shellcheck has nothing to say about any golden script."""
+
+from __future__ import annotations
+
+import subprocess
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.jobs.dialects.golden import GOLDEN
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.mark.parametrize("script", sorted(GOLDEN.iterdir()), ids=lambda path: path.name)
+def test_shellcheck_is_silent(script: Path) -> None:
+    done = subprocess.run(["shellcheck", "-s", "bash", str(script)], capture_output=True, text=True, check=False)
+    assert (done.stdout, done.returncode) == ("", 0)

@@ -1,0 +1,258 @@
+"""What the scripts for Grid Engine and PBS really do, run by bash with the variables of their scheduler."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.jobs.adversary import VARIABLES_OF
+from toolkit.jobs.dialects.known import DIALECTS
+from toolkit.jobs.dialects.text import script_text
+from toolkit.jobs.model import Job
+from toolkit.scheduler.programs import Scheduler
+from toolkit.scheduler.values import parse_array
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+JOB = Job("x", "./trial.sif", ("program", "word"))
+SGE, PBS, TORQUE = Scheduler.GRID_ENGINE, Scheduler.OPENPBS, Scheduler.TORQUE
+EACH = pytest.mark.parametrize("scheduler", [SGE, PBS, TORQUE])
+EACH_PBS = pytest.mark.parametrize("scheduler", [PBS, TORQUE])
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """How a script ended, and what was printed where the scheduler collects it."""
+
+    status: int
+    spool: str
+
+
+class Ground:
+    """A directory with an image and a runtime that prints what it was told; jobs run there as job 7."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        (directory / "bin").mkdir()
+        (directory / "spool").mkdir()
+        self.program("apptainer", "echo ran $*; exit 7")
+        (directory / "trial.sif").touch()
+
+    def program(self, name: str, body: str) -> None:
+        path = self.directory / "bin" / name
+        path.write_text(f"#!/bin/sh\n{body}\n")
+        path.chmod(0o755)
+
+    def log(self, name: str = "x-7") -> str:
+        return (self.directory / "logs" / f"{name}.log").read_text()
+
+    def start(self, scheduler: Scheduler, job: Job = JOB, **more: str) -> subprocess.Popen[str]:
+        """Start the script; its output goes where the scheduler opens it: the submit directory, or a spool."""
+        script = self.directory / "x.script"
+        script.write_text(script_text(job, DIALECTS[scheduler], ""))
+        environment = {
+            "PATH": f"{self.directory / 'bin'}:/usr/bin:/bin",
+            **VARIABLES_OF[scheduler](job.name, str(self.directory)),
+            **more,
+        }
+        sge = scheduler is SGE
+        task = f"_{more['SGE_TASK_ID']}" if "SGE_TASK_ID" in more else ""
+        log = self.directory / f"x-7{task}.log" if sge else self.directory / "spool" / "7.OU"
+        with log.open("a") as file:
+            return subprocess.Popen(
+                ["bash", str(script)],
+                cwd=self.directory if sge else "/",
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=file,
+                stderr=file,
+                text=True,
+            )
+
+    def run(self, scheduler: Scheduler, job: Job = JOB, **more: str) -> Run:
+        status = self.start(scheduler, job, **more).wait(30)
+        spool = self.directory / "spool" / "7.OU"
+        return Run(status, spool.read_text() if spool.exists() else "")
+
+
+@pytest.fixture
+def ground(tmp_path: Path) -> Ground:
+    return Ground(tmp_path)
+
+
+@EACH
+def test_log_is_in_logs_and_the_status_is_that_of_the_program(ground: Ground, scheduler: Scheduler) -> None:
+    assert ground.run(scheduler).status == 7
+    text = ground.log()
+    assert text.startswith("ctk: job 7 of ")
+    assert "ran --quiet exec ./trial.sif program word" in text
+    assert "ended with status 7" in text
+    assert [path.name for path in ground.directory.glob("*.log")] == []
+    assert (ground.directory / "logs/x-7.log").stat().st_nlink == 1
+
+
+@EACH_PBS
+def test_pbs_gets_the_name_of_the_log_and_the_log_that_of_the_rest(ground: Ground, scheduler: Scheduler) -> None:
+    spool = ground.run(scheduler).spool
+    assert spool == f"ctk: the log of this job is logs/x-7.log in {ground.directory}\n"
+    assert "what PBS itself says comes to x.o7 when the job has ended" in ground.log()
+
+
+@pytest.mark.parametrize(
+    ("scheduler", "more", "rest"),
+    [
+        (SGE, {"SGE_TASK_ID": "3"}, ""),
+        (PBS, {"PBS_JOBID": "7[3].pbs1", "PBS_ARRAY_INDEX": "3"}, "x.o7.3"),
+        (TORQUE, {"PBS_JOBID": "7[3].pbs1", "PBS_ARRAYID": "3"}, "x.o7-3"),
+        (TORQUE, {"PBS_JOBID": "7-3.pbs1", "PBS_ARRAYID": "3"}, "x.o7-3"),
+    ],
+)
+def test_task_of_an_array_has_its_own_log(
+    ground: Ground, scheduler: Scheduler, more: dict[str, str], rest: str
+) -> None:
+    job = replace(JOB, array=parse_array("3-4"))
+    assert ground.run(scheduler, job, **more).status == 7
+    assert f"comes to {rest} when" in ground.log("x-7_3") if rest else ground.log("x-7_3")
+    assert job.first_log("7[].pbs1") == "logs/x-7_3.log"
+
+
+@EACH_PBS
+def test_missing_working_directory_is_said_where_pbs_collects_it(ground: Ground, scheduler: Scheduler) -> None:
+    run = ground.run(scheduler, PBS_O_WORKDIR="/nonexistent/x")
+    assert run.status == 1
+    assert "should run in /nonexistent/x" in run.spool
+    assert "ran" not in run.spool
+
+
+@EACH
+@pytest.mark.parametrize("sort", ["link", "second name"])
+def test_log_whose_name_was_taken_is_written_elsewhere(ground: Ground, scheduler: Scheduler, sort: str) -> None:
+    profile = ground.directory / "profile"
+    profile.write_text("mine\n")
+    log = ground.directory / "x-7.log"
+    log.symlink_to(profile) if sort == "link" else log.hardlink_to(profile)
+    assert ground.run(scheduler).status == 7
+    assert profile.read_text() == "mine\n"
+    (found,) = ground.directory.glob("logs/x-7-*.log")
+    assert "the log's name was taken" in found.read_text()
+    assert "exec ./trial.sif program word" in found.read_text()
+
+
+@EACH
+def test_what_another_job_left_in_logs_is_kept_aside(ground: Ground, scheduler: Scheduler) -> None:
+    (ground.directory / "logs").mkdir()
+    (ground.directory / "secret").write_text("private")
+    (ground.directory / "logs/x-7.log").symlink_to(ground.directory / "secret")
+    assert ground.run(scheduler).status == 7
+    assert "private" not in ground.log()
+    assert (ground.directory / "secret").read_text() == "private"
+    assert (ground.directory / "logs/x-7.log.~1~").is_symlink()
+
+
+@pytest.mark.parametrize(
+    ("scheduler", "more", "answer"),
+    [
+        (SGE, {"RESTARTED": "1"}, ""),
+        (PBS, {}, "Job Id: 7.pbs1\n    run_count = 2"),
+        (TORQUE, {}, "Job Id: 7.pbs1\n    start_count = 2"),
+    ],
+)
+def test_restart_follows_the_first_run_in_the_log(
+    ground: Ground, scheduler: Scheduler, more: dict[str, str], answer: str
+) -> None:
+    ground.run(scheduler)
+    ground.program("qstat", f"echo '{answer}'")
+    ground.run(scheduler, **more)
+    text = ground.log()
+    assert text.index("run 1 on") < text.index("run 2 on")
+    assert [path.name for path in ground.directory.glob("logs/*")] == ["x-7.log"]
+
+
+@EACH
+def test_where_logs_cannot_be_made_the_job_still_runs(ground: Ground, scheduler: Scheduler) -> None:
+    (ground.directory / "logs").write_text("a file of the user's own")
+    assert ground.run(scheduler).status == 7
+    assert f"the log stays at {ground.directory}/x-7.log" in (ground.directory / "x-7.log").read_text()
+
+
+@EACH
+def test_signal_of_the_script_reaches_the_program(ground: Ground, scheduler: Scheduler) -> None:
+    ground.program("apptainer", "trap 'echo saved; exit 3' USR1; echo begun; while :; do sleep 0.05; done")
+    script = ground.start(scheduler)
+    deadline = time.monotonic() + 20
+    while not ((ground.directory / "logs/x-7.log").exists() and "begun" in ground.log()):
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    script.send_signal(signal.SIGUSR1)
+    assert script.wait(20) == 3
+    assert "SIGUSR1 at" in ground.log()
+    assert "saved\n" in ground.log()
+
+
+@EACH
+@pytest.mark.parametrize("status", [0, 1, 99, 100, 137])
+def test_status_that_is_an_order_to_grid_engine_becomes_one(ground: Ground, scheduler: Scheduler, status: int) -> None:
+    ground.program("apptainer", f"exit {status}")
+    ordered = scheduler is SGE and status in (99, 100)
+    assert ground.run(scheduler).status == (1 if ordered else status)
+    assert f"ended with status {status}\n" in ground.log()
+
+
+@EACH
+def test_results_and_temporary_directory(ground: Ground, scheduler: Scheduler) -> None:
+    ground.program(
+        "apptainer", 'echo "tmp $TMPDIR" "$(ls -d "$TMPDIR")" "omp $OMP_NUM_THREADS"; touch "$CTK_RESULTS/x"'
+    )
+    (ground.directory / "local").mkdir()
+    job = replace(JOB, results=True, node_tmp=True, cpus_per_task=4)
+    assert ground.run(scheduler, job, TMPDIR=str(ground.directory / "local")).status == 0
+    assert (ground.directory / "results/x-7/x").exists()
+    assert f"tmp {ground.directory}/local/ctk-7-" in ground.log()
+    assert "omp 4" in ground.log()
+    assert list((ground.directory / "local").iterdir()) == []
+
+
+@EACH
+def test_processes_are_started_by_mpirun_with_the_variables(ground: Ground, scheduler: Scheduler) -> None:
+    ground.program("mpirun", 'if [ "$1" = --version ]; then echo "mpirun (Open MPI) 4.1.4"; else echo "started $*"; fi')
+    job = replace(JOB, tasks_per_node=2, cpus_per_task=3, inherited=("A",))
+    nodes = ground.directory / "nodes"
+    nodes.write_text("n1\nn1\n")
+    assert ground.run(scheduler, job, A="1", PBS_NODEFILE=str(nodes)).status == 0
+    (line,) = (line for line in ground.log().splitlines() if line.startswith("started"))
+    assert line.startswith("started -n 2 --map-by ppr:2:node --bind-to none -x ")
+    assert " -x OMP_NUM_THREADS -x A " in line
+    assert (f"--hostfile {nodes} " in line) is (scheduler is not SGE)
+    assert line.endswith("/apptainer --quiet exec ./trial.sif program word")
+
+
+@EACH
+def test_missing_mpirun_is_named(ground: Ground, scheduler: Scheduler) -> None:
+    for name in (
+        "bash",
+        "date",
+        "mkdir",
+        "ln",
+        "rm",
+        "stat",
+        "cat",
+        "head",
+        "tail",
+        "sed",
+        "cut",
+        "sort",
+        "paste",
+        "grep",
+    ):
+        source = next(path for path in (f"/usr/bin/{name}", f"/bin/{name}") if os.path.exists(path))  # noqa: PTH110
+        (ground.directory / "bin" / name).symlink_to(source)
+    run = ground.run(scheduler, replace(JOB, tasks_per_node=2), PATH=str(ground.directory / "bin"))
+    assert run.status == 127
+    assert "has no mpirun" in ground.log()

@@ -1,0 +1,113 @@
+"""The programs of each scheduler, replaced by ones that print what the real ones do."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.scheduler.test_detection import QCONF, QHOST, QSTAT, SCONTROL
+from toolkit.scheduler.asking import detect
+from toolkit.scheduler.programs import Scheduler
+from toolkit.support.errors import MissingOnHost, ProgramFailed
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+NODES = '{"nodes": {"n1": {"state": "free", "resources_available": {"ncpus": 8, "mem": "16777216kb", "ngpus": 2}}}}'
+XML = "<Data><Node><name>n1</name><state>free</state><np>8</np><gpus>1</gpus></Node></Data>"
+
+
+@pytest.fixture
+def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A PATH that has only what the test puts there."""
+    directory = tmp_path / "bin"
+    directory.mkdir()
+    monkeypatch.setenv("PATH", str(directory))
+    for name in ("SLURM_CONF", "SGE_ROOT"):
+        monkeypatch.delenv(name, raising=False)
+    return directory
+
+
+def program(directory: Path, name: str, answers: dict[str, str]) -> None:
+    """A program that prints an answer by its arguments, and exits with 1 for any others."""
+    text = '#!/bin/sh\ncase "$*" in'
+    for number, (words, answer) in enumerate(answers.items()):
+        file = directory.parent / f"{name}-{number}"
+        file.write_text(answer.rstrip("\n") + "\n")
+        text += f"\n  '{words}') while IFS= read -r line; do printf '%s\\n' \"$line\"; done < {file}; exit 0 ;;"
+    path = directory / name
+    path.write_text(f"{text}\nesac\nexit 1\n")
+    path.chmod(0o755)
+
+
+def test_slurm_with_and_without_accounts(programs: Path) -> None:
+    program(programs, "sbatch", {})
+    program(programs, "scontrol", {
+        "show partition --oneliner": SCONTROL,
+        "show config": "ClusterName = alpha\nMaxArraySize = 1001\n",
+    })  # fmt: skip
+    program(
+        programs, "sinfo", {"--all --Node --noheader --format=%N|%t|%c|%m|%G|%P": "n1|idle|4|16000|gpu:tesla:2|cpu*\n"}
+    )
+    found = detect()
+    assert (found.name, found.max_tasks, found.required, found.notes) == ("alpha", 1001, (), ())
+    assert found.programs == ("sinfo", "scontrol")
+    assert [queue.name for queue in found.queues] == ["cpu", "debug"]
+    assert [(host.name, host.gpu_type, host.partitions) for host in found.hosts] == [("n1", "tesla", ("cpu",))]
+
+    import getpass
+
+    user = getpass.getuser()
+    options = "--noheader --parsable2 show"
+    accounts = {f"{options} associations user={user} format=account": "lab42\nphysics\n"}
+    program(programs, "sacctmgr", {**accounts, f"{options} user {user} format=defaultaccount": "\n"})
+    found = detect()
+    assert found.required == ("account",)
+    assert "Your accounts: lab42, physics." in found.notes[0]
+    program(programs, "sacctmgr", {**accounts, f"{options} user {user} format=defaultaccount": "lab42\n"})
+    assert detect().required == ()
+
+
+def test_grid_engine(programs: Path) -> None:
+    program(programs, "qsub", {})
+    program(programs, "qconf", {
+        "-sql": "all.q\n",
+        "-sq all.q": QCONF,
+        "-spl": "smp\n",
+        "-sp smp": "pe_name smp\nallocation_rule $pe_slots\n",
+        "-sc": "gpu gpu INT <= YES YES 0 0\n",
+    })  # fmt: skip
+    program(programs, "qhost", {"-F -q": QHOST})
+    found = detect()
+    assert found.scheduler is Scheduler.GRID_ENGINE
+    assert found.requests.cores is not None
+    assert found.requests.gpus is not None
+    assert (found.requests.cores.text, found.requests.gpus.text) == ("-pe smp {slots}", "-l gpu={count}")
+    assert [(queue.name, queue.max_time) for queue in found.queues] == [("all.q", 86_400)]
+
+
+@pytest.mark.parametrize(
+    ("version", "argument", "nodes", "expected"),
+    [
+        ("pbs_version = 23.06.06\n", "-a -F json", NODES, Scheduler.OPENPBS),
+        ("Version: 6.1.2\n", "-x", XML, Scheduler.TORQUE),
+    ],
+)
+def test_pbs(programs: Path, version: str, argument: str, nodes: str, expected: Scheduler) -> None:
+    program(programs, "qsub", {})
+    program(programs, "qstat", {"--version": version, "-Q -f": QSTAT, "-B -f": "    default_queue = workq\n"})
+    program(programs, "pbsnodes", {argument: nodes})
+    found = detect()
+    assert found.scheduler is expected
+    assert [(queue.name, queue.is_default) for queue in found.queues] == [("workq", True)]
+    assert [(host.name, host.cpus, host.partitions) for host in found.hosts] == [("n1", 8, ("workq",))]
+
+
+def test_no_scheduler_and_one_that_does_not_answer(programs: Path) -> None:
+    with pytest.raises(MissingOnHost, match="this host has no scheduler"):
+        detect()
+    program(programs, "sbatch", {})
+    program(programs, "scontrol", {})
+    with pytest.raises(ProgramFailed, match="asking the scheduler with scontrol failed"):
+        detect()

@@ -1,0 +1,102 @@
+"""What the languages of Grid Engine and PBS have in common: options of qsub, and what neither can express."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from toolkit.jobs.dialects.site import site_lines
+from toolkit.jobs.model import Directive
+from toolkit.scheduler.requests import request_values
+from toolkit.scheduler.values import refuse
+from toolkit.support.errors import WrongInput
+from toolkit.support.text import one_line
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from toolkit.jobs.dialects.site import SiteLines
+    from toolkit.jobs.model import Job
+
+_DIRECTIVE = re.compile(r"-(?P<name>[A-Za-z_]+)(?: +(?P<value>\S.*))?")
+_RESOURCE = re.compile(r"(?:^|[,: ])(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?:=|$)")
+_SIGNS = re.compile(r"[A-Za-z0-9 @%+=:,./_|&*()<>!\[\]-]*")
+LOG_OPTIONS = dict.fromkeys(("o", "e", "j"), "the log is always logs/NAME-ID.log")
+
+
+def parse_option(text: str, own: Mapping[str, str], resources: Mapping[str, str]) -> Directive:
+    """An option of qsub, `-name` or `-name value`.
+
+    Raises WrongInput for one of `own`, or `-l` with one of `resources`, which ctk writes itself; the values say what
+    to use instead.
+    """
+    match = _DIRECTIVE.fullmatch(text)
+    if match is None:
+        refuse("--directive", text, "-name or -name value", fix="For example: --directive='-l gpu_type=a100'")
+    name, value = match["name"], match["value"]
+    if name in own:
+        raise WrongInput(f"--directive {text!r}: ctk writes -{name} itself", fix=f"Instead: {own[name]}.")
+    if value is None:
+        return Directive(name)
+    one_line(value, f"--directive -{name}")
+    if not _SIGNS.fullmatch(value):
+        refuse(f"--directive -{name}", value, "plain ASCII without quotes, backslashes, `#` and `$`")
+    for resource in map(str, _RESOURCE.findall(value)) if name == "l" else ():
+        if resource in resources:
+            raise WrongInput(
+                f"--directive {text!r}: ctk writes -l {resource} itself", fix=f"Instead: {resources[resource]}."
+            )
+    return Directive(name, value)
+
+
+def option(directive: Directive) -> str:
+    """The directive as the scheduler reads it."""
+    return f"-{directive.name}" if directive.value is None else f"-{directive.name} {directive.value}"
+
+
+def unsupported(option_name: str, title: str, reason: str, instead: str) -> WrongInput:
+    """The error for what the language of a scheduler cannot express."""
+    return WrongInput(f"{title} cannot express {option_name}: {reason}", fix=instead, code="not-in-this-dialect")
+
+
+def checked_site_lines(job: Job, title: str) -> SiteLines:
+    """The site's own lines for `job`. Raises WrongInput for what neither of these languages can express."""
+    nodes, gpus = job.nodes or 1, job.gpus.count if job.gpus else 0
+    if gpus % nodes:
+        raise unsupported(
+            f"--gpus {job.gpus} on --nodes {nodes}",
+            title,
+            "each node gets the same number of GPUs",
+            f"--gpus {gpus // nodes * nodes or nodes} or --gpus {(gpus // nodes + 1) * nodes}, or fewer nodes.",
+        )
+    if job.monitor and nodes > 1:
+        raise unsupported(
+            "--gpu-monitor on several nodes", title, "it is started by Slurm on each node", "Omit --gpu-monitor."
+        )
+    site = site_lines(job, request_values(job))
+    if job.qos is not None and "qos" not in site.keys:
+        raise unsupported(
+            f"--qos {job.qos}",
+            title,
+            "it has queues only",
+            "--partition QUEUE, or your site's own option as --directive.",
+        )
+    if job.mem == "0" and "mem" not in site.keys:
+        raise unsupported("--mem 0", title, "it has no word for all memory of a node", "Name the size: --mem 64G.")
+    return site
+
+
+def gpu_type_unsupported(job: Job, title: str, example: str) -> WrongInput:
+    """The error for a GPU type without a template that names it."""
+    assert job.gpus is not None  # noqa: S101 - the caller has asked
+    return unsupported(
+        f"the GPU type of --gpus {job.gpus}",
+        title,
+        "each site has its own name for it",
+        f"--gpus {job.gpus.count}, or your site's own request: --request '{example}'",
+    )
+
+
+def inherited_variables(job: Job) -> list[str]:
+    """The option that passes variables on to the job, which neither scheduler does by itself."""
+    return [f"-v {','.join(job.inherited)}"] if job.inherited else []

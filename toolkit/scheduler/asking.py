@@ -1,0 +1,128 @@
+"""Ask the scheduler of this host about itself: partitions, limits, nodes and GPUs."""
+
+from __future__ import annotations
+
+import getpass
+import shutil
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from toolkit.scheduler import detection, grid_engine, pbs, slurm_nodes
+from toolkit.scheduler.detection import Detected
+from toolkit.scheduler.environment import clean_environment
+from toolkit.scheduler.programs import Scheduler, host_scheduler
+from toolkit.scheduler.requests import RequestTemplates
+from toolkit.support.errors import MissingOnHost
+from toolkit.support.processes import run
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from toolkit.scheduler.states import HostFacts
+
+_TIMEOUT = 60.0  # seconds
+
+
+def detect() -> Detected:
+    """What the scheduler of this host says of itself.
+
+    Raises MissingOnHost if this host has none, ProgramFailed if its programs fail or print what ctk cannot read.
+    """
+    scheduler = host_scheduler()
+    if scheduler is None:
+        raise MissingOnHost(
+            "this host has no scheduler: there is neither sinfo nor qstat",
+            fix="Run it on the login node of the cluster. `ctk lab up` starts a practice cluster on this machine.",
+            code="no-scheduler",
+        )
+    return _ASK[scheduler]()
+
+
+def _ask(*argv: str, env: Mapping[str, str | None] | None = None) -> str:
+    what = f"asking the scheduler with {argv[0]}"
+    return run(argv, env=env, timeout=_TIMEOUT).require(what).stdout
+
+
+def _ask_slurm() -> Detected:
+    env = clean_environment()
+    partitions = slurm_nodes.parse_partitions(_ask("scontrol", "show", "partition", "--oneliner", env=env))
+    hosts = slurm_nodes.parse_sinfo(
+        _ask("sinfo", "--all", "--Node", "--noheader", f"--format={slurm_nodes.SINFO_FORMAT}", env=env)
+    )
+    settings = detection.slurm_settings(_ask("scontrol", "show", "config", env=env))
+    accounts, default = _accounts(env) if shutil.which("sacctmgr") else ((), True)
+    tasks = settings.get("MaxArraySize", "")
+    notes = (f"Your accounts: {', '.join(accounts)}. Name one with --account, or in [job] of a recipe.",)
+    return Detected(
+        Scheduler.SLURM,
+        ("sinfo", "scontrol", *(("sacctmgr",) if accounts else ())),
+        detection.slurm_queues(partitions),
+        hosts,
+        name=settings.get("ClusterName"),
+        max_tasks=int(tasks) if tasks.isdigit() and int(tasks) > 1 else None,
+        required=() if default else ("account",),
+        notes=notes if accounts else (),
+    )
+
+
+def _accounts(env: Mapping[str, str | None]) -> tuple[tuple[str, ...], bool]:
+    """The accounts of this user, and whether a job without --account has one. Empty without an accounting database."""
+    user = getpass.getuser()
+    words = ("sacctmgr", "--noheader", "--parsable2", "show")
+    listed = run([*words, "associations", f"user={user}", "format=account"], env=env, timeout=_TIMEOUT)
+    if not listed.ok:
+        return (), True
+    chosen = run([*words, "user", user, "format=defaultaccount"], env=env, timeout=_TIMEOUT)
+    accounts = detection.slurm_accounts(listed.stdout)
+    return accounts, not accounts or bool(chosen.stdout.strip())
+
+
+def _ask_grid_engine() -> Detected:
+    names = _ask("qconf", "-sql").split()
+    queues = [detection.grid_engine_queue(_ask("qconf", "-sq", name)) for name in names]
+    hosts = grid_engine.parse_qhost(_ask("qhost", "-F", "-q"))
+    listed = run(["qconf", "-spl"], timeout=_TIMEOUT)  # exits with 1 if there is no parallel environment
+    environments = [
+        detection.grid_engine_table(_ask("qconf", "-sp", name)) for name in (listed.stdout.split() if listed.ok else ())
+    ]
+    return Detected(
+        Scheduler.GRID_ENGINE,
+        ("qconf", "qhost"),
+        tuple(queue for queue in queues if queue is not None),
+        hosts,
+        requests=RequestTemplates(
+            cores=detection.grid_engine_environments(environments),
+            gpus=detection.grid_engine_gpus(_ask("qconf", "-sc")),
+        ),
+    )
+
+
+def _ask_openpbs() -> Detected:
+    return _pbs(Scheduler.OPENPBS, pbs.parse_nodes_json(_ask("pbsnodes", "-a", "-F", "json")))
+
+
+def _ask_torque() -> Detected:
+    return _pbs(Scheduler.TORQUE, pbs.parse_nodes_xml(_ask("pbsnodes", "-x")))
+
+
+def _pbs(scheduler: Scheduler, hosts: tuple[HostFacts, ...]) -> Detected:
+    queues = detection.pbs_queues(_ask("qstat", "-Q", "-f"))
+    server = run(["qstat", "-B", "-f"], timeout=_TIMEOUT)
+    default = detection.pbs_default_queue(server.stdout)
+    # A node that belongs to no queue serves all of them.
+    names = tuple(queue.name for queue in queues)
+    hosts = tuple(replace(host, partitions=host.partitions or names) for host in hosts)
+    return Detected(
+        scheduler,
+        ("pbsnodes", "qstat"),
+        tuple(replace(queue, is_default=queue.name == default) for queue in queues),
+        hosts,
+    )
+
+
+_ASK: dict[Scheduler, Callable[[], Detected]] = {
+    Scheduler.SLURM: _ask_slurm,
+    Scheduler.GRID_ENGINE: _ask_grid_engine,
+    Scheduler.OPENPBS: _ask_openpbs,
+    Scheduler.TORQUE: _ask_torque,
+}
