@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 SEED = 7
 
 
-def test_two_processes_without_locks_on_two_hosts_build_the_images_of_one(ground: Path, tmp_path: Path) -> None:
+def test_two_processes_without_locks_on_two_hosts_build_the_images_of_one(tmp_path: Path) -> None:
     with faulty_registry(layer()) as registry:
         reference = reference_of(tmp_path / "reference", registry, 3)
         together(tmp_path / "round", Way(locks=False, one_host=False), SEED, registry, reference)

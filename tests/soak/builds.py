@@ -1,4 +1,4 @@
-"""Two processes with one store build ten recipes at once, with temporary directories of their own: all images are right.
+"""Two processes with one store build ten recipes at once: each image is what one process alone builds.
 
 `python -m tests.soak.builds --rounds 20 --seed 1`; a failure names the way and the seed that repeat it. Each round
 begins with an empty store, so that the two also bring the base at once. It needs root, for names of hosts.
@@ -25,7 +25,6 @@ from typing import TYPE_CHECKING
 from tests.faulty_registry import busybox_layer, faulty_registry
 from toolkit.inventory.formats.images import open_image
 from toolkit.inventory.formats.tree import EntryKind
-from toolkit.store.listing import entries_of
 from toolkit.store.store import Store
 from toolkit.store.verifying import verify
 
