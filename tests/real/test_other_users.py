@@ -252,7 +252,13 @@ def test_a_work_area_of_another_user_is_not_used(
     assert not list((area / "cache").iterdir())
 
 
-@pytest.mark.parametrize("planted", ["uv/uv", "bases/0123.sif", "cache/locks/0123.lock.toml"])
+@pytest.mark.parametrize(
+    "planted",
+    [
+        *("uv/uv", "bases/0123.sif", "cache/locks/0123.lock.toml"),
+        *(f"store/{name}/{'0' * 64}" for name in ("bases", "layers", "packages", "digests", "locks", "images")),
+    ],
+)
 def test_a_file_of_another_user_in_the_area_is_not_used(
     ordinary_user: User, second_user: User, shared: Path, clone: Path, tiny_image: Path, planted: str
 ) -> None:

@@ -98,6 +98,13 @@ SOAKS = (
         ),
     ),
     Soak(
+        "builds",
+        "two processes with temporary directories of their own and one empty store build the same ten recipes at once, "
+        f"20 rounds each with and without flock, as one host and as two, seed {_SEED}: every image is that of a build "
+        "alone, no entry is damaged, nothing is left behind",
+        (sys.executable, "-m", "tests.soak.builds", "--seed", str(_SEED), "--rounds", "20"),
+    ),
+    Soak(
         "prune",
         f"the same while both also prune, 50 rounds each, seed {_SEED}: every entry that is found is right",
         (sys.executable, "-m", "tests.soak.store", "--seed", str(_SEED), "--rounds", "50", "--prune"),

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 @pytest.fixture(autouse=True)
 def quickly(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(keeping, "SECONDS_BETWEEN_USES", 0.02)
-    monkeypatch.setattr(keeping, "_used", set())
+    monkeypatch.setattr(keeping, "_used", {})
     monkeypatch.setattr(keeping, "_thread", None)  # that of other tests waits for ten minutes
 
 
@@ -56,15 +56,18 @@ def test_a_fork_keeps_what_it_finds_itself(tmp_path: Path) -> None:
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
-def test_what_disappeared_is_forgotten(tmp_path: Path) -> None:
+def test_what_is_gone_or_was_made_again_by_another_process_is_lost_once(tmp_path: Path) -> None:
     store = Store(tmp_path)
-    entry = put(store, "a")
-    store.discard(entry.kind, entry.key)
-    deadline = time.monotonic() + 30
-    while keeping._used:
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-    assert names(store) == []
+    gone, again, kept = (put(store, name) for name in "abc")
+    store.discard(gone.kind, gone.key)
+    record = again.path.parent / "entry.json"
+    new = record.with_name("new")
+    new.write_bytes(record.read_bytes())
+    new.rename(record)
+    assert keeping.forget_lost() == tuple(entry.path.parent / "entry.json" for entry in (gone, again))
+    assert keeping.forget_lost() == ()
+    assert set(keeping._used) == {kept.path.parent / "entry.json"}
+    assert names(store) == ["b", "c"]
 
 
 def test_what_cannot_be_noted_is_no_error(tmp_path: Path) -> None:

@@ -128,16 +128,17 @@ def build_one(target: str, wanted: Wanted, *, several: bool = False) -> Outcome 
         outcome = report_unchanged(request, record, owners, json=json)
     else:
         require_fetched(request, context)
-        from toolkit.builds.execute import execute  # what an image that is up to date does not need
+        from toolkit.builds.whole import build  # what an image that is up to date does not need
+
+        def planned(plan: BuildPlan) -> None:
+            _say_lock_change(plan, written=True)
+            if plan.request.recipe is not None and plan.locked is not None:
+                say_others(plan.locked, locks, plan.request.recipe)
 
         _show_work_area(area)
         display = Display(f"Building {request.output.name}", verbose=wanted.verbose)
         with display.shown():
-            plan = resolve(request, context, display.listener)
-            _say_lock_change(plan, written=True)
-            if request.recipe is not None and plan.locked is not None:
-                say_others(plan.locked, locks, request.recipe)
-            built = execute(plan, context, display.listener)
+            plan, built = build(request, context, display.listener, planned)
         outcome = report_built(plan, built, display.steps, owners, json=json, verbose=wanted.verbose)
         prune_after_build(area, site)
     if not several and not json:

@@ -6,11 +6,13 @@ import os
 import threading
 from typing import TYPE_CHECKING
 
+from toolkit.store.removing import identity
+
 if TYPE_CHECKING:
     from pathlib import Path
 
 SECONDS_BETWEEN_USES = 600.0  # a sixth of what pruning spares
-_used: set[Path] = set()
+_used: dict[Path, tuple[int, int] | None] = {}  # records, each with what tells it from another one in its place
 _thread: threading.Thread | None = None
 _starting = threading.Lock()
 
@@ -21,8 +23,16 @@ def keep_in_use(record: Path) -> None:
     Nothing depends on it but what pruning removes first: where it cannot be noted, as in a read-only store, it is not.
     """
     if _touch(record):
-        _used.add(record)
+        _used[record] = identity(record)
         _start()
+
+
+def forget_lost() -> tuple[Path, ...]:
+    """The records of entries that this process used and that are gone, or are others now; they are forgotten."""
+    lost = tuple(record for record, before in list(_used.items()) if before is None or identity(record) != before)
+    for record in lost:
+        _used.pop(record, None)
+    return lost
 
 
 def _start() -> None:
@@ -38,8 +48,7 @@ def _go_on() -> None:
     waiting = threading.Event()
     while not waiting.wait(SECONDS_BETWEEN_USES):
         for record in list(_used):
-            if not _touch(record):
-                _used.discard(record)
+            _touch(record)
 
 
 def _touch(record: Path) -> bool:
