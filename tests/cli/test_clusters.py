@@ -116,7 +116,7 @@ def test_cluster_beside_a_machine_is_refused(ctk: Ctk, mine: Path, words: tuple[
 
 
 def test_unknown_cluster_is_answered_with_the_nearest(ctk: Ctk, mine: Path) -> None:
-    for words in (("bases",), ("audit", "x.sif"), ("new", "x"), ("sbatch", "--image", ".")):
+    for words in (("bases",), ("audit", "x.sif"), ("new", "x"), ("script",)):
         done = ctk(*words, "--cluster", "tsubame", status=2)
         assert 'there is no cluster profile "tsubame". Did you mean "tsubame4"?' in done.stderr, words
 
