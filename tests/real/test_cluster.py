@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.real.jobs import Jobs
+from tests.real.labs import eventually
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -56,9 +57,9 @@ def test_what_sbatch_lets_wait_for_ever_is_refused_before_anything_is_written(jo
     # sbatch itself accepts it, and `--test-only` too.
     ctk(jobs, "sbatch", "-J", "long", *job, "--", "true")
     number = jobs.submit("long")
-    shown = jobs.lab.user.run("squeue", "-h", "-j", number, "-o", "%r", cwd=jobs.directory, env=jobs.lab.environment)
-    assert shown.stdout.strip() in ("PartitionTimeLimit", "None")
-    jobs.lab.user.run("scancel", number, cwd=jobs.directory, env=jobs.lab.environment)
+    eventually(lambda: jobs.show(number, "Reason").startswith("Partition"), "Slurm to say why the job waits")
+    assert jobs.show(number, "JobState") == "PENDING"
+    jobs.run("scancel", number)
     said = ctk(jobs, "sbatch", "-J", "other", *job, "--estimate", "--", "true")
     assert "Slurm would start the job" in said
 
