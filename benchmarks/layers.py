@@ -15,7 +15,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from benchmarks.audit import base_of_1_gb, torch_base
-from benchmarks.measure import debian_12, environment_of_ctk, interleaved
+from benchmarks.measure import debian_12, environment_of_ctk, interleaved, variables
 from benchmarks.section import Section, Table, Target
 from toolkit import __version__
 from toolkit.inventory.formats.layers import is_layer_name
@@ -39,8 +39,10 @@ _WORDS = f"""\
 A recipe over a base of this machine is built, then one thing is changed and it is built again: (a) adds a small
 package, (b) changes the version of one, (c) changes the file of a recipe without packages; these are layered. (d) is
 (a) with `--flat`. By hand: `apptainer build --fakeroot` of the text that `ctk def` prints, with the same guard and
-imports in it, one run each, since it takes minutes. ctk's figures are medians of {_ROUNDS} runs, with the choice of
-versions, the guard, the imports and the audit. Bases and package files are in the page cache and in uv's cache.
+imports in it, one run each, since it takes minutes. ctk's figures are medians of {_ROUNDS} runs, each with another
+change, so that the store has no layer of it; they include the choice of versions, the guard, the imports and the audit.
+In (a) and (b), the framework of the base was imported by the build before the change. The bases are in the page cache,
+and the package files in the store from the smallest base on. Before each run, all that earlier ones wrote is synced.
 
 *Guard* is the time in which the layers are judged, measured again on the image that was built.
 *Read* and *written* are the bytes of system calls of the command's processes, in multiples of the base's file; what
@@ -60,16 +62,20 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A change: its letter and name, the recipe in the turns, the options of `ctk build`, the least ratio on 3 GB."""
+    """A change: its letter and name, the recipe before it, each form of the change, and the options of `ctk build`.
+
+    `target` is the least ratio on 3 GB.
+    """
 
     name: str
-    turns: tuple[str, str]
+    before: str
+    changes: tuple[str, ...]
     options: tuple[str, ...] = ("--layered",)
     target: float | None = None
 
     @property
     def has_packages(self) -> bool:
-        return not self.turns[0].isalpha()
+        return not self.before.isalpha()
 
     @property
     def guarded(self) -> bool:
@@ -77,11 +83,13 @@ class Case:
         return self.has_packages and "--layered" in self.options
 
 
+_VERSIONS = ("0.9.0", "0.8.10", "0.8.9")
+_ADDED = tuple(f'"six", "tabulate=={version}"' for version in _VERSIONS)
 CASES = (
-    Case("(a) a package added", ('"six"', '"six", "tabulate==0.9.0"'), target=40),
-    Case("(b) a version changed", ('"tabulate==0.8.10"', '"tabulate==0.9.0"')),
-    Case("(c) a file changed", ("one", "two"), target=60),
-    Case("(d) all anew, flat", ('"six"', '"six", "tabulate==0.9.0"'), ("--flat",), 5),
+    Case("(a) a package added", '"six"', _ADDED, target=40),
+    Case("(b) a version changed", '"tabulate==0.8.8"', tuple(f'"tabulate=={version}"' for version in _VERSIONS)),
+    Case("(c) a file changed", "zero", ("one", "two", "three"), target=60),
+    Case("(d) all anew, flat", '"six"', _ADDED, ("--flat",), 5),
 )
 
 
@@ -93,7 +101,7 @@ def run() -> Section:
     debian = debian_12(ctk)
     bases = {"0.1 GB": debian, "1 GB": base_of_1_gb(debian), "3 GB": torch_base(debian)}
     tables, targets = [], []
-    with TemporaryDirectory(dir=os.environ.get("CTK_BENCH_TMP")) as name:
+    with TemporaryDirectory(dir=os.environ.get("CTK_BENCH_TMP")) as name, variables(CTK_HOME=f"{name}/area"):
         for size, base in bases.items():
             rows = _measure(base, ctk, Path(name) / f"over-{base.name}")
             print(f"bench: layers over {size} measured", file=sys.stderr, flush=True)
@@ -139,7 +147,7 @@ def _measure(base: Path, ctk: Path, work: Path) -> list[Row]:
     for case in CASES:
         runs = _runs(case, base, ctk, work)
         # (d) is the same definition as (a)
-        same = next(((row.by_hand, row.size_by_hand) for row in rows if row.case.turns == case.turns), None)
+        same = next(((row.by_hand, row.size_by_hand) for row in rows if row.case.changes == case.changes), None)
         by_hand, size_by_hand = same or _by_hand(ctk, work)
         guard = _guard(base, work) if case.guarded else None
         rows.append(Row(case, runs, by_hand, (work / "bench.sif").stat().st_size, size_by_hand, guard))
@@ -172,16 +180,17 @@ def _guard(base: Path, work: Path) -> float:
 
 
 def _runs(case: Case, base: Path, ctk: Path, work: Path) -> tuple[Run, ...]:
-    """The runs in which the change was built."""
+    """The runs in which the change was built; the last one is of its first form, which is built by hand, too."""
     (work / "defs").mkdir(parents=True, exist_ok=True)
     write = _write_packages if case.has_packages else _write_files
-    build: list[str | Path] = [ctk, "build", "bench", "-o", "bench.sif", "--force", *case.options]
+    build: list[str | Path] = [ctk, "build", "bench", "-o", "bench.sif", *case.options]
     runs = []
-    for number in range(-1, 2 * _ROUNDS):  # the second turn is the change that counts
-        write(work, base, case.turns[number % 2])
-        made = measured(build, work)
-        if number >= 0 and number % 2:
-            runs.append(made)
+    for change in case.changes[::-1]:
+        if "--layered" in case.options:
+            write(work, base, case.before)
+            measured(build, work)
+        write(work, base, change)
+        runs.append(measured(build, work))
     return tuple(runs)
 
 
@@ -201,6 +210,7 @@ def _write_files(work: Path, base: Path, content: str) -> None:
 
 def measured(argv: Sequence[str | Path], directory: Path) -> Run:
     """Run a command, and count what it and all processes that it waited for did."""
+    os.sync()  # a disk that still writes what the last command left would slow this one
     started = time.perf_counter()
     child = subprocess.Popen(
         [str(word) for word in argv],
@@ -279,7 +289,7 @@ def _growth(ctk: Path, base: Path, work: Path) -> Table:
         with (work / "defs/notes.txt").open("wb") as file:
             for _ in range(size):
                 file.write(os.urandom(10**6))
-        run = measured([ctk, "build", "bench", "-o", "bench.sif", "--force", "--layered"], work)
+        run = measured([ctk, "build", "bench", "-o", "bench.sif", "--layered"], work)
         share = base.stat().st_size
         rows.append((f"{size}", f"{run.seconds:.1f}", f"{run.read / share:.2f}", f"{run.written / share:.2f}"))
     return Table("(c) on 3 GB, by the size of the file", ("file, MB", "ctk, s", "read", "written"), tuple(rows))
@@ -292,7 +302,7 @@ def _layered(ctk: Path, base: Path, directory: Path, layers: int) -> Path:
         (work / "defs").mkdir(parents=True, exist_ok=True)
         _write_files(work, base, str(number))
         base = work / "bench.sif"
-        subprocess.run([ctk, "build", "bench", "--layered", "--force"], cwd=work, check=True, capture_output=True)
+        subprocess.run([ctk, "build", "bench", "--layered"], cwd=work, check=True, capture_output=True)
     return base
 
 
@@ -318,7 +328,7 @@ def _reflinks(ctk: Path, base: Path, directory: Path) -> Table:
     try:
         copy = mount / "base.sif"
         shutil.copyfile(base, copy)
-        case = Case("(c) a file changed", ("one", "two"))
+        case = Case("(c) a file changed", "zero", ("one", "two", "three"))
         places = {"XFS, by reference": (copy, mount / "work"), "copied": (base, directory / "copied")}
         runs = {name: _runs(case, start, ctk, work) for name, (start, work) in places.items()}
     finally:

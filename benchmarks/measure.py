@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import statistics
 import subprocess
@@ -13,7 +14,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 
@@ -88,6 +89,21 @@ def _pip_install(directory: Path, *requirements: str) -> None:
         subprocess.run([sys.executable, "-m", "venv", directory], check=True)
     pip = [directory / "bin" / "pip", "--disable-pip-version-check", "--quiet", "install"]
     subprocess.run([*pip, *requirements], check=True)
+
+
+@contextlib.contextmanager
+def variables(**values: str) -> Iterator[None]:
+    """Set variables of this process in the block."""
+    before = {name: os.environ.get(name) for name in values}
+    os.environ.update(values)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name)
+            else:
+                os.environ[name] = value
 
 
 def interleaved(

@@ -15,12 +15,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
+from benchmarks import buildah
 from benchmarks.audit import torch_base
 from benchmarks.layers import CA_BUNDLE, Run, measured
-from benchmarks.measure import debian_12, environment_of_ctk
+from benchmarks.measure import debian_12, environment_of_ctk, variables
 from benchmarks.section import Section, Table, Target
 from toolkit import __version__
-from toolkit.inventory.formats.images import open_image
 from toolkit.runtime.engine import find_runtime
 from toolkit.support.site import load_site
 
@@ -34,13 +34,13 @@ _DEAD_PROXY = "http://127.0.0.1:9"  # nobody answers
 # The three steps of a layered build: apt, packages, files.
 _RECIPE = 'base = "{base}"\napt = ["tree"]\npackages = ["six"]\n[[files]]\nfrom = "notes.txt"\nto = "/opt/notes.txt"\n'
 _SMALL = 'base = "{base}"\npackages = [{packages}]\n'
-_PEERS = ("podman", "buildah", "ch-image")
+_PEERS = ("podman", "ch-image")
 _WORDS = f"""\
 A recipe with a package of `apt`, a Python package and a file, which are three layers. By hand: `apptainer build
 --fakeroot` of the text that `ctk def` prints, one run. It does the same whatever has changed. ctk's figures are medians
 of {_ROUNDS} runs, with the guard, the imports and the audit.
 
-The base of the second table comes from a registry on this machine, which is stopped before the second recipe is built.
+The base of the last table comes from a registry on this machine, which is stopped before the second recipe is built.
 Offline is `ctk build --offline` in a new work area after `ctk fetch`, with proxies that do not answer."""
 
 
@@ -55,14 +55,15 @@ def run() -> Section:
 
 def measure(ctk: Path, large: Path, small: Path) -> Section:
     """The section, with steps over the base `large`, and all else over `small`."""
-    with TemporaryDirectory(dir=os.environ.get("CTK_BENCH_TMP")) as name, _variables(CTK_HOME=f"{name}/area"):
+    with TemporaryDirectory(dir=os.environ.get("CTK_BENCH_TMP")) as name, variables(CTK_HOME=f"{name}/area"):
         steps, targets = _steps(ctk, large, Path(name) / "steps")
         print("bench: steps measured", file=sys.stderr, flush=True)
         registry, more = _registry(ctk, small, Path(name) / "registry")
+        peer = _peer(large, Path(name) / "buildah")
     return Section(
         "The store",
         f"{_WORDS}\n\n{_peers()}",
-        (steps, registry),
+        (steps, *peer, registry),
         (*targets, *more),
         (f"ctk {__version__}", find_runtime(load_site()).version_text),
     )
@@ -112,13 +113,13 @@ def _registry(ctk: Path, base: Path, work: Path) -> tuple[Table, list[Target]]:
             (work / f"defs/{name}.toml").write_text(_SMALL.format(base=f"docker://{reference}", packages=packages))
         seconds["the first recipe: the base is pulled"] = measured([ctk, "build", "one"], work).seconds
         subprocess.run([ctk, "lock", "two"], cwd=work, check=True, capture_output=True)
-        with _variables(CTK_HOME=f"{work}/other-area"):
+        with variables(CTK_HOME=f"{work}/other-area"):
             _succeeds([ctk, "fetch", "two"], work, seconds, "`ctk fetch` in another work area")
     second: list[str | Path] = [ctk, "build", "two"]
     pulled = _succeeds(second, work, seconds, "the second recipe, without the registry")
     (work / "two.sif").unlink(missing_ok=True)
     proxies = dict.fromkeys(("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"), _DEAD_PROXY)
-    with _variables(CTK_HOME=f"{work}/other-area", **proxies):
+    with variables(CTK_HOME=f"{work}/other-area", **proxies):
         offline = _succeeds([*second, "--offline"], work, seconds, "`ctk build --offline` of what was fetched")
     rows = tuple((name, f"{taken:.1f}") for name, taken in seconds.items())
     return Table(f"A base of {base.stat().st_size / 1e9:.2f} GB from a registry", ("command", "s"), rows), [
@@ -143,26 +144,20 @@ def _median(runs: Sequence[Run]) -> float:
     return statistics.median(run.seconds for run in runs)
 
 
+def _peer(base: Path, work: Path) -> tuple[Table, ...]:
+    """The table of buildah, if it is installed."""
+    if shutil.which("buildah") is None:
+        return ()
+    rows = buildah.measure(base, work)
+    return (Table(f"The same with buildah on {base.stat().st_size / 1e9:.2f} GB", ("command", "s"), rows),)
+
+
 def _peers() -> str:
-    found = [name for name in _PEERS if shutil.which(name)]
-    names = ", ".join(f"`{name}`" for name in _PEERS)
-    if found:
-        return f"Of {names}, this machine has {', '.join(found)}; they were not measured."
-    return f"None of {names} is installed on this machine; they were not measured."
-
-
-@contextlib.contextmanager
-def _variables(**variables: str) -> Iterator[None]:
-    before = {name: os.environ.get(name) for name in variables}
-    os.environ.update(variables)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                os.environ.pop(name)
-            else:
-                os.environ[name] = value
+    there = "it is not installed here" if shutil.which("buildah") is None else "its base is imported beforehand"
+    others = " and ".join(f"`{name}`" for name in _PEERS if shutil.which(name) is None)
+    return f"""\
+Of the tools that cache layers, `buildah build --layers` has a table: {there}. Its image is no SIF: a cluster with
+Apptainer needs the last row, too. {f"{others} are not installed here." if others else ""}""".rstrip()
 
 
 @contextlib.contextmanager
@@ -175,24 +170,19 @@ def _served(base: Path, work: Path) -> Iterator[str]:
     settings.write_text(
         f"version: 0.1\nstorage:\n  filesystem:\n    rootdirectory: {work}/blobs\nhttp:\n  addr: {address}\n"
     )
-    with open_image(base) as image:
-        assert image.sif is not None
-        offset = next(found.offset for found in image.sif.descriptors if found.partition)
-    _quietly("unsquashfs", "-no-progress", "-offset", str(offset), "-dest", root, base)
-    shutil.rmtree(root / ".singularity.d")
-    for path in root.iterdir():  # what the runtime put there, and puts there again
-        if path.is_symlink() and str(path.readlink()).startswith(".singularity.d/"):
-            path.unlink()
-    _quietly("umoci", "init", "--layout", layout)
-    _quietly("umoci", "new", "--image", f"{layout}:t")
-    _quietly("umoci", "insert", "--rootless", "--image", f"{layout}:t", root, "/")
+    buildah.unpack(base, root)
+    buildah.quietly("umoci", "init", "--layout", layout)
+    buildah.quietly("umoci", "new", "--image", f"{layout}:t")
+    buildah.quietly("umoci", "insert", "--rootless", "--image", f"{layout}:t", root, "/")
     shutil.rmtree(root)
     with (work / "registry.log").open("w") as log:
         server = subprocess.Popen(["docker-registry", "serve", settings], stdout=log, stderr=log)
     try:
         _wait(f"http://{address}/v2/")
         reference = f"{address}/bench/debian:12"
-        _quietly("skopeo", "copy", "--quiet", "--dest-tls-verify=false", f"oci:{layout}:t", f"docker://{reference}")
+        buildah.quietly(
+            "skopeo", "copy", "--quiet", "--dest-tls-verify=false", f"oci:{layout}:t", f"docker://{reference}"
+        )
         yield reference
     finally:
         server.terminate()
@@ -208,7 +198,3 @@ def _wait(address: str) -> None:
         else:
             return
     raise TimeoutError(address)
-
-
-def _quietly(*argv: str | Path) -> None:
-    subprocess.run([str(word) for word in argv], check=True, capture_output=True)

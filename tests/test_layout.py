@@ -26,6 +26,8 @@ PROTOCOLS = {"inventory/formats/tree.py", "jobs/dialects/dialect.py"}
 REAL = {
     "builds/execute.py": "test_build.py",
     "builds/layers/build.py": "test_layer_guard.py",
+    "builds/layers/failing.py": "test_layer_guard.py",
+    "builds/layers/importing.py": "test_layer_guard.py",
     "builds/layers/copies.py": "test_layer_trees.py",
     "builds/layers/copying.py": "test_layer_trees.py",
     "builds/layers/inside.py": "test_layer_trees.py",

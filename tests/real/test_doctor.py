@@ -59,6 +59,12 @@ def test_a_runtime_that_fails_is_found_by_the_trial(ordinary_user: User, place: 
     assert "/nowhere" in codes(ordinary_user, place, broken, "--offline", status=3)["trial-run-failed"]
 
 
+def test_bind_of_the_user_does_not_decide_whether_layers_work(me: User, place: Path) -> None:
+    """It may lead to a file that the small image of the trial does not have."""
+    bound = {"CTK_HOME": str(place / "area"), "APPTAINER_BIND": __file__}
+    assert {"trial", "layers"} <= codes(me, place, bound, "--offline").keys()
+
+
 @contextmanager
 def index(clock: float) -> Iterator[str]:
     """An index whose clock is `clock` seconds ahead."""

@@ -34,6 +34,10 @@ ATTACKS = {
         f"mkdir /{torch_site()}/torch; touch /{torch_site()}/torch/__init__.py",
         f"torch: nothing -> /{torch_site()}/torch (it would be imported in place of the base's own)",
     ),
+    "a second torch by a .pth file": (
+        f"mkdir -p /opt/more/torch; touch /opt/more/torch/__init__.py; echo /opt/more > /{torch_site()}/more.pth",
+        "torch: nothing -> /opt/more/torch (it would be imported in place of the base's own)",
+    ),
     "a banned variant": (
         f"cd {DEBIAN}; mkdir tensorflow_cpu-2.16.1.dist-info; touch tensorflow_cpu-2.16.1.dist-info/REQUESTED",
         "tensorflow-cpu: nothing -> 2.16.1 (requested by name; the base has TensorFlow as tensorflow 2.16.1",
@@ -112,17 +116,39 @@ def test_layered_build_imports_under_the_constraint_file_and_leaves_no_tools(
     assert not any(Path(path).exists() for path in used)
 
 
-def test_kept_layer_is_judged_and_imported_like_a_new_one(me: User, base: Path, tmp_path: Path) -> None:
+def test_kept_layer_is_judged_like_a_new_one(me: User, base: Path, tmp_path: Path) -> None:
     recipe(tmp_path, me, "mine", 'post = "touch /kept"\n')
     for _ in range(2):
         me.ctk("build", "mine", "--base", base, "--layered", cwd=tmp_path)
         (tmp_path / "mine.sif").rename(tmp_path / "earlier.sif")
     log = (tmp_path / "mine.sif.build.log").read_text()
     assert "ctk layer: tail" not in log
-    assert "ctk guard: imported torch 2.5.1 in " in log
     assert "ctk guard: the GPU framework is unchanged: tensorflow 2.16.1, torch 2.5.1" in log
     recipe(tmp_path, me, "bad", f'post = "rm {DEBIAN}/torch/a.so"\n')
     for _ in range(2):
         done = me.ctk("build", "bad", "--base", base, "--layered", "--json", cwd=tmp_path, status=1)
         assert json.loads(done.stdout)["findings"][0]["code"] == "guard-difference"
     assert "ctk layer: tail" not in (tmp_path / "bad.sif.build.log").read_text()
+
+
+def test_package_is_imported_again_only_if_its_import_may_notice_a_change(me: User, base: Path, tmp_path: Path) -> None:
+    def imports(post: str, *options: str, status: int = 0) -> tuple[bool, bool]:
+        """Whether torch is imported by this build, or was by an earlier one."""
+        recipe(tmp_path, me, "mine", f'post = "{post}"\n')
+        me.ctk("build", "mine", "--base", base, "--layered", *options, cwd=tmp_path, status=status)
+        log = (tmp_path / "mine.sif.build.log").read_text()
+        assert "ctk guard: searched" not in log, "what is for ctk is not in the log"
+        return "\nctk guard: importing" in log, "ctk guard: torch was imported in " in log
+
+    again, before = (True, False), (False, True)
+    assert imports("mkdir -p /opt/one; touch /opt/one/notes", "--force") == again
+    assert imports("mkdir -p /opt/two; touch /opt/two/notes") == before
+    assert imports(f"touch /{torch_site()}/tabulate.py") == before
+    assert imports(f"touch /{torch_site()}/needed.py") == again, "it asks for this name"
+    assert imports(f"touch /{torch_site()}/needed.py; touch /notes") == again, "another layer with this name"
+    assert imports(f"echo import torch > /{torch_site()}/tabulate.pth") == again
+    assert imports("echo export LEVEL=3 >> $APPTAINER_ENVIRONMENT") == again
+    assert imports("mkdir -p /opt; touch /opt/three") == again, "the last image had another environment"
+    assert imports("mkdir -p /opt; touch /opt/four", "--force") == again
+    assert imports("mkdir -p /opt; touch /opt/five") == before
+    assert imports(f"rm {DEBIAN}/needed.py", status=1) == again, "it fails, and is not remembered"

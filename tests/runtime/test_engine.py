@@ -62,8 +62,8 @@ def test_exec_in_a_sandbox_that_is_changed_brings_its_own_namespace() -> None:
 @pytest.mark.parametrize(
     ("runtime", "options", "packing"),
     [
-        (PLAIN, BuildOptions(), ["--mksquashfs-args", "-comp zstd -Xcompression-level 3"]),
-        (PLAIN, BuildOptions(cores=4), ["--mksquashfs-args", "-comp zstd -Xcompression-level 3 -processors 4"]),
+        (PLAIN, BuildOptions(), ["--mksquashfs-args", "-comp zstd -Xcompression-level 2"]),
+        (PLAIN, BuildOptions(cores=4), ["--mksquashfs-args", "-comp zstd -Xcompression-level 2 -processors 4"]),
         (PLAIN, BuildOptions(compression="gzip"), []),
         (PLAIN, BuildOptions(compression="gzip", cores=2), ["--mksquashfs-args", "-processors 2"]),
         (PLAIN, BuildOptions(compression="gzip", memory=4 << 30), ["--mksquashfs-args", "-mem 4096M"]),

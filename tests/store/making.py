@@ -6,6 +6,7 @@ import hashlib
 import os
 from typing import TYPE_CHECKING
 
+from toolkit.store import keeping
 from toolkit.store.store import Entry, Kind, Store
 
 if TYPE_CHECKING:
@@ -25,7 +26,9 @@ def put(store: Store, name: str, kind: Kind = Kind.LAYER, *, text: bytes = b"", 
     with store.staging() as directory:
         (directory / name).write_bytes(text)
         entry = store.publish(kind, key, directory / name, {"name": name})
-    set_unused(entry, unused)
+    if unused:
+        keeping._used.discard(entry.path.parent / "entry.json")  # a worker that lives for ten minutes uses it again
+        set_unused(entry, unused)
     return entry
 
 

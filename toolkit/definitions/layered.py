@@ -6,12 +6,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from toolkit.definitions.steps import StepName, beginning, joined, steps
-from toolkit.pins.guard.script import layer_scripts
+from toolkit.pins.guard.script import import_script, layer_scripts
 from toolkit.pins.guard.trials import import_step
 from toolkit.support.enums import StrEnum
 
 if TYPE_CHECKING:
     from toolkit.definitions.steps import Input, Step
+    from toolkit.pins.guard.trials import ImportStep
     from toolkit.pins.lock.model import Lock
     from toolkit.recipes.model import Recipe
 
@@ -38,13 +39,10 @@ class LayerStep:
 
 @dataclass(frozen=True, slots=True)
 class LayeredSteps:
-    """What makes a layered image: its layers, the lowest first, and the script that imports the packages of the lock.
-
-    `imports` is for a read-only container of the finished layers; "" where there is nothing to import.
-    """
+    """What makes a layered image: its layers, the lowest first; `imports` are the packages to import at the end."""
 
     layers: tuple[LayerStep, ...]
-    imports: str = ""
+    imports: ImportStep | None = None
 
 
 def layer_steps(recipe: Recipe, lock: Lock | None = None, *, relabel: bool = False) -> LayeredSteps:
@@ -67,7 +65,12 @@ def layer_steps(recipe: Recipe, lock: Lock | None = None, *, relabel: bool = Fal
         for name, script in made
         if groups[name] or name is LayerName.TAIL
     )
-    return LayeredSteps(layers, _whole(scripts.imports))
+    return LayeredSteps(layers, wanted if wanted and wanted.packages else None)
+
+
+def imports_over_layers(lock: Lock, wanted: ImportStep) -> str:
+    """The script that imports `wanted` of the lock in a read-only container of the finished layers."""
+    return _whole(import_script(lock, wanted))
 
 
 def _early(names: set[StepName]) -> dict[StepName, LayerName]:

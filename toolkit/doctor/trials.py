@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from toolkit.doctor.layer_trial import PACKER, LayerTrial, try_layer
 from toolkit.runtime.engine import BuildOptions
-from toolkit.runtime.options import without_options
+from toolkit.runtime.options import without_binds, without_options
 from toolkit.support.errors import CtkError
 from toolkit.support.files import nearest_existing
 from toolkit.support.processes import run
@@ -101,7 +101,7 @@ def _try_layer(
     if find_program(PACKER) is None:
         return None
     try:
-        return try_layer(runtime, image, program, binds, environment)
+        return try_layer(runtime, image, program, binds, {**environment, **without_binds()})
     except (CtkError, OSError) as error:
         return LayerTrial(error.message if isinstance(error, CtkError) else str(error))
 

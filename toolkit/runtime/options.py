@@ -19,12 +19,16 @@ BUILD_LABELS = "/.build.labels"
 # The runtime evaluates APPTAINERENV_X as the text between double quotes: nothing in a value may be expanded there.
 EXPANDED = r"[\\$`]"
 
+# Arguments of mksquashfs: with 3.2 GB of PyTorch, level 2 takes two thirds of the time of level 3, and 1% more space.
+ZSTD = ("-comp", "zstd", "-Xcompression-level", "2")
+
 _FAMILIES = ("APPTAINER_", "SINGULARITY_")
+_BINDS = ("BIND", "BINDPATH", "MOUNT", "NV", "NVCCLI", "ROCM")
 # Of the user's variables of the runtime, those that a step keeps: `build` hands binds and GPU to `%post`, too
 # (Apptainer 1.4.5, stage.go).
 _KEPT_FOR_STEPS = frozenset(
     [
-        *("BIND", "BINDPATH", "MOUNT", "NV", "NVCCLI", "ROCM"),
+        *_BINDS,
         *("CACHEDIR", "TMPDIR", "CONFIGDIR", "CONFDIR", "CONFIG_FILE"),  # where the runtime writes, what it is told
         *("USERNS", "UNSHARE_USERNS", "IGNORE_SUBUID", "IGNORE_FAKEROOT_COMMAND", "IGNORE_USERNS"),  # options of build
     ]
@@ -109,6 +113,17 @@ def step_environment(environment: Mapping[str, str] = os.environ) -> dict[str, s
     names = ("APPTAINER_LABELS", "SINGULARITY_LABELS")
     labels = {f"{family[:-1]}ENV_{name}": BUILD_LABELS for family in _FAMILIES for name in names}
     return {**without_options(environment), **labels}
+
+
+def packing_limits(cores: int | None, memory: int | None) -> list[str]:
+    """Arguments of mksquashfs for so many cores and bytes of memory; None for as much as there is."""
+    limits = ["-processors", str(cores)] if cores is not None else []
+    return [*limits, *(["-mem", f"{memory >> 20}M"] if memory is not None else [])]
+
+
+def without_binds() -> dict[str, str | None]:
+    """Variables that keep the user's binds and GPU out of a container: their destination may not exist in its image."""
+    return {f"{family}{name}": None for family in _FAMILIES for name in _BINDS}
 
 
 def without_options(environment: Mapping[str, str] = os.environ) -> dict[str, None]:

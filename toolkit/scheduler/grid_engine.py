@@ -95,15 +95,19 @@ def _without_origin(text: str) -> str:
 
 
 def parse_qacct(text: str) -> tuple[JobState, ...]:
-    """The records of `qacct -j`, one for each task. Grid Engine writes them some seconds after the end of a job."""
-    found = []
+    """The states of `qacct -j`, one for each task. Grid Engine writes a record some seconds after the end of a job.
+
+    It writes one for each attempt to run it: the last one counts.
+    """
+    found: dict[str, JobState] = {}
     for block in re.split(r"^=+$", text, flags=re.MULTILINE):
         fields = {
             name: value.strip() for name, _, value in (line.partition(" ") for line in block.splitlines()) if name
         }
         if fields.get("jobnumber", "").isdigit():
-            found.append(_finished(fields))
-    return tuple(found)
+            state = _finished(fields)
+            found[state.job] = state
+    return tuple(found.values())
 
 
 def _finished(fields: dict[str, str]) -> JobState:

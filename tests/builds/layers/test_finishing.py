@@ -17,18 +17,26 @@ from toolkit.definitions.places import SCRIPT
 if TYPE_CHECKING:
     from pathlib import Path
 
+BUILT = {".singularity.d/actions/": ""}
 ACCOUNTS = {"etc/passwd": "root:x:0:0\n", "etc/group": "root:x:0:\n"}
 
 
-@pytest.mark.parametrize("name", [".post.script", ".ctk-files/1/data", ".singularity.d"])
+@pytest.mark.parametrize("name", [".post.script", ".ctk-files/1/data", ".singularity.d", ".singularity.d/actions"])
 @pytest.mark.parametrize("content", ["-> /host", "a file"])
 def test_base_with_a_reserved_path_is_refused(tmp_path: Path, name: str, content: str) -> None:
+    tree = {name: content, **({} if name.startswith(".singularity.d") else BUILT)}
     with pytest.raises(CannotNormalise, match=name.split("/")[0]):
-        refuse_reserved(lower(tmp_path, {name: content}), ["/.ctk-files/1/data"])
+        refuse_reserved(lower(tmp_path, tree), ["/.ctk-files/1/data"])
+
+
+@pytest.mark.parametrize("tree", [{}, {".singularity.d/env/": ""}])
+def test_base_that_no_runtime_built_is_refused(tmp_path: Path, tree: dict[str, str]) -> None:
+    with pytest.raises(CannotNormalise, match="as an image that the runtime built has"):
+        refuse_reserved(lower(tmp_path, {"bin/sh": "", **tree}), [])
 
 
 def test_ordinary_base_and_unused_staging_are_not_refused(tmp_path: Path) -> None:
-    refuse_reserved(lower(tmp_path, {".ctk-files/x": "", ".singularity.d/": ""}), ["/tmp/x"])
+    refuse_reserved(lower(tmp_path, {".ctk-files/x": "", **BUILT}), ["/tmp/x"])
 
 
 def test_forty_symlinks_are_followed_and_no_more(tmp_path: Path) -> None:

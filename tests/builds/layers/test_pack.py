@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def test_packing_follows_compression_and_cores() -> None:
-    assert packing_arguments("zstd", None) == ["-comp", "zstd", "-Xcompression-level", "3"]
+    assert packing_arguments("zstd", None) == ["-comp", "zstd", "-Xcompression-level", "2"]
     assert packing_arguments("gzip", 2) == ["-comp", "gzip", "-processors", "2"]
     assert packing_arguments("gzip", None, 4 << 30) == ["-comp", "gzip", "-mem", "4096M"]
 

@@ -22,6 +22,7 @@ from toolkit.pins.guard.script import (
     LAYER_BEGINS,
     guard_before,
     guarded,
+    import_script,
     layer_scripts,
     lock_for_guard,
     payload,
@@ -74,7 +75,8 @@ def test_guard_imports_only_standard_library_of_python_3_5(name: str) -> None:
     known = {
         "concurrent.futures", "contextlib", "csv", "ctypes", "fnmatch", "hashlib", "importlib", "json", "os", "re",
         "signal", "subprocess", "sys", "sysconfig", "time", "traceback", "urllib.parse",
-        "log_lines", "state", "compare", "debian", "install", "imports", "traps", "pip._vendor.packaging.specifiers",
+        "log_lines", "state", "compare", "debian", "install", "imports", "traps", "tracing",
+        "pip._vendor.packaging.specifiers",
         "numpy", "torch", "transformers",  # a trap is looked for where they are in the image
     }  # fmt: skip
     for node in ast.walk(ast.parse(payload(name))):
@@ -138,10 +140,9 @@ def test_scripts_of_layers_clean_up_and_keep_their_status(tmp_path: Path, middle
 
 def test_imports_need_no_constraint_file_and_leave_nothing(tmp_path: Path) -> None:
     wanted = ImportStep((ImportedPackage("not-there", (), framework=False),))
-    done = ran(layer_scripts(SMALL, wanted, apt="", packages="", rest="").imports, tmp_path)
+    done = ran(import_script(SMALL, wanted), tmp_path)
     assert (done.returncode, "+ ctk_guard_run imports" in done.stderr) == (0, True)
     assert "PIP_CONSTRAINT" not in done.stderr
-    assert layer_scripts(SMALL, NO_IMPORTS, apt="", packages="", rest="").imports == ""
 
 
 def test_scripts_of_layers_run_under_the_constraint_file(tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import re
 import threading
 import time
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -12,26 +11,27 @@ from typing import TYPE_CHECKING
 
 from toolkit.builds.bases import base_key
 from toolkit.builds.inputs import copied_digest
+from toolkit.builds.layers.failing import explained, require_passed
+from toolkit.builds.layers.importing import Guard, import_packages
 from toolkit.builds.layers.keys import InputContent, MadeWith, first_key, step_key
-from toolkit.builds.layers.make import Below, LayerRoom, NotLayered, StepFailed, make_layer, run_read_only
+from toolkit.builds.layers.make import Below, LayerRoom, make_layer
 from toolkit.builds.layers.metadata import assemble, changed_files, full_version, inspect_object
 from toolkit.builds.layers.pack import packer_version
 from toolkit.builds.layers.stored import StoredLayers
 from toolkit.builds.offline import require_step
-from toolkit.builds.progress import failed_output
 from toolkit.builds.values import read_value
 from toolkit.builds.variables import variables_digest
 from toolkit.definitions.layered import LayerName
 from toolkit.inventory.formats.layers import layer_names
 from toolkit.inventory.formats.sif_edit import copy_base
 from toolkit.pins.bases.steady import unchanged
-from toolkit.pins.guard.log import failures, seconds_of_imports
-from toolkit.pins.guard.over_layers import GuardedLayers, judge_apt, judge_base, judge_layers
+from toolkit.pins.guard.log import seconds_of_imports
+from toolkit.pins.guard.over_layers import GuardedLayers, judge_apt, judge_base
 from toolkit.recipes.architectures import host_architecture
 from toolkit.support.errors import CtkError, ProgramFailed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
     from toolkit.builds.layers.layer import Layer
@@ -39,12 +39,8 @@ if TYPE_CHECKING:
     from toolkit.builds.values import Value
     from toolkit.builds.wheelhouse import Wheelhouse
     from toolkit.definitions.layered import LayeredSteps, LayerStep
-    from toolkit.pins.guard.over_layers import Judgement
 
 
-# What a step's overlay cannot do, and a flat build can: rename(2) of a directory of the base, make a device.
-_LIMITS = re.compile(r"Invalid cross-device link|\bmknod: .*not permitted")
-_LAST_LINES = 5
 _ATTEMPTS = 3  # the last one uses no layer of the store
 
 
@@ -97,50 +93,25 @@ class BuildLayers:
         state.listener.on_step(f"adding layers to {self.base.name}")
         with unchanged(state.plan.request.base_state), _workers(self.base, self.image) as (workers, copied):
             if lock is not None:
-                self._require(judge_base(lock, self.base), state)
+                require_passed(judge_base(lock, self.base), state)
             made = self._make(state, room, stored)
             layers = tuple(made.values())
-            judged: list[Future[Judgement]] = []
+            guard = None
             if lock is not None:
                 state.listener.on_step("comparing the protected packages")
                 paths = {name.value: layer.path for name, layer in made.items()}
-                judged.append(workers.submit(judge_layers, lock, self.base, GuardedLayers(**paths)))
+                guard = Guard(lock, self.base, GuardedLayers(**paths), state, workers)
             written = workers.submit(self._write, copied, layers, room)
-
-            def require() -> None:
-                while judged:
-                    self._require(judged.pop().result(), state)
-
-            if self.steps.imports:
-                self._import(layers, room, state, require)
-            require()
+            if guard is not None and self.steps.imports is not None:
+                first = self._first_key(state, room)
+                import_packages(self.steps.imports, guard, Below(self.base, layers), room, first)
+            if guard is not None:
+                guard.require()
             state.listener.on_step("writing the image")
             written.result()
         state.layers, state.packer = layer_names(self.image), packer_version()  # with those of a layered base
         state.used = tuple(layer.path for layer in layers)
         state.import_seconds = seconds_of_imports(state.transcript.last_lines)
-
-    def _import(
-        self, layers: tuple[Layer, ...], room: LayerRoom, state: BuildState, require: Callable[[], None]
-    ) -> None:
-        """Import the packages, while the layers are judged: `require` waits for that, before the first line is shown.
-
-        A difference that the guard finds is the reason of what fails later.
-        """
-
-        def take(line: str) -> None:
-            require()
-            state.transcript.take(line)
-
-        try:
-            with _explained(state):
-                run_read_only(self.steps.imports, Below(self.base, layers), replace(room, take=take))
-        except CtkError:
-            require()
-            raise
-        require()
-        if failures(state.transcript.last_lines):
-            raise state.failure(1)
 
     def _write(self, copied: Future[None], layers: tuple[Layer, ...], room: LayerRoom) -> None:
         metadata = inspect_object(self.base, layers, room.runtime, self.scratch)
@@ -171,7 +142,7 @@ class BuildLayers:
 
         def judge(apt: Layer | None) -> None:
             if apt is not None and lock is not None:
-                self._require(judge_apt(lock, self.base, apt.path), state)
+                require_passed(judge_apt(lock, self.base, apt.path), state)
 
         before, taken = self._first_key(state, room), None
         for step in self.steps.layers:
@@ -185,7 +156,7 @@ class BuildLayers:
                     judge(taken)  # a layer of apt that is in the store; the guard looks at all layers at the end
                 last = finish if step is self.steps.layers[-1] else None
                 self._provide(step.name, state)
-                with _explained(state):
+                with explained(state):
                     below = Below(self.base, tuple(made.values()))
                     layer = make_layer(step.script, below, room, inputs=step.inputs, finish=last)
                 if step.name is LayerName.APT:
@@ -237,24 +208,6 @@ class BuildLayers:
             require_step(request.recipe, lock, state.context, packages=packages, apt=apt)
         if name is LayerName.PACKAGES and self.packages is not None:
             self.packages.run(state)
-
-    def _require(self, judgement: Judgement, state: BuildState) -> None:
-        for line in judgement.lines:
-            state.transcript.take(line)
-        if not judgement.passed:
-            raise state.failure(1)
-
-
-@contextlib.contextmanager
-def _explained(state: BuildState) -> Iterator[None]:
-    try:
-        yield
-    except StepFailed as error:
-        lines = failed_output(state.transcript.last_lines)
-        if (limit := next(filter(_LIMITS.search, lines[-_LAST_LINES:]), None)) is not None:
-            message = f"a command failed that may work in a flat image: {limit.strip()}"
-            raise NotLayered(message, fix="Build it with --flat.") from None
-        raise state.failure(error.status) from None
 
 
 @contextlib.contextmanager

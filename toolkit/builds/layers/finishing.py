@@ -31,10 +31,14 @@ HOST_FILES = ("/etc/hosts", "/etc/resolv.conf")
 
 
 def refuse_reserved(lower: Lower, inputs: Iterable[str]) -> None:
-    """Raise CannotNormalise if the image has anything where a build puts its own files, or no place for metadata."""
-    metadata = lower.find(METADATA)
-    if metadata is not None and not metadata.is_directory:
-        raise CannotNormalise(f"/{METADATA} of the base is no directory")
+    """Raise CannotNormalise if the image has anything where a build puts its own files, or no place for metadata.
+
+    A SIF that no build of the runtime made may lack the directories that the runtime adds to a flat image.
+    """
+    for path in (METADATA, f"{METADATA}/actions"):
+        found = lower.find(path)
+        if found is None or not found.is_directory:
+            raise CannotNormalise(f"the base has no directory /{path}, as an image that the runtime built has")
     for path in reserved_paths(inputs):
         if lower.find(path) is not None:
             raise CannotNormalise(f"the base has {path}, where a build puts files of its own")

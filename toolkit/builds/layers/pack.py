@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from toolkit.runtime.known_errors import FULL_DISK
+from toolkit.runtime.options import ZSTD, packing_limits
 from toolkit.support.errors import MissingOnHost, ProgramFailed
 from toolkit.support.namespace import as_owner
 from toolkit.support.processes import run, stream
@@ -41,10 +42,9 @@ def find_tool(name: str, purpose: str, fix: str) -> str:
 
 
 def packing_arguments(compression: str, cores: int | None, memory: int | None = None) -> list[str]:
-    """Arguments of mksquashfs: level 3 of zstd is as small as gzip, in a sixth of the time (`BuildOptions`)."""
-    words = ["-comp", "gzip"] if compression == "gzip" else ["-comp", "zstd", "-Xcompression-level", "3"]
-    limits = ["-processors", str(cores)] if cores is not None else []
-    return [*words, *limits, *(["-mem", f"{memory >> 20}M"] if memory is not None else [])]
+    """Arguments of mksquashfs."""
+    words = ["-comp", "gzip"] if compression == "gzip" else ZSTD
+    return [*words, *packing_limits(cores, memory)]
 
 
 def pack(directory: Path, output: Path, compression: str, cores: int | None, memory: int | None = None) -> None:

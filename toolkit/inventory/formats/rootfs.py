@@ -85,6 +85,13 @@ class Rootfs:
         """Whether the path is a directory."""
         return self.kind(path) is EntryKind.DIRECTORY
 
+    def mode(self, path: str) -> int | None:
+        """The permission bits of a directory; None if the path leads to none."""
+        found = self._find(path)
+        if found is None or found[1].kind is not EntryKind.DIRECTORY:
+            return None
+        return self._tree.mode(found[1])
+
     def closed_directory(self, path: str) -> str | None:
         """The first directory on the way to `path`, symlinks followed, that only its owner and group may enter.
 

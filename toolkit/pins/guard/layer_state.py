@@ -97,14 +97,18 @@ class View:
         return TreeDisk(self.rootfs)
 
 
-def view_of(rootfs: Rootfs) -> View:
-    """The whole tree is searched for site directories, as the payload does."""
-    return _read(rootfs, set(_sites_below(rootfs, rootfs)), {}, Touched())
+def view_of(rootfs: Rootfs, searched: Iterable[str] = ()) -> View:
+    """The whole tree is searched for site directories, as the payload does; `searched` are some that Python names."""
+    found = {*_sites_below(rootfs, rootfs), *filter(rootfs.is_directory, searched)}
+    return _read(rootfs, found, {}, Touched())
 
 
-def view_over(earlier: View, rootfs: Rootfs, touched: Touched, layers: Iterable[Rootfs]) -> View:
+def view_over(
+    earlier: View, rootfs: Rootfs, touched: Touched, layers: Iterable[Rootfs], searched: Iterable[str] = ()
+) -> View:
     """The view of `rootfs`, which is the tree of `earlier` with `layers` over it."""
     found = {path for path in earlier.found if rootfs.is_directory(path)}  # a symlink may lead elsewhere now
+    found.update(filter(rootfs.is_directory, searched))
     for layer in layers:
         found.update(_sites_below(layer, rootfs))
     return _read(rootfs, found, earlier.copies, touched)

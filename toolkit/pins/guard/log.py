@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 import re
+from dataclasses import dataclass
 from functools import cache
 from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from toolkit.pins.guard.payload import log_lines
 from toolkit.pins.guard.script import LAYER_BEGINS
+from toolkit.pins.guard.traced import read_trace
 from toolkit.pins.guard.trials import Imported, ImportFailure
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
+
+    from toolkit.pins.guard.traced import ImportTrace
 
 # Messages of pip 9 to 26.
 _CONFLICT = "The conflict is caused by:"
@@ -65,6 +71,41 @@ def successes(log: Iterable[str]) -> tuple[Imported, ...]:
         Imported(values["package"], values["version"], float(values["seconds"]), tuple(values["steps"].split(", ")))
         for values in _all(log_lines.IMPORTED, log)
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Traced:
+    """What the import of a package looked for, and how many seconds it took."""
+
+    package: str
+    seconds: float
+    trace: ImportTrace
+
+
+def traced_in(line: str) -> Traced | None:
+    """What a line says of an import that was recorded; None for another line."""
+    values = fields(log_lines.TRACED, line)
+    trace = read_trace(values["trace"]) if values is not None else None
+    with contextlib.suppress(ValueError):
+        if values is not None and trace is not None:
+            return Traced(values["package"], float(values["seconds"]), trace)
+    return None
+
+
+def searched_in(line: str) -> tuple[str, ...] | None:
+    """The site directories that the image's Python searches, if this is the line that says so; else None."""
+    values = fields(log_lines.SEARCHED, line)
+    with contextlib.suppress(ValueError):
+        found = json.loads(values["directories"]) if values is not None else None
+        if isinstance(found, list) and all(isinstance(path, str) for path in found):
+            return tuple(found)
+    return None
+
+
+def imported_before(package: str, seconds: float) -> str:
+    """The line for a package that needs no import."""
+    when = f"{package} was imported in {seconds:.1f} s by an earlier build"
+    return f"{log_lines.PREFIX}{when}: nothing that this reads has changed since"
 
 
 def seconds_of_imports(log: Iterable[str]) -> float | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import posixpath
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from toolkit.inventory.formats.images import open_image
@@ -32,10 +32,14 @@ _DPKG = "/var/lib/dpkg/info"
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """What the guard says: `lines` as they belong in the build's log; `passed` is False if they end the build."""
+    """What the guard says: `lines` as they belong in the build's log; `passed` is False if they end the build.
+
+    `sites` are the site directories, without symlinks, in which it looked for distributions.
+    """
 
     passed: bool
     lines: tuple[str, ...] = ()
+    sites: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,14 +66,19 @@ def judge_apt(lock: Lock, base: Path, layer: Path) -> Judgement:
     return Judgement(True) if judged.passed else judged
 
 
-def judge_layers(lock: Lock, base: Path, layers: GuardedLayers) -> Judgement:
-    """Whether the layers change what the base, or the lock, protects. Only what they touch is read."""
+def judge_layers(lock: Lock, base: Path, layers: GuardedLayers, searched: tuple[str, ...] = ()) -> Judgement:
+    """Whether the layers change what the base, or the lock, protects. Only what they touch is read.
+
+    `searched` are site directories that the image's Python searches: a `.pth` file can name some that a search for
+    their usual names does not find.
+    """
     with ExitStack() as stack:
         rootfs = stack.enter_context(open_image(base))
         trees = [None if path is None else Squashfs(path) for path in (layers.apt, layers.packages, layers.tail)]
         for tree in filter(None, trees):
             stack.callback(tree.close)
-        return layers_judged(_document(lock), rootfs, *trees, executable=lock.base.executable)
+        executable = lock.base.executable
+        return layers_judged(_document(lock), rootfs, *trees, executable=executable, searched=searched)
 
 
 def base_judged(lock: dict[str, Any], base: Rootfs) -> Judgement:
@@ -87,12 +96,13 @@ def layers_judged(
     tail: Tree | None,
     *,
     executable: str | None = None,
+    searched: tuple[str, ...] = (),
 ) -> Judgement:
     """As `judge_layers`, of trees; `executable` is the Python of the lock."""
-    at_base = view_of(base)
-    by_apt, after_apt = _with_layer(at_base, apt)
-    by_packages, installed = _with_layer(after_apt, packages)
-    by_tail, finished = _with_layer(installed, tail)
+    at_base = view_of(base, searched)
+    by_apt, after_apt = _with_layer(at_base, apt, searched)
+    by_packages, installed = _with_layer(after_apt, packages, searched)
+    by_tail, finished = _with_layer(installed, tail, searched)
     notes: list[str] = []
     if apt is not None:
         order = search_order(after_apt.rootfs, executable)
@@ -111,15 +121,16 @@ def layers_judged(
         return _judgement(False, log_lines.difference_lines(found))
     notes += compare.other_changes(lock, old, new)
     unchanged = log_lines.UNCHANGED.format(names=compare.names_of(lock))
-    return _judgement(True, [unchanged, *(log_lines.NOTE.format(what=note) for note in notes)])
+    lines = [unchanged, *(log_lines.NOTE.format(what=note) for note in notes)]
+    return replace(_judgement(True, lines), sites=frozenset(finished.sites))
 
 
-def _with_layer(earlier: View, layer: Tree | None) -> tuple[Touched, View]:
+def _with_layer(earlier: View, layer: Tree | None, searched: tuple[str, ...]) -> tuple[Touched, View]:
     if layer is None:
         return Touched(), earlier
     alone = Rootfs(layer, earlier.rootfs.label, "layer")
     touched = Touched.by([alone])
-    return touched, view_over(earlier, earlier.rootfs.over([layer]), touched, [alone])
+    return touched, view_over(earlier, earlier.rootfs.over([layer]), touched, [alone], searched)
 
 
 def _document(lock: Lock) -> dict[str, Any]:

@@ -36,6 +36,8 @@ END_OF_FILE = "CTK_END_OF_FILE"
 # The first line that the script of a layer prints.
 LAYER_BEGINS = "ctk layer:"
 _LARGEST_PART = 16 << 10  # bytes
+# Those that decide how packages are imported.
+IMPORTING_FILES = ("tracing.py", "attempt.py", "imports.py", "traps.py", "state.py")
 _PAYLOAD = Path(__file__).with_name("payload")
 _FILES = (
     *("log_lines.py", "state.py", "compare.py", "debian.py", "install.py"),
@@ -90,7 +92,6 @@ class LayerScripts:
     apt: str
     packages: str
     tail: str
-    imports: str
 
 
 def layer_scripts(
@@ -99,15 +100,24 @@ def layer_scripts(
     """The same as `guarded`, divided into layers, but for the guard: `over_layers` compares the finished layers.
 
     Nothing of the base is hashed in the container. `packages` is the text that contains INSTALL, `rest` all that comes
-    after it. `imports`, the import step, is for a read-only container of the finished layers; failed imports are in
-    its output, and do not change its exit status.
+    after it.
     """
-    imports = ""
     if lock is not None:
         packages, rest = (_constrained(lock, wanted, text) if text else "" for text in (packages, rest))
-        imports = _isolated(lock, wanted, _IMPORTS) if wanted is not None and wanted.packages else ""
-    scripts = {"apt": apt, "packages": packages, "tail": rest, "imports": imports}
-    return LayerScripts(**{name: text and f"echo '{LAYER_BEGINS} {name}'\n{text}" for name, text in scripts.items()})
+    scripts = {"apt": apt, "packages": packages, "tail": rest}
+    return LayerScripts(**{name: text and _begun(name, text) for name, text in scripts.items()})
+
+
+def import_script(lock: Lock, wanted: ImportStep) -> str:
+    """The import step, for a read-only container of the finished layers.
+
+    Failed imports are in its output, and do not change its exit status; so is what each import looked for.
+    """
+    return _begun("imports", _isolated(lock, wanted, _IMPORTS, IMPORTING_FILES[:1]))
+
+
+def _begun(name: str, text: str) -> str:
+    return f"echo '{LAYER_BEGINS} {name}'\n{text}"
 
 
 # Some packages write to the home directory when they are imported. In a job that is the user's own.
@@ -121,10 +131,10 @@ def _constrained(lock: Lock, wanted: ImportStep | None, script: str) -> str:
     return _isolated(lock, wanted, "\n".join(("ctk_guard_run constraint", *_CONSTRAINED, script)))
 
 
-def _isolated(lock: Lock, wanted: ImportStep | None, script: str) -> str:
-    """`script` with the guard's tools, of which nothing stays."""
+def _isolated(lock: Lock, wanted: ImportStep | None, script: str, more: tuple[str, ...] = ()) -> str:
+    """`script` with the guard's tools, and the files `more` of them, of which nothing stays."""
     parts = [
-        *_tools(lock, wanted),
+        *_tools(lock, wanted, more),
         f"{END}() {{",
         "    ctk_status=$1",
         "    trap - EXIT",
@@ -143,13 +153,13 @@ def _isolated(lock: Lock, wanted: ImportStep | None, script: str) -> str:
     return "\n".join(parts)
 
 
-def _tools(lock: Lock, wanted: ImportStep | None) -> list[str]:
+def _tools(lock: Lock, wanted: ImportStep | None, more: tuple[str, ...] = ()) -> list[str]:
     """Writes the guard's files to a temporary directory, and defines how they run."""
     return [
         "# The ctk guard: no command below may change the GPU framework of the base.",
         'ctk_guard=$(mktemp -d "${TMPDIR:-/tmp}/ctk-guard.XXXXXX" 2>/dev/null || mktemp -d /tmp/ctk-guard.XXXXXX)',
         *_here_document("lock.json", lock_for_guard(lock, wanted)),
-        *(line for name in _FILES for line in _here_document(name, payload(name))),
+        *(line for name in (*_FILES, *more) for line in _here_document(name, payload(name))),
         *_choose_python(lock.base.executable),
         "ctk_guard_run() {",
         '    PYTHONNOUSERSITE=1 "$ctk_python" -E -s -B "$ctk_guard/guard.py" "$1" "$ctk_guard"',

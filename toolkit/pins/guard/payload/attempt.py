@@ -13,16 +13,25 @@ LONGEST = 300  # characters of an exception's text
 
 
 def main(arguments):
-    """`arguments`: the file for the result, and the steps: `import MODULE` or `trap NAME`."""
+    """`arguments`: the file for the result, and the steps: `import MODULE`, `trap NAME`, or first `trace`."""
     result, steps = arguments[0], arguments[1:]
     here = os.path.dirname(os.path.abspath(__file__))
     import traps
+
+    traced = None
+    if steps[0] == "trace":
+        import tracing
+
+        traced, steps = tracing.Trace(), steps[1:]
+        sys.modules.pop("tracing")
 
     # The files of the guard must not shadow a package of the same name.
     sys.modules.pop("traps")
     sys.path[:] = [path for path in sys.path if os.path.abspath(path or ".") != here]
     sys.argv = ["-c"]
     end_with_parent()
+    if traced:
+        traced.begin((here, os.getcwd()))
     for step in steps:
         write(result, {"step": step, "error": None, "done": False})
         try:
@@ -33,7 +42,7 @@ def main(arguments):
         if problem:
             write(result, {"step": step, "error": problem, "done": False})
             leave(1)
-    write(result, {"step": None, "error": None, "done": True})
+    write(result, {"step": None, "error": None, "done": True, "trace": traced and traced.found()})
     leave(0)
 
 

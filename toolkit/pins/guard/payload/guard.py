@@ -24,7 +24,7 @@ from debian import breaks, owner, search_order
 from imports import try_imports
 from install import Installer
 from log_lines import say
-from state import find_copies, sites_on_path, take_state
+from state import find_copies, sites_among, sites_on_path, take_state
 
 
 class Watch:
@@ -121,7 +121,8 @@ def main(action, directory):
     elif action == "imports":  # in a container that cannot be changed; ctk reads failures in the log
         wanted = lock["imports"]
         copies = find_copies(sites_on_path(wanted["environment"].get("PYTHONPATH", "")))
-        try_imports(wanted, copies, directory, clean=False)
+        say(log_lines.SEARCHED, directories=json.dumps(sites_among(sys.path)))
+        try_imports(wanted, copies, directory, layered=True)
     elif action == "stopped":
         tell_failure(lock)
     else:

@@ -38,16 +38,18 @@ class Attempt:
         self.error = None
         self.output = []
         self.seconds = 0.0
+        self.trace = None
 
     @property
     def title(self):
         return self.name + " " + self.version
 
 
-def try_imports(wanted, copies, directory, clean=True):
+def try_imports(wanted, copies, directory, layered=False):
     """Import what is requested of the distributions `copies`, in parallel; whether all succeeded.
 
-    `clean`: what the imports write next to the code is removed.
+    What the imports write next to the code is removed. `layered`: they can write nothing, and ctk is told what they
+    look for.
     """
     started = time.monotonic()
     sites = sorted({copy["site"] for copy in copies})
@@ -58,12 +60,12 @@ def try_imports(wanted, copies, directory, clean=True):
     if not attempts:
         return True
     say(log_lines.IMPORTING, packages=", ".join(attempt.title for attempt in attempts))
-    before = files_in(sites) if clean else set()
+    before = set() if layered else files_in(sites)
     workers = max(1, min(AT_ONCE, len(os.sched_getaffinity(0)), len(attempts)))
     with concurrent.futures.ThreadPoolExecutor(max_workers=workers) as pool:
-        for attempt in pool.map(lambda job: run(job[1], job[0], wanted, directory), enumerate(attempts)):
+        for attempt in pool.map(lambda job: run(job[1], job[0], wanted, directory, layered), enumerate(attempts)):
             tell(attempt)
-    if clean:
+    if not layered:
         remove(files_in(sites) - before)
     frameworks = {package["name"] for package in wanted["packages"] if package["framework"]}
     failed = []
@@ -162,7 +164,7 @@ def is_tried(module, distribution):
     return not (parts[0] in NOT_TRIED or TESTS.search(parts[0]) or any(part.startswith("_") for part in parts))
 
 
-def run(attempt, number, wanted, directory):
+def run(attempt, number, wanted, directory, traced=False):
     """Import in a process of its own, under the time limit; its child processes are killed, too."""
     started = time.monotonic()
     home = os.path.join(directory, "import-" + str(number))
@@ -174,7 +176,7 @@ def run(attempt, number, wanted, directory):
     script = os.path.join(os.path.dirname(os.path.abspath(__file__)), "attempt.py")
     with open(output, "wb") as file:
         process = subprocess.Popen(
-            [sys.executable, "-s", "-B", script, result] + attempt.steps,
+            [sys.executable, "-s", "-B", script, result] + ["trace"][: int(traced)] + attempt.steps,
             stdin=subprocess.DEVNULL,
             stdout=file,
             stderr=subprocess.STDOUT,
@@ -203,6 +205,7 @@ def judge(attempt, status, result, limit):
         with open(result) as file:
             said = json.load(file)
     if said["done"]:
+        attempt.trace = said["trace"]
         return
     attempt.step = said["step"]
     if said["error"]:
@@ -274,3 +277,5 @@ def tell(attempt):
         say("could not import " + attempt.title + " in " + seconds + " s: " + steps)
     else:
         say(log_lines.IMPORTED, package=attempt.name, version=attempt.version, seconds=seconds, steps=steps)
+        if attempt.trace:
+            say(log_lines.TRACED, package=attempt.name, seconds=seconds, trace=json.dumps(attempt.trace))

@@ -69,8 +69,7 @@ def find_copies(sites=None):
 def find_sites():
     """Every site directory of the image; what is mounted into it from outside is none of it."""
     skipped = set(NOT_WALKED) | set(mount_points())
-    found = {os.path.realpath(path) for path in sys.path if os.path.basename(path) in SITE_NAMES}
-    found = {path for path in found if os.path.isdir(path)}
+    found = set(sites_among(sys.path))
     for directory, names, _ in os.walk("/"):
         for name in names:
             if name in SITE_NAMES and os.path.join(directory, name) not in skipped:
@@ -85,9 +84,18 @@ def find_sites():
 
 def sites_on_path(more=""):
     """The site directories that this Python searches, and those of `more`, a list as PYTHONPATH is one."""
-    paths = sys.path + os.environ.get("PYTHONPATH", "").split(":") + more.split(":")
-    found = {os.path.realpath(path) for path in paths if os.path.basename(path) in SITE_NAMES}
-    return sorted(path for path in found if os.path.isdir(path))
+    return sites_among(sys.path + os.environ.get("PYTHONPATH", "").split(":") + more.split(":"))
+
+
+def sites_among(paths):
+    """The directories in which distributions may lie: all but those of the standard library, and this one."""
+    own = os.path.dirname(os.path.abspath(__file__))
+    found = {os.path.realpath(path) for path in paths if path and os.path.isdir(path)}
+    return sorted(path for path in found if path != own and not is_standard(path))
+
+
+def is_standard(path):
+    return os.path.basename(path) == "lib-dynload" or os.path.isfile(os.path.join(path, "os.py"))
 
 
 def mount_points():
