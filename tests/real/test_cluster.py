@@ -1,4 +1,4 @@
-"""Cluster profiles on a real Slurm: detected, compared, and jobs that the scheduler understands as they were asked."""
+"""Cluster profiles on real schedulers: detected, compared, and jobs that they understand as they were asked."""
 
 from __future__ import annotations
 
@@ -9,14 +9,18 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.real.grid_engine import PROGRAMS, GridEngine, running
 from tests.real.jobs import Jobs
 from tests.real.labs import eventually
+from toolkit.scheduler.grid_engine import parse_details, requested
+from toolkit.scheduler.profile_file import load_profile
+from toolkit.scheduler.programs import Scheduler
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from tests.real.conftest import PracticeCluster
+    from tests.real.conftest import PracticeCluster, User
 
 
 @pytest.fixture
@@ -107,3 +111,44 @@ gpu_types = ["tesla"]
     assert "OFFLINE 1 0,1" in jobs.log(f"strange-{job}")
     shown = {name: jobs.show(job, name) for name in ("Partition", "NumNodes", "TimeLimit", "TresPerNode")}
     assert shown == {"Partition": "gpu", "NumNodes": "2", "TimeLimit": "00:05:00", "TresPerNode": "gres:gpu:tesla:2"}
+
+
+# ---- Grid Engine
+
+
+@pytest.fixture(scope="module")
+def cell(me: User, ground: Path) -> Iterator[GridEngine]:
+    yield from running(me, ground / "grid-engine-of-clusters")
+
+
+def test_profile_of_a_real_grid_engine_and_a_job_that_it_understands(
+    cell: GridEngine, ground: Path, base_image: Path
+) -> None:
+    directory = ground / f"grid-{time.monotonic_ns()}"
+    directory.mkdir()
+    environment = {**cell.environment, "PATH": str(PROGRAMS)}  # Slurm's programs are elsewhere
+
+    def run(*words: str, status: int = 0) -> str:
+        done = cell.user.ctk(*words, cwd=directory, env=environment, status=status)
+        return str(done.stdout + done.stderr)
+
+    run("cluster", "detect", "grid")
+    profile = load_profile(directory / "sbatch/clusters/grid.toml")
+    assert profile.scheduler is Scheduler.GRID_ENGINE
+    limits = {found.name: (found.max_time, found.max_nodes, found.gpus) for found in profile.partitions}
+    assert limits == {"all.q": (None, 1, 4), "short.q": (60, 1, 4)}
+    assert profile.requests.gpus is not None
+    assert profile.requests.cores is not None
+    assert (profile.requests.gpus.text, profile.requests.cores.text) == ("-l gpu={count}", "-pe smp {slots}")
+    assert "valid, compared with the scheduler" in run("cluster", "check", "grid")
+
+    options = ("qsub", "-N", "x", "--cluster", "grid", "--image", str(base_image), "--force")
+    job = ("--gpus", "2", "--cpus-per-task", "3", "--", "true")
+    said = run(*options[:-1], "--partition", "short.q", "--time", "1:00:00", *job, status=2)
+    assert "partition short.q allows 1 minute, and the job asks for 1 hour" in said
+    run(*options, "--partition", "all.q", "--time", "10", *job)
+    number = cell.run("qsub", "-terse", "-h", "x.sge", directory=directory).strip().splitlines()[-1]
+    details = parse_details(cell.run("qstat", "-j", number))[number]
+    cell.run("qdel", number)
+    assert requested(details) == {"gpu": "2", "h_rt": "600", "pe": "smp 3"}
+    assert details.fields["hard_queue_list"] == "all.q"
