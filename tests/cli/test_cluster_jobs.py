@@ -87,7 +87,9 @@ def test_site_that_no_file_of_ctk_knows_gets_its_script(ctk: Ctk, site: Path, tm
     ]
     subprocess.run(["shellcheck", site / "x.sbatch"], check=True)
     assert "the program loads model bert-base-uncased [downloads-first]" in done.stderr
-    assert "snapshot_download('bert-base-uncased')" in done.stderr
+    assert (
+        """-c 'from huggingface_hub import snapshot_download; snapshot_download("bert-base-uncased")'""" in done.stderr
+    )
 
     environment = {"SLURM_JOB_ID": "7", "SLURM_JOB_NAME": "x", "SLURM_SUBMIT_DIR": str(site), "PATH": "/usr/bin:/bin"}
     only = tmp_path / "only"  # of the programs of this machine, no runtime
@@ -156,6 +158,8 @@ def test_estimate_writes_nothing(ctk: Ctk, site: Path) -> None:
         "At most 8 credits",
     ]
     assert not (site / "x.sbatch").exists()
+    done = ctk("sbatch", "-J", "x", *options, "--estimate", "--submit", "--", "true", status=2)
+    assert "--estimate writes and submits nothing" in done.stderr
     found = json.loads(ctk("sbatch", "-J", "x", *options, "--estimate", "--json", "--", "true").stdout)
     assert (found["schema"], found["price"], found["price_unit"]) == ("ctk.estimate/1", 8, "credits")
 

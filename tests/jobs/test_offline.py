@@ -23,17 +23,17 @@ if TYPE_CHECKING:
         (
             "from transformers import AutoModel as A\nA.from_pretrained('bert-base-uncased')",
             *("model", "bert-base-uncased"),
-            "from huggingface_hub import snapshot_download; snapshot_download('bert-base-uncased')",
+            'from huggingface_hub import snapshot_download; snapshot_download("bert-base-uncased")',
         ),
         (
             "import transformers\ntransformers.AutoTokenizer.from_pretrained(args.model)",
             *("model", None),
-            "from huggingface_hub import snapshot_download; snapshot_download('NAME')",
+            'from huggingface_hub import snapshot_download; snapshot_download("NAME")',
         ),
         (
             "from datasets import load_dataset\ndef main():\n    return load_dataset('glue', 'mrpc', split=None)",
             *("data set", "glue"),
-            "from datasets import load_dataset; load_dataset('glue', 'mrpc')",
+            'from datasets import load_dataset; load_dataset("glue", "mrpc")',
         ),
         (
             "from tensorflow import keras\nkeras.datasets.mnist.load_data()",
@@ -48,18 +48,18 @@ if TYPE_CHECKING:
         (
             "from torchvision.models import resnet50\nresnet50(weights='DEFAULT')",
             *("weights", None),
-            "import torchvision; torchvision.models.resnet50(weights='DEFAULT')",
+            'import torchvision; torchvision.models.resnet50(weights="DEFAULT")',
         ),
         (
             "import timm\ntimm.create_model('vit', pretrained=True)",
             *("model", "vit"),
-            "import timm; timm.create_model('vit', pretrained=True)",
+            'import timm; timm.create_model("vit", pretrained=True)',
         ),
-        ("import nltk\nnltk.download('punkt')", "corpus", "punkt", "import nltk; nltk.download('punkt')"),
+        ("import nltk\nnltk.download('punkt')", "corpus", "punkt", 'import nltk; nltk.download("punkt")'),
         (
             "import torch\ntorch.hub.load('pytorch/vision', 'resnet18')",
             *("repository and its model", "pytorch/vision"),
-            "import torch; torch.hub.load('pytorch/vision', 'resnet18')",
+            'import torch; torch.hub.load("pytorch/vision", "resnet18")',
         ),
     ],
 )
@@ -88,7 +88,7 @@ def test_nothing_is_downloaded(text: str) -> None:
 
 def test_a_name_that_a_shell_or_python_would_read_otherwise_is_not_repeated() -> None:
     (found,) = downloads("""import nltk\nnltk.download("'); import os #")""")
-    assert (found.name, found.command) == (None, "import nltk; nltk.download('NAME')")
+    assert (found.name, found.command) == (None, 'import nltk; nltk.download("NAME")')
 
 
 @pytest.mark.parametrize("loader", loaders(), ids=lambda loader: loader.call)
@@ -124,7 +124,7 @@ def test_the_program_and_the_modules_beside_it_are_read(tmp_path: Path) -> None:
     )
     assert found.fix is not None
     words = shlex.split(found.fix.splitlines()[1])
-    assert words == ["ctk", "run", "./trial.sif", "--", "python", "-c", "import nltk; nltk.download('punkt')"]
+    assert words == ["ctk", "run", "./trial.sif", "--", "python", "-c", 'import nltk; nltk.download("punkt")']
 
 
 @pytest.mark.parametrize("command", [("bash", "train.py"), ("python", "-m", "train"), ("python", "gone.py")])

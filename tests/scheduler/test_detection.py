@@ -45,6 +45,15 @@ def test_slurm_partitions_with_the_largest_of_their_nodes() -> None:
     assert (found.name, found.checked, found.sources) == ("mine", "2026-11-23", ("sinfo on a host of the cluster",))
 
 
+def test_names_that_no_profile_can_hold_are_left_out() -> None:
+    hosts = (HostFacts("n1", 4, gpus=1, gpu_type="a b", partitions=("ok",)), HostFacts("n2", 4, gpu_type="1g.10gb"))
+    found = Detected(Scheduler.SLURM, ("sinfo",), (Queue("ok"), Queue("a b"), Queue("a,b"), Queue("")), hosts)
+    profile = profile_from(found, Path("mine.toml"), "2026-11-23")
+    assert [partition.name for partition in profile.partitions] == ["ok"]
+    assert profile.gpu_types == (GpuType("1g.10gb"),)
+    assert profile.partitions[0].gpu_types == ()
+
+
 def test_slurm_settings_and_accounts() -> None:
     text = "Configuration data as of 2026\nClusterName             = ctk-lab\nMaxArraySize            = 1001\n"
     assert detection.slurm_settings(text)["MaxArraySize"] == "1001"

@@ -98,6 +98,8 @@ def write_job(options: JobOptions, dialect: Dialect) -> None:
     from toolkit.jobs.submission import submit as submit_script
     from toolkit.runtime.binds import hidden_links
 
+    if options.estimate and (options.submit or options.dry_run):
+        raise WrongInput("--estimate writes and submits nothing", fix="Omit --submit and --dry-run.")
     directory = Path.cwd()
     force, dry_run, gate = options.force, options.dry_run, options.gate
     job, profile, target, doubts = _job(options, dialect, directory)

@@ -158,7 +158,7 @@ def _download(node: ast.Call, names: dict[str, str]) -> Download | None:
         if name is not None and name.startswith((".", "/", "~")):
             return None  # a path
         name = name if name is not None and _NAME.fullmatch(name) else None
-    arguments = ", ".join(repr(text) for text in _leading_texts(node)) or repr(_UNKNOWN)
+    arguments = ", ".join(f'"{text}"' for text in _leading_texts(node)) or f'"{_UNKNOWN}"'
     words = {"name": name or _UNKNOWN, "arguments": arguments, "call": call, "package": call.partition(".")[0]}
     return Download(call, loader.what, name, loader.command.format_map(words))
 

@@ -6,9 +6,10 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from toolkit.scheduler.profile_file import GPU_TYPE
 from toolkit.scheduler.profiles import GpuType, Partition, Profile
 from toolkit.scheduler.requests import RequestTemplate, RequestTemplates
-from toolkit.scheduler.values import NO_TIME_LIMIT, parse_time
+from toolkit.scheduler.values import NO_TIME_LIMIT, check_partition, parse_time
 from toolkit.support.errors import WrongInput
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ class Detected:
 
 def profile_from(found: Detected, path: Path, day: str) -> Profile:
     """The profile of what was found, to be written to `path` on `day` (ISO)."""
-    kinds = sorted({host.gpu_type for host in found.hosts if host.gpu_type})
+    kinds = sorted({str(host.gpu_type) for host in found.hosts if _is_type(host.gpu_type)})
     return Profile(
         name=path.stem,
         path=path,
@@ -64,7 +65,7 @@ def profile_from(found: Detected, path: Path, day: str) -> Profile:
         sources=(f"{', '.join(found.programs)} on a host of the cluster",),
         checked=day,
         required=found.required,
-        partitions=tuple(_partition(queue, found.hosts) for queue in found.queues),
+        partitions=tuple(_partition(queue, found.hosts) for queue in found.queues if _is_partition(queue.name)),
         gpu_types=tuple(GpuType(kind) for kind in kinds),
         requests=found.requests,
         max_tasks=found.max_tasks,
@@ -107,8 +108,20 @@ def _partition(queue: Queue, hosts: Sequence[HostFacts]) -> Partition:
         cores=cores,
         memory=None if memory is None else memory * _MIB,
         gpus=max(host.gpus for host in inside) if inside else None,
-        gpu_types=tuple(sorted({host.gpu_type for host in inside if host.gpu_type})),
+        gpu_types=tuple(sorted({str(host.gpu_type) for host in inside if _is_type(host.gpu_type)})),
     )
+
+
+def _is_partition(name: str) -> bool:
+    """Whether a job can name this partition, and a profile can hold it."""
+    try:
+        return "," not in check_partition(name)
+    except WrongInput:
+        return False
+
+
+def _is_type(name: str | None) -> bool:
+    return name is not None and GPU_TYPE.fullmatch(name) is not None
 
 
 def _least(*values: int | None) -> int | None:

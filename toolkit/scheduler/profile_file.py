@@ -35,7 +35,7 @@ PARTITION_KEYS = (
 )
 GPU_KEYS = ("type", "model", "capability", "memory_per_gpu", "driver")
 NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
-_GPU_TYPE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+GPU_TYPE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _MODULE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/+@:=-]*")
 _CAPABILITY = re.compile(r"\d{1,2}\.\d")
 _DRIVER = re.compile(r"\d{3}(\.\d{1,4}){0,2}")
@@ -129,7 +129,7 @@ def _partition(file: TomlFile, table: Mapping[str, Any], prefix: str, gpu_types:
 
 def _gpu_type(file: TomlFile, table: Mapping[str, Any], prefix: str) -> GpuType:
     file.check_keys(table, GPU_KEYS, prefix)
-    name = _matching(file, table, "type", _GPU_TYPE, "one word, as the scheduler calls the GPU type", prefix)
+    name = _matching(file, table, "type", GPU_TYPE, "one word, as the scheduler calls the GPU type", prefix)
     if name is None:
         file.fail(f"{prefix}type", "is missing", fix='Write type = "…", as the scheduler calls the GPU type.')
     capability = 'the compute capability as text, such as "9.0" (nvidia-smi --query-gpu=compute_cap)'

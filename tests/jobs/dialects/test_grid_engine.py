@@ -123,3 +123,14 @@ def test_any_other_option_passes(written: str, directive: Directive) -> None:
 def test_what_ctk_writes_and_what_cannot_stand_in_a_line_is_refused(written: str) -> None:
     with pytest.raises(WrongInput):
         GRID_ENGINE.parse_directive(written)
+
+
+@pytest.mark.parametrize("name", ["a b", "a:b", "a$b", "a%j", "a'b", 'a"b', "a\\b", "日本語", "a#b"])
+def test_directory_that_grid_engine_can_use(name: str) -> None:
+    assert GRID_ENGINE.check_directory(f"/home/{name}") == f"/home/{name}"
+
+
+@pytest.mark.parametrize("name", ["a$USERb", "$HOME", "a$JOB_IDx", "$TASK_ID", "a\nb"])
+def test_directory_in_which_a_job_would_wait_for_ever_is_refused(name: str) -> None:
+    with pytest.raises(WrongInput, match="variable in its name"):
+        GRID_ENGINE.check_directory(f"/home/{name}")

@@ -5,6 +5,7 @@ Sources: qsub(1), queue_conf(5), sge_pe(5), complex(5) of 8.1.9.
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from toolkit.jobs.dialects import words
@@ -19,11 +20,13 @@ from toolkit.jobs.dialects.qsub import (
     unsupported,
 )
 from toolkit.scheduler.values import NO_TIME_LIMIT, clock_time, memory_mib
+from toolkit.support.errors import WrongInput
 from toolkit.support.text import count
 
 if TYPE_CHECKING:
     from toolkit.jobs.model import Directive, Job
 
+_PSEUDO_VARIABLE = re.compile(r"\$(?:HOME|USER|JOB_ID|JOB_NAME|HOSTNAME|TASK_ID)")  # qsub(1), -o
 _TITLE = words.GRID_ENGINE.title
 _OWN = {
     **LOG_OPTIONS,
@@ -76,6 +79,16 @@ class GridEngine:
             raise gpu_type_unsupported(job, _TITLE, "-l {type}={count}")
 
     def check_directory(self, directory: str) -> str:
+        """Return the directory. Raises WrongInput if Grid Engine would read a variable in its name.
+
+        It expands `$USER` and its like in the path, cannot change to the other directory, and the job waits in Eqw for
+        ever (seen with 8.1.9). Quotes, blanks, backslashes, colons and letters of any language do no harm.
+        """
+        if _PSEUDO_VARIABLE.search(directory) or not directory.isprintable():
+            raise WrongInput(
+                f"Grid Engine cannot run a job in a directory with a variable in its name: {directory!r}",
+                fix="Rename the directory, or submit from another one.",
+            )
         return directory
 
     def parse_directive(self, text: str) -> Directive:
