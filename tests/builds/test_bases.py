@@ -20,6 +20,7 @@ from toolkit.builds.bases import (
     kept_base,
     present_base,
     refuse_reserved,
+    registry_base,
 )
 from toolkit.builds.context import Listener
 from toolkit.pins.bases import registry
@@ -176,3 +177,24 @@ def test_base_with_files_where_a_build_puts_its_own_is_refused(here: Path, name:
     assert refused.value.code == "base-reserved-path"
     refuse_reserved(asked, None, fill(here / "other", {"etc/": "", "bin/": ""}))
     refuse_reserved(replace(asked, post="", files=()), None, image)
+
+
+def test_reference_without_a_recipe_starts_from_the_image_in_the_store(
+    here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answering(monkeypatch, DIGEST)
+    building, build = context(here, preview=False), request("docker://a/b:1", output=here / "x.sif")
+    image = keep_base(here, DIGEST)
+    start, present = registry_base(build, TAGGED, building, Listener())
+    assert (start.pinned_reference, present.image, present.digest) == (f"a/b@{DIGEST}", image, DIGEST)
+
+
+@pytest.mark.parametrize("why", ["preview", "silent registry", "local"])
+def test_runtime_itself_brings_what_has_no_digest(here: Path, monkeypatch: pytest.MonkeyPatch, why: str) -> None:
+    silent = ProgramFailed("no answer")
+    asked = answering(monkeypatch, silent if why == "silent registry" else DIGEST)
+    base = TAGGED if why != "local" else Base("x", Bootstrap.LOCALIMAGE, str(here / "x.sif"))
+    building, build = context(here, preview=why == "preview"), request("docker://a/b:1", output=here / "x.sif")
+    start, present = registry_base(build, base, building, Listener())
+    assert (start, present.image) == (base, None)
+    assert bool(asked) == (why == "silent registry")

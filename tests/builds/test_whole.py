@@ -28,6 +28,7 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[int], str]], Run
     def running(execute: Callable[[int], str]) -> Run:
         said: list[str] = []
         attempts = iter(range(9))
+        monkeypatch.setattr(whole, "refuse_second", lambda _: None)
         monkeypatch.setattr(whole, "resolve", lambda *_: "plan")
         monkeypatch.setattr(whole, "execute", lambda *_: execute(next(attempts)))
         nothing = cast("Any", None)

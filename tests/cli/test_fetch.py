@@ -20,6 +20,7 @@ def test_dry_run_names_what_is_missing(capsys: pytest.CaptureFixture[str]) -> No
     assert capsys.readouterr().out.splitlines() == [
         "two.whl is not in the store",
         "mine: 1 of 2 package files here",
+        "mine is not complete: `ctk build --offline` would fail.",
         "· a build of mine needs from the network: two.whl",
     ]
 

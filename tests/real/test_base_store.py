@@ -59,6 +59,29 @@ def test_ten_builds_at_once_pull_once_and_later_recipes_pull_nothing(me: User, w
     assert me.run("apptainer", "exec", "--userns", work / "r7.sif", "cat", "/opt/name", cwd=work).stdout == "r7\n"
 
 
+@pytest.mark.parametrize("first", ["recipe", "reference"])
+def test_flat_builds_and_references_start_from_the_base_that_the_store_has(
+    me: User, work: Path, layer: bytes, first: str
+) -> None:
+    with faulty_registry(layer) as registry:
+        recipe(work, "r", registry)
+        reference = f"docker://{registry.reference}"
+        builds = [("r", "--flat", "-o", "flat.sif"), ("r", "--layered", "-o", "layered.sif")]
+        copies = [(reference, "-o", "copy.sif"), (reference, "--sandbox", "-o", "sb/")]
+        for arguments in (*builds, *copies) if first == "recipe" else (*copies, *builds):
+            me.ctk("build", *arguments, cwd=work, env=area(work))
+            assert registry.asked["layer"] == 1
+        cached = [path for path in (work / "area/cache").rglob("*") if path.is_file() and path.stat().st_size > 10**5]
+        assert cached == []
+    for image in ("flat.sif", "layered.sif"):
+        assert me.run("apptainer", "exec", "--userns", work / image, "cat", "/opt/name", cwd=work).stdout == "r\n"
+    for image in ("copy.sif", "sb"):
+        assert me.run("apptainer", "exec", "--userns", work / image, "sh", "-c", "echo $PATH", cwd=work).stdout
+        shown = me.run("apptainer", "inspect", "--deffile", work / image, cwd=work).stdout
+        assert f"    ctk.base {registry.address}/lab/tiny@{registry.digest}\n" in shown
+        assert str(work) not in shown
+
+
 @pytest.mark.parametrize("fault", ["503", "cut"])
 def test_a_registry_that_dies_for_a_moment_costs_an_attempt(me: User, work: Path, layer: bytes, fault: str) -> None:
     """The runtime itself asks three times after a 503."""

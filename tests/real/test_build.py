@@ -71,8 +71,8 @@ def test_a_base_from_a_registry_builds_by_tag_and_by_digest(
     recipe(directory, user, "own", 'base = "debian-12"\npost = "touch /opt/own"\n')
     user.ctk("build", "own", "--base", f"docker://{registry}/lab/tiny@{digest}", cwd=directory)
     assert inside(user, "own.sif", "ls", "/opt", cwd=directory) == "own\n"
-    wrong = user.ctk("build", f"docker://{registry}/lab/none:1.0", cwd=directory, status=4)
-    assert "no such image" in wrong.stderr
+    wrong = user.ctk("build", f"docker://{registry}/lab/none:1.0", cwd=directory, status=1)
+    assert "the registry has no image" in wrong.stderr
     assert not (directory / "none.sif").exists()
 
 

@@ -112,3 +112,46 @@ def test_a_work_area_with_a_store_of_another_user_is_refused(
     shutil.chown(area / "store" / "layers", second_user.name)
     done = ordinary_user.ctk("cache", "list", cwd=ground, env={"CTK_HOME": str(area)}, status=3)
     assert f"{area}/store/layers belongs to {second_user.name}" in done.stderr
+
+
+@pytest.mark.parametrize("option", ["--keep=0", "--older=1d"])
+def test_a_full_home_is_pruned_and_nothing_else_is_lost(ordinary_user: User, ground: Path, option: str) -> None:
+    """Not one more byte, file or directory can be written in the home, in which the work area and the settings are."""
+    home = ground / f"full-{os.urandom(4).hex()}"
+    home.mkdir()
+    size = f"size=2m,mode=755,uid={ordinary_user.home.stat().st_uid}"
+    subprocess.run(["mount", "-t", "tmpfs", "-o", size, "none", str(home)], check=True)
+    try:
+        env = {"CTK_HOME": str(home / "ctk"), "HOME": str(home)}
+        ordinary_user.run(ordinary_user.program.with_name("python3"), "-c", FILL, home, cwd=ground, env=env)
+        before = ordinary_user.run("cat", home / "results", cwd=ground).stdout
+        assert ordinary_user.run("sh", "-c", f"echo x > {home}/y", cwd=ground, status=None).returncode != 0
+        done = ordinary_user.ctk("cache", "prune", option, cwd=ground, env=env)
+        assert "Removed 3 entries" in done.stderr
+        assert "Traceback" not in done.stderr
+        assert ordinary_user.run("cat", home / "results", cwd=ground).stdout == before
+        document = json.loads(ordinary_user.ctk("cache", "list", "--json", cwd=ground, env=env).stdout)
+        assert [entry["about"]["name"] for entry in document["entries"]] == ["new"]
+        ordinary_user.ctk("cache", "verify", cwd=ground, env=env)
+    finally:
+        subprocess.run(["umount", str(home)], check=True)
+
+
+# Three old entries and one that was just used; then the disk is filled to the last byte.
+FILL = """
+import contextlib, os, pathlib, sys
+from toolkit.store.store import Kind, Store
+home = pathlib.Path(sys.argv[1])
+(home / "ctk").mkdir(mode=0o700)
+store = Store(home / "ctk" / "store")
+for number, name in enumerate(["one", "two", "three", "new"]):
+    with store.staging() as directory:
+        (directory / name).write_bytes(bytes([number]) * 100_000)
+        entry = store.publish(Kind.LAYER, f"{number}" * 64, directory / name, {"name": name})
+    if name != "new":
+        os.utime(entry.path.parent / "entry.json", (1, 1))
+(home / "results").write_text("kept")
+with contextlib.suppress(OSError), open(home / "filler", "wb", buffering=0) as filler:
+    while True:
+        filler.write(b"x" * 4096)
+"""

@@ -149,7 +149,7 @@ def together(place: Path, way: Way, seed: int, registry: FaultyRegistry, referen
     orders = [chance.sample(list(reference), len(reference)) for _ in places]
     builds = [start(way, number, *(places[number], area, orders[number])) for number in range(2)]
     printed = [build.communicate()[0] for build in builds]
-    assert [build.returncode for build in builds] == [0, 0], f"{where}: {printed}"
+    assert [build.returncode for build in builds] == [0, 0], f"{where}: {[text[-3000:] for text in printed]}"
     for built in places:
         for name, wanted in reference.items():
             differing = different(tree(built / f"{name}.sif"), wanted)

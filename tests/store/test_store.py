@@ -317,3 +317,10 @@ def test_an_owner_that_the_site_names(own: Store, tmp_path: Path, monkeypatch: p
 
     monkeypatch.setattr(store_module.pwd, "getpwnam", lambda name: {"alice": Alice}[name])
     assert Store(own.own, (tmp_path / "shared",), ("unknown", "alice")).find(Kind.LAYER, KEY) is not None
+
+
+@pytest.mark.parametrize("text", ["store", "./store", "/a:store"])
+def test_shared_store_of_a_relative_path_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    monkeypatch.setenv("CTK_STORE", text)
+    with pytest.raises(WrongInput, match=r"CTK_STORE contains '.*store', which is not an absolute path"):
+        open_store(WorkArea(tmp_path, "CTK_HOME"), Site())

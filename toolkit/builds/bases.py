@@ -76,6 +76,26 @@ def present_base(request: BuildRequest, recipe: Recipe, context: BuildContext, l
     return PresentBase(kept, digest, state)
 
 
+def registry_base(
+    request: BuildRequest, base: Base, context: BuildContext, listener: Listener
+) -> tuple[Base, PresentBase]:
+    """As `present_base`, for a build that is no recipe's: the base by its digest, and its image.
+
+    Where a registry does not tell the digest, and for other bases, nothing is pulled: the runtime does.
+    """
+    if base.bootstrap != Bootstrap.DOCKER or context.preview:
+        return base, NOT_HERE
+    digest = _registry_digest(base, ask=not context.offline)
+    if digest is None:
+        return base, NOT_HERE
+    base = replace(base, digest=digest)
+    kept = find_base(digest, context.store, base)
+    if kept is None:
+        maker = Maker(context.area, context.store, context.runtime, request.options, listener)
+        kept = pull_base(base, base_key(digest, base), request.base_state, maker).path
+    return base, PresentBase(kept, digest, request.base_state)
+
+
 def _bootstrapped(request: BuildRequest, base: Base, context: BuildContext, maker: Maker) -> Path | None:
     """The image of a base that debootstrap makes, for layers over it; a flat build makes one of its own."""
     from toolkit.builds.bootstrapped import bootstrapped_base, kept_bootstrapped

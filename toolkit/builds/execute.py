@@ -16,7 +16,7 @@ from toolkit.builds.transcript import Transcript
 from toolkit.runtime.area import scratch_of
 from toolkit.store.needs import note_image
 from toolkit.support.errors import WrongInput
-from toolkit.support.files import held_by_strangers, hold, open_log
+from toolkit.support.files import held_by_strangers, hold, open_log, open_regular
 from toolkit.support.staging import staging
 
 if TYPE_CHECKING:
@@ -93,6 +93,28 @@ def _run(state: BuildState, workspace: Workspace) -> None:
         step.run(state)
 
 
+def refuse_second(request: BuildRequest) -> None:
+    """Raise WrongInput (`build-in-progress`) if a build of the same output runs, before anything is pulled or locked.
+
+    `execute` decides it: another build may begin meanwhile.
+    """
+    with contextlib.suppress(OSError), open_regular(request.log) as log:
+        _hold(request, log.fileno())
+
+
+def _hold(request: BuildRequest, log: int) -> None:
+    """Lock the log until it is closed. Raises WrongInput (`build-in-progress`)."""
+    try:
+        hold(log)
+    except BlockingIOError:
+        if not held_by_strangers(log):
+            raise WrongInput(
+                f"another ctk build is writing {request.output}",
+                fix="Wait for it, or choose another name with -o.",
+                code="build-in-progress",
+            ) from None
+
+
 @contextlib.contextmanager
 def _only_builder(request: BuildRequest) -> Iterator[TextIO]:
     """Lock the output for this build: two builds would write to one log, and the slower one would win.
@@ -102,14 +124,6 @@ def _only_builder(request: BuildRequest) -> Iterator[TextIO]:
     the log can lock it as well, but does not block a build.
     """
     with open_log(request.log) as log:
-        try:
-            hold(log.fileno())
-        except BlockingIOError:
-            if not held_by_strangers(log.fileno()):
-                raise WrongInput(
-                    f"another ctk build is writing {request.output}",
-                    fix="Wait for it, or choose another name with -o.",
-                    code="build-in-progress",
-                ) from None
+        _hold(request, log.fileno())
         log.truncate(0)
         yield log

@@ -117,7 +117,8 @@ def _refuse_remote(request: BuildRequest) -> None:
 
 @dataclass(frozen=True, slots=True)
 class KeptBase:
-    """The image of a registry's `base` on this machine, for a flat build that must not ask the registry.
+    """The image of a registry's `base` in the store, for a flat build: the runtime itself would pull it once more, and
+    keep a second copy in its own cache.
 
     `link` is a name of it next to which the runtime is started: no path of this host gets into the image.
     """
@@ -128,9 +129,17 @@ class KeptBase:
 
     @classmethod
     def of(cls, plan: BuildPlan, context: BuildContext, directory: Path) -> KeptBase | None:
-        """The base of an offline build, in `directory`; None if the build pulls nothing."""
+        """The base of a build, in `directory`; None if it is not here, or is no registry's.
+
+        The script of a preview does not depend on what is here, unless it is to run without a network.
+        """
         start, image = plan.start, plan.base.image
-        if not context.offline or start is None or start.bootstrap != Bootstrap.DOCKER or image is None:
+        if (
+            (context.preview and not context.offline)
+            or start is None
+            or start.bootstrap != Bootstrap.DOCKER
+            or image is None
+        ):
             return None
         return cls(start, image, directory / "base.sif")
 
@@ -146,4 +155,6 @@ class KeptBase:
         before, found, after = text.partition(f"\nBootstrap: docker\nFrom: {reference}\n")
         if not found:  # the runtime would ask the registry
             raise ValueError(f"the definition does not start from {reference}")
-        return f"{before}\n# Made offline, of {reference}.\nBootstrap: localimage\nFrom: {self.link.name}\n{after}"
+        # The runtime keeps no comment before the header; the label tells what the image was made from.
+        after = after.replace("\n%labels\n", f"\n%labels\n    ctk.base {reference}\n", 1)
+        return f"{before}\nBootstrap: localimage\nFrom: {self.link.name}\n{after}"

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from toolkit.builds.bases import has_mount_point, present_base, refuse_reserved
+from toolkit.builds.bases import has_mount_point, present_base, refuse_reserved, registry_base
 from toolkit.builds.context import Listener
 from toolkit.builds.form import FLAT, Form, choose_form, layers_problem
 from toolkit.builds.inputs import inputs_of
@@ -66,9 +66,11 @@ def resolve(request: BuildRequest, context: BuildContext, listener: Listener = _
         if not context.preview:
             require_architecture(base)
     own = OwnSource(Path(request.target.text).absolute())
-    source = define_copy(request.base) if request.base is not None else own
     record = Record(request.target.identity, tools=Tools(runtime=context.runtime.version_text))
-    return BuildPlan(request, source, record, start=request.base, login=_login(request.base, context))
+    if request.base is None:
+        return BuildPlan(request, own, record)
+    start, present = registry_base(request, request.base, context, listener)
+    return BuildPlan(request, define_copy(start), record, present, start=start, login=_login(start, context))
 
 
 def _resolve_image(request: BuildRequest, context: BuildContext) -> BuildPlan:

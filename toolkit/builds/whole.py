@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from toolkit.builds.execute import execute
+from toolkit.builds.execute import execute, refuse_second
 from toolkit.builds.resolve import resolve
 from toolkit.store.keeping import forget_lost
 from toolkit.support.errors import CtkError
@@ -28,6 +28,7 @@ def build(
     Pruning spares what a running build uses. What is removed all the same, by hand or by another host whose clock is
     wrong, is pulled or made again.
     """
+    refuse_second(request)
     forget_lost()  # what an earlier build of this process lost
     for left in reversed(range(_ATTEMPTS)):
         try:

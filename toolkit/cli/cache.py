@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from typing import TYPE_CHECKING, Annotated
 
@@ -57,8 +58,11 @@ def list_entries(json: Json = False) -> None:
         print_json("ctk.cache/1", documents.cache(store, found, keep.value if keep else None))
         return
     now = time.time()
-    columns = ("kind", "content", "size", "last use", "needed by", "store")
-    print_table(columns, [_row(listed, store, now) for listed in found])
+    columns = ["kind", "content", "size", "last use", "needed by", "store"]
+    rows = [_row(listed, store, now) for listed in found]
+    if sys.stdout.isatty() and not store.shared:  # `cut` and `awk` count the columns
+        columns, rows = columns[:-1], [row[:-1] for row in rows]
+    print_table(columns, rows)
     own = [listed for listed in found if listed.root == store.own]
     limit = f" of {format_size(keep.value)} ({keep.origin})" if keep else ""
     say(f"{store.own}: {_summary(own)}{limit}", stderr=True)
@@ -88,6 +92,7 @@ def prune(
         ctk cache prune --keep 50G
         ctk cache prune --older 30d --dry-run
     """
+    from toolkit.store.pruning import SPARED_SECONDS
     from toolkit.store.pruning import prune as prune_store
 
     store, setting = _open()
@@ -110,6 +115,8 @@ def prune(
         say(f"{listed.kind.value}\t{listed.words}\t{format_size(listed.size)}")
     done = "Would remove" if dry_run else "Removed"
     say(f"{done} {_summary(pruned.removed)}; {_summary(pruned.left)} left.", stderr=True)
+    if age is not None and age < SPARED_SECONDS and pruned.left:
+        say("What was used in the last hour stays: a running build may need it.", stderr=True)
     print_findings(findings, stderr=True)
 
 

@@ -96,7 +96,9 @@ def fetch(
         return
     _say(done, dry_run=dry_run)
     ready = next((fetched.recipe for fetched in done if not fetched.left), None)
-    if ready is not None and not dry_run:
+    if dry_run and (missing := [fetched.recipe for fetched in done if fetched.left]):
+        suggest(["ctk", "fetch", *missing])
+    elif ready is not None:
         suggest(["ctk", "build", ready, "--offline"])
 
 
@@ -118,6 +120,8 @@ def _say(done: list[Fetched], *, dry_run: bool, stderr: bool = False) -> None:
             for file in new:
                 say(f"{file.name} is not in the store", stderr=stderr)
             say(f"{fetched.recipe}: {len(here)} of {count(len(fetched.files), 'package file')} here", stderr=stderr)
+            if fetched.left:
+                say(f"{fetched.recipe} is not complete: `ctk build --offline` would fail.", stderr=stderr)
         else:
             size = format_size(sum(file.size or 0 for file in here))
             text = f"{fetched.recipe}: {count(len(here), 'package file')} ({size}), {len(new)} of them new"

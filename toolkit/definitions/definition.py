@@ -84,7 +84,11 @@ def check(recipe: Recipe) -> None:
     require_base(recipe)
     for number, copy in enumerate(recipe.files, 1):
         if not copy.source.exists():
-            raise WrongInput(f"{recipe.path}: files[{number}].from: there is no {copy.source}", code="wrong-file")
+            raise WrongInput(
+                f"{recipe.path}: files[{number}].from: there is no {copy.source}",
+                fix=f"A relative path starts from the directory of the recipe, {recipe.path.parent}.",
+                code="wrong-file",
+            )
     define(replace(recipe, packages=()), mirror="http://any.example/debian")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
 
     from toolkit.store.needs import ImageNeeds
     from toolkit.store.store import Store
+
+
+_DIGEST = re.compile(r"(sha256:[0-9a-f]{12})[0-9a-f]{52}")  # what is enough to tell one from another
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +47,11 @@ class Listed:
     @property
     def words(self) -> str:
         """What the entry is, for people."""
-        return " ".join(self.about.values()) or self.key[:12]
+        said: list[str] = []
+        for text in self.about.values():
+            if not any(text in other for other in said):  # a reference ends with the digest
+                said.append(text)
+        return _DIGEST.sub(r"\1", " ".join(said)) or self.key[:12]
 
 
 def entries(store: Store) -> tuple[Listed, ...]:

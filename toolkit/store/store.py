@@ -158,11 +158,21 @@ class Store:
 def open_store(area: WorkArea, site: Site, note: Callable[[str], None] = _say_nothing) -> Store:
     """The store of this user in the work area, and the shared ones that CTK_STORE and the site name.
 
-    Raises WrongInput if the site names one that is no absolute path on this host.
+    Raises WrongInput if one of them is no absolute path on this host.
     """
     own = area.path / "store"
-    named = [user_path(text) for text in os.environ.get(_VARIABLE, "").split(os.pathsep) if text]
+    named = [_named_path(text) for text in os.environ.get(_VARIABLE, "").split(os.pathsep) if text]
     if site.stores is not None:
         named += [site_path(text, "stores", site.stores.origin) for text in site.stores.value]
     shared = tuple(path for path in dict.fromkeys(named) if os.path.realpath(path) != os.path.realpath(own))
     return Store(own, shared, site.store_owners.value if site.store_owners else (), note)
+
+
+def _named_path(text: str) -> Path:
+    if not text.startswith(("/", "~")):
+        raise WrongInput(
+            f"{_VARIABLE} contains {text!r}, which is not an absolute path",
+            fix=f"Set {_VARIABLE} to absolute paths, separated by colons, or unset it.",
+            code="wrong-usage",
+        )
+    return user_path(text)
