@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 PACKAGE = schemas.CHECKOUT / "toolkit"
 SOURCES = {str(path.relative_to(PACKAGE)): path.read_text(encoding="utf-8") for path in PACKAGE.rglob("*.py")}
-# They write what nobody but ctk reads: a cache of uv's answers, and the state of a lab.
-PRIVATE = {"builds/layers/inside.py", "lab/registry.py", "pins/index/uv.py"}
+# They write what nobody but ctk reads: what layers and imports are made with, uv's answers, and the state of a lab.
+PRIVATE = {"builds/layers/imported.py", "builds/layers/inside.py", "lab/registry.py", "pins/index/uv.py"}
 WRONG = {"schema": "ctk.new/1", "path": "defs/mine.toml", "base": None, "octets": 3}
 
 

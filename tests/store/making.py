@@ -27,7 +27,7 @@ def put(store: Store, name: str, kind: Kind = Kind.LAYER, *, text: bytes = b"", 
         (directory / name).write_bytes(text)
         entry = store.publish(kind, key, directory / name, {"name": name})
     if unused:
-        keeping._used.discard(entry.path.parent / "entry.json")  # a worker that lives for ten minutes uses it again
+        keeping._used.pop(entry.path.parent / "entry.json", None)  # a worker that lives for ten minutes uses it again
         set_unused(entry, unused)
     return entry
 
