@@ -29,7 +29,7 @@ _Name = Annotated[
 app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
-    help="""Describe clusters: partitions, limits, GPUs, and how a site wants its requests.
+    help="""Describe clusters: limits, GPUs, and how sites want requests.
 
     A cluster profile is a file NAME.toml in ./sbatch/clusters, in ~/.config/ctk/clusters, in the site's directory
     (`profiles` of site.toml), or shipped with ctk; the first one of a name counts. Use it with --cluster NAME.
