@@ -125,6 +125,7 @@ def qsub(words: list[str]) -> int:
     kept.chmod(0o700)
     whole = f"{number}[].{SERVER}" if options.J else f"{number}.{SERVER}"
     variables = dict(part.partition("=")[::2] for part in options.v.split(",") if "=" in part)
+    variables |= {name: os.environ[name] for name in options.v.split(",") if name in os.environ}  # as they are here
     common = {
         "Job_Name": name,
         "job_state": "H" if options.held else "Q",

@@ -50,6 +50,7 @@ def test_a_host_without_a_scheduler_is_no_cluster(bare_host: Path) -> None:
         ("slurm.conf", "ClusterName=alps\n", 'Slurm cluster "alps"'),
         ("act_qmaster", "head.example\n", "Grid Engine"),
         ("act_qmaster", "localhost\n", None),
+        ("act_qmaster", "\n", None),
         ("pbs.conf", "PBS_SERVER=head\n", "PBS"),
         ("pbs.conf", "# nothing\n", None),
         ("server_name", "head\n", "Torque"),

@@ -59,7 +59,8 @@ def _grid_engine() -> str | None:
     cell = os.environ.get("SGE_CELL", "default")
     for path in ([f"{root}/{cell}/common/act_qmaster"] if root else []) + [_GRID_ENGINE]:
         text = _text(path)
-        if text is not None and text.strip() not in ("localhost", platform.node()):
+        # Debian's package writes an empty line until somebody names a master.
+        if text is not None and text.strip() not in ("", "localhost", platform.node()):
             return f"Grid Engine ({path})"
     return None
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from toolkit.scheduler import grid_engine, pbs, slurm
@@ -16,7 +17,6 @@ from toolkit.support.processes import run
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-    from pathlib import Path
 
     from toolkit.support.processes import Completed
 
@@ -39,9 +39,11 @@ def host_scheduler(which: Callable[[str], str | None] = shutil.which) -> Schedul
 
 def qsub_scheduler(which: Callable[[str], str | None] = shutil.which) -> Scheduler | None:
     """The scheduler whose qsub is on PATH; None if there is none."""
-    if which("qsub") is None:
+    qsub, qconf = which("qsub"), which("qconf")
+    if qsub is None:
         return None
-    if which("qconf") or "SGE_ROOT" in os.environ:
+    # A host may have the clients of both: the qconf next to this qsub is of the same scheduler.
+    if (qconf and Path(qconf).parent == Path(qsub).parent) or "SGE_ROOT" in os.environ:
         return Scheduler.GRID_ENGINE
     version = run(["qstat", "--version"], timeout=_TIMEOUT) if which("qstat") else None
     return kind_of_pbs(version.stdout + version.stderr) if version else Scheduler.OPENPBS

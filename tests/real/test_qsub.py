@@ -1,0 +1,205 @@
+"""Scripts of `ctk qsub` on a real Grid Engine and on the emulation of OpenPBS, in a real image."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+from tests.real.grid_engine import GridEngine, running
+from tests.real.labs import eventually
+from tests.real.test_pbs import pbs_server
+from toolkit.scheduler import grid_engine
+from toolkit.scheduler.programs import Scheduler, cancel, query
+from toolkit.scheduler.states import JobState, State
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from tests.real.conftest import User
+
+SGE, PBS = Scheduler.GRID_ENGINE, Scheduler.OPENPBS
+FINAL = [state for state in State if state.is_final and state is not State.GONE]
+
+
+@dataclass(frozen=True)
+class Site:
+    """A scheduler, the user who submits, the directory of the jobs and their image."""
+
+    scheduler: Scheduler
+    user: User
+    directory: Path
+    environment: dict[str, str]
+    image: Path
+
+    def write(self, name: str, *words: str, status: int = 0) -> str:
+        """Write and submit a script; the number of the job, or what ctk said."""
+        command = ("qsub", "-N", name, "--image", str(self.image), "--submit", *words)
+        done = self.user.ctk(*command, cwd=self.directory, env=self.environment, status=status)
+        match = re.search(r"Submitted as job (\S+);", done.stdout)
+        return match[1] if match else done.stdout + done.stderr
+
+    def states(self, job: str) -> tuple[JobState, ...]:
+        return query(self.scheduler, [job], env={**self.user.environment, **self.environment})[job]
+
+    def ended(self, job: str, tasks: int = 1, seconds: float = 60) -> tuple[JobState, ...]:
+        """The states of the tasks of a job, when all have ended and the scheduler's account is there."""
+
+        def there() -> bool:
+            found = self.states(job)
+            return len(found) == tasks and all(state.state in FINAL for state in found)
+
+        eventually(there, f"job {job} to end", seconds)
+        return self.states(job)
+
+    def log(self, stem: str) -> str:
+        path = self.directory / "logs" / f"{stem}.log"
+        return path.read_text() if path.exists() else ""
+
+    def running(self, stem: str) -> None:
+        eventually(lambda: "begun" in self.log(stem), f"{stem} to begin", 40)
+
+    def cancel(self, job: str) -> None:
+        cancel(self.scheduler, [job], env={**self.user.environment, **self.environment})
+
+
+@pytest.fixture(scope="module")
+def cell(me: User, ground: Path) -> Iterator[GridEngine]:
+    yield from running(me, ground / "grid-engine-of-scripts")
+
+
+@pytest.fixture(params=[SGE, PBS], ids=["sge", "pbs"])
+def site(request: pytest.FixtureRequest, me: User, tmp_path: Path, tiny_image: Path) -> Site:
+    directory = tmp_path / "work"
+    directory.mkdir()
+    if request.param is SGE:
+        cell = request.getfixturevalue("cell")
+        programs = tmp_path / "bin"
+        programs.mkdir()
+        for name in ("qsub", "qstat", "qdel", "qconf", "qacct"):
+            (programs / name).symlink_to(f"/usr/bin/{name}")
+        environment = {**cell.environment, "PATH": f"{programs}:{me.environment['PATH']}"}
+    else:
+        server = pbs_server(tmp_path / "pbs")
+        environment = server.ctk_environment()
+    return Site(request.param, me, directory, environment, tiny_image)
+
+
+def number(job: str) -> str:
+    return re.split(r"[.\[]", job)[0]
+
+
+def test_log_and_exit_status_of_a_job_in_a_directory_without_logs(site: Site) -> None:
+    job = site.write("first", "--gpus", "0", "--", "/bin/sh", "-c", "echo begun; exit 7")
+    (state,) = site.ended(job)
+    assert (state.state, state.exit_status) == (State.FAILED, 7)
+    text = site.log(f"first-{number(job)}")
+    assert text.startswith(f"ctk: job {number(job)} of ")
+    assert "\nbegun\n" in text
+    assert "ended with status 7\n" in text
+    assert not list(site.directory.glob("*.log")), "it is in logs/"
+
+
+def test_each_task_of_an_array_has_its_log(site: Site) -> None:
+    variable = "SGE_TASK_ID" if site.scheduler is SGE else "PBS_ARRAY_INDEX"
+    line = f"echo task ${variable}; exit ${variable}"
+    job = site.write("sweep", "--gpus", "0", "--array", "1-5:2%2", "--shell", line)
+    assert sorted(state.exit_status or 0 for state in site.ended(job, tasks=3)) == [1, 3, 5]
+    for task in (1, 3, 5):
+        assert f"\ntask {task}\n" in site.log(f"sweep-{number(job)}_{task}")
+
+
+def test_time_limit_leaves_the_log_of_what_was_printed_before(site: Site) -> None:
+    job = site.write("limit", "--gpus", "0", "--time", "0:0:3", "--shell", "echo begun; sleep 60")
+    (state,) = site.ended(job)
+    assert state.state is State.TIMED_OUT
+    text = site.log(f"limit-{number(job)}")
+    assert "\nbegun\n" in text
+    if site.scheduler is PBS:  # what PBS itself says is where the log says
+        (name,) = re.findall(r"what PBS itself says comes to (\S+) when", text)
+        assert "walltime" in (site.directory / name).read_text()
+
+
+def test_cancelled_job_is_cancelled_and_its_log_is_there(site: Site) -> None:
+    line = "trap 'echo saved; exit 3' TERM; echo begun; while :; do sleep 0.1; done"
+    job = site.write("cancel", "--gpus", "0", "--node-tmp", "--shell", line)
+    site.running(f"cancel-{number(job)}")
+    site.cancel(job)
+    (state,) = site.ended(job)
+    assert state.state is State.CANCELLED
+    if site.scheduler is PBS:  # Grid Engine sends SIGKILL
+        assert "saved\n" in site.log(f"cancel-{number(job)}")
+
+
+def test_results_variables_threads_and_temporary_files(site: Site) -> None:
+    line = 'echo "threads $OMP_NUM_THREADS word $WORD"; test -d "$TMPDIR" && : > "$CTK_RESULTS/made"'
+    words = ("--gpus", "0", "--cpus-per-task", "3", "--results", "--node-tmp", "--env", "WORD", "--shell", line)
+    site.environment["WORD"] = "passed"
+    job = site.write("results", *words)
+    (state,) = site.ended(job)
+    assert state.exit_status == 0, site.log(f"results-{number(job)}")
+    assert "threads 3 word passed\n" in site.log(f"results-{number(job)}")
+    assert (site.directory / f"results/results-{number(job)}/made").exists()
+
+
+@pytest.mark.parametrize("status", [99, 100])
+def test_status_that_grid_engine_takes_for_an_order_ends_the_job(site: Site, status: int) -> None:
+    job = site.write("order", "--gpus", "0", "--shell", f"exit {status}")
+    (state,) = site.ended(job)
+    assert state.exit_status == (1 if site.scheduler is SGE else status)
+    assert f"ended with status {status}\n" in site.log(f"order-{number(job)}")
+
+
+def test_refused_request_writes_nothing(site: Site) -> None:
+    said = site.write("bad", "--gpus", "a100:1", "--", "/bin/true", status=2)
+    assert "--request" in said
+    assert list(site.directory.iterdir()) == []
+
+
+def test_what_the_scheduler_refuses_is_shown_and_the_script_kept(site: Site) -> None:
+    said = site.write("queue", "--gpus", "0", "--queue", "nope", "--", "/bin/true", status=4)
+    assert "nope" in said or "Unknown queue" in said
+    assert [path.suffix for path in site.directory.iterdir()] == [".sge" if site.scheduler is SGE else ".pbs"]
+
+
+@settings(max_examples=8, deadline=None, phases=[Phase.generate], suppress_health_check=list(HealthCheck))
+@given(
+    gpus=st.integers(0, 4),
+    cores=st.integers(1, 8),
+    processes=st.integers(1, 2),
+    seconds=st.integers(1, 10**6),
+    short=st.booleans(),
+)
+def test_grid_engine_understands_what_was_asked(
+    cell: GridEngine,
+    me: User,
+    ground: Path,
+    tiny_image: Path,
+    gpus: int,
+    cores: int,
+    processes: int,
+    seconds: int,
+    short: bool,
+) -> None:
+    directory = ground / "understood"
+    directory.mkdir(exist_ok=True)
+    site = Site(SGE, me, directory, cell.environment, tiny_image)
+    words = ["--gpus", str(gpus), "--cpus-per-task", str(cores), "--ntasks-per-node", str(processes)]
+    words += ["--time", f"0:0:{seconds}", *(["--queue", "short.q"] if short else [])]
+    job = site.write(
+        "asked", *words, "--force", "--no-gpu-gate", "--directive=-h", "--scheduler", "sge", "--", "/bin/true"
+    )
+    details = grid_engine.parse_details(cell.run("qstat", "-j", job))[job]
+    slots = cores * processes
+    expected = {"h_rt": str(seconds)} | ({"gpu": str(gpus)} if gpus else {})
+    expected |= {"pe": f"smp {slots}"} if slots > 1 else {}
+    assert grid_engine.requested(details) == expected
+    assert details.fields.get("hard_queue_list") == ("short.q" if short else None)
+    assert details.fields["job_name"] == "asked"
+    assert details.fields["cwd"] == str(directory)
+    site.cancel(job)
