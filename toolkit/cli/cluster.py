@@ -37,7 +37,7 @@ app = typer.Typer(
         ctk cluster list
         ctk cluster show tsubame4
         ctk cluster detect mine      write ./sbatch/clusters/mine.toml from the scheduler of this host
-        ctk sbatch -J try1 --cluster mine --gpus 1 --time 1:00:00
+        ctk sbatch -J try1 --image trial.sif --cluster mine --gpus 1 --time 1:00:00
     """,
 )
 
