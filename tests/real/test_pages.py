@@ -158,6 +158,10 @@ def test_troubleshooting(reader: Reader) -> None:
     type_all(reader, command_lines("docs/troubleshooting.md"))
 
 
+def test_the_page_of_clusters(reader: Reader) -> None:
+    type_all(reader, command_lines("docs/clusters.md"))
+
+
 def examples() -> Iterator[tuple[str, list[str]]]:
     """The examples in the help of each command, without the words behind them."""
     for entry in COMMANDS:
@@ -190,6 +194,7 @@ _BEFORE = {
     "why": ["ctk new pytorch --base debian-12 --force", "ctk add pytorch torchvision"],
     "try": ["rm -f defs/mine.*", "ctk new mine --base debian-12", "ctk add mine pydot"],
     "doctor": ["rm -f ticket.txt"],
+    "cluster detect": ["rm -f sbatch/clusters/mine.toml"],
     "lab env": ["ctk lab up --nodes 1"],
     "lab logs": ["ctk lab up --nodes 1"],
 }

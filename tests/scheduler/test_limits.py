@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from tests.scheduler.profiles import TWO_PARTITIONS
 from toolkit.scheduler.limits import check_request, excesses, fitting
 from toolkit.scheduler.needs import needs_of
+from toolkit.scheduler.programs import Scheduler
 from toolkit.scheduler.resources import OPTIONS, Resources
 from toolkit.scheduler.values import NO_TIME_LIMIT, Gpus, parse_array
 from toolkit.support.findings import Severity
@@ -124,6 +125,14 @@ def test_an_array_above_the_limit() -> None:
     ((code, message, fix),) = said(array=parse_array("0-2000"))
     assert (code, message) == ("request-over-limit", "cluster mine allows 1000 tasks in an array, and the job has 2001")
     assert fix == "Submit 3 arrays, or let each task run several settings."
+
+
+def test_slurm_bounds_the_numbers_of_tasks_too() -> None:
+    ((code, message, fix),) = said(array=parse_array("1-1000"))
+    assert (code, fix) == ("request-over-limit", "Begin with 0: --array 0-999")
+    assert message == "cluster mine allows task numbers up to 999, and the array is 1-1000"
+    assert said(array=parse_array("0-999")) == []
+    assert said(replace(TWO_PARTITIONS, scheduler=Scheduler.OPENPBS), array=parse_array("1-1000")) == []
 
 
 def test_what_the_profile_does_not_say_is_not_judged() -> None:

@@ -29,7 +29,7 @@ _Name = Annotated[
 app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
-    help="""Describe clusters: limits, GPUs, and requests of a site.
+    help="""Describe clusters: limits, GPUs, and how sites want requests.
 
     A cluster profile is a file NAME.toml in ./sbatch/clusters, in ~/.config/ctk/clusters, in the site's directory
     (`profiles` of site.toml), or shipped with ctk; the first one of a name counts. Use it with --cluster NAME.
@@ -37,7 +37,7 @@ app = typer.Typer(
         ctk cluster list
         ctk cluster show tsubame4
         ctk cluster detect mine      write ./sbatch/clusters/mine.toml from the scheduler of this host
-        ctk sbatch -J try1 --cluster mine --gpus 1 --time 1:00:00
+        ctk sbatch -J try1 --image trial.sif --cluster mine --gpus 1 --time 1:00:00
     """,
 )
 

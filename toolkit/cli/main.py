@@ -59,7 +59,7 @@ COMMANDS = (
     _Command("sbatch", "sbatch:sbatch", "Write a Slurm job script that cannot lose its log.", _JOBS, True),
     _Command("qsub", "qsub:qsub", "Write a Grid Engine or PBS job script that cannot lose its log.", _JOBS, True),
     _Command("script", "script:script", "Write a job script for any scheduler.", _JOBS, True),
-    _Command("cluster", "cluster:app", "Describe clusters: limits, GPUs, and requests of a site.", _JOBS),
+    _Command("cluster", "cluster:app", "Describe clusters: limits, GPUs, and how sites want requests.", _JOBS),
     _Command("cache", "cache:app", "Show, prune and verify the store of bases, layers and packages.", _HOST),
     _Command("lab", "lab:app", "Run a practice cluster, a real Slurm without root.", _HOST),
     _Command("doctor", "doctor:doctor", "Check this host's prerequisites.", _HOST),

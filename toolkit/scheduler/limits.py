@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from toolkit.scheduler.nearest import nearest_options
 from toolkit.scheduler.needs import array_size, describe_memory, describe_time, needs_of
+from toolkit.scheduler.programs import Scheduler
 from toolkit.scheduler.resources import OPTIONS
 from toolkit.support.findings import Finding, Severity
 from toolkit.support.text import count, did_you_mean
@@ -108,6 +109,17 @@ def _array(profile: Profile, resources: Resources) -> Iterator[Finding]:
             Severity.ERROR,
             f"cluster {profile.name} allows {count(profile.max_tasks, 'task')} in an array, and the job has {tasks}",
             f"Submit {parts} arrays, or let each task run several settings.",
+        )
+    # MaxArraySize of slurm.conf(5) bounds the numbers of the tasks too, which may begin with 0.
+    elif (
+        profile.scheduler is Scheduler.SLURM and max(part.last for part in resources.array.ranges) >= profile.max_tasks
+    ):
+        yield Finding(
+            "request-over-limit",
+            Severity.ERROR,
+            f"cluster {profile.name} allows task numbers up to {profile.max_tasks - 1}, "
+            f"and the array is {resources.array}",
+            f"Begin with 0: --array 0-{tasks - 1}",
         )
 
 
