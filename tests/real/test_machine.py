@@ -67,6 +67,16 @@ def test_a_practice_cluster_is_not_a_foreign_cluster(tmp_path: Path, environment
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.parametrize(("master", "status"), [("head.example\n", 3), ("\n", 0), ("localhost\n", 0)])
+def test_grid_engine_without_a_master_is_no_cluster(
+    tmp_path: Path, environment: dict[str, str], master: str, status: int
+) -> None:
+    """Debian's package leaves an empty line where the master's name belongs."""
+    (tmp_path / "default/common").mkdir(parents=True)
+    (tmp_path / "default/common/act_qmaster").write_text(master)
+    assert run("setup", environment=environment | {"SGE_ROOT": str(tmp_path)}).returncode == status
+
+
 @pytest.fixture
 def readable_copy() -> Iterator[Path]:
     """The scripts where an ordinary user can read them, wherever this checkout is."""
