@@ -9,11 +9,14 @@ import time
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
 
 from tests.jobs.adversary import check_scripts
 from tests.pages import blocks
 from tests.real.jobs import Jobs
 from tests.real.labs import eventually
+from toolkit.scheduler.values import parse_array
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -190,6 +193,54 @@ def test_slurm_reads_every_value_as_it_was_meant(jobs: Jobs) -> None:
         "Nice": "5",
         "TresPerJob": "gres:gpu:tesla:2",
     }
+
+
+@settings(max_examples=12, deadline=None, phases=[Phase.generate], suppress_health_check=list(HealthCheck))
+@given(
+    nodes=st.integers(1, 2),
+    tasks=st.integers(1, 2),
+    cores=st.integers(1, 2),
+    gpus=st.none() | st.tuples(st.sampled_from(["", "tesla:"]), st.integers(1, 2)),
+    memory=st.none() | st.integers(1, 900),
+    seconds=st.none() | st.integers(1, 10**7 - 1),
+    array=st.none()
+    | st.tuples(st.integers(0, 20), st.integers(1, 20), st.integers(1, 3), st.none() | st.integers(1, 5)),
+)
+def test_slurm_understands_what_was_asked(
+    jobs: Jobs,
+    nodes: int,
+    tasks: int,
+    cores: int,
+    gpus: tuple[str, int] | None,
+    memory: int | None,
+    seconds: int | None,
+    array: tuple[int, int, int, int | None] | None,
+) -> None:
+    words = ["--nodes", str(nodes), "--ntasks-per-node", str(tasks), "--cpus-per-task", str(cores)]
+    expected = {"NumNodes": f"{nodes}-{nodes}", "NumTasks": str(nodes * tasks), "CPUs/Task": str(cores)}
+    requested = f"{gpus[0]}{gpus[1] * nodes}" if gpus else ""
+    words += ["--gpus", requested or "0"]
+    expected["TresPerJob"] = requested and f"gres:gpu:{requested}"
+    if memory is not None:
+        words += ["--mem", f"{memory}M"]
+        expected["MinMemoryNode"] = f"{memory}M"
+    if seconds is not None:
+        words += ["--time", f"0:0:{seconds}"]
+        hours, minutes = divmod(-(-seconds // 60), 60)  # Slurm counts whole minutes
+        days = f"{hours // 24}-" if hours >= 24 else ""
+        expected["TimeLimit"] = f"{days}{hours % 24:02}:{minutes:02}:00"
+    if array is not None:
+        first, count, step, limit = array
+        last = first + count * step
+        words += ["--array", f"{first}-{last}:{step}{f'%{limit}' if limit else ''}"]
+    jobs.write("asked", *words, "--force", "--no-gpu-gate", "--", "true")
+    job = jobs.submit("asked", "--hold")
+    assert {field: jobs.show(job, field) for field in expected} == expected
+    if array is not None:
+        shown = parse_array(jobs.show(job, "ArrayTaskId"))  # a list, or a range where that is shorter
+        tasks_shown = {task for some in shown.ranges for task in range(some.first, some.last + 1, some.step)}
+        assert (tasks_shown, shown.limit) == (set(range(first, last + 1, step)), limit)
+    jobs.run("scancel", job)
 
 
 def test_several_nodes_each_run_the_command(jobs: Jobs) -> None:
