@@ -11,6 +11,7 @@ from toolkit.runtime.known_errors import explain
     ("line", "meaning"),
     [
         ("FATAL:   could not use fakeroot: no mapping entry found in /etc/subuid for ann", "subordinate IDs"),
+        ("set_attributes: failed to change uid and gids on /x, because Invalid argument", "subordinate IDs"),
         ("ERROR  : Requesting capability set 0x1 while permitted set is 0x0", "root lacks capabilities"),
         ("ERROR  : Could not write info to setgroups: Permission denied", "AppArmor"),  # apptainer #2457
         ("INFO: squashfuse_ll: failed to open /dev/fuse: Permission denied", "FUSE"),

@@ -38,7 +38,9 @@ FULL_DISK = KnownError(
 KNOWN_ERRORS = (
     FULL_DISK,
     KnownError(
-        r"(?:could not use fakeroot|no mapping entry|no valid mapping).*sub[ug]id|sub[ug]id.*no mapping entry",
+        # unsquashfs prints the last one where the runtime goes on without them (seen with Apptainer 1.4.5).
+        r"(?:could not use fakeroot|no mapping entry|no valid mapping).*sub[ug]id|sub[ug]id.*no mapping entry"
+        r"|failed to change uid and gids on .*Invalid argument",
         "this user has no subordinate IDs, which --fakeroot needs",
         "Ask the administrator for a line in /etc/subuid and /etc/subgid (usermod --add-subuids, --add-subgids).",
     ),
