@@ -112,7 +112,7 @@ def test_a_package_that_cannot_be_imported_ends_the_build_and_what_the_recipe_sk
     # Allowed: remembered with all comments, the image is built, and nothing is left to do the second time.
     wrong = ctk("build", "mine", "--allow-import-failure", "ctk-bat", status=2).stderr
     assert 'Did you mean "ctk-bad"?' in wrong
-    shown = ctk("build", "mine", "--allow-import-failure", "ctk_bad", "--json").stdout
+    shown = ctk("build", "mine", "--allow-import-failure", "ctk_bad", "--json", "--force").stdout
     assert 0 <= json.loads(shown)["import_seconds"] < json.loads(shown)["seconds"]
     assert path.read_text() == f'{before}\n[imports]\nskip = ["ctk-bad"]\n'
     assert "is up to date" in ctk("build", "mine").stdout

@@ -73,7 +73,8 @@ def cases(victim: Path) -> list[Hostile]:
 def base(directory: Path, case: Hostile) -> Path:
     applets = ("sh", "chmod", "chown", "ln", "mkdir", "rm")
     links = {f"bin/{applet}": "-> busybox" for applet in applets}
-    places = dict.fromkeys(("dev/", "proc/", "sys/", "tmp/", "root/", "opt/", "var/tmp/", ".singularity.d/env/"), "")
+    metadata = (".singularity.d/env/", ".singularity.d/actions/")
+    places = dict.fromkeys(("dev/", "proc/", "sys/", "tmp/", "root/", "opt/", "var/tmp/", *metadata), "")
     accounts = {"etc/passwd": "root:x:0:0:root:/root:/bin/sh\n", "etc/group": "root:x:0:\n"}
     tree = fill(directory / "tree", {**links, **places, **accounts, **case.files})
     shutil.copy("/bin/busybox", tree / "bin")

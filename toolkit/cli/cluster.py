@@ -73,7 +73,8 @@ def list_clusters(json: _Json = False) -> None:
         [_row(name, owner, profile, is_default=name == default) for name, _, owner, profile in rows],
     )
     print_findings(findings, stderr=True)
-    suggest("ctk cluster show NAME")
+    if rows:
+        suggest(["ctk", "cluster", "show", default or rows[0][0]])
 
 
 def _row(name: str, owner: str, profile: Profile | None, *, is_default: bool) -> tuple[str, ...]:
