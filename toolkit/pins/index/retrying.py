@@ -55,6 +55,7 @@ def _retry_after(error: Exception) -> float:
     said = error.headers.get("Retry-After") if isinstance(error, urllib.error.HTTPError) and error.headers else None
     if not said:
         return 0.0
+    said = str(said)  # a value that is not ASCII is a Header
     try:
         return max(0.0, float(said))
     except ValueError:
