@@ -53,9 +53,8 @@ def is_temporary(error: Exception) -> bool:
 def _retry_after(error: Exception) -> float:
     """Seconds after which the server wants to be asked again (RFC 9110, 10.2.3); 0 if it does not say."""
     said = error.headers.get("Retry-After") if isinstance(error, urllib.error.HTTPError) and error.headers else None
-    if not said:
+    if not said or not isinstance(said, str):  # one that cannot be decoded is a Header
         return 0.0
-    said = str(said)  # a value that is not ASCII is a Header
     try:
         return max(0.0, float(said))
     except ValueError:
