@@ -1,4 +1,4 @@
-"""Scripts of `ctk qsub` on a real Grid Engine and on the emulation of OpenPBS, in a real image."""
+"""Scripts of `ctk qsub` on a real Grid Engine and on the emulations of OpenPBS and Torque, in a real image."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tests.real.grid_engine import GridEngine, running
 from tests.real.labs import eventually
-from tests.real.test_pbs import pbs_server
+from tests.real.pbs import pbs_server
 from toolkit.scheduler import grid_engine
 from toolkit.scheduler.programs import Scheduler, cancel, query
 from toolkit.scheduler.states import JobState, State
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from tests.real.conftest import User
 
-SGE, PBS = Scheduler.GRID_ENGINE, Scheduler.OPENPBS
+SGE, PBS, TORQUE = Scheduler.GRID_ENGINE, Scheduler.OPENPBS, Scheduler.TORQUE
 FINAL = [state for state in State if state.is_final and state is not State.GONE]
 
 
@@ -73,7 +73,7 @@ def cell(me: User, ground: Path) -> Iterator[GridEngine]:
     yield from running(me, ground / "grid-engine-of-scripts")
 
 
-@pytest.fixture(params=[SGE, PBS], ids=["sge", "pbs"])
+@pytest.fixture(params=[SGE, PBS, TORQUE])
 def site(request: pytest.FixtureRequest, me: User, tmp_path: Path, tiny_image: Path) -> Site:
     directory = tmp_path / "work"
     directory.mkdir()
@@ -85,8 +85,7 @@ def site(request: pytest.FixtureRequest, me: User, tmp_path: Path, tiny_image: P
             (programs / name).symlink_to(f"/usr/bin/{name}")
         environment = {**cell.environment, "PATH": f"{programs}:{me.environment['PATH']}"}
     else:
-        server = pbs_server(tmp_path / "pbs")
-        environment = server.ctk_environment()
+        environment = pbs_server(tmp_path / "pbs", request.param).environment
     return Site(request.param, me, directory, environment, tiny_image)
 
 
@@ -106,7 +105,7 @@ def test_log_and_exit_status_of_a_job_in_a_directory_without_logs(site: Site) ->
 
 
 def test_each_task_of_an_array_has_its_log(site: Site) -> None:
-    variable = "SGE_TASK_ID" if site.scheduler is SGE else "PBS_ARRAY_INDEX"
+    variable = {SGE: "SGE_TASK_ID", PBS: "PBS_ARRAY_INDEX", TORQUE: "PBS_ARRAYID"}[site.scheduler]
     line = f"echo task ${variable}; exit ${variable}"
     job = site.write("sweep", "--gpus", "0", "--array", "1-5:2%2", "--shell", line)
     assert sorted(state.exit_status or 0 for state in site.ended(job, tasks=3)) == [1, 3, 5]
@@ -120,7 +119,7 @@ def test_time_limit_leaves_the_log_of_what_was_printed_before(site: Site) -> Non
     assert state.state is State.TIMED_OUT
     text = site.log(f"limit-{number(job)}")
     assert "\nbegun\n" in text
-    if site.scheduler is PBS:  # what PBS itself says is where the log says
+    if site.scheduler is not SGE:  # what PBS itself says is where the log says
         (name,) = re.findall(r"what PBS itself says comes to (\S+) when", text)
         assert "walltime" in (site.directory / name).read_text()
 
@@ -132,7 +131,7 @@ def test_cancelled_job_is_cancelled_and_its_log_is_there(site: Site) -> None:
     site.cancel(job)
     (state,) = site.ended(job)
     assert state.state is State.CANCELLED
-    if site.scheduler is PBS:  # Grid Engine sends SIGKILL
+    if site.scheduler is not SGE:  # Grid Engine sends SIGKILL
         assert "saved\n" in site.log(f"cancel-{number(job)}")
 
 

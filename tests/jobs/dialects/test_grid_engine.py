@@ -6,52 +6,19 @@ from dataclasses import replace
 
 import pytest
 
-from tests.jobs.dialects.golden import check_golden
+from tests.jobs.dialects.golden import GRID_ENGINE_JOBS, PLAIN, check_golden
 from toolkit.jobs.dialects.grid_engine import GRID_ENGINE
-from toolkit.jobs.dialects.text import script_text
-from toolkit.jobs.model import Directive, GateCheck, Job
+from toolkit.jobs.model import Directive, Job
 from toolkit.scheduler.requests import RequestTemplate, RequestTemplates
-from toolkit.scheduler.values import NO_TIME_LIMIT, Gpus, parse_array
+from toolkit.scheduler.values import Gpus, parse_array
 from toolkit.support.errors import WrongInput
 
-JOB = Job("plain", "./trial.sif", ("python", "train.py"), gpus=Gpus(1))
-JOBS = {
-    "plain": JOB,
-    "full": Job(
-        name="full",
-        image="/apps/images/trial.sif",
-        command=("python", "train.py", "--name", "it's $HOME"),
-        gpus=Gpus(4, "a100"),
-        nodes=2,
-        tasks_per_node=2,
-        cpus_per_task=4,
-        time=90_061,
-        mem="16G",
-        account="lab42",
-        partition="gpu.q",
-        binds=("/scratch/my data:/data:ro",),
-        environment=(("GREETING", "$(id) 'é'"),),
-        inherited=("WANDB_API_KEY",),
-        env_file="./secrets.env",
-        directives=(Directive("m", "ea"), Directive("R", "y")),
-        runtime="/opt/apptainer 1.4/bin/apptainer",
-        gate_check=GateCheck("PyTorch", "pass", "python3"),
-        modules=("cuda/12.4",),
-        requests=RequestTemplates(
-            resources=RequestTemplate("-l node_f={nodes}"), arguments=(RequestTemplate("-g {account}"),)
-        ),
-    ),
-    "array": Job("array", "./trial.sif", ("true",), gpus=Gpus(0), time=NO_TIME_LIMIT, array=parse_array("1-9:2%4")),
-    "slots": Job(
-        "slots", "./trial.sif", ("true",), gpus=Gpus(2), tasks_per_node=2, cpus_per_task=4, time=60, monitor=True
-    ),
-}
+JOB, JOBS = PLAIN, GRID_ENGINE_JOBS
 
 
 @pytest.mark.parametrize("name", JOBS)
 def test_script_golden_file(name: str) -> None:
-    GRID_ENGINE.check(JOBS[name])
-    check_golden(f"{name}.sge", script_text(JOBS[name], GRID_ENGINE, "Golden"))
+    check_golden(f"{name}.sge")
 
 
 def lines(job: Job) -> list[str]:

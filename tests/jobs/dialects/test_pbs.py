@@ -6,47 +6,19 @@ from dataclasses import replace
 
 import pytest
 
-from tests.jobs.dialects.golden import check_golden
+from tests.jobs.dialects.golden import ARRAY_PBS, FULL_PBS, OPENPBS_JOBS, PLAIN, TORQUE_JOBS, check_golden
 from toolkit.jobs.dialects.pbs import OPENPBS, TORQUE
-from toolkit.jobs.dialects.text import script_text
-from toolkit.jobs.model import Directive, Job
+from toolkit.jobs.model import Directive
 from toolkit.scheduler.requests import RequestTemplate, RequestTemplates
 from toolkit.scheduler.values import NO_TIME_LIMIT, Gpus, parse_array
 from toolkit.support.errors import WrongInput
 
-JOB = Job("plain", "./trial.sif", ("python", "train.py"), gpus=Gpus(1))
-FULL = Job(
-    name="full",
-    image="/apps/images/trial.sif",
-    command=("python", "train.py", "--name", "it's $HOME"),
-    gpus=Gpus(4),
-    nodes=2,
-    tasks_per_node=2,
-    cpus_per_task=4,
-    time=90_061,
-    mem="16G",
-    account="lab42",
-    partition="gpu",
-    binds=("/scratch/my data:/data:ro",),
-    environment=(("GREETING", "$(id) 'é'"),),
-    inherited=("WANDB_API_KEY",),
-    env_file="./secrets.env",
-    directives=(Directive("m", "ea"), Directive("W", "group_list=lab42")),
-)
-ARRAY = Job("array", "./trial.sif", ("true",), gpus=Gpus(0), time=60, array=parse_array("0-9:2%4"))
-NODE = replace(FULL, nodes=None, inherited=(), env_file=None, tasks_per_node=None, directives=())
+JOB, FULL, ARRAY, NODE = PLAIN, FULL_PBS, ARRAY_PBS, TORQUE_JOBS["node"]
 
 
-@pytest.mark.parametrize(("name", "job"), [("plain", JOB), ("full", FULL), ("array", ARRAY)])
-def test_script_golden_file_openpbs(name: str, job: Job) -> None:
-    OPENPBS.check(job)
-    check_golden(f"{name}.pbs", script_text(job, OPENPBS, "Golden"))
-
-
-@pytest.mark.parametrize(("name", "job"), [("plain", JOB), ("node", NODE), ("array", ARRAY)])
-def test_script_golden_file_torque(name: str, job: Job) -> None:
-    TORQUE.check(job)
-    check_golden(f"{name}.torque", script_text(job, TORQUE, "Golden"))
+@pytest.mark.parametrize("name", [*(f"{job}.pbs" for job in OPENPBS_JOBS), *(f"{job}.torque" for job in TORQUE_JOBS)])
+def test_script_golden_file(name: str) -> None:
+    check_golden(name)
 
 
 def test_openpbs_asks_for_chunks_on_nodes_of_their_own() -> None:
@@ -58,7 +30,7 @@ def test_openpbs_asks_for_chunks_on_nodes_of_their_own() -> None:
 
 def test_torque_asks_for_nodes() -> None:
     assert {"-l nodes=1:ppn=4:gpus=4", "-l mem=16gb", "-l walltime=25:01:01"} <= set(TORQUE.directives(NODE))
-    assert "-t 0-9:2%4" in TORQUE.directives(ARRAY)
+    assert "-t 0,2,4,6,8%4" in TORQUE.directives(ARRAY)
     assert "-J 0-9:2%4" in OPENPBS.directives(ARRAY)
 
 
@@ -94,6 +66,15 @@ def test_array_that_openpbs_lacks_is_refused(array: str) -> None:
     with pytest.raises(WrongInput, match="OpenPBS cannot express --array"):
         OPENPBS.check(replace(ARRAY, array=parse_array(array)))
     TORQUE.check(replace(ARRAY, array=parse_array(array)))
+
+
+def test_array_of_torque_has_no_steps() -> None:
+    many = replace(ARRAY, array=parse_array("0-9999:3"))
+    with pytest.raises(WrongInput, match="it knows no steps") as caught:
+        TORQUE.check(many)
+    assert "multiply PBS_ARRAYID" in (caught.value.fix or "")
+    OPENPBS.check(many)
+    TORQUE.check(replace(ARRAY, array=parse_array("0-9999,20000,30000-40000%8")))
 
 
 @pytest.mark.parametrize(

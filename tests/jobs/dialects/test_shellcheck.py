@@ -1,4 +1,4 @@
-"""shellcheck has nothing to say about any golden script."""
+"""shellcheck has nothing to say about any golden script, and each of them has its job."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.jobs.dialects.golden import GOLDEN
+from tests.jobs.dialects.golden import GOLDEN, SCRIPTS
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -17,3 +17,7 @@ if TYPE_CHECKING:
 def test_shellcheck_is_silent(script: Path) -> None:
     done = subprocess.run(["shellcheck", "-s", "bash", str(script)], capture_output=True, text=True, check=False)
     assert (done.stdout, done.returncode) == ("", 0)
+
+
+def test_each_golden_file_has_its_job() -> None:
+    assert sorted(SCRIPTS) == sorted(path.name for path in GOLDEN.iterdir())

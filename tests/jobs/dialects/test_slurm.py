@@ -1,52 +1,19 @@
-"""The script, whole, against golden files: `CTK_GOLDEN=write pytest tests/jobs` regenerates them for review."""
+"""Slurm: scripts against golden files, and what its language has."""
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
-
 import pytest
 
+from tests.jobs.dialects.golden import GOLDEN, SLURM_JOBS, check_golden
 from toolkit.jobs.dialects.slurm import SLURM
 from toolkit.jobs.dialects.text import script_text
 from toolkit.jobs.model import Directive, GateCheck, Job
-from toolkit.scheduler.values import NO_TIME_LIMIT, Gpus, parse_array
-
-GOLDEN = Path(__file__).parent / "golden"
-JOBS = {
-    "plain": Job("plain", "./trial.sif", ("python", "train.py"), gpus=Gpus(1)),
-    "full": Job(
-        name="full",
-        image="/apps/images/trial.sif",
-        command=("python", "train.py", "--name", "it's $HOME"),
-        gpus=Gpus(2, "tesla"),
-        nodes=2,
-        tasks_per_node=1,
-        time=90_061,
-        mem="16G",
-        cpus_per_task=4,
-        partition="gpu,debug",
-        account="lab42",
-        qos="high",
-        binds=("/scratch/my data:/data:ro",),
-        environment=(("GREETING", "$(id) 'é'"),),
-        directives=(Directive("exclusive"), Directive("comment", "two words # three")),
-        runtime="/opt/apptainer 1.4/bin/apptainer",
-        userns=True,
-    ),
-    "no-gate": Job("no-gate", "./trial.sif", ("python", "train.py"), gpus=Gpus(1), gate=False),
-    "monitor": Job("monitor", "./trial.sif", ("python", "train.py"), gpus=Gpus(1), gate=False, monitor=True),
-    "array": Job("array", "./trial.sif", ("true",), gpus=Gpus(0), time=NO_TIME_LIMIT, array=parse_array("0-9%4")),
-}
+from toolkit.scheduler.values import Gpus
 
 
-@pytest.mark.parametrize("name", JOBS)
+@pytest.mark.parametrize("name", SLURM_JOBS)
 def test_script_golden_file(name: str) -> None:
-    path = GOLDEN / f"{name}.sbatch"
-    text = script_text(JOBS[name], SLURM, "Golden")
-    if os.environ.get("CTK_GOLDEN") == "write":
-        path.write_text(text)
-    assert text == path.read_text()
+    check_golden(f"{name}.sbatch")
 
 
 def test_the_driver_is_bound_only_where_gpus_are_asked_for() -> None:

@@ -1,7 +1,7 @@
 """OpenPBS (PBS Professional) and Torque: the lines of a script for their qsub.
 
 Sources: qsub(1B) and pbs_resources(7B) of OpenPBS 23.06, where it was seen that PBS copies a job's output at its end;
-qsub(1B) of Torque 6.1.
+qsub(1B) and the sources of Torque 6.1.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from toolkit.scheduler.values import NO_TIME_LIMIT, clock_time
 if TYPE_CHECKING:
     from toolkit.jobs.dialects.words import Words
     from toolkit.jobs.model import Directive, Job
+    from toolkit.scheduler.values import Array
 
 _OWN = {
     **LOG_OPTIONS,
@@ -40,6 +41,7 @@ _OWN = {
     "A": "use --account",
     "q": "use --partition",
 }
+_LONGEST_LIST = 2000  # characters; qsub of older Torques reads lines of 2048 (cmds.h)
 _REQUEST = "use --request '-l …', which replaces the lines of ctk"
 _OWN_RESOURCES = {
     "walltime": "use --time",
@@ -93,7 +95,7 @@ class Pbs:
         site = checked_site_lines(job, self.words.title)
         lines = [f"-N {job.name}", "-j oe", "-S /bin/bash"]
         if job.array is not None:
-            lines.append(f"-{'t' if self._torque else 'J'} {job.array}")
+            lines.append(f"-t {_without_steps(job.array)}" if self._torque else f"-J {job.array}")
         lines += _torque_resources(job, site.keys) if self._torque else _select(job, site.keys)
         if job.time is not None and "time" not in site.keys:
             lines.append(f"-l walltime={clock_time(job.time)}")
@@ -104,11 +106,17 @@ class Pbs:
         return [*lines, *site.lines, *inherited_variables(job), *map(option, job.directives)]
 
     def number(self, job: Job) -> str:
-        """Lines that set `job`, the number of the log, and `spooled`, that of the file that PBS copies."""
+        """Lines that set `job_name`, `job`, the number of the log, and `spooled`, that of the file that PBS copies.
+
+        Torque puts the index of a task behind the name of the job (job_func.c of 6.1).
+        """
         if job.array is None:
-            return "job=${PBS_JOBID%%.*}\nspooled=$job"
-        index, sign = ("$PBS_ARRAYID", "-") if self._torque else ("$PBS_ARRAY_INDEX", ".")
-        return f"job=${{PBS_JOBID%%[!0-9]*}}\nspooled=$job{sign}{index}\njob=${{job}}_{index}"
+            return "job_name=$PBS_JOBNAME\njob=${PBS_JOBID%%.*}\nspooled=$job"
+        name, index, sign = "$PBS_JOBNAME", "$PBS_ARRAY_INDEX", "."
+        if self._torque:
+            name, index, sign = '${PBS_JOBNAME%"-$PBS_ARRAYID"}', "$PBS_ARRAYID", "-"
+        number = "job=${PBS_JOBID%%[!0-9]*}"
+        return f"job_name={name}\n{number}\nspooled=$job{sign}{index}\njob=${{job}}_{index}"
 
     def launcher(self, job: Job) -> tuple[str, ...]:
         return () if job.tasks == 1 else ("launch", str(job.tasks_per_node or 1))
@@ -148,8 +156,25 @@ def _torque_resources(job: Job, covered: frozenset[str]) -> list[str]:
     return lines
 
 
+def _without_steps(array: Array) -> str:
+    """The array as Torque has it: numbers and ranges, and no steps (array_func.c of 6.1 refuses `0-9:2`)."""
+    parts = [
+        part
+        for some in array.ranges
+        for part in ([str(some)] if some.step == 1 else map(str, range(some.first, some.last + 1, some.step)))
+    ]
+    return ",".join(parts) + (f"%{array.limit}" if array.limit else "")
+
+
 def _check_torque(job: Job, covered: frozenset[str]) -> None:
     nodes, title = job.nodes or 1, words.TORQUE.title
+    if job.array is not None and len(_without_steps(job.array)) > _LONGEST_LIST:
+        raise unsupported(
+            f"--array {job.array}",
+            title,
+            "it knows no steps, and the list of the task numbers is too long for a line",
+            "An array without a step, and multiply PBS_ARRAYID in the program.",
+        )
     if nodes > 1 and job.gpus is not None and job.gpus.count and "gpus" not in covered:
         raise unsupported(
             f"--gpus {job.gpus} on --nodes {nodes}",
