@@ -44,7 +44,8 @@ def locked() -> Iterator[None]:
 
 
 def load(name: str) -> dict[str, Any]:
-    return json.loads(_file(name).read_text())
+    found: dict[str, Any] = json.loads(_file(name).read_text())
+    return found
 
 
 def save(name: str, job: dict[str, Any]) -> None:

@@ -100,6 +100,11 @@ def behaving(behaviour: str, torch_sandbox: Path, directory: Path) -> Path:
     return variant(torch_sandbox, directory / behaviour, {f"{torch_site()}/torch/__init__.py": text})
 
 
+def driver_shim(drivers: Path) -> str:
+    """The program `ldconfig.real` of a host whose driver libraries are in the directory `drivers`."""
+    return _SHIM.format(directory=drivers)
+
+
 @dataclass(frozen=True)
 class Node:
     """A node with a stand-in driver, and the user who works on it."""
@@ -129,7 +134,7 @@ def node(
     drivers = libraries or compile_driver(directory / "driver", **settings)
     shim, program = directory / "bin/ldconfig.real", directory / "ctk"
     shim.parent.mkdir(parents=True)
-    shim.write_text(_SHIM.format(directory=drivers))
+    shim.write_text(driver_shim(drivers))
     fill(directory / "host", dict(host))
     program.write_text(_CTK.format(python=sys.executable, root=str(directory / "host")))
     for path in (shim, program):

@@ -129,17 +129,18 @@ class GridEngine:
 
     def _configure(self) -> None:
         self.run("qconf", "-as", _HOST, status=None)
-        self._change("-Msconf", _changed(self.run("qconf", "-ssconf"), _SCHEDULING))
-        resources = "".join(f"{name} {name} INT <= YES YES 0 0\n" for name in RESOURCES)
-        self._change("-Mc", self.run("qconf", "-sc") + resources)
+        self.change("-Msconf", _changed(self.run("qconf", "-ssconf"), _SCHEDULING))
+        # A consumable JOB is counted once for each job, YES for each slot of it.
+        resources = (f"{name} {name} INT <= YES {'JOB' if name == 'gpu' else 'YES'} 0 0\n" for name in RESOURCES)
+        self.change("-Mc", self.run("qconf", "-sc") + "".join(resources))
         lists = dict.fromkeys((*_HOST_LISTS, "load_scaling", "usage_scaling", "report_variables"), "NONE")
-        self._change("-Ae", _text({**_HOST_VALUES, **lists}))
-        self._change("-Ap", _text(_ENVIRONMENT))
+        self.change("-Ae", _text({**_HOST_VALUES, **lists}))
+        self.change("-Ap", _text(_ENVIRONMENT))
         template = self.run("qconf", "-sq", status=None)  # with no queue there, the values of a new one
         queue = {"hostlist": _HOST, "pe_list": "smp", "slots": "8", "tmpdir": f"{self.place}/tmp"}
         queue |= {"shell": "/bin/sh", "notify": "00:00:05", "load_thresholds": "NONE"}
         for order, (name, limit) in enumerate((("all.q", "INFINITY"), ("short.q", "00:01:00"))):
-            self._change("-Aq", _changed(template, {**queue, "qname": name, "h_rt": limit, "seq_no": str(order)}))
+            self.change("-Aq", _changed(template, {**queue, "qname": name, "h_rt": limit, "seq_no": str(order)}))
 
     def down(self) -> None:
         """End the daemons and all jobs."""
@@ -158,7 +159,8 @@ class GridEngine:
     def _write(self, path: Path, text: str) -> None:
         self.user.run("tee", path, cwd=self.place, input=text)
 
-    def _change(self, option: str, text: str) -> None:
+    def change(self, option: str, text: str) -> None:
+        """Add or change an object with an option of qconf that reads a file."""
         path = self.place / f"change{option}-{time.monotonic_ns()}"
         self._write(path, text)
         said = self.run("qconf", option, str(path))

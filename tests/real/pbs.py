@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
-import sys
+import shutil
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -31,8 +31,10 @@ def pbs_server(
     """A new server in the directory `place`, which is also the home of its jobs."""
     programs = place / "bin"
     programs.mkdir(parents=True)
+    # Other users cannot read the checkout.
+    shutil.copytree(CHECKOUT / "tests/emulated_pbs", place / "lib/tests/emulated_pbs")
     for name in ("qsub", "qstat", "qdel", "pbsnodes"):
-        words = (f"PYTHONPATH={CHECKOUT}", sys.executable, "-m", "tests.emulated_pbs", name)
+        words = (f"PYTHONPATH={place}/lib", "/usr/bin/python3", "-m", "tests.emulated_pbs", name)
         program = programs / name
         program.write_text(f'#!/bin/sh\nexec env {shlex.join(words)} "$@"\n')
         program.chmod(0o755)

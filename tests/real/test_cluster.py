@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import time
 from typing import TYPE_CHECKING
@@ -152,3 +153,28 @@ def test_profile_of_a_real_grid_engine_and_a_job_that_it_understands(
     cell.run("qdel", number)
     assert requested(details) == {"gpu": "2", "h_rt": "600", "pe": "smp 3"}
     assert details.fields["hard_queue_list"] == "all.q"
+
+
+def test_gpus_that_a_grid_engine_counts_for_each_slot(cell: GridEngine, ground: Path, base_image: Path) -> None:
+    """With a consumable YES, `-l gpu=2 -pe smp 4` would ask for eight GPUs of four, and wait for ever."""
+    directory = ground / f"grid-{time.monotonic_ns()}"
+    directory.mkdir()
+    environment = {**cell.environment, "PATH": str(PROGRAMS)}
+    complexes = cell.run("qconf", "-sc")
+    counted = re.sub(r"(?m)^(gpu .*) JOB ", r"\1 YES ", complexes)
+    assert counted != complexes
+    cell.change("-Mc", counted)
+    try:
+        cell.user.ctk("cluster", "detect", "slots", cwd=directory, env=environment)
+        options = ("qsub", "-N", "x", "--cluster", "slots", "--image", str(base_image), "--force", "--gpus", "4")
+        refused = cell.user.ctk(*options, "--cpus-per-task", "3", "true", cwd=directory, env=environment, status=2)
+        assert "a multiple of the slots of a node" in refused.stderr
+        assert not (directory / "x.sge").exists()
+        cell.user.ctk(*options, "--cpus-per-task", "2", "true", cwd=directory, env=environment)
+        assert "#$ -pe smp 2\n#$ -l gpu=2\n" in (directory / "x.sge").read_text()
+        said = cell.run("qsub", "-w", "v", "x.sge", directory=directory)
+        assert "found suitable queue" in said
+        said = cell.run("qsub", "-w", "v", "-l", "gpu=4", "x.sge", directory=directory, status=1)
+        assert "no suitable queues" in said
+    finally:
+        cell.change("-Mc", complexes)

@@ -76,7 +76,7 @@ def test_grid_engine(programs: Path) -> None:
         "-sq all.q": QCONF,
         "-spl": "smp\n",
         "-sp smp": "pe_name smp\nallocation_rule $pe_slots\n",
-        "-sc": "gpu gpu INT <= YES YES 0 0\n",
+        "-sc": "gpu gpu INT <= YES JOB 0 0\n",
     })  # fmt: skip
     program(programs, "qhost", {"-F -q": QHOST})
     found = detect()

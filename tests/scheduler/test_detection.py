@@ -127,9 +127,10 @@ def test_grid_engine_requests_of_cores_and_gpus() -> None:
 arch   a         RESTRING ==  YES         NO         NONE     0
 gpu    gpu       INT   <=    YES         YES        0        0
 """
-    gpus = detection.grid_engine_gpus(complexes)
-    assert gpus is not None
-    assert gpus.text == "-l gpu={count}"
+    for consumable, value in (("YES", "slot_gpus"), ("JOB", "count")):
+        gpus = detection.grid_engine_gpus(complexes.replace("YES         YES", f"YES         {consumable}"))
+        assert gpus is not None
+        assert gpus.text == f"-l gpu={{{value}}}"
     assert detection.grid_engine_gpus(complexes.replace("YES         YES", "YES         NO")) is None
     assert detection.grid_engine_gpus("") is None
 

@@ -6,7 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolkit.scheduler.requests import FIELDS, TEMPLATE_KEYS, RequestTemplate, parse_template
+from toolkit.scheduler.requests import FIELDS, TEMPLATE_KEYS, RequestTemplate, parse_template, request_values
+from toolkit.scheduler.resources import Resources
+from toolkit.scheduler.values import Gpus
 from toolkit.support.errors import WrongInput
 
 VALUES = {"type": "a100", "count": "4", "nodes": "2"}
@@ -52,6 +54,18 @@ def test_missing_value_names_the_option() -> None:
     with pytest.raises(WrongInput, match=r"needs a value for \{type\}") as caught:
         RequestTemplate("--gres=gpu:{type}:{count}").fill({"count": "1"})
     assert caught.value.fix == "Add --gpus TYPE:N."
+
+
+@pytest.mark.parametrize(
+    ("gpus", "cores", "each"), [(4, None, "4"), (4, 2, "2"), (4, 4, "1"), (4, 3, None), (2, 8, None)]
+)
+def test_gpus_of_each_slot_are_a_whole_number(gpus: int, cores: int | None, each: str | None) -> None:
+    values = request_values(Resources(gpus=Gpus(gpus), cpus_per_task=cores))
+    assert values.get("slot_gpus") == each
+    if each is None:
+        with pytest.raises(WrongInput) as caught:
+            RequestTemplate("-l gpu={slot_gpus}").fill(values)
+        assert "a multiple of the slots of a node" in (caught.value.fix or "")
 
 
 def test_keys_of_a_profile() -> None:

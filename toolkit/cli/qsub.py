@@ -56,8 +56,9 @@ def qsub(
     written to logs/NAME-ID.log; logs/ does not need to exist.
 
     Sites name GPUs and nodes in their own ways. --request gives the line of your site; in braces it has type, count
-    (GPUs on each node), total, nodes, processes, cores, node_cores, slots, memory, slot_memory, queue and account. Pass
-    any other option as a directive: --directive='-l s_gpu=1'. What the scheduler cannot express is refused.
+    (GPUs on each node), total, slot_gpus, nodes, processes, cores, node_cores, slots, memory, slot_memory, queue and
+    account. Pass any other option as a directive: --directive='-l s_gpu=1'. What the scheduler cannot express is
+    refused.
 
     Otherwise, the command is as `ctk sbatch`.
     """

@@ -241,7 +241,11 @@ def grid_engine_environments(fields: Sequence[dict[str, str]]) -> RequestTemplat
 
 
 def grid_engine_gpus(text: str) -> RequestTemplate | None:
-    """The request of GPUs, by the complexes of `qconf -sc`: name, shortcut, type, relop, requestable, consumable, …."""
+    """The request of GPUs, by the complexes of `qconf -sc`: name, shortcut, type, relop, requestable, consumable, ….
+
+    Of a consumable `YES`, a job gets the number for each of its slots; of `JOB` or `HOST`, once (complex(5); seen with
+    8.1.9).
+    """
     for line in text.splitlines():
         words = line.split()
         if len(words) < 6 or line.startswith("#"):
@@ -253,5 +257,5 @@ def grid_engine_gpus(text: str) -> RequestTemplate | None:
             and requestable != "NO"
             and consumable != "NO"
         ):
-            return RequestTemplate(f"-l {name}={{count}}")
+            return RequestTemplate(f"-l {name}={{{'slot_gpus' if consumable in ('YES', 'y') else 'count'}}}")
     return None

@@ -20,6 +20,8 @@ FIELDS: Mapping[str, str | None] = {
     "type": "--gpus TYPE:N",  # type of the GPUs
     "count": "--gpus N",  # GPUs on each node
     "total": "--gpus N",  # GPUs of the whole job
+    # GPUs of each slot, where a site counts them so: GPUs of a node divided by its cores.
+    "slot_gpus": "--gpus N, a multiple of the slots of a node (processes x cores): this site counts GPUs for each slot",
     "nodes": None,  # number of nodes, 1 if the job requests none
     "processes": None,  # processes on each node, 1 if the job requests none
     "cores": None,  # cores of each process, 1 if the job requests none
@@ -128,6 +130,8 @@ def request_values(resources: Resources) -> dict[str, str]:
     if resources.gpus is not None:
         values |= {"total": str(resources.gpus.count), "type": resources.gpus.kind}
         values |= {"count": str(resources.gpus.count // nodes)}
+        each, rest = divmod(resources.gpus.count // nodes, processes * cores)
+        values |= {} if rest else {"slot_gpus": str(each)}
     if resources.mem is not None and (size := memory_mib(resources.mem)):
         values |= {"memory": resources.mem, "memory_mib": str(size)}
         values |= {"slot_memory": f"{-(-size // (processes * cores))}M"}
