@@ -31,7 +31,7 @@ def run(directory: Path, body: str, lines: str = GATE, **more: str) -> subproces
     runtime = directory / "bin" / "apptainer"
     runtime.write_text(f"#!/bin/bash\n{body}\n")
     runtime.chmod(0o755)
-    environment = {"PATH": f"{runtime.parent}:/usr/bin:/bin", "SLURMD_NODENAME": "n7", **more}
+    environment = {"PATH": f"{runtime.parent}:/usr/bin:/bin", "SLURM_JOB_ID": "7", "SLURMD_NODENAME": "n7", **more}
     script = f"set -eu\n{lines}\necho the program\n"
     return subprocess.run(
         ["bash", "-c", script], cwd=directory, env=environment, text=True, capture_output=True, check=False
@@ -58,7 +58,7 @@ def test_gate_good_answer_starts_the_program(tmp_path: Path, answer: str, words:
     [
         ("cuda 34", "cuInit returned 34: the libcuda in the image is a stub, for linking only [stub-library]. Remove"),
         ("cuda 46", "cuInit returned 46: another process uses the GPU exclusively [device-unavailable]. Submit"),
-        ("cuda 100 7", "no GPU; in the container, CUDA_VISIBLE_DEVICES is 7 [no-visible-device]. Ask Slurm"),
+        ("cuda 100 7", "no GPU; in the container, CUDA_VISIBLE_DEVICES is 7 [no-visible-device]. Ask the scheduler"),
         ("context 46 1", "GPU 1: a program cannot begin to use it: cuDevicePrimaryCtxRetain returned 46: another"),
         ("context 46 1", "off the bus [device-unavailable]. Submit again without this node (sbatch --exclude=n7)"),
         ("context 2 0", "its memory is full [gpu-memory-full]. "),
@@ -118,6 +118,28 @@ def test_gate_image_that_cannot_answer_is_not_stopped(tmp_path: Path, body: str)
     assert done.returncode == 0
     assert "n7: not checked" in done.stdout
     assert done.stdout.endswith("\nthe program\n")
+
+
+@pytest.mark.parametrize(
+    ("variables", "again"),
+    [
+        ({"SLURM_JOB_ID": "7"}, "Submit again without this node (sbatch --exclude=n7), and report n7 to your site."),
+        ({"SGE_TASK_ID": "undefined"}, "Submit again without this node (qsub -l hostname=\\!n7), and report n7 to"),
+        ({"PBS_JOBID": "7.pbs1"}, "[cuda-init-failed]. Submit again, and report n7 to your site.\n"),
+        ({}, "[cuda-init-failed]. Submit again, and report n7 to your site.\n"),
+    ],
+)
+def test_printed_gate_has_the_words_of_the_scheduler_that_runs_it(
+    tmp_path: Path, variables: dict[str, str], again: str
+) -> None:
+    variables = {"SLURM_JOB_ID": "", **variables}
+    for answer in ("cuda 304", "cuda 100"):
+        done = run(tmp_path, f"echo ctk-gate: {answer}", **variables)
+        assert done.returncode == 1
+        if not variables["SLURM_JOB_ID"]:
+            assert not re.search("slurm|sbatch", done.stderr, re.IGNORECASE)
+        assert again in done.stderr or answer == "cuda 100"
+    assert "Ask the scheduler for a GPU in the way of your site, and do not set" in done.stderr
 
 
 def test_gate_driver_that_hangs_ends_the_script(tmp_path: Path) -> None:
@@ -392,7 +414,7 @@ def test_gate_in_python_begins_to_use_each_gpu(driver: dict[str, object], visibl
 
 def test_gate_variable_that_the_job_emptied_does_not_blame_the_node(tmp_path: Path) -> None:
     done = run(tmp_path, "echo 'ctk-gate: cuda 100 '", CUDA_VISIBLE_DEVICES="0")
-    assert "in the container, CUDA_VISIBLE_DEVICES is empty [no-visible-device]. Ask Slurm" in done.stderr
+    assert "in the container, CUDA_VISIBLE_DEVICES is empty [no-visible-device]. Ask the scheduler" in done.stderr
     assert "--exclude" not in done.stderr
 
 

@@ -1,11 +1,11 @@
-"""The GPU gate as lines for any script of bash: the lines that a script of `ctk sbatch` has before its program."""
+"""The GPU gate as lines for a script of bash on any scheduler: those that ctk's own scripts have before the program."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from toolkit.inventory.formats.layers import NONE, Layers
-from toolkit.jobs.dialects.words import SLURM
+from toolkit.jobs.dialects.words import ANY
 from toolkit.jobs.quoting import quoted
 from toolkit.runtime.engine import NAMES
 from toolkit.runtime.layer_check import CHECK, CODE, FIX, STATUS
@@ -49,7 +49,7 @@ def gate_lines(image: str, *, userns: bool, check: GateCheck | None = None, laye
     arguments = exec_arguments(image, (), gpu=True, userns=userns)
     return render(
         "sbatch/print-gate.j2",
-        scheduler=SLURM,
+        scheduler=ANY,
         image=quoted(image),
         limit=LIMIT,
         gate_check=gate_values(check),
