@@ -177,16 +177,41 @@ def test_recipe_user_and_site_choose_the_cluster(ctk: Ctk, site: Path, tmp_path:
     assert (
         f'{settings}: cluster: there is no cluster profile "gone"' in ctk("sbatch", "-J", "x", *image, status=2).stderr
     )
-    settings.write_text('cluster = "abci3"\n')  # with another scheduler: not of this script
-    ctk("sbatch", "-J", "x", *image, "--force")
 
 
 def test_cluster_with_another_scheduler_names_the_command(ctk: Ctk, site: Path) -> None:
     done = ctk("sbatch", "-J", "x", "--cluster", "tsubame4", "--gpus", "0", status=2)
     assert "this writes a script for Slurm, and cluster tsubame4 has Grid Engine" in done.stderr
-    assert "has Slurm, and ctk qsub writes for Grid Engine and PBS" in (
-        ctk("qsub", "-N", "x", "--cluster", "outback", status=2).stderr
-    )
+    assert "Use `ctk qsub --cluster tsubame4`." in done.stderr
+    done = ctk("qsub", "-N", "x", "--cluster", "outback", status=2)
+    assert "has Slurm, and ctk qsub writes for Grid Engine and PBS" in done.stderr
+    assert "Use `ctk sbatch --cluster outback`." in done.stderr
+
+
+def test_default_cluster_with_another_scheduler_is_left_out_with_a_note(ctk: Ctk, site: Path, tmp_path: Path) -> None:
+    image = ("--image", "trial.sif", "--gpus", "0", "--force", "--json")
+    settings = tmp_path / "home/.config/ctk/settings.toml"
+    settings.parent.mkdir(parents=True)
+    settings.write_text('cluster = "abci3"\n')
+    (site / "defs").mkdir()
+    (site / "defs/mine.toml").write_text('base = "debian-12"\n[job]\ncommand = "true"\ncluster = "tsubame4"\n')
+    for words, where, title, command in (
+        (("sbatch", "-J", "x"), f"abci3 ({settings})", "OpenPBS", "ctk qsub --cluster abci3"),
+        (("sbatch", "-J", "mine"), "tsubame4 (", "Grid Engine", "ctk qsub --cluster tsubame4"),
+        (("script", "-J", "x", "--scheduler", "torque"), "abci3 (", "OpenPBS", "ctk qsub --cluster abci3"),
+    ):
+        done = ctk(*words, *image, "--", "true")
+        (note,) = [found for found in json.loads(done.stdout)["findings"] if found["code"] == "wrong-scheduler"]
+        assert note["severity"] == "info"
+        assert f"your default cluster {where}" in note["message"]
+        assert f"has {title}: its limits and requests do not apply" in note["message"]
+        assert f"`{command}`" in note["fix"]
+    settings.write_text('cluster = "outback"\n')
+    done = ctk("qsub", "-N", "x", "--scheduler", "sge", *image, "--", "true")
+    assert "`ctk sbatch --cluster outback`" in done.stdout
+    (tmp_path / "nothing").mkdir()
+    done = ctk("qsub", "-N", "x", *image, "--", "true", status=2, PATH=str(tmp_path / "nothing"))
+    assert f"Your default cluster outback ({settings}) has Slurm: use `ctk sbatch`." in done.stderr
 
 
 def test_resource_types_of_tsubame_and_abci(ctk: Ctk, site: Path) -> None:
@@ -216,8 +241,9 @@ def test_scripts_are_written_without_runtime_and_scheduler(ctk: Ctk, site: Path,
     assert "#SBATCH --job-name=a" in (site / "a.sbatch").read_text()
     ctk("qsub", "-N", "b", "--scheduler", "sge", "--gpus", "0", "--", "python3.11", "train.py", **bare)
     assert "#$ -N b" in (site / "b.sge").read_text()
-    ctk("qsub", "-N", "c", "--cluster", "pbs", "--gpus", "0", "--", "python3.11", "train.py", **bare)
-    assert "#PBS -N c" in (site / "c.pbs").read_text()
+    for name, options in (("c", ("--cluster", "pbs")), ("t", ("--scheduler", "torque"))):
+        ctk("qsub", "-N", name, *options, "--gpus", "0", "--", "python3.11", "train.py", **bare)
+        assert f"#PBS -N {name}" in (site / f"{name}.pbs").read_text()
     done = ctk("sbatch", "-J", "d", "--gpus", "0", "--cluster", "lab", "--estimate", "--", "python3.11", "x.py", **bare)
     assert done.stdout.startswith("At most 1 node-hour: 1 node x 1 hour (the default of partition cpu)")
     assert (

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from toolkit.cli.schedulers import any_dialect, qsub_dialect
+from toolkit.cli.schedulers import any_dialect, job_command, qsub_dialect
 from toolkit.scheduler.programs import Scheduler
 from toolkit.support.errors import WrongInput
 
@@ -59,3 +59,21 @@ def test_qsub_of_the_host_decides(programs: Path, names: tuple[str, ...], versio
         add(programs, name, version)
     assert qsub_dialect(None).words.scheduler is found
     assert any_dialect(None).words.scheduler is (Scheduler.SLURM if "sbatch" in names else found)
+
+
+@pytest.mark.parametrize(
+    ("names", "command"), [((), "sbatch"), (("qsub",), "qsub"), (("qsub", "sbatch"), "sbatch"), (("sbatch",), "sbatch")]
+)
+def test_next_command_is_that_of_the_host(
+    programs: Path, monkeypatch: pytest.MonkeyPatch, names: tuple[str, ...], command: str
+) -> None:
+    monkeypatch.setenv("HOME", str(programs))
+    monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
+    for name in names:
+        add(programs, name)
+    assert job_command() == command
+    settings = programs / ".config/ctk/settings.toml"
+    settings.parent.mkdir(parents=True)
+    for cluster, chosen in (("tsubame4", "qsub"), ("lab", "sbatch"), ("no-such", command)):
+        settings.write_text(f'cluster = "{cluster}"\n')
+        assert job_command() == chosen

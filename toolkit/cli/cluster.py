@@ -93,13 +93,16 @@ def show(name: _Name, json: _Json = False) -> None:
     ctk cluster show abci3
     """
     from toolkit.cli.clusters import profile_of
+    from toolkit.scheduler.programs import Scheduler
 
     profile = profile_of(name)
     if json:
         print_json("ctk.cluster/1", {"cluster": documents.profile(profile)})
         return
     _show(profile)
-    suggest(["ctk", "sbatch", "--job-name", "try1", "--cluster", name])
+    suggest(
+        ["ctk", "sbatch" if profile.scheduler is Scheduler.SLURM else "qsub", "--job-name", "try1", "--cluster", name]
+    )
 
 
 def _show(profile: Profile) -> None:

@@ -21,26 +21,33 @@ if TYPE_CHECKING:
     from toolkit.scheduler.profiles import Profile
 
 
-def profile_for(named: str | None, recipe: Recipe | None, words: Words) -> Profile | None:
+def profile_for(named: str | None, recipe: Recipe | None, words: Words) -> tuple[Profile | None, tuple[Finding, ...]]:
     """The profile of the cluster that a job in this scheduler's language is for; None if nobody names one.
 
     Raises WrongInput if the command line names a cluster with another scheduler. One that the recipe, the user or the
-    site chose is left out then.
+    site chose is left out then, with a note.
     """
-    from toolkit.scheduler.profile_places import Choice, chosen_profile
+    from toolkit.scheduler.profile_places import Choice, chosen
 
     ours = Choice(recipe.job.cluster, str(recipe.path)) if recipe and recipe.job.cluster else None
-    profile = chosen_profile(named, ours)
-    if profile is None or profile.scheduler is words.scheduler:
-        return profile
-    if named is None:
-        return None
+    found = chosen(named, ours)
+    if found is None or found[1].scheduler is words.scheduler:
+        return (found[1] if found else None), ()
     from toolkit.jobs.dialects.known import DIALECTS
 
-    has = DIALECTS[profile.scheduler].words.title
+    choice, profile = found
+    has = DIALECTS[profile.scheduler].words
+    command = f"`{has.ctk} --cluster {choice.name}`"
+    if named is None:
+        message = (
+            f"this script is for {words.title}, and your default cluster {choice.name} ({choice.origin}) has "
+            f"{has.title}: its limits and requests do not apply"
+        )
+        fix = f"For {choice.name}: {command}. Ignore this if the job is for another cluster."
+        return None, (Finding("wrong-scheduler", Severity.INFO, message, fix),)
     raise WrongInput(
-        f"this writes a script for {words.title}, and cluster {profile.name} has {has}",
-        fix="`ctk script --cluster NAME` writes for the scheduler of any cluster.",
+        f"this writes a script for {words.title}, and cluster {profile.name} has {has.title}",
+        fix=f"Use {command}.",
         code="wrong-scheduler",
     )
 

@@ -189,7 +189,7 @@ def _job(
         from toolkit.builds.outdated import outdated
 
         doubts = (*doubts, *filter(None, [outdated(chosen, recipe, catalogue.own)]))
-    profile = profile_for(options.cluster, recipe, dialect.words)
+    profile, other = profile_for(options.cluster, recipe, dialect.words)
     job = complete(
         options.job_request(),
         name=name or options.recipe or name_for(chosen.stem),
@@ -206,7 +206,7 @@ def _job(
     layers = layers_of(chosen)
     job = replace(job, layers=layers, binds=(*job.binds, *binds), provenance=provenance_lines(chosen, layers.uuid))
     target = target_on(job, profile, recipe.target if recipe else Target())
-    return job, profile, target, (*doubts, *refused)
+    return job, profile, target, (*doubts, *other, *refused)
 
 
 def _show(script: Script, findings: tuple[Finding, ...], *, json: bool) -> None:

@@ -26,9 +26,10 @@ def next_job(image: Path) -> list[str]:
 
 
 def _job(image: Path) -> list[str]:
+    from toolkit.cli.schedulers import job_command
     from toolkit.jobs.values import name_for
 
-    return ["ctk", "sbatch", "--job-name", name_for(image.stem.lower()), "--image", path_argument(image)]
+    return ["ctk", job_command(), "--job-name", name_for(image.stem.lower()), "--image", path_argument(image)]
 
 
 def _has_command(image: Path) -> bool:

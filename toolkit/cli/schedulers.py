@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
 from typing import TYPE_CHECKING
 
 from toolkit.scheduler.programs import Scheduler, host_scheduler, qsub_scheduler
 from toolkit.support.errors import WrongInput
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Callable, Collection
 
     from toolkit.jobs.dialects.dialect import Dialect
 
@@ -28,12 +29,15 @@ def qsub_dialect(named: Scheduler | None, cluster: str | None = None) -> Dialect
     found = named or _of_cluster(cluster, QSUB if cluster is None else tuple(Scheduler)) or qsub_scheduler()
     if found is Scheduler.SLURM:
         raise WrongInput(
-            f"cluster {cluster} has Slurm, and ctk qsub writes for Grid Engine and PBS", fix="Use ctk sbatch."
+            f"cluster {cluster} has Slurm, and ctk qsub writes for Grid Engine and PBS",
+            fix=f"Use `ctk sbatch --cluster {cluster}`.",
+            code="wrong-scheduler",
         )
     if found is None:
         raise WrongInput(
             "this host has no qsub, so that nothing says whether to write for Grid Engine or PBS",
-            fix="Name the scheduler: --scheduler sge, --scheduler pbs or --scheduler torque.",
+            fix="Name the scheduler: --scheduler sge, --scheduler pbs or --scheduler torque. Or the cluster: --cluster "
+            f"NAME.{_slurm_is_default()}",
         )
     return DIALECTS[found]
 
@@ -52,6 +56,27 @@ def any_dialect(named: Scheduler | None, cluster: str | None = None) -> Dialect:
             fix="Name the scheduler: --scheduler slurm, sge, pbs or torque. Or the cluster: --cluster NAME.",
         )
     return DIALECTS[found]
+
+
+def job_command(which: Callable[[str], str | None] = shutil.which) -> str:
+    """`sbatch` or `qsub`: the command of ctk that writes for the default cluster, else for this host's scheduler."""
+    try:
+        found = _of_cluster(None, tuple(Scheduler))
+    except WrongInput:  # of a file of the user's, which the next command names
+        found = None
+    if found is not None:
+        return "sbatch" if found is Scheduler.SLURM else "qsub"
+    return "qsub" if which("qsub") and not which("sbatch") else "sbatch"
+
+
+def _slurm_is_default() -> str:
+    """A hint for users whose default cluster has Slurm."""
+    from toolkit.scheduler.profile_places import chosen
+
+    found = chosen(None)
+    if found is None or found[1].scheduler is not Scheduler.SLURM:
+        return ""
+    return f"\nYour default cluster {found[0].name} ({found[0].origin}) has Slurm: use `ctk sbatch`."
 
 
 def _of_cluster(cluster: str | None, wanted: Collection[Scheduler]) -> Scheduler | None:

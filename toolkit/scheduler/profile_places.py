@@ -98,8 +98,14 @@ def choose(named: str | None, recipe: Choice | None, settings: Settings, site: S
     return Choice(site.cluster.value, site.cluster.origin) if site.cluster is not None else None
 
 
-def chosen_profile(named: str | None, recipe: Choice | None = None) -> Profile | None:
-    """The profile of the cluster that is meant here; None if nobody names one. Raises WrongInput if it is invalid."""
+def chosen(named: str | None, recipe: Choice | None = None) -> tuple[Choice, Profile] | None:
+    """The cluster that is meant here, and its profile; None if nobody names one. Raises WrongInput if it is invalid."""
     site = load_site()
     choice = choose(named, recipe, load_settings(), site)
-    return None if choice is None else Profiles.here(site).profile(choice.name, origin=choice.origin)
+    return None if choice is None else (choice, Profiles.here(site).profile(choice.name, origin=choice.origin))
+
+
+def chosen_profile(named: str | None, recipe: Choice | None = None) -> Profile | None:
+    """The profile of the cluster that is meant here; None if nobody names one. Raises WrongInput if it is invalid."""
+    found = chosen(named, recipe)
+    return None if found is None else found[1]
