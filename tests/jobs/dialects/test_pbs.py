@@ -5,12 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from tests.emulated_pbs.language import parse_resources, parse_tasks
 from tests.jobs.dialects.golden import ARRAY_PBS, FULL_PBS, OPENPBS_JOBS, PLAIN, TORQUE_JOBS, check_golden
 from toolkit.jobs.dialects.pbs import OPENPBS, TORQUE
-from toolkit.jobs.model import Directive
+from toolkit.jobs.model import Directive, Job
 from toolkit.scheduler.requests import RequestTemplate, RequestTemplates
-from toolkit.scheduler.values import NO_TIME_LIMIT, Gpus, parse_array
+from toolkit.scheduler.values import NO_TIME_LIMIT, Array, Gpus, TaskRange, clock_time, memory_mib, parse_array
 from toolkit.support.errors import WrongInput
 
 JOB, FULL, ARRAY, NODE = PLAIN, FULL_PBS, ARRAY_PBS, TORQUE_JOBS["node"]
@@ -108,3 +111,55 @@ def test_what_ctk_writes_is_refused(written: str) -> None:
     with pytest.raises(WrongInput, match="ctk writes"):
         OPENPBS.parse_directive(written)
     assert OPENPBS.parse_directive("-W group_list=x") == Directive("W", "group_list=x")
+
+
+_COUNT = st.none() | st.integers(1, 8)
+_RANGES = st.builds(
+    lambda first, more, step: TaskRange(first, first + more, step),
+    st.integers(0, 50),
+    st.integers(0, 50),
+    st.integers(1, 4),
+)
+_ARRAYS = st.builds(Array, st.lists(_RANGES, min_size=1, max_size=3).map(tuple), st.none() | st.integers(1, 9))
+_JOBS = st.builds(
+    lambda **given: replace(PLAIN, **given),
+    nodes=_COUNT,
+    tasks_per_node=_COUNT,
+    cpus_per_task=_COUNT,
+    gpus=st.none() | st.builds(Gpus, st.integers(0, 8), st.sampled_from([None, None, None, "a100"])),
+    mem=st.none() | st.sampled_from(["512M", "16G", "1T", "0"]),
+    time=st.none() | st.integers(0, 10**7),
+    array=st.none() | _ARRAYS,
+    partition=st.none() | st.sampled_from(["gpu", "a,b"]),
+)
+
+
+@given(job=_JOBS, torque=st.booleans())
+def test_what_the_server_understands_is_what_was_asked(job: Job, torque: bool) -> None:
+    """In every field that a job and the language of the server have; what a dialect refuses is not written."""
+    dialect = TORQUE if torque else OPENPBS
+    try:
+        dialect.check(job)
+    except WrongInput:
+        return
+    options = [line.partition(" ")[::2] for line in dialect.directives(job)]
+    understood = parse_resources([value for name, value in options if name == "-l"], torque=torque)
+    assert understood is not None
+    nodes, processes = job.nodes or 1, job.tasks_per_node or 1
+    gpus = job.gpus.count if job.gpus else 0
+    asked = (nodes, processes * (job.cpus_per_task or 1), gpus // nodes)
+    assert (understood.nodes, understood.cores, understood.gpus) == asked
+    assert understood.memory == (memory_mib(job.mem) if job.mem else 0)
+    if not torque:  # Torque's nodes have a line for each core
+        assert understood.lines == (processes if job.tasks > 1 else 1)
+    assert understood.scatter or nodes == 1
+    default = None if torque else "120:00:00"
+    assert understood.shown.get("walltime") == (clock_time(job.time) if job.time else default)
+    assert dict(options).get("-q") == job.partition
+    written = dict(options).get("-t" if torque else "-J")
+    assert (written is None) == (job.array is None)
+    if job.array is not None and written is not None:
+        tasks = parse_tasks(written, torque=torque)
+        numbers = [task for some in job.array.ranges for task in range(some.first, some.last + 1, some.step)]
+        assert tasks is not None
+        assert (sorted(tasks.numbers), tasks.limit) == (sorted(numbers), job.array.limit)
