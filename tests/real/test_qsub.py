@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import re
+import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+from xml.etree import ElementTree
 
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
@@ -201,4 +204,51 @@ def test_grid_engine_understands_what_was_asked(
     assert details.fields.get("hard_queue_list") == ("short.q" if short else None)
     assert details.fields["job_name"] == "asked"
     assert details.fields["cwd"] == str(directory)
+    site.cancel(job)
+
+
+@pytest.mark.parametrize("scheduler", [PBS, TORQUE])
+@settings(max_examples=5, deadline=None, phases=[Phase.generate], suppress_health_check=list(HealthCheck))
+@given(
+    nodes=st.integers(1, 2),
+    gpus=st.integers(0, 4),
+    cores=st.integers(1, 4),
+    processes=st.integers(1, 2),
+    minutes=st.integers(1, 10**4),
+)
+def test_pbs_understands_what_was_asked(
+    me: User,
+    ground: Path,
+    tiny_image: Path,
+    scheduler: Scheduler,
+    nodes: int,
+    gpus: int,
+    cores: int,
+    processes: int,
+    minutes: int,
+) -> None:
+    gpus = 0 if scheduler is TORQUE and nodes > 1 else gpus * nodes  # which Torque cannot express
+    place = ground / f"understood-{time.monotonic_ns()}"
+    server = pbs_server(place / "server", scheduler, nodes=("n1", "n2"))
+    site = Site(scheduler, me, place, server.environment, tiny_image)
+    words = ["--gpus", str(gpus), "--cpus-per-task", str(cores), "--ntasks-per-node", str(processes)]
+    words += ["--nodes", str(nodes), "--time", str(minutes), "--queue", "gpuq", "--account", "lab42", "--directive=-h"]
+    job = site.write("asked", *words, "--no-gpu-gate", "--", "/bin/true")
+    option = ("-x",) if scheduler is TORQUE else ("-f", "-F", "json")
+    printed = me.run("qstat", *option, job, cwd=place, env=server.environment).stdout
+    if scheduler is TORQUE:
+        (found,) = ElementTree.fromstring(printed).iter("Job")  # noqa: S314 - of our own program
+        shown = {part.tag: part.text for part in found if not len(part)}
+        resources = {part.tag: part.text for part in found.find("Resource_List") or ()}
+        expected = {"nodes": f"{nodes}:ppn={processes * cores}{f':gpus={gpus}' if gpus else ''}", "nodect": str(nodes)}
+    else:
+        shown = json.loads(printed)["Jobs"][job]
+        resources = {name: str(value) for name, value in shown["Resource_List"].items()}
+        expected = {"nodect": str(nodes), "ncpus": str(nodes * processes * cores), "ngpus": str(gpus)}
+        expected |= {"mpiprocs": str(nodes * processes)} if nodes * processes > 1 else {}
+    hours, minute = divmod(minutes, 60)
+    expected |= {"walltime": f"{hours}:{minute:02}:00"}
+    assert {name: resources.get(name) for name in expected} == expected
+    assert (shown["Job_Name"], shown["queue"], shown["Account_Name"]) == ("asked", "gpuq", "lab42")
+    assert shown["job_state"] == "H"
     site.cancel(job)
