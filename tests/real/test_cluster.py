@@ -133,7 +133,12 @@ def test_profile_of_a_real_grid_engine_and_a_job_that_it_understands(
         done = cell.user.ctk(*words, cwd=directory, env=environment, status=status)
         return str(done.stdout + done.stderr)
 
+    script = directory / "busy.sh"
+    script.write_text("sleep 60\n")
+    busy = cell.run("qsub", "-terse", "-cwd", "-l", "gpu=3", "busy.sh", directory=directory).strip()
+    eventually(lambda: " r " in cell.run("qstat"), "a job to use GPUs")
     run("cluster", "detect", "grid")
+    cell.run("qdel", busy)
     profile = load_profile(directory / "sbatch/clusters/grid.toml")
     assert profile.scheduler is Scheduler.GRID_ENGINE
     limits = {found.name: (found.max_time, found.max_nodes, found.gpus) for found in profile.partitions}

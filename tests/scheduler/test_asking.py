@@ -77,6 +77,7 @@ def test_grid_engine(programs: Path) -> None:
         "-spl": "smp\n",
         "-sp smp": "pe_name smp\nallocation_rule $pe_slots\n",
         "-sc": "gpu gpu INT <= YES JOB 0 0\n",
+        "-se n1": "hostname n1\ncomplex_values gpu=8,slots=8\n",
     })  # fmt: skip
     program(programs, "qhost", {"-F -q": QHOST})
     found = detect()
@@ -85,6 +86,7 @@ def test_grid_engine(programs: Path) -> None:
     assert found.requests.gpus is not None
     assert (found.requests.cores.text, found.requests.gpus.text) == ("-pe smp {slots}", "-l gpu={count}")
     assert [(queue.name, queue.max_time) for queue in found.queues] == [("all.q", 86_400)]
+    assert found.hosts[0].gpus == 8, "of which qhost shows those that no job uses"
 
 
 @pytest.mark.parametrize(

@@ -135,6 +135,15 @@ gpu    gpu       INT   <=    YES         YES        0        0
     assert detection.grid_engine_gpus("") is None
 
 
+@pytest.mark.parametrize(
+    ("values", "gpus"),
+    [("gpu=4,slots=8", 4), ("slots=8, ngpus=2", 2), ("gpu=2.000000", 2), ("slots=8", None), ("NONE", None),
+     ("gpu=x", None), ("gpu=.", None)],
+)  # fmt: skip
+def test_gpus_that_a_host_of_grid_engine_has(values: str, gpus: int | None) -> None:
+    assert detection.grid_engine_host_gpus(f"hostname n1\ncomplex_values   {values}\nuser_lists NONE\n") == gpus
+
+
 QHOST = """\
 HOSTNAME                ARCH         NCPU NSOC NCOR NTHR  LOAD  MEMTOT  MEMUSE  SWAPTO  SWAPUS
 ----------------------------------------------------------------------------------------------

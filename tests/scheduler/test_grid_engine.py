@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from toolkit.scheduler import detection
+from toolkit.scheduler.detection import Queue
 from toolkit.scheduler.grid_engine import (
     parse_details,
     parse_qacct,
@@ -128,3 +132,74 @@ def test_any_text_is_parsed(text: str) -> None:
     parse_qacct(text)
     parse_qhost(text)
     submitted_job(text)
+
+
+# ---- What a real Grid Engine 8.1.9 of Debian 12 printed, with other names of its host, its user and their directories
+
+_PRINTED = Path(__file__).parent / "fixtures/grid-engine-8.1.9"
+
+
+def printed(name: str) -> str:
+    return (_PRINTED / f"{name}.txt").read_text()
+
+
+def test_jobs_of_a_real_qstat() -> None:
+    states = parse_qstat(printed("qstat"), parse_details(printed("qstat-j")))
+    assert [(state.job, state.state, state.nodes) for state in states] == [
+        ("1", State.RUNNING, "gpu-node1"),
+        ("2.1", State.RUNNING, "gpu-node1"),
+        ("4", State.PENDING, ""),
+        ("5", State.FAILED, ""),
+        ("2.3,5", State.PENDING, ""),
+        ("3", State.HELD, ""),
+    ]
+    assert (states[3].reported, states[3].reason) == (
+        "Eqw",
+        'can\'t open output file "/home/anna/work/missing/out.txt": No such file or directory',
+    )
+
+
+def test_requests_of_a_real_qstat_j() -> None:
+    found = parse_details(printed("qstat-j"))
+    assert {job: requested(details) for job, details in found.items()} == {
+        "1": {"gpu": "2", "h_rt": "600", "pe": "smp 2"},
+        "2": {},
+        "3": {},
+        "5": {},
+    }
+    assert found["2"].fields["job-array tasks"] == "1-5:2"
+    assert found["2"].fields["maximum concurrency"] == "1"
+    assert {details.fields["cwd"] for details in found.values()} == {"/home/anna/work"}
+
+
+def test_finished_jobs_of_a_real_qacct() -> None:
+    states = {state.job: state for state in parse_qacct(printed("qacct"))}
+    assert {job: (state.state, state.exit_status, state.signal) for job, state in states.items()} == {
+        "9": (State.COMPLETED, 0, None),
+        "7": (State.FAILED, 3, None),
+        "8": (State.FAILED, 139, 11),
+        "6": (State.TIMED_OUT, 137, 9),
+        "1": (State.CANCELLED, 137, 9),
+        "2.1": (State.COMPLETED, 0, None),
+        "2.3": (State.COMPLETED, 0, None),
+        "2.5": (State.FAILED, 1, None),
+    }
+    assert {state.nodes for state in states.values()} == {"gpu-node1"}
+
+
+def test_host_of_a_real_qhost_while_a_job_uses_two_of_its_four_gpus() -> None:
+    (host,) = parse_qhost(printed("qhost"))
+    assert (host.name, host.cpus, host.memory, host.usable) == ("gpu-node1", 2, 24_064, True)
+    assert host.partitions == ("all.q", "short.q")
+    assert host.gpus == 2
+    assert detection.grid_engine_host_gpus(printed("qconf-se")) == 4
+
+
+def test_configuration_of_a_real_qconf() -> None:
+    assert printed("qconf-sql").split() == ["all.q", "short.q"]
+    assert detection.grid_engine_queue(printed("qconf-sq")) == Queue("short.q", max_time=60, cores=8)
+    cores = detection.grid_engine_environments([detection.grid_engine_table(printed("qconf-sp"))])
+    gpus = detection.grid_engine_gpus(printed("qconf-sc"))
+    assert cores is not None
+    assert gpus is not None
+    assert (cores.text, gpus.text) == ("-pe smp {slots}", "-l gpu={count}")

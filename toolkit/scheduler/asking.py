@@ -80,7 +80,7 @@ def _accounts(env: Mapping[str, str | None]) -> tuple[tuple[str, ...], bool]:
 def _ask_grid_engine() -> Detected:
     names = _ask("qconf", "-sql").split()
     queues = [detection.grid_engine_queue(_ask("qconf", "-sq", name)) for name in names]
-    hosts = grid_engine.parse_qhost(_ask("qhost", "-F", "-q"))
+    hosts = tuple(map(_with_all_gpus, grid_engine.parse_qhost(_ask("qhost", "-F", "-q"))))
     listed = run(["qconf", "-spl"], timeout=_TIMEOUT)  # exits with 1 if there is no parallel environment
     environments = [
         detection.grid_engine_table(_ask("qconf", "-sp", name)) for name in (listed.stdout.split() if listed.ok else ())
@@ -95,6 +95,13 @@ def _ask_grid_engine() -> Detected:
             gpus=detection.grid_engine_gpus(_ask("qconf", "-sc")),
         ),
     )
+
+
+def _with_all_gpus(host: HostFacts) -> HostFacts:
+    """The host with the GPUs that it has, of which `qhost` prints those that no job uses now."""
+    shown = run(["qconf", "-se", host.name], timeout=_TIMEOUT)
+    gpus = detection.grid_engine_host_gpus(shown.stdout) if shown.ok else None
+    return host if gpus is None else replace(host, gpus=gpus)
 
 
 def _ask_openpbs() -> Detected:

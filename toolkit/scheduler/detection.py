@@ -229,6 +229,17 @@ def grid_engine_queue(text: str) -> Queue | None:
     return Queue(fields["qname"], max_time=next((limit for limit in limits if limit), None), cores=cores or None)
 
 
+def grid_engine_host_gpus(text: str) -> int | None:
+    """The GPUs of a host by `complex_values` in `qconf -se HOST`; None if it names none.
+
+    `qhost -F` prints what is left of a consumable while jobs run (seen with 8.1.9).
+    """
+    values = grid_engine_table(text).get("complex_values", "")
+    pairs = [part.strip().partition("=")[::2] for part in values.split(",")]
+    counts = [int(float(value)) for name, value in pairs if name in _GPU_RESOURCES and re.fullmatch(r"[\d.]*\d", value)]
+    return max(counts, default=None)
+
+
 def grid_engine_environments(fields: Sequence[dict[str, str]]) -> RequestTemplate | None:
     """The request of cores: the parallel environment that keeps all slots on one host, of several the first."""
     names = sorted(
