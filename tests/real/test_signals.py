@@ -20,6 +20,8 @@ import pytest
 from tests.real.clusters import KILL_WAIT, site, tracking_of_sites
 from tests.real.jobs import Jobs
 from tests.real.labs import eventually
+from toolkit.scheduler.programs import Scheduler, query
+from toolkit.scheduler.states import State
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -132,6 +134,10 @@ class Trial:
         eventually(lambda: not self._processes(), f"the processes of {self.case.name} to end", KILL_WAIT + 30)
         log = self.jobs.log(f"{self.case.name}-{self.job}")
         shown = f"{self.case.name} of {self.jobs.lab.environment}: {state}\n{log}"
+        environment = {**self.jobs.lab.user.environment, **self.jobs.lab.environment}
+        (seen,) = query(Scheduler.SLURM, [self.job], env=environment)[self.job]
+        assert seen.reported == state, shown
+        assert state != "TIMEOUT" or seen.state is State.TIMED_OUT
         if state == "TIMEOUT" and self.case.may_be_killed:
             assert SLURM_SAYS["limit"] in log, shown
         else:
