@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -148,3 +149,38 @@ def test_any_other_text_is_parsed(text: str) -> None:
     parse_scontrol(text)
     parse_sacct(text)
     exit_code(text)
+
+
+# ---- What a real Slurm 22.05.8 printed, with another user and other paths
+
+_PRINTED = Path(__file__).parent / "fixtures/slurm-22.05.8"
+
+
+def test_jobs_of_a_real_scontrol() -> None:
+    states = {state.job: state for state in parse_scontrol((_PRINTED / "scontrol-job.txt").read_text())}
+    assert {job: (state.state, state.exit_status, state.signal) for job, state in states.items()} == {
+        "1": (State.TIMED_OUT, 0, 15),
+        "2": (State.COMPLETED, 0, None),
+        "3": (State.FAILED, 3, None),
+        "4": (State.FAILED, 0, 53),
+        "5": (State.HELD, None, None),
+        "6": (State.RUNNING, None, None),
+        "7_0": (State.RUNNING, None, None),
+        "8": (State.CANCELLED, 0, 15),
+        "7_[3,6,9%1]": (State.PENDING, None, None),
+        "10": (State.PENDING, None, None),
+    }
+    assert states["6"].nodes == "n[2-3]"
+    assert "its log" in states["4"].reason
+
+
+def test_jobs_of_a_real_squeue() -> None:
+    states = parse_squeue((_PRINTED / "squeue.txt").read_text())
+    assert [(state.job, state.state, state.nodes) for state in states] == [
+        ("7_[3,6,9%1]", State.PENDING, ""),
+        ("5", State.HELD, ""),
+        ("6", State.RUNNING, "n[2-3]"),
+        ("7_0", State.RUNNING, "n2"),
+        ("10", State.PENDING, ""),
+        ("1", State.RUNNING, "n1"),
+    ]

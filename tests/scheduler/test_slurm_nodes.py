@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from datetime import datetime
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from toolkit.scheduler import detection
 from toolkit.scheduler.slurm_nodes import parse_gres, parse_node, parse_partitions, parse_queue, parse_sinfo, usable
 from toolkit.scheduler.states import HostFacts
 
@@ -106,3 +108,39 @@ def test_any_text_is_parsed(text: str) -> None:
     parse_queue(text)
     parse_node(text)
     parse_gres(text)
+
+
+# ---- What a real Slurm 22.05.8 printed
+
+_PRINTED = Path(__file__).parent / "fixtures/slurm-22.05.8"
+
+
+def printed(name: str) -> str:
+    return (_PRINTED / f"{name}.txt").read_text()
+
+
+def test_nodes_of_a_real_slurm() -> None:
+    nodes = [parse_node(line) for line in printed("scontrol-node").splitlines()]
+    assert [(node.name, node.state, node.cpus, node.cpus_used, node.gpus) for node in nodes if node] == [
+        ("n1", "mixed", 4, 1, 2),
+        ("n2", "mixed", 4, 3, 2),
+        ("n3", "mixed", 4, 2, 2),
+        ("n4", "idle", 4, 0, 2),
+    ]
+    found = parse_sinfo(printed("sinfo"))
+    expected = [HostFacts(f"n{n}", 4, 16_000, 2, "tesla", True, ("cpu", "debug", "gpu")) for n in (1, 2, 3, 4)]
+    assert list(found) == expected
+
+
+def test_partitions_and_queue_of_a_real_slurm() -> None:
+    partitions = parse_partitions(printed("scontrol-partition"))
+    assert [(found.name, found.is_default, found.max_time, found.max_nodes) for found in partitions] == [
+        ("cpu", True, "1-00:00:00", None),
+        ("debug", False, "00:05:00", 1),
+        ("gpu", False, "1-00:00:00", None),
+    ]
+    queue = {job.job: (job.name, job.partition, job.state, job.where) for job in parse_queue(printed("squeue-nodes"))}
+    assert queue["10"] == ("a|b", "debug", "PENDING", "(PartitionTimeLimit)")
+    assert queue["6"] == ("train", "cpu", "RUNNING", "n[2-3]")
+    settings = detection.slurm_settings(printed("scontrol-config"))
+    assert (settings["ClusterName"], settings["MaxArraySize"]) == ("site", "1001")
