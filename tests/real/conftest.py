@@ -41,6 +41,7 @@ FIRST = (
     "test_lab_adversity", "test_guard_tensorflow", "test_demo", "test_pages", "test_build", "test_signals",
     "test_pins_index", "test_guard", "test_lab_storm", "test_check_gpu", "test_lock_travels", "test_lab_mpi",
     "test_import_step", "test_sources", "test_build_adversity", "test_other_users", "test_sbatch", "test_lab",
+    "test_qsub", "test_golden_scripts",
 )  # fmt: skip
 
 

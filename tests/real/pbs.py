@@ -36,7 +36,7 @@ def pbs_server(
     for name in ("qsub", "qstat", "qdel", "pbsnodes"):
         words = (f"PYTHONPATH={place}/lib", "/usr/bin/python3", "-m", "tests.emulated_pbs", name)
         program = programs / name
-        program.write_text(f'#!/bin/sh\nexec env {shlex.join(words)} "$@"\n')
+        program.write_text(f'#!/bin/sh\nexec /usr/bin/env {shlex.join(words)} "$@"\n')
         program.chmod(0o755)
     directory = place / "server"
     directory.mkdir()

@@ -13,6 +13,7 @@ import pytest
 from tests.real.grid_engine import PROGRAMS, GridEngine, running
 from tests.real.jobs import Jobs
 from tests.real.labs import eventually
+from tests.real.pbs import pbs_server
 from toolkit.scheduler.grid_engine import parse_details, requested
 from toolkit.scheduler.profile_file import load_profile
 from toolkit.scheduler.programs import Scheduler
@@ -112,6 +113,38 @@ gpu_types = ["tesla"]
     assert "OFFLINE 1 0,1" in jobs.log(f"strange-{job}")
     shown = {name: jobs.show(job, name) for name in ("Partition", "NumNodes", "TimeLimit", "TresPerNode")}
     assert shown == {"Partition": "gpu", "NumNodes": "2", "TimeLimit": "00:05:00", "TresPerNode": "gres:gpu:tesla:2"}
+
+
+# ---- OpenPBS and Torque
+
+
+@pytest.mark.parametrize("scheduler", [Scheduler.OPENPBS, Scheduler.TORQUE])
+def test_profile_of_a_pbs_server_and_its_limits(me: User, ground: Path, tiny_image: Path, scheduler: Scheduler) -> None:
+    place = ground / f"pbs-{scheduler}-{time.monotonic_ns()}"
+    server = pbs_server(place / "server", scheduler, nodes=("n1", "n2"))
+    environment = {**server.environment, "PATH": str(server.programs)}
+
+    def run(*words: str, status: int = 0) -> str:
+        done = me.ctk(*words, cwd=place, env=environment, status=status)
+        return str(done.stdout + done.stderr)
+
+    run("cluster", "detect", "mine")
+    profile = load_profile(place / "sbatch/clusters/mine.toml")
+    assert profile.scheduler is scheduler
+    assert [
+        (found.name, found.is_default, found.max_nodes, found.cores, found.gpus) for found in profile.partitions
+    ] == [
+        ("workq", True, 2, 8, 4),
+        ("gpuq", False, 2, 8, 4),
+        ("gpu", False, 2, 8, 4),
+    ]
+    assert "valid, compared with the scheduler" in run("cluster", "check", "mine")
+    job = ("qsub", "-N", "x", "--cluster", "mine", "--image", str(tiny_image), "--partition", "gpu")
+    said = run(*job, "--gpus", "0", "--cpus-per-task", "9", "--", "/bin/true", status=2)
+    assert "partition gpu has 8 cores on a node" in said, said
+    assert not (place / "x.pbs").exists()
+    run(*job, "--gpus", "0", "--cpus-per-task", "8", "--", "/bin/true")
+    me.run(server.programs / "qsub", "x.pbs", cwd=place, env=environment)
 
 
 # ---- Grid Engine
