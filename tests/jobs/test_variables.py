@@ -58,6 +58,11 @@ def job(directory: Path, *environment: str, **more: object) -> Job:
         JobRequest(command=("program",), environment=(f"WANDB_API_KEY={SECRET}",)),
         JobRequest(command=("env", "A=1", f"HF_TOKEN={SECRET}", "program")),
         JobRequest(command=("program",), directives=(f"--export=ALL,HF_TOKEN={SECRET}",)),
+        JobRequest(command=("program", "--api-key", SECRET)),
+        JobRequest(command=("program", f"--hf-token={SECRET}")),
+        JobRequest(command=("curl", "-H", f"Authorization: Bearer {SECRET}12345678")),
+        JobRequest(command=("curl", f"https://ann:{SECRET}@example.org/x")),
+        JobRequest(command=("sh", "-c", f"curl https://hooks.slack.com/services/{SECRET}")),
     ],
 )
 def test_a_secret_does_not_get_into_a_script(tmp_path: Path, request_: JobRequest) -> None:
@@ -66,6 +71,18 @@ def test_a_secret_does_not_get_into_a_script(tmp_path: Path, request_: JobReques
     assert refusal.value.code == "secret-in-script"
     assert SECRET not in refusal.value.message + (refusal.value.fix or "")
     assert "--env-file FILE" in (refusal.value.fix or "")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        *(["--pad-token", "</s>"], ["--sort-key", "loss"], ["--api-key"], ["--password", "none"]),
+        *(["--max-tokens=512"], ["https://example.org/?a=1"], ["https://example.org/services/data"]),
+    ],
+)
+def test_usual_words_of_a_command_are_no_secrets(tmp_path: Path, words: list[str]) -> None:
+    request = JobRequest(command=("program", *words))
+    assert complete(request, name="x", image=Path("x.sif"), recipe=None, directory=tmp_path).command[1:] == tuple(words)
 
 
 @pytest.mark.parametrize("export", ["NONE", "NIL", "A,B", ""])

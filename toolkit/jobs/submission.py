@@ -57,7 +57,7 @@ def submit(script: Script, directory: Path) -> Submission:
         raise _no_scheduler(script, done.stderr.strip().splitlines()[-1])
     done.require(
         f"submitting {script.path}",
-        fix=f"The script is kept. Correct the option that Slurm rejects, then {_by_hand(script)}",
+        fix=f"The script is kept. Correct what sbatch reports, then {_by_hand(script)}",
     )
     return Submission(script, programs.submitted_job(Scheduler.SLURM, done.stdout))
 
@@ -84,7 +84,7 @@ def _submit_with_qsub(script: Script, directory: Path, arguments: Sequence[str])
     done = programs.submit(script.scheduler, script.path, directory=directory, arguments=arguments)
     done.require(
         f"submitting {script.path}",
-        fix=f"The script is kept. Correct the option that qsub rejects, then {_by_hand(script)}",
+        fix=f"The script is kept. Correct what qsub reports, then {_by_hand(script)}",
     )
     return Submission(script, programs.submitted_job(script.scheduler, done.stdout))
 

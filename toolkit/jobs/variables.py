@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from toolkit.support.errors import WrongInput
 from toolkit.support.processes import command_line
-from toolkit.support.redaction import holds_secret
+from toolkit.support.redaction import holds_credentials, holds_secret, is_secret_option
 from toolkit.support.text import one_line
 
 if TYPE_CHECKING:
@@ -54,8 +54,16 @@ def _refuse_secret(option: str, name: str) -> NoReturn:
 
 
 def refuse_secrets(command: tuple[str, ...], directives: Iterable[Directive]) -> None:
-    """Raise WrongInput if `env NAME=VALUE program`, `--export=NAME=VALUE` or `-v NAME=VALUE` has a secret."""
+    """Raise WrongInput if the command or a directive has a secret: a token, a webhook's or another URL with a password,
+    `--api-key VALUE`, `env NAME=VALUE program`, `--export=NAME=VALUE` or `-v NAME=VALUE`.
+    """
     program, *words = command
+    for word, following in zip(command, [*words, ""], strict=True):
+        name, equals, value = word.partition("=")
+        if is_secret_option(name, value if equals else following) and (equals or following):
+            _refuse_in_command(name)
+        if holds_credentials(word):
+            _refuse_in_command("a word")
     for word in words if program.rpartition("/")[2] == "env" else ():
         name, equals, value = word.partition("=")
         if not word.startswith("-") and not (equals and _NAME.fullmatch(name)):
@@ -67,6 +75,15 @@ def refuse_secrets(command: tuple[str, ...], directives: Iterable[Directive]) ->
             name, equals, value = part.partition("=")
             if equals and holds_secret(name, value):
                 _refuse_secret("--export" if directive.name == "export" else "-v", name)
+
+
+def _refuse_in_command(what: str) -> NoReturn:
+    raise WrongInput(
+        f"{what} of the command has a secret, which other users could read in the job script and on a command line",
+        fix="Let the program read it from a variable of its environment. To take that from the job's environment: "
+        "--env NAME\nTo read it from a private file (mode 0600, with a line NAME=…): --env-file FILE",
+        code="secret-in-script",
+    )
 
 
 def refuse_unexported(names: Iterable[str], directives: Iterable[Directive]) -> None:

@@ -68,7 +68,7 @@ def submit(
     """
     argv = {
         Scheduler.SLURM: ["sbatch", "--parsable"],
-        Scheduler.GRID_ENGINE: ["qsub", "-terse"],
+        Scheduler.GRID_ENGINE: ["qsub", "-terse", "-b", "n"],  # a `.sge_request` may say `-b y`
         Scheduler.OPENPBS: ["qsub"],
         Scheduler.TORQUE: ["qsub"],
     }[scheduler]
@@ -86,7 +86,11 @@ def submitted_job(scheduler: Scheduler, printed: str) -> str:
         number = pbs.submitted_job(printed)
     if number is None:
         program = "sbatch" if scheduler is Scheduler.SLURM else "qsub"
-        raise ProgramFailed(f"{program} printed no job ID: {printed.strip()!r}", code="scheduler-output")
+        raise ProgramFailed(
+            f"{program} printed no job ID: {printed.strip()[:200]!r}",
+            fix="Look for the job among your queued ones (squeue, qstat) before you submit the script again.",
+            code="scheduler-output",
+        )
     return number
 
 

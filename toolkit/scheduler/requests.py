@@ -36,6 +36,7 @@ FIELDS: Mapping[str, str | None] = {
     "account": "--account NAME",
     "qos": "--qos NAME",
 }
+_OPTION = re.compile(r"--?[A-Za-z]")
 _LITERAL = re.compile(r"[A-Za-z0-9 @%+=:,./_|&*()<>!-]*")
 
 
@@ -58,7 +59,7 @@ class RequestTemplate:
         for name in sorted(self.names):
             if name not in values:
                 raise WrongInput(
-                    f"the request {self.text!r} of this cluster needs a value for {{{name}}}",
+                    f"the request {self.text!r} needs a value for {{{name}}}",
                     fix=f"Add {FIELDS[name]}.",
                     code="request-needs-value",
                 )
@@ -78,7 +79,7 @@ def parse_template(text: str, origin: str) -> RequestTemplate:
                              "scheduler options", fix=fix)  # fmt: skip
         if name is not None and (name not in FIELDS or specification or conversion):
             raise WrongInput(f"{origin}: {text!r} has an unknown field {{{name}}}", fix=f"Fields: {', '.join(FIELDS)}")
-    if not text.startswith("-"):
+    if not _OPTION.match(text):
         raise WrongInput(f"{origin}: {text!r} should begin with a dash, as an option of the scheduler", fix=fix)
     return RequestTemplate(text)
 
@@ -115,7 +116,8 @@ class RequestTemplates:
 
 
 def request_values(resources: Resources) -> dict[str, str]:
-    """The values of FIELDS that `resources` give. GPUs that are not the same number on each node are rounded down."""
+    """The values of FIELDS that `resources` give. GPUs that are not the same number on each node are rounded down;
+    the dialects refuse that."""
     nodes, processes, cores = resources.nodes or 1, resources.tasks_per_node or 1, resources.cpus_per_task or 1
     values = {
         "nodes": str(nodes),

@@ -41,12 +41,36 @@ _SECRET_WORD = re.compile(
     r"(?:TOKEN|SECRET|PASS(?:WORD|WD|PHRASE)?|(?<=_)PWD|KEY|CREDENTIAL|AUTH|WEBHOOK|COOKIE)S?\d*(?:_|$)", re.IGNORECASE
 )
 _PLACE_NAME = re.compile(r"_(?:FILE|PATH|DIR|SOCK|NAME|TYPE|METHOD)$", re.IGNORECASE)
+# The addresses of webhooks that are known to be secrets: Slack, Discord, Microsoft Teams, Google Chat.
+_WEBHOOK_ADDRESS = re.compile(
+    r"//(?:hooks\.slack\.com/(?:services|workflows|triggers)|discord(?:app)?\.com/api/(?:v\d+/)?webhooks"
+    r"|[\w.-]{1,100}\.webhook\.office\.com|outlook\.office(?:365)?\.com/webhook|chat\.googleapis\.com/v1/spaces)/",
+    re.IGNORECASE,
+)
+_CREDENTIAL = re.compile(r"\b(?:Bearer|Basic)\s{1,9}[A-Za-z0-9_.~+/=-]{8}")
+# Fewer names than of variables: --pad-token, --sort-key and --auth-method are usual in programs that train.
+_SECRET_OPTION = re.compile(
+    r"--?(?:[\w-]+[-_])?(?:(?:api|access|secret|auth|hf|github|wandb)[-_](?:key|token)|password|passwd|webhook(?:[-_]url)?)",
+    re.IGNORECASE,
+)
 _PLAIN_VALUE = re.compile(r"[+-]?\d{1,6}(?:\.\d+)?|true|false|yes|no|on|off|none|auto", re.IGNORECASE)
+
+
+def holds_credentials(text: str) -> bool:
+    """Whether a token, a URL with a password, the address of a webhook or an HTTP credential is in `text`."""
+    if _TOKEN.search(text) or _CREDENTIAL.search(text):
+        return True
+    return "://" in text and bool(_USER.search(text) or _PASSWORD.search(text) or _WEBHOOK_ADDRESS.search(text))
+
+
+def is_secret_option(name: str, value: str) -> bool:
+    """Whether an option of some program, such as `--api-key`, has a secret as its value."""
+    return _SECRET_OPTION.fullmatch(name) is not None and _PLAIN_VALUE.fullmatch(value) is None
 
 
 def holds_secret(name: str, value: str) -> bool:
     """Whether a variable holds a secret, judged by its name, or by a token or a password in its value."""
-    if _TOKEN.search(value) or ("://" in value and (_USER.search(value) or _PASSWORD.search(value))):
+    if holds_credentials(value):
         return True
     if not value or not _SECRET_WORD.search(name) or _PLACE_NAME.search(name):
         return False

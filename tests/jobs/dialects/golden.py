@@ -75,6 +75,9 @@ GRID_ENGINE_JOBS = {
     "slots": Job(
         "slots", "./trial.sif", ("true",), gpus=Gpus(2), tasks_per_node=2, cpus_per_task=4, time=60, monitor=True
     ),
+    "unit": replace(
+        PLAIN, name="unit", gate=False, requests=RequestTemplates(resources=RequestTemplate("-l node_f={nodes}"))
+    ),
 }
 FULL_PBS = Job(
     name="full",

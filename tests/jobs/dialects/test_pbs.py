@@ -93,14 +93,14 @@ def test_what_torque_has_for_one_node_only_is_refused(changes: dict[str, object]
 
 
 def test_templates_of_the_site_express_it() -> None:
-    line = "-l nodes={nodes}:ppn={node_cores}:gpus={count}:{type}"
+    line = "-l nodes={nodes}:ppn={node_cores}:gpus={count}:{type},mem={memory}b"
     job = replace(
         FULL, gpus=Gpus(4, "a100"), requests=RequestTemplates(resources=RequestTemplate(line)), array=None, qos=None
     )
     for dialect in (OPENPBS, TORQUE):
         dialect.check(job)
         asked = [option for option in dialect.directives(job) if option.startswith("-l")]
-        assert asked == ["-l walltime=25:01:01", "-l nodes=2:ppn=8:gpus=2:a100"]
+        assert asked == ["-l walltime=25:01:01", "-l nodes=2:ppn=8:gpus=2:a100,mem=16Gb"]
 
 
 @pytest.mark.parametrize(

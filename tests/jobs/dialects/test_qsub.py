@@ -31,7 +31,8 @@ def test_option_is_one_line_that_ends_nowhere_else_or_is_refused(text: str) -> N
         ("-N x", "Instead: use --job-name."),
         ("-l walltime=1", "Instead: use --time."),
         ("-l mem=1,walltime=2", "Instead: use --time."),
-        ("--x", "For example: --directive='-l gpu_type=a100'"),
+        ("--x", "For example: --directive='-l gpu_type=a100' --directive='-r y'"),
+        ("-l a=1 -o /tmp/x", "For example: --directive='-l gpu_type=a100' --directive='-r y'"),
     ],
 )
 def test_own_option_names_what_to_use_instead(text: str, fix: str) -> None:

@@ -234,6 +234,18 @@ def test_processes_are_started_by_mpirun_with_the_variables(ground: Ground, sche
 
 
 @EACH
+@pytest.mark.parametrize(("lines", "each"), [("n1 1 q\nn1 1 r\n", 6), ("n1 1 q\nn2 1 q\n", 3), ("a\nb\nc\n", 2)])
+def test_units_on_one_host_share_it(ground: Ground, scheduler: Scheduler, lines: str, each: int) -> None:
+    """Open MPI refuses more processes than `ppr` allows on the hosts that there are."""
+    ground.program("mpirun", 'if [ "$1" = --version ]; then echo "mpirun (Open MPI) 4.1.4"; else echo "started $*"; fi')
+    job = replace(JOB, nodes=3, tasks_per_node=2)
+    hosts = ground.directory / "hosts"
+    hosts.write_text(lines if scheduler is SGE else "".join(f"{line.split()[0]}\n" for line in lines.splitlines()))
+    assert ground.run(scheduler, job, PBS_NODEFILE=str(hosts), PE_HOSTFILE=str(hosts)).status == 0
+    assert f"started -n 6 --map-by ppr:{each}:node" in ground.log()
+
+
+@EACH
 def test_missing_mpirun_is_named(ground: Ground, scheduler: Scheduler) -> None:
     for name in (
         "bash",

@@ -16,6 +16,7 @@ from toolkit.jobs.dialects.qsub import (
     gpu_type_unsupported,
     inherited_variables,
     option,
+    owned_in_requests,
     parse_option,
     unsupported,
 )
@@ -41,7 +42,10 @@ _OWN = {
     "pe": "use --cpus-per-task, or --request '-pe NAME {slots}'",
     "P": "use --account",
     "q": "use --partition",
+    "sync": "ctk does not wait for a job",
+    "terse": "ctk reads the job's number from what qsub prints",
 }
+_NOT_IN_REQUESTS = {**owned_in_requests(_OWN), "@": "write the options themselves"}
 _OWN_RESOURCES = {"h_rt": "use --time"}
 
 
@@ -55,7 +59,7 @@ class GridEngine:
             raise unsupported(
                 f"--job-name {job.name}", _TITLE, "a name begins with a letter", f"For example: --job-name x{job.name}"
             )
-        site = checked_site_lines(job, _TITLE)
+        site = checked_site_lines(job, _TITLE, _owned)
         if job.array is not None:
             _check_array(job)
         if (job.nodes or 1) > 1 and "nodes" not in site.keys:
@@ -96,7 +100,7 @@ class GridEngine:
 
     def directives(self, job: Job) -> list[str]:
         """The options of `job`. `-o` is a file of the submit directory: Grid Engine opens it there."""
-        site = checked_site_lines(job, _TITLE)
+        site = checked_site_lines(job, _TITLE, _owned)
         lines = ["-cwd", "-j y", "-S /bin/bash", f"-N {job.name}"]
         lines += [f"-o $JOB_NAME-$JOB_ID{'_$TASK_ID' if job.array else ''}.log"]
         if job.array is not None:
@@ -127,12 +131,20 @@ class GridEngine:
 GRID_ENGINE: Dialect = GridEngine()
 
 
+def _owned(word: str) -> str | None:
+    """What to use instead of an option in a request template that ctk writes itself."""
+    return _NOT_IN_REQUESTS.get(word[1:])
+
+
 def _check_array(job: Job) -> None:
     array = job.array
     assert array is not None  # noqa: S101 - the caller has asked
     if len(array.ranges) > 1:
         raise unsupported(
-            f"--array {array}", _TITLE, "an array is one range", "Submit a script for each range: --array 1-10:3"
+            f"--array {array}",
+            _TITLE,
+            "an array is one range",
+            f"Submit a script for each range, the first with --array {array.ranges[0]}",
         )
     if array.first < 1:
         last = array.ranges[0].last + 1

@@ -16,6 +16,7 @@ from toolkit.jobs.dialects.qsub import (
     gpu_type_unsupported,
     inherited_variables,
     option,
+    owned_in_requests,
     parse_option,
     unsupported,
 )
@@ -41,6 +42,7 @@ _OWN = {
     "A": "use --account",
     "q": "use --partition",
 }
+_NOT_IN_REQUESTS = owned_in_requests(_OWN)
 _LONGEST_LIST = 2000  # characters; qsub of older Torques reads lines of 2048 (cmds.h)
 _REQUEST = "use --request '-l …', which replaces the lines of ctk"
 _OWN_RESOURCES = {
@@ -66,7 +68,7 @@ class Pbs:
 
     def check(self, job: Job) -> None:
         title = self.words.title
-        site = checked_site_lines(job, title)
+        site = checked_site_lines(job, title, _owned)
         if job.time == NO_TIME_LIMIT and "time" not in site.keys:
             raise unsupported(
                 "--time UNLIMITED", title, "it has no word for it", "Omit --time: the queue's own limit applies."
@@ -92,7 +94,7 @@ class Pbs:
 
     def directives(self, job: Job) -> list[str]:
         """The options of `job`. None names a file for the output: PBS copies it to the submit directory."""
-        site = checked_site_lines(job, self.words.title)
+        site = checked_site_lines(job, self.words.title, _owned)
         lines = [f"-N {job.name}", "-j oe", "-S /bin/bash"]
         if job.array is not None:
             lines.append(f"-t {_without_steps(job.array)}" if self._torque else f"-J {job.array}")
@@ -127,6 +129,11 @@ class Pbs:
 
 OPENPBS: Dialect = Pbs(words.OPENPBS)
 TORQUE: Dialect = Pbs(words.TORQUE)
+
+
+def _owned(word: str) -> str | None:
+    """What to use instead of an option in a request template that ctk writes itself; qsub takes `-ofile` for `-o`."""
+    return _NOT_IN_REQUESTS.get(word[1:2])
 
 
 def _select(job: Job, covered: frozenset[str]) -> list[str]:
@@ -196,7 +203,10 @@ def _check_array(job: Job) -> None:
     assert array is not None  # noqa: S101 - the caller has asked
     if len(array.ranges) > 1:
         raise unsupported(
-            f"--array {array}", title, "an array is one range", "Submit a script for each range: --array 1-10:3"
+            f"--array {array}",
+            title,
+            "an array is one range",
+            f"Submit a script for each range, the first with --array {array.ranges[0]}",
         )
     if array.ranges[0].first + array.ranges[0].step > array.ranges[0].last:
         raise unsupported(

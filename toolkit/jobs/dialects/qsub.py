@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from toolkit.jobs.dialects.site import site_lines
+from toolkit.jobs.dialects.site import even_gpus, site_lines
 from toolkit.jobs.model import Directive
 from toolkit.scheduler.requests import request_values
 from toolkit.scheduler.values import refuse
@@ -13,14 +13,16 @@ from toolkit.support.errors import WrongInput
 from toolkit.support.text import one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from toolkit.jobs.dialects.site import SiteLines
     from toolkit.jobs.model import Job
 
-_DIRECTIVE = re.compile(r"-(?P<name>[A-Za-z_]+)(?: +(?P<value>\S.*))?")
+_DIRECTIVE = re.compile(r"-(?P<name>[A-Za-z_]+)(?: +(?P<value>\S+))?")
 _RESOURCE = re.compile(r"(?:^|[,: ])(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?:=|$)")
 _SIGNS = re.compile(r"[A-Za-z0-9 @%+=:,./_|&*()<>!\[\]-]*")
+# Options that a request template may set, although ctk writes them itself where there is none.
+_OF_REQUESTS = ("pe", "P", "q", "A")
 LOG_OPTIONS = dict.fromkeys(("o", "e", "j"), "the log is always logs/NAME-ID.log")
 
 
@@ -32,7 +34,12 @@ def parse_option(text: str, own: Mapping[str, str], resources: Mapping[str, str]
     """
     match = _DIRECTIVE.fullmatch(text)
     if match is None:
-        refuse("--directive", text, "-name or -name value", fix="For example: --directive='-l gpu_type=a100'")
+        refuse(
+            "--directive",
+            text,
+            "one option, -name or -name value",
+            fix="For example: --directive='-l gpu_type=a100' --directive='-r y'",
+        )
     name, value = match["name"], match["value"]
     if name in own:
         raise WrongInput(f"--directive {text!r}: ctk writes -{name} itself", fix=f"Instead: {own[name]}.")
@@ -49,6 +56,14 @@ def parse_option(text: str, own: Mapping[str, str], resources: Mapping[str, str]
     return Directive(name, value)
 
 
+def owned_in_requests(own: Mapping[str, str]) -> dict[str, str]:
+    """Of the options that ctk writes itself, those that no request template may set, with what to use instead."""
+    return {
+        **{name: instead for name, instead in own.items() if name not in _OF_REQUESTS},
+        **dict.fromkeys(("v", "V"), "use --env"),
+    }
+
+
 def option(directive: Directive) -> str:
     """The directive as the scheduler reads it."""
     return f"-{directive.name}" if directive.value is None else f"-{directive.name} {directive.value}"
@@ -59,21 +74,17 @@ def unsupported(option_name: str, title: str, reason: str, instead: str) -> Wron
     return WrongInput(f"{title} cannot express {option_name}: {reason}", fix=instead, code="not-in-this-dialect")
 
 
-def checked_site_lines(job: Job, title: str) -> SiteLines:
+def checked_site_lines(job: Job, title: str, owned: Callable[[str], str | None]) -> SiteLines:
     """The site's own lines for `job`. Raises WrongInput for what neither of these languages can express."""
-    nodes, gpus = job.nodes or 1, job.gpus.count if job.gpus else 0
-    if gpus % nodes:
+    if (fix := even_gpus(job)) is not None:
         raise unsupported(
-            f"--gpus {job.gpus} on --nodes {nodes}",
-            title,
-            "each node gets the same number of GPUs",
-            f"--gpus {gpus // nodes * nodes or nodes} or --gpus {(gpus // nodes + 1) * nodes}, or fewer nodes.",
+            f"--gpus {job.gpus} on --nodes {job.nodes}", title, "each node gets the same number of GPUs", fix
         )
-    if job.monitor and nodes > 1:
+    if job.monitor and (job.nodes or 1) > 1:
         raise unsupported(
             "--gpu-monitor on several nodes", title, "it is started by Slurm on each node", "Omit --gpu-monitor."
         )
-    site = site_lines(job, request_values(job))
+    site = site_lines(job, request_values(job), owned)
     if job.qos is not None and "qos" not in site.keys:
         raise unsupported(
             f"--qos {job.qos}",

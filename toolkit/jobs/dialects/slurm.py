@@ -32,6 +32,12 @@ _OWN_DIRECTIVES = {
     "output": "the log is always logs/NAME-ID.log",
     "wrap": "give the command after --",
 }
+# Those that no request template may set either, with their short names.
+_NOT_IN_REQUESTS = {
+    **{name: _OWN_DIRECTIVES[name] for name in ("array", "chdir", "error", "job-name", "open-mode", "output", "wrap")},
+    **dict.fromkeys(("export", "export-file"), "use --env"),
+}
+_SHORT = {"a": "array", "D": "chdir", "e": "error", "J": "job-name", "o": "output"}
 
 
 class Slurm:
@@ -40,7 +46,8 @@ class Slurm:
     words = words.SLURM
 
     def check(self, job: Job) -> None:
-        """Slurm expresses every job."""
+        """Slurm expresses every job; a request of its site may not. Raises WrongInput then."""
+        site_lines(job, request_values(job), _owned, separate=True)
 
     def check_directory(self, directory: str) -> str:
         """Return the directory. Raises WrongInput if Slurm cannot open a log there.
@@ -87,7 +94,7 @@ class Slurm:
 
     def directives(self, job: Job) -> list[str]:
         """The options of `job` in the order of the resources; those that the site has templates for come behind."""
-        site = site_lines(job, request_values(job))
+        site = site_lines(job, request_values(job), _owned, separate=True)
         options = {
             "job-name": job.name,
             "output": _output(job),
@@ -126,6 +133,14 @@ class Slurm:
 
 
 SLURM: Dialect = Slurm()
+
+
+def _owned(word: str) -> str | None:
+    """What to use instead of an option in a request template that ctk writes itself, also abbreviated."""
+    if not word.startswith("--"):
+        return _NOT_IN_REQUESTS.get(_SHORT.get(word[1:2], ""))
+    name = word[2:].partition("=")[0]
+    return next((instead for own, instead in _NOT_IN_REQUESTS.items() if own.startswith(name)), None)
 
 
 def _output(job: Job) -> str:
