@@ -7,6 +7,7 @@ remote shell has this machine for every node.
 
 from __future__ import annotations
 
+import os
 import json
 import re
 import subprocess
@@ -190,7 +191,8 @@ def check(done: Run) -> None:
         assert one["words"] == list(job.command[2:])
         assert one["GREETING"] == dict(job.environment).get("GREETING")
         assert one["PYTHONNOUSERSITE"] == "1"
-        assert one["OMP_NUM_THREADS"] == str(job.cpus_per_task or 1)
+        alone = len(os.sched_getaffinity(0)) if job.requests.resources else 1  # all cores of a unit
+        assert one["OMP_NUM_THREADS"] == str(job.cpus_per_task or alone)
         assert (one["data"], one["read-only"]) == (("1 2 3\n", True) if job.binds else (None, True))
         assert one["WANDB_API_KEY"] == ("k3y" if job.inherited else one["WANDB_API_KEY"])
         assert one["TOKEN"] == ("x'y z" if job.env_file else None)
