@@ -7,8 +7,8 @@ remote shell has this machine for every node.
 
 from __future__ import annotations
 
-import os
 import json
+import os
 import re
 import subprocess
 import time
