@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 import shutil
 from typing import TYPE_CHECKING
 
@@ -25,7 +26,7 @@ COPY notes.txt /opt/notes.txt
 def measure(base: Path, work: Path) -> tuple[tuple[str, str], ...]:
     """Rows of a table: what was built, and its seconds. `work` is a new directory; the base is imported first."""
     work.mkdir()
-    with variables(CH_IMAGE_STORAGE=f"{work}/storage"):
+    with variables(CH_IMAGE_STORAGE=f"{work}/storage", USER=getpass.getuser()):
         unpack(base, work / "root")
         (work / "root" / CA_BUNDLE.relative_to("/")).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(CA_BUNDLE, work / "root" / CA_BUNDLE.relative_to("/"))  # an image has no mounts while it is built
