@@ -30,7 +30,8 @@ check:
 	    -m "not (real or programs or index)"
 
 # All tests, including those on the real Apptainer and Slurm. Three files at a time: a third of them wait for Slurm.
-# Ends with the branch coverage of toolkit/, which must not fall below the limit in pyproject.toml.
+# Ends with the branch coverage of toolkit/, which must not fall below the limit in pyproject.toml. Programs that the
+# tests in tests/real/ start are not measured.
 test:
 	@machine/setup test
 	@$(MAKE) --no-print-directory $(VENV)/tests lint

@@ -12,6 +12,7 @@ from benchmarks.measure import variables
 from toolkit.inventory.formats.images import open_image
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
 _ROUNDS = 3
@@ -49,21 +50,27 @@ def measure(base: Path, work: Path) -> tuple[tuple[str, str], ...]:
         subprocess.run(_build(work, "base"), cwd=work, check=True, capture_output=True)
         shutil.rmtree(work / "root")
         (work / "Containerfile").write_text(_STEPS)
-        changed, nothing = [], []
-        for number in range(_ROUNDS + 1):
-            (work / "notes.txt").write_text(f"{number}\n")
-            changed.append(measured(_build(work, "steps"), work).seconds)
-            nothing.append(measured(_build(work, "steps"), work).seconds)
+        first, changed, nothing = rounds(_build(work, "steps"), work)
         push = ["buildah", "--signature-policy", "policy.json", "push", "--quiet", "steps", "oci-archive:image.tar"]
         sif = measured(push, work).seconds
         sif += measured(["apptainer", "build", "--fakeroot", "image.sif", "oci-archive:image.tar"], work).seconds
         subprocess.run(["buildah", "rmi", "--all", "--force"], cwd=work, check=False, capture_output=True)
     return (
-        ("the first build", f"{changed[0]:.1f}"),
-        ("one file of the last step changed", f"{statistics.median(changed[1:]):.1f}"),
-        ("nothing changed", f"{statistics.median(nothing):.1f}"),
+        ("the first build", f"{first:.1f}"),
+        ("one file of the last step changed", f"{changed:.1f}"),
+        ("nothing changed", f"{nothing:.1f}"),
         ("its image as a SIF, after each of these", f"{sif:.1f}"),
     )
+
+
+def rounds(build: Sequence[str | Path], work: Path) -> tuple[float, float, float]:
+    """Seconds of `build` in `work`: the first time, after `notes.txt` changed, and with nothing changed (medians)."""
+    changed, nothing = [], []
+    for number in range(_ROUNDS + 1):
+        (work / "notes.txt").write_text(f"{number}\n")
+        changed.append(measured(build, work).seconds)
+        nothing.append(measured(build, work).seconds)
+    return changed[0], statistics.median(changed[1:]), statistics.median(nothing)
 
 
 def _build(work: Path, name: str) -> list[str | Path]:

@@ -15,7 +15,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from benchmarks import buildah
+from benchmarks import buildah, charliecloud
 from benchmarks.audit import torch_base
 from benchmarks.layers import CA_BUNDLE, Run, measured
 from benchmarks.measure import debian_12, environment_of_ctk, variables
@@ -25,7 +25,9 @@ from toolkit.runtime.engine import find_runtime
 from toolkit.support.site import load_site
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
+
+    Rows = tuple[tuple[str, str], ...]
 
 _ROUNDS = 5
 _LIMIT = 0.5  # seconds, for an image in which nothing changed
@@ -34,7 +36,7 @@ _DEAD_PROXY = "http://127.0.0.1:9"  # nobody answers
 # The three steps of a layered build: apt, packages, files.
 _RECIPE = 'base = "{base}"\napt = ["tree"]\npackages = ["six"]\n[[files]]\nfrom = "notes.txt"\nto = "/opt/notes.txt"\n'
 _SMALL = 'base = "{base}"\npackages = [{packages}]\n'
-_PEERS = ("podman", "ch-image")
+_PEERS = (("buildah", "buildah", buildah.measure), ("Charliecloud", "ch-image", charliecloud.measure))
 _WORDS = f"""\
 A recipe with a package of `apt`, a Python package and a file, which are three layers. By hand: `apptainer build
 --fakeroot` of the text that `ctk def` prints, one run. It does the same whatever has changed. ctk's figures are medians
@@ -59,11 +61,12 @@ def measure(ctk: Path, large: Path, small: Path) -> Section:
         steps, targets = _steps(ctk, large, Path(name) / "steps")
         print("bench: steps measured", file=sys.stderr, flush=True)
         registry, more = _registry(ctk, small, Path(name) / "registry")
-        peer = _peer(large, Path(name) / "buildah")
+        print("bench: registry measured", file=sys.stderr, flush=True)
+        peers = [_peer(title, make(large, Path(name) / program), large) for title, program, make in _installed()]
     return Section(
         "The store",
         f"{_WORDS}\n\n{_peers()}",
-        (steps, *peer, registry),
+        (steps, *peers, registry),
         (*targets, *more),
         (f"ctk {__version__}", find_runtime(load_site()).version_text),
     )
@@ -144,20 +147,20 @@ def _median(runs: Sequence[Run]) -> float:
     return statistics.median(run.seconds for run in runs)
 
 
-def _peer(base: Path, work: Path) -> tuple[Table, ...]:
-    """The table of buildah, if it is installed."""
-    if shutil.which("buildah") is None:
-        return ()
-    rows = buildah.measure(base, work)
-    return (Table(f"The same with buildah on {base.stat().st_size / 1e9:.2f} GB", ("command", "s"), rows),)
+def _installed() -> list[tuple[str, str, Callable[[Path, Path], Rows]]]:
+    return [peer for peer in _PEERS if shutil.which(peer[1])]
+
+
+def _peer(title: str, rows: Rows, base: Path) -> Table:
+    return Table(f"The same with {title} on {base.stat().st_size / 1e9:.2f} GB", ("command", "s"), rows)
 
 
 def _peers() -> str:
-    there = "it is not installed here" if shutil.which("buildah") is None else "its base is imported beforehand"
-    others = " and ".join(f"`{name}`" for name in _PEERS if shutil.which(name) is None)
+    missing = " and ".join(title for title, program, _ in _PEERS if not shutil.which(program))
     return f"""\
-Of the tools that cache layers, `buildah build --layers` has a table: {there}. Its image is no SIF: a cluster with
-Apptainer needs the last row, too. {f"{others} are not installed here." if others else ""}""".rstrip()
+Of the tools that cache steps, `buildah build --layers` (which is also what `podman build` runs) and `ch-image build` of
+Charliecloud have a table each if they are installed{f"; {missing}: not here" if missing else ""}.
+Their base is imported beforehand, and their image is no SIF: a cluster with Apptainer needs the last row, too."""
 
 
 @contextlib.contextmanager

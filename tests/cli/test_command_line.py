@@ -75,6 +75,11 @@ def test_sbatch_refuses_its_own_option_after_the_command(option: str) -> None:
     assert list(parsed("sbatch", ["-J", "x", "--", "python", "train.py", option])["command"])[-1] == option
 
 
+def test_unknown_option_is_named_before_an_option_after_its_value(ctk: Ctk) -> None:
+    refused = ctk("script", "-N", "try", "--image", "x.sif", status=2)
+    assert "No such option: -N" in refused.stderr
+
+
 @pytest.mark.parametrize(
     ("words", "traced"),
     [

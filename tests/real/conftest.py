@@ -57,6 +57,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: rank.get(item.path.stem, len(rank)) if item.get_closest_marker("real") else len(rank))
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _programs_are_not_measured() -> Iterator[None]:
+    """Coverage would make each `ctk` a quarter slower, minutes in all; the tests of the rules measure what matters."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("COVERAGE_PROCESS_CONFIG", raising=False)
+        yield
+
+
 @dataclass(frozen=True)
 class User:
     """Somebody with a home, a `ctk` of their own and nobody's settings."""

@@ -150,10 +150,10 @@ def together(place: Path, way: Way, seed: int, registry: FaultyRegistry, referen
     builds = [start(way, number, *(places[number], area, orders[number])) for number in range(2)]
     printed = [build.communicate()[0] for build in builds]
     assert [build.returncode for build in builds] == [0, 0], f"{where}: {[text[-3000:] for text in printed]}"
-    for built in places:
+    for built, text in zip(places, printed, strict=True):
         for name, wanted in reference.items():
             differing = different(tree(built / f"{name}.sif"), wanted)
-            assert not differing, f"{where}: {built.name}/{name}.sif has other {differing}"
+            assert not differing, f"{where}: {built.name}/{name}.sif has other {differing}\n{text}"
     # Locks save work: only without them the base may be brought by both.
     assert registry.asked["layer"] - asked <= (1 if way.locks else 2), where
     require_clean(area, places, where)

@@ -57,6 +57,7 @@ class TakesCommand(Grouped):
         names = {name for parameter in self.get_params(ctx) for name in parameter.opts if name.startswith("-")}
         word = next((word for word in command if word.partition("=")[0] in names.union(_ROOT_OPTIONS)), None)
         if word is not None:
+            self.make_parser(ctx).parse_args(list(own))  # an option that ctk does not have is the error then
             option = word.partition("=")[0]
             raise WrongInput(
                 f"{option} comes after the command {command[0]!r}, but is also an option of `{ctx.command_path}`",
