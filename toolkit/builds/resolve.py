@@ -102,7 +102,7 @@ def _resolve_recipe(request: BuildRequest, recipe: Recipe, context: BuildContext
         if recipe.installs or not context.preview:
             base = present_base(request, recipe, context, listener)
         if recipe.installs:
-            listener.on_step("choosing the versions of the packages")
+            listener.on_step("choosing the versions of the packages" if recipe.packages else "reading the base")
         elif not context.preview and not context.offline:
             require_architecture(locks.pinned(recipe, base.digest).base)
         found = locks.find(recipe, base)

@@ -9,12 +9,14 @@ import hashlib
 import json
 import shlex
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from toolkit.builds.bases import uv_copy
 from toolkit.builds.files import TextFile, quoted
 from toolkit.builds.layers.merge import MergeLayers, flat_name, layered_base, over_flat_base
 from toolkit.builds.lending import lend, lent_directory
+from toolkit.builds.measuring import measured, packed
 from toolkit.builds.offline import KeptBase, require_step
 from toolkit.builds.output import check_output
 from toolkit.builds.permission import check_permission
@@ -44,7 +46,6 @@ from toolkit.support.staging import put_in_place
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from pathlib import Path
 
     from toolkit.builds.context import BuildContext
     from toolkit.builds.plan import BuildPlan
@@ -190,7 +191,9 @@ class BuildImage:
         environment = {name: read_value(value) for name, value in self.environment.items()}
         state.begin_log(visible_command(self.argv, environment))
         with unchanged(state.plan.request.base_state):
-            status = stream(self.argv, state.transcript.take, env=environment, cwd=self.directory)
+            temporary = Path(environment[SCRATCH_VARIABLES[0]])
+            with measured(lambda: packed(temporary), state.listener):
+                status = stream(self.argv, state.transcript.take, env=environment, cwd=self.directory)
             if status != 0:
                 raise state.failure(status)
         state.import_seconds = seconds_of_imports(state.transcript.last_lines)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import time
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from toolkit.cli.area import open_work_area
@@ -136,9 +137,11 @@ def build_one(target: str, wanted: Wanted, *, several: bool = False) -> Outcome 
                 say_others(plan.locked, locks, plan.request.recipe)
 
         _show_work_area(area)
+        started = time.monotonic()
         display = Display(f"Building {request.output.name}", verbose=wanted.verbose)
         with display.shown():
             plan, built = build(request, context, display.listener, planned)
+        built = replace(built, seconds=time.monotonic() - started)
         outcome = report_built(plan, built, display.steps, owners, json=json, verbose=wanted.verbose)
         prune_after_build(area, site)
     if not several and not json:
