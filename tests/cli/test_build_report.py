@@ -49,7 +49,7 @@ def test_several_targets_are_one_document(capsys: pytest.CaptureFixture[str]) ->
 
 def test_several_targets_are_a_table(capsys: pytest.CaptureFixture[str]) -> None:
     print_outcomes([Outcome("a", 0, "up to date"), Outcome("b", 1, "built, cpu-only", 61.2)], json=False)
-    assert capsys.readouterr().out == "\ntarget\tresult\ttime\na\tup to date\t0 s\nb\tbuilt, cpu-only\t61 s\n"
+    assert capsys.readouterr().out == "\ntarget\tresult\ttime\na\tup to date\t0.0 s\nb\tbuilt, cpu-only\t1 m 1 s\n"
 
 
 def test_a_path_outside_is_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -59,8 +59,10 @@ def print_outcomes(outcomes: Sequence[Outcome], *, json: bool) -> None:
         ]
         print_json("ctk.builds/1", {"builds": builds})
         return
+    from toolkit.support.quantities import format_seconds
+
     say()
-    rows = [(outcome.target, outcome.summary, f"{outcome.seconds:.0f} s") for outcome in outcomes]
+    rows = [(outcome.target, outcome.summary, format_seconds(outcome.seconds)) for outcome in outcomes]
     print_table(("target", "result", "time"), rows)
 
 
