@@ -132,7 +132,8 @@ def base_to_read(
     digest = None if elsewhere or is_recorded(base) else base_digest(recipe, locks, fresh=fresh)
     if digest is None:
         return NOT_HERE
-    store, state = open_store(area, load_site()), state_of(base)
+    site, state = load_site(), state_of(base)
+    store = open_store(area, site)
     kept = find_base(digest, store, base)
     if kept is None:
         if not (base.is_local or pull):
@@ -141,7 +142,7 @@ def base_to_read(
         runtime = pulling.runtime()
         base = replace(base, digest=digest)
         require_architecture(base, architecture)
-        maker = Maker(area, store, runtime, BuildOptions(), pulling.listener)
+        maker = Maker(area, store, runtime, BuildOptions.of_site(site), pulling.listener)
         kept = pull_base(base, base_key(digest, base), state, maker).path
     return PresentBase(kept, digest, state)
 
