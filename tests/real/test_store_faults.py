@@ -219,3 +219,46 @@ def test_servers_with_an_expired_certificate(
         found = [path for path, _ in rootfs.walk(lambda _: True) if path.endswith("private_thing-1.0.dist-info")]
     assert len(found) == 1
     ordinary_user.ctk("cache", "verify", cwd=project, env=env)
+
+
+# It reports success, and leaves a block of data that cannot be decompressed: Apptainer issue 3486. The trial of a layer
+# is small, and works.
+DAMAGING = """\
+#!/bin/sh
+{real} "$@" || exit
+case "$1" in -version) exit ;; esac
+test "$(stat -c %s "$2")" -lt 100000 || dd if=/dev/zero of="$2" bs=1000 seek=1 count=20 conv=notrunc status=none
+"""
+
+
+@pytest.mark.parametrize("form", ["--layered", "--flat", "merge"])
+def test_what_mksquashfs_damages_is_never_published(me: User, tmp_path: Path, tiny_image: Path, form: str) -> None:
+    (tmp_path / "defs").mkdir()
+    shutil.copyfile(tiny_image, tmp_path / "base.sif")
+    write(tmp_path, "one")
+    (tmp_path / "defs/mine.toml").write_text(
+        RECIPE.format(size=1).replace("head -c 1 /dev/urandom", "cat /bin/busybox")
+    )
+    env, output = {"CTK_HOME": str(tmp_path / "area")}, tmp_path / "out.sif"
+    arguments = ["build", "mine", form, "-o", output]
+    if form == "merge":
+        me.ctk("build", "mine", "--layered", cwd=tmp_path, env=env)
+        arguments = ["build", "mine.sif", "--flat", "-o", output]
+    me.ctk(*arguments, cwd=tmp_path, env=env)
+    before = output.read_bytes()
+    (tmp_path / "defs/data").write_text("two")
+    if form == "merge":
+        me.ctk("build", "mine", "--layered", cwd=tmp_path, env=env)
+    shim = tmp_path / "shim/mksquashfs"
+    shim.parent.mkdir()
+    shim.write_text(DAMAGING.format(real=shutil.which("mksquashfs")))
+    shim.chmod(0o755)
+    damaging = {**env, "PATH": f"{shim.parent}:{os.environ['PATH']}"}
+    failed = me.ctk(*arguments, cwd=tmp_path, env=damaging, status=4)
+    assert ("[corrupt-image]" if form == "--layered" else "[image-damaged]") in failed.stderr
+    assert "after it was packed" in failed.stderr or "was damaged when it was packed" in failed.stderr
+    assert output.read_bytes() == before
+    assert left_in(tmp_path / "area") == []
+    me.ctk("cache", "verify", cwd=tmp_path, env=env)
+    me.ctk(*arguments, cwd=tmp_path, env=env)
+    assert content(output) == "two"

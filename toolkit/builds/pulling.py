@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from toolkit.builds.measuring import bytes_in, measured, packed
 from toolkit.builds.progress import PACKING, step_of
+from toolkit.builds.reading_back import require_readable
 from toolkit.builds.room import RoomWatch, cause, disks
-from toolkit.inventory.formats.squashfs_check import read_back
 from toolkit.pins.bases.before_pull import lent_login
 from toolkit.pins.bases.registry import Repository, parse_reference
 from toolkit.pins.bases.steady import require_unchanged
@@ -22,7 +22,7 @@ from toolkit.runtime.area import area_environment
 from toolkit.runtime.transient import is_limited, is_transient
 from toolkit.store.store import Kind
 from toolkit.support.certificates import trusting
-from toolkit.support.errors import CtkError, MissingOnHost, ProgramFailed, WrongInput
+from toolkit.support.errors import CtkError, MissingOnHost, ProgramFailed
 from toolkit.support.files import locked
 from toolkit.support.processes import stream
 
@@ -162,16 +162,9 @@ def _attempt(source: Source, maker: Maker, image: Path, directory: Path) -> _Fai
         return _Failed(error, _last(lines), is_transient(lines), is_limited(lines))
     try:
         maker.listener.on_step(f"checking the image of {source.reference}")
-        read_back(image, cores=maker.options.cores, on_progress=maker.listener.on_progress)
-    except WrongInput as error:
-        if error.code != "corrupt-image":
-            return None  # a format that ctk does not read: the runtime does
-        damaged = ProgramFailed(
-            f"the image of {source.reference} was damaged when it was packed: {error.message}",
-            fix="Try again. If it happens again, check the disk and the memory of this host, or use another version of "
-            "the container runtime.",
-            code="image-damaged",
-        )
+        what, on_progress = f"the image of {source.reference}", maker.listener.on_progress
+        require_readable(image, what, cores=maker.options.cores, on_progress=on_progress)
+    except ProgramFailed as damaged:
         return _Failed(damaged, "the packed image is damaged", transient=True)
     return None
 

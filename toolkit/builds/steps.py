@@ -21,6 +21,7 @@ from toolkit.builds.offline import KeptBase, require_step
 from toolkit.builds.output import check_output
 from toolkit.builds.permission import check_permission
 from toolkit.builds.plan import OwnSource
+from toolkit.builds.reading_back import require_readable
 from toolkit.builds.record import CHANGED, OBJECT_NAME, record_beside, write_beside
 from toolkit.builds.target import TargetKind
 from toolkit.builds.values import export, read_value
@@ -119,7 +120,7 @@ def flat_steps(plan: BuildPlan, context: BuildContext, workspace: Workspace) -> 
         steps.append(TextFile(source, text))
     if request.target.kind is TargetKind.IMAGE:
         merge = MergeLayers(source, image, workspace.scratch, request.options, is_target=True)
-        return (merge, *_finish(plan, context, workspace, image))
+        return (merge, ReadBack(image), *_finish(plan, context, workspace, image))
     if request.recipe is not None:
         lock = plan.locked.lock if plan.locked else None
         require_step(request.recipe, lock, context, packages=True, apt=True)
@@ -127,6 +128,7 @@ def flat_steps(plan: BuildPlan, context: BuildContext, workspace: Workspace) -> 
     argv = context.runtime.build(image, str(source), request.options, lent.binds, login=plan.login)
     steps += [*lent.files, *([lent.house] if lent.house is not None else [])]
     steps += [BuildImage(tuple(argv), lent.environment, directory)]
+    steps += [] if request.sandbox else [ReadBack(image)]
     return (*steps, *_finish(plan, context, workspace, image))
 
 
@@ -197,6 +199,25 @@ class BuildImage:
             if status != 0:
                 raise state.failure(status)
         state.import_seconds = seconds_of_imports(state.transcript.last_lines)
+
+
+@dataclass(frozen=True, slots=True)
+class ReadBack:
+    """All of the flat SIF `image`, which was just packed, is decompressed."""
+
+    image: Path
+
+    def shell(self) -> str:
+        return "# `ctk build` reads all blocks of the image back here."
+
+    def run(self, state: BuildState) -> None:
+        state.listener.on_step("reading the image back")
+        require_readable(
+            self.image,
+            "the image",
+            cores=state.plan.request.options.cores,
+            on_progress=state.listener.on_progress,
+        )
 
 
 @dataclass(frozen=True, slots=True)

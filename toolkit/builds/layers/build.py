@@ -168,10 +168,12 @@ class BuildLayers:
                     judge(layer)
                 if self._key(state, step, before) != key:
                     key = None  # an input changed meanwhile: whether the layer has the old one is not known
+                state.listener.on_part("reading the layer back")
                 if key is not None:
                     about = {"step": step.title, "recipe": state.plan.record.recipe_name or ""}
-                    state.listener.on_part("reading the layer back")
                     layer = stored.keep(key, layer, self.scratch, about)
+                elif layer is not None:
+                    stored.check(layer)
             before = key
             if layer is not None:
                 made[step.name] = layer

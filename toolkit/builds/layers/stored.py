@@ -73,7 +73,7 @@ class StoredLayers:
         `Store.publish` does, and ProgramFailed if the layer cannot be read back.
         """
         if layer is not None:
-            _read_back(layer.path, self.cores, self.on_progress)
+            self.check(layer)
         if self.fresh:
             self.store.discard(Kind.LAYER, key)
         if layer is None:
@@ -85,6 +85,10 @@ class StoredLayers:
         if found is None:
             raise _damaged("it has no mark")
         return found.layer
+
+    def check(self, layer: Layer) -> None:
+        """Read back a layer that is not kept. Raises ProgramFailed."""
+        _read_back(layer.path, self.cores, self.on_progress)
 
     def intact(self) -> bool:
         """Whether all layers of this build are what they were when they were found or kept."""
