@@ -16,7 +16,7 @@ def test_lines_of_a_program_reach_log_and_listener_and_begin_steps() -> None:
     transcript.take("an ordinary line")
     assert log.getvalue() == "ctk 0.1.0\nmine\nINFO:    Starting build...\nan ordinary line\n"
     assert lines == transcript.last_lines == ["INFO:    Starting build...", "an ordinary line"]
-    assert steps == ["starting"]
+    assert steps == ["starting the build"]
 
 
 def test_what_a_line_begins_may_be_a_part_of_a_step() -> None:

@@ -11,11 +11,11 @@ from toolkit.pins.guard.payload.log_lines import IMPORTING, RUNNING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-PACKING = "compressing the image"
+STARTING, PACKING = "starting the build", "compressing the image"
 # What the runtime prints at the beginning of a step, and ctk's name for it.
 _STEPS = (
     (r"ctk: (.+)", r"\1"),
-    (r"INFO:\s+Starting build", "starting"),
+    (r"INFO:\s+Starting build", STARTING),
     (r"INFO:\s+(?:Extracting OCI|Fetching OCI|Extracting local) image", "preparing the base"),
     (r"(?:Getting image source signatures|Copying blob)", "pulling the base from the registry"),
     (r"I: Retrieving InRelease|I: Retrieving Packages", "building the base from the Debian archive"),

@@ -21,6 +21,7 @@ from toolkit.builds.offline import KeptBase, require_step
 from toolkit.builds.output import check_output
 from toolkit.builds.permission import check_permission
 from toolkit.builds.plan import OwnSource
+from toolkit.builds.progress import STARTING
 from toolkit.builds.reading_back import require_readable
 from toolkit.builds.record import CHANGED, OBJECT_NAME, record_beside, write_beside
 from toolkit.builds.target import TargetKind
@@ -192,6 +193,7 @@ class BuildImage:
     def run(self, state: BuildState) -> None:
         environment = {name: read_value(value) for name, value in self.environment.items()}
         state.begin_log(visible_command(self.argv, environment))
+        state.listener.on_step(STARTING)
         with unchanged(state.plan.request.base_state):
             temporary = Path(environment[SCRATCH_VARIABLES[0]])
             with measured(lambda: packed(temporary), state.listener):
