@@ -191,6 +191,10 @@ def test_on_a_terminal_each_step_ends_with_its_time() -> None:
             display.listener.on_part("packing")
             display.listener.on_progress(45, 100)
             assert "Building x.sif: installing, packing  45 %" in str(display._render())
+            display.listener.on_step(f"merging the layers of {'long' * 9}.sif")
+            display.listener.on_part("unpacking layer 1 of 2")
+            assert "Building x.sif: unpacking layer 1 of 2  " in str(display._render()), "what does not fit is left out"
+            display.listener.on_step("installing")
             clock.seconds = 4.25
             display.listener.on_step_done("files", 0, cached=True)
         shown = terminal.getvalue()

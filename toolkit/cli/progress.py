@@ -188,8 +188,11 @@ class Display:
             say(f"ctk: {text}", stderr=True)
 
     def _state(self) -> str:
-        text, share = ", ".join(filter(None, (self._step, self._part))), share_done(*self._bytes)
+        text, share = _joined(self._step, self._part), share_done(*self._bytes)
         return f"{text}: {share}" if share else f"{text} ..."
+
+    def _doing(self, *words: str) -> str:
+        return f"{self._title}: {_joined(*words)}" if self._step else self._title
 
     def _begin(self, step: str) -> None:
         if not self._times.begin(step):
@@ -239,10 +242,11 @@ class Display:
         elapsed = self._now() - self._started
         share, clock = share_done(*self._bytes) if self._step else "", f"{elapsed // 60:.0f}:{elapsed % 60:02.0f}"
         end = "  ".join(["", *([share] if share else []), clock])
-        doing = ", ".join(filter(None, (self._step, self._part))) if self._step else ""
-        step = f": {doing}" if doing else ""
-        text = Text(f"{frames[int(elapsed * _REFRESHES_PER_SECOND) % len(frames)]} {one_line(self._title + step)}")
-        text.truncate(max(width - len(end), 1), overflow="ellipsis")
+        frame, room = frames[int(elapsed * _REFRESHES_PER_SECOND) % len(frames)], max(width - len(end), 1)
+        text = Text(f"{frame} {one_line(self._doing(self._step, self._part))}")
+        if self._part and text.cell_len > room:  # the part says more than the step does
+            text = Text(f"{frame} {one_line(self._doing(self._part))}")
+        text.truncate(room, overflow="ellipsis")
         text.append(end)
         if self._step and self._line and not self._verbose:
             line = Text(f"  | {one_line(self._line[:_SHOWN_OF_LINE])}", style="dim")
@@ -250,6 +254,10 @@ class Display:
             text = Text("\n").join([text, line])
         text.no_wrap, text.overflow = True, "crop"
         return text
+
+
+def _joined(*words: str) -> str:
+    return ", ".join(filter(None, words))
 
 
 def share_done(done: int, total: int) -> str:
