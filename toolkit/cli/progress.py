@@ -230,7 +230,7 @@ class Display:
             return
         if self._is_live:
             mark = "✗" if _is_unicode() else "x"
-            say(f"{mark} {step.name}  failed after {step.time}", style="red", stderr=True)
+            say(f"{mark} {step.name}  failed after {step.time}", style="dim", stderr=True)
         else:
             say(f"ctk: {step.name} (failed after {step.time})", stderr=True)
 
