@@ -5,16 +5,19 @@ from __future__ import annotations
 import os
 from dataclasses import replace
 from hashlib import sha256
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.builds.asked import context, keep_base, request, small_sif
+from tests.builds.asked import RUNTIME, context, keep_base, request, small_sif
 from tests.inventory.making import fill
 from toolkit.builds import bases
 from toolkit.builds.bases import (
+    Pulling,
     base_digest,
     base_key,
+    base_to_read,
     find_base,
     has_mount_point,
     kept_base,
@@ -29,9 +32,12 @@ from toolkit.recipes.model import Base, Bootstrap, FileCopy, Recipe
 from toolkit.store.entries import is_key
 from toolkit.store.store import Kind
 from toolkit.support.errors import ProgramFailed, WrongInput
+from toolkit.support.site import Setting, Site
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from toolkit.builds.pulling import Maker
 
 DIGEST = f"sha256:{'a1' * 32}"
 TAGGED = Base("hub", Bootstrap.DOCKER, "a/b:1")
@@ -187,6 +193,36 @@ def test_reference_without_a_recipe_starts_from_the_image_in_the_store(
     image = keep_base(here, DIGEST)
     start, present = registry_base(build, TAGGED, building, Listener())
     assert (start.pinned_reference, present.image, present.digest) == (f"a/b@{DIGEST}", image, DIGEST)
+
+
+def test_pull_for_a_lock_keeps_to_the_limits_of_the_site(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A lock is made on the login node, and the base that is pulled for it is packed there."""
+    answering(monkeypatch, DIGEST)
+    made: list[Maker] = []
+
+    def pull(_base: Base, _key: str, _state: object, maker: Maker) -> SimpleNamespace:
+        made.append(maker)
+        return SimpleNamespace(path=here / "x.sif")
+
+    monkeypatch.setattr(bases, "pull_base", pull)
+    monkeypatch.setattr(bases, "require_architecture", lambda *_: None)
+    monkeypatch.setattr(bases, "load_site", lambda: Site(cores=Setting(2, "site"), memory=Setting(1 << 30, "site")))
+    there = context(here, preview=False)
+    pulling = Pulling(lambda: RUNTIME, Listener())
+    found = base_to_read(recipe(here, TAGGED), there.locks, there.area, pulling, pull=True)
+    assert (found.image, found.digest) == (here / "x.sif", DIGEST)
+    assert [(maker.options.cores, maker.options.memory) for maker in made] == [(2, 1 << 30)]
+
+
+def test_base_that_the_store_has_is_told(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    answering(monkeypatch, DIGEST)
+    keep_base(here, DIGEST)
+    told: list[tuple[str, float, bool]] = []
+    listener = Listener(on_step_done=lambda name, seconds, /, *, cached: told.append((name, seconds, cached)))
+    building, build = context(here, preview=False), request("docker://a/b:1", output=here / "x.sif")
+    registry_base(build, TAGGED, building, listener)
+    assert present_base(build, recipe(here, TAGGED), building, listener).digest == DIGEST
+    assert told == [("the base a/b:1", 0.0, True)] * 2
 
 
 @pytest.mark.parametrize("why", ["preview", "silent registry", "local"])

@@ -11,7 +11,7 @@ from toolkit.builds.progress import failed_command, failed_output, runtime_reaso
     ("line", "step"),
     [
         ("ctk: installing Python packages", "installing Python packages"),
-        ("INFO:    Starting build...", "starting"),
+        ("INFO:    Starting build...", "starting the build"),
         ("INFO:    Extracting local image...", "preparing the base"),
         ("Copying blob sha256:0123", "pulling the base from the registry"),
         ("I: Retrieving InRelease", "building the base from the Debian archive"),

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.builds.asked import context, small_sif
-from toolkit.builds import pulling
+from toolkit.builds import measuring, pulling
 from toolkit.builds.bases import base_key
 from toolkit.builds.context import Listener
 from toolkit.builds.pulling import Maker, pull_base, seconds_of
@@ -37,6 +37,7 @@ BUSY = "FATAL: conveyor failed to get: GET http://r/v2/b/blobs/sha256:e: unexpec
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pulling, "WAITS", (0.01, 0.01, 0.01))
     monkeypatch.setattr(pulling, "_BETWEEN_LOOKS", 0.01)
+    monkeypatch.setattr(measuring, "_BETWEEN_LOOKS", 0.01)
     monkeypatch.setattr(pulling, "lent_login", lambda _: None)
 
 
@@ -83,6 +84,16 @@ def test_a_pull_reports_bytes(here: Path) -> None:
     body = 'mkdir -p "$APPTAINER_CACHEDIR"; head -c 500 /dev/zero > "$APPTAINER_CACHEDIR/b"\nsleep 0.3; cp $good $out'
     pulled(here, runtime(here, body), listener=Listener(on_progress=lambda *bytes_: seen.append(bytes_)))
     assert (500, 1000) in seen
+
+
+def test_a_pull_reports_what_is_packed_without_a_percentage(here: Path) -> None:
+    seen, parts = list[tuple[int, int]](), list[str]()
+    body = 'mkdir "$TMPDIR/bundle-temp-1"; echo 1234 > "$TMPDIR/bundle-temp-1/squashfs-2"\n'
+    body += 'echo "INFO:    Creating SIF file..."\n'
+    listener = Listener(on_progress=lambda *bytes_: seen.append(bytes_), on_part=parts.append)
+    pulled(here, runtime(here, f"{body}sleep 0.3; cp $good $out"), listener=listener)
+    assert (5, 0) in seen
+    assert parts == ["compressing the image"]
 
 
 @pytest.mark.parametrize("failing", [1, 3])

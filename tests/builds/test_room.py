@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import errno
+import os
 import time
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.builds.asked import request
 from toolkit.builds import room as room_module
-from toolkit.builds.room import Disk, RoomWatch, cause, check_room
+from toolkit.builds.room import Disk, RoomWatch, cause, check_exec, check_room
 from toolkit.runtime.known_errors import FULL_DISK
 from toolkit.support.errors import MissingOnHost, ProgramFailed
 from toolkit.support.paths import WorkArea
@@ -103,6 +105,29 @@ def test_room_too_small_before_build(
     assert fix in str(caught.value.fix)
     monkeypatch.setattr(room_module, "free_space", lambda _path: 1 << 30)
     check_room(1000, made.output, area)
+
+
+@pytest.mark.parametrize(
+    ("variable", "code", "fix"),
+    [(None, "work-area-noexec", "or only APPTAINER_TMPDIR"), ("TMPDIR", "scratch-noexec", "Unset TMPDIR, or")],
+)
+def test_a_disk_where_nothing_can_be_executed(
+    here: Path, monkeypatch: pytest.MonkeyPatch, variable: str | None, code: str, fix: str
+) -> None:
+    for name in ("APPTAINER_TMPDIR", "SINGULARITY_TMPDIR", "TMPDIR"):
+        monkeypatch.delenv(name, raising=False)
+    area = WorkArea(here / "area", "the test")
+    scratch = here / "scratch" if variable else area.path / "tmp"
+    if variable:
+        monkeypatch.setenv(variable, str(scratch))
+    check_exec(area)
+    there = SimpleNamespace(f_flag=os.ST_NOEXEC | os.ST_NOSUID)
+    monkeypatch.setattr(os, "statvfs", lambda _path: there)
+    with pytest.raises(MissingOnHost) as caught:
+        check_exec(area)
+    assert str(caught.value) == f"builds run programs in {scratch}, and its file system is mounted with noexec"
+    assert caught.value.code == code
+    assert fix in str(caught.value.fix)
 
 
 def test_a_tmpdir_that_is_not_there_is_named(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -105,6 +105,7 @@ def test_a_script_calls_the_runtime_as_ctk_does(here: Path, monkeypatch: pytest.
 def test_a_script_needs_no_directory_and_says_what_it_leaves_out(here: Path) -> None:
     text = script(here)
     assert text.startswith("#!/bin/sh\n# Commands of `ctk build` for recipe:mine, by ctk ")
+    assert "# `ctk build` reads all blocks of the image back here." in text
     assert "# `ctk build` audits the image here, like `ctk audit`." in text
     assert not (here / "area").exists()
     done = run(text)

@@ -16,7 +16,15 @@ def test_lines_of_a_program_reach_log_and_listener_and_begin_steps() -> None:
     transcript.take("an ordinary line")
     assert log.getvalue() == "ctk 0.1.0\nmine\nINFO:    Starting build...\nan ordinary line\n"
     assert lines == transcript.last_lines == ["INFO:    Starting build...", "an ordinary line"]
-    assert steps == ["starting"]
+    assert steps == ["starting the build"]
+
+
+def test_what_a_line_begins_may_be_a_part_of_a_step() -> None:
+    steps, parts = list[str](), list[str]()
+    transcript = Transcript(io.StringIO(), Listener(steps.append, on_part=parts.append))
+    transcript.take_part("ctk: running the post script of the recipe")
+    assert (steps, parts) == ([], ["running the post script of the recipe"])
+    assert transcript.last_lines == ["ctk: running the post script of the recipe"]
 
 
 def test_a_credential_reaches_neither_log_nor_listener_nor_explanation() -> None:

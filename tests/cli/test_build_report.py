@@ -23,11 +23,13 @@ STEPS = [StepTime("packages", 0, cached=True), StepTime("writing the image", 1.2
 
 def test_report_has_steps_and_what_came_from_the_store(capsys: pytest.CaptureFixture[str]) -> None:
     built = Built(Path("x.sif"), Path("x.sif.build.log"), 3.2, 4096, Record("recipe:x"), ())
-    _say_built(built, STEPS, verbose=False)
+    _say_built(built, STEPS, verbose=True)
     shown = capsys.readouterr().out
     assert "Steps:\nstep\ttime\npackages\tcached\nwriting the image\t1.2 s\n" in shown
     assert "From the store: packages.\n" in shown
-    assert "Built x.sif in 3 s, 4" in shown
+    assert "Built x.sif in 3.2 s, 4" in shown
+    _say_built(built, STEPS, verbose=False)
+    assert "Steps:" not in capsys.readouterr().out, "each was printed when it ended"
 
 
 def test_several_targets_are_one_document(capsys: pytest.CaptureFixture[str]) -> None:
@@ -47,7 +49,7 @@ def test_several_targets_are_one_document(capsys: pytest.CaptureFixture[str]) ->
 
 def test_several_targets_are_a_table(capsys: pytest.CaptureFixture[str]) -> None:
     print_outcomes([Outcome("a", 0, "up to date"), Outcome("b", 1, "built, cpu-only", 61.2)], json=False)
-    assert capsys.readouterr().out == "\ntarget\tresult\ttime\na\tup to date\t0 s\nb\tbuilt, cpu-only\t61 s\n"
+    assert capsys.readouterr().out == "\ntarget\tresult\ttime\na\tup to date\t0.0 s\nb\tbuilt, cpu-only\t1 m 1 s\n"
 
 
 def test_a_path_outside_is_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -57,6 +57,24 @@ def captured(kind: type[io.StringIO]) -> Iterator[tuple[io.StringIO, io.StringIO
         output.console.cache_clear()
 
 
+def test_pairs_are_lines_that_can_be_copied(monkeypatch: pytest.MonkeyPatch) -> None:
+    pairs = [
+        ("base", "cuda"),
+        ("digest", f"sha256:{'0123456789abcdef' * 4}"),
+        ("org.label-schema.usage.x.y", "1 2" * 40),
+    ]
+    with monkeypatch.context() as patch:
+        patch.setenv("COLUMNS", "80")
+        patch.setenv("NO_COLOR", "1")
+        with captured(Terminal) as (shown, _):
+            output.print_pairs(("what", "value"), pairs, title="Labels:")
+    lines = without_own_codes(shown.getvalue()).splitlines()
+    assert lines == ["Labels:", *(f"{name}: {value}" for name, value in pairs)]
+    with captured(io.StringIO) as (piped, _):
+        output.print_pairs(("what", "value"), pairs, title="Labels:")
+    assert piped.getvalue().splitlines() == ["what\tvalue", *(f"{name}\t{value}" for name, value in pairs)]
+
+
 def trace(text: str) -> None:
     output.start_trace()
     try:
@@ -88,6 +106,7 @@ PRINTERS: list[Callable[[str], object]] = [
     lambda text: output.print_findings(Finding(code, severity, text, text) for severity, code in ONE_OF_EACH.items()),
     lambda text: output.print_table((text, "b"), [(text, text)]),
     lambda text: output.print_table(("a", text), [(text, text)], title="Nodes"),
+    lambda text: output.print_pairs(("a", text), [(text, text)], title=text),
     lambda text: output.suggest(["ctk", text], text),
     lambda text: output.print_json("ctk.x/1", {"value": text}, [Finding("clock", Severity.OK, text, text)]),
     trace,

@@ -15,7 +15,7 @@ from rich.cells import cell_len
 from rich.text import Text
 
 from toolkit.cli import output
-from toolkit.cli.progress import Display, StepTime, StepTimes, share_done
+from toolkit.cli.progress import Display, Reminders, StepTime, StepTimes, share_done
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -60,14 +60,36 @@ def test_step_lasts_until_the_next_one_begins() -> None:
     assert ended == list(times.finished) == [StepTime("installing", 5), StepTime("packing", 1)]
 
 
-def test_step_of_the_store_does_not_end_the_current_one() -> None:
+def test_step_of_the_store_follows_the_one_before_it() -> None:
     clock = Clock()
     times = StepTimes(lambda _step: None, clock)
-    times.begin("adding layers")
-    times.done("packages", 0, cached=True)
+    times.begin("comparing")
     clock.seconds = 3
+    times.done("packages", 0, cached=True)
+    clock.seconds = 5
     times.end()
-    assert times.finished == (StepTime("packages", 0, cached=True), StepTime("adding layers", 3))
+    assert times.finished == (StepTime("comparing", 3), StepTime("packages", 0, cached=True))
+
+
+def test_failed_step_is_not_among_the_finished_ones() -> None:
+    clock = Clock()
+    times = StepTimes(lambda _step: None, clock)
+    assert times.failed() is None
+    times.begin("packing")
+    clock.seconds = 2
+    assert times.failed() == StepTime("packing", 2)
+    times.end()
+    assert times.finished == ()
+
+
+def test_reminders_come_soon_then_rarely_and_only_with_news() -> None:
+    reminders = Reminders()
+    reminders.begin(100)
+    moments = [(104, "a"), (105, "a"), (106, "b"), (124, "b"), (125, "b"), (126, "c"), (145, "c"), (900, "c")]
+    assert [(now, text) for now, text in moments if reminders.is_due(now, text)] == [(105, "a"), (125, "b"), (145, "c")]
+    reminders.begin(1000)
+    assert not reminders.is_due(1004, "d")
+    assert reminders.is_due(1005, "c"), "the text of another step"
 
 
 def test_step_that_says_its_time_ends_the_current_one() -> None:
@@ -81,7 +103,7 @@ def test_step_that_says_its_time_ends_the_current_one() -> None:
 
 @pytest.mark.parametrize(
     ("done", "total", "shown"),
-    [(0, 0, ""), (2048, 0, "2 KiB"), (45, 100, "45 %"), (512, 1024, "50 %, 512 B of 1 KiB"), (9, 4, "100 %")],
+    [(0, 0, ""), (2048, 0, "2 KiB so far"), (45, 100, "45 %"), (512, 1024, "50 %, 512 B of 1 KiB"), (9, 4, "100 %")],
 )
 def test_share_is_shown_with_sizes_where_they_are_known(done: int, total: int, shown: str) -> None:
     assert share_done(done, total).replace(".0 ", " ").replace("bytes", "B") == shown
@@ -89,25 +111,74 @@ def test_share_is_shown_with_sizes_where_they_are_known(done: int, total: int, s
 
 def test_through_a_pipe_steps_are_plain_lines() -> None:
     with captured(io.StringIO()) as errors:
-        display = Display("Building x.sif", verbose=False)
+        clock = Clock()
+        display = Display("Building x.sif", verbose=False, now=clock)
         with display.shown():
             display.listener.on_step("installing")
             display.listener.on_step("installing")
             display.listener.on_line("a line of a program")
             display.listener.on_progress(1, 2)
+            clock.seconds = 75
             display.listener.on_step_done("files", 0, cached=True)
+            display.listener.on_step("too short to be shown")
+            display.listener.note("the index is slow")
             display.listener.on_step("importing")
-        assert errors.getvalue() == "ctk: installing\nctk: files: cached\nctk: importing\n"
-        assert [step.name for step in display.steps] == ["files", "installing", "importing"]
+            clock.seconds = 76
+        shown = errors.getvalue()
+        assert shown == (
+            "ctk: installing (1 m 15 s)\nctk: files (cached)\nctk: the index is slow\nctk: importing (1.0 s)\n"
+        )
+        assert [step.name for step in display.steps] == ["installing", "files", "too short to be shown", "importing"]
 
 
-def test_verbose_prints_every_line_and_no_step_twice() -> None:
+def test_through_a_pipe_a_long_step_tells_its_percentage_without_a_flood() -> None:
+    with captured(io.StringIO()) as errors:
+        clock = Clock()
+        display = Display("Building x.sif", verbose=False, now=clock)
+        display.listener.on_step("packages")
+        display.listener.on_part("packing")
+        for second in range(100):
+            clock.seconds = second
+            display.listener.on_progress(second, 100)
+            display._remind()
+        display.listener.on_part("reading back")
+        display._remind()
+        clock.seconds = 130
+        display._remind()
+        shares = [f"ctk: packages, packing: {percent} %\n" for percent in (5, 25, 45, 65, 85)]
+        assert errors.getvalue() == "".join([*shares, "ctk: packages, reading back ...\n"])
+
+
+@pytest.mark.parametrize("stream", [io.StringIO, Terminal])
+def test_step_that_fails_is_named_with_its_time(stream: type[io.StringIO]) -> None:
+    with captured(stream()) as errors:
+        clock = Clock()
+        display = Display("Building x.sif", verbose=False, now=clock)
+
+        def install() -> None:
+            with display.shown():
+                display.listener.on_step("installing")
+                clock.seconds = 4
+                raise OSError("disk")
+
+        with pytest.raises(OSError, match="disk"):
+            install()
+        shown = errors.getvalue()
+        if stream is Terminal:
+            assert "installing  failed after 4.0 s" in shown
+        else:
+            assert shown == "ctk: installing (failed after 4.0 s)\n"
+        assert display.steps == ()
+
+
+def test_verbose_prints_every_line_and_no_step() -> None:
     with captured(io.StringIO()) as errors:
         display = Display("Building x.sif", verbose=True)
         with display.shown():
             display.listener.on_step("installing")
             display.listener.on_line("ctk: installing")
             display.listener.on_line("a\x1b[2Jb")
+            display.listener.on_step_done("files", 0, cached=True)
         assert errors.getvalue() == "ctk: installing\na\\x1b[2Jb\n"
 
 
@@ -116,6 +187,13 @@ def test_on_a_terminal_each_step_ends_with_its_time() -> None:
         clock = Clock()
         display = Display("Building x.sif", verbose=False, now=clock)
         with display.shown():
+            display.listener.on_step("installing")
+            display.listener.on_part("packing")
+            display.listener.on_progress(45, 100)
+            assert "Building x.sif: installing, packing  45 %" in str(display._render())
+            display.listener.on_step(f"merging the layers of {'long' * 9}.sif")
+            display.listener.on_part("unpacking layer 1 of 2")
+            assert "Building x.sif: unpacking layer 1 of 2  " in str(display._render()), "what does not fit is left out"
             display.listener.on_step("installing")
             clock.seconds = 4.25
             display.listener.on_step_done("files", 0, cached=True)
@@ -131,6 +209,7 @@ HOSTILE = st.text(st.characters() | st.sampled_from("\x1b[2J\r\n\t\x9b\u202e漢"
 def test_live_lines_fit_and_control_nothing(step: str, line: str, done: int, total: int) -> None:
     display = Display("Building x.sif", verbose=False)
     display._begin(step)
+    display._begin_part(line)
     display._take(line)
     display._progress(done, total)
     shown = display._render()

@@ -40,6 +40,7 @@ def test_layers_are_in_their_order_and_hold_their_steps() -> None:
     found = {name: [step.value for step in StepName if f"# Step: {step}\n" in layers[name].script] for name in layers}
     assert found == {"apt": ["apt"], "packages": ["python", "packages"], "tail": ["files", "post", "metadata"]}
     assert "ctk_guard" not in layers["apt"].script
+    assert [layer.title for layer in layers.values()] == ["Debian packages", "Python packages", "files and post script"]
 
 
 def test_only_the_tail_is_always_there() -> None:

@@ -37,10 +37,10 @@ class Inspection:
 
 
 @contextmanager
-def inspection(directory: Path) -> Iterator[Inspection]:
-    """The network, up while the block runs."""
+def inspection(directory: Path, *, expired: bool = False) -> Iterator[Inspection]:
+    """The network, up while the block runs. `expired`: the servers' certificate was valid in 2020."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(*_certificates(directory))
+    context.load_cert_chain(*_certificates(directory, expired=expired))
     asked: list[str] = []
     server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(context, _wheel(), asked))
     server.daemon_threads = True
@@ -56,21 +56,35 @@ def inspection(directory: Path) -> Iterator[Inspection]:
         server.server_close()
 
 
-def _certificates(directory: Path) -> tuple[Path, Path]:
+def _certificates(directory: Path, *, expired: bool) -> tuple[Path, Path]:
     """A server's certificate and key, signed by a new CA, `private-ca.pem`."""
     names = ",".join(f"DNS:{host}" for host in HOSTS)
     (directory / "names").write_text(f"subjectAltName={names}\n")
     new_key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
+    sign = ["-CA", "private-ca.pem", "-CAkey", "ca.key", "-CAcreateserial", "-days", "2", "-extfile", "names"]
+    if expired:  # only `openssl ca` sets both dates
+        (directory / "index").touch()
+        (directory / "serial").write_text("01\n")
+        (directory / "ca.cnf").write_text(
+            "[ca]\ndefault_ca = one\n[one]\ndatabase = index\nserial = serial\nnew_certs_dir = .\n"
+            "default_md = sha256\npolicy = any\n[any]\ncommonName = supplied\n"
+        )
+    signed = (
+        ["x509", "-req", "-in", "server.csr", *sign, "-out", "server.pem"]
+        if not expired
+        else [
+            *("ca", "-batch", "-config", "ca.cnf", "-cert", "private-ca.pem", "-keyfile", "ca.key"),
+            *("-startdate", "20200101000000Z", "-enddate", "20200201000000Z", "-extfile", "names"),
+            *("-in", "server.csr", "-out", "server.pem", "-notext"),
+        ]
+    )
     for line in (
         [
             *("req", "-x509", *new_key, "-days", "2", "-subj", "/CN=Private CA of the tests"),
             *("-addext", "keyUsage=critical,keyCertSign", "-keyout", "ca.key", "-out", "private-ca.pem"),
         ],
         ["req", *new_key, "-subj", "/CN=proxy", "-keyout", "server.key", "-out", "server.csr"],
-        [
-            *("x509", "-req", "-in", "server.csr", "-CA", "private-ca.pem", "-CAkey", "ca.key", "-CAcreateserial"),
-            *("-days", "2", "-extfile", "names", "-out", "server.pem"),
-        ],
+        signed,
     ):
         subprocess.run(["openssl", *line], cwd=directory, check=True, capture_output=True)
     (directory / "private-ca.pem").chmod(0o644)

@@ -34,8 +34,9 @@ def test_a_failing_build_cannot_control_the_terminal(user: User, directory: Path
         directory, user, "bad", f'base = "debian-12"\npost = """\n{chr(10).join(steps)}\n"""\n'.replace("\\", "\\\\")
     )
     command = ("build", "bad", "--base", tiny_image)
-    done = user.ctk(*command, cwd=directory, status=4)
-    assert "\nctk: \\x1b[2J\\x1b]52;c;cm0gLXJmIH4=\\x07\\x9b7m\\u202egpj\n" in done.stderr, "the step"
+    done = user.ctk(*command, "--flat", cwd=directory, status=4)
+    step = "\nctk: \\x1b[2J\\x1b]52;c;cm0gLXJmIH4=\\x07\\x9b7m\\u202egpj (failed after "
+    assert step in done.stderr, "the step"
     assert "\n  | FATAL: \\x1b[2J" in done.stderr, "the last lines"
     for shown in (done.stdout + done.stderr, on_a_terminal(user, *command, cwd=directory)):
         assert is_harmless(shown, keep="\n\t"), repr(shown)

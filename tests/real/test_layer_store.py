@@ -128,6 +128,34 @@ def test_changed_file_runs_only_the_last_step(project: Project) -> None:
     assert shown.stdout == "one"
 
 
+def test_each_step_is_told_once_with_its_time(project: Project) -> None:
+    def steps(*options: str) -> list[str]:
+        done = project.user.ctk("build", "mine", "--layered", *options, cwd=project.path)
+        assert "Steps:" not in done.stdout
+        assert re.search(r"^Built mine.sif in [0-9.]+ s, .*audit verdict: ", done.stdout, re.MULTILINE)
+        cached.append(re.findall(r"^From the store: (.*)\.$", done.stdout, re.MULTILINE))
+        return re.findall(r"^ctk: (.*) \([0-9.]+ s\)$", done.stderr, re.MULTILINE)
+
+    cached: list[list[str]] = []
+    first = steps()
+    project.write("two")
+    second = steps()
+    assert {"Debian packages", "files and post script"} <= set(first)
+    assert len(first) == len(set(first))
+    assert "Debian packages" not in second
+    assert second.count("files and post script") == 1
+    assert cached == [[], ["Debian packages"]]
+
+
+def test_percentage_of_packing_is_live_on_a_terminal(project: Project) -> None:
+    text = RECIPE.replace('post = "', 'post = "head -c 90000000 /dev/urandom > /opt/large; ')
+    project.write(text=text)
+    command = f"stty cols 100; {project.user.program} build mine --layered --compression gzip"
+    done = project.user.run("script", "-qec", command, "/dev/null", cwd=project.path)
+    shown = {int(percent) for percent in re.findall(r"files and post script, packing +(\d+) %", done.stdout)}
+    assert len(shown - {0, 100}) >= 2, done.stdout[-3000:]
+
+
 def test_kept_layers_give_the_image_that_new_ones_give(project: Project) -> None:
     project.write(text=RECIPE.replace('"nothing"', '"same"'))
     built, builds, inspected = project.build(), [], []

@@ -59,6 +59,12 @@ def test_exec_in_a_sandbox_that_is_changed_brings_its_own_namespace() -> None:
     assert argv[1:] == ["--quiet", "exec", "--fakeroot", "--writable", "./sb", "sh"]
 
 
+def test_limits_of_the_site_are_those_of_packing() -> None:
+    site = Site(cores=Setting(2, "site.toml"), memory=Setting(4 << 30, "site.toml"))
+    assert BuildOptions.of_site(site) == BuildOptions(cores=2, memory=4 << 30)
+    assert BuildOptions.of_site(Site()) == BuildOptions()
+
+
 @pytest.mark.parametrize(
     ("runtime", "options", "packing"),
     [

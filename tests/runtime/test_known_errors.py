@@ -15,6 +15,11 @@ from toolkit.runtime.known_errors import explain
         ("ERROR  : Requesting capability set 0x1 while permitted set is 0x0", "root lacks capabilities"),
         ("ERROR  : Could not write info to setgroups: Permission denied", "AppArmor"),  # apptainer #2457
         ("INFO: squashfuse_ll: failed to open /dev/fuse: Permission denied", "FUSE"),
+        (
+            "FATAL:   Unable to create build: 'noexec' mount option set on /x, temporary root filesystem won't",
+            "mounted with noexec",
+        ),
+        ("FATAL ERROR: create_inode: failed to create hardlink, because Operation not permitted", "has hard links"),
         ("x509: certificate signed by unknown authority", "authority that is not trusted"),
         ("ssl.SSLCertVerificationError: [SSL: CERTIFICATE_VERIFY_FAILED]", "authority that is not trusted"),
         ("FATAL: destination /etc/x doesn't exist in container", "destination of a bind"),

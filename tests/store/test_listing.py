@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tests.store.making import put
-from toolkit.store.listing import entries, entries_of
+from toolkit.store.listing import Listed, entries, entries_of
 from toolkit.store.needs import note_image
 from toolkit.store.store import Kind, Store
 
@@ -44,6 +45,14 @@ def test_damaged_entries_are_listed_with_their_problem(tmp_path: Path) -> None:
     assert len(found) == 4
     assert None not in found
     assert all(listed.words == listed.key[:12] for listed in entries_of(tmp_path))
+
+
+def test_a_layer_is_named_by_its_recipe_and_step(tmp_path: Path) -> None:
+    about = {"step": "files and post script", "recipe": "mine", "name": f"ctk-layer-{'ab' * 16}"}
+    made = Listed(tmp_path, Kind.LAYER, "0" * 64, 1, 0.0, about)
+    assert made.words == "mine: files and post script (abababababab)"
+    nothing_changed = {name: text for name, text in about.items() if name != "name"}
+    assert replace(made, about=nothing_changed).words == "mine: files and post script"
 
 
 def test_what_is_no_entry_is_not_listed(tmp_path: Path) -> None:

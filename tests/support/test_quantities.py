@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.examples import examples
 from toolkit.support.errors import WrongInput
-from toolkit.support.quantities import format_age, parse_age, parse_size
+from toolkit.support.quantities import format_age, format_seconds, parse_age, parse_size
 
 
 @pytest.mark.parametrize(
@@ -29,6 +29,14 @@ from toolkit.support.quantities import format_age, parse_age, parse_size
 )
 def test_sizes(text: str, size: int) -> None:
     assert parse_size(text) == size
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(0, "0.0 s"), (4.25, "4.2 s"), (59.96, "1 m 0 s"), (80, "1 m 20 s"), (3599.6, "1 h 0 m"), (3700, "1 h 1 m")],
+)
+def test_measured_times(seconds: float, text: str) -> None:
+    assert format_seconds(seconds) == text
 
 
 @pytest.mark.parametrize(

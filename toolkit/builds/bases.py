@@ -73,7 +73,13 @@ def present_base(request: BuildRequest, recipe: Recipe, context: BuildContext, l
         base = replace(recipe.base, digest=digest)
         require_architecture(base)
         kept = pull_base(base, base_key(digest, base), state, maker).path
+    else:
+        _tell_kept(recipe.base, listener)
     return PresentBase(kept, digest, state)
+
+
+def _tell_kept(base: Base, listener: Listener) -> None:
+    listener.on_step_done(f"the base {base.reference}", 0.0, cached=True)
 
 
 def registry_base(
@@ -93,6 +99,8 @@ def registry_base(
     if kept is None:
         maker = Maker(context.area, context.store, context.runtime, request.options, listener)
         kept = pull_base(base, base_key(digest, base), request.base_state, maker).path
+    else:
+        _tell_kept(base, listener)
     return base, PresentBase(kept, digest, request.base_state)
 
 
@@ -124,7 +132,8 @@ def base_to_read(
     digest = None if elsewhere or is_recorded(base) else base_digest(recipe, locks, fresh=fresh)
     if digest is None:
         return NOT_HERE
-    store, state = open_store(area, load_site()), state_of(base)
+    site, state = load_site(), state_of(base)
+    store = open_store(area, site)
     kept = find_base(digest, store, base)
     if kept is None:
         if not (base.is_local or pull):
@@ -133,7 +142,7 @@ def base_to_read(
         runtime = pulling.runtime()
         base = replace(base, digest=digest)
         require_architecture(base, architecture)
-        maker = Maker(area, store, runtime, BuildOptions(), pulling.listener)
+        maker = Maker(area, store, runtime, BuildOptions.of_site(site), pulling.listener)
         kept = pull_base(base, base_key(digest, base), state, maker).path
     return PresentBase(kept, digest, state)
 

@@ -40,7 +40,7 @@ def bootstrapped_base(base: Base, mirror: str, maker: Maker) -> Path:
     header = base_header(base, mirror)
     state = archive_state(base.reference, mirror)
     if state is None and (kept := kept_bootstrapped(base, mirror, maker.store)) is not None:
-        maker.listener.on_step(f"the archive {mirror} does not answer; using the base that was made before")
+        maker.listener.note(f"the archive {mirror} does not answer; using the base that was made before")
         return kept
     key = state_key(header, state or "unknown")
     with turn(maker, key):

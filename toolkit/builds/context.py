@@ -62,10 +62,18 @@ class StepDone(Protocol):
 class Listener:
     """Receives each step that begins and ends, and each line that a program of the build prints.
 
-    `on_progress` gets the bytes of a step that are done, and those of all of it: 0 if that is not known.
+    `on_progress` gets the bytes of a step that are done, and those of all of it: 0 if that is not known, 100 if the
+    bytes are percent. `on_part` gets what the current step does now, `on_note` what happened that is no step; without
+    it, a note is a step.
     """
 
     on_step: Callable[[str], None] = _nothing
     on_line: Callable[[str], None] = _nothing
     on_progress: Callable[[int, int], None] = _no_bytes
     on_step_done: StepDone = _no_step_done
+    on_part: Callable[[str], None] = _nothing
+    on_note: Callable[[str], None] | None = None
+
+    def note(self, text: str) -> None:
+        """Tell what happened."""
+        (self.on_note or self.on_step)(text)

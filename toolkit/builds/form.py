@@ -147,7 +147,7 @@ def _tried(runtime: Runtime, area: WorkArea) -> LayerTrial:
     kept = kept_trial(area.path, runtime)
     if kept is not None:
         return kept
-    trial = try_runtime(runtime, area.path)
+    trial = try_runtime(runtime, scratch_of(area))  # where a build makes layers
     found = trial.layers if trial is not None and trial.layers is not None else LayerTrial(_NOT_TRIED)
     keep_trial(area.path, runtime, found)
     return found

@@ -11,10 +11,11 @@ from toolkit.pins.guard.payload.log_lines import IMPORTING, RUNNING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+STARTING, PACKING = "starting the build", "compressing the image"
 # What the runtime prints at the beginning of a step, and ctk's name for it.
 _STEPS = (
     (r"ctk: (.+)", r"\1"),
-    (r"INFO:\s+Starting build", "starting"),
+    (r"INFO:\s+Starting build", STARTING),
     (r"INFO:\s+(?:Extracting OCI|Fetching OCI|Extracting local) image", "preparing the base"),
     (r"(?:Getting image source signatures|Copying blob)", "pulling the base from the registry"),
     (r"I: Retrieving InRelease|I: Retrieving Packages", "building the base from the Debian archive"),
@@ -22,7 +23,7 @@ _STEPS = (
     (r"I: Configuring (?:the base system|required packages)", "configuring the base"),
     (r"INFO:\s+Copying \S+ to", "copying files"),
     (r"INFO:\s+Running post scriptlet", "running %post"),
-    (r"INFO:\s+Creating SIF file", "compressing the image"),
+    (r"INFO:\s+Creating SIF file", PACKING),
     (r"INFO:\s+Creating sandbox directory", "writing the sandbox"),
     (r"INFO:\s+Build complete", "finishing"),
 )

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import random
-import threading
 import time
 import urllib.error
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
+from toolkit.builds.measuring import bytes_in, measured, packed
+from toolkit.builds.progress import PACKING, step_of
+from toolkit.builds.reading_back import require_readable
 from toolkit.builds.room import RoomWatch, cause, disks
-from toolkit.inventory.formats.squashfs_check import read_back
 from toolkit.pins.bases.before_pull import lent_login
 from toolkit.pins.bases.registry import Repository, parse_reference
 from toolkit.pins.bases.steady import require_unchanged
@@ -23,12 +22,13 @@ from toolkit.runtime.area import area_environment
 from toolkit.runtime.transient import is_limited, is_transient
 from toolkit.store.store import Kind
 from toolkit.support.certificates import trusting
-from toolkit.support.errors import CtkError, MissingOnHost, ProgramFailed, WrongInput
+from toolkit.support.errors import CtkError, MissingOnHost, ProgramFailed
 from toolkit.support.files import locked
 from toolkit.support.processes import stream
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
+    from pathlib import Path
 
     from toolkit.builds.context import Listener
     from toolkit.pins.bases.steady import BaseState
@@ -119,7 +119,7 @@ def make(source: Source, key: str, maker: Maker, before: BaseState | None = None
                 raise failed.error
             # Builds that failed at once do not come back at once.
             wait = max(wait * random.uniform(0.75, 1.25), asked or 0.0)  # noqa: S311 - not a secret
-            maker.listener.on_step(f"pulling {source.reference} failed ({failed.reason}); trying again in {wait:.0f} s")
+            maker.listener.note(f"pulling {source.reference} failed ({failed.reason}); trying again in {wait:.0f} s")
             time.sleep(wait)
             maker.listener.on_step(f"pulling {source.reference} again")
         require_unchanged(before)
@@ -141,6 +141,8 @@ def _attempt(source: Source, maker: Maker, image: Path, directory: Path) -> _Fai
     def take(line: str) -> None:
         lines.append(line)
         maker.listener.on_line(line)
+        if step_of(line) == PACKING:
+            maker.listener.on_part(PACKING)
 
     cache = directory / "cache"
     argv = maker.runtime.build(
@@ -152,55 +154,33 @@ def _attempt(source: Source, maker: Maker, image: Path, directory: Path) -> _Fai
         "TMPDIR": str(directory),
         **dict.fromkeys(_CACHES, str(cache)),
     }
-    with RoomWatch(disks(maker.area, None)).watching() as room, _measured(cache, source.total, maker.listener):
+    look = _progress(directory, cache, source.total)
+    with RoomWatch(disks(maker.area, None)).watching() as room, measured(look, maker.listener):
         status = stream(argv, take, env=environment)
     if status != 0:
         error = _not_brought(source, status, lines, room)
         return _Failed(error, _last(lines), is_transient(lines), is_limited(lines))
     try:
         maker.listener.on_step(f"checking the image of {source.reference}")
-        read_back(image, cores=maker.options.cores, on_progress=maker.listener.on_progress)
-    except WrongInput as error:
-        if error.code != "corrupt-image":
-            return None  # a format that ctk does not read: the runtime does
-        damaged = ProgramFailed(
-            f"the image of {source.reference} was damaged when it was packed: {error.message}",
-            fix="Try again. If it happens again, check the disk and the memory of this host, or use another version of "
-            "the container runtime.",
-            code="image-damaged",
-        )
+        what, on_progress = f"the image of {source.reference}", maker.listener.on_progress
+        require_readable(image, what, cores=maker.options.cores, on_progress=on_progress)
+    except ProgramFailed as damaged:
         return _Failed(damaged, "the packed image is damaged", transient=True)
     return None
 
 
-@contextlib.contextmanager
-def _measured(cache: Path, total: int | None, listener: Listener) -> Iterator[None]:
-    """Report the bytes in the runtime's cache, which is new, while the block runs, if the total is known."""
-    ended = threading.Event()
+def _progress(directory: Path, cache: Path, total: int | None) -> Callable[[], tuple[int, int] | None]:
+    """What is to be shown of an attempt: the bytes in the runtime's cache, which is new, then those that are packed."""
+    most = 0
 
-    def report() -> None:
-        done = 0
-        while total and not ended.wait(_BETWEEN_LOOKS):
-            done = max(done, min(total, _bytes_in(cache)))
-            if done:
-                listener.on_progress(done, total)
+    def look() -> tuple[int, int] | None:
+        nonlocal most
+        if (bytes_packed := packed(directory)) is not None:
+            return bytes_packed
+        most = max(most, min(total, bytes_in(cache))) if total else 0
+        return (most, total) if total and most else None
 
-    reporter = threading.Thread(target=report, daemon=True)
-    reporter.start()
-    try:
-        yield
-    finally:
-        ended.set()
-        reporter.join(1)
-
-
-def _bytes_in(directory: Path) -> int:
-    total = 0
-    for parent, _, names in os.walk(directory):
-        for name in names:
-            with contextlib.suppress(OSError):
-                total += Path(parent, name).lstat().st_size
-    return total
+    return look
 
 
 @contextlib.contextmanager

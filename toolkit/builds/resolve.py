@@ -16,7 +16,7 @@ from toolkit.builds.permission import check_permission
 from toolkit.builds.plan import BuildPlan, OwnSource, local_size
 from toolkit.builds.provenance import recorded_base, recorded_recipe, tools
 from toolkit.builds.record import Record, Tools, read_record
-from toolkit.builds.room import check_room
+from toolkit.builds.room import check_exec, check_room
 from toolkit.builds.target import TargetKind, bases_of_definition
 from toolkit.definitions.definition import define, define_copy
 from toolkit.definitions.labels import has_labels_of_ctk
@@ -57,6 +57,8 @@ def resolve(request: BuildRequest, context: BuildContext, listener: Listener = _
         check_permission(request)
         context.area.create()
         check_room(local_size(request), request.output, context.area)
+        if request.target.kind is not TargetKind.IMAGE:
+            check_exec(context.area)
     if request.recipe is not None:
         return _resolve_recipe(request, request.recipe, context, listener)
     if request.target.kind is TargetKind.IMAGE:
@@ -102,7 +104,7 @@ def _resolve_recipe(request: BuildRequest, recipe: Recipe, context: BuildContext
         if recipe.installs or not context.preview:
             base = present_base(request, recipe, context, listener)
         if recipe.installs:
-            listener.on_step("choosing the versions of the packages")
+            listener.on_step("choosing the versions of the packages" if recipe.packages else "reading the base")
         elif not context.preview and not context.offline:
             require_architecture(locks.pinned(recipe, base.digest).base)
         found = locks.find(recipe, base)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import os
 import threading
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING
 from toolkit.runtime.area import scratch_of, scratch_variable
 from toolkit.runtime.known_errors import FULL_DISK, KnownError, explain
 from toolkit.support.errors import MissingOnHost, ProgramFailed
-from toolkit.support.files import format_size, free_space
+from toolkit.support.files import format_size, free_space, nearest_existing
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -66,6 +67,19 @@ def check_room(size: int, output: Path, area: WorkArea) -> None:
                 fix=disk.fix,
                 code="disk-full",
             )
+
+
+def check_exec(area: WorkArea) -> None:
+    """Raise MissingOnHost if no program can be executed where builds unpack their images (mount(8), noexec)."""
+    scratch, variable = scratch_of(area), scratch_variable()
+    if os.statvfs(nearest_existing(scratch)).f_flag & os.ST_NOEXEC:
+        raise MissingOnHost(
+            f"builds run programs in {scratch}, and its file system is mounted with noexec",
+            fix=f"Unset {variable}, or set it to a directory on another disk."
+            if variable
+            else "Set CTK_HOME, or only APPTAINER_TMPDIR for what builds unpack, to a directory on another disk.",
+            code="scratch-noexec" if variable else "work-area-noexec",
+        )
 
 
 class RoomWatch:

@@ -9,16 +9,20 @@ import hashlib
 import json
 import shlex
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from toolkit.builds.bases import uv_copy
 from toolkit.builds.files import TextFile, quoted
 from toolkit.builds.layers.merge import MergeLayers, flat_name, layered_base, over_flat_base
 from toolkit.builds.lending import lend, lent_directory
+from toolkit.builds.measuring import measured, packed
 from toolkit.builds.offline import KeptBase, require_step
 from toolkit.builds.output import check_output
 from toolkit.builds.permission import check_permission
 from toolkit.builds.plan import OwnSource
+from toolkit.builds.progress import STARTING
+from toolkit.builds.reading_back import require_readable
 from toolkit.builds.record import CHANGED, OBJECT_NAME, record_beside, write_beside
 from toolkit.builds.target import TargetKind
 from toolkit.builds.values import export, read_value
@@ -44,7 +48,6 @@ from toolkit.support.staging import put_in_place
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from pathlib import Path
 
     from toolkit.builds.context import BuildContext
     from toolkit.builds.plan import BuildPlan
@@ -118,7 +121,7 @@ def flat_steps(plan: BuildPlan, context: BuildContext, workspace: Workspace) -> 
         steps.append(TextFile(source, text))
     if request.target.kind is TargetKind.IMAGE:
         merge = MergeLayers(source, image, workspace.scratch, request.options, is_target=True)
-        return (merge, *_finish(plan, context, workspace, image))
+        return (merge, ReadBack(image), *_finish(plan, context, workspace, image))
     if request.recipe is not None:
         lock = plan.locked.lock if plan.locked else None
         require_step(request.recipe, lock, context, packages=True, apt=True)
@@ -126,6 +129,7 @@ def flat_steps(plan: BuildPlan, context: BuildContext, workspace: Workspace) -> 
     argv = context.runtime.build(image, str(source), request.options, lent.binds, login=plan.login)
     steps += [*lent.files, *([lent.house] if lent.house is not None else [])]
     steps += [BuildImage(tuple(argv), lent.environment, directory)]
+    steps += [] if request.sandbox else [ReadBack(image)]
     return (*steps, *_finish(plan, context, workspace, image))
 
 
@@ -189,11 +193,33 @@ class BuildImage:
     def run(self, state: BuildState) -> None:
         environment = {name: read_value(value) for name, value in self.environment.items()}
         state.begin_log(visible_command(self.argv, environment))
+        state.listener.on_step(STARTING)
         with unchanged(state.plan.request.base_state):
-            status = stream(self.argv, state.transcript.take, env=environment, cwd=self.directory)
+            temporary = Path(environment[SCRATCH_VARIABLES[0]])
+            with measured(lambda: packed(temporary), state.listener):
+                status = stream(self.argv, state.transcript.take, env=environment, cwd=self.directory)
             if status != 0:
                 raise state.failure(status)
         state.import_seconds = seconds_of_imports(state.transcript.last_lines)
+
+
+@dataclass(frozen=True, slots=True)
+class ReadBack:
+    """All of the flat SIF `image`, which was just packed, is decompressed."""
+
+    image: Path
+
+    def shell(self) -> str:
+        return "# `ctk build` reads all blocks of the image back here."
+
+    def run(self, state: BuildState) -> None:
+        state.listener.on_step("reading the image back")
+        require_readable(
+            self.image,
+            "the image",
+            cores=state.plan.request.options.cores,
+            on_progress=state.listener.on_progress,
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,8 @@ from toolkit.builds.progress import step_of
 from toolkit.support.redaction import redact
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from toolkit.builds.context import Listener
 
 _KEPT_LINES = 20_000  # a compiler's first error may stand thousands of lines above the last one
@@ -32,10 +34,17 @@ class Transcript:
         self._log.flush()
 
     def take(self, line: str) -> None:
-        """Take a line that a program printed."""
+        """Take a line that a program printed. What it begins is a step of the build."""
+        self._take(line, self._listener.on_step)
+
+    def take_part(self, line: str) -> None:
+        """As `take`; what the line begins is a part of the current step."""
+        self._take(line, self._listener.on_part)
+
+    def _take(self, line: str, begin: Callable[[str], None]) -> None:
         line = redact(line)
         self.begin(line)
         self._last.append(line)
         self._listener.on_line(line)
         if (step := step_of(line)) is not None:
-            self._listener.on_step(step)
+            begin(step)

@@ -78,6 +78,8 @@ class Wheelhouse:
         kept = kept_files(wanted, self.store)
         missing = [file for file in wanted if file.sha256 not in kept]
         lines = []
+        if kept:
+            listener.on_step_done(count(len(wanted) - len(missing), "package file"), 0.0, cached=True)
         if missing and not self.offline:
             listener.on_step(f"downloading {count(len(missing), 'package file')}")
             brought = bring_files(missing, self.lock.indexes, self.store, listener.on_progress)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -160,9 +161,9 @@ def build(
                 fix=f"Build each target with its own command, or omit {refused[0]}.",
             )
     site = load_site()
-    cores, memory = (setting.value if setting else None for setting in (site.cores, site.memory))
+    limits = BuildOptions.of_site(site)
     wanted = Wanted(
-        BuildOptions(sandbox, compression, cores, layered, memory),
+        replace(limits, sandbox=sandbox, compression=compression, layered=layered),
         site,
         output=output,
         base=base,

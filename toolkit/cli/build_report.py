@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -60,8 +59,10 @@ def print_outcomes(outcomes: Sequence[Outcome], *, json: bool) -> None:
         ]
         print_json("ctk.builds/1", {"builds": builds})
         return
+    from toolkit.support.quantities import format_seconds
+
     say()
-    rows = [(outcome.target, outcome.summary, f"{outcome.seconds:.0f} s") for outcome in outcomes]
+    rows = [(outcome.target, outcome.summary, format_seconds(outcome.seconds)) for outcome in outcomes]
     print_table(("target", "result", "time"), rows)
 
 
@@ -130,6 +131,7 @@ def report_built(
 
 def _say_built(built: Built, steps: Sequence[StepTime], *, verbose: bool) -> None:
     from toolkit.support.files import format_size
+    from toolkit.support.quantities import format_seconds
     from toolkit.support.text import count
 
     size = f", {format_size(built.size)}" if built.size else ""
@@ -137,14 +139,14 @@ def _say_built(built: Built, steps: Sequence[StepTime], *, verbose: bool) -> Non
     print_findings(
         finding for finding in built.findings if finding.severity in grave and finding.code != built.record.verdict
     )
-    # On a terminal, each step has been printed with its time when it ended.
-    if steps and (verbose or not (sys.stdout.isatty() and sys.stderr.isatty())):
+    # Without --verbose, each step has been printed with its time when it ended.
+    if steps and verbose:
         say("Steps:")
         print_table(("step", "time"), [(step.name, step.time) for step in steps])
     if cached := [step.name for step in steps if step.cached]:
         say(f"From the store: {', '.join(cached)}.")
     say(
-        f"Built {short(built.output)} in {built.seconds:.0f} s{size}; audit verdict: {built.record.verdict}.",
+        f"Built {short(built.output)} in {format_seconds(built.seconds)}{size}; audit verdict: {built.record.verdict}.",
         style="green",
     )
     if built.record.layers:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import time
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from toolkit.cli.area import open_work_area
@@ -12,6 +13,7 @@ from toolkit.cli.locks import lock_policy, say_lock_change, say_others
 from toolkit.cli.output import live_steps, print_findings, say
 from toolkit.cli.progress import Display
 from toolkit.cli.skip import remember_skipped, with_skipped
+from toolkit.cli.told import not_told
 from toolkit.support.errors import CtkError, WrongInput, from_os_error
 
 if TYPE_CHECKING:
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from toolkit.builds.plan import BuildPlan
     from toolkit.builds.request import BuildRequest
     from toolkit.runtime.engine import BuildOptions
+    from toolkit.support.findings import Finding
     from toolkit.support.paths import WorkArea
     from toolkit.support.site import Site
 
@@ -92,13 +95,15 @@ def build_one(target: str, wanted: Wanted, *, several: bool = False) -> Outcome 
         return request_build(parsed, catalogue, wanted.options, output=wanted.output, base=base, force=wanted.force)
 
     request, not_allowed = asked(), None
+    outside: tuple[Finding, ...] = ()
     owners = judge_owners(catalogue, request.recipe.name) if request.recipe is not None else ()
     print_findings(owners, stderr=True)
     if request.recipe is not None:
         print_findings(judge_record(request.recipe.base, allow_broken=wanted.allow_broken_base), stderr=True)
         allowed = [user_path(str(path)) for path in wanted.allow_file]
         copied = without_allowed(copied_files(request.recipe), allowed)
-        print_findings((*judge_copies(copied), *(judge_base(request.recipe) if base is None else ())), stderr=True)
+        print_findings(judge_copies(copied), stderr=True)
+        outside = judge_base(request.recipe) if base is None else ()
         try:
             require_allowed(request.recipe, copied)
         except WrongInput as error:
@@ -117,6 +122,7 @@ def build_one(target: str, wanted: Wanted, *, several: bool = False) -> Outcome 
     mirror = debian_mirror(site)
     context = BuildContext(runtime, area, locks, mirror, preview=dry_run, site=site, offline=wanted.offline)
     if dry_run:
+        print_findings(outside, stderr=True)
         with live_steps(f"Choosing the versions for {request.output.name}"):
             plan = resolve(request, context)
         _say_lock_change(plan, written=False)
@@ -136,9 +142,14 @@ def build_one(target: str, wanted: Wanted, *, several: bool = False) -> Outcome 
                 say_others(plan.locked, locks, plan.request.recipe)
 
         _show_work_area(area)
+        area.create()
+        if request.recipe is not None:
+            print_findings(not_told(request.recipe.path, outside, area.path), stderr=True)
+        started = time.monotonic()
         display = Display(f"Building {request.output.name}", verbose=wanted.verbose)
         with display.shown():
             plan, built = build(request, context, display.listener, planned)
+        built = replace(built, seconds=time.monotonic() - started)
         outcome = report_built(plan, built, display.steps, owners, json=json, verbose=wanted.verbose)
         prune_after_build(area, site)
     if not several and not json:

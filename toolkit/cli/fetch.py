@@ -64,7 +64,7 @@ def fetch(
     policy = lock_policy(locked=locked, base=None, otherwise=Policy.PREVIEW if dry_run else Policy.UPDATE)
     locks = Locks.of(catalogue, area.path, lambda text: say(f"Warning: {text}", stderr=True), policy)
     context = BuildContext(runtime, area, locks, debian_mirror(site), preview=dry_run, site=site)
-    options = BuildOptions(cores=site.cores.value if site.cores else None)
+    options = BuildOptions.of_site(site)
     done: list[Fetched] = []
     errors: list[CtkError] = []
     findings: list[Finding] = []

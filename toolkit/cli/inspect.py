@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -9,7 +10,7 @@ import typer
 
 from toolkit.cli.area import open_work_area
 from toolkit.cli.documents import images as documents
-from toolkit.cli.output import print_findings, print_json, print_table, print_text, say, suggest
+from toolkit.cli.output import print_findings, print_json, print_pairs, print_text, say, suggest
 from toolkit.support.errors import WrongInput
 
 if TYPE_CHECKING:
@@ -76,7 +77,12 @@ def inspect(
     elif definition:
         print_text(said.definition)
     else:
-        print_table(("what", "value"), [*(_rows(record) if record else ()), *said.labels])
+        rows, columns = _rows(record) if record else [], ("what", "value")
+        if sys.stdout.isatty():
+            print_pairs(columns, rows)
+            print_pairs(columns, said.labels, title="Labels:")
+        else:
+            print_pairs(columns, [*rows, *said.labels])
 
 
 def _rows(record: Record) -> list[tuple[str, str]]:
@@ -84,7 +90,8 @@ def _rows(record: Record) -> list[tuple[str, str]]:
         ("built by", f"ctk {record.tools.ctk}"),
         ("from", record.target),
         ("verdict", record.verdict or ""),
-        ("base", f"{record.base.name} ({record.base.digest})" if record.base and record.base.digest else ""),
+        ("base", record.base.name if record.base else ""),
+        ("digest", (record.base.digest or "") if record.base else ""),
     ]
     return [row for row in rows if row[1]] + [("layer", name) for name in record.layers]
 

@@ -132,6 +132,20 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, title:
     console().print(table)
 
 
+def print_pairs(columns: tuple[str, str], pairs: Iterable[tuple[str, str]], *, title: str | None = None) -> None:
+    """Names and values: `name: value` on a terminal, which wraps what is too long; else as `print_table`."""
+    if not sys.stdout.isatty():
+        print_table(columns, pairs)
+        return
+    from rich.text import Text
+
+    if title is not None:
+        console().print(Text(one_line(title), style="bold"))
+    for name, value in pairs:
+        line = Text.assemble((f"{one_line(name)}: ", "dim"), one_line(value))
+        console().print(line, soft_wrap=True)
+
+
 @contextmanager
 def live_steps(title: str, *, lines: bool = False) -> Iterator[Callable[[str], None]]:
     """Show the current step: a live line with the time on a terminal; elsewhere nothing, or with `lines` each step.

@@ -17,6 +17,14 @@ if TYPE_CHECKING:
     from toolkit.recipes.model import Recipe
 
 
+_TITLES = {
+    StepName.APT: "Debian packages",
+    StepName.PACKAGES: "Python packages",
+    StepName.FILES: "files",
+    StepName.POST: "post script",
+}
+
+
 class LayerName(StrEnum):
     """What a layer is for; in the order of the layers."""
 
@@ -30,11 +38,13 @@ class LayerStep:
     """What makes one layer: `inputs` are copied first, then `script` runs with `sh -ex`, unless it is empty.
 
     The trace of `-x` is read from the log: it names the command that failed, as that of the runtime in `%post` does.
+    `title` says for people what the layer brings.
     """
 
     name: LayerName
     script: str
     inputs: tuple[Input, ...] = ()
+    title: str = "metadata"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +71,12 @@ def layer_steps(recipe: Recipe, lock: Lock | None = None, *, relabel: bool = Fal
     scripts = layer_scripts(lock, wanted, apt=apt, packages=packages, rest=rest)
     made = zip(LayerName, (scripts.apt, scripts.packages, scripts.tail), strict=True)
     layers = tuple(
-        LayerStep(name, _whole(script), tuple(copied for step in groups[name] for copied in step.inputs))
+        LayerStep(
+            name,
+            _whole(script),
+            tuple(copied for step in groups[name] for copied in step.inputs),
+            _title({step.name for step in groups[name]}),
+        )
         for name, script in made
         if groups[name] or name is LayerName.TAIL
     )
@@ -82,6 +97,11 @@ def _early(names: set[StepName]) -> dict[StepName, LayerName]:
         if not names & {StepName.FILES, StepName.POST}:
             early[StepName.METADATA] = LayerName.PACKAGES
     return early
+
+
+def _title(names: set[StepName]) -> str:
+    """What a layer of these steps brings; metadata is in one of the layers anyhow."""
+    return " and ".join(words for name, words in _TITLES.items() if name in names) or "metadata"
 
 
 def _whole(script: str) -> str:

@@ -49,6 +49,12 @@ class BuildOptions:
     layered: bool | None = None
     memory: int | None = None
 
+    @classmethod
+    def of_site(cls, site: Site) -> BuildOptions:
+        """The options with the limits that the site sets for packing."""
+        cores, memory = (setting.value if setting else None for setting in (site.cores, site.memory))
+        return cls(cores=cores, memory=memory)
+
 
 @dataclass(frozen=True, slots=True)
 class Runtime:

@@ -60,6 +60,17 @@ KNOWN_ERRORS = (
         "this host does not let users mount images with FUSE",
         "Ask the administrator to make /dev/fuse readable and writable by all (mode 0666), as udev does.",
     ),
+    KnownError(
+        # unsquashfs 4.5.1, where link(2) fails, as on exFAT, and between directories on BeeGFS and AFS.
+        r"failed to create hardlink",
+        "the image has hard links, and they cannot be made on the disk on which it is unpacked",
+        "Set CTK_HOME, or APPTAINER_TMPDIR if it is set, to a directory on another disk, such as a local one.",
+    ),
+    KnownError(
+        r"'noexec' mount option set on",
+        "the disk on which the runtime unpacks the image is mounted with noexec",
+        "Set CTK_HOME, or APPTAINER_TMPDIR if it is set, to a directory on another disk.",
+    ),
     *(KnownError(*problem) for problem in PROBLEMS),
     KnownError(
         r"destination \S+ doesn't exist in container",

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from toolkit.store.store import Store
 
 
+_LAYER_MARK = "ctk-layer-"  # in the name of a layer, before its digest
 _DIGEST = re.compile(r"(sha256:[0-9a-f]{12})[0-9a-f]{52}")  # what is enough to tell one from another
 
 
@@ -47,6 +48,9 @@ class Listed:
     @property
     def words(self) -> str:
         """What the entry is, for people."""
+        if (step := self.about.get("step")) and (recipe := self.about.get("recipe")):
+            name = self.about.get("name", "").removeprefix(_LAYER_MARK)[:12]
+            return f"{recipe}: {step}" + (f" ({name})" if name else "")
         said: list[str] = []
         for text in self.about.values():
             if not any(text in other for other in said):  # a reference ends with the digest

@@ -232,22 +232,30 @@ def stream(
     env: Mapping[str, str | None] | None = None,
     cwd: Path | None = None,
     input: Path | None = None,
+    terminal: bool = False,
 ) -> int:
     """Run a program with the file `input`, or nothing, as its standard input; hand each line of its output (both
     streams, in order) to `on_line`, return its exit status.
 
     `env` is added to the environment of this process; None unsets a variable. The program gets its own session. When
     this process is interrupted, the session is ended first; when this process is killed, the kernel ends the program.
+    With `terminal` its output is a terminal, where this host has one to give: some programs show their progress only
+    there. A line that is rewritten is a line each time.
     """
+    from toolkit.support.terminal import open_terminal
+
     trace(argv, env)
+    opened = open_terminal() if terminal else None
     try:
-        with open(input or os.devnull, "rb") as given:
+        with open(input or os.devnull, "rb") as given, contextlib.ExitStack() as ours:
+            if opened is not None:
+                ours.callback(os.close, opened.writing)
             child = subprocess.Popen(
                 list(argv),
                 env=_merged(env),
                 cwd=cwd,
                 stdin=given,
-                stdout=subprocess.PIPE,
+                stdout=subprocess.PIPE if opened is None else opened.writing,
                 stderr=subprocess.STDOUT,
                 text=True,
                 errors="replace",
@@ -255,9 +263,11 @@ def stream(
                 preexec_fn=_dying_with_parent(),
             )
     except OSError as error:
+        if opened is not None:
+            os.close(opened.reading)
         raise _cannot_run(argv, cwd, error) from error
     with child, _ended_on_error(child):
-        for line in cast("IO[str]", child.stdout):
+        for line in cast("IO[str]", child.stdout) if opened is None else opened.lines():
             on_line(line.rstrip("\r\n"))
         return child.wait()
 

@@ -45,6 +45,14 @@ def format_age(seconds: float) -> str:
     return f"{int(seconds // _SECONDS[unit])} {unit}"
 
 
+def format_seconds(seconds: float) -> str:
+    """4.25 -> '4.2 s', 80 -> '1 m 20 s', 3700 -> '1 h 1 m': a time that was measured."""
+    if seconds < 59.95:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes} m {rest} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} m"
+
+
 def _times(number: str, factor: int) -> int:
     """`number * factor` without the rounding of floating point, rounded down."""
     whole, _, fraction = number.partition(".")

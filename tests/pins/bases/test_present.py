@@ -99,6 +99,24 @@ def test_base_that_the_recipe_names_is_refused_at_its_line(tmp_path: Path) -> No
     assert "Download the image again" in (wrong.fix or "")
 
 
+@pytest.mark.parametrize("where", ["here", "project"])
+def test_base_that_lies_elsewhere_is_found_for_the_user(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str
+) -> None:
+    """A path that starts at the current directory, or at that of the project, is a usual mistake."""
+    defs, here = tmp_path / "project/defs", tmp_path / "here"
+    defs.mkdir(parents=True)
+    here.mkdir()
+    monkeypatch.chdir(here)
+    (defs / "mine.toml").write_text('base = "data/base.sif"\n')
+    recipe = Recipe("mine", defs / "mine.toml", Base("base", Bootstrap.LOCALIMAGE, str(defs / "data/base.sif")))
+    assert refusal(recipe).fix == f"Relative paths start at the directory of the recipe, {defs}."
+    (tmp_path / where / "data").mkdir()
+    (tmp_path / where / "data/base.sif").touch()
+    right = "../../here/data/base.sif" if where == "here" else "../data/base.sif"
+    assert str(refusal(recipe).fix).endswith(f" To use {tmp_path / where}/data/base.sif, write it as {right}.")
+
+
 def test_base_of_an_option_is_refused_without_a_line(tmp_path: Path) -> None:
     (tmp_path / "mine.toml").write_text('base = "debian-12"\n')
     refused = refusal(recipe_on(tmp_path, Bootstrap.LOCALIMAGE, rebased=True))

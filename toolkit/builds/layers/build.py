@@ -70,6 +70,7 @@ class BuildLayers:
                 store,
                 fresh=state.plan.request.force or attempt == _ATTEMPTS - 1,
                 cores=state.plan.request.options.cores,
+                on_progress=state.listener.on_progress,
             )
             try:
                 self._build(state, stored)
@@ -79,7 +80,7 @@ class BuildLayers:
             else:
                 if stored.intact():
                     return
-            state.listener.on_step("a layer in the store was removed or changed: making the image again")
+            state.listener.note("a layer in the store was removed or changed: making the image again")
             self.image.unlink(missing_ok=True)
         raise ProgramFailed(
             f"the layers in {store.own} are removed or changed while they are used",
@@ -90,9 +91,9 @@ class BuildLayers:
     def _build(self, state: BuildState, stored: StoredLayers) -> None:
         lock = state.plan.locked.lock if state.plan.locked else None
         room = self._room(state)
-        state.listener.on_step(f"adding layers to {self.base.name}")
         with unchanged(state.plan.request.base_state), _workers(self.base, self.image) as (workers, copied):
             if lock is not None:
+                state.listener.on_step("comparing the base with the lock")
                 require_passed(judge_base(lock, self.base), state)
             made = self._make(state, room, stored)
             layers = tuple(made.values())
@@ -125,11 +126,13 @@ class BuildLayers:
             state.context.runtime,
             self.binds,
             {name: read_value(value) for name, value in self.environment.items()},
-            state.transcript.take,
+            state.transcript.take_part,
             options.compression,
             options.cores,
             memory=options.memory,
             network=not state.context.offline,
+            on_part=state.listener.on_part,
+            on_progress=state.listener.on_progress,
         )
 
     def _make(self, state: BuildState, room: LayerRoom, stored: StoredLayers) -> dict[LayerName, Layer]:
@@ -156,6 +159,8 @@ class BuildLayers:
                     judge(taken)  # a layer of apt that is in the store; the guard looks at all layers at the end
                 last = finish if step is self.steps.layers[-1] else None
                 self._provide(step.name, state)
+                started = time.monotonic()
+                state.listener.on_step(step.title)
                 with explained(state):
                     below = Below(self.base, tuple(made.values()))
                     layer = make_layer(step.script, below, room, inputs=step.inputs, finish=last)
@@ -163,13 +168,16 @@ class BuildLayers:
                     judge(layer)
                 if self._key(state, step, before) != key:
                     key = None  # an input changed meanwhile: whether the layer has the old one is not known
+                state.listener.on_part("reading the layer back")
                 if key is not None:
-                    about = {"step": step.name.value, "recipe": state.plan.record.recipe_name or ""}
+                    about = {"step": step.title, "recipe": state.plan.record.recipe_name or ""}
                     layer = stored.keep(key, layer, self.scratch, about)
+                elif layer is not None:
+                    stored.check(layer)
             before = key
             if layer is not None:
                 made[step.name] = layer
-            state.listener.on_step_done(step.name.value, time.monotonic() - started, cached=found is not None)
+            state.listener.on_step_done(step.title, time.monotonic() - started, cached=found is not None)
         return made
 
     def _first_key(self, state: BuildState, room: LayerRoom) -> str | None:

@@ -7,6 +7,7 @@ it was is removed.
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 MOST_LINKED = 64 << 20  # bytes
 _NAMED = (stat.S_IFIFO, stat.S_IFSOCK)
 _CAPABILITY = "security.capability"
+# What link(2) says on a file system without hard links, and between directories on one that has them in one only.
+NO_LINKS = (errno.EPERM, errno.EXDEV, errno.EMLINK, errno.EOPNOTSUPP, errno.ENOSYS)
 
 
 class Special(NamedTuple):
@@ -71,12 +74,24 @@ def copy_up(upper: str, lower: Lower, specials: list[tuple[int, Special]]) -> di
             copy_directories(upper, lower, os.path.dirname(path))
             here = os.path.join(upper, path)
             if entry.key in first:
-                os.link(first[entry.key], here)
+                _link(first[entry.key], here)
             else:
                 copy_file(lower, entry, here)
                 first[entry.key] = here
             copied.append(path)
     return {path: _state(os.path.join(upper, path)) for path in copied}
+
+
+def _link(first: str, second: str) -> None:
+    try:
+        os.link(first, second)
+    except OSError as error:
+        if error.errno not in NO_LINKS:
+            raise
+        raise CannotNormalise(
+            "the base has hard links, and they cannot be made on the disk on which the build unpacks "
+            f"({error.strerror}; set CTK_HOME or APPTAINER_TMPDIR to a directory on another one)"
+        ) from error
 
 
 def remove_unchanged(upper: str, copies: Mapping[str, Copy]) -> None:

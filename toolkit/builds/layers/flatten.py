@@ -6,6 +6,7 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
+from toolkit.builds.context import Listener
 from toolkit.builds.layers import clear
 from toolkit.builds.layers.pack import find_tool, pack, run_tool
 from toolkit.builds.record import OBJECT_NAME
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from toolkit.runtime.engine import BuildOptions
 
 _WHAT = "merging the layers"
+_SILENT = Listener()
 _MARKER = "ctk-layer-"  # of the files in /.singularity.d, one for each layer
 
 
@@ -33,6 +35,7 @@ def flatten(
     output: Path,
     scratch: Path,
     options: BuildOptions,
+    listener: Listener = _SILENT,
 ) -> None:
     """Write the flat form of the layered SIF `image` to the new file `output`, by way of the directory `scratch`.
 
@@ -42,8 +45,9 @@ def flatten(
     """
     sif = read_sif(image.absolute())
     tree, squashed = scratch / "tree", scratch / "flat.squashfs"
-    unpack(sif, tree, scratch)
-    pack(tree, squashed, options.compression, options.cores, options.memory)
+    unpack(sif, tree, scratch, listener)
+    listener.on_part("packing")
+    pack(tree, squashed, options.compression, options.cores, options.memory, listener.on_progress)
     system = Partition(FileSystem.SQUASHFS, PartitionType.PRIMARY_SYSTEM, sif.architecture)
     merged = mounted_partitions(sif)
     kept = [_kept(sif, found, scratch) for found in sif.descriptors if found not in merged and not _goes(found)]
@@ -52,29 +56,31 @@ def flatten(
     edit_sif(output, drop=lambda _found: False, add=new)
 
 
-def unpack(sif: Sif, tree: Path, scratch: Path) -> None:
+def unpack(sif: Sif, tree: Path, scratch: Path, listener: Listener = _SILENT) -> None:
     """Write the file system of an image to the new directory `tree`: its partitions over each other, as the kernel
     mounts them. Owners are those of this user's namespace. The markers of the layers are left out.
     """
     system, *layers = mounted_partitions(sif)
-    _unpack(sif, system, tree)
-    for layer in layers:
+    listener.on_part("unpacking the base")
+    _unpack(sif, system, tree, listener)
+    for number, layer in enumerate(layers, start=1):
+        listener.on_part(f"unpacking layer {number} of {len(layers)}")
         squashfs = open_partition(sif, layer)
         try:
             entries = list(_entries(squashfs))
         finally:
             squashfs.close()
         _clear(tree, entries, scratch)
-        _unpack(sif, layer, tree)
+        _unpack(sif, layer, tree, listener)
         _clear(tree, [entry for entry in entries if entry[0] is EntryKind.WHITEOUT], scratch)
     markers = [(EntryKind.FILE, f".singularity.d/{layer.name}") for layer in layers if layer.name.startswith(_MARKER)]
     _clear(tree, markers, scratch)
 
 
-def _unpack(sif: Sif, partition: Descriptor, tree: Path) -> None:
+def _unpack(sif: Sif, partition: Descriptor, tree: Path, listener: Listener) -> None:
     tool = find_tool("unsquashfs", "which reads the layers", "Install squashfs-tools.")
     place = ["-offset", str(partition.offset), "-dest", str(tree)]
-    run_tool(_WHAT, [tool, "-no-progress", "-force", *place, str(sif.path)])
+    run_tool(_WHAT, [tool, "-force", *place, str(sif.path)], listener.on_progress)
 
 
 def _entries(tree: Tree) -> Iterator[tuple[EntryKind, str]]:

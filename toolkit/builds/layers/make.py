@@ -34,6 +34,10 @@ if TYPE_CHECKING:
     from toolkit.runtime.engine import Runtime
 
 
+def _nothing(_part: str) -> None:
+    pass
+
+
 @dataclass(frozen=True, slots=True)
 class Below:
     """What a layer lies over: a SIF, which may be layered itself, and the layers made in this build, lowest first."""
@@ -47,7 +51,8 @@ class LayerRoom:
     """Where and with what layers are made.
 
     `directory` is for large temporary files, and holds the layers; `environment` are variables of the runtime's
-    process, `take` gets each line that it prints. `network`: whether scripts can use that of the host.
+    process, `take` gets each line that it prints. `network`: whether scripts can use that of the host. `on_part` and
+    `on_progress` are those of a `Listener`.
     """
 
     directory: Path
@@ -59,6 +64,8 @@ class LayerRoom:
     cores: int | None = None
     memory: int | None = None
     network: bool = True
+    on_part: Callable[[str], None] = _nothing
+    on_progress: Callable[[int, int], None] | None = None
 
 
 class StepFailed(ProgramFailed):
@@ -110,7 +117,8 @@ def make_layer(
             if layer_name is None:
                 return None
             path = room.directory / f"{layer_name}.sqfs"
-            pack(upper, path, room.compression, room.cores, room.memory)
+            room.on_part("packing")
+            pack(upper, path, room.compression, room.cores, room.memory, room.on_progress)
             return Layer(path, layer_name, path.stat().st_size)
         finally:
             remove_tree(work / "overlay")

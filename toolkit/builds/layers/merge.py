@@ -101,4 +101,4 @@ class MergeLayers:
         if self.is_target:
             state.begin_log(self.shell())
         with unchanged(state.plan.request.base_state), staging(self.scratch) as scratch:
-            flatten(self.source, self.image, scratch, self.options)
+            flatten(self.source, self.image, scratch, self.options, state.listener)

@@ -18,7 +18,7 @@ from toolkit.store.store import Kind
 from toolkit.support.errors import CtkError, ProgramFailed, WrongInput
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
     from toolkit.store.store import Entry, Store
@@ -38,12 +38,13 @@ class StoredLayers:
     """The layers that one build takes from `store` or keeps there.
 
     With `fresh` no layer of the store is used, and those of this build replace them. `cores` are for reading new layers
-    back; None for all.
+    back; None for all. `on_progress` gets the bytes of a layer that are read back, and all of them.
     """
 
     store: Store
     fresh: bool = False
     cores: int | None = None
+    on_progress: Callable[[int, int], None] | None = None
     _used: list[tuple[Path, tuple[int, ...]]] = field(default_factory=list)
 
     def find(self, key: str) -> Stored | None:
@@ -72,7 +73,7 @@ class StoredLayers:
         `Store.publish` does, and ProgramFailed if the layer cannot be read back.
         """
         if layer is not None:
-            _read_back(layer.path, self.cores)
+            self.check(layer)
         if self.fresh:
             self.store.discard(Kind.LAYER, key)
         if layer is None:
@@ -84,6 +85,10 @@ class StoredLayers:
         if found is None:
             raise _damaged("it has no mark")
         return found.layer
+
+    def check(self, layer: Layer) -> None:
+        """Read back a layer that is not kept. Raises ProgramFailed."""
+        _read_back(layer.path, self.cores, self.on_progress)
 
     def intact(self) -> bool:
         """Whether all layers of this build are what they were when they were found or kept."""
@@ -107,10 +112,10 @@ class StoredLayers:
         return Stored(Layer(entry.path, name, entry.size))
 
 
-def _read_back(path: Path, cores: int | None) -> None:
+def _read_back(path: Path, cores: int | None, on_progress: Callable[[int, int], None] | None) -> None:
     """Decompress all of a new layer: mksquashfs may write a damaged one without an error (Apptainer issue 3486)."""
     try:
-        read_back(path, cores=cores)
+        read_back(path, cores=cores, on_progress=on_progress)
     except WrongInput as error:
         raise _damaged(error.message) from error
 

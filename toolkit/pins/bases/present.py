@@ -5,6 +5,8 @@ The runtime would copy any directory: a private one, too, that the recipe of a c
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from toolkit.recipes.model import Bootstrap
@@ -13,8 +15,6 @@ from toolkit.support.errors import WrongInput
 from toolkit.support.tomlfile import read_toml
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from toolkit.inventory.formats.kinds import PathKind
     from toolkit.recipes.model import Base, Recipe
 
@@ -32,9 +32,17 @@ def require_base(recipe: Recipe) -> None:
     except WrongInput as error:
         if recipe.rebased or not recipe.path.is_file():
             raise
-        from_recipe = f"Relative paths start at the directory of the recipe, {recipe.path.parent}."
+        from_recipe = f"Relative paths start at the directory of the recipe, {recipe.path.parent}.{_elsewhere(recipe)}"
         fix = error.fix if recipe.base.path.exists() else from_recipe
         read_toml(recipe.path).fail("base", error.message, fix=fix)
+
+
+def _elsewhere(recipe: Recipe) -> str:
+    """Where the base would be found if its path started at another directory; "" if nowhere."""
+    parent = recipe.path.absolute().parent
+    name = os.path.relpath(recipe.base.path, parent)
+    found = next((place / name for place in (Path.cwd(), parent.parent) if (place / name).exists()), None)
+    return f" To use {found}, write it as {os.path.relpath(found, parent)}." if found is not None else ""
 
 
 def _require_image(base: Base) -> None:
