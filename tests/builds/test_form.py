@@ -11,7 +11,7 @@ import pytest
 from tests.inventory.making import Part, fill, overlay, system, write_sif
 from toolkit.builds import form
 from toolkit.builds.form import FLAT, Choice, Form, FormFacts, base_problem, choose, choose_form
-from toolkit.doctor.layer_trial import KEPT, LayerTrial, keep_trial
+from toolkit.doctor.layer_trial import LayerTrial, keep_trial, kept_file
 from toolkit.doctor.trials import Trial
 from toolkit.runtime.engine import Runtime
 from toolkit.support.errors import CtkError, MissingOnHost, WrongInput
@@ -132,7 +132,7 @@ def test_nothing_is_tried_that_cannot_matter(host: Host, monkeypatch: pytest.Mon
     monkeypatch.setenv("PATH", "/nowhere")
     assert host.choose() == Choice(Form.FLAT, "there is no mksquashfs on this host (package squashfs-tools)")
     assert host.trials == 0
-    assert not (host.area.path / KEPT).exists()
+    assert not kept_file(host.area.path).exists()
 
 
 def test_site_that_wants_flat_images_does_not_hinder_a_user_who_asks(host: Host) -> None:

@@ -100,4 +100,4 @@ def test_own_request_and_group_reach_script_and_submission(directory: Path, monk
     text = (directory / "x.sge").read_text()
     assert "#$ -l node_f=2\n" in text
     assert "-l gpu" not in text
-    assert (directory / "arguments").read_text().split() == ["-terse", "-g", "tga-x", str(directory / "x.sge")]
+    assert (directory / "arguments").read_text().split() == ["-terse", "-b", "n", "-g", "tga-x", f"{directory}/x.sge"]

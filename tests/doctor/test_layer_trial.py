@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import platform
 from pathlib import Path
 
 import pytest
 
 from tests.inventory.making import system, write_sif
 from toolkit.doctor import layer_trial
-from toolkit.doctor.layer_trial import KEPT, LayerTrial, keep_trial, kept_trial, try_layer
+from toolkit.doctor.layer_trial import LayerTrial, keep_trial, kept_file, kept_trial, try_layer
 from toolkit.inventory.formats.layers import layer_names
 from toolkit.runtime.engine import Runtime
 
@@ -117,7 +118,7 @@ def test_result_does_not_hold_where_the_runtimes_own_program_or_the_ids_changed(
 
 def test_problem_that_may_be_over_soon_is_not_kept(tmp_path: Path) -> None:
     keep_trial(tmp_path, a_runtime(tmp_path), LayerTrial("packing a small layer failed"))
-    assert not (tmp_path / KEPT).exists()
+    assert not kept_file(tmp_path).exists()
 
 
 def test_failure_is_tried_again_after_a_day_and_a_success_holds(tmp_path: Path) -> None:
@@ -125,8 +126,8 @@ def test_failure_is_tried_again_after_a_day_and_a_success_holds(tmp_path: Path) 
 
     def aged(trial: LayerTrial, seconds: float) -> LayerTrial | None:
         keep_trial(tmp_path, runtime, trial)
-        document = json.loads((tmp_path / KEPT).read_text())
-        (tmp_path / KEPT).write_text(json.dumps({**document, "tried": document["tried"] - seconds}))
+        document = json.loads(kept_file(tmp_path).read_text())
+        kept_file(tmp_path).write_text(json.dumps({**document, "tried": document["tried"] - seconds}))
         return kept_trial(tmp_path, runtime)
 
     failed = LayerTrial("no", lasting=True)
@@ -138,5 +139,16 @@ def test_failure_is_tried_again_after_a_day_and_a_success_holds(tmp_path: Path) 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"of": 3}', "\0"])
 def test_file_of_another_form_is_no_result(tmp_path: Path, text: str) -> None:
-    (tmp_path / KEPT).write_text(text)
+    kept_file(tmp_path).parent.mkdir()
+    kept_file(tmp_path).write_text(text)
     assert kept_trial(tmp_path, a_runtime(tmp_path)) is None
+
+
+def test_two_hosts_with_one_area_keep_a_result_each(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    runtime, found = a_runtime(tmp_path), {"one": LayerTrial(seconds=0.1), "two": LayerTrial("no", lasting=True)}
+    for write in (True, False):
+        for name, trial in found.items():
+            monkeypatch.setattr(platform, "node", lambda name=name: name)
+            if write:
+                keep_trial(tmp_path, runtime, trial)
+            assert kept_trial(tmp_path, runtime) == trial

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from toolkit.doctor.layer_trial import KEPT, keep_trial
+from toolkit.doctor.layer_trial import keep_trial, kept_file
 from toolkit.doctor.reach import NetworkFacts, ask_network
 from toolkit.doctor.trials import Disk, Trial, try_disk, try_runtime
 from toolkit.gpu.host import HostGpu, host_gpu
@@ -97,7 +97,7 @@ def gather_host_facts(
     if runtime is not None and area_disk.problem is None and trust.objection is None:
         on_step("building and running a small image")
         trial = try_runtime(runtime, area.path)
-        if trial is not None and trial.layers is not None and (area.path / KEPT).is_file():
+        if trial is not None and trial.layers is not None and kept_file(area.path).is_file():
             keep_trial(area.path, runtime, trial.layers)
     directory = home()
     on_step("waiting for the package index and the registries")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
 import json
 import os
 import platform
@@ -28,7 +30,7 @@ if TYPE_CHECKING:
     from toolkit.support.processes import Completed
 
 PACKER = "mksquashfs"
-KEPT = "layer-trial.json"  # in the work area
+_KEPT = "layer-trials"  # in the work area
 SUBORDINATE_IDS = Path("/etc/subuid")
 _NAME = f"ctk-layer-{0:032x}"
 _TIMEOUT = 30.0  # seconds for each program, which takes some tenths: a flat image of a busy host costs minutes
@@ -129,13 +131,18 @@ def _failed(done: Completed) -> LayerTrial:
     return LayerTrial(f"the runtime reports: {_last_line(done)}")
 
 
+def kept_file(area: Path) -> Path:
+    """Where the work area keeps the result of this host: hosts that share an area do not undo each other's."""
+    return area / _KEPT / f"{hashlib.sha256(platform.node().encode()).hexdigest()[:16]}.json"
+
+
 def kept_trial(area: Path, runtime: Runtime) -> LayerTrial | None:
     """The result kept in the work area of a trial by the same runtime, kernel, user and host; None if there is none.
 
     A failure is relied on for a day.
     """
     try:
-        kept = json.loads((area / KEPT).read_text(encoding="utf-8"))
+        kept = json.loads(kept_file(area).read_text(encoding="utf-8"))
         if kept["of"] != _conditions(runtime):
             return None
         trial = LayerTrial(kept["problem"], kept["seconds"], lasting=kept["problem"] is not None)
@@ -151,7 +158,10 @@ def keep_trial(area: Path, runtime: Runtime, trial: LayerTrial) -> None:
         return
     found = {"problem": trial.problem, "seconds": trial.seconds}
     document = {"of": _conditions(runtime), "tried": time.time(), **found}
-    write_atomically(area / KEPT, json.dumps(document, indent=2) + "\n")
+    file = kept_file(area)
+    with contextlib.suppress(OSError):  # what is written into it says what is wrong
+        file.parent.mkdir(mode=0o700, exist_ok=True)
+    write_atomically(file, json.dumps(document, indent=2) + "\n")
 
 
 def _conditions(runtime: Runtime) -> list[str]:

@@ -20,7 +20,7 @@ from toolkit.support.staging import remove_tree
 if TYPE_CHECKING:
     from toolkit.runtime.engine import Runtime
 
-_TIMEOUT = 10.0  # seconds for each of the two programs; both take a tenth of a second on an idle machine
+_TIMEOUT = 30.0  # seconds for each of the two programs; both take a tenth of a second on an idle machine
 _SYSTEM = ("bin", "lib", "lib64", "sbin", "usr")
 _NO_BINDS = "user bind control disabled"  # a site's setting (apptainer.conf): the trial has no program to run then
 _PREFIX = ".ctk-doctor-"
