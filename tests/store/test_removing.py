@@ -22,10 +22,25 @@ def test_an_entry_is_removed_once(tmp_path: Path) -> None:
     assert leftovers(tmp_path) == []
 
 
-def test_an_entry_that_shall_stay_gets_its_name_back(tmp_path: Path) -> None:
+def test_an_entry_that_shall_stay_is_not_touched(tmp_path: Path) -> None:
+    """While it has another name, another process may sweep it."""
     store = Store(tmp_path)
-    entry = put(store, "a")
-    assert not remove_entry(entry.path.parent, store.digests, lambda _: False)
+    path = put(store, "a").path.parent
+    looked_at: list[Path] = []
+
+    def never(where: Path) -> bool:
+        looked_at.append(where)
+        return False
+
+    assert not remove_entry(path, store.digests, never)
+    assert looked_at == [path]
+    assert names(store) == ["a"]
+
+
+def test_an_entry_that_was_used_meanwhile_gets_its_name_back(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    path = put(store, "a").path.parent
+    assert not remove_entry(path, store.digests, lambda where: where == path)
     assert names(store) == ["a"]
 
 
@@ -33,7 +48,9 @@ def test_an_entry_that_was_made_again_meanwhile_stays(tmp_path: Path) -> None:
     store = Store(tmp_path)
     entry = put(store, "a")
 
-    def made_again(_aside: Path) -> bool:
+    def made_again(where: Path) -> bool:
+        if where == entry.path.parent:
+            return True
         put(store, "a", text=b"new")
         return False
 

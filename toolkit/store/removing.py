@@ -38,6 +38,8 @@ def remove_entry(path: Path, digests: Digests, still: Callable[[Path], bool]) ->
     Otherwise it gets its name back, unless another process has made it again. Returns whether it is gone: false, too,
     if another process removed it first. Raises OSError if the store is not writable.
     """
+    if not still(path):  # what gets its name back may be half removed: another process may sweep what is aside
+        return False
     aside = path.with_name(f"{_PREFIX}{path.name}-{secrets.token_hex(8)}")
     try:
         path.rename(aside)
