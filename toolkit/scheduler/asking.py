@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from toolkit.scheduler import detection, grid_engine, pbs, slurm_nodes
 from toolkit.scheduler.detection import Detected
 from toolkit.scheduler.environment import clean_environment
+from toolkit.scheduler.numbers import whole
 from toolkit.scheduler.programs import Scheduler, host_scheduler
 from toolkit.scheduler.requests import RequestTemplates
 from toolkit.support.errors import MissingOnHost
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from toolkit.scheduler.states import HostFacts
 
 _TIMEOUT = 60.0  # seconds
+_MAX_COUNT = 10**9
 
 
 def detect() -> Detected:
@@ -51,7 +53,7 @@ def _ask_slurm() -> Detected:
     )
     settings = detection.slurm_settings(_ask("scontrol", "show", "config", env=env))
     accounts, default = _accounts(env) if shutil.which("sacctmgr") else ((), True)
-    tasks = settings.get("MaxArraySize", "")
+    tasks = whole(settings.get("MaxArraySize")) or 0
     notes = (f"Your accounts: {', '.join(accounts)}. Name one with --account, or in [job] of a recipe.",)
     return Detected(
         Scheduler.SLURM,
@@ -59,7 +61,7 @@ def _ask_slurm() -> Detected:
         detection.slurm_queues(partitions),
         hosts,
         name=settings.get("ClusterName"),
-        max_tasks=int(tasks) if tasks.isdigit() and int(tasks) > 1 else None,
+        max_tasks=tasks if 1 < tasks < _MAX_COUNT else None,
         required=() if default else ("account",),
         notes=notes if accounts else (),
     )

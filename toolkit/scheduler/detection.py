@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from toolkit.scheduler.numbers import decimal, leading, whole
 from toolkit.scheduler.profile_file import GPU_TYPE
 from toolkit.scheduler.profiles import GpuType, Partition, Profile
 from toolkit.scheduler.requests import RequestTemplate, RequestTemplates
@@ -135,8 +136,8 @@ def seconds_of(text: str | None) -> int | None:
     """
     if text is None or not text.strip() or text.strip().upper() in ("UNLIMITED", "INFINITY", "INFINITE", "NONE"):
         return None
-    if text.strip().isdigit():
-        return int(text) or None
+    if (seconds := whole(text.strip())) is not None:
+        return seconds or None
     try:
         seconds = parse_time(text.strip())
     except WrongInput:
@@ -191,7 +192,7 @@ def pbs_queues(text: str) -> tuple[Queue, ...]:
                 name.strip(),
                 max_time=seconds_of(fields.get("resources_max.walltime")),
                 default_time=seconds_of(fields.get("resources_default.walltime")),
-                max_nodes=_number(fields.get("resources_max.nodect")),
+                max_nodes=whole(fields.get("resources_max.nodect")),
             )
         )
     return tuple(found)
@@ -201,10 +202,6 @@ def pbs_default_queue(text: str) -> str | None:
     """The default queue of `qstat -B -f` or `qmgr -c 'print server'`."""
     match = re.search(r"default_queue = (\S+)", text)
     return match[1] if match else None
-
-
-def _number(text: str | None) -> int | None:
-    return int(text) if text is not None and text.isdigit() else None
 
 
 # ---- Grid Engine
@@ -224,8 +221,8 @@ def grid_engine_queue(text: str) -> Queue | None:
         return None
     # `INFINITY,[n1=24:00:00]`: the first value holds for all hosts that are not named.
     limits = [seconds_of(fields.get(key, "").partition(",")[0]) for key in ("h_rt", "s_rt")]
-    slots = re.match(r"\d+", fields.get("slots", ""))
-    cores = int(slots[0]) if slots and "[" not in fields.get("slots", "") else None
+    slots = fields.get("slots", "")
+    cores = None if "[" in slots else leading(slots)
     return Queue(fields["qname"], max_time=next((limit for limit in limits if limit), None), cores=cores or None)
 
 
@@ -236,7 +233,7 @@ def grid_engine_host_gpus(text: str) -> int | None:
     """
     values = grid_engine_table(text).get("complex_values", "")
     pairs = [part.strip().partition("=")[::2] for part in values.split(",")]
-    counts = [int(float(value)) for name, value in pairs if name in _GPU_RESOURCES and re.fullmatch(r"[\d.]*\d", value)]
+    counts = [int(number) for name, value in pairs if name in _GPU_RESOURCES and (number := decimal(value)) is not None]
     return max(counts, default=None)
 
 

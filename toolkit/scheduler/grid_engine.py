@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
+from toolkit.scheduler.numbers import decimal, leading, whole
 from toolkit.scheduler.reasons import reason_words
 from toolkit.scheduler.states import HostFacts, JobState, State
 
@@ -113,8 +114,7 @@ def parse_qacct(text: str) -> tuple[JobState, ...]:
 def _finished(fields: dict[str, str]) -> JobState:
     task = fields.get("taskid", "undefined")
     job = f"{fields['jobnumber']}.{task}" if task.isdigit() else fields["jobnumber"]
-    code = int((re.match(r"\d+", fields.get("failed", "0")) or ["0"])[0])
-    status = int((re.match(r"\d+", fields.get("exit_status", "0")) or ["0"])[0])
+    code, status = leading(fields.get("failed")) or 0, leading(fields.get("exit_status")) or 0
     signal = status - 128 if 128 < status <= 128 + 64 else None
     own = fields.get("failed", "")
     reason = reason_words("grid-engine", str(code))
@@ -146,8 +146,8 @@ def parse_qhost(text: str) -> tuple[HostFacts, ...]:
             continue
         if not line.startswith(" "):
             found.append(_host(words))
-        elif found and (match := re.search(r"\b[a-zA-Z]{2}:(?:n?gpus?|gpu_count)=([\d.]+)", line)):
-            found[-1] = _with(found[-1], gpus=int(float(match[1])))
+        elif found and (match := re.search(r"\b[a-zA-Z]{2}:(?:n?gpus?|gpu_count)=(\S+)", line)):
+            found[-1] = _with(found[-1], gpus=int(decimal(match[1]) or 0))
         elif found and len(words) >= 3 and re.fullmatch(r"[BIPC]+", words[1]):
             found[-1] = _with(found[-1], queue=words[0])
     return tuple(found)
@@ -165,12 +165,11 @@ def _host(words: list[str]) -> HostFacts:
     memory = words[-4] if len(words) >= 8 else "-"
     cpus = words[2] if len(words) > 2 else "-"
     load = words[-5] if len(words) >= 8 else "-"
-    return HostFacts(words[0], int(cpus) if cpus.isdigit() else 0, _mebibytes(memory), usable=load != "-")
+    return HostFacts(words[0], whole(cpus) or 0, _mebibytes(memory), usable=load != "-")
 
 
 def _mebibytes(text: str) -> int:
-    match = re.fullmatch(r"([\d.]+)([KMGT])", text)
-    return int(float(match[1]) * _SUFFIXES[match[2]]) if match else 0
+    return int((decimal(text[:-1]) or 0) * _SUFFIXES.get(text[-1:], 0))
 
 
 def submitted_job(text: str) -> str | None:

@@ -7,6 +7,7 @@ import re
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 
+from toolkit.scheduler.numbers import leading
 from toolkit.scheduler.reasons import reason_words
 from toolkit.scheduler.states import HostFacts, JobState, State, join_reasons
 from toolkit.support.errors import ProgramFailed
@@ -31,8 +32,7 @@ def parse_qstat_json(text: str) -> tuple[JobState, ...]:
 
     Raises ProgramFailed if the text is not such a document.
     """
-    jobs = _document(text).get("Jobs", {})
-    return tuple(_job_state(name, job, "openpbs") for name, job in jobs.items() if isinstance(job, dict))
+    return tuple(_job_state(name, job, "openpbs") for name, job in _tables(_document(text), "Jobs"))
 
 
 def parse_qstat_xml(text: str) -> tuple[JobState, ...]:
@@ -54,9 +54,9 @@ def _job_state(name: str, job: Mapping[str, Any], kind: str) -> JobState:
     if letter in _RUNNING or letter not in _ENDED:
         said = _RUNNING.get(letter, f"PBS reports the state {letter or '?'}, which ctk does not know")
         return JobState(name, State.RUNNING, letter, said, nodes=nodes)
-    status = _integer(job.get("Exit_status", job.get("exit_status")))
+    status = leading(job.get("Exit_status", job.get("exit_status")))
     # The output could not be copied back. PBS still reports exit status 0 (seen with OpenPBS 23.06).
-    stranded = _integer(job.get("Stageout_status")) == 0
+    stranded = leading(job.get("Stageout_status")) == 0
     lost = "PBS could not copy its output back; it is in the spool directory of its node" if stranded else ""
     state, said = _end(status, kind)
     signal = status - 256 if status is not None and 256 < status < 256 + 65 else None
@@ -90,16 +90,16 @@ def _readable(comment: str) -> str:
 def parse_nodes_json(text: str) -> tuple[HostFacts, ...]:
     """The nodes of OpenPBS's `pbsnodes -a -F json`. Raises ProgramFailed as parse_qstat_json."""
     found = []
-    for name, node in _document(text).get("nodes", {}).items():
-        if not isinstance(node, dict):
-            continue
-        available = node.get("resources_available", {})
+    for name, node in _tables(_document(text), "nodes"):
+        available = node.get("resources_available")
+        if not isinstance(available, dict):
+            available = {}
         found.append(
             HostFacts(
                 str(available.get("vnode", name)),
-                cpus=_integer(available.get("ncpus", node.get("pcpus"))) or 0,
+                cpus=leading(available.get("ncpus", node.get("pcpus"))) or 0,
                 memory=mebibytes(str(available.get("mem", ""))),
-                gpus=_integer(available.get("ngpus")) or 0,
+                gpus=leading(available.get("ngpus")) or 0,
                 gpu_type=str(available["gpu_type"]) if "gpu_type" in available else None,
                 usable=not any(word in str(node.get("state", "")) for word in _UNUSABLE),
                 partitions=tuple(filter(None, [str(node.get("queue", ""))])),
@@ -119,9 +119,9 @@ def parse_nodes_xml(text: str) -> tuple[HostFacts, ...]:
         found.append(
             HostFacts(
                 node.findtext("name", ""),
-                cpus=_integer(node.findtext("np")) or 0,
+                cpus=leading(node.findtext("np")) or 0,
                 memory=mebibytes(status.get("physmem", "")),
-                gpus=_integer(node.findtext("gpus")) or 0,
+                gpus=leading(node.findtext("gpus")) or 0,
                 usable=not any(word in state for word in _UNUSABLE),
             )
         )
@@ -130,7 +130,7 @@ def parse_nodes_xml(text: str) -> tuple[HostFacts, ...]:
 
 def mebibytes(text: str) -> int:
     """MiB of PBS's `16384kb`; 0 for anything else."""
-    match = re.fullmatch(r"(\d+)([kmgt]?b)", text.strip().lower())
+    match = re.fullmatch(r"([0-9]{1,18})([kmgt]?b)", text.strip().lower())
     return int(int(match[1]) * _UNITS[match[2]]) if match else 0
 
 
@@ -143,11 +143,19 @@ def submitted_job(text: str) -> str | None:
 def _document(text: str) -> dict[str, Any]:
     try:
         document = json.loads(text, strict=False)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ProgramFailed(f"PBS printed no JSON: {error}", code="scheduler-output") from error
     if not isinstance(document, dict):
         raise ProgramFailed("PBS printed JSON of another form", code="scheduler-output")
     return document
+
+
+def _tables(document: dict[str, Any], key: str) -> list[tuple[str, dict[str, Any]]]:
+    """The objects that `key` names, by their names. Raises ProgramFailed if it has none."""
+    found = document.get(key, {})
+    if not isinstance(found, dict):
+        raise ProgramFailed("PBS printed JSON of another form", code="scheduler-output")
+    return [(name, table) for name, table in found.items() if isinstance(table, dict)]
 
 
 def _tree(text: str) -> ElementTree.Element:
@@ -157,8 +165,3 @@ def _tree(text: str) -> ElementTree.Element:
         return ElementTree.fromstring(text)  # noqa: S314 - of the site's scheduler, without declarations
     except ElementTree.ParseError as error:
         raise ProgramFailed(f"PBS printed no XML: {error}", code="scheduler-output") from error
-
-
-def _integer(value: object) -> int | None:
-    match = re.match(r"-?\d+", str(value))
-    return int(match[0]) if value is not None and match else None

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from toolkit.scheduler.numbers import whole
 from toolkit.scheduler.reasons import is_held, reason_words
 from toolkit.scheduler.states import JobState, State
 
@@ -157,8 +158,8 @@ def parse_sacct(text: str) -> tuple[JobState, ...]:
 
 def exit_code(text: str) -> tuple[int | None, int | None]:
     """Exit status and signal of Slurm's `3:0`; None for what is not there."""
-    match = re.fullmatch(r"(\d+):(\d+)", text)
-    return (int(match[1]), int(match[2])) if match else (None, None)
+    status, _, signal = text.partition(":")
+    return whole(status), whole(signal)
 
 
 def _number(fields: dict[str, str]) -> str:

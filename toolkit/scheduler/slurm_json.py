@@ -47,7 +47,7 @@ def number(value: object) -> int | None:
 def _records(text: str, *keys: str) -> list[dict[str, Any]]:
     try:
         document = json.loads(text, strict=False)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ProgramFailed(f"Slurm printed no JSON: {error}", code="scheduler-output") from error
     found = next((document[key] for key in keys if key in document), None) if isinstance(document, dict) else None
     if not isinstance(found, list) or not all(isinstance(record, dict) for record in found):
@@ -107,9 +107,7 @@ def _number(job: dict[str, Any]) -> str:
 def _hosts(record: dict[str, Any]) -> list[HostFacts]:
     if "name" in record:  # up to 23.02: one record for each node
         count, kind = parse_gres(str(record.get("gres", "")))
-        flags = record.get("state_flags") or []
-        state = record.get("state", "")
-        flagged = [*(state if isinstance(state, list) else [state]), *flags]
+        flagged = [*_list(record.get("state")), *_list(record.get("state_flags"))]
         return [
             HostFacts(
                 str(record["name"]),
@@ -118,7 +116,7 @@ def _hosts(record: dict[str, Any]) -> list[HostFacts]:
                 gpus=count,
                 gpu_type=kind,
                 usable=usable("+".join(map(str, flagged))),
-                partitions=tuple(record.get("partitions") or ()),
+                partitions=tuple(map(str, _list(record.get("partitions")))),
             )
         ]
     # From 23.11 on sinfo prints one record for each group of equal nodes in a partition.
@@ -133,11 +131,16 @@ def _hosts(record: dict[str, Any]) -> list[HostFacts]:
             memory=number(_inner(record, "memory", "maximum")) or 0,
             gpus=count,
             gpu_type=kind,
-            usable=usable("+".join(map(str, words if isinstance(words, list) else [words]))),
+            usable=usable("+".join(map(str, _list(words)))),
             partitions=(str(partition),) if partition else (),
         )
-        for name in (names if isinstance(names, list) else [])
+        for name in _list(names)
     ]
+
+
+def _list(value: object) -> list[object]:
+    """The list that `value` is, or has as its one value."""
+    return value if isinstance(value, list) else [] if value in (None, "") else [value]
 
 
 def _inner(record: dict[str, Any], outer: str, inner: str) -> object:

@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from toolkit.scheduler.numbers import leading, whole
 from toolkit.scheduler.slurm import parse_time, scontrol_fields
 from toolkit.scheduler.states import HostFacts
 
@@ -86,8 +87,8 @@ def parse_node(line: str) -> Node | None:
     return Node(
         name=values["NodeName"],
         state=values["State"].lower(),
-        cpus=int(values.get("CPUTot", 0)),
-        cpus_used=int(values.get("CPUAlloc", 0)),
+        cpus=whole(values.get("CPUTot")) or 0,
+        cpus_used=whole(values.get("CPUAlloc")) or 0,
         gpus=parse_gres(values.get("Gres", ""))[0],
         gpus_used=parse_gres(values.get("GresUsed", ""))[0],
         reason=line.partition(" Reason=")[2].strip(),
@@ -101,7 +102,7 @@ def parse_gres(gres: str) -> tuple[int, str | None]:
     The type is that of most of them, None where Slurm names none.
     """
     count, kinds = 0, dict[str, int]()
-    for kind, number in re.findall(r"\bgpu(?::([A-Za-z][\w.-]*|\d\w*[A-Za-z][\w.-]*))?:(\d+)(?![\w.-])", gres):
+    for kind, number in re.findall(r"\bgpu(?::([A-Za-z][\w.-]*|\d\w*[A-Za-z][\w.-]*))?:([0-9]{1,9})(?![\w.-])", gres):
         count += int(number)
         if kind:
             kinds[kind] = kinds.get(kind, 0) + int(number)
@@ -129,8 +130,8 @@ def parse_sinfo(text: str) -> tuple[HostFacts, ...]:
         there = found.get(name)
         found[name] = HostFacts(
             name,
-            cpus=_integer(cpus),
-            memory=_integer(memory),
+            cpus=leading(cpus) or 0,
+            memory=leading(memory) or 0,
             gpus=count,
             gpu_type=kind,
             usable=usable(state),
@@ -151,23 +152,14 @@ def parse_partitions(text: str) -> tuple[Partition, ...]:
             fields["PartitionName"],
             fields.get("Default") == "YES",
             None if fields.get("MaxTime", "UNLIMITED") == "UNLIMITED" else fields["MaxTime"],
-            _limit(fields, "MaxNodes"),
+            whole(fields.get("MaxNodes")),
             fields.get("Nodes", ""),
             fields["DefaultTime"] if fields.get("DefaultTime", "NONE") not in ("NONE", "UNLIMITED") else None,
-            _limit(fields, "MinNodes") or None,
-            _limit(fields, "MaxCPUsPerNode"),
-            _limit(fields, "MaxMemPerNode"),
+            whole(fields.get("MinNodes")) or None,
+            whole(fields.get("MaxCPUsPerNode")),
+            whole(fields.get("MaxMemPerNode")),
             fields.get("State", "UP") == "UP",
         )
         for fields in scontrol_fields(text)
         if "PartitionName" in fields
     )
-
-
-def _limit(fields: dict[str, str], key: str) -> int | None:
-    return int(fields[key]) if fields.get(key, "").isdigit() else None
-
-
-def _integer(text: str) -> int:
-    match = re.match(r"\d+", text)
-    return int(match[0]) if match else 0
