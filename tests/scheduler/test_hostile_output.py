@@ -75,8 +75,8 @@ DOCUMENTS = st.recursive(
     LEAVES, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=4), max_leaves=20
 )
 OF_TEXT: tuple[Callable[[str], object], ...] = (
-    slurm.exit_code, slurm.parse_sacct, slurm.parse_squeue, slurm.parse_scontrol, slurm.parse_finished, slurm.parse_time,
-    slurm_nodes.parse_node, slurm_nodes.parse_gres, slurm_nodes.parse_queue, slurm_nodes.parse_sinfo,
+    slurm.exit_code, slurm.parse_sacct, slurm.parse_squeue, slurm.parse_scontrol, slurm.parse_finished,
+    slurm.parse_time, slurm_nodes.parse_node, slurm_nodes.parse_gres, slurm_nodes.parse_queue, slurm_nodes.parse_sinfo,
     slurm_nodes.parse_partitions, detection.seconds_of, detection.slurm_settings, detection.slurm_accounts,
     detection.pbs_queues, detection.pbs_default_queue, detection.grid_engine_queue, detection.grid_engine_host_gpus,
     detection.grid_engine_gpus, grid_engine.parse_qstat, grid_engine.parse_details, grid_engine.parse_qacct,

@@ -225,3 +225,26 @@ def _gone(pid: int) -> None:
             return
         time.sleep(0.02)
     raise AssertionError(f"{pid} is still there")
+
+
+def test_contained_program_that_takes_too_long_leaves_nothing(tmp_path: Path) -> None:
+    number = tmp_path / "number"
+    with pytest.raises(ProgramFailed, match="did not finish within") as caught:
+        processes.run_contained(["sh", "-c", f"sleep 100 & echo $! > {number}; wait"], timeout=1)
+    assert caught.value.code == "program-timeout"
+    left = Path(f"/proc/{number.read_text().strip()}/stat")
+    assert not left.exists() or left.read_text().split()[2] == "Z"
+
+
+def test_contained_program_that_prints_too_much_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(processes, "_MAX_OUTPUT", 1 << 20)
+    assert len(processes.run_contained(["head", "-c", "1000000", "/dev/zero"]).stdout) == 1_000_000
+    with pytest.raises(ProgramFailed, match="printed more than 1 MiB"):
+        processes.run_contained(["head", "-c", "30000000", "/dev/zero"])
+
+
+def test_contained_program_has_the_environment_and_the_directory(tmp_path: Path) -> None:
+    shown = processes.run_contained(
+        ["sh", "-c", 'echo "$A ${HOME-unset}"; pwd'], env={"A": "1", "HOME": None}, cwd=tmp_path
+    )
+    assert shown.stdout == f"1 unset\n{tmp_path}\n"

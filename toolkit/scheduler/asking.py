@@ -14,7 +14,7 @@ from toolkit.scheduler.numbers import whole
 from toolkit.scheduler.programs import Scheduler, host_scheduler
 from toolkit.scheduler.requests import RequestTemplates
 from toolkit.support.errors import MissingOnHost
-from toolkit.support.processes import run
+from toolkit.support.processes import run_contained
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -42,7 +42,7 @@ def detect() -> Detected:
 
 def _ask(*argv: str, env: Mapping[str, str | None] | None = None) -> str:
     what = f"asking the scheduler with {argv[0]}"
-    return run(argv, env=env, timeout=_TIMEOUT).require(what).stdout
+    return run_contained(argv, env=env, timeout=_TIMEOUT).require(what).stdout
 
 
 def _ask_slurm() -> Detected:
@@ -71,10 +71,10 @@ def _accounts(env: Mapping[str, str | None]) -> tuple[tuple[str, ...], bool]:
     """The accounts of this user, and whether a job without --account has one. Empty without an accounting database."""
     user = getpass.getuser()
     words = ("sacctmgr", "--noheader", "--parsable2", "show")
-    listed = run([*words, "associations", f"user={user}", "format=account"], env=env, timeout=_TIMEOUT)
+    listed = run_contained([*words, "associations", f"user={user}", "format=account"], env=env, timeout=_TIMEOUT)
     if not listed.ok:
         return (), True
-    chosen = run([*words, "user", user, "format=defaultaccount"], env=env, timeout=_TIMEOUT)
+    chosen = run_contained([*words, "user", user, "format=defaultaccount"], env=env, timeout=_TIMEOUT)
     accounts = detection.slurm_accounts(listed.stdout)
     return accounts, not accounts or bool(chosen.stdout.strip())
 
@@ -83,7 +83,7 @@ def _ask_grid_engine() -> Detected:
     names = _ask("qconf", "-sql").split()
     queues = [detection.grid_engine_queue(_ask("qconf", "-sq", name)) for name in names]
     hosts = tuple(map(_with_all_gpus, grid_engine.parse_qhost(_ask("qhost", "-F", "-q"))))
-    listed = run(["qconf", "-spl"], timeout=_TIMEOUT)  # exits with 1 if there is no parallel environment
+    listed = run_contained(["qconf", "-spl"], timeout=_TIMEOUT)  # exits with 1 if there is no parallel environment
     environments = [
         detection.grid_engine_table(_ask("qconf", "-sp", name)) for name in (listed.stdout.split() if listed.ok else ())
     ]
@@ -101,7 +101,7 @@ def _ask_grid_engine() -> Detected:
 
 def _with_all_gpus(host: HostFacts) -> HostFacts:
     """The host with the GPUs that it has, of which `qhost` prints those that no job uses now."""
-    shown = run(["qconf", "-se", host.name], timeout=_TIMEOUT)
+    shown = run_contained(["qconf", "-se", host.name], timeout=_TIMEOUT)
     gpus = detection.grid_engine_host_gpus(shown.stdout) if shown.ok else None
     return host if gpus is None else replace(host, gpus=gpus)
 
@@ -116,7 +116,7 @@ def _ask_torque() -> Detected:
 
 def _pbs(scheduler: Scheduler, hosts: tuple[HostFacts, ...]) -> Detected:
     queues = detection.pbs_queues(_ask("qstat", "-Q", "-f"))
-    server = run(["qstat", "-B", "-f"], timeout=_TIMEOUT)
+    server = run_contained(["qstat", "-B", "-f"], timeout=_TIMEOUT)
     default = detection.pbs_default_queue(server.stdout)
     # A node that belongs to no queue serves all of them.
     names = tuple(queue.name for queue in queues)

@@ -13,7 +13,7 @@ from toolkit.scheduler.environment import clean_environment
 from toolkit.scheduler.states import JobState, State
 from toolkit.support.enums import StrEnum
 from toolkit.support.errors import MissingOnHost, ProgramFailed
-from toolkit.support.processes import run
+from toolkit.support.processes import run_contained
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -45,7 +45,7 @@ def qsub_scheduler(which: Callable[[str], str | None] = shutil.which) -> Schedul
     # A host may have the clients of both: the qconf next to this qsub is of the same scheduler.
     if (qconf and Path(qconf).parent == Path(qsub).parent) or "SGE_ROOT" in os.environ:
         return Scheduler.GRID_ENGINE
-    version = run(["qstat", "--version"], timeout=_TIMEOUT) if which("qstat") else None
+    version = run_contained(["qstat", "--version"], timeout=_TIMEOUT) if which("qstat") else None
     return kind_of_pbs(version.stdout + version.stderr) if version else Scheduler.OPENPBS
 
 
@@ -72,7 +72,7 @@ def submit(
         Scheduler.OPENPBS: ["qsub"],
         Scheduler.TORQUE: ["qsub"],
     }[scheduler]
-    return run([*argv, *arguments, str(script.absolute())], env=env, cwd=directory)
+    return run_contained([*argv, *arguments, str(script.absolute())], env=env, cwd=directory)
 
 
 def submitted_job(scheduler: Scheduler, printed: str) -> str:
@@ -125,33 +125,39 @@ def belongs(state: str, job: str) -> bool:
 def cancel(scheduler: Scheduler, jobs: Sequence[str], *, env: Mapping[str, str | None] | None = None) -> None:
     """Cancel `jobs`. Raises ProgramFailed if the scheduler refuses."""
     if scheduler is Scheduler.SLURM:
-        run(["scancel", *jobs], env=env or clean_environment(), timeout=_TIMEOUT).require("cancelling the job")
+        run_contained(["scancel", *jobs], env=env or clean_environment(), timeout=_TIMEOUT).require(
+            "cancelling the job"
+        )
     else:
-        run(["qdel", *jobs], env=env, timeout=_TIMEOUT).require("cancelling the job")
+        run_contained(["qdel", *jobs], env=env, timeout=_TIMEOUT).require("cancelling the job")
 
 
 def _query_slurm(jobs: Sequence[str], env: Mapping[str, str | None] | None) -> list[JobState]:
     env = env or clean_environment()
     found: list[JobState] = []
     for job in jobs:  # of several, one that Slurm has forgotten would make it an error for all
-        shown = run(["scontrol", "show", "job", "--oneliner", job], env=env, timeout=_TIMEOUT)
+        shown = run_contained(["scontrol", "show", "job", "--oneliner", job], env=env, timeout=_TIMEOUT)
         found += slurm.parse_scontrol(shown.stdout)
         if not shown.ok and shutil.which("sacct"):
             argv = ["sacct", "--noheader", "--parsable2", f"--format={slurm.SACCT_FORMAT}", f"--jobs={job}"]
-            found += slurm.parse_sacct(run(argv, env=env, timeout=_TIMEOUT).stdout)
+            found += slurm.parse_sacct(run_contained(argv, env=env, timeout=_TIMEOUT).stdout)
     return found
 
 
 def _query_grid_engine(jobs: Sequence[str], env: Mapping[str, str | None] | None) -> list[JobState]:
-    shown = run(["qstat", "-u", "*"], env=env, timeout=_TIMEOUT).require("asking Grid Engine for its jobs").stdout
+    shown = (
+        run_contained(["qstat", "-u", "*"], env=env, timeout=_TIMEOUT).require("asking Grid Engine for its jobs").stdout
+    )
     broken = [state.job.partition(".")[0] for state in grid_engine.parse_qstat(shown) if "E" in state.reported]
     details = grid_engine.parse_details(
-        run(["qstat", "-j", ",".join(dict.fromkeys(broken))], env=env, timeout=_TIMEOUT).stdout if broken else ""
+        run_contained(["qstat", "-j", ",".join(dict.fromkeys(broken))], env=env, timeout=_TIMEOUT).stdout
+        if broken
+        else ""
     )
     found = list(grid_engine.parse_qstat(shown, details))
     for job in jobs:
         if not any(belongs(state.job, job) for state in found) and shutil.which("qacct"):
-            found += grid_engine.parse_qacct(run(["qacct", "-j", job], env=env, timeout=_TIMEOUT).stdout)
+            found += grid_engine.parse_qacct(run_contained(["qacct", "-j", job], env=env, timeout=_TIMEOUT).stdout)
     return found
 
 
@@ -159,7 +165,7 @@ def _query_openpbs(jobs: Sequence[str], env: Mapping[str, str | None] | None) ->
     found: list[JobState] = []
     for job in jobs:
         for option in (["-x"], []):  # a server without a job history refuses -x
-            shown = run(["qstat", *option, "-t", "-f", "-F", "json", job], env=env, timeout=_TIMEOUT)
+            shown = run_contained(["qstat", *option, "-t", "-f", "-F", "json", job], env=env, timeout=_TIMEOUT)
             if shown.ok and shown.stdout.strip():
                 found += pbs.parse_qstat_json(shown.stdout)
                 break
@@ -169,7 +175,7 @@ def _query_openpbs(jobs: Sequence[str], env: Mapping[str, str | None] | None) ->
 def _query_torque(jobs: Sequence[str], env: Mapping[str, str | None] | None) -> list[JobState]:
     found: list[JobState] = []
     for job in jobs:
-        shown = run(["qstat", "-x", "-t", job], env=env, timeout=_TIMEOUT)
+        shown = run_contained(["qstat", "-x", "-t", job], env=env, timeout=_TIMEOUT)
         if shown.ok:
             found += pbs.parse_qstat_xml(shown.stdout)
     return found

@@ -11,7 +11,8 @@ if TYPE_CHECKING:
     import subprocess
     from collections.abc import Sequence
 
-_HEAD, _TAIL = 64 << 10, 4 << 20  # bytes of a stream that are kept
+_HEAD = 64 << 10  # bytes of a stream that are kept, besides the last part
+KEPT = 4 << 20
 _CHUNK = 64 << 10
 _MAX_POLL = 2**31 - 1  # ms, an int of C: poll(2)
 _POLLING = 50.0  # ms, where the kernel does not tell the end of a process
@@ -19,12 +20,16 @@ _DRAIN_SECONDS = 1.0
 
 
 class Capture:
-    """The first and the last part of what comes through a pipe; what is dropped between them leaves a line's end."""
+    """The first and the last part of what comes through a pipe; what is dropped between them leaves a line's end.
 
-    def __init__(self, pipe: IO[bytes]) -> None:
+    The last part has `kept` bytes at most.
+    """
+
+    def __init__(self, pipe: IO[bytes], kept: int = KEPT) -> None:
         self.descriptor = pipe.fileno()
+        self._kept = kept
         self._head, self._tail = bytearray(), bytearray()
-        self._dropped = False
+        self.dropped = False
         os.set_blocking(self.descriptor, False)
 
     def read(self) -> bool:
@@ -43,19 +48,19 @@ class Capture:
         room = _HEAD - len(self._head)
         self._head += data[:room]
         self._tail += data[room:]
-        if len(self._tail) > 2 * _TAIL:
+        if len(self._tail) > 2 * self._kept:
             self._shorten()
 
     def text(self) -> str:
         """What was kept, as UTF-8."""
-        if len(self._tail) > _TAIL:
+        if len(self._tail) > self._kept:
             self._shorten()
-        middle = b"\n" if self._dropped else b""
+        middle = b"\n" if self.dropped else b""
         return (self._head + middle + self._tail).decode("utf-8", "replace")
 
     def _shorten(self) -> None:
-        del self._tail[:-_TAIL]
-        self._dropped = True
+        del self._tail[: -self._kept]
+        self.dropped = True
 
 
 def capture_to_end(child: subprocess.Popen[bytes], captures: Sequence[Capture], deadline: float) -> bool:

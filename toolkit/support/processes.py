@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import shlex
 import signal
@@ -10,6 +11,7 @@ import subprocess
 from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, cast
 
+from toolkit.support.capture import KEPT, Capture, capture_to_end, drain
 from toolkit.support.errors import MissingOnHost, ProgramFailed
 from toolkit.support.redaction import redact, redact_variable
 from toolkit.support.text import visible_word
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _PR_SET_PDEATHSIG = 1  # linux/prctl.h
+_MAX_OUTPUT = 64 << 20  # bytes, of a scheduler with some ten thousand nodes
 _GRACE_SECONDS = 10.0  # apptainer needs a moment to unmount and to remove its own temporary directories
 
 # These programs outlive this process, so nothing waits for them. Python warns when such a handle is dropped: keep them.
@@ -58,13 +61,17 @@ def _joined(
 
 @dataclass(frozen=True, slots=True)
 class Completed:
-    """A program that has exited. `returncode` is negative if a signal ended it, `timed_out` if its time was over."""
+    """A program that has exited. `returncode` is negative if a signal ended it, `timed_out` if its time was over.
+
+    `is_cut`: it printed so much that a part is missing.
+    """
 
     argv: tuple[str, ...]
     returncode: int
     stdout: str
     stderr: str
     timed_out: bool = False
+    is_cut: bool = False
 
     @property
     def ok(self) -> bool:
@@ -110,30 +117,34 @@ def run(
     except OSError as error:
         raise _cannot_run(argv, cwd, error) from error
     except subprocess.TimeoutExpired as error:
-        raise ProgramFailed(
-            f"{argv[0]} did not finish within {timeout:g} s: {shlex.join(argv)}", code="program-timeout"
-        ) from error
+        raise _took_too_long(argv, timeout) from error
     return Completed(tuple(argv), done.returncode, done.stdout, done.stderr)
 
 
 @contextlib.contextmanager
-def contained(argv: Sequence[str], *, env: Mapping[str, str]) -> Iterator[Callable[[float], Completed]]:
+def contained(
+    argv: Sequence[str],
+    *,
+    env: Mapping[str, str],
+    cwd: Path | None = None,
+    kept: int = KEPT,
+    changes: Mapping[str, str | None] | None = None,
+) -> Iterator[Callable[[float], Completed]]:
     """Start a program in a session of its own; after the block nothing of the session is left.
 
     Yields what waits for its end, at most so many seconds from its start: a program that needs longer is ended. Of what
-    it prints, the first and the last part are kept. Its standard input is a pipe without data, which ends when the
-    block does, or when this process is killed. `env` is its complete environment. Raises MissingOnHost if there is no
-    such program.
+    it prints, the first and the last part (`kept` bytes) are kept. Its standard input is a pipe without data, which
+    ends when the block does, or when this process is killed. `env` is its complete environment, of which `--trace`
+    shows `changes`. Raises MissingOnHost if there is no such program.
     """
     import time
 
-    from toolkit.support.capture import Capture, capture_to_end, drain
-
-    trace(argv)
+    trace(argv, changes)
     try:
         child = subprocess.Popen(
             list(argv),
             env=dict(env),
+            cwd=cwd,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -141,9 +152,9 @@ def contained(argv: Sequence[str], *, env: Mapping[str, str]) -> Iterator[Callab
             preexec_fn=_dying_with_parent(),
         )
     except OSError as error:
-        raise _cannot_run(argv, None, error) from error
+        raise _cannot_run(argv, cwd, error) from error
     started = time.monotonic()
-    output, errors = Capture(cast("IO[bytes]", child.stdout)), Capture(cast("IO[bytes]", child.stderr))
+    output, errors = (Capture(cast("IO[bytes]", pipe), kept) for pipe in (child.stdout, child.stderr))
 
     def ended() -> bool:
         return child.poll() is not None
@@ -154,7 +165,8 @@ def contained(argv: Sequence[str], *, env: Mapping[str, str]) -> Iterator[Callab
             end_session(child.pid, ended, grace=1.0)
         status = child.wait()
         drain((output, errors))
-        return Completed(tuple(argv), status, output.text(), errors.text(), timed_out)
+        is_cut = output.dropped or errors.dropped
+        return Completed(tuple(argv), status, output.text(), errors.text(), timed_out, is_cut)
 
     with child:
         try:
@@ -164,6 +176,27 @@ def contained(argv: Sequence[str], *, env: Mapping[str, str]) -> Iterator[Callab
                 end_session(child.pid, ended, grace=1.0)
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(child.pid, signal.SIGKILL)
+
+
+def run_contained(
+    argv: Sequence[str],
+    *,
+    env: Mapping[str, str | None] | None = None,
+    cwd: Path | None = None,
+    timeout: float = math.inf,
+) -> Completed:
+    """Run a program to its end as `run` does, but in a session of its own, of which nothing is left afterwards.
+
+    Raises MissingOnHost if there is no such program, and ProgramFailed if it takes longer than `timeout` seconds or
+    prints more than 64 MiB.
+    """
+    with contained(argv, env=_merged(env or {}), cwd=cwd, kept=_MAX_OUTPUT, changes=env) as wait:
+        done = wait(timeout)
+    if done.timed_out:
+        raise _took_too_long(argv, timeout)
+    if done.is_cut:
+        raise ProgramFailed(f"{argv[0]} printed more than {_MAX_OUTPUT >> 20} MiB", code="scheduler-output")
+    return done
 
 
 def launch(argv: Sequence[str], *, env: Mapping[str, str], cwd: Path, errors: Path) -> subprocess.Popen[str]:
@@ -303,9 +336,13 @@ def _dying_with_parent() -> Callable[[], object]:
     return lambda: prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
-def _merged(env: Mapping[str, str | None] | None) -> dict[str, str] | None:
+def _took_too_long(argv: Sequence[str], seconds: float | None) -> ProgramFailed:
+    return ProgramFailed(f"{argv[0]} did not finish within {seconds:g} s: {shlex.join(argv)}", code="program-timeout")
+
+
+def _merged(env: Mapping[str, str | None] | None) -> dict[str, str]:
     if env is None:
-        return None
+        return dict(os.environ)
     return {name: value for name, value in {**os.environ, **env}.items() if value is not None}
 
 
