@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import json
+import os
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.pins.guard.trees import layer_between
+from toolkit.builds.layers import imported
 from toolkit.builds.layers.imported import ImportMemory, common_key
 from toolkit.inventory.formats.rootfs import Rootfs
 from toolkit.inventory.formats.sandbox import Sandbox
@@ -79,11 +80,31 @@ def test_damaged_file_is_unknown(base: Path, text: str) -> None:
     assert here.seconds(TORCH) is None
 
 
-def test_seconds_that_are_no_number_are_unknown(base: Path) -> None:
+@pytest.mark.parametrize("seconds", ['"fast"', "NaN", "Infinity", "-1", "1e999", f"1{'0' * 400}", "null"])
+def test_seconds_that_no_clock_measured_are_unknown(base: Path, seconds: str) -> None:
     here = memory(base, {})
     here.keep(TORCH, 4.5, TRACE)
     (file,) = here.directory.iterdir()
-    file.write_text(json.dumps({**json.loads(file.read_text()), "seconds": "fast"}))
+    file.write_text(file.read_text().replace('"seconds": 4.5', f'"seconds": {seconds}'))
+    assert seconds in file.read_text()
+    assert here.seconds(TORCH) is None
+
+
+@pytest.mark.parametrize("kind", ["fifo", "link", "directory", "large"])
+def test_other_than_a_small_file_is_unknown(base: Path, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
+    here = memory(base, {})
+    here.keep(TORCH, 4.5, TRACE)
+    (file,) = here.directory.iterdir()
+    kept = file.rename(base.with_name("kept"))
+    if kind == "fifo":
+        os.mkfifo(file)
+    elif kind == "link":
+        file.symlink_to(kept)
+    elif kind == "directory":
+        file.mkdir()
+    else:
+        kept.rename(file)
+        monkeypatch.setattr(imported, "_MAX_SIZE", 10)
     assert here.seconds(TORCH) is None
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import math
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
@@ -14,7 +15,7 @@ from toolkit.inventory.formats.squashfs import Squashfs
 from toolkit.pins.guard.script import IMPORTING_FILES, payload
 from toolkit.pins.guard.traced import environment_digest, has_effect, read_trace
 from toolkit.support.errors import CtkError
-from toolkit.support.files import write_atomically
+from toolkit.support.files import open_regular, write_atomically
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
     from toolkit.inventory.formats.tree import Tree
     from toolkit.pins.guard.traced import ImportTrace
     from toolkit.pins.guard.trials import ImportedPackage, ImportStep
+
+
+_MAX_SIZE = 32 << 20  # bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,12 +45,14 @@ class ImportMemory:
     def seconds(self, package: ImportedPackage) -> float | None:
         """How long an earlier build took to import `package`, if this one would end in the same way; else None."""
         try:
-            content = json.loads(self._path(package).read_bytes())
+            with open_regular(self._path(package)) as file:
+                text = file.read(_MAX_SIZE + 1)
+            content = json.loads(text) if len(text) <= _MAX_SIZE else {}
             trace, seconds = read_trace(json.dumps(content["trace"])), float(content["seconds"])
             same = trace is not None and content["state"] == self._state(trace)
-        except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        except (OSError, ValueError, KeyError, TypeError, ArithmeticError, RecursionError):
             return None
-        return seconds if same else None
+        return seconds if same and 0 <= seconds < math.inf else None
 
     def keep(self, package: ImportedPackage, seconds: float, trace: ImportTrace) -> None:
         """Remember that `package` was imported. It is no error where that cannot be written."""
