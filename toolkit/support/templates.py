@@ -11,6 +11,9 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
 
+_MAX_SIZE = 8 << 20  # characters
+
+
 def render(template: str, **values: object) -> str:
     """The text of `template`, a path such as `sbatch/job.j2`. A value it names and lacks is an error.
 
@@ -23,11 +26,18 @@ def render(template: str, **values: object) -> str:
 def render_text(text: str, top: str, **values: object) -> str:
     """`text`, a template that a user wrote, which may include those of `top` (`sbatch`), filled with `values`.
 
-    It can call nothing but Jinja's own filters and tests. Raises jinja2.TemplateError.
+    It can call nothing but Jinja's own filters and tests, but it may never end or fill the memory. Raises
+    jinja2.TemplateError, or what its expressions raise.
     """
     from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-    return _environment(ImmutableSandboxedEnvironment, top).from_string(text).render(**values)
+    size, parts = 0, []
+    for part in _environment(ImmutableSandboxedEnvironment, top).from_string(text).generate(**values):
+        size += len(part)
+        if size > _MAX_SIZE:
+            raise ValueError("it gives more than 8 MiB")
+        parts.append(part)
+    return "".join(parts)
 
 
 @cache  # with it, each template is compiled once

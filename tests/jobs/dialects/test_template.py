@@ -11,6 +11,7 @@ from toolkit.jobs.dialects.template import BLOCKS, read_template
 from toolkit.jobs.dialects.text import script_text
 from toolkit.jobs.model import Job
 from toolkit.scheduler.values import Gpus
+from toolkit.support import bounded
 from toolkit.support.errors import WrongInput
 from toolkit.support.paths import shipped
 
@@ -45,6 +46,11 @@ def test_lines_between_the_blocks_are_kept(tmp_path: Path) -> None:
         ([*LINES, LINES[-1]], "in their order"),
         ([*LINES, "{% if %}"], "mine.j2:9"),
         (["#!/bin/bash"], "does not include header, log"),
+        (["{% if false %}", *LINES, "{% endif %}"], "mine.j2:2: blocks/header.j2 is in another statement"),
+        ([*LINES[:7], "{% for i in [1, 2] %}", LINES[7], "{% endfor %}"], "is in another statement"),
+        (["{% extends 'job.j2' %}", *LINES], "mine.j2:1: a template can only include"),
+        ([*LINES, "{% set name = 'job.j2' %}{% include name %}"], "can only include, by a name"),
+        ([*LINES, "{{ " + "(" * 5000 + "1" + ")" * 5000 + " }}"], "nested too deeply"),
     ],
 )
 def test_template_refused(tmp_path: Path, lines: list[str], said: str) -> None:
@@ -63,6 +69,12 @@ def test_template_refused(tmp_path: Path, lines: list[str], said: str) -> None:
         '{% include "blocks/nothing.j2" %}',
         '{% include "/etc/passwd" %}',
         '{% include "../pyproject.toml" %}',
+        "{% macro again() %}{{ again() }}{% endmacro %}{{ again() }}",
+        "{{ 'x' * 5000000000 }}",
+        "{{ '%999999999d' % 1 }}",
+        "{{ '{:>2000000000}'.format(1) }}",
+        "{% for a in range(99999) %}{% for b in range(99999) %}line\n{% endfor %}{% endfor %}",
+        "if then fi (",
     ],
 )
 def test_template_that_cannot_be_filled_is_wrong_input(tmp_path: Path, line: str) -> None:
@@ -76,3 +88,15 @@ def test_template_that_is_no_file(tmp_path: Path) -> None:
     for path in (tmp_path, tmp_path / "missing.j2", tmp_path / "binary.j2"):
         with pytest.raises(WrongInput, match="template"):
             read_template(path)
+
+
+def test_nothing_stands_before_the_first_line(tmp_path: Path) -> None:
+    with pytest.raises(WrongInput, match="before the first line"):
+        script_text(JOB, SLURM, "", read_template(written(tmp_path, "echo early", *LINES)))
+
+
+def test_template_without_end_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bounded, "_SECONDS", 1)
+    line = "{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}"
+    with pytest.raises(WrongInput, match="too much time"):
+        script_text(JOB, SLURM, "", read_template(written(tmp_path, *LINES, line)))
