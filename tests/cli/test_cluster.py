@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import getpass
 import json
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -12,8 +14,6 @@ from tests.scheduler.test_detection import SCONTROL
 from toolkit.scheduler.profile_file import load_profile
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from tests.cli.conftest import Ctk
 
 SINFO = "n1|idle|4|16000|gpu:tesla:2|cpu*\nn1|idle|4|16000|gpu:tesla:2|debug\nn2|idle|4|16000|gpu:tesla:2|cpu*\n"
@@ -115,3 +115,45 @@ def test_names_of_clusters_are_completed(program: Ctk) -> None:
     for line in ("ctk cluster show tsu", "ctk sbatch --cluster tsu", "ctk audit --cluster tsu"):
         words = {"COMP_WORDS": line, "COMP_CWORD": "3"}
         assert program(_CTK_COMPLETE="complete_bash", **words).stdout.split() == ["tsubame4"]
+
+
+@pytest.mark.parametrize("printed", ["", "\0" * 1000, "no partition here\n"])
+def test_detect_writes_nothing_if_the_scheduler_says_nothing(ctk: Ctk, tmp_path: Path, printed: str) -> None:
+    directory = tmp_path / "silent"
+    directory.mkdir()
+    (directory / "printed").write_text(printed)
+    for name in ("sbatch", "scontrol", "sinfo"):
+        (directory / name).write_text(f'#!/bin/sh\nwhile read -r line; do echo "$line"; done < {directory}/printed\n')
+        (directory / name).chmod(0o755)
+    done = ctk("cluster", "detect", "mine", status=4, PATH=str(directory))
+    assert "printed no partitions" in done.stderr
+    assert not (ctk.directory / "sbatch").exists()
+
+
+def test_detect_writes_what_it_can_read(ctk: Ctk, slurm: dict[str, str]) -> None:
+    directory = Path(slurm["PATH"])
+    twice = SCONTROL + SCONTROL.replace("PartitionName=", "MinNodes=9 PartitionName=", 1)
+    fake(directory, "scontrol", {"show partition --oneliner": twice, "show config": "MaxArraySize = 4294967295\n"})
+    user = getpass.getuser()
+    words = "--noheader --parsable2 show"
+    listed, default = f"{words} associations user={user} format=account", f"{words} user {user} format=defaultaccount"
+    fake(directory, "sacctmgr", {listed: "\x1b[31mred\n\u202eodd\n", default: ""})
+    ctk("cluster", "detect", "mine", **slurm)
+    path = ctk.directory / "sbatch/clusters/mine.toml"
+    assert "\x1b" not in path.read_text()
+    assert [partition.name for partition in load_profile(path).partitions] == ["cpu", "debug"]
+
+
+def test_check_of_a_scheduler_that_does_not_answer(ctk: Ctk, slurm: dict[str, str]) -> None:
+    ctk("cluster", "detect", "mine", **slurm)
+    fake(Path(slurm["PATH"]), "scontrol", {})
+    done = ctk("cluster", "check", "mine", **slurm)
+    assert "mine.toml: valid\n" in done.stdout
+    assert "not compared with a scheduler" in done.stdout
+
+
+def test_the_scheduler_to_ask_can_be_named(ctk: Ctk, slurm: dict[str, str]) -> None:
+    assert "qconf" in ctk("cluster", "detect", "mine", "--scheduler", "sge", status=3, **slurm).stderr
+    ctk("cluster", "detect", "mine", **slurm)
+    done = ctk("cluster", "check", "mine", "--scheduler", "pbs", **slurm)
+    assert "the profile is for slurm, and this host has pbs" in done.stdout

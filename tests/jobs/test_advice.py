@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.jobs.test_scripts import HOME, JOB
-from toolkit.jobs.advice import advise
+from toolkit.jobs.advice import advise, advise_on_owners
 from toolkit.jobs.model import Directive
 from toolkit.scheduler.values import Gpus
 
@@ -43,3 +43,13 @@ def test_advice(change: dict[str, object], codes: set[str]) -> None:
 def test_a_directory_that_other_nodes_do_not_see_is_named_once() -> None:
     findings = advise(JOB, Path("/tmp/work"), lambda _: True, {})
     assert [finding.code for finding in findings] == ["folder-not-shared"]
+
+
+def test_what_another_user_wrote_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "mine.toml"
+    path.touch()
+    assert advise_on_owners([path, tmp_path / "missing"]) == ()
+    monkeypatch.setattr("toolkit.jobs.advice.is_trusted", lambda _: False)
+    (found,) = advise_on_owners([path, tmp_path / "missing"])
+    assert found.code == "job-input-of-another-user"
+    assert str(path) in found.message

@@ -11,7 +11,8 @@ import typer
 from toolkit.cli.completion import complete_cluster
 from toolkit.cli.documents import profiles as documents
 from toolkit.cli.output import print_findings, print_json, print_table, print_text, say, suggest
-from toolkit.support.errors import WrongInput
+from toolkit.scheduler.programs import Scheduler
+from toolkit.support.errors import MissingOnHost, ProgramFailed, WrongInput
 from toolkit.support.findings import Finding, Severity
 from toolkit.support.text import path_argument
 
@@ -25,6 +26,8 @@ _Name = Annotated[
         metavar="NAME|FILE", help="A name of `ctk cluster list`, or a file.", autocompletion=complete_cluster
     ),
 ]
+
+_Scheduler = Annotated[Scheduler | None, typer.Option("--scheduler", help="Scheduler to ask. [default: this host's]")]
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -93,7 +96,6 @@ def show(name: _Name, json: _Json = False) -> None:
     ctk cluster show abci3
     """
     from toolkit.cli.clusters import profile_of
-    from toolkit.scheduler.programs import Scheduler
 
     profile = profile_of(name)
     if json:
@@ -153,7 +155,7 @@ def _size(size: int | None) -> str:
 
 
 @app.command()
-def check(name: _Name, json: _Json = False) -> None:
+def check(name: _Name, scheduler: _Scheduler = None, json: _Json = False) -> None:
     """Check a cluster profile, and compare it with the scheduler of this host.
 
     The file is read as for a job. If this host is a login node of such a scheduler, its partitions, limits and GPU
@@ -169,13 +171,19 @@ def check(name: _Name, json: _Json = False) -> None:
 
     profile = profile_of(name)
     findings = [*missing_facts(profile)] if profile.gpu_types else []
-    here = host_scheduler()
-    if compared := here is profile.scheduler:
-        findings += differences(profile, _detected(profile.path)[0])
-    else:
+    here, compared = scheduler or host_scheduler(), False
+    if here is not profile.scheduler:
         found = f"has {here}" if here else "has no scheduler"
         message = f"not compared with a scheduler: the profile is for {profile.scheduler}, and this host {found}"
         findings.append(Finding("profile-not-compared", Severity.INFO, message))
+    else:
+        try:
+            findings += differences(profile, _detected(profile.path, scheduler=here)[0])
+            compared = True
+        except (MissingOnHost, ProgramFailed) as error:
+            message = f"not compared with a scheduler: {error.message}"
+            fix = f"On a login node of the cluster: ctk cluster check {path_argument(Path(name))}"
+            findings.append(Finding("profile-not-compared", Severity.INFO, message, fix))
     if json:
         document = {"cluster": profile.name, "path": str(profile.path), "compared": compared}
         print_json("ctk.cluster-check/1", document, findings)
@@ -197,6 +205,7 @@ def detect(
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the profile; write nothing.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
+    scheduler: _Scheduler = None,
     json: _Json = False,
 ) -> None:
     """Write a cluster profile from the scheduler of this host.
@@ -214,7 +223,7 @@ def detect(
 
     if name is not None and not NAME.fullmatch(name):
         raise WrongInput(f"{name!r} is not a valid name: use lower-case letters, digits, dots, hyphens and underscores")
-    profile, text = _detected(output, name)
+    profile, text = _detected(output, name, scheduler)
     path = output or OWN / f"{profile.name}.toml"
     if not NAME.fullmatch(path.stem) or path.suffix != ".toml":
         raise WrongInput(f"--output should be a file NAME.toml with a lower-case name, not {str(path)!r}")
@@ -237,15 +246,31 @@ def detect(
     suggest(["ctk", "cluster", "show", path.stem if output is None else path_argument(path)])
 
 
-def _detected(path: Path | None, name: str | None = None) -> tuple[Profile, str]:
-    """The profile that the scheduler of this host implies, and its text."""
+def _detected(path: Path | None, name: str | None = None, scheduler: Scheduler | None = None) -> tuple[Profile, str]:
+    """The profile that the scheduler of this host implies, and its text.
+
+    Raises ProgramFailed if what it printed gives no profile that ctk itself can read.
+    """
+    import tempfile
     from datetime import datetime, timezone
 
     from toolkit.scheduler.asking import detect as ask
     from toolkit.scheduler.detection import comments, profile_from, profile_name
+    from toolkit.scheduler.profile_file import load_profile
     from toolkit.scheduler.profile_text import profile_text
 
-    found = ask()
+    found = ask(scheduler)
     named = path or Path(f"{name or profile_name(found)}.toml")
     profile = profile_from(found, named, datetime.now(timezone.utc).date().isoformat())
-    return profile, profile_text(profile, comments(found))
+    text = profile_text(profile, comments(found))
+    with tempfile.TemporaryDirectory() as directory:
+        written = Path(directory, "detected.toml")
+        written.write_text(text, encoding="utf-8")
+        try:
+            load_profile(written)
+        except WrongInput as error:
+            reason = error.message.removeprefix(f"{directory}/")
+            raise ProgramFailed(
+                f"what {', '.join(found.programs)} printed gives no valid profile: {reason}", code="scheduler-output"
+            ) from error
+    return profile, text

@@ -165,12 +165,13 @@ def _job(
     from toolkit.builds.record import recipe_of
     from toolkit.inventory.formats.kinds import existing_image
     from toolkit.inventory.formats.layers import layers_of
-    from toolkit.jobs.advice import advise_on_image
+    from toolkit.jobs.advice import advise_on_image, advise_on_owners
     from toolkit.jobs.defaults import choose_image, complete
     from toolkit.jobs.values import check_name, name_for
     from toolkit.recipes.catalogue import Catalogue
     from toolkit.recipes.model import Target
     from toolkit.runtime.binds import links_to_bind
+    from toolkit.scheduler.profile_places import Profiles
     from toolkit.scheduler.requests import NO_TEMPLATES
     from toolkit.support.namespace import root_needs_userns
     from toolkit.support.site import load_site
@@ -190,6 +191,10 @@ def _job(
 
         doubts = (*doubts, *filter(None, [outdated(chosen, recipe, catalogue.own)]))
     profile, other = profile_for(options.cluster, recipe, dialect.words)
+    read = [options.template] if options.template else []
+    read += [profile.path] if profile and not Profiles.here(site).is_of_site(profile.path) else []
+    read += [recipe.path] if recipe and recipe.path.parent == catalogue.own != catalogue.shipped else []
+    doubts = (*doubts, *advise_on_owners(read))
     job = complete(
         options.job_request(),
         name=name or options.recipe or name_for(chosen.stem),

@@ -10,10 +10,11 @@ from toolkit.jobs.dialects.words import SLURM
 from toolkit.runtime.commands import as_line, unexpanded_variable
 from toolkit.scheduler.programs import Scheduler
 from toolkit.support.findings import Finding, Severity
+from toolkit.support.ownership import is_trusted, user_name
 from toolkit.support.processes import visible_command
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Iterator
+    from collections.abc import Callable, Container, Iterable, Iterator
 
     from toolkit.jobs.dialects.words import Words
     from toolkit.jobs.model import Job
@@ -54,6 +55,20 @@ def advise_on_image(image: Path, recipe: Recipe | None, given: bool) -> tuple[Fi
             f"there is no {recipe.name}.sif here: the job runs in {image.name}, the only image in this directory",
             f"To use the recipe's image: ctk build {recipe.name}, then run this command again.",
         ),
+    )
+
+
+def advise_on_owners(paths: Iterable[Path]) -> tuple[Finding, ...]:
+    """A warning for each file that belongs to another user, who decides by it what the job runs."""
+    found = [(path, path.stat().st_uid) for path in paths if path.exists()]
+    return tuple(
+        _warning(
+            "job-input-of-another-user",
+            f"{path} belongs to {user_name(owner)}, not to you or root: it decides what the job runs",
+            "Read the file before you submit the job.",
+        )
+        for path, owner in found
+        if not is_trusted(owner)
     )
 
 

@@ -13,7 +13,7 @@ from toolkit.scheduler.environment import clean_environment
 from toolkit.scheduler.numbers import whole
 from toolkit.scheduler.programs import Scheduler, host_scheduler
 from toolkit.scheduler.requests import RequestTemplates
-from toolkit.support.errors import MissingOnHost
+from toolkit.support.errors import MissingOnHost, ProgramFailed
 from toolkit.support.processes import run_contained
 
 if TYPE_CHECKING:
@@ -25,19 +25,27 @@ _TIMEOUT = 60.0  # seconds
 _MAX_COUNT = 10**9
 
 
-def detect() -> Detected:
-    """What the scheduler of this host says of itself.
+def detect(scheduler: Scheduler | None = None) -> Detected:
+    """What `scheduler`, by default the one of this host, says of itself.
 
     Raises MissingOnHost if this host has none, ProgramFailed if its programs fail or print what ctk cannot read.
     """
-    scheduler = host_scheduler()
+    scheduler = scheduler or host_scheduler()
     if scheduler is None:
         raise MissingOnHost(
             "this host has no scheduler: there is neither sinfo nor qstat",
             fix="Run it on the login node of the cluster. `ctk lab up` starts a practice cluster on this machine.",
             code="no-scheduler",
         )
-    return _ASK[scheduler]()
+    found = _ASK[scheduler]()
+    if not found.queues or not found.hosts:
+        missing = "nodes" if found.queues else "partitions or queues that are up"
+        raise ProgramFailed(
+            f"{', '.join(found.programs)} printed no {missing}",
+            fix="If this host has several schedulers, name the right one: --scheduler slurm, sge, pbs or torque.",
+            code="scheduler-output",
+        )
+    return found
 
 
 def _ask(*argv: str, env: Mapping[str, str | None] | None = None) -> str:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from toolkit.scheduler.numbers import decimal, leading, whole
 from toolkit.scheduler.profile_file import GPU_TYPE
 from toolkit.scheduler.profiles import GpuType, Partition, Profile
+from toolkit.scheduler.programs import Scheduler
 from toolkit.scheduler.requests import RequestTemplate, RequestTemplates
 from toolkit.scheduler.values import NO_TIME_LIMIT, check_partition, parse_time
 from toolkit.support.errors import WrongInput
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from toolkit.scheduler.programs import Scheduler
     from toolkit.scheduler.slurm_nodes import Partition as SlurmPartition
     from toolkit.scheduler.states import HostFacts
 
@@ -66,7 +66,7 @@ def profile_from(found: Detected, path: Path, day: str) -> Profile:
         sources=(f"{', '.join(found.programs)} on a host of the cluster",),
         checked=day,
         required=found.required,
-        partitions=tuple(_partition(queue, found.hosts) for queue in found.queues if _is_partition(queue.name)),
+        partitions=_partitions(found),
         gpu_types=tuple(GpuType(kind) for kind in kinds),
         requests=found.requests,
         max_tasks=found.max_tasks,
@@ -94,17 +94,32 @@ def comments(found: Detected) -> tuple[str, ...]:
     )
 
 
-def _partition(queue: Queue, hosts: Sequence[HostFacts]) -> Partition:
+def _partitions(found: Detected) -> tuple[Partition, ...]:
+    """Each partition once, and at most one default."""
+    queues: dict[str, Queue] = {}
+    for queue in found.queues:
+        if _is_partition(queue.name):
+            queues.setdefault(queue.name, queue)
+    default = next((name for name, queue in queues.items() if queue.is_default), None)
+    of_slots = found.scheduler is Scheduler.GRID_ENGINE  # a site may have more slots on a host than it has cores
+    return tuple(
+        _partition(replace(queue, is_default=name == default), found.hosts, of_slots=of_slots)
+        for name, queue in queues.items()
+    )
+
+
+def _partition(queue: Queue, hosts: Sequence[HostFacts], *, of_slots: bool) -> Partition:
     """The partition with the limits of the largest of its nodes: a request that fits one of them can start."""
     inside = [host for host in hosts if queue.name in host.partitions]
-    cores = _least(max((host.cpus for host in inside), default=0) or None, queue.cores)
+    cores = max((host.cpus for host in inside), default=0) or None
+    cores = queue.cores or cores if of_slots else _least(cores, queue.cores)
     memory = _least(max((host.memory for host in inside), default=0) or None, queue.memory)
     return Partition(
         name=queue.name,
         is_default=queue.is_default,
         max_time=queue.max_time,
         default_time=queue.default_time,
-        min_nodes=queue.min_nodes,
+        min_nodes=None if inside and (queue.min_nodes or 0) > len(inside) else queue.min_nodes,
         max_nodes=_least(len(inside) or None, queue.max_nodes),
         cores=cores,
         memory=None if memory is None else memory * _MIB,
@@ -240,7 +255,9 @@ def grid_engine_host_gpus(text: str) -> int | None:
 def grid_engine_environments(fields: Sequence[dict[str, str]]) -> RequestTemplate | None:
     """The request of cores: the parallel environment that keeps all slots on one host, of several the first."""
     names = sorted(
-        found["pe_name"] for found in fields if found.get("allocation_rule") == "$pe_slots" and "pe_name" in found
+        found["pe_name"]
+        for found in fields
+        if found.get("allocation_rule") == "$pe_slots" and re.fullmatch(r"[A-Za-z0-9._-]+", found.get("pe_name", ""))
     )
     preferred = next(
         (name for name in names if name in ("smp", "threaded", "openmp", "shm")), names[0] if names else None

@@ -57,6 +57,10 @@ class Profiles:
                     found.setdefault(path.stem, (path, place.owner))
         return dict(sorted(found.items()))
 
+    def is_of_site(self, path: Path) -> bool:
+        """Whether the profile `path` is of the site, or comes with ctk: an administrator answers for it."""
+        return any(place.directory == path.parent for place in self.places if place.owner in ("site", "shipped"))
+
     def profile(self, name: str, *, origin: str | None = None) -> Profile:
         """The profile `name`: a name, or the path of a file. `origin` is the file that names it, for an error."""
         if name.endswith(".toml") or "/" in name:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from toolkit.scheduler.needs import format_time
 from toolkit.scheduler.requests import TEMPLATE_KEYS
 from toolkit.scheduler.resources import OPTIONS
-from toolkit.support.text import escape_hidden_controls
+from toolkit.support.text import escape_hidden_controls, printable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,7 +22,7 @@ def profile_text(profile: Profile, comments: Sequence[str] = ()) -> str:
     """The whole file, with `comments` at its beginning."""
     requests = profile.requests
     templates = {key: template.text for key in TEMPLATE_KEYS if (template := getattr(requests, key)) is not None}
-    lines = [f"# {comment}".rstrip() for comment in comments]
+    lines = [f"# {printable(comment)}".rstrip() for comment in comments]
     lines += _assignments(_top(profile))
     lines += ["", "[request]", *_assignments(templates)] if templates else []
     for gpu in profile.gpu_types:
