@@ -246,10 +246,14 @@ def _discard_output() -> None:
 
 def _usage_error(error: typer.TyperException) -> CtkError:
     """Typer's error about the arguments, in ctk's own form."""
+    from toolkit.cli.foreign_options import instead_of
+
     context: typer.Context | None = getattr(error, "ctx", None)
     command = context.command_path if context is not None else "ctk"
     message = " ".join(error.format_message().split()).rstrip(".")
-    return WrongInput(message, fix=f"`{command} --help` shows the usage.", code="wrong-usage")
+    instead = instead_of(getattr(error, "option_name", ""), command.partition(" ")[2])
+    fix = f"Instead: {instead}" if instead else f"`{command} --help` shows the usage."
+    return WrongInput(message, fix=fix, code="wrong-usage")
 
 
 def _own_options(arguments: list[str]) -> list[str]:

@@ -1,0 +1,46 @@
+"""Options of sbatch and qsub that users type by habit, and what means the same for ctk."""
+
+from __future__ import annotations
+
+_LOG = "omit it: the log is always logs/NAME-ID.log"
+_SBATCH = {
+    "-A": "--account NAME",
+    "-C": "--directive=--constraint=NAME",
+    "-D": "omit it: the job runs in the directory where you submit it",
+    "-G": "--gpus N",
+    "-N": "--nodes N",
+    "-a": "--array 1-10",
+    "-c": "--cpus-per-task N",
+    "-e": _LOG,
+    "-n": "--ntasks-per-node N, and --nodes N",
+    "-p": "--partition NAME",
+    "-q": "--qos NAME",
+    "-t": "--time LIMIT",
+    "-w": "--directive=--nodelist=NODES",
+    "--constraint": "--directive=--constraint=NAME",
+    "--error": _LOG,
+    "--gpus-per-node": "--gpus N, of the whole job",
+    "--gres": "--gpus N or --gpus TYPE:N, of the whole job",
+    "--ntasks": "--ntasks-per-node N, and --nodes N",
+}
+_QSUB = {
+    "-A": "--account NAME",
+    "-J": "--array 1-10",
+    "-P": "--account NAME",
+    "-V": "--env NAME for each variable",
+    "-c": "omit -cwd: the job runs in the directory where you submit it",
+    "-e": _LOG,
+    "-g": "--group NAME",
+    "-j": _LOG,
+    "-l": "--gpus N, --time LIMIT or --mem SIZE; your site's own resource: --directive='-l NAME=VALUE'",
+    "-p": "--cpus-per-task N; your site's own parallel environment: --request '-pe NAME {slots}'",
+    "-q": "--partition QUEUE",
+    "-t": "--array 1-10",
+    "-v": "--env NAME",
+}
+_BY_COMMAND = {"sbatch": _SBATCH, "qsub": _QSUB, "script": {**_QSUB, **_SBATCH}}
+
+
+def instead_of(option: str, command: str) -> str | None:
+    """What to write for an option that the command of ctk (`sbatch`, `qsub`, `script`) does not have; None: nothing."""
+    return _BY_COMMAND.get(command, {}).get(option)
