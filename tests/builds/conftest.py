@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from toolkit.store import keeping
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -27,3 +29,9 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "empty").mkdir()
     (tmp_path / "base.sif").write_bytes(b"hsqs".ljust(1000))
     return tmp_path
+
+
+@pytest.fixture(autouse=True)
+def nothing_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What other tests used of their stores is gone, and no reason to build again."""
+    monkeypatch.setattr(keeping, "_used", {})

@@ -11,7 +11,8 @@ import pytest
 from tests.store.making import DAY, names, put, set_unused
 from toolkit.store import keeping
 from toolkit.store.pruning import prune
-from toolkit.store.store import Store
+from toolkit.store.store import Kind, Store
+from toolkit.support.errors import ProgramFailed
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -71,5 +72,29 @@ def test_what_is_gone_or_was_made_again_by_another_process_is_lost_once(tmp_path
 
 
 def test_what_cannot_be_noted_is_no_error(tmp_path: Path) -> None:
-    keeping.keep_in_use(tmp_path / "missing" / "entry.json")
-    assert not keeping._used
+    keeping.keep_in_use(tmp_path / "missing" / "entry.json", tmp_path / "missing" / "image.sif")
+    assert keeping._thread is None
+
+
+@pytest.mark.parametrize("shared", [False, True])
+@pytest.mark.parametrize("change", ["removed", "replaced", "written"])
+def test_base_that_changes_while_it_is_used_is_noticed(tmp_path: Path, shared: bool, change: str) -> None:
+    owner = Store(tmp_path / "store")
+    made = put(owner, "a", kind=Kind.BASE)
+    keeping._used.clear()
+    store = Store(tmp_path / "own", shared=(owner.own,)) if shared else owner
+    entry = store.find(made.kind, made.key)
+    assert entry is not None
+    keeping.require_used(Kind.BASE)
+    if change == "removed":
+        entry.path.unlink()
+    elif change == "replaced":
+        (tmp_path / "other").write_bytes(entry.path.read_bytes())
+        (tmp_path / "other").rename(entry.path)
+    else:
+        os.utime(entry.path, ns=(1, 1))
+    keeping.require_used(Kind.LAYER)
+    with pytest.raises(ProgramFailed, match="was removed or changed while it was used"):
+        keeping.require_used(Kind.BASE)
+    assert keeping.forget_lost() == (entry.path.parent / "entry.json",)
+    keeping.require_used(Kind.BASE)

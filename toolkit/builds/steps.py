@@ -40,6 +40,8 @@ from toolkit.pins.guard.log import seconds_of_imports
 from toolkit.recipes.model import Target
 from toolkit.runtime.area import SCRATCH_VARIABLES, area_environment, scratch_of
 from toolkit.runtime.options import without_network
+from toolkit.store.keeping import require_used
+from toolkit.store.store import Kind
 from toolkit.support.certificates import trusting
 from toolkit.support.errors import CheckFailed
 from toolkit.support.findings import Verdict
@@ -317,6 +319,7 @@ class ImageInPlace:
         # A build takes minutes: the user, or another one, may have put something there.
         check_output(state.plan.request)
         check_permission(state.plan.request)
+        require_used(Kind.BASE)
         put_in_place(self.image, self.output)
 
     def _has(self, record: Path) -> str:

@@ -7,6 +7,7 @@ import errno
 import os
 import pwd
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from toolkit.store.checking import check_entry
@@ -21,7 +22,6 @@ from toolkit.support.staging import staging
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
-    from pathlib import Path
 
     from toolkit.support.paths import WorkArea
     from toolkit.support.site import Site
@@ -72,11 +72,14 @@ class Store:
         """
         for root in self.shared:
             try:
-                return check_entry(root, kind, key, self.digests, self.trusted_uids)
+                entry = check_entry(root, kind, key, self.digests, self.trusted_uids)
             except FileNotFoundError:
                 continue
             except OSError as error:
                 self.note(f"{root / kind / key} is not used: {error.strerror or error}")
+                continue
+            self.use(entry)
+            return entry
         return self._find_own(kind, key)
 
     def _find_own(self, kind: Kind, key: str) -> Entry | None:
@@ -135,8 +138,7 @@ class Store:
 
         `find` and `publish` do so. A shared store is not written: its owner's pruning goes by its owner's uses.
         """
-        if entry.path.is_relative_to(self.own):
-            keep_in_use(entry.path.parent / RECORD)
+        keep_in_use(entry.path.parent / RECORD, entry.path, is_own=entry.path.is_relative_to(self.own))
 
     @contextlib.contextmanager
     def staging(self) -> Iterator[Path]:
@@ -164,7 +166,9 @@ def open_store(area: WorkArea, site: Site, note: Callable[[str], None] = _say_no
     named = [_named_path(text) for text in os.environ.get(_VARIABLE, "").split(os.pathsep) if text]
     if site.stores is not None:
         named += [site_path(text, "stores", site.stores.origin) for text in site.stores.value]
-    shared = tuple(path for path in dict.fromkeys(named) if os.path.realpath(path) != os.path.realpath(own))
+    # A link of somebody else could lead to another store in the middle of a build: it is followed once.
+    real = (Path(os.path.realpath(path)) for path in named)
+    shared = tuple(path for path in dict.fromkeys(real) if path != Path(os.path.realpath(own)))
     return Store(own, shared, site.store_owners.value if site.store_owners else (), note)
 
 

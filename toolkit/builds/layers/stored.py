@@ -14,6 +14,7 @@ from toolkit.builds.layers.layer import Layer
 from toolkit.inventory.formats.layers import is_layer_name
 from toolkit.inventory.formats.squashfs import Squashfs
 from toolkit.inventory.formats.squashfs_check import read_back
+from toolkit.store.keeping import require_used
 from toolkit.store.store import Kind
 from toolkit.support.errors import CtkError, ProgramFailed, WrongInput
 
@@ -70,8 +71,9 @@ class StoredLayers:
         """Move what a step made into the store; return the layer there, None for a step that changed nothing.
 
         If another build was faster, the layer is that of the other one. `about` says for people what it is. Raises as
-        `Store.publish` does, and ProgramFailed if the layer cannot be read back.
+        `Store.publish` does, and ProgramFailed if the layer cannot be read back, or the base is another one now.
         """
+        require_used(Kind.BASE)  # its content is in the key
         if layer is not None:
             self.check(layer)
         if self.fresh:
