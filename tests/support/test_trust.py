@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from pathlib import Path
 
 import pytest
@@ -118,6 +119,15 @@ def test_a_world_writable_parent_is_reported(tmp_path: Path) -> None:
     assert examine(tmp_path / "open/sub/not-yet").open_above == tmp_path / "open"
     (tmp_path / "open").chmod(0o1777)
     assert examine(tmp_path / "open/sub/area").open_above is None
+
+
+def test_a_directory_for_all_users_is_refused_and_stays_open(tmp_path: Path) -> None:
+    """As root, `CTK_HOME=/tmp ctk cache list` would close /tmp to all others."""
+    make(tmp_path / "shared")
+    (tmp_path / "shared").chmod(0o1777)
+    with pytest.raises(MissingOnHost, match="is a directory for all users"):
+        secure(WorkArea(tmp_path / "shared", "CTK_HOME"))
+    assert stat.S_IMODE((tmp_path / "shared").stat().st_mode) == 0o1777
 
 
 MODES = st.integers(0, 0o777).map(lambda mode: mode | 0o700)

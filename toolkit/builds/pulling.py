@@ -18,7 +18,7 @@ from toolkit.pins.bases.registry import Repository, parse_reference
 from toolkit.pins.bases.steady import require_unchanged
 from toolkit.recipes.architectures import host_architecture
 from toolkit.recipes.model import Bootstrap
-from toolkit.runtime.area import area_environment
+from toolkit.runtime.area import SCRATCH_VARIABLES, area_environment, scratch_variable
 from toolkit.runtime.transient import is_limited, is_transient
 from toolkit.store.store import Kind
 from toolkit.support.certificates import trusting
@@ -151,7 +151,8 @@ def _attempt(source: Source, maker: Maker, image: Path, directory: Path) -> _Fai
     environment = {
         **area_environment(maker.area),
         **trusting(),
-        "TMPDIR": str(directory),
+        # What a killed process leaves there goes with the directory.
+        **dict.fromkeys(("TMPDIR", *(() if scratch_variable() else SCRATCH_VARIABLES)), str(directory)),
         **dict.fromkeys(_CACHES, str(cache)),
     }
     look = _progress(directory, cache, source.total)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _ITSELF = -1
 # How many levels of each directory are checked. Below these uv and the runtime keep thousands of files, in
 # directories that other users cannot write to. Files in `tmp` are never reused.
-_LEVELS = {"bases": 1, "cache": 2, "spython": 1, "store": 2, "tmp": _ITSELF, "uv": 1}
+_LEVELS = {"bases": 1, "cache": 2, "layer-trials": 1, "spython": 1, "store": 2, "tmp": _ITSELF, "told": 1, "uv": 1}
 _UV_LOCK = ".lock"  # uv creates it with mode 0666, for shared caches; it is always empty
 _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 _OTHERS_SEARCH = stat.S_IXGRP | stat.S_IXOTH
@@ -56,6 +56,8 @@ def examine(root: Path) -> Trust:
         if not (reachable and status.st_mode & _OTHERS_WRITE) or stat.S_ISLNK(status.st_mode) or path.name == _UV_LOCK:
             continue
         if status.st_uid == os.geteuid():
+            if path == root and status.st_mode & stat.S_ISVTX:  # to close it would take it from all others
+                return Trust(f"{path} is a directory for all users, like /tmp", open_above=above)
             own.append(path)
         elif not status.st_mode & stat.S_ISVTX:
             return Trust(f"{path} belongs to root, but others can write to it", open_above=above)
