@@ -38,7 +38,7 @@ to = "/opt/data"
 def mounted(place: Path, options: str, owner: str) -> Iterator[Path]:
     """A new file system in memory at `place`."""
     place.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", options, "none", str(place)], check=True)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", f"mode=755,{options}", "none", str(place)], check=True)
     shutil.chown(place, owner, owner)
     try:
         yield place
