@@ -59,6 +59,11 @@ def test_packages_alone_start_one_container_for_all_steps() -> None:
     assert layers["tail"].script == ""
 
 
+def test_a_tail_runs_under_the_constraint_file_if_it_has_a_post_script() -> None:
+    assert "ctk_guard_run constraint" in by_name(ALL, SMALL)["tail"].script
+    assert "ctk_guard" not in by_name(replace(ALL, post=""), SMALL)["tail"].script
+
+
 def test_imports_are_those_of_the_lock() -> None:
     assert layer_steps(replace(ALL, packages=())).imports is None
     wanted = layer_steps(ALL, SMALL).imports

@@ -66,6 +66,11 @@ def test_a_command_sees_all_trees_and_changes_only_the_upper_directory(user: Use
     assert "step/" not in (own / "/proc/self/mountinfo").read_text()
 
 
+def test_the_end_of_a_command_does_not_wait_for_the_disk(user: User, own: Path) -> None:
+    mounts = run(user, own, ["grep", "^overlay .*step/merged", "/proc/self/mounts"])
+    assert {"volatile", "fsync=volatile"} & set(mounts.split()[3].split(","))  # the second since Linux 6.18
+
+
 def test_a_command_without_network_has_its_own_loopback(user: User, own: Path) -> None:
     text = (
         "import socket\nwith socket.create_server(('127.0.0.1', 0)) as s: socket.create_connection(s.getsockname())\n"

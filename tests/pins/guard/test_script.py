@@ -157,6 +157,13 @@ def test_scripts_of_layers_run_under_the_constraint_file(tmp_path: Path) -> None
     assert layer_scripts(None, apt="a", packages="", rest="").packages == ""
 
 
+def test_scripts_that_install_nothing_start_no_python(tmp_path: Path) -> None:
+    scripts = layer_scripts(SMALL, NO_IMPORTS, apt="", packages="true", rest="echo files", may_install=False)
+    assert "guard.py" in scripts.packages
+    assert "guard.py" not in scripts.tail
+    assert ran(scripts.tail, tmp_path).stdout.splitlines()[1:] == ["files"]
+
+
 STOPPED = """\
 + pip install torch==2.12.1
 Looking in indexes: https://pypi.org/simple

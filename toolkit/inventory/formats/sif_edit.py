@@ -188,10 +188,12 @@ def _add(file: int, number: int, new: NewObject, end: int, now: int) -> tuple[by
         extra = SBOM_FORMAT.pack(CYCLONEDX_JSON)
     if isinstance(new.content, bytes):
         size = len(new.content)
+        _allocate(file, offset, size)
         _write(file, new.content, offset)
     else:
         with new.content.open("rb") as content:
             size = os.fstat(content.fileno()).st_size
+            _allocate(file, offset, size)
             _move(content.fileno(), 0, file, offset, size)
     where = (offset, size, offset - end + size, now, now, 0, 0)
     entry = DESCRIPTOR.pack(new.data_type, True, number + 1, new.group | GROUP_MARK, 0, *where, name, extra)
@@ -218,7 +220,7 @@ def _cloned(source: int, target: int) -> bool:
 def _copy(source: int, target: int, size: int, progress: Callable[[int, int], None]) -> None:
     """Copy the data of a file, and leave its holes."""
     if os.fstat(source).st_blocks * _BLOCK >= size:
-        _allocate(target, size)
+        _allocate(target, 0, size)
     for start, end in _data(source, size):
         for at in range(start, end, _CHUNK):
             _move(source, at, target, at, min(_CHUNK, end - at))
@@ -227,13 +229,15 @@ def _copy(source: int, target: int, size: int, progress: Callable[[int, int], No
         os.ftruncate(target, size)
 
 
-def _allocate(target: int, size: int) -> None:
-    """Reserve the space of a file at once, where the file system can: ext4 then copies 3 GB in 1.3 s instead of 1.8 s.
+def _allocate(target: int, start: int, size: int) -> None:
+    """Reserve the space of `size` bytes from `start`, where the file system can.
 
-    os.posix_fallocate would write each block where it cannot. If there is too little room, writing says so.
+    ext4 then copies 3 GB in 1.3 s instead of 1.8 s, and a rename of the file over another one does not wait until all
+    of it is written (`auto_da_alloc`, ext4(5): 0.6 s), as it does if one block has no place yet. os.posix_fallocate
+    would write each block where the file system cannot. If there is too little room, writing says so.
     """
     with contextlib.suppress(AttributeError):  # a C library without it
-        ctypes.CDLL(None).fallocate64(target, 0, ctypes.c_int64(0), ctypes.c_int64(size))
+        ctypes.CDLL(None).fallocate64(target, 0, ctypes.c_int64(start), ctypes.c_int64(size))
 
 
 def _data(source: int, size: int) -> Iterator[tuple[int, int]]:

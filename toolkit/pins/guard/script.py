@@ -95,15 +95,22 @@ class LayerScripts:
 
 
 def layer_scripts(
-    lock: Lock | None, wanted: ImportStep | None = None, *, apt: str, packages: str, rest: str
+    lock: Lock | None,
+    wanted: ImportStep | None = None,
+    *,
+    apt: str,
+    packages: str,
+    rest: str,
+    may_install: bool = True,
 ) -> LayerScripts:
     """The same as `guarded`, divided into layers, but for the guard: `over_layers` compares the finished layers.
 
     Nothing of the base is hashed in the container. `packages` is the text that contains INSTALL, `rest` all that comes
-    after it.
+    after it. `may_install`: whether a user's own commands are in `rest`, which need the constraint file.
     """
     if lock is not None:
-        packages, rest = (_constrained(lock, wanted, text) if text else "" for text in (packages, rest))
+        packages = packages and _constrained(lock, wanted, packages)
+        rest = _constrained(lock, wanted, rest) if rest and may_install else rest
     scripts = {"apt": apt, "packages": packages, "tail": rest}
     return LayerScripts(**{name: text and _begun(name, text) for name, text in scripts.items()})
 
