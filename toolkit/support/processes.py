@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
+ANSWER = "\0"  # no other line begins with it: a name of a file in an error message has no such byte
 _PR_SET_PDEATHSIG = 1  # linux/prctl.h
 _MAX_OUTPUT = 64 << 20  # bytes, of a scheduler with some ten thousand nodes
 _GRACE_SECONDS = 10.0  # apptainer needs a moment to unmount and to remove its own temporary directories
@@ -303,6 +304,48 @@ def stream(
         for line in cast("IO[str]", child.stdout) if opened is None else opened.lines():
             on_line(line.rstrip("\r\n"))
         return child.wait()
+
+
+@contextlib.contextmanager
+def conversation(argv: Sequence[str], on_line: Callable[[str], None]) -> Iterator[Callable[[str], str | int]]:
+    """Start a program that answers requests, each a line of its standard input; it ends with the block.
+
+    Yields what hands it a request, and returns its answer, or its exit status if it ended without one. An answer is a
+    line of its output that begins with `ANSWER`; all other lines (of both streams, in order) are handed to `on_line`.
+    The program gets its own session, which is ended first when this process is interrupted; when this process is
+    killed, the kernel ends the program. Raises MissingOnHost if there is no such program.
+    """
+    trace(argv)
+    try:
+        child = subprocess.Popen(
+            list(argv),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            start_new_session=True,
+            preexec_fn=_dying_with_parent(),
+        )
+    except OSError as error:
+        raise _cannot_run(argv, None, error) from error
+    requests, output = cast("IO[str]", child.stdin), cast("IO[str]", child.stdout)
+
+    def ask(request: str) -> str | int:
+        with contextlib.suppress(BrokenPipeError):  # it ended: its status says why
+            requests.write(f"{request}\n")
+            requests.flush()
+        for line in output:
+            if line.startswith(ANSWER):
+                return line[len(ANSWER) :]
+            on_line(line.rstrip("\r\n"))
+        return child.wait()
+
+    with child, _ended_on_error(child):
+        yield ask
+        with contextlib.suppress(BrokenPipeError):
+            requests.close()
+        child.wait()
 
 
 @contextlib.contextmanager

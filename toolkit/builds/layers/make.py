@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from toolkit.builds.layers.inside import Answer, Request, ask
+from toolkit.builds.layers.inside import Place, Request, asking
 from toolkit.builds.layers.layer import Layer
 from toolkit.builds.layers.pack import pack
 from toolkit.definitions.places import SCRIPT
@@ -30,6 +30,7 @@ from toolkit.support.staging import remove_tree
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from toolkit.builds.layers.inside import Answer
     from toolkit.definitions.steps import Input
     from toolkit.runtime.engine import Runtime
 
@@ -100,25 +101,25 @@ def make_layer(
     with tempfile.TemporaryDirectory(dir=room.directory, prefix="step-", ignore_cleanup_errors=True) as name:
         work = Path(name)
         try:
-            upper = work / "overlay" / "upper"
-            _make_directories(upper, work / "overlay" / "work")
+            overlay = work / "overlay"
+            _make_directories(overlay / "upper", overlay / "work")
             layers = tuple(str(layer.path) for layer in below.layers)
-            places = (str(upper.parent), str(below.image), str(room.directory), layers)
-            copied = tuple((str(item.source.absolute()), item.path) for item in inputs)
-            prepared = _ask(Request("prepare", *places, inputs=copied, script=script), work, room)
-            if script:
-                _run(work, upper.parent, below, room, prepared.bindable)
-            files: dict[str, str] = {}
-            if finish is not None:
-                found = _ask(Request("read", *places), work, room).files
-                written = finish({path: b64decode(content) for path, content in found.items()})
-                files = {path: b64encode(content).decode() for path, content in written.items()}
-            layer_name = _ask(Request("finish", *places, copies=prepared.copies, files=files), work, room).name
+            with asking(Place(str(overlay), str(below.image), str(room.directory), layers), room.take) as ask:
+                copied = tuple((str(item.source.absolute()), item.path) for item in inputs)
+                bindable = _accepted(ask(Request("prepare", copied, script))).bindable
+                if script:
+                    _run(work, overlay, below, room, bindable)
+                files: dict[str, str] = {}
+                if finish is not None:
+                    found = _accepted(ask(Request("read"))).files
+                    written = finish({path: b64decode(content) for path, content in found.items()})
+                    files = {path: b64encode(content).decode() for path, content in written.items()}
+                layer_name = _accepted(ask(Request("finish", files=files))).name
             if layer_name is None:
                 return None
             path = room.directory / f"{layer_name}.sqfs"
             room.on_part("packing")
-            pack(upper, path, room.compression, room.cores, room.memory, room.on_progress)
+            pack(overlay / "upper", path, room.compression, room.cores, room.memory, room.on_progress)
             return Layer(path, layer_name, path.stat().st_size)
         finally:
             remove_tree(work / "overlay")
@@ -130,10 +131,9 @@ def _make_directories(*paths: Path) -> None:
         path.chmod(0o755)
 
 
-def _ask(request: Request, work: Path, room: LayerRoom) -> Answer:
-    status, answer = ask(request, work, room.take)
-    if status != 0:
-        raise StepFailed(status)
+def _accepted(answer: Answer) -> Answer:
+    if answer.status != 0:
+        raise StepFailed(answer.status)
     if answer.refused is not None:
         raise NotLayered(f"the image cannot be layered: {answer.refused}", fix="Build it with --flat.")
     return answer
