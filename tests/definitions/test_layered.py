@@ -43,9 +43,9 @@ def test_layers_are_in_their_order_and_hold_their_steps() -> None:
     assert [layer.title for layer in layers.values()] == ["Debian packages", "Python packages", "files and post script"]
 
 
-def test_only_the_tail_is_always_there() -> None:
+def test_only_what_has_a_script_or_a_file_is_a_layer() -> None:
     empty = Recipe("empty", Path("empty.toml"), BASE)
-    assert layer_steps(empty) == LayeredSteps((LayerStep(LayerName.TAIL, ""),))
+    assert layer_steps(empty) == LayeredSteps(())
     files = by_name(replace(empty, files=(FILE,)))
     assert list(files) == ["tail"], "no layer for the symlink `python` alone"
     assert "# Step: python\n" in files["tail"].script
@@ -54,9 +54,8 @@ def test_only_the_tail_is_always_there() -> None:
 
 def test_packages_alone_start_one_container_for_all_steps() -> None:
     layers = by_name(replace(ALL, apt=(), files=(), post=""), SMALL)
-    assert list(layers) == ["packages", "tail"]
+    assert list(layers) == ["packages"]
     assert all(f"# Step: {name}\n" in layers["packages"].script for name in ("python", "packages", "metadata"))
-    assert layers["tail"].script == ""
 
 
 def test_a_tail_runs_under_the_constraint_file_if_it_has_a_post_script() -> None:

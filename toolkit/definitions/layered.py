@@ -25,12 +25,17 @@ _TITLES = {
 }
 
 
+# What the definition itself becomes in an image is a layer of its own, which lies over all others: a changed variable
+# repeats no script, and layers of scripts hold no path of this host.
+METADATA = "metadata"
+
+
 class LayerName(StrEnum):
     """What a layer is for; in the order of the layers."""
 
     APT = "apt"
     PACKAGES = "packages"
-    TAIL = "tail"
+    TAIL = "tail"  # files, and the post script
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,19 +49,20 @@ class LayerStep:
     name: LayerName
     script: str
     inputs: tuple[Input, ...] = ()
-    title: str = "metadata"
+    title: str = METADATA
 
 
 @dataclass(frozen=True, slots=True)
 class LayeredSteps:
-    """What makes a layered image: its layers, the lowest first; `imports` are the packages to import at the end."""
+    """What makes a layered image: its layers without that of its metadata, the lowest first; `imports` are the packages
+    to import at the end."""
 
     layers: tuple[LayerStep, ...]
     imports: ImportStep | None = None
 
 
 def layer_steps(recipe: Recipe, lock: Lock | None = None, *, relabel: bool = False) -> LayeredSteps:
-    """The steps of `recipe` by layers: what changes rarely lies below. The tail is always there.
+    """The steps of `recipe` by layers: what changes rarely lies below.
 
     The scripts are those of `define`, with the guard's constraint file and the import step, but without its
     comparison, which is `toolkit.pins.guard.over_layers`. `relabel` and the errors are those of `steps`.
@@ -79,7 +85,7 @@ def layer_steps(recipe: Recipe, lock: Lock | None = None, *, relabel: bool = Fal
             _title({step.name for step in groups[name]}),
         )
         for name, script in made
-        if groups[name] or name is LayerName.TAIL
+        if groups[name]
     )
     return LayeredSteps(layers, wanted if wanted and wanted.packages else None)
 
@@ -101,8 +107,8 @@ def _early(names: set[StepName]) -> dict[StepName, LayerName]:
 
 
 def _title(names: set[StepName]) -> str:
-    """What a layer of these steps brings; metadata is in one of the layers anyhow."""
-    return " and ".join(words for name, words in _TITLES.items() if name in names) or "metadata"
+    """What a layer of these steps brings. A step for metadata alone removes labels of the base."""
+    return " and ".join(words for name, words in _TITLES.items() if name in names) or METADATA
 
 
 def _whole(script: str) -> str:

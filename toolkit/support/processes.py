@@ -9,7 +9,7 @@ import shlex
 import signal
 import subprocess
 from dataclasses import dataclass
-from typing import IO, TYPE_CHECKING, cast
+from typing import IO, TYPE_CHECKING, Any, cast
 
 from toolkit.support.capture import KEPT, Capture, capture_to_end, drain
 from toolkit.support.errors import MissingOnHost, ProgramFailed
@@ -141,19 +141,7 @@ def contained(
     import time
 
     trace(argv, changes)
-    try:
-        child = subprocess.Popen(
-            list(argv),
-            env=dict(env),
-            cwd=cwd,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            start_new_session=True,
-            preexec_fn=_dying_with_parent(),
-        )
-    except OSError as error:
-        raise _cannot_run(argv, cwd, error) from error
+    child = _start(argv, cwd, env=dict(env), stderr=subprocess.PIPE)
     started = time.monotonic()
     output, errors = (Capture(cast("IO[bytes]", pipe), kept) for pipe in (child.stdout, child.stderr))
 
@@ -316,19 +304,7 @@ def conversation(argv: Sequence[str], on_line: Callable[[str], None]) -> Iterato
     killed, the kernel ends the program. Raises MissingOnHost if there is no such program.
     """
     trace(argv)
-    try:
-        child = subprocess.Popen(
-            list(argv),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            errors="replace",
-            start_new_session=True,
-            preexec_fn=_dying_with_parent(),
-        )
-    except OSError as error:
-        raise _cannot_run(argv, None, error) from error
+    child = _start(argv, stderr=subprocess.STDOUT, text=True, errors="replace")
     requests, output = cast("IO[str]", child.stdin), cast("IO[str]", child.stdout)
 
     def ask(request: str) -> str | int:
@@ -369,6 +345,17 @@ def end_session(leader: int, ended: Callable[[], bool], grace: float = _GRACE_SE
             if ended():
                 return
             time.sleep(0.05)
+
+
+def _start(argv: Sequence[str], cwd: Path | None = None, **options: Any) -> subprocess.Popen[Any]:
+    """Start a program with pipes, in a session of its own, which ends with this process."""
+    dying, pipe = _dying_with_parent(), subprocess.PIPE
+    try:
+        return subprocess.Popen(
+            list(argv), cwd=cwd, stdin=pipe, stdout=pipe, start_new_session=True, preexec_fn=dying, **options
+        )
+    except OSError as error:
+        raise _cannot_run(argv, cwd, error) from error
 
 
 def _dying_with_parent() -> Callable[[], object]:

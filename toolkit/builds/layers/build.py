@@ -21,7 +21,7 @@ from toolkit.builds.layers.stored import StoredLayers
 from toolkit.builds.offline import require_step
 from toolkit.builds.values import read_value
 from toolkit.builds.variables import variables_digest
-from toolkit.definitions.layered import LayerName
+from toolkit.definitions.layered import METADATA, LayerName
 from toolkit.inventory.formats.layers import layer_names
 from toolkit.inventory.formats.sif_edit import copy_base
 from toolkit.pins.bases.steady import unchanged
@@ -96,7 +96,7 @@ class BuildLayers:
                 state.listener.on_step("comparing the base with the lock")
                 require_passed(judge_base(lock, self.base), state)
             made = self._make(state, room, stored)
-            layers = tuple(made.values())
+            layers = (*made.values(), self._metadata(state, room, stored, tuple(made.values())))
             guard = None
             if lock is not None:
                 state.listener.on_step("comparing the protected packages")
@@ -140,9 +140,6 @@ class BuildLayers:
         lock = state.plan.locked.lock if state.plan.locked else None
         made: dict[LayerName, Layer] = {}
 
-        def finish(found: Mapping[str, bytes]) -> Mapping[str, bytes]:
-            return changed_files(found, self.base, self.text, room.runtime)
-
         def judge(apt: Layer | None) -> None:
             if apt is not None and lock is not None:
                 require_passed(judge_apt(lock, self.base, apt.path), state)
@@ -157,13 +154,12 @@ class BuildLayers:
             else:
                 if step.name is LayerName.PACKAGES:
                     judge(taken)  # a layer of apt that is in the store; the guard looks at all layers at the end
-                last = finish if step is self.steps.layers[-1] else None
                 self._provide(step.name, state)
                 started = time.monotonic()
                 state.listener.on_step(step.title)
                 with explained(state):
                     below = Below(self.base, tuple(made.values()))
-                    layer = make_layer(step.script, below, room, inputs=step.inputs, finish=last)
+                    layer = make_layer(step.script, below, room, inputs=step.inputs)
                 if step.name is LayerName.APT:
                     judge(layer)
                 if self._key(state, step, before) != key:
@@ -179,6 +175,21 @@ class BuildLayers:
                 made[step.name] = layer
             state.listener.on_step_done(step.title, time.monotonic() - started, cached=found is not None)
         return made
+
+    def _metadata(self, state: BuildState, room: LayerRoom, stored: StoredLayers, below: tuple[Layer, ...]) -> Layer:
+        """The layer with what the definition itself becomes. It names paths of this host, so it is not kept."""
+
+        def finish(found: Mapping[str, bytes]) -> Mapping[str, bytes]:
+            return changed_files(found, self.base, self.text, room.runtime)
+
+        started = time.monotonic()
+        state.listener.on_step(METADATA)
+        with explained(state):
+            layer = make_layer("", Below(self.base, below), room, finish=finish)
+        assert layer is not None  # noqa: S101 - the definition is written in any case
+        stored.check(layer)
+        state.listener.on_step_done(METADATA, time.monotonic() - started, cached=False)
+        return layer
 
     def _first_key(self, state: BuildState, room: LayerRoom) -> str | None:
         """The key before the first step; None if the content of the base is not known."""
@@ -205,7 +216,6 @@ class BuildLayers:
             step.script,
             inputs,
             installer=installer.partition(" ")[0] if installer else None,
-            definition=self.text if step is self.steps.layers[-1] else None,
         )
 
     def _provide(self, name: LayerName, state: BuildState) -> None:

@@ -47,20 +47,12 @@ def first_key(base: str, made_with: MadeWith) -> str:
     return _key("base", LAYER_FORMAT, base, astuple(made_with))
 
 
-def step_key(
-    before: str,
-    script: str,
-    inputs: Sequence[InputContent] = (),
-    *,
-    installer: str | None = None,
-    definition: str | None = None,
-) -> str:
+def step_key(before: str, script: str, inputs: Sequence[InputContent] = (), *, installer: str | None = None) -> str:
     """The key of a step's layer, over what has the key `before`.
 
-    `installer` is the program that installs Python packages, for the step that does; `definition` the text whose
-    metadata the last step writes into its layer. Both are None for other steps.
+    `installer` is the program that installs Python packages, for the step that does.
     """
-    return _key("step", before, script, [astuple(copied) for copied in inputs], installer, definition)
+    return _key("step", before, script, [astuple(copied) for copied in inputs], installer)
 
 
 def _key(*parts: object) -> str:

@@ -71,9 +71,12 @@ class StoredLayers:
         """Move what a step made into the store; return the layer there, None for a step that changed nothing.
 
         If another build was faster, the layer is that of the other one. `about` says for people what it is. Raises as
-        `Store.publish` does, and ProgramFailed if the layer cannot be read back, or the base is another one now.
+        `Store.publish` does, and ProgramFailed if the layer cannot be read back, or what it was made over is another
+        one now.
         """
         require_used(Kind.BASE)  # its content is in the key
+        if not self.intact():  # what is made in place of a removed layer may differ
+            raise ProgramFailed("a layer in the store was removed or changed", code="store-changed")
         if layer is not None:
             self.check(layer)
         if self.fresh:
