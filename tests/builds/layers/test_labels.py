@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from toolkit.builds.layers.labels import build_date, merged_labels
+from toolkit.builds.layers.labels import build_date, merged_labels, with_script_labels
 from toolkit.definitions.parts import parts_of
 from toolkit.support.errors import CheckFailed
 
@@ -15,7 +15,7 @@ PARTS = parts_of("Bootstrap: localimage\nFrom: base.sif\n\n%labels\n    name own
 
 
 def merged(present: str, of_scripts: str = "") -> str:
-    return merged_labels(present, of_scripts, PARTS, ("apptainer", "1.4.5-1"), "arm64")
+    return merged_labels(with_script_labels(present, of_scripts), PARTS, ("apptainer", "1.4.5-1"), "arm64")
 
 
 def test_labels_are_merged_as_by_the_runtime() -> None:

@@ -15,7 +15,7 @@ from toolkit.builds.layers.failing import explained, require_passed
 from toolkit.builds.layers.importing import Guard, import_packages
 from toolkit.builds.layers.keys import InputContent, MadeWith, first_key, step_key
 from toolkit.builds.layers.make import Below, LayerRoom, make_layer
-from toolkit.builds.layers.metadata import assemble, changed_files, full_version, inspect_object
+from toolkit.builds.layers.metadata import assemble, changed_files, full_version, inspect_object, labels_file
 from toolkit.builds.layers.pack import packer_version
 from toolkit.builds.layers.stored import StoredLayers
 from toolkit.builds.offline import require_step
@@ -159,7 +159,7 @@ class BuildLayers:
                 state.listener.on_step(step.title)
                 with explained(state):
                     below = Below(self.base, tuple(made.values()))
-                    layer = make_layer(step.script, below, room, inputs=step.inputs)
+                    layer = make_layer(step.script, below, room, inputs=step.inputs, finish=labels_file)
                 if step.name is LayerName.APT:
                     judge(layer)
                 if self._key(state, step, before) != key:

@@ -13,6 +13,8 @@ from toolkit.definitions.parts import labels_of
 from toolkit.support.errors import CheckFailed
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from toolkit.definitions.parts import DefinitionParts
 
 _HEADER = "org.label-schema.usage.singularity.deffile."
@@ -20,27 +22,33 @@ _HEADER = "org.label-schema.usage.singularity.deffile."
 _ESCAPED = {ord(character): f"\\u{ord(character):04x}" for character in "<>&\u2028\u2029"}
 
 
-def merged_labels(
-    present: str, of_scripts: str, parts: DefinitionParts, tool: tuple[str, str], architecture: str
-) -> str:
+def with_script_labels(present: str, of_scripts: str) -> str:
+    """The text of `labels.json` with what scripts wrote to `$APPTAINER_LABELS`; `present` is the text that is there.
+
+    Raises CheckFailed if `present` is no object of strings.
+    """
+    return _text({**_read(present), **labels_of(of_scripts)})
+
+
+def merged_labels(present: str, parts: DefinitionParts, tool: tuple[str, str], architecture: str) -> str:
     """The text of `labels.json`.
 
-    `present` is the text that is there, `of_scripts` what scripts wrote to `$APPTAINER_LABELS`; `tool` is the runtime
-    and its version, `architecture` Go's name. The labels of the definition replace none that is there already. Raises
-    CheckFailed if `present` is no object of strings.
+    `present` is the text that is there, with the labels of scripts; `tool` is the runtime and its version,
+    `architecture` Go's name. The labels of the definition replace none that is there already. Raises CheckFailed if
+    `present` is no object of strings.
     """
     product, version = tool
-    labels = {
-        **_read(present),
-        **labels_of(of_scripts),
-        "org.label-schema.schema-version": "1.0",
-        "org.label-schema.build-date": build_date(time.localtime()),
-        f"org.label-schema.usage.{product}.version": version,
-        **{f"{_HEADER}{key}": value for key, value in parts.header.items()},
-        "org.label-schema.build-arch": architecture,
-    }
-    text = json.dumps({**parts.labels, **labels}, indent="\t", sort_keys=True, ensure_ascii=False)
-    return text.translate(_ESCAPED)
+    return _text(
+        {
+            **parts.labels,
+            **_read(present),
+            "org.label-schema.schema-version": "1.0",
+            "org.label-schema.build-date": build_date(time.localtime()),
+            f"org.label-schema.usage.{product}.version": version,
+            **{f"{_HEADER}{key}": value for key, value in parts.header.items()},
+            "org.label-schema.build-arch": architecture,
+        }
+    )
 
 
 def build_date(when: time.struct_time) -> str:
@@ -49,6 +57,10 @@ def build_date(when: time.struct_time) -> str:
     return f"{time.strftime('%A', when)}_{when.tm_mday}_{time.strftime('%B_%Y', when)}_" + (
         f"{when.tm_hour}:{when.tm_min}:{when.tm_sec}_{zone}"
     )
+
+
+def _text(labels: Mapping[str, str]) -> str:
+    return json.dumps(labels, indent="\t", sort_keys=True, ensure_ascii=False).translate(_ESCAPED)
 
 
 def _read(text: str) -> dict[str, str]:

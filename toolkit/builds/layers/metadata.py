@@ -12,7 +12,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from toolkit.builds.layers.labels import merged_labels
+from toolkit.builds.layers.labels import merged_labels, with_script_labels
 from toolkit.definitions.parts import parts_of
 from toolkit.inventory.formats.images import open_image
 from toolkit.inventory.formats.sif import DataType, FileSystem, Partition, PartitionType, read_sif
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 INSPECT_OBJECT = "inspect-metadata.json"
 _OCI_CONFIG = "oci-config.json"  # a build from a local SIF keeps it as well
 _METADATA = "/.singularity.d"
+_LABELS = f"{_METADATA}/labels.json"
 _HISTORY = f"{_METADATA}/bootstrap_history"
 SCRIPT_LABELS = "/.build.labels"
 _NOT_INSPECTED = (f"{_HISTORY}/", SCRIPT_LABELS)
@@ -47,6 +48,18 @@ def metadata_files(image: Rootfs) -> dict[str, bytes]:
     history = (f"{_HISTORY}/{name}" for name in image.names(_HISTORY))
     found = {path: image.read(path) for path in (*_inspected_files(image), *history, SCRIPT_LABELS)}
     return {path: content for path, content in found.items() if content is not None}
+
+
+def labels_file(found: Mapping[str, bytes]) -> dict[str, bytes]:
+    """The file of the labels, with those that a script wrote; nothing if it wrote none. `found` is as in
+    `changed_files`, which expects them there.
+
+    Raises CheckFailed if a script of the build left labels that are not JSON.
+    """
+    if SCRIPT_LABELS not in found:
+        return {}
+    labels = with_script_labels(_as_text(found.get(_LABELS, b"")), _as_text(found[SCRIPT_LABELS]))
+    return {_LABELS: _as_bytes(labels)}
 
 
 def changed_files(found: Mapping[str, bytes], image: Path, definition: str, runtime: Runtime) -> dict[str, bytes]:
@@ -99,18 +112,10 @@ def _changed_files(
     before: Mapping[str, bytes], parts: DefinitionParts, runtime: Runtime, architecture: str
 ) -> dict[str, bytes]:
     """The files of the metadata that the definition changes."""
-    labels_file = f"{_METADATA}/labels.json"
+    labels = _as_text(before.get(_LABELS, b""))
     files = {
         f"{_METADATA}/Singularity": _as_bytes(parts.text),
-        labels_file: _as_bytes(
-            merged_labels(
-                _as_text(before.get(labels_file, b"")),
-                _as_text(before.get(SCRIPT_LABELS, b"")),
-                parts,
-                (runtime.product, full_version(runtime)),
-                architecture,
-            )
-        ),
+        _LABELS: _as_bytes(merged_labels(labels, parts, (runtime.product, full_version(runtime)), architecture)),
     }
     # What a registry holds has no definition of its own: that of the pulled base is not history.
     earlier = before.get(f"{_METADATA}/Singularity")
