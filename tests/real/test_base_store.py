@@ -82,6 +82,38 @@ def test_flat_builds_and_references_start_from_the_base_that_the_store_has(
         assert str(work) not in shown
 
 
+@pytest.mark.parametrize("form", ["--flat", "--layered"])
+@pytest.mark.parametrize("place", ["own", "shared"])
+@pytest.mark.parametrize(
+    "damage", ["rm -r /home/bases/*", "find /home/bases -type f -size +99k -exec sh -c 'echo >> {}' ';'"]
+)
+def test_base_that_goes_or_changes_during_a_build_is_not_built_upon(
+    me: User, work: Path, layer: bytes, form: str, place: str, damage: str
+) -> None:
+    once = f"if [ ! -e /root/once ]; then touch /root/once; {damage}; fi"
+    with faulty_registry(layer) as registry:
+        recipe(work, "before", registry)
+        me.ctk("build", "before", cwd=work, env=area(work))
+        (work / "defs/r.toml").write_text(
+            f'base = "docker://{registry.reference}"\npost = """{once}\necho built > /opt/name"""\n'
+        )
+        store, environment = work / "area/store", area(work)
+        if place == "shared":
+            environment = {"CTK_HOME": str(work / "other"), "CTK_STORE": str(store)}
+        (work / "host").mkdir()
+        environment["APPTAINER_BIND"] = f"{work}/host:/root,{store}:/home"
+        built = me.ctk("build", "r", form, cwd=work, env=environment)
+        assert (work / "host/once").exists()
+        assert "building again" in built.stderr
+        assert registry.asked["layer"] == 2
+        again = me.ctk("build", "r", form, cwd=work, env=environment)
+        assert "up to date" in again.stdout + again.stderr
+        assert registry.asked["layer"] == 2
+    assert me.run("apptainer", "exec", "--userns", work / "r.sif", "cat", "/opt/name", cwd=work).stdout == "built\n"
+    if place == "own":
+        me.ctk("cache", "verify", cwd=work, env=area(work))
+
+
 @pytest.mark.parametrize("fault", ["503", "cut"])
 def test_a_registry_that_dies_for_a_moment_costs_an_attempt(me: User, work: Path, layer: bytes, fault: str) -> None:
     """The runtime itself asks three times after a 503."""

@@ -15,7 +15,16 @@ from hypothesis import strategies as st
 
 from toolkit.support import processes
 from toolkit.support.errors import MissingOnHost, ProgramFailed
-from toolkit.support.processes import Completed, attach, command_line, contained, run, stream, trace_with
+from toolkit.support.processes import (
+    Completed,
+    attach,
+    command_line,
+    contained,
+    conversation,
+    run,
+    stream,
+    trace_with,
+)
 
 
 def test_output_status_and_added_environment() -> None:
@@ -248,3 +257,37 @@ def test_contained_program_has_the_environment_and_the_directory(tmp_path: Path)
         ["sh", "-c", 'echo "$A ${HOME-unset}"; pwd'], env={"A": "1", "HOME": None}, cwd=tmp_path
     )
     assert shown.stdout == f"1 unset\n{tmp_path}\n"
+
+
+ANSWERING = r"""
+while read -r request; do
+    echo "heard $request"
+    case $request in end*) exit 7 ;; esac
+    printf '\0%s\n' "$request!"
+done
+echo bye > "$1"
+"""
+
+
+def test_conversation_tells_answers_from_lines_and_an_end_without_one(tmp_path: Path) -> None:
+    lines: list[str] = []
+    with conversation(["sh", "-c", ANSWERING, "sh", str(tmp_path / "end")], lines.append) as ask:
+        assert [ask("one"), ask("two")] == ["one!\n", "two!\n"]
+    assert (tmp_path / "end").read_text() == "bye\n"
+    with conversation(["sh", "-c", ANSWERING], lines.append) as ask:
+        assert [ask("end"), ask("more")] == [7, 7]
+    assert lines == ["heard one", "heard two", "heard end"]
+    with pytest.raises(MissingOnHost), conversation(["/nowhere/program"], lines.append):
+        pass
+
+
+def test_conversation_that_fails_leaves_nothing(tmp_path: Path) -> None:
+    def interrupted() -> None:
+        script = f"sleep 60 & echo $! > {tmp_path}/child; printf '\\0\\n'; wait"
+        with conversation(["sh", "-c", script], print) as ask:
+            ask("")
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    _gone(int((tmp_path / "child").read_text()))
