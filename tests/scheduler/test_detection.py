@@ -54,6 +54,14 @@ def test_names_that_no_profile_can_hold_are_left_out() -> None:
     assert profile.partitions[0].gpu_types == ()
 
 
+def test_default_time_above_the_limit_is_the_limit() -> None:
+    found = Detected(
+        Scheduler.SLURM, ("sinfo",), (Queue("a", max_time=60, default_time=90), Queue("b", max_time=60)), ()
+    )
+    profile = profile_from(found, Path("mine.toml"), "2026-11-23")
+    assert [partition.default_time for partition in profile.partitions] == [60, None]
+
+
 def test_slurm_settings_and_accounts() -> None:
     text = "Configuration data as of 2026\nClusterName             = ctk-lab\nMaxArraySize            = 1001\n"
     assert detection.slurm_settings(text)["MaxArraySize"] == "1001"

@@ -74,3 +74,4 @@ def test_a_memory_option_is_never_above_the_size(size: int) -> None:
 
 def test_memory_in_words() -> None:
     assert [describe_memory(16 * GIB), describe_memory(1000 * 1024**2)] == ["16 GiB", "1000 MiB"]
+    assert describe_memory(99_999 * GIB) == "99999 GiB"

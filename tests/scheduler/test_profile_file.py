@@ -110,6 +110,13 @@ def test_proxy_is_set_in_both_spellings(tmp_path: Path) -> None:
             4,
             "not be more than max_nodes",
         ),
+        (
+            'scheduler = "slurm"\n[[partition]]\nname = "a"\nmax_time = "1:00:00"\ndefault_time = "2:00:00"',
+            5,
+            "not be more than max_time (01:00:00)",
+        ),
+        ('scheduler = "slurm"\ndescription = 2026-11-23', 2, "not 2026-11-23"),
+        ('scheduler = "slurm"\ndescription = true', 2, "not true"),
         ('scheduler = "slurm"\n[[partition]]\nname = "a"\nprice_per_node_hour = 1', 0, "price_unit: is missing"),
         (
             'scheduler = "slurm"\nprice_unit = "yen"\n[[partition]]\nname = "a"\nprice_per_node_hour = "1"',

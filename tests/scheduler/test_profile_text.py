@@ -33,7 +33,7 @@ partitions = st.builds(
     Partition,
     st.sampled_from(["a", "b-1", "c.x"]),
     description=words,
-    max_time=st.none() | st.integers(1, 10**8),
+    max_time=st.none() | st.integers(10**6, 10**8),
     default_time=st.none() | st.integers(1, 10**6),
     cores=st.none() | st.integers(1, 999),
     memory=st.none() | st.integers(1, 10**15 - 1),

@@ -118,7 +118,7 @@ def _partition(queue: Queue, hosts: Sequence[HostFacts], *, of_slots: bool) -> P
         name=queue.name,
         is_default=queue.is_default,
         max_time=queue.max_time,
-        default_time=queue.default_time,
+        default_time=None if queue.default_time is None else _least(queue.default_time, queue.max_time),
         min_nodes=None if inside and (queue.min_nodes or 0) > len(inside) else queue.min_nodes,
         max_nodes=_least(len(inside) or None, queue.max_nodes),
         cores=cores,

@@ -80,8 +80,9 @@ def describe_time(seconds: float) -> str:
 
 
 def describe_memory(size: int) -> str:
-    """`16 GiB`, `800 MiB`."""
-    return f"{size / 1024**3:.4g} GiB" if size >= 1024**3 else f"{size / 1024**2:.4g} MiB"
+    """`16 GiB`, `1.5 GiB`, `800 MiB`."""
+    amount, unit = (size / 1024**3, "GiB") if size >= 1024**3 else (size / 1024**2, "MiB")
+    return f"{amount:.0f} {unit}" if amount >= 1000 else f"{amount:.4g} {unit}"
 
 
 def memory_option(size: int) -> str:

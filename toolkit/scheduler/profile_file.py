@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 
+from toolkit.scheduler.needs import format_time
 from toolkit.scheduler.profiles import GpuType, Modules, Partition, Profile, Proxy
 from toolkit.scheduler.programs import Scheduler
 from toolkit.scheduler.requests import TEMPLATE_KEYS, RequestTemplate, RequestTemplates, parse_template
@@ -110,12 +111,15 @@ def _partition(file: TomlFile, table: Mapping[str, Any], prefix: str, gpu_types:
     least, most = _count(file, table, "min_nodes", prefix), _count(file, table, "max_nodes", prefix)
     if least is not None and most is not None and least > most:
         file.fail(f"{prefix}min_nodes", f"should not be more than max_nodes ({most})")
+    limit, default = (_time(file, table, key, prefix) for key in ("max_time", "default_time"))
+    if limit is not None and default is not None and default > limit:
+        file.fail(f"{prefix}default_time", f"should not be more than max_time ({format_time(limit)})")
     return Partition(
         name=_checked(file, f"{prefix}name", lambda: check_partition(name, "the value")),
         is_default=bool(file.get(table, "default", bool, prefix)),
         description=_line(file, table, "description", prefix) or "",
-        max_time=_time(file, table, "max_time", prefix),
-        default_time=_time(file, table, "default_time", prefix),
+        max_time=limit,
+        default_time=default,
         min_nodes=least,
         max_nodes=most,
         cores=_count(file, table, "cores_per_node", prefix),

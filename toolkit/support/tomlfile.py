@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import json
 import re
 import sys
@@ -79,7 +80,7 @@ class TomlFile:
         value = table[key]
         # In Python a bool is an int, but `gpus = true` does not mean one GPU.
         if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
-            self.fail(f"{prefix}{key}", f"should be {_NAMES[kind]}, not {value!r}")
+            self.fail(f"{prefix}{key}", f"should be {_NAMES[kind]}, not {_shown(value)}")
         return value
 
     def get_texts(self, table: Mapping[str, Any], key: str, prefix: str = "") -> tuple[str, ...]:
@@ -87,8 +88,15 @@ class TomlFile:
         values = self.get(table, key, list, prefix) or []
         for value in values:
             if not isinstance(value, str):
-                self.fail(f"{prefix}{key}", f"should be a list of texts in quotes, but contains {value!r}")
+                self.fail(f"{prefix}{key}", f"should be a list of texts in quotes, but contains {_shown(value)}")
         return tuple(values)
+
+
+def _shown(value: object) -> str:
+    """A value about as TOML writes it."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return value.isoformat() if isinstance(value, datetime.date | datetime.time) else repr(value)
 
 
 def _header(parts: Sequence[str]) -> re.Pattern[str]:
