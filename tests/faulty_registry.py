@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import hashlib
 import io
@@ -10,6 +11,7 @@ import shutil
 import socket
 import tarfile
 import threading
+import time
 from collections import Counter
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -27,7 +29,8 @@ MANIFEST_TYPE = "application/vnd.oci.image.manifest.v1+json"
 class FaultyRegistry:
     """`faults` are taken from its start, one for each request of a layer: a status, `cut`, `lie`, or "" for none.
 
-    `asked` counts the requests for manifests, the config and layers.
+    `asked` counts the requests for manifests, the config and layers. `manifest_fault` is what happens to each request
+    of a manifest, as long as it is set: a status, `lie`, `html`, `loop` (a redirect to itself), or `drip`.
     """
 
     address: str
@@ -35,6 +38,7 @@ class FaultyRegistry:
     asked: Counter[str]
     faults: list[str] = field(default_factory=list)
     headers: dict[str, str] = field(default_factory=dict)
+    manifest_fault: str = ""
 
     @property
     def reference(self) -> str:
@@ -110,13 +114,29 @@ def faulty_registry(layer: bytes, *faults: str, **headers: str) -> Iterator[Faul
                 self._send(b"{}", "application/json")
             elif "/manifests/" in self.path and name in ("1.0", _digest(manifest)):
                 known.asked["manifest"] += 1
-                self._send(manifest, MANIFEST_TYPE, _digest(manifest))
+                self._manifest(known.manifest_fault)
             elif "/blobs/" in self.path and name in blobs:
                 known.asked["layer" if name == _digest(packed) else "config"] += 1
                 fault = known.faults.pop(0) if name == _digest(packed) and known.faults else ""
                 self._blob(blobs[name], fault)
             else:
                 self.send_error(404)
+
+        def _manifest(self, fault: str) -> None:
+            if fault.isdigit():
+                self._send(b"{}", "application/json", status=int(fault), more=known.headers)
+            elif fault == "loop":
+                self._send(b"", "text/plain", status=302, more={"Location": self.path})
+            elif fault == "html":
+                self._send(b"<!DOCTYPE html><p>Log in to this network</p>", "text/html")
+            elif fault == "drip":
+                self._send(manifest[:1], MANIFEST_TYPE, _digest(manifest), length=len(manifest))
+                with contextlib.suppress(OSError):
+                    for number in range(1, len(manifest)):
+                        time.sleep(1)
+                        self.wfile.write(manifest[number : number + 1])
+            else:
+                self._send(manifest.replace(b"{", b"{ ", fault == "lie"), MANIFEST_TYPE, _digest(manifest))
 
         def _blob(self, content: bytes, fault: str) -> None:
             if fault.isdigit():

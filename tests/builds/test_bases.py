@@ -21,6 +21,7 @@ from toolkit.builds.bases import (
     find_base,
     has_mount_point,
     kept_base,
+    known_digest,
     present_base,
     refuse_reserved,
     registry_base,
@@ -78,10 +79,24 @@ def test_a_registry_that_cannot_be_asked_leaves_the_tag_but_an_untrusted_one_end
 ) -> None:
     locks = context(here, preview=False).locks
     answering(monkeypatch, ProgramFailed("no answer"))
-    assert base_digest(recipe(here, TAGGED), locks) is None
+    files_only = replace(recipe(here, TAGGED), packages=())
+    assert base_digest(files_only, locks) is None
+    with pytest.raises(ProgramFailed, match="no answer"):
+        base_digest(recipe(here, TAGGED), locks)
     answering(monkeypatch, ProgramFailed("not trusted", code="certificate"))
     with pytest.raises(ProgramFailed, match="not trusted"):
-        base_digest(recipe(here, TAGGED), locks)
+        base_digest(files_only, locks)
+
+
+def test_what_a_tag_named_is_known_without_the_registry(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    locks = context(here, preview=False).locks
+    assert known_digest(recipe(here, TAGGED), locks) is None
+    asked = answering(monkeypatch, DIGEST)
+    base_digest(recipe(here, TAGGED), locks)
+    assert known_digest(recipe(here, TAGGED), locks) == DIGEST
+    assert known_digest(recipe(here, replace(TAGGED, reference="a/b:2")), locks) is None
+    assert base_digest(recipe(here, TAGGED), locks, ask=False) is None, "what is built is asked for"
+    assert asked == ["a/b:1"]
 
 
 def test_a_base_that_is_kept_is_not_pulled_again_and_a_preview_pulls_nothing(

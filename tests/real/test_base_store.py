@@ -21,6 +21,16 @@ def layer(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     return busybox_layer(tmp_path_factory.mktemp("layer"))
 
 
+MANIFEST_FAULTS = {
+    "429": ["limits the number of requests", "asks to wait 900 s"],
+    "401": ["requires a login", "apptainer registry login"],
+    "503": ["returned status 503", "Try again later"],
+    "loop": ["redirects without end", "captive portal"],
+    "html": ["captive portal"],
+    "lie": ["digest", "captive portal"],
+}
+
+
 def recipe(directory: Path, name: str, registry: FaultyRegistry) -> None:
     (directory / "defs").mkdir(exist_ok=True)
     text = f'base = "docker://{registry.reference}"\npost = "echo {name} > /opt/name"\n'
@@ -80,6 +90,49 @@ def test_flat_builds_and_references_start_from_the_base_that_the_store_has(
         shown = me.run("apptainer", "inspect", "--deffile", work / image, cwd=work).stdout
         assert f"    ctk.base {registry.address}/lab/tiny@{registry.digest}\n" in shown
         assert str(work) not in shown
+
+
+@pytest.mark.parametrize("fault", list(MANIFEST_FAULTS))
+def test_a_tag_whose_registry_fails_is_one_message_with_its_cause(
+    me: User, work: Path, layer: bytes, fault: str
+) -> None:
+    with faulty_registry(layer, Retry_After="900", WWW_Authenticate='Basic realm="lab"') as registry:
+        registry.manifest_fault = fault
+        recipe(work, "r", registry)
+        done = me.ctk("build", "r", cwd=work, env=area(work), status=1 if fault == "401" else 4)
+    assert "Traceback" not in done.stderr
+    for words in (registry.address, *MANIFEST_FAULTS[fault]):
+        assert words in done.stderr
+    for other in ("not in the work area", *(["trying again in"] if fault != "503" else [])):
+        assert other not in done.stderr
+    dead = me.ctk("build", "r", cwd=work, env=area(work), status=4)
+    assert "does not respond: [Errno 111] Connection refused" in dead.stderr
+    assert "ctk doctor --registry" in dead.stderr
+
+
+@pytest.mark.parametrize("fault", list(MANIFEST_FAULTS))
+def test_a_digest_whose_registry_fails_is_one_message_with_its_cause(
+    me: User, work: Path, layer: bytes, fault: str
+) -> None:
+    with faulty_registry(layer, Retry_After="900", WWW_Authenticate='Basic realm="lab"') as registry:
+        registry.manifest_fault = fault
+        recipe(work, "r", registry)
+        text = (work / "defs/r.toml").read_text().replace(":1.0", f"@{registry.digest}")
+        (work / "defs/r.toml").write_text(text)
+        done = me.ctk("build", "r", cwd=work, env=area(work), status=4)
+    assert "Traceback" not in done.stderr
+    assert "could not be pulled (status 255): " in done.stderr
+    assert done.stderr.count("fix: ") == 1
+
+
+def test_what_was_fetched_by_a_tag_is_built_offline_and_once(me: User, work: Path, layer: bytes) -> None:
+    with faulty_registry(layer) as registry:
+        recipe(work, "r", registry)
+        fetched = me.ctk("fetch", "r", cwd=work, env=area(work))
+        assert "ctk build r --offline" in fetched.stdout + fetched.stderr
+    me.ctk("build", "r", "--offline", cwd=work, env=area(work))
+    again = me.ctk("build", "r", cwd=work, env=area(work))
+    assert "up to date" in again.stdout + again.stderr
 
 
 @pytest.mark.parametrize("form", ["--flat", "--layered"])

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from toolkit.builds.files import UvCopy
 from toolkit.builds.form import may_be_layered
 from toolkit.builds.pulling import Maker, about_base, pull_base
+from toolkit.builds.tags import ask_digest, remembered_digest
 from toolkit.definitions.places import reserved_paths
 from toolkit.definitions.steps import steps
 from toolkit.inventory.formats.squashfs_check import read_back
@@ -63,7 +64,10 @@ def present_base(request: BuildRequest, recipe: Recipe, context: BuildContext, l
     maker = Maker(context.area, context.store, context.runtime, request.options, listener)
     if recipe.base.bootstrap == Bootstrap.DEBOOTSTRAP:
         return PresentBase(_bootstrapped(request, recipe.base, context, maker), None, state)
-    digest = base_digest(recipe, context.locks, ask=not context.preview)
+    if context.offline:
+        digest = known_digest(recipe, context.locks)
+    else:
+        digest = base_digest(recipe, context.locks, ask=not context.preview, note=listener.note)
     if digest is None:
         return PresentBase(None, None, state)
     kept = find_base(digest, context.store, recipe.base)
@@ -76,6 +80,10 @@ def present_base(request: BuildRequest, recipe: Recipe, context: BuildContext, l
     else:
         _tell_kept(recipe.base, listener)
     return PresentBase(kept, digest, state)
+
+
+def _no_note(_text: str) -> None:
+    pass
 
 
 def _tell_kept(base: Base, listener: Listener) -> None:
@@ -91,7 +99,9 @@ def registry_base(
     """
     if base.bootstrap != Bootstrap.DOCKER or context.preview:
         return base, NOT_HERE
-    digest = _registry_digest(base, ask=not context.offline)
+    digest = base.digest
+    if digest is None and not context.offline:
+        digest = _asked_digest(base, context.locks.cache, listener.note, needed=False)
     if digest is None:
         return base, NOT_HERE
     base = replace(base, digest=digest)
@@ -129,7 +139,8 @@ def base_to_read(
     """
     base, architecture = recipe.base, architecture_of(recipe)
     elsewhere = base.bootstrap == Bootstrap.DOCKER and architecture != host_architecture()
-    digest = None if elsewhere or is_recorded(base) else base_digest(recipe, locks, fresh=fresh)
+    note = pulling.listener.note
+    digest = None if elsewhere or is_recorded(base) else base_digest(recipe, locks, fresh=fresh, note=note)
     if digest is None:
         return NOT_HERE
     site, state = load_site(), state_of(base)
@@ -147,15 +158,29 @@ def base_to_read(
     return PresentBase(kept, digest, state)
 
 
-def base_digest(recipe: Recipe, locks: Locks, *, ask: bool = True, fresh: bool = False) -> str | None:
+def base_digest(
+    recipe: Recipe, locks: Locks, *, ask: bool = True, fresh: bool = False, note: Callable[[str], None] = _no_note
+) -> str | None:
     """The digest by which the base is pulled and locked; None if it has none, or does not need a pull.
 
-    `ask`: if it is not known here, ask the registry. `fresh`: the digest in the lock does not count.
+    `ask`: if it is not known here, ask the registry; `note` is told of attempts. `fresh`: the digest in the lock does
+    not count. Raises as `fetch_digest` does if the build cannot do without the digest.
     """
-    if recipe.base.bootstrap == Bootstrap.DOCKER:
-        locked = None if recipe.base.digest or fresh else locks.locked_digest(recipe)
-        return locked or _registry_digest(recipe.base, ask=ask)
-    return locks.local_digest(recipe) if recipe.base.bootstrap in (Bootstrap.DOCKER_ARCHIVE, Bootstrap.OCI) else None
+    base = recipe.base
+    if base.bootstrap != Bootstrap.DOCKER:
+        return locks.local_digest(recipe) if base.bootstrap in (Bootstrap.DOCKER_ARCHIVE, Bootstrap.OCI) else None
+    known = base.digest or (None if fresh else locks.locked_digest(recipe))
+    if known is not None or not ask:
+        return known
+    return _asked_digest(base, locks.cache, note, needed=recipe.installs and not is_recorded(base))
+
+
+def known_digest(recipe: Recipe, locks: Locks) -> str | None:
+    """As `base_digest`, without a question to the registry: for a tag without a lock, what it said last."""
+    digest = base_digest(recipe, locks, ask=False)
+    if digest is None and recipe.base.bootstrap == Bootstrap.DOCKER:
+        digest = remembered_digest(recipe.base.reference, locks.cache)
+    return digest
 
 
 def kept_base(digest: str, area: WorkArea, base: Base | None = None) -> Path:
@@ -243,18 +268,13 @@ def uv_copy(area: WorkArea) -> UvCopy:
     return UvCopy(Path(open_uv(area.path).program), area.path / "uv" / "uv")
 
 
-def _registry_digest(base: Base, *, ask: bool) -> str | None:
-    """The recorded digest, else the registry's; None if it cannot be asked.
-
-    Raises ProgramFailed if its certificate is not trusted.
+def _asked_digest(base: Base, cache: Path, note: Callable[[str], None], *, needed: bool) -> str | None:
+    """What the registry says. None if it cannot be asked and the digest is not `needed`: the runtime may know another
+    way to it. But a certificate that is not trusted would end its pull as well, after minutes of attempts.
     """
-    from toolkit.pins.bases.registry import fetch_digest
-
-    if base.digest is not None or not ask:
-        return base.digest
     try:
-        return fetch_digest(base.reference)
+        return ask_digest(base.reference, cache, note)
     except ProgramFailed as error:
-        if error.code == "certificate":  # the pull would be refused as well, after minutes of attempts
+        if needed or error.code == "certificate":
             raise
         return None

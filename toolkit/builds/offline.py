@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from toolkit.builds.bases import base_digest, find_base
+from toolkit.builds.bases import find_base, known_digest
 from toolkit.builds.bootstrapped import kept_bootstrapped
 from toolkit.builds.files import quoted
 from toolkit.builds.target import TargetKind, bases_of_definition
@@ -60,9 +60,9 @@ def missing_base(recipe: Recipe, context: BuildContext) -> str | None:
         return f"an image of the base {base.name}, which debootstrap makes from a Debian archive"
     if base.bootstrap != Bootstrap.DOCKER:
         return None
-    digest = base_digest(recipe, context.locks, ask=False)
+    digest = known_digest(recipe, context.locks)
     if digest is None:
-        return f"the base {base.name} (no lock has the digest of {base.reference}: add it to the base's entry)"
+        return f"the base {base.name} (the digest of {base.reference} is not known here)"
     known = find_base(digest, context.store, base)
     return f"the base {base.name} ({base.pinned_reference})" if known is None else None
 

@@ -41,6 +41,7 @@ WAITS = (2.0, 8.0, 30.0)  # seconds before each further attempt, about
 _LONGEST_WAIT = 120.0  # seconds that a server may ask for
 _LONGEST_TURN = 3600.0  # seconds that another process may take; then this one pulls, too
 _BETWEEN_LOOKS = 0.5
+_DAY = 86_400
 # What a shared cache of the runtime would keep is a second copy of what the store has.
 _CACHES = ("APPTAINER_CACHEDIR", "SINGULARITY_CACHEDIR")
 
@@ -114,16 +115,31 @@ def make(source: Source, key: str, maker: Maker, before: BaseState | None = None
             if wait is None or not failed.transient:
                 raise failed.error
             asked = source.ask_again() if failed.limited else None
-            if asked is not None and asked > _LONGEST_WAIT:
-                failed.error.fix = f"The registry asks to wait {asked:.0f} s. Try again then. {failed.error.fix or ''}"
-                raise failed.error
-            # Builds that failed at once do not come back at once.
-            wait = max(wait * random.uniform(0.75, 1.25), asked or 0.0)  # noqa: S311 - not a secret
-            maker.listener.note(f"pulling {source.reference} failed ({failed.reason}); trying again in {wait:.0f} s")
-            time.sleep(wait)
+            pause(failed.error, f"pulling {source.reference}", failed.reason, wait, asked, maker.listener.note)
             maker.listener.on_step(f"pulling {source.reference} again")
         require_unchanged(before)
         return maker.store.publish(Kind.BASE, key, image, source.about)
+
+
+def pause(
+    error: ProgramFailed, what: str, reason: str, wait: float, asked: float | None, note: Callable[[str], None]
+) -> None:
+    """Wait before another attempt at `what`, about `wait` seconds or as long as the registry `asked`.
+
+    Raises `error` if that is too long.
+    """
+    if asked is not None and asked > _LONGEST_WAIT:
+        error.fix = f"The registry asks to wait {describe_wait(asked)}. Try again then. {error.fix or ''}".rstrip()
+        raise error
+    # Builds that failed at once do not come back at once.
+    wait = max(wait * random.uniform(0.75, 1.25), asked or 0.0)  # noqa: S311 - not a secret
+    note(f"{what} failed ({reason}); trying again in {wait:.0f} s")
+    time.sleep(wait)
+
+
+def describe_wait(seconds: float) -> str:
+    """`900 s`, or for what nobody waits for, `more than a day`."""
+    return f"{seconds:.0f} s" if seconds <= _DAY else "more than a day"
 
 
 @dataclass(frozen=True, slots=True)

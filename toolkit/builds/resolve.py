@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from toolkit.builds.bases import has_mount_point, present_base, refuse_reserved, registry_base
+from toolkit.builds.bases import has_mount_point, known_digest, present_base, refuse_reserved, registry_base
 from toolkit.builds.context import Listener
 from toolkit.builds.form import FLAT, Form, choose_form, layers_problem
 from toolkit.builds.inputs import inputs_of
@@ -158,7 +158,8 @@ def unchanged_record(request: BuildRequest, context: BuildContext) -> Record | N
     lock = context.locks.current(recipe) if recipe.installs else None
     if lock is None and recipe.packages:
         return None
-    inputs = inputs_of(request, _define(recipe, lock, context, _start(recipe, lock, context)), lock, context)
+    start = _start(recipe, lock, context, known_digest(recipe, context.locks))
+    inputs = inputs_of(request, _define(recipe, lock, context, start), lock, context)
     return record if inputs == record.inputs and _has_form(request, record, context) else None
 
 

@@ -41,6 +41,8 @@ _HUB_API = "registry-1.docker.io"
 # An index is wanted if there is one: its digest is what `FROM image@sha256:…` means on every architecture.
 _ACCEPT = ", ".join((*INDEX_TYPES, *IMAGE_TYPES))
 _NO_HEAD = (405, 501)
+_REDIRECTS = range(300, 400)
+_NO_INTERNET = "Compute nodes often have no internet: run `ctk fetch` or `ctk build` on the login node."
 _CLIENT = "ctk"
 
 
@@ -217,14 +219,17 @@ def asking(text: str, repository: Repository) -> Iterator[None]:
 def unreachable(host: str, error: Exception) -> ProgramFailed:
     """The error of a registry without a response."""
     reason = getattr(error, "reason", error)
+    fix = f"`ctk doctor --registry {host}` shows how ctk reaches it. {_NO_INTERNET}"
     if isinstance(reason, TimeoutError):
-        return ProgramFailed(f"the registry {host} did not respond in time", code="registry-unreachable")
+        return ProgramFailed(f"the registry {host} did not respond in time", fix=fix, code="registry-unreachable")
     if (problem := certificate_problem(str(reason))) is not None:
         meaning, fix = problem
         message = f"the registry {host} cannot be used: {meaning} ({describe_trust()})"
         return ProgramFailed(message, fix=fix, code="certificate")
     return ProgramFailed(
-        f"the registry {host} does not respond: {reason or type(error).__name__}", code="registry-unreachable"
+        f"the registry {host} does not respond: {reason or type(error).__name__}",
+        fix=fix,
+        code="registry-unreachable",
     )
 
 
@@ -245,4 +250,8 @@ def _refused(text: str, host: str, status: int, login: Login | None) -> CtkError
             fix="Try again later. With a login the limit is higher.",
             code="registry-unreachable",
         )
-    return ProgramFailed(f"the registry returned status {status} for {text}", code="registry-unreachable")
+    message, fix = f"the registry returned status {status} for {text}", "Try again later."
+    if status in _REDIRECTS:
+        message = f"the registry {host} redirects without end for {text}"
+        fix = f"A proxy or a captive portal of this network may do it. `ctk doctor --registry {host}` tries it again."
+    return ProgramFailed(message, fix=fix, code="registry-unreachable")
