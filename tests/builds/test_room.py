@@ -88,7 +88,11 @@ def test_an_error_of_ctk_s_own_writing_names_the_disk(watch: Callable[..., RoomW
 @pytest.mark.parametrize(
     ("place", "purpose", "fix"),
     [
-        ("area/tmp", "the build", "Set CTK_HOME to a directory with more free space"),
+        (
+            "area/tmp",
+            "the build",
+            "`ctk cache prune --older 7d` removes what was not used for a week. Or set CTK_HOME to",
+        ),
         ("empty", "the build", "Unset TMPDIR, or set it to a directory with more free space"),
         (".", "the image", "Write the image elsewhere"),
     ],
@@ -100,11 +104,13 @@ def test_room_too_small_before_build(
     monkeypatch.setenv("TMPDIR", str(here / "empty") if place == "empty" else "")
     monkeypatch.setattr(room_module, "free_space", lambda path: 1000 if path == here / place else 1 << 40)
     with pytest.raises(MissingOnHost, match=f"for {purpose} in .*: 1000 B free, 1.0 GiB needed") as caught:
-        check_room(1000, made.output, area)
+        check_room(0, made.output, area)
     assert caught.value.code == "disk-full"
     assert fix in str(caught.value.fix)
+    with pytest.raises(MissingOnHost, match=r"1000 B free, 65\.0 MiB needed"):
+        check_room(1 << 20, made.output, area)
     monkeypatch.setattr(room_module, "free_space", lambda _path: 1 << 30)
-    check_room(1000, made.output, area)
+    check_room(0, made.output, area)
 
 
 @pytest.mark.parametrize(

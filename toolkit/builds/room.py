@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 
     from toolkit.support.paths import WorkArea
 
-_MIN_ROOM = 1 << 30  # bytes: a small Debian image with its unpacked tree
+_UNKNOWN = 1 << 30  # bytes: a small Debian image with its unpacked tree, for a base whose size is not known
+_LEAST = 64 << 20  # bytes: the logs and temporary files of any build
+_PRUNE = "`ctk cache prune --older 7d` removes what was not used for a week."
 _FULL = 64 << 20  # bytes: what a disk may still have when a sample finds it just before a write fails
 _SECONDS_BETWEEN_SAMPLES = 0.05
 _FULL_ERRORS = (errno.ENOSPC, errno.EDQUOT)
@@ -38,12 +40,12 @@ class Disk:
 def disks(area: WorkArea, output: Path | None) -> tuple[Disk, ...]:
     """The directories that a build of `output` writes to; None if a base is pulled to the work area."""
     variable = scratch_variable()
-    roomier = f"Unset {variable}, or set it" if variable else "Set CTK_HOME"
+    roomier = f"Unset {variable}, or set it" if variable else f"{_PRUNE} Or set CTK_HOME"
     image = [Disk(output.parent, "the image", "Write the image elsewhere with -o.")] if output else []
     return (
         Disk(scratch_of(area), "the build", f"{roomier} to a directory with more free space, for example on scratch."),
         *image,
-        Disk(area.path, "the cache", "Set CTK_HOME to a directory with more free space, for example on scratch."),
+        Disk(area.path, "the cache", f"{_PRUNE} Or set CTK_HOME to a directory with more free space, for example on scratch."),
         Disk(Path("/tmp"), "temporary files", "Free some space there, or build on another host."),  # noqa: S108
     )
 
@@ -51,13 +53,13 @@ def disks(area: WorkArea, output: Path | None) -> tuple[Disk, ...]:
 def check_room(size: int, output: Path, area: WorkArea) -> None:
     """Raise MissingOnHost if the output's disk or that of the work area has clearly too little room.
 
-    `size` is what the base takes unpacked, in bytes.
+    `size` is what the base takes unpacked, in bytes; 0 if it is not known.
     """
     variable, scratch = scratch_variable(), scratch_of(area)
     if variable and not scratch.is_dir():
         message = f"{variable} is set to {scratch}, which does not exist"
         raise MissingOnHost(message, fix=f"Create that directory, or unset {variable}.")
-    need = max(_MIN_ROOM, size)
+    need = size + _LEAST if size else _UNKNOWN
     for disk in disks(area, output)[:2]:
         free = free_space(disk.path)
         if free < need:
