@@ -64,7 +64,7 @@ def test_nothing_that_another_user_wrote_controls_the_terminal(ctk: Ctk, store: 
     shown = ctk("cache", "list", CTK_STORE=str(hostile.own)).stdout
     assert "\\x1b[2J\\n✓ all is well\\u202e" in shown
     (tmp_path / "shared").chmod(0o777)
-    assert "damaged: others can write" in ctk("cache", "list", CTK_STORE=str(hostile.own)).stdout
+    assert "not used: others can write" in ctk("cache", "list", CTK_STORE=str(hostile.own)).stdout
 
 
 def test_prune_by_age_and_size(ctk: Ctk, store: Store) -> None:
@@ -106,6 +106,45 @@ def test_verify_names_what_is_damaged(ctk: Ctk, store: Store) -> None:
     found = document(ctk, "cache", "verify", "--remove")
     assert (len(found["damaged"]), found["removed"]) == (1, 1)
     assert "2 entries are undamaged" in ctk("cache", "verify").stdout
+
+
+def test_what_is_not_trusted_is_not_called_damaged(ctk: Ctk, store: Store, tmp_path: Path) -> None:
+    shared = Store(tmp_path / "shared")
+    theirs = put(shared, "torch")
+    theirs.path.parent.chmod(0o777)
+    variables = {"CTK_STORE": str(shared.own)}
+    row = next(line for line in ctk("cache", "list", **variables).stdout.splitlines() if str(shared.own) in line)
+    assert "not used: others can write to" in row
+    done = ctk("cache", "verify", **variables)
+    assert f"{theirs.path.parent} " in done.stdout
+    assert "is not used: others can write to" in done.stdout
+    assert "damaged:" not in done.stdout
+    own = put(store, "numpy")
+    own.path.parent.chmod(0o777)
+    assert "is not used: others can write to" in ctk("cache", "verify", status=1).stdout
+    found = document(ctk, "cache", "verify", "--remove")
+    assert ([row["kind"] for row in found["untrusted"]], found["damaged"], found["removed"]) == (["layers"], [], 1)
+
+
+@pytest.mark.parametrize(
+    ("kind", "said"),
+    [
+        ("missing", "No such file"),
+        ("file", "Not a directory"),
+        ("open", "others can write to"),
+        ("other", "it has none"),
+    ],
+)
+def test_a_shared_store_that_is_not_used_is_told(ctk: Ctk, store: Store, tmp_path: Path, kind: str, said: str) -> None:
+    place = tmp_path / "shared"
+    if kind == "file":
+        place.write_text("")
+    elif kind != "missing":
+        place.mkdir()
+        place.chmod(0o777 if kind == "open" else 0o755)
+    told = " ".join(ctk("cache", "list", CTK_STORE=str(place)).stderr.split())
+    assert f"the shared store {place} is not used: {said}" in told
+    assert "[store-not-used]" in told
 
 
 def test_path_for_the_shell_and_for_programs(ctk: Ctk, store: Store, tmp_path: Path) -> None:

@@ -68,6 +68,13 @@ def test_layers_and_packages_go_before_bases_the_oldest_first() -> None:
         assert [int(entry.key, 16) for entry in choose(found, keep=keep, older=None, now=NOW)] == numbers
 
 
+def test_an_entry_from_a_clock_that_was_wrong_goes_first() -> None:
+    found = [listed(1, age=30 * DAY), listed(2, age=-DAY), listed(3, age=-HOUR / 2)]
+    for keep, numbers in {30: [], 20: [2], 10: [2, 1], 0: [2, 1]}.items():
+        assert [int(entry.key, 16) for entry in choose(found, keep=keep, older=None, now=NOW)] == numbers
+    assert [int(entry.key, 16) for entry in choose(found, keep=None, older=60 * DAY, now=NOW)] == [2]
+
+
 def test_pruning_by_age_and_by_size(tmp_path: Path) -> None:
     store = Store(tmp_path)
     for name, age in (("a", 40 * DAY), ("b", 20 * DAY), ("c", 2 * HOUR), ("d", 0.0)):

@@ -17,13 +17,17 @@ if TYPE_CHECKING:
     from toolkit.support.paths import WorkArea
 
 
+def _nothing(_text: str) -> None:
+    pass
+
+
 @dataclass(frozen=True, slots=True)
 class BuildContext:
     """The runtime, the work area, the locks and the site's settings for a command.
 
     `mirror` is the Debian archive for a base that debootstrap makes, None if not known. With `preview` nothing is
     pulled or checked on this host; the result is only printed. With `offline` no server is asked, and the scripts of
-    a build have no network.
+    a build have no network. `note` is told what of the stores is not used, and why.
     """
 
     runtime: Runtime
@@ -33,15 +37,12 @@ class BuildContext:
     preview: bool = False
     site: Site = field(default_factory=Site)
     offline: bool = False
+    note: Callable[[str], None] = field(default=_nothing, compare=False, repr=False)
 
     @property
     def store(self) -> Store:
         """This user's store, and the shared ones."""
-        return open_store(self.area, self.site)
-
-
-def _nothing(_text: str) -> None:
-    pass
+        return open_store(self.area, self.site, self.note)
 
 
 def _no_bytes(_done: int, _total: int) -> None:

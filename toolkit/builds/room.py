@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 _UNKNOWN = 1 << 30  # bytes: a small Debian image with its unpacked tree, for a base whose size is not known
 _LEAST = 64 << 20  # bytes: the logs and temporary files of any build
-_PRUNE = "`ctk cache prune --older 7d` removes what was not used for a week."
 _FULL = 64 << 20  # bytes: what a disk may still have when a sample finds it just before a write fails
 _SECONDS_BETWEEN_SAMPLES = 0.05
 _FULL_ERRORS = (errno.ENOSPC, errno.EDQUOT)
@@ -40,12 +39,13 @@ class Disk:
 def disks(area: WorkArea, output: Path | None) -> tuple[Disk, ...]:
     """The directories that a build of `output` writes to; None if a base is pulled to the work area."""
     variable = scratch_variable()
-    roomier = f"Unset {variable}, or set it" if variable else f"{_PRUNE} Or set CTK_HOME"
+    roomier = "to a directory with more free space, for example on scratch."
+    own = f"`ctk cache prune --older 7d` removes what was not used for a week. Or set CTK_HOME {roomier}"
     image = [Disk(output.parent, "the image", "Write the image elsewhere with -o.")] if output else []
     return (
-        Disk(scratch_of(area), "the build", f"{roomier} to a directory with more free space, for example on scratch."),
+        Disk(scratch_of(area), "the build", f"Unset {variable}, or set it {roomier}" if variable else own),
         *image,
-        Disk(area.path, "the cache", f"{_PRUNE} Or set CTK_HOME to a directory with more free space, for example on scratch."),
+        Disk(area.path, "the cache", own),
         Disk(Path("/tmp"), "temporary files", "Free some space there, or build on another host."),  # noqa: S108
     )
 

@@ -13,6 +13,7 @@ from toolkit.cli.locks import lock_policy, say_lock_change, say_others
 from toolkit.cli.output import live_steps, print_findings, say
 from toolkit.cli.progress import Display
 from toolkit.cli.skip import remember_skipped, with_skipped
+from toolkit.cli.stores import tell_once, tell_unused
 from toolkit.cli.told import not_told
 from toolkit.support.errors import CtkError, WrongInput, from_os_error
 
@@ -120,7 +121,10 @@ def build_one(target: str, wanted: Wanted, *, several: bool = False) -> Outcome 
     policy = lock_policy(locked=wanted.locked, base=base, otherwise=Policy.PREVIEW if dry_run else Policy.UPDATE)
     locks = Locks.of(catalogue, area.path, lambda text: say(f"Warning: {text}", stderr=True), policy)
     mirror = debian_mirror(site)
-    context = BuildContext(runtime, area, locks, mirror, preview=dry_run, site=site, offline=wanted.offline)
+    context = BuildContext(
+        runtime, area, locks, mirror, preview=dry_run, site=site, offline=wanted.offline, note=tell_once
+    )
+    tell_unused(context.store)
     if dry_run:
         print_findings(outside, stderr=True)
         with live_steps(f"Choosing the versions for {request.output.name}"):

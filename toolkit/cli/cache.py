@@ -10,6 +10,7 @@ import typer
 
 from toolkit.cli.documents import cache as documents
 from toolkit.cli.output import live_steps, print_findings, print_json, print_table, say, suggest
+from toolkit.cli.stores import tell_unused
 from toolkit.support.errors import CtkError, WrongInput
 from toolkit.support.files import format_size
 from toolkit.support.findings import Finding, Severity
@@ -53,6 +54,7 @@ def list_entries(json: Json = False) -> None:
     from toolkit.store.listing import entries
 
     store, keep = _open()
+    tell_unused(store)
     found = entries(store)
     if json:
         print_json("ctk.cache/1", documents.cache(store, found, keep.value if keep else None))
@@ -128,23 +130,27 @@ def verify(
     """Read all content of the store again, and name what is damaged.
 
     Builds compare content with its hash before each use, but read a file again only if its size or its times changed.
-    This command reads everything, as after a failure of a disk. Exit status 1: something is damaged.
+    This command reads everything, as after a failure of a disk. Exit status 1: something is damaged, or another user
+    could have written to your store. Entries of shared stores that builds do not trust are named, and not read.
 
         ctk cache verify
     """
     from toolkit.store.verifying import verify as verify_store
 
     store, _ = _open()
+    tell_unused(store)
     with live_steps("Reading the store") as on_step:
         found = verify_store(store, remove=remove, on_entry=lambda listed: on_step(listed.words))
-    findings = [_damage(listed, store, removed=listed in found.removed) for listed in found.damaged]
+    findings = [
+        _unusable(listed, store, removed=listed in found.removed) for listed in (*found.damaged, *found.foreign)
+    ]
     if json:
         print_json("ctk.cache-verify/1", documents.verified(store, found), findings)
     else:
         print_findings(findings)
         noun = "entry is" if found.whole == 1 else "entries are"
         say(f"{found.whole} {noun} undamaged ({format_size(found.whole_bytes)}).")
-    if findings:
+    if any(finding.severity is Severity.ERROR for finding in findings):
         raise typer.Exit(1)
 
 
@@ -193,7 +199,7 @@ def _row(listed: Listed, store: Store, now: float) -> tuple[str, ...]:
     more = f" and {len(names) - _SHOWN_IMAGES} more" if len(names) > _SHOWN_IMAGES else ""
     return (
         listed.kind.value,
-        f"damaged: {listed.problem}" if listed.problem else listed.words,
+        f"{_state(listed)}: {listed.problem}" if listed.problem else listed.words,
         format_size(listed.size),
         format_age(now - listed.last_use),
         ", ".join(names[:_SHOWN_IMAGES]) + more,
@@ -215,13 +221,20 @@ def _above_limit(pruned: Pruned) -> Finding:
     )
 
 
-def _damage(listed: Listed, store: Store, *, removed: bool) -> Finding:
-    """The finding on a damaged entry."""
+def _state(listed: Listed) -> str:
+    return "not used" if listed.is_foreign else "damaged"
+
+
+def _unusable(listed: Listed, store: Store, *, removed: bool) -> Finding:
+    """The finding on an entry that builds do not use."""
     if removed:
         fix = "It was removed; the next build that needs it makes it again."
     elif listed.root == store.own:
         fix = "`ctk cache verify --remove` removes it; the next build that needs it makes it again."
     else:
         fix = "Tell the owner of this shared store. Builds do not use it."
-    message = f"{listed.directory} ({listed.words}) is damaged: {listed.problem}."
-    return Finding("damaged-entry", Severity.ERROR, message, fix)
+    what = f"{listed.directory} ({listed.words})"
+    if not listed.is_foreign:
+        return Finding("damaged-entry", Severity.ERROR, f"{what} is damaged: {listed.problem}.", fix)
+    severity = Severity.ERROR if listed.root == store.own else Severity.WARNING
+    return Finding("untrusted-entry", severity, f"{what} is not used: {listed.problem}.", fix)

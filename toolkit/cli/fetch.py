@@ -11,6 +11,7 @@ from toolkit.cli.completion import complete_recipe
 from toolkit.cli.documents.recipes import fetched_recipes
 from toolkit.cli.locks import AllowBrokenBase, lock_policy, say_lock_change
 from toolkit.cli.output import build_listener, live_steps, print_findings, print_json, say, show_error, suggest
+from toolkit.cli.stores import tell_once, tell_unused
 from toolkit.support.errors import CtkError, WrongInput
 from toolkit.support.findings import Finding, Severity
 
@@ -63,7 +64,8 @@ def fetch(
     area.create()
     policy = lock_policy(locked=locked, base=None, otherwise=Policy.PREVIEW if dry_run else Policy.UPDATE)
     locks = Locks.of(catalogue, area.path, lambda text: say(f"Warning: {text}", stderr=True), policy)
-    context = BuildContext(runtime, area, locks, debian_mirror(site), preview=dry_run, site=site)
+    context = BuildContext(runtime, area, locks, debian_mirror(site), preview=dry_run, site=site, note=tell_once)
+    tell_unused(context.store)
     options = BuildOptions.of_site(site)
     done: list[Fetched] = []
     errors: list[CtkError] = []

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from toolkit.store.checking import read_entry
 from toolkit.store.entries import Kind, is_key
 from toolkit.store.needs import images
+from toolkit.store.trusted import Untrusted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -28,8 +29,9 @@ _DIGEST = re.compile(r"(sha256:[0-9a-f]{12})[0-9a-f]{52}")  # what is enough to 
 class Listed:
     """An entry: `size` is in bytes on disk, `last_use` in seconds since 1970.
 
-    `problem` is why it cannot be used, None as far as its record tells. `about` may have been written by another user.
-    `needed_by` are the images on this host that were made with it.
+    `problem` is why it cannot be used, None as far as its record tells; `is_foreign`: it may be whole, but a user who
+    is not trusted could have written it. `about` may have been written by another user. `needed_by` are the images on
+    this host that were made with it.
     """
 
     root: Path
@@ -40,6 +42,7 @@ class Listed:
     about: Mapping[str, str] = field(default_factory=dict)
     problem: str | None = None
     needed_by: tuple[ImageNeeds, ...] = ()
+    is_foreign: bool = False
 
     @property
     def directory(self) -> Path:
@@ -88,13 +91,14 @@ def entries_of(
                 yield Listed(root, kind, key, size, last_use, record.about, None, needed_by)
             except OSError as error:
                 with contextlib.suppress(OSError):  # it was just removed
-                    yield _damaged(root, kind, key, error)
+                    yield _unusable(root, kind, key, error)
 
 
-def _damaged(root: Path, kind: Kind, key: str, error: OSError) -> Listed:
+def _unusable(root: Path, kind: Kind, key: str, error: OSError) -> Listed:
     directory = root / kind / key
     status = directory.lstat()
     size = status.st_blocks * 512
     with contextlib.suppress(OSError), os.scandir(directory) as files:
         size += sum(file.stat(follow_symlinks=False).st_blocks * 512 for file in files)
-    return Listed(root, kind, key, size, status.st_mtime, {}, error.strerror or str(error))
+    is_foreign = isinstance(error, Untrusted)
+    return Listed(root, kind, key, size, status.st_mtime, {}, error.strerror or str(error), is_foreign=is_foreign)

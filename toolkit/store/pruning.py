@@ -51,17 +51,22 @@ def choose(found: Iterable[Listed], *, keep: int | None, older: float | None, no
     """The entries to remove: what was not used for `older` seconds, then the oldest until `keep` bytes are left.
 
     Layers and packages go before bases: they are made from them. Entries used in the last hour are spared, and those
-    that were used in the future, as a clock says that was wrong.
+    that were used in the hour to come, as another host's clock may say. A later time comes from a clock that was wrong:
+    it says nothing, so such an entry goes first.
     """
-    found = sorted(found, key=lambda listed: (listed.kind is Kind.BASE, listed.last_use, listed.key))
-    can_go = [listed for listed in found if listed.last_use <= now - SPARED_SECONDS]
-    chosen = [listed for listed in can_go if older is not None and listed.last_use <= now - older]
+    found = sorted(found, key=lambda listed: (listed.kind is Kind.BASE, _known_use(listed, now), listed.key))
+    can_go = [listed for listed in found if _known_use(listed, now) <= now - SPARED_SECONDS]
+    chosen = [listed for listed in can_go if older is not None and _known_use(listed, now) <= now - older]
     excess = sum(listed.size for listed in found) - sum(listed.size for listed in chosen) - (keep or 0)
     for listed in can_go:
         if keep is not None and excess > 0 and listed not in chosen:
             chosen.append(listed)
             excess -= listed.size
     return tuple(chosen)
+
+
+def _known_use(listed: Listed, now: float) -> float:
+    return listed.last_use if listed.last_use <= now + SPARED_SECONDS else 0.0
 
 
 def prune(store: Store, *, keep: int | None = None, older: float | None = None, dry_run: bool = False) -> Pruned:

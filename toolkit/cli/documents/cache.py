@@ -48,6 +48,7 @@ def verified(store: Store, result: Verified) -> dict[str, Any]:
         "undamaged": result.whole,
         "undamaged_bytes": result.whole_bytes,
         "damaged": _rows(result.damaged),
+        "untrusted": _rows(result.foreign),
         "removed": len(result.removed),
     }
 

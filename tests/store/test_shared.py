@@ -1,0 +1,41 @@
+"""Shared stores that are not used, and why."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.store.making import put
+from toolkit.store.shared import judge_shared
+from toolkit.store.store import Store
+
+
+def test_a_store_that_is_used_is_no_finding(tmp_path: Path) -> None:
+    shared = Store(tmp_path / "shared")
+    put(shared, "a")
+    assert judge_shared(Store(tmp_path / "own", (shared.own,))) == ()
+    assert judge_shared(Store(tmp_path / "own")) == ()
+
+
+@pytest.mark.parametrize(
+    ("mode", "said", "fix"),
+    [
+        (None, "No such file or directory", "Check CTK_STORE"),
+        (0o777, "others can write to", "chmod go-w"),
+        (0o755, "it has none of the directories bases, layers, packages", "`ctk cache path`"),
+    ],
+)
+def test_each_reason_has_its_fix(tmp_path: Path, mode: int | None, said: str, fix: str) -> None:
+    place = tmp_path / "shared"
+    if mode is not None:
+        place.mkdir()
+        place.chmod(mode)
+    (finding,) = judge_shared(Store(tmp_path / "own", (place,)))
+    assert finding.message.startswith(f"the shared store {place} is not used: {said}")
+    assert fix in str(finding.fix)
+
+
+def test_a_file_is_no_store(tmp_path: Path) -> None:
+    (finding,) = judge_shared(Store(tmp_path, (Path("/etc/passwd"),)))
+    assert "Not a directory" in finding.message
