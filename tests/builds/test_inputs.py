@@ -64,7 +64,7 @@ def asked(options: BuildOptions, runtime: Runtime, **more: object) -> tuple[Buil
 def inputs(options: BuildOptions = OPTIONS, runtime: Runtime = RUNTIME) -> dict[str, str]:
     request, context = asked(options, runtime)
     assert request.recipe is not None
-    return inputs_of(request, define(request.recipe, mirror=MIRROR), None, context)
+    return inputs_of(request, define(request.recipe, mirror=MIRROR), request.recipe.base, context)
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from typing import TYPE_CHECKING
 
@@ -24,7 +25,6 @@ def layer(tmp_path_factory: pytest.TempPathFactory) -> bytes:
 MANIFEST_FAULTS = {
     "429": ["limits the number of requests", "asks to wait 900 s"],
     "401": ["requires a login", "apptainer registry login"],
-    "503": ["returned status 503", "Try again later"],
     "loop": ["redirects without end", "captive portal"],
     "html": ["captive portal"],
     "lie": ["digest", "captive portal"],
@@ -103,8 +103,8 @@ def test_a_tag_whose_registry_fails_is_one_message_with_its_cause(
     assert "Traceback" not in done.stderr
     for words in (registry.address, *MANIFEST_FAULTS[fault]):
         assert words in done.stderr
-    for other in ("not in the work area", *(["trying again in"] if fault != "503" else [])):
-        assert other not in done.stderr
+    assert "not in the work area" not in done.stderr
+    assert "trying again in" not in done.stderr
     dead = me.ctk("build", "r", cwd=work, env=area(work), status=4)
     assert "does not respond: [Errno 111] Connection refused" in dead.stderr
     assert "ctk doctor --registry" in dead.stderr
@@ -122,23 +122,25 @@ def test_a_digest_whose_registry_fails_is_one_message_with_its_cause(
         done = me.ctk("build", "r", cwd=work, env=area(work), status=4)
     assert "Traceback" not in done.stderr
     assert "could not be pulled (status 255): " in done.stderr
-    assert done.stderr.count("fix: ") == 1
+    fixes = ("ctk doctor --registry", "The registry asks to wait 900 s")
+    assert any(fix in done.stderr for fix in fixes)
 
 
 def test_what_was_fetched_by_a_tag_is_built_offline_and_once(me: User, work: Path, layer: bytes) -> None:
     with faulty_registry(layer) as registry:
         recipe(work, "r", registry)
         fetched = me.ctk("fetch", "r", cwd=work, env=area(work))
-        assert "ctk build r --offline" in fetched.stdout + fetched.stderr
-    me.ctk("build", "r", "--offline", cwd=work, env=area(work))
-    again = me.ctk("build", "r", cwd=work, env=area(work))
-    assert "up to date" in again.stdout + again.stderr
+        assert re.search(r"^r: the base \(1\.\d MiB\)$", fetched.stdout, re.MULTILINE)
+        me.ctk("build", "r", "-o", "online.sif", cwd=work, env=area(work))
+        assert "up to date" in me.ctk("build", "r", "-o", "online.sif", cwd=work, env=area(work)).stdout
+    for said in ("Built", "up to date"):
+        assert said in me.ctk("build", "r", "--offline", cwd=work, env=area(work)).stdout
 
 
 @pytest.mark.parametrize("form", ["--flat", "--layered"])
 @pytest.mark.parametrize("place", ["own", "shared"])
 @pytest.mark.parametrize(
-    "damage", ["rm -r /home/bases/*", "find /home/bases -type f -size +99k -exec sh -c 'echo >> {}' ';'"]
+    "damage", ["rm -r /home/bases/*", "for image in /home/bases/*/image.sif; do echo >> $image; done"]
 )
 def test_base_that_goes_or_changes_during_a_build_is_not_built_upon(
     me: User, work: Path, layer: bytes, form: str, place: str, damage: str
@@ -160,7 +162,7 @@ def test_base_that_goes_or_changes_during_a_build_is_not_built_upon(
         assert "building again" in built.stderr
         assert registry.asked["layer"] == 2
         again = me.ctk("build", "r", form, cwd=work, env=environment)
-        assert "up to date" in again.stdout + again.stderr
+        assert "up to date" in again.stdout
         assert registry.asked["layer"] == 2
     assert me.run("apptainer", "exec", "--userns", work / "r.sif", "cat", "/opt/name", cwd=work).stdout == "built\n"
     if place == "own":

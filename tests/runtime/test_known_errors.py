@@ -25,6 +25,11 @@ from toolkit.runtime.known_errors import explain
         ("FATAL: destination /etc/x doesn't exist in container", "destination of a bind"),
         ("toomanyrequests: You have reached your pull rate limit", "rate limit for anonymous pulls"),
         ("MANIFEST_UNKNOWN: manifest unknown; unknown tag=1", "no such image, tag or digest"),
+        # Apptainer 1.4.5 with a registry that fails (tests/real/test_base_store.py).
+        ("conveyor failed to get: GET http://h/v2/x: unexpected status code 401 Unauthorized: {}", "requires a login"),
+        ("conveyor failed to get: GET http://h/v2/x: unexpected status code 503 Service Unavailable", "out of order"),
+        ('conveyor failed to get: Get "/v2/x": stopped after 10 redirects', "redirects without end"),
+        ('manifest digest: "sha256:1" does not match requested digest: "sha256:2" for "h/x"', "another image"),
         ("http: server gave HTTP response to HTTPS client", "plain HTTP"),
         ("dial tcp: lookup registry-1.docker.io: no such host", "could not be reached"),
         ("W: Failed to fetch Temporary failure in name resolution", "could not be reached"),

@@ -64,10 +64,7 @@ def present_base(request: BuildRequest, recipe: Recipe, context: BuildContext, l
     maker = Maker(context.area, context.store, context.runtime, request.options, listener)
     if recipe.base.bootstrap == Bootstrap.DEBOOTSTRAP:
         return PresentBase(_bootstrapped(request, recipe.base, context, maker), None, state)
-    if context.offline:
-        digest = known_digest(recipe, context.locks)
-    else:
-        digest = base_digest(recipe, context.locks, ask=not context.preview, note=listener.note)
+    digest = present_digest(recipe, context, listener.note)
     if digest is None:
         return PresentBase(None, None, state)
     kept = find_base(digest, context.store, recipe.base)
@@ -173,6 +170,13 @@ def base_digest(
     if known is not None or not ask:
         return known
     return _asked_digest(base, locks.cache, note, needed=recipe.installs and not is_recorded(base))
+
+
+def present_digest(recipe: Recipe, context: BuildContext, note: Callable[[str], None]) -> str | None:
+    """As `base_digest`, for a build: a preview and an offline build ask no registry."""
+    if context.offline:
+        return known_digest(recipe, context.locks)
+    return base_digest(recipe, context.locks, ask=not context.preview, note=note)
 
 
 def known_digest(recipe: Recipe, locks: Locks) -> str | None:

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 
 from toolkit.builds.variables import variables_digest
 from toolkit.pins.bases.facts import content_digest
-from toolkit.pins.store import locked_base
 from toolkit.recipes.model import Bootstrap
 from toolkit.recipes.outside import file_roots
 
@@ -23,22 +22,16 @@ if TYPE_CHECKING:
     from toolkit.builds.context import BuildContext
     from toolkit.builds.request import BuildRequest
     from toolkit.definitions.definition import Definition
-    from toolkit.pins.lock.model import Lock
-    from toolkit.recipes.model import Recipe
+    from toolkit.recipes.model import Base, Recipe
 
 
-def inputs_of(
-    request: BuildRequest, definition: Definition, lock: Lock | None, context: BuildContext
-) -> dict[str, str]:
+def inputs_of(request: BuildRequest, definition: Definition, start: Base, context: BuildContext) -> dict[str, str]:
     """The inputs of a recipe's image by name; nothing where not all of them are known.
 
-    That is so for a base that a registry holds under a tag and no lock has by its digest: the tag may have moved.
+    `start` is the base as the definition names it. A tag of a registry whose digest is not known may have moved.
     """
     recipe, locks = request.recipe, context.locks
-    if recipe is None or request.sandbox:
-        return {}
-    base = locked_base(recipe, lock) if lock else recipe.base
-    if base.bootstrap == Bootstrap.DOCKER and base.digest is None:
+    if recipe is None or request.sandbox or (start.bootstrap == Bootstrap.DOCKER and start.digest is None):
         return {}
     variables = variables_digest(recipe.indexes)
     return {

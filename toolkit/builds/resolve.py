@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from toolkit.builds.bases import has_mount_point, known_digest, present_base, refuse_reserved, registry_base
+from toolkit.builds.bases import has_mount_point, present_base, present_digest, refuse_reserved, registry_base
 from toolkit.builds.context import Listener
 from toolkit.builds.form import FLAT, Form, choose_form, layers_problem
 from toolkit.builds.inputs import inputs_of
@@ -28,7 +28,7 @@ from toolkit.pins.bases.steady import PresentBase, unchanged
 from toolkit.pins.lock.lockfile import dump_locks
 from toolkit.pins.store import locked_base
 from toolkit.recipes.model import Base, Bootstrap
-from toolkit.support.errors import WrongInput
+from toolkit.support.errors import ProgramFailed, WrongInput
 from toolkit.support.namespace import owner_problem
 from toolkit.support.ownership import is_trusted
 
@@ -116,7 +116,7 @@ def _resolve_recipe(request: BuildRequest, recipe: Recipe, context: BuildContext
             base = replace(base, image=recipe.base.path)
         refuse_reserved(recipe, lock, base.image)
         form = _form(request, base.image, context)
-        inputs = {} if context.preview else inputs_of(request, definition, lock, context)
+        inputs = {} if context.preview else inputs_of(request, definition, start, context)
         local = None if context.preview else locks.local_digest(recipe)
         lends_uv = lock is not None and bool(lock.packages) and has_mount_point(recipe, base.image)
     return BuildPlan(
@@ -144,8 +144,9 @@ def _resolve_recipe(request: BuildRequest, recipe: Recipe, context: BuildContext
 def unchanged_record(request: BuildRequest, context: BuildContext) -> Record | None:
     """The record of the image at the output if a build would produce the same one; else None.
 
-    Nothing is pulled, resolved or written for it. A sandbox is always built: its files can be changed at any
-    time, and ctk would not notice. So is what another user put there: anybody can write a record.
+    Nothing is pulled, resolved or written for it; a registry is asked only what a tag names of which no lock has the
+    digest. A sandbox is always built: its files can be changed at any time, and ctk would not notice. So is what
+    another user put there: anybody can write a record.
     """
     recipe, output = request.recipe, request.output
     if recipe is None or request.sandbox or request.force or not output.is_file():
@@ -158,9 +159,17 @@ def unchanged_record(request: BuildRequest, context: BuildContext) -> Record | N
     lock = context.locks.current(recipe) if recipe.installs else None
     if lock is None and recipe.packages:
         return None
-    start = _start(recipe, lock, context, known_digest(recipe, context.locks))
-    inputs = inputs_of(request, _define(recipe, lock, context, start), lock, context)
+    start = _start(recipe, lock, context, None if lock is not None else _digest_now(recipe, context))
+    inputs = inputs_of(request, _define(recipe, lock, context, start), start, context)
     return record if inputs == record.inputs and _has_form(request, record, context) else None
+
+
+def _digest_now(recipe: Recipe, context: BuildContext) -> str | None:
+    """What the tag of the base names; None if the registry does not say it: the build will say why."""
+    try:
+        return present_digest(recipe, context, context.note)
+    except ProgramFailed:
+        return None
 
 
 def _has_form(request: BuildRequest, record: Record, context: BuildContext) -> bool:

@@ -125,7 +125,9 @@ def _say(done: list[Fetched], *, dry_run: bool, stderr: bool = False) -> None:
             if fetched.left:
                 say(f"{fetched.recipe} is not complete: `ctk build --offline` would fail.", stderr=stderr)
         else:
-            size = format_size(sum(file.size or 0 for file in here))
-            text = f"{fetched.recipe}: {count(len(here), 'package file')} ({size}), {len(new)} of them new"
-            say(text, style="green", stderr=stderr)
+            parts = [f"the base ({format_size(fetched.base.stat().st_size)})"] if fetched.base is not None else []
+            if fetched.files or not parts:
+                size = format_size(sum(file.size or 0 for file in here))
+                parts.append(f"{count(len(here), 'package file')} ({size}), {len(new)} of them new")
+            say(f"{fetched.recipe}: {', '.join(parts)}", style="green", stderr=stderr)
         print_findings(_left(fetched), stderr=stderr)

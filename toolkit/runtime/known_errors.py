@@ -88,6 +88,26 @@ KNOWN_ERRORS = (
         "Check the base's reference (`ctk bases`), or start from a local image with --base FILE.sif.",
     ),
     KnownError(
+        r"stopped after \d+ redirects",
+        "the registry redirects without end",
+        "A proxy or a captive portal of this network may do it. `ctk doctor --registry HOST` tries it again.",
+    ),
+    KnownError(
+        r"manifest digest: \S+ does not match requested digest",
+        "what answered has another image, or no image, for this digest",
+        "A proxy, a mirror or a captive portal may have answered. `ctk doctor --registry HOST` tries it again.",
+    ),
+    KnownError(
+        r"failed to get: .*status code 40[13]\b|\bUNAUTHORIZED\b|requested access to the resource is denied",
+        "the registry requires a login, or rejects it",
+        "Run `apptainer registry login docker://HOST`, then try again. `ctk doctor --registry HOST` checks the login.",
+    ),
+    KnownError(
+        r"failed to get: .*status code 5\d\d\b",
+        "the registry, or a proxy before it, is out of order",
+        "Try again later. `ctk doctor --registry HOST` shows whether the registry answers.",
+    ),
+    KnownError(
         # Apptainer 1.4 with go-containerregistry; older ones with containers/image.
         r"error verifying sha256 checksum|digest did not match|does not match the expected digest",
         "the registry, or a mirror or proxy before it, sent content with another hash: it was altered on the way",
