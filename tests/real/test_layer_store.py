@@ -172,6 +172,17 @@ def test_kept_layers_give_the_image_that_new_ones_give(project: Project) -> None
     assert inspected[0] == inspected[1]
 
 
+def test_file_with_another_name_is_another_file(project: Project) -> None:
+    """Below a mounted path no script moves it: the name of the source decides."""
+    (project.path / "defs/one.txt").write_text("the same")
+    (project.path / "defs/two.txt").write_text("the same")
+    for name in ("one.txt", "two.txt"):
+        project.write(text=f'{RECIPE}[[files]]\nfrom = "{name}"\nto = "/tmp/"\n')
+        assert "tail" in project.build().ran
+        words = ("exec", "--userns", "--no-mount", "tmp,home,cwd", "--pwd", "/", "mine.sif", "ls", "/tmp")
+        assert project.user.run("apptainer", *words, cwd=project.path).stdout.split() == [name]
+
+
 def test_metadata_and_paths_of_the_host_run_no_script(project: Project) -> None:
     first = project.build()
     project.write(text=f'{RECIPE}[environment]\nOWN = "value"\n')

@@ -34,6 +34,18 @@ def test_a_proxy_without_a_scheme_is_shown_without_its_password(name: str, user:
     assert f"{name}(hidden)@proxy.example:3128 next" in cleaned
 
 
+@pytest.mark.parametrize("scheme", ["", "http://"])
+@pytest.mark.parametrize("name", ["http_proxy", "HTTPS_PROXY", "ALL_PROXY"])
+def test_the_login_of_this_hosts_proxy_is_hidden_wherever_a_script_prints_it(
+    monkeypatch: pytest.MonkeyPatch, name: str, scheme: str
+) -> None:
+    assert redact("ann:pa/ss@w0rd@proxy:9 and more") == "ann:pa/ss@w0rd@proxy:9 and more"
+    monkeypatch.setenv(name, f"{scheme}ann:pa/ss@w0rd@proxy:9")
+    assert redact("ann:pa/ss@w0rd@proxy:9 and more") == "(hidden)@proxy:9 and more"
+    monkeypatch.setenv(name, "ann@proxy:9")
+    assert redact("mail ann@proxy:9") == "mail ann@proxy:9"
+
+
 def test_a_registrys_password_without_a_scheme_never_survives() -> None:
     said = redact("could not parse reference: ann:S3CRET@host.example:5000/x/y:1, then")
     assert said == "could not parse reference: (hidden)@host.example:5000/x/y:1, then"

@@ -101,7 +101,7 @@ def test_an_unknown_key_gets_the_nearest_or_all_names(table: dict[str, int], exp
         ("3", int, "x: k: should be a whole number, not '3'"),
         (True, int, "x: k: should be a whole number, not true"),
         ("a", list, "x: k: should be a list, not 'a'"),
-        ([], dict, "x: k: should be a table, not []"),
+        ([], dict, "x: k: should be a table, not a list"),
     ],
 )
 def test_a_wrong_type_is_named(value: object, kind: type, expected: str) -> None:

@@ -49,7 +49,7 @@ class LayerStep:
     name: LayerName
     script: str
     inputs: tuple[Input, ...] = ()
-    title: str = METADATA
+    title: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,8 +107,8 @@ def _early(names: set[StepName]) -> dict[StepName, LayerName]:
 
 
 def _title(names: set[StepName]) -> str:
-    """What a layer of these steps brings. A step for metadata alone removes labels of the base."""
-    return " and ".join(words for name, words in _TITLES.items() if name in names) or METADATA
+    """What a layer of these steps brings; the others are small: a name for Python, and labels of the base that go."""
+    return " and ".join(words for name, words in _TITLES.items() if name in names) or "adjusting the base"
 
 
 def _whole(script: str) -> str:

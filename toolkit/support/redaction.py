@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 
 HIDDEN = "(hidden)"
@@ -80,8 +81,13 @@ def holds_secret(name: str, value: str) -> bool:
 
 
 def redact(text: str) -> str:
-    """`text` without tokens and the credentials in its URLs: user and password, a signed query, a webhook's path."""
+    """`text` without tokens and the credentials in its URLs: user and password, a signed query, a webhook's path.
+
+    Those of this host's proxies are hidden wherever they are.
+    """
     text = _TOKEN.sub(HIDDEN, text)
+    for login in _proxy_logins():
+        text = text.replace(login, f"{HIDDEN}@")
     if "://" in text:
         text = _USER.sub(f"{HIDDEN}@", _PASSWORD.sub(f"{HIDDEN}@", text))
         text = _QUERY.sub(rf"\1{HIDDEN}", _ADDRESS.sub(_without_webhook, text))
@@ -89,6 +95,14 @@ def redact(text: str) -> str:
     if "_proxy" in text.lower():
         text = _PROXY.sub(rf"\1{HIDDEN}@", text)
     return _PARAMETER.sub(rf"\1{HIDDEN}", text)
+
+
+def _proxy_logins() -> list[str]:
+    """`user:password@` of the proxies that this process uses; a script may print one that has no scheme."""
+    names = (f"{kind}_proxy" for kind in ("http", "https", "ftp", "all"))
+    values = (os.environ.get(form, "") for name in names for form in (name, name.upper()))
+    found = (value.partition("://")[2] or value for value in values if "@" in value)
+    return [f"{address.rpartition('@')[0]}@" for address in found if ":" in address.rpartition("@")[0]]
 
 
 def _without_webhook(address: re.Match[str]) -> str:

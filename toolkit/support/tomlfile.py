@@ -96,6 +96,8 @@ def _shown(value: object) -> str:
     """A value about as TOML writes it."""
     if isinstance(value, bool):
         return str(value).lower()
+    if isinstance(value, list | dict):
+        return "a list" if isinstance(value, list) else "a table"
     return value.isoformat() if isinstance(value, datetime.date | datetime.time) else repr(value)
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 MADE_WITH = MadeWith("x86_64", "apptainer 1.4.5", "4.5.1", "zstd")
 # Scripts and paths may hold bytes that are not UTF-8.
 TEXTS = st.text(st.characters(exclude_categories=("Cs",)) | st.just("\udcff"), max_size=8)
-INPUTS = st.lists(st.builds(InputContent, TEXTS, TEXTS), max_size=3)
+INPUTS = st.lists(st.builds(InputContent, TEXTS, TEXTS, TEXTS), max_size=3)
 STEPS = st.tuples(TEXTS, TEXTS, INPUTS, st.none() | TEXTS)
 
 
@@ -46,8 +46,9 @@ def test_first_key_differs_if_anything_does(one: list[str], other: list[str], ba
 def test_text_that_moves_to_the_next_part_changes_the_key(before: str, script: str, moved: str) -> None:
     assume(moved)
     assert step_key(before + moved, script) != step_key(before, moved + script)
-    inputs = [InputContent(moved, script)]
-    assert step_key(before, script, inputs) != step_key(before, script + moved, [InputContent("", script)])
+    inputs = [InputContent(moved, "", script)]
+    assert step_key(before, script, inputs) != step_key(before, script, [InputContent("", moved, script)])
+    assert step_key(before, script, inputs) != step_key(before, script + moved, [InputContent("", "", script)])
     assert step_key(before, "", installer=moved) != step_key(before, moved)
 
 

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
+
 from tests.inventory.making import Part, overlay, system, write_sif
 from toolkit.builds.layers.layer import Layer
-from toolkit.builds.layers.metadata import assemble
+from toolkit.builds.layers.metadata import assemble, require_room
 from toolkit.inventory.formats.sif import DataType, read_sif
+from toolkit.support.errors import WrongInput
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -36,3 +39,15 @@ def test_assembled_image_keeps_only_partitions_and_the_oci_config(tmp_path: Path
     assert sif.json_object("oci-config.json") == {"oci": 1}
     assert sif.json_object("ctk.json") is None
     assert len(sif.descriptors) == 6
+
+
+def test_base_without_descriptors_for_the_layers_is_named_before_a_script_runs(tmp_path: Path) -> None:
+    """Of 48 descriptors, an image needs four besides its partitions; those of the base's own metadata become free."""
+    base = write_sif(tmp_path / "x.sif", [Part(0x4001, b"x"), system(b"hsqs"), *[overlay(b"hsqs")] * 41])
+    require_room(base, 2)
+    with pytest.raises(WrongInput, match=f"{base} has no room for 7 more data objects") as error:
+        require_room(base, 3)
+    assert (error.value.code, error.value.fix) == (
+        "too-many-layers",
+        f"Merge its layers into one partition: ctk build {base} --flat -o x-flat.sif",
+    )

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import threading
 import time
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from toolkit.builds.bases import base_key
@@ -15,7 +17,14 @@ from toolkit.builds.layers.failing import explained, require_passed
 from toolkit.builds.layers.importing import Guard, import_packages
 from toolkit.builds.layers.keys import InputContent, MadeWith, first_key, step_key
 from toolkit.builds.layers.make import Below, LayerRoom, make_layer
-from toolkit.builds.layers.metadata import assemble, changed_files, full_version, inspect_object, labels_file
+from toolkit.builds.layers.metadata import (
+    assemble,
+    changed_files,
+    full_version,
+    inspect_object,
+    labels_file,
+    require_room,
+)
 from toolkit.builds.layers.pack import packer_version
 from toolkit.builds.layers.stored import StoredLayers
 from toolkit.builds.offline import require_step
@@ -32,7 +41,6 @@ from toolkit.support.errors import CtkError, ProgramFailed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
-    from pathlib import Path
 
     from toolkit.builds.layers.layer import Layer
     from toolkit.builds.state import BuildState
@@ -63,6 +71,7 @@ class BuildLayers:
     packages: Wheelhouse | None = None
 
     def run(self, state: BuildState) -> None:
+        require_room(self.base, len(self.steps.layers) + 1)
         state.begin_log(f"layers over {self.base}")
         store = replace(state.context.store, note=state.transcript.begin)
         for attempt in range(_ATTEMPTS):
@@ -209,7 +218,10 @@ class BuildLayers:
         if before is None:
             return None
         cache = state.context.locks.cache
-        inputs = [InputContent(copied.path, copied_digest(copied.source, cache)) for copied in step.inputs]
+        inputs = [
+            InputContent(copied.path, Path(os.path.normpath(copied.source)).name, copied_digest(copied.source, cache))
+            for copied in step.inputs
+        ]
         installer = state.plan.record.tools.installer if step.name is LayerName.PACKAGES else None
         return step_key(
             before,

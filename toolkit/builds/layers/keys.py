@@ -36,9 +36,13 @@ class MadeWith:
 
 @dataclass(frozen=True, slots=True)
 class InputContent:
-    """What is copied to the path `name` of the image, and the `sha256:…` of its names, modes and contents."""
+    """What is copied to the path `name` of the image, and the `sha256:…` of its names, modes and contents.
+
+    `source` is its own name, which it gets if the path is a directory.
+    """
 
     name: str
+    source: str
     digest: str
 
 

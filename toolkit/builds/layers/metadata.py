@@ -16,7 +16,7 @@ from toolkit.builds.layers.labels import merged_labels, with_script_labels
 from toolkit.definitions.parts import parts_of
 from toolkit.inventory.formats.images import open_image
 from toolkit.inventory.formats.sif import DataType, FileSystem, Partition, PartitionType, read_sif
-from toolkit.inventory.formats.sif_edit import NewObject, edit_sif
+from toolkit.inventory.formats.sif_edit import NewObject, edit_sif, require_descriptors
 from toolkit.inventory.formats.squashfs import Squashfs
 from toolkit.recipes.model import Bootstrap
 from toolkit.support.processes import run
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from toolkit.runtime.engine import Runtime
 
 INSPECT_OBJECT = "inspect-metadata.json"
+_OTHER_OBJECTS = 4  # definition, inspection, record, bill of materials
 _OCI_CONFIG = "oci-config.json"  # a build from a local SIF keeps it as well
 _METADATA = "/.singularity.d"
 _LABELS = f"{_METADATA}/labels.json"
@@ -102,6 +103,16 @@ def assemble(
         *more,
     ]
     edit_sif(copy, drop=lambda found: not _stays(found), add=new)
+
+
+def require_room(base: Path, layers: int) -> None:
+    """Raise WrongInput (`too-many-layers`) if `base` has too few free descriptors for an image with so many layers."""
+    partition = Partition(FileSystem.SQUASHFS, PartitionType.OVERLAY, "")
+    new = [
+        *(NewObject(DataType.GENERIC_JSON, "", b"") for _ in range(_OTHER_OBJECTS)),
+        *(NewObject(DataType.PARTITION, "", b"", partition=partition) for _ in range(layers)),
+    ]
+    require_descriptors(base, drop=lambda found: not _stays(found), add=new)
 
 
 def _stays(found: Descriptor) -> bool:

@@ -40,7 +40,7 @@ def open_image(path: Path) -> Rootfs:
 
 def open_step(upper: Path, below: Sequence[Tree]) -> Rootfs:
     """What a step of a layered build sees: the upper directory over the trees `below`, the uppermost first."""
-    return Rootfs(Overlay([UpperDirectory(upper), *below]), str(upper), LAYERED)
+    return Rootfs(Overlay([UpperDirectory(upper), *below]), "what the step left", LAYERED)
 
 
 def _open_sif(sif: Sif) -> Rootfs:

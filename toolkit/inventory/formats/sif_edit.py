@@ -29,7 +29,8 @@ from toolkit.inventory.formats.sif import (
     read_sif,
 )
 from toolkit.support.errors import CheckFailed, WrongInput
-from toolkit.support.text import count
+from toolkit.support.processes import command_line
+from toolkit.support.text import count, path_argument
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -144,6 +145,15 @@ def edit_sif(image: Path, *, drop: Callable[[Descriptor], bool], add: Sequence[N
         os.close(file)
 
 
+def require_descriptors(image: Path, *, drop: Callable[[Descriptor], bool], add: Sequence[NewObject]) -> None:
+    """Raise WrongInput (`too-many-layers`) if `edit_sif` could not add these objects for want of descriptors."""
+    read_sif(image)  # refuses what cannot be true
+    with image.open("rb") as file:
+        header = HEADER.unpack(file.read(HEADER.size))
+        table = os.pread(file.fileno(), header[8] * DESCRIPTOR.size, header[9])
+    _places(image, tuple(_without(slot, drop) for slot in _slots(table)), add)
+
+
 def _slots(table: bytes) -> Iterator[_Slot]:
     for number, fields in enumerate(DESCRIPTOR.iter_unpack(table)):
         raw = table[number * DESCRIPTOR.size : (number + 1) * DESCRIPTOR.size]
@@ -167,7 +177,8 @@ def _places(image: Path, kept: Sequence[_Slot], add: Sequence[NewObject]) -> lis
     if len(behind) < len(partitions) or len(rest) < len(others):
         raise WrongInput(
             f"{image} has no room for {count(len(add), 'more data object')}: it can have {len(kept)}",
-            fix="Merge its layers into one partition: ctk build IMAGE.sif --flat -o NEW.sif",
+            fix="Merge its layers into one partition: "
+            + command_line(["ctk", "build", path_argument(image), "--flat", "-o", f"{image.stem}-flat.sif"]),
             code="too-many-layers",
         )
     return [*zip(behind, partitions, strict=True), *zip(rest, others, strict=True)]
