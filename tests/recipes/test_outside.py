@@ -20,6 +20,7 @@ from toolkit.recipes.outside import (
     judge_base,
     judge_copies,
     require_allowed,
+    require_targets,
     why_private,
     without_allowed,
 )
@@ -158,6 +159,16 @@ def test_a_symlink_is_judged_by_where_it_leads(project: Path) -> None:
         ("open", True, ["open/deep/key"]),
         ("closed/deep", True, ["closed/deep"]),
     ]
+
+
+def test_symlink_to_nothing_is_named_before_the_build(project: Path) -> None:
+    (project / "data/good").symlink_to("a.csv")
+    require_targets(recipe_of(project, "../data"))
+    (project / "data/more").symlink_to(project.parent / "open")
+    (project.parent / "open/gone").symlink_to("/nowhere/at all")
+    with pytest.raises(WrongInput, match="open/gone, a symlink to /nowhere/at all, which does not exist") as caught:
+        require_targets(recipe_of(project, "../data"))
+    assert caught.value.code == "dangling-symlink"
 
 
 def test_defs_behind_a_symlink_belong_to_the_directory_that_holds_the_link(project: Path) -> None:

@@ -39,6 +39,16 @@ def test_a_site_s_work_area_that_is_no_absolute_path_is_refused(bare: pytest.Mon
         work_area(Site(work_area=Setting(text, "/etc/ctk/site.toml")))
 
 
+@pytest.mark.parametrize("character", [":", ",", "\n", "\x1b"])
+def test_a_work_area_that_cannot_be_bound_is_refused(bare: pytest.MonkeyPatch, character: str) -> None:
+    bare.setenv("CTK_HOME", f"/work/a{character}b c")
+    with pytest.raises(WrongInput, match="cannot bind such a path") as error:
+        work_area(Site())
+    assert error.value.code == "work-area-name"
+    assert repr(character) in error.value.message
+    assert error.value.message.isprintable()
+
+
 def test_a_work_area_that_cannot_be_created_is_missing_on_host(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(MissingOnHost, match="chosen by CTK_HOME") as caught:

@@ -83,7 +83,14 @@ def build_one(target: str, wanted: Wanted, *, several: bool = False) -> Outcome 
     from toolkit.pins.store import Locks, Policy
     from toolkit.recipes.catalogue import Catalogue
     from toolkit.recipes.evidence import judge_record
-    from toolkit.recipes.outside import copied_files, judge_base, judge_copies, require_allowed, without_allowed
+    from toolkit.recipes.outside import (
+        copied_files,
+        judge_base,
+        judge_copies,
+        require_allowed,
+        require_targets,
+        without_allowed,
+    )
     from toolkit.recipes.owners import judge_owners
     from toolkit.runtime.engine import find_runtime
     from toolkit.support.mirror import debian_mirror
@@ -111,6 +118,7 @@ def build_one(target: str, wanted: Wanted, *, several: bool = False) -> Outcome 
             if not dry_run:
                 raise
             not_allowed = error
+        require_targets(request.recipe)
     if wanted.allow_import_failure:
         request = with_skipped(request, list(wanted.allow_import_failure))
         if request.recipe is not None and not dry_run and remember_skipped(catalogue, request.recipe):

@@ -126,6 +126,7 @@ def lock(
     catalogue = Catalogue.here()
     site = load_site()
     area = open_work_area(site)
+    area.create()
     locks = Locks.of(catalogue, area.path, lambda text: say(f"Warning: {text}", stderr=True))
     owners = judge_owners(catalogue, name)
     print_findings(owners, stderr=True)

@@ -90,6 +90,18 @@ def file_roots(source: Path) -> list[Path]:
     return roots
 
 
+def require_targets(recipe: Recipe) -> None:
+    """Raise WrongInput (`dangling-symlink`) if a symlink that a build would copy leads to nothing: `cp` would fail."""
+    found = (entry for copy in recipe.files for root in file_roots(copy.source) for entry in _below(root))
+    for path, mode in found:
+        if stat.S_ISLNK(mode) and not os.path.exists(path):  # noqa: PTH110 - Path.exists fails where it may not look
+            raise WrongInput(
+                f"{recipe.path}: [[files]] copies {path}, a symlink to {path.readlink()}, which does not exist",
+                fix="Remove the link, or copy only the files that are needed.",
+                code="dangling-symlink",
+            )
+
+
 def _below(root: Path) -> Iterator[tuple[Path, int]]:
     """`root` and all that is below it, with its mode; symlinks are not followed."""
     yield root, root.lstat().st_mode

@@ -92,7 +92,7 @@ def write_atomically(
     try:
         with os.fdopen(descriptor, "wb") as file:
             shutil.copyfileobj(source, file)
-            os.fchmod(file.fileno(), mode & ~_umask() if kept is None else kept)
+            os.fchmod(file.fileno(), mode & ~current_umask() if kept is None else kept)
         temporary.replace(path)
     except BaseException as error:
         temporary.unlink(missing_ok=True)
@@ -174,7 +174,8 @@ def _mode_of(path: Path) -> int | None:
         return None
 
 
-def _umask() -> int:
+def current_umask() -> int:
+    """The umask of this process. Not while other threads create files: it is set for a moment."""
     current = os.umask(0)
     os.umask(current)
     return current

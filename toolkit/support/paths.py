@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from toolkit.support.errors import MissingOnHost, WrongInput
+from toolkit.support.text import printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from toolkit.support.site import Site
 
+# In APPTAINER_BIND; a line break ends the command of the runtime's own shell scripts (tried with Apptainer 1.4.5).
+_SEPARATORS = re.compile(r"[:,\x00-\x1f\x7f]")
 _PACKAGE = Path(__file__).resolve().parent.parent
 
 
@@ -95,9 +99,21 @@ def work_area(site: Site) -> WorkArea:
     """CTK_HOME, else the site's directory, else $SCRATCH/ctk, else the XDG cache. Use it only after `trust.secure`.
 
     A home quota of 20 GB does not survive a GPU image and its cache, so the home comes last. Raises WrongInput if
-    the directory is in the home of an unknown user, or the site's is not an absolute path, and MissingOnHost if there
-    is no home directory.
+    the directory is in the home of an unknown user, the site's is not an absolute path, or its name separates binds of
+    the runtime (`work-area-name`), and MissingOnHost if there is no home directory.
     """
+    area = _chosen_area(site)
+    if (found := _SEPARATORS.search(str(area.path))) is not None:
+        raise WrongInput(
+            f"the work area {printable(str(area.path))} (chosen by {area.chosen_by}) contains {found[0]!r}: the "
+            "container runtime cannot bind such a path",
+            fix="Set CTK_HOME to a directory without colons, commas and control characters in its path.",
+            code="work-area-name",
+        )
+    return area
+
+
+def _chosen_area(site: Site) -> WorkArea:
     if os.environ.get("CTK_HOME"):
         return WorkArea(user_path(os.environ["CTK_HOME"]), "CTK_HOME")
     if site.work_area is not None:
