@@ -55,7 +55,7 @@ def test_failed_command_is_looked_for_in_the_last_layer() -> None:
         "+ pip install x",
         "+ ctk_guard_end 0",
     ]
-    tail = ["ctk layer: tail", "+ make install", "make: *** Error 7", "+ ctk_guard_end 2", "+ trap - EXIT"]
+    tail = ["ctk layer: files and post", "+ make install", "make: *** Error 7", "+ ctk_guard_end 2", "+ trap - EXIT"]
     assert failed_command([*packages, *tail]) == "make install"
     assert failed_output([*packages, *tail]) == ("make: *** Error 7",)
     assert failed_command([*packages, *tail[:1]]) is None

@@ -131,6 +131,22 @@ def test_through_a_pipe_steps_are_plain_lines() -> None:
         assert [step.name for step in display.steps] == ["installing", "files", "too short to be shown", "importing"]
 
 
+def test_a_step_that_is_begun_again_did_not_end() -> None:
+    with captured(io.StringIO()) as errors:
+        clock = Clock()
+        display = Display("Building x.sif", verbose=False, now=clock)
+        with display.shown():
+            display.listener.on_step("files")
+            clock.seconds = 2
+            display.listener.note_failed("building a flat image: no layers here")
+            display.listener.on_step("running %post")
+            clock.seconds = 3
+        assert errors.getvalue() == (
+            "ctk: files (failed after 2.0 s)\nctk: building a flat image: no layers here\nctk: running %post (1.0 s)\n"
+        )
+        assert [step.name for step in display.steps] == ["running %post"]
+
+
 def test_through_a_pipe_a_long_step_tells_its_percentage_without_a_flood() -> None:
     with captured(io.StringIO()) as errors:
         clock = Clock()

@@ -122,13 +122,13 @@ def test_kept_layer_is_judged_like_a_new_one(me: User, base: Path, tmp_path: Pat
         me.ctk("build", "mine", "--base", base, "--layered", cwd=tmp_path)
         (tmp_path / "mine.sif").rename(tmp_path / "earlier.sif")
     log = (tmp_path / "mine.sif.build.log").read_text()
-    assert "ctk layer: tail" not in log
+    assert "ctk layer: files and post" not in log
     assert "ctk guard: the GPU framework is unchanged: tensorflow 2.16.1, torch 2.5.1" in log
     recipe(tmp_path, me, "bad", f'post = "rm {DEBIAN}/torch/a.so"\n')
     for _ in range(2):
         done = me.ctk("build", "bad", "--base", base, "--layered", "--json", cwd=tmp_path, status=1)
         assert json.loads(done.stdout)["findings"][0]["code"] == "guard-difference"
-    assert "ctk layer: tail" not in (tmp_path / "bad.sif.build.log").read_text()
+    assert "ctk layer: files and post" not in (tmp_path / "bad.sif.build.log").read_text()
 
 
 def test_package_is_imported_again_only_if_its_import_may_notice_a_change(me: User, base: Path, tmp_path: Path) -> None:

@@ -113,10 +113,10 @@ def _write_launch_script(sif: Path, text: str) -> None:
 
 def test_changed_file_runs_only_the_last_step(project: Project) -> None:
     first = project.build()
-    assert first.ran == ("apt", "tail")
+    assert first.ran == ("apt", "files")
     project.write("two")
     second = project.build()
-    assert second.ran == ("tail",)
+    assert second.ran == ("files",)
     assert second.files == {"apt": first.files["apt"], "data.txt": "two", "copy": "two"}
     assert second.layers[0] == first.layers[0]
     assert second.layers[1] != first.layers[1]
@@ -165,7 +165,7 @@ def test_kept_layers_give_the_image_that_new_ones_give(project: Project) -> None
         done = project.user.run("apptainer", "inspect", "--all", "mine.sif", cwd=project.path)
         inspected.append(re.sub(r'"org.label-schema.build-date":\s*"[^"]*"', "", done.stdout))
     kept, new = builds
-    assert (built.ran, kept.ran, new.ran) == (("apt", "tail"), (), ("apt", "tail"))
+    assert (built.ran, kept.ran, new.ran) == (("apt", "files"), (), ("apt", "files"))
     # The last one has the date of the build in its labels.
     assert built.layers[:-1] == kept.layers[:-1] == new.layers[:-1]
     assert built.files == kept.files == new.files
@@ -178,7 +178,7 @@ def test_file_with_another_name_is_another_file(project: Project) -> None:
     (project.path / "defs/two.txt").write_text("the same")
     for name in ("one.txt", "two.txt"):
         project.write(text=f'{RECIPE}[[files]]\nfrom = "{name}"\nto = "/tmp/"\n')
-        assert "tail" in project.build().ran
+        assert "files" in project.build().ran
         words = ("exec", "--userns", "--no-mount", "tmp,home,cwd", "--pwd", "/", "mine.sif", "ls", "/tmp")
         assert project.user.run("apptainer", *words, cwd=project.path).stdout.split() == [name]
 
@@ -203,7 +203,7 @@ def test_recipes_that_differ_in_files_share_all_but_the_last_layer(project: Proj
     one = project.build()
     project.write("other", RECIPE.replace("/opt/copy", "/opt/elsewhere"), name="other")
     other = project.build(name="other")
-    assert other.ran == ("tail",)
+    assert other.ran == ("files",)
     assert other.layers[0] == one.layers[0]
     assert len(_keys(project.store) - before) == 3
 
@@ -212,7 +212,7 @@ def test_base_that_is_edited_in_place_is_built_upon_again(project: Project) -> N
     first = project.build()
     _write_launch_script(project.path / "base.sif", "edited in place")
     second = project.build()
-    assert second.ran == ("apt", "tail")
+    assert second.ran == ("apt", "files")
     assert second.files["apt"] != first.files["apt"]
 
 
@@ -225,16 +225,16 @@ def test_flipped_byte_in_a_kept_layer_never_reaches_an_image(project: Project) -
         _flip(entry.path)
     project.write("two")
     second = project.build()
-    assert second.ran == ("apt", "tail")
+    assert second.ran == ("apt", "files")
     assert second.files["apt"] != first.files["apt"]
     project.write("three")
-    assert project.build().ran == ("tail",)
+    assert project.build().ran == ("files",)
 
 
 def test_forced_build_fetches_again_and_later_builds_use_that(project: Project) -> None:
     first = project.build()
     forced = project.build("--force")
-    assert forced.ran == ("apt", "tail")
+    assert forced.ran == ("apt", "files")
     assert forced.files["apt"] != first.files["apt"]
     project.write("two")
     assert project.build().files["apt"] == forced.files["apt"]
@@ -244,7 +244,7 @@ def test_variable_that_reaches_the_scripts_makes_them_run_again(project: Project
     project.write(text=RECIPE.replace("cat /opt/data.txt", "echo $CTK_TEST"))
     assert project.build().files["copy"] == "\n"
     given = project.build(APPTAINERENV_CTK_TEST="1")
-    assert (given.ran, given.files["copy"]) == (("apt", "tail"), "1\n")
+    assert (given.ran, given.files["copy"]) == (("apt", "files"), "1\n")
     assert project.build(APPTAINERENV_CTK_TEST="1").document["built"] is False
 
 
@@ -254,7 +254,7 @@ def test_layer_of_a_failed_step_is_not_kept_and_that_of_an_earlier_one_is(projec
     project.build(status=4)
     assert len(_keys(project.store) - before) == 1
     project.write()
-    assert project.build().ran == ("tail",)
+    assert project.build().ran == ("files",)
 
 
 def test_layer_that_disappears_during_a_build_is_made_again(project: Project) -> None:
@@ -263,7 +263,7 @@ def test_layer_that_disappears_during_a_build_is_made_again(project: Project) ->
     project.write("two", RECIPE.replace('"cat', f'"{once}; cat'))
     binds = f"{project.path}:/root,{project.store.own}:/home"
     built = project.build(APPTAINER_BIND=binds)
-    assert built.ran == ("tail", "apt", "tail")
+    assert built.ran == ("files", "apt", "files")
     assert (built.files["data.txt"], built.files["copy"]) == ("two", "two")
     assert built.files["apt"]
 
@@ -275,7 +275,7 @@ def test_layer_is_not_kept_if_an_input_changes_while_its_step_runs(project: Proj
     assert project.build(APPTAINER_BIND=defs).files["data.txt"] == "one"
     assert len(_keys(project.store) - before) == 1
     again = project.build(APPTAINER_BIND=defs)
-    assert (again.ran, again.files["data.txt"]) == (("tail",), "two\n")
+    assert (again.ran, again.files["data.txt"]) == (("files",), "two\n")
 
 
 def _keys(store: Store) -> set[str]:

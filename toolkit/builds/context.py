@@ -53,6 +53,10 @@ def _no_step_done(_name: str, _seconds: float, *, cached: bool) -> None:
     pass
 
 
+def _no_step_failed() -> None:
+    pass
+
+
 class StepDone(Protocol):
     """Called at the end of a step: its name, its time in seconds, and whether the store already had its result."""
 
@@ -65,7 +69,7 @@ class Listener:
 
     `on_progress` gets the bytes of a step that are done, and those of all of it: 0 if that is not known, 100 if the
     bytes are percent. `on_part` gets what the current step does now, `on_note` what happened that is no step; without
-    it, a note is a step.
+    it, a note is a step. `on_step_failed` is called if the current step ends without a result, and the build goes on.
     """
 
     on_step: Callable[[str], None] = _nothing
@@ -74,6 +78,12 @@ class Listener:
     on_step_done: StepDone = _no_step_done
     on_part: Callable[[str], None] = _nothing
     on_note: Callable[[str], None] | None = None
+    on_step_failed: Callable[[], None] = _no_step_failed
+
+    def note_failed(self, text: str) -> None:
+        """Tell why the current step ended without a result; it is begun again, or another one replaces it."""
+        self.on_step_failed()
+        self.note(text)
 
     def note(self, text: str) -> None:
         """Tell what happened."""

@@ -73,7 +73,7 @@ def execute(plan: BuildPlan, context: BuildContext, listener: Listener) -> Built
             if request.form is Form.LAYERED:
                 raise
             state.plan = replace(plan, layers=None, form=Choice(Form.FLAT, error.message))
-            listener.note(f"building a flat image: {error.message}")
+            listener.note_failed(f"building a flat image: {error.message}")
             again = Workspace(beside / "flat", workspace.scratch / "flat")
             again.beside.mkdir()
             again.scratch.mkdir()

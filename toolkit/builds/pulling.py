@@ -115,7 +115,7 @@ def make(source: Source, key: str, maker: Maker, before: BaseState | None = None
             if wait is None or not failed.transient:
                 raise failed.error
             asked = source.ask_again() if failed.limited else None
-            pause(failed.error, f"pulling {source.reference}", failed.reason, wait, asked, maker.listener.note)
+            pause(failed.error, f"pulling {source.reference}", failed.reason, wait, asked, maker.listener.note_failed)
             maker.listener.on_step(f"pulling {source.reference} again")
         require_unchanged(before)
         return maker.store.publish(Kind.BASE, key, image, source.about)

@@ -38,5 +38,5 @@ def build(
         except (CtkError, OSError):
             if not forget_lost() or left == 0:
                 raise
-            listener.note("the store lost an entry that the build used: building again")
+            listener.note_failed("the store lost an entry that the build used: building again")
     raise AssertionError

@@ -135,7 +135,13 @@ class Display:
     def listener(self) -> Listener:
         """What a build tells its events to."""
         return Listener(
-            self._begin, self._take, self._progress, self._times.done, on_part=self._begin_part, on_note=self._note
+            self._begin,
+            self._take,
+            self._progress,
+            self._times.done,
+            on_part=self._begin_part,
+            on_note=self._note,
+            on_step_failed=self._show_failed,
         )
 
     @property

@@ -100,6 +100,6 @@ def test_conflict_with_constraint_file_is_a_difference() -> None:
 
 def test_conflict_is_looked_for_in_the_last_layer() -> None:
     packages = [f"{LAYER_BEGINS} packages", "+ pip install y", f"+ {GUARD_AFTER}"]
-    tail = [f"{LAYER_BEGINS} tail", *STOPPED.splitlines()]
+    tail = [f"{LAYER_BEGINS} files and post", *STOPPED.splitlines()]
     assert differences([*packages, *tail]) == differences(STOPPED.splitlines())
     assert differences([*tail, *packages]) == ()

@@ -130,7 +130,7 @@ NO_IMPORTS = ImportStep(())
 def test_scripts_of_layers_clean_up_and_keep_their_status(tmp_path: Path, middle: str, status: int) -> None:
     scripts = layer_scripts(SMALL, NO_IMPORTS, apt="", packages=f"{middle}\necho mine", rest=f"{middle}\necho mine")
     assert scripts.apt == ""
-    for name, text in (("packages", scripts.packages), ("tail", scripts.tail)):
+    for name, text in (("packages", scripts.packages), ("files and post", scripts.tail)):
         done = ran(text, tmp_path)
         assert done.returncode == status, done.stderr
         assert done.stdout.splitlines()[0] == f"{LAYER_BEGINS} {name}"

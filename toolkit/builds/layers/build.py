@@ -89,7 +89,7 @@ class BuildLayers:
             else:
                 if stored.intact():
                     return
-            state.listener.note("a layer in the store was removed or changed: making the image again")
+            state.listener.note_failed("a layer in the store was removed or changed: making the image again")
             self.image.unlink(missing_ok=True)
         raise ProgramFailed(
             f"the layers in {store.own} are removed or changed while they are used",

@@ -111,8 +111,11 @@ def layer_scripts(
     if lock is not None:
         packages = packages and _constrained(lock, wanted, packages)
         rest = _constrained(lock, wanted, rest) if rest and may_install else rest
-    scripts = {"apt": apt, "packages": packages, "tail": rest}
-    return LayerScripts(**{name: text and _begun(name, text) for name, text in scripts.items()})
+    return LayerScripts(
+        apt=apt and _begun("apt", apt),
+        packages=packages and _begun("packages", packages),
+        tail=rest and _begun("files and post", rest),
+    )
 
 
 def import_script(lock: Lock, wanted: ImportStep) -> str:
