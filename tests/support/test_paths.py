@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -37,6 +38,14 @@ def test_a_site_s_work_area_that_is_no_absolute_path_is_refused(bare: pytest.Mon
     bare.delenv("NO_SUCH_VARIABLE", raising=False)
     with pytest.raises(WrongInput, match=r"/etc/ctk/site.toml: work_area: .* does not expand to an absolute path"):
         work_area(Site(work_area=Setting(text, "/etc/ctk/site.toml")))
+
+
+def test_a_work_area_that_became_read_only_is_missing_on_host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    area = WorkArea(tmp_path / "area", "CTK_HOME")
+    area.create()
+    monkeypatch.setattr(os, "access", lambda path, _mode: path != area.path / "tmp")
+    with pytest.raises(MissingOnHost, match=r"cannot be used: Permission denied"):
+        area.create()
 
 
 @pytest.mark.parametrize("character", [":", ",", "\n", "\x1b"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -28,7 +29,7 @@ from toolkit.pins.bases.steady import PresentBase, unchanged
 from toolkit.pins.lock.lockfile import dump_locks
 from toolkit.pins.store import locked_base
 from toolkit.recipes.model import Base, Bootstrap
-from toolkit.support.errors import ProgramFailed, WrongInput
+from toolkit.support.errors import MissingOnHost, ProgramFailed, WrongInput
 from toolkit.support.namespace import owner_problem
 from toolkit.support.ownership import is_trusted
 
@@ -178,8 +179,11 @@ def _has_form(request: BuildRequest, record: Record, context: BuildContext) -> b
         return False
     if request.form is not None:
         return (request.form is Form.LAYERED) == bool(record.layers)
-    context.area.create()
-    return not record.layers or layers_problem(context.runtime, context.site, context.area) is None
+    if not record.layers:
+        return True
+    with contextlib.suppress(MissingOnHost):  # an earlier trial may have answered
+        context.area.create()
+    return layers_problem(context.runtime, context.site, context.area) is None
 
 
 def _login(base: Base | None, context: BuildContext) -> Path | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 from dataclasses import dataclass
@@ -84,10 +85,14 @@ class WorkArea:
         return (self.path, *(self.path / name for name in ("bases", "cache", "tmp", "uv")))
 
     def create(self) -> None:
-        """Create the directories with mode 0700. Raises MissingOnHost if that fails."""
+        """Create the directories with mode 0700. Raises MissingOnHost if that fails, or one of them is not writable."""
         for directory in self.directories:
             try:
                 directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+                if not os.access(directory, os.W_OK | os.X_OK):  # of a file system that became read-only
+                    is_read_only = os.statvfs(directory).f_flag & os.ST_RDONLY
+                    number = errno.EROFS if is_read_only else errno.EACCES
+                    raise OSError(number, os.strerror(number))
             except OSError as error:
                 raise MissingOnHost(
                     f"the work area {self.path} (chosen by {self.chosen_by}) cannot be used: {error.strerror}",

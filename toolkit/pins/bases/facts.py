@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -16,7 +17,7 @@ from packaging.utils import canonicalize_name
 
 from toolkit.recipes.architectures import host_architecture
 from toolkit.recipes.model import Bootstrap
-from toolkit.support.errors import CheckFailed, MissingOnHost, ProgramFailed, WrongInput
+from toolkit.support.errors import CheckFailed, CtkError, MissingOnHost, ProgramFailed, WrongInput
 from toolkit.support.files import write_atomically
 
 if TYPE_CHECKING:
@@ -181,8 +182,9 @@ def content_digest(path: Path, cache: Path) -> str:
     except OSError as error:
         raise WrongInput(f"cannot read {error.filename or path}: {error.strerror}") from error
     if time.time_ns() - max(changed for *_, changed in stamps) > _SETTLED:
-        kept.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(kept, digest)
+        with contextlib.suppress(OSError, CtkError):  # it only saves work
+            kept.parent.mkdir(parents=True, exist_ok=True)
+            write_atomically(kept, digest)
     return digest
 
 
