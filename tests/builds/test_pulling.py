@@ -106,6 +106,40 @@ def test_a_busy_registry_is_asked_again_and_the_user_is_told(here: Path, failing
     assert sum("503 Service Unavailable); trying again in" in step for step in steps) == failing
 
 
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        (f"{BUSY}: {{}}", "503 Service Unavailable"),
+        (f'{BUSY}: {{"errors": []}}\n\n', "503 Service Unavailable"),
+        ("FATAL: reading: unexpected EOF", "unexpected EOF"),
+        ("FATAL: GET http://r/v2/: TOOMANYREQUESTS: slow down", "slow down"),
+        ("", "no output"),
+    ],
+)
+def test_the_reason_of_an_attempt_is_the_status_and_not_the_body(line: str, reason: str) -> None:
+    assert pulling._last(line.splitlines()).endswith(reason)
+
+
+def test_a_fix_names_the_registry(here: Path) -> None:
+    line = "conveyor failed to get: GET http://r/v2/b: unexpected status code 401 Unauthorized: {}"
+    with pytest.raises(ProgramFailed) as failed:
+        pulled(here, runtime(here, f"echo '{line}'; exit 255"))
+    assert failed.value.fix is not None
+    assert "`apptainer registry login docker://127.0.0.1:9`" in failed.value.fix
+    assert "HOST" not in failed.value.fix
+
+
+@pytest.mark.parametrize("status", ["503 Service Unavailable", "429 Too Many Requests"])
+def test_a_busy_registry_is_given_the_time_that_it_asks_for(
+    here: Path, monkeypatch: pytest.MonkeyPatch, status: str
+) -> None:
+    monkeypatch.setattr(pulling, "retry_after", lambda _: 3600.0)
+    with pytest.raises(ProgramFailed) as failed:
+        pulled(here, runtime(here, f'echo "conveyor failed to get: status code {status}"; exit 255'))
+    assert calls(here) == 1
+    assert "The registry asks to wait 3600 s before another attempt." in (failed.value.fix or "")
+
+
 def test_a_registry_that_stays_busy_ends_after_four_attempts(here: Path) -> None:
     with pytest.raises(ProgramFailed, match="could not be pulled") as failed:
         pulled(here, runtime(here, f'echo "{BUSY}"; exit 255'))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import random
+import re
 import time
 import urllib.error
 from dataclasses import dataclass, replace
@@ -19,7 +20,7 @@ from toolkit.pins.bases.steady import require_unchanged
 from toolkit.recipes.architectures import host_architecture
 from toolkit.recipes.model import Bootstrap
 from toolkit.runtime.area import SCRATCH_VARIABLES, area_environment, scratch_variable
-from toolkit.runtime.transient import is_limited, is_transient
+from toolkit.runtime.transient import is_busy, is_transient
 from toolkit.store.store import Kind
 from toolkit.support.certificates import trusting
 from toolkit.support.errors import CtkError, MissingOnHost, ProgramFailed
@@ -42,6 +43,7 @@ _LONGEST_WAIT = 120.0  # seconds that a server may ask for
 _LONGEST_TURN = 3600.0  # seconds that another process may take; then this one pulls, too
 _BETWEEN_LOOKS = 0.5
 _DAY = 86_400
+_BODY = re.compile(r":\s*\{.*\}$")  # what a registry sent with a status, as the runtime prints it
 # What a shared cache of the runtime would keep is a second copy of what the store has.
 _CACHES = ("APPTAINER_CACHEDIR", "SINGULARITY_CACHEDIR")
 
@@ -64,7 +66,7 @@ class Source:
 
     `done` is what is done with it, for messages.
     `total` is the bytes of the download, None if they are not known. `ask_again` says how many seconds the registry
-    asks to wait.
+    asks to wait. `host` is the registry for the fix of a failure.
     """
 
     reference: str
@@ -74,6 +76,7 @@ class Source:
     total: int | None = None
     ask_again: Callable[[], float | None] = lambda: None
     done: str = "pulled"
+    host: str | None = None
 
 
 def pull_base(base: Base, key: str, before: BaseState | None, maker: Maker) -> Entry:
@@ -94,6 +97,7 @@ def pull_base(base: Base, key: str, before: BaseState | None, maker: Maker) -> E
             login=lent_login(base),
             total=base.size,
             ask_again=lambda: retry_after(base),
+            host=registry_of(base),
         )
         return make(source, key, maker, before)
 
@@ -114,7 +118,7 @@ def make(source: Source, key: str, maker: Maker, before: BaseState | None = None
             wait = next(waits, None)
             if wait is None or not failed.transient:
                 raise failed.error
-            asked = source.ask_again() if failed.limited else None
+            asked = source.ask_again() if failed.busy else None
             pause(failed.error, f"pulling {source.reference}", failed.reason, wait, asked, maker.listener.note)
             maker.listener.on_step(f"pulling {source.reference} again")
         require_unchanged(before)
@@ -129,7 +133,9 @@ def pause(
     Raises `error` if that is too long.
     """
     if asked is not None and asked > _LONGEST_WAIT:
-        error.fix = f"The registry asks to wait {describe_wait(asked)}. Try again then. {error.fix or ''}".rstrip()
+        error.fix = (
+            f"The registry asks to wait {describe_wait(asked)} before another attempt. {error.fix or ''}".rstrip()
+        )
         raise error
     # Builds that failed at once do not come back at once.
     wait = max(wait * random.uniform(0.75, 1.25), asked or 0.0)  # noqa: S311 - not a secret
@@ -147,7 +153,7 @@ class _Failed:
     error: ProgramFailed
     reason: str
     transient: bool
-    limited: bool = False
+    busy: bool = False
 
 
 def _attempt(source: Source, maker: Maker, image: Path, directory: Path) -> _Failed | None:
@@ -176,7 +182,7 @@ def _attempt(source: Source, maker: Maker, image: Path, directory: Path) -> _Fai
         status = stream(argv, take, env=environment)
     if status != 0:
         error = _not_brought(source, status, lines, room)
-        return _Failed(error, _last(lines), is_transient(lines), is_limited(lines))
+        return _Failed(error, _last(lines), is_transient(lines), is_busy(lines))
     try:
         maker.listener.on_step(f"checking the image of {source.reference}")
         what, on_progress = f"the image of {source.reference}", maker.listener.on_progress
@@ -220,8 +226,13 @@ def turn(maker: Maker, key: str) -> Iterator[None]:
         yield
 
 
+def registry_of(base: Base | None) -> str | None:
+    """The registry that has a base; None if no registry has it."""
+    return parse_reference(base.reference).host if base is not None and base.bootstrap == Bootstrap.DOCKER else None
+
+
 def retry_after(base: Base) -> float | None:
-    """The seconds that a registry with too many requests asks to wait; None if it does not say it."""
+    """The seconds that a busy registry asks to wait; None if it does not say it."""
     repository = Repository(parse_reference(base.reference))
     try:
         repository.named(base.digest or repository.reference.tag)
@@ -245,7 +256,7 @@ def seconds_of(text: str, now: float | None = None) -> float | None:
 
 
 def _last(lines: Sequence[str]) -> str:
-    last = next((line for line in reversed(lines) if line.strip()), "no output")
+    last = _BODY.sub("", next((line for line in reversed(lines) if line.strip()), "no output").rstrip())
     return last.rpartition(": ")[2].strip()[:80] or last[:80]
 
 
@@ -254,7 +265,7 @@ def _not_brought(source: Source, status: int, lines: Sequence[str], room: RoomWa
     return ProgramFailed(
         f"the base {source.reference} could not be {source.done} (status {status})"
         + (f": {known.meaning}" if known else ""),
-        fix=known.fix if known else None,
+        fix=known.fix_for(source.host) if known else None,
         code="base-not-brought",
         last_lines=tuple(line for line in lines if line.strip())[-12:],
     )
