@@ -13,14 +13,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.builds.asked import context, small_sif
-from toolkit.builds import measuring, pulling
+from toolkit.builds import measuring, pulling, room
 from toolkit.builds.bases import base_key
 from toolkit.builds.context import Listener
 from toolkit.builds.pulling import Maker, pull_base, seconds_of
 from toolkit.recipes.model import Base, Bootstrap
 from toolkit.runtime.engine import BuildOptions, Runtime
 from toolkit.store.store import Kind
-from toolkit.support.errors import CtkError, ProgramFailed
+from toolkit.support.errors import CtkError, MissingOnHost, ProgramFailed
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -84,6 +84,21 @@ def test_a_pull_reports_bytes(here: Path) -> None:
     body = 'mkdir -p "$APPTAINER_CACHEDIR"; head -c 500 /dev/zero > "$APPTAINER_CACHEDIR/b"\nsleep 0.3; cp $good $out'
     pulled(here, runtime(here, body), listener=Listener(on_progress=lambda *bytes_: seen.append(bytes_)))
     assert (500, 1000) in seen
+
+
+@pytest.mark.parametrize(("size", "needed"), [(None, "1.0 GiB"), (1 << 40, "4.0 TiB"), (80 << 20, "384.0 MiB")])
+def test_a_pull_needs_room_for_what_the_registry_will_send(
+    here: Path, monkeypatch: pytest.MonkeyPatch, size: int | None, needed: str
+) -> None:
+    monkeypatch.setattr(pulling, "download_size", lambda _: size)
+    monkeypatch.setattr(room, "free_space", lambda _: 300 << 20)
+    with pytest.raises(MissingOnHost, match=f"not enough space .*: 300.0 MiB free, {needed} needed") as failed:
+        pulled(here, runtime(here, "cp $good $out"))
+    assert failed.value.code == "disk-full"
+    assert "ctk cache prune" in (failed.value.fix or "")
+    assert not (here / "calls").exists(), "nothing was downloaded"
+    monkeypatch.setattr(pulling, "download_size", lambda _: 50 << 20)
+    assert pulled(here, runtime(here, "cp $good $out")).path.is_file()
 
 
 def test_a_pull_reports_what_is_packed_without_a_percentage(here: Path) -> None:

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 from toolkit.builds.measuring import bytes_in, measured, packed
 from toolkit.builds.progress import PACKING, step_of
 from toolkit.builds.reading_back import require_readable
-from toolkit.builds.room import RoomWatch, cause, disks
-from toolkit.pins.bases.before_pull import lent_login
+from toolkit.builds.room import UNPACKED, RoomWatch, cause, check_room, disks
+from toolkit.pins.bases.before_pull import download_size, lent_login
 from toolkit.pins.bases.registry import Repository, parse_reference
 from toolkit.pins.bases.steady import require_unchanged
 from toolkit.recipes.architectures import host_architecture
@@ -82,20 +82,24 @@ class Source:
 def pull_base(base: Base, key: str, before: BaseState | None, maker: Maker) -> Entry:
     """Pull the base, by its digest, into the store under `key`, unless another process does meanwhile.
 
-    Raises ProgramFailed (`base-not-brought`, `image-damaged`), and CheckFailed if a base on this machine changed.
+    Raises ProgramFailed (`base-not-brought`, `image-damaged`), MissingOnHost (`disk-full`) if there is too little room
+    for what the registry will send, and CheckFailed if a base on this machine changed.
     """
     reference = base.pinned_reference
     scheme = "docker://" if base.bootstrap == Bootstrap.DOCKER else f"{base.bootstrap}:"
     with turn(maker, key):
         if (there := maker.store.find(Kind.BASE, key)) is not None:
             return there
+        total = download_size(base)
+        if base.bootstrap == Bootstrap.DOCKER:
+            check_room((total or 0) * UNPACKED, None, maker.area)
         maker.listener.on_step(f"pulling the base {reference}")
         source = Source(
             reference,
             lambda _: f"{scheme}{reference}",
             about_base(reference, base.digest),
             login=lent_login(base),
-            total=base.size,
+            total=total,
             ask_again=lambda: retry_after(base),
             host=registry_of(base),
         )
