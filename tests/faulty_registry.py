@@ -9,6 +9,7 @@ import io
 import json
 import shutil
 import socket
+import struct
 import tarfile
 import threading
 import time
@@ -30,7 +31,8 @@ class FaultyRegistry:
     """`faults` are taken from its start, one for each request of a layer: a status, `cut`, `lie`, or "" for none.
 
     `asked` counts the requests for manifests, the config and layers. `manifest_fault` is what happens to each request
-    of a manifest, as long as it is set: a status, `lie`, `html`, `loop` (a redirect to itself), or `drip`.
+    of a manifest, as long as it is set: a status, `lie`, `html`, `loop` (a redirect to itself), `reset`, or
+    `drip`.
     """
 
     address: str
@@ -127,6 +129,10 @@ def faulty_registry(layer: bytes, *faults: str, **headers: str) -> Iterator[Faul
                 self._send(b"{}", "application/json", status=int(fault), more=known.headers)
             elif fault == "loop":
                 self._send(b"", "text/plain", status=302, more={"Location": self.path})
+            elif fault == "reset":
+                self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                self.connection.close()
+                self.close_connection = True
             elif fault == "html":
                 self._send(b"<!DOCTYPE html><p>Log in to this network</p>", "text/html")
             elif fault == "drip":

@@ -23,6 +23,7 @@ from toolkit.builds.bases import (
     kept_base,
     known_digest,
     present_base,
+    present_digest,
     refuse_reserved,
     registry_base,
 )
@@ -96,6 +97,8 @@ def test_what_a_tag_named_is_known_without_the_registry(here: Path, monkeypatch:
     assert known_digest(recipe(here, TAGGED), locks) == DIGEST
     assert known_digest(recipe(here, replace(TAGGED, reference="a/b:2")), locks) is None
     assert base_digest(recipe(here, TAGGED), locks, ask=False) is None, "what is built is asked for"
+    for made in (context(here, preview=True), replace(context(here, preview=False), offline=True)):
+        assert present_digest(recipe(here, TAGGED), made, print) == DIGEST
     assert asked == ["a/b:1"]
 
 

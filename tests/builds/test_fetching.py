@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.builds.asked import context, request
+from tests.builds.asked import context, keep_base, request
 from tests.builds.small_store import keep, lock_of, package
 from tests.pins.locks import COMMIT
 from toolkit.builds import fetching
 from toolkit.builds.context import Listener
-from toolkit.builds.fetching import fetch
+from toolkit.builds.fetching import FetchedBase, fetch
 from toolkit.builds.plan import BuildPlan
 from toolkit.builds.record import Record
 from toolkit.pins.bases.steady import PresentBase
@@ -51,3 +51,35 @@ def test_only_what_is_missing_is_downloaded(here: Path, monkeypatch: pytest.Monk
     assert wanted == ([] if preview else ["two-1-py3-none-any.whl"])
     absent = ["two-1-py3-none-any.whl"] if preview else []
     assert list(found.left) == ["the Debian packages jq", *absent, f"mine ({COMMIT.url})"]
+    assert found.base == FetchedBase(str(here / "base.sif"), here / "base.sif", (here / "base.sif").stat().st_size)
+
+
+DIGEST = f"sha256:{'a1' * 32}"
+
+
+def test_a_base_is_new_if_this_command_brought_it(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (here / "defs/mine.toml").write_text('base = "docker://r.example:5000/a/b:1"\npost = "true"\n')
+    made, asked = context(here, preview=False), request("mine", output=here / "x.sif")
+    assert asked.recipe is not None
+
+    def resolved(*_arguments: object) -> BuildPlan:
+        plan = BuildPlan(asked, None, Record("recipe:mine"))  # type: ignore[arg-type]
+        return replace(plan, base=PresentBase(keep_base(here, DIGEST), DIGEST))
+
+    monkeypatch.setattr(fetching, "resolve", resolved)
+    monkeypatch.setattr(fetching, "missing_base", lambda *_: None)
+    for new in (True, False):
+        base = fetch(asked, asked.recipe, made, Listener()).base
+        assert base is not None
+        assert (base.reference, base.origin, base.new) == (f"r.example:5000/a/b@{DIGEST}", "r.example:5000", new)
+        assert base.size == base.image.stat().st_size > 0
+
+
+def test_a_preview_without_the_base_says_that_it_is_missing(here: Path) -> None:
+    (here / "defs/mine.toml").write_text('base = "docker://r.example/a/b:1"\npost = "true"\n')
+    asked = request("mine", output=here / "x.sif")
+    assert asked.recipe is not None
+    found = fetch(asked, asked.recipe, context(here, preview=True), Listener())
+    assert (found.base, found.files) == (None, ())
+    assert len(found.left) == 1
+    assert "the digest of r.example/a/b:1 is not known here" in found.left[0]

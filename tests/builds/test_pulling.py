@@ -13,14 +13,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.builds.asked import context, small_sif
-from toolkit.builds import measuring, pulling
+from toolkit.builds import measuring, pulling, room
 from toolkit.builds.bases import base_key
 from toolkit.builds.context import Listener
 from toolkit.builds.pulling import Maker, pull_base, seconds_of
 from toolkit.recipes.model import Base, Bootstrap
 from toolkit.runtime.engine import BuildOptions, Runtime
 from toolkit.store.store import Kind
-from toolkit.support.errors import CtkError, ProgramFailed
+from toolkit.support.errors import CtkError, MissingOnHost, ProgramFailed
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -86,6 +86,21 @@ def test_a_pull_reports_bytes(here: Path) -> None:
     assert (500, 1000) in seen
 
 
+@pytest.mark.parametrize(("size", "needed"), [(None, "1.0 GiB"), (1 << 40, "4.0 TiB"), (80 << 20, "384.0 MiB")])
+def test_a_pull_needs_room_for_what_the_registry_will_send(
+    here: Path, monkeypatch: pytest.MonkeyPatch, size: int | None, needed: str
+) -> None:
+    monkeypatch.setattr(pulling, "download_size", lambda _: size)
+    monkeypatch.setattr(room, "free_space", lambda _: 300 << 20)
+    with pytest.raises(MissingOnHost, match=f"not enough space .*: 300.0 MiB free, {needed} needed") as failed:
+        pulled(here, runtime(here, "cp $good $out"))
+    assert failed.value.code == "disk-full"
+    assert "ctk cache prune" in (failed.value.fix or "")
+    assert not (here / "calls").exists(), "nothing was downloaded"
+    monkeypatch.setattr(pulling, "download_size", lambda _: 50 << 20)
+    assert pulled(here, runtime(here, "cp $good $out")).path.is_file()
+
+
 def test_a_pull_reports_what_is_packed_without_a_percentage(here: Path) -> None:
     seen, parts = list[tuple[int, int]](), list[str]()
     body = 'mkdir "$TMPDIR/bundle-temp-1"; echo 1234 > "$TMPDIR/bundle-temp-1/squashfs-2"\n'
@@ -104,6 +119,40 @@ def test_a_busy_registry_is_asked_again_and_the_user_is_told(here: Path, failing
     assert entry.path.is_file()
     assert calls(here) == failing + 1
     assert sum("503 Service Unavailable); trying again in" in step for step in steps) == failing
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        (f"{BUSY}: {{}}", "503 Service Unavailable"),
+        (f'{BUSY}: {{"errors": []}}\n\n', "503 Service Unavailable"),
+        ("FATAL: reading: unexpected EOF", "unexpected EOF"),
+        ("FATAL: GET http://r/v2/: TOOMANYREQUESTS: slow down", "slow down"),
+        ("", "no output"),
+    ],
+)
+def test_the_reason_of_an_attempt_is_the_status_and_not_the_body(line: str, reason: str) -> None:
+    assert pulling._last(line.splitlines()).endswith(reason)
+
+
+def test_a_fix_names_the_registry(here: Path) -> None:
+    line = "conveyor failed to get: GET http://r/v2/b: unexpected status code 401 Unauthorized: {}"
+    with pytest.raises(ProgramFailed) as failed:
+        pulled(here, runtime(here, f"echo '{line}'; exit 255"))
+    assert failed.value.fix is not None
+    assert "`apptainer registry login docker://127.0.0.1:9`" in failed.value.fix
+    assert "HOST" not in failed.value.fix
+
+
+@pytest.mark.parametrize("status", ["503 Service Unavailable", "429 Too Many Requests"])
+def test_a_busy_registry_is_given_the_time_that_it_asks_for(
+    here: Path, monkeypatch: pytest.MonkeyPatch, status: str
+) -> None:
+    monkeypatch.setattr(pulling, "retry_after", lambda _: 3600.0)
+    with pytest.raises(ProgramFailed) as failed:
+        pulled(here, runtime(here, f'echo "conveyor failed to get: status code {status}"; exit 255'))
+    assert calls(here) == 1
+    assert "The registry asks to wait 3600 s before another attempt." in (failed.value.fix or "")
 
 
 def test_a_registry_that_stays_busy_ends_after_four_attempts(here: Path) -> None:

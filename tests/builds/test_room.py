@@ -109,8 +109,15 @@ def test_room_too_small_before_build(
     assert fix in str(caught.value.fix)
     with pytest.raises(MissingOnHost, match=r"1000 B free, 65\.0 MiB needed"):
         check_room(1 << 20, made.output, area)
+    with pytest.raises(MissingOnHost, match=r"1000 B free, 64\.0 MiB needed"):
+        check_room(None, made.output, area)
     monkeypatch.setattr(room_module, "free_space", lambda _path: 1 << 30)
     check_room(0, made.output, area)
+    monkeypatch.setattr(room_module, "free_space", lambda _path: 65 << 20)
+    check_room(None, None, area)
+    check_room(1 << 20, None, area)
+    with pytest.raises(MissingOnHost, match=r"65\.0 MiB free, 66\.0 MiB needed"):
+        check_room(2 << 20, None, area)
 
 
 @pytest.mark.parametrize(

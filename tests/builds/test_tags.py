@@ -71,14 +71,15 @@ def test_what_does_not_pass_is_said_at_once(
     assert remembered_digest("a/b:1", tmp_path) is None
 
 
+@pytest.mark.parametrize("status", [429, 503])
 @pytest.mark.parametrize(("asked", "said"), [("900", "900 s"), ("1" * 15, "more than a day")])
 def test_a_registry_that_asks_for_too_long_is_left_alone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, asked: str, said: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, asked: str, said: str, status: int
 ) -> None:
-    answering(monkeypatch, http(429, **{"Retry-After": asked}))
+    answering(monkeypatch, http(status, **{"Retry-After": asked}))
     with pytest.raises(ProgramFailed) as caught:
         ask_digest("a/b:1", tmp_path, lambda note: pytest.fail(note))
-    assert caught.value.fix == f"The registry asks to wait {said}. Try again then."
+    assert caught.value.fix == f"The registry asks to wait {said} before another attempt."
 
 
 def test_a_note_that_cannot_be_written_is_no_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 import subprocess
+import threading
+import time
 from typing import TYPE_CHECKING
 
 import pytest
@@ -24,6 +26,7 @@ def layer(tmp_path_factory: pytest.TempPathFactory) -> bytes:
 
 MANIFEST_FAULTS = {
     "429": ["limits the number of requests", "asks to wait 900 s"],
+    "503": ["status 503", "asks to wait 900 s"],
     "401": ["requires a login", "apptainer registry login"],
     "loop": ["redirects without end", "captive portal"],
     "html": ["captive portal"],
@@ -122,15 +125,81 @@ def test_a_digest_whose_registry_fails_is_one_message_with_its_cause(
         done = me.ctk("build", "r", cwd=work, env=area(work), status=4)
     assert "Traceback" not in done.stderr
     assert "could not be pulled (status 255): " in done.stderr
-    fixes = ("ctk doctor --registry", "The registry asks to wait 900 s")
+    fixes = (f"ctk doctor --registry {registry.address}", f"apptainer registry login docker://{registry.address}")
     assert any(fix in done.stderr for fix in fixes)
+    assert "HOST" not in done.stderr
+    assert ("The registry asks to wait 900 s" in done.stderr) == (fault in ("429", "503"))
+
+
+@pytest.mark.parametrize("fault", ["html", "loop", "401"])
+def test_a_reference_whose_registry_fails_is_one_message_with_its_cause(
+    me: User, work: Path, layer: bytes, fault: str
+) -> None:
+    with faulty_registry(layer, WWW_Authenticate='Basic realm="lab"') as registry:
+        registry.manifest_fault = fault
+        reference = f"docker://{registry.reference}"
+        done = me.ctk("build", reference, "-o", "c.sif", cwd=work, env=area(work), status=1 if fault == "401" else 4)
+    words = {"html": "a web page (HTML)", "loop": "redirects without end", "401": "requires a login"}
+    assert words[fault] in done.stderr
+    assert f"ctk doctor --registry {registry.address}" in done.stderr
+
+
+@pytest.mark.parametrize("by", ["tag", "digest"])
+def test_a_registry_that_asks_to_wait_for_ages_ends_the_build_at_once(
+    me: User, work: Path, layer: bytes, by: str
+) -> None:
+    with faulty_registry(layer, Retry_After="1" + "0" * 14) as registry:
+        registry.manifest_fault = "429"
+        recipe(work, "r", registry)
+        if by == "digest":
+            text = (work / "defs/r.toml").read_text().replace(":1.0", f"@{registry.digest}")
+            (work / "defs/r.toml").write_text(text)
+        done = me.ctk("build", "r", cwd=work, env=area(work), status=4)
+    assert "The registry asks to wait more than a day before another attempt. Log in" in done.stderr
+    assert "trying again" not in done.stderr + done.stdout
+
+
+@pytest.mark.parametrize("fault", ["503", "429", "reset"])
+def test_a_registry_that_does_not_tell_a_digest_for_a_moment_is_asked_again(
+    me: User, work: Path, layer: bytes, fault: str
+) -> None:
+    with faulty_registry(layer, Retry_After="4") as registry:
+        registry.manifest_fault = fault
+        recipe(work, "r", registry)
+        well = threading.Timer(2, lambda: setattr(registry, "manifest_fault", ""))
+        well.start()
+        begin = time.monotonic()
+        done = me.ctk("build", "r", cwd=work, env=area(work))
+        well.join()
+    assert f"asking for the digest of {registry.reference} failed" in done.stdout + done.stderr
+    assert time.monotonic() - begin > (1.5 if fault == "reset" else 4)
+
+
+def test_a_registry_that_drips_is_left_after_a_minute(me: User, work: Path, layer: bytes) -> None:
+    with faulty_registry(layer) as registry:
+        registry.manifest_fault = "drip"
+        recipe(work, "r", registry)
+        begin = time.monotonic()
+        done = me.ctk("build", "r", cwd=work, env=area(work), status=4)
+        assert time.monotonic() - begin < 120
+    assert f"the registry {registry.address} did not respond in time" in done.stderr
+    assert f"ctk doctor --registry {registry.address}" in done.stderr
 
 
 def test_what_was_fetched_by_a_tag_is_built_offline_and_once(me: User, work: Path, layer: bytes) -> None:
     with faulty_registry(layer) as registry:
         recipe(work, "r", registry)
+        missing = me.ctk("fetch", "r", "--dry-run", cwd=work, env=area(work))
+        assert "r: not complete" in missing.stdout
+        assert registry.asked["manifest"] == 0
         fetched = me.ctk("fetch", "r", cwd=work, env=area(work))
-        assert re.search(r"^r: the base \(1\.\d MiB\)$", fetched.stdout, re.MULTILINE)
+        base = rf"\n  base {registry.address}/lab/tiny@{registry.digest} \(1\.\d MiB\): "
+        assert re.search(f"^r: ready for `ctk build --offline`{base}new, from {registry.address}\n", fetched.stdout)
+        assert registry.asked["manifest"] == 3, "the tag, its digest, and the runtime's request"
+        again = me.ctk("fetch", "r", cwd=work, env=area(work))
+        assert re.search(f"{base}already in the store\n", again.stdout)
+        preview = me.ctk("fetch", "r", "--dry-run", cwd=work, env=area(work))
+        assert re.search(f"{base}already in the store\n", preview.stdout)
         me.ctk("build", "r", "-o", "online.sif", cwd=work, env=area(work))
         assert "up to date" in me.ctk("build", "r", "-o", "online.sif", cwd=work, env=area(work)).stdout
     for said in ("Built", "up to date"):

@@ -5,16 +5,19 @@ Each fault has its own message, leaves nothing behind and nothing damaged, and t
 
 from __future__ import annotations
 
+import io
 import os
 import re
 import shutil
 import subprocess
+import tarfile
 import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.faulty_registry import busybox_layer, faulty_registry
 from tests.real.faults import quota_library, without_links
 from tests.real.inspection import inspection
 from toolkit.inventory.formats.images import open_image
@@ -219,6 +222,50 @@ def test_servers_with_an_expired_certificate(
         found = [path for path, _ in rootfs.walk(lambda _: True) if path.endswith("private_thing-1.0.dist-info")]
     assert len(found) == 1
     ordinary_user.ctk("cache", "verify", cwd=project, env=env)
+
+
+def test_a_base_by_tag_whose_registry_has_no_valid_certificate(
+    ordinary_user: User, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in [name for name in os.environ if re.search("CERT|CA_BUNDLE|PROXY|INDEX|PIP_|UV_", name.upper())]:
+        monkeypatch.delenv(name)
+    (project / "defs/mine.toml").write_text('base = "docker://nvcr.io/lab/tiny:1.0"\npost = "true"\n')
+    env = {"CTK_HOME": str(project / "area"), "PIP_CONFIG_FILE": os.devnull}
+    for directory in ("old", "new"):
+        (project / directory).mkdir()
+        with inspection(project / directory, expired=directory == "old") as network:
+            trusted = {"SSL_CERT_FILE": str(network.authority)} if directory == "old" else {}
+            there = {**env, "https_proxy": network.proxy, **trusted}
+            for command in ("build", "fetch"):
+                failed = ordinary_user.ctk(command, "mine", cwd=project, env=there, status=4)
+                assert "the registry nvcr.io cannot be used: the certificate of a server is " in failed.stderr
+                assert "Compare `date`" in failed.stderr if trusted else "set SSL_CERT_FILE to" in failed.stderr
+                assert "[certificate]" in failed.stderr
+                assert "trying again" not in failed.stderr
+            assert network.asked == []
+
+
+def test_a_base_needs_the_room_of_its_layers_and_no_more(ordinary_user: User, project: Path) -> None:
+    """110 MiB are enough for a megabyte, and too little for 30: that is known before the download."""
+    layer = busybox_layer(project)
+    with mounted(project / "disk", "size=110m", ordinary_user.name) as place:
+        env = {"CTK_HOME": str(place / "area")}
+        with faulty_registry(layer) as registry:
+            (project / "defs/mine.toml").write_text(f'base = "docker://{registry.reference}"\npost = "true"\n')
+            ordinary_user.ctk("build", "mine", "-o", place / "mine.sif", cwd=project, env=env)
+            assert registry.asked["layer"] == 1
+        large = io.BytesIO(layer)
+        with tarfile.open(fileobj=large, mode="a") as tar:
+            member = tarfile.TarInfo("opt/large")
+            member.size = 30 << 20
+            tar.addfile(member, io.BytesIO(os.urandom(member.size)))
+        with faulty_registry(large.getvalue()) as registry:
+            (project / "defs/mine.toml").write_text(f'base = "docker://{registry.reference}"\npost = "true"\n')
+            for arguments in (("build", "mine", "-o", place / "mine.sif"), ("fetch", "mine")):
+                full = ordinary_user.ctk(*arguments, cwd=project, env=env, status=3)
+                assert re.search(r"not enough space for the build in \S+: \d+\.\d MiB free, 18\d\.\d MiB", full.stderr)
+                assert "`ctk cache prune" in full.stderr
+            assert registry.asked["layer"] == 0, "nothing was downloaded"
 
 
 # It reports success, and leaves a block of data that cannot be decompressed: Apptainer issue 3486. The trial of a layer

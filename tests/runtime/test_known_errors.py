@@ -30,6 +30,7 @@ from toolkit.runtime.known_errors import explain
         ("conveyor failed to get: GET http://h/v2/x: unexpected status code 503 Service Unavailable", "out of order"),
         ('conveyor failed to get: Get "/v2/x": stopped after 10 redirects', "redirects without end"),
         ('manifest digest: "sha256:1" does not match requested digest: "sha256:2" for "h/x"', "another image"),
+        ("conveyor failed to get: invalid character '<' looking for beginning of value", "a web page (HTML)"),
         ("http: server gave HTTP response to HTTPS client", "plain HTTP"),
         ("dial tcp: lookup registry-1.docker.io: no such host", "could not be reached"),
         ("W: Failed to fetch Temporary failure in name resolution", "could not be reached"),
@@ -40,6 +41,13 @@ def test_known_error_has_a_meaning_and_a_fix(line: str, meaning: str) -> None:
     assert found is not None
     assert meaning in found.meaning
     assert found.fix
+
+
+def test_the_fix_names_the_registry_if_it_is_known() -> None:
+    found = explain(['conveyor failed to get: Get "/v2/x": stopped after 10 redirects'])
+    assert found is not None
+    assert "`ctk doctor --registry r.example:5000` tries" in found.fix_for("r.example:5000")
+    assert found.fix_for(None) == found.fix
 
 
 def test_a_full_disk_is_told_from_a_host_without_namespaces() -> None:

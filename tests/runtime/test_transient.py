@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolkit.runtime.transient import is_limited, is_transient
+from toolkit.runtime.transient import is_busy, is_limited, is_transient
 
 _BLOB = "FATAL:   While performing build: conveyor failed to get: GET http://r/v2/lab/tiny/blobs/sha256:e3"
 
@@ -42,6 +42,13 @@ def test_lost_connections_and_busy_servers_are_tried_again(line: str) -> None:
 )
 def test_answers_and_the_hosts_own_problems_are_final(line: str) -> None:
     assert not is_transient(["INFO:    Starting build...", line])
+
+
+def test_only_a_server_that_is_limited_or_out_of_order_is_busy() -> None:
+    for status in ("429 Too Many Requests: {}", "503 Service Unavailable", "500 Internal Server Error"):
+        assert is_busy(["INFO: Starting build...", f"{_BLOB}: unexpected status code {status}"])
+    for line in (f"{_BLOB}: unexpected status code 501 Not Implemented", f"{_BLOB}: unexpected EOF", "404"):
+        assert not is_busy([line])
 
 
 def test_only_429_counts_as_limited() -> None:

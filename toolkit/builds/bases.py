@@ -174,9 +174,9 @@ def base_digest(
 
 def present_digest(recipe: Recipe, context: BuildContext, note: Callable[[str], None]) -> str | None:
     """As `base_digest`, for a build: a preview and an offline build ask no registry."""
-    if context.offline:
+    if context.offline or context.preview:
         return known_digest(recipe, context.locks)
-    return base_digest(recipe, context.locks, ask=not context.preview, note=note)
+    return base_digest(recipe, context.locks, note=note)
 
 
 def known_digest(recipe: Recipe, locks: Locks) -> str | None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from toolkit.builds.causes import find_cause, telling_lines
 from toolkit.builds.imports import imports_failed
 from toolkit.builds.progress import failed_command, failed_output, runtime_reason
+from toolkit.builds.pulling import registry_of
 from toolkit.builds.room import RoomWatch, cause
 from toolkit.pins.guard.log import differences, failures
 from toolkit.pins.guard.payload.log_lines import BY_APT
@@ -73,7 +74,7 @@ def explain_failure(attempt: Attempt, status: int, lines: list[str], room: RoomW
         message += f", in the %post command: {command}"
     elif reason := runtime_reason(lines):
         message += f": {reason}"
-    fix = _remedy(attempt, found) if found else known.fix if known else None
+    fix = _remedy(attempt, found) if found else known.fix_for(registry_of(attempt.start)) if known else None
     code = "disk-full" if disk_full else "base-not-brought" if not_pulled else "build-failed"
     return ProgramFailed(
         message,

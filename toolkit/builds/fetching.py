@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from toolkit.builds.bases import present_base
 from toolkit.builds.offline import missing_base
+from toolkit.builds.pulling import registry_of
 from toolkit.builds.resolve import resolve
 from toolkit.pins.index.downloads import bring_files, kept_files
 from toolkit.pins.lock.files import fetched_by_build, wanted_files
+from toolkit.recipes.model import Bootstrap
 from toolkit.runtime.area import scratch_of
+from toolkit.store.store import Kind
+from toolkit.support.errors import CtkError
 from toolkit.support.staging import staging
 from toolkit.support.text import count
 
@@ -21,8 +26,10 @@ if TYPE_CHECKING:
     from toolkit.builds.context import BuildContext, Listener
     from toolkit.builds.plan import BuildPlan
     from toolkit.builds.request import BuildRequest
+    from toolkit.pins.bases.steady import PresentBase
     from toolkit.pins.store import Found
     from toolkit.recipes.model import Recipe
+    from toolkit.store.store import Store
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,15 +43,29 @@ class FetchedFile:
 
 
 @dataclass(frozen=True, slots=True)
+class FetchedBase:
+    """A base on this host. `reference` names it, by digest if it has one; `size` of the image is in bytes, 0 for a
+    directory. `origin` is the registry or the Debian archive that it comes from, None for one of this host; `new`: it
+    was not here before."""
+
+    reference: str
+    image: Path
+    size: int
+    origin: str | None = None
+    new: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Fetched:
-    """What of a recipe is on this host now. `base` is its image, None if it is not here; `left` is what a build still
-    takes from the network."""
+    """What of a recipe is on this host now. `base` is None if it is not here; `left` is what a build still takes from
+    the network, and `layered` what it does not take as the layers with it are kept."""
 
     recipe: str
-    base: Path | None
+    base: FetchedBase | None
     files: tuple[FetchedFile, ...]
     left: tuple[str, ...]
     locked: Found | None = None
+    layered: tuple[str, ...] = ()
 
 
 def fetch(request: BuildRequest, recipe: Recipe, context: BuildContext, listener: Listener) -> Fetched:
@@ -53,14 +74,44 @@ def fetch(request: BuildRequest, recipe: Recipe, context: BuildContext, listener
     What cannot be downloaded beforehand, such as packages of `apt`, is kept as the layers of a build whose image is
     thrown away. Raises as `resolve`, `bring_files` and `execute` do.
     """
-    plan = resolve(request, context, listener)
-    base = plan.base if recipe.installs else present_base(request, recipe, context, listener)
+    before = _keys_of_bases(context.store)
+    try:
+        plan = resolve(request, context, listener)
+    except CtkError as error:
+        missing = missing_base(recipe, context) if context.preview and error.code == "base-not-here" else None
+        if missing is None:
+            raise
+        return Fetched(recipe.name, None, (), (missing,))  # what it installs is not known without it
+    present = plan.base if recipe.installs else present_base(request, recipe, context, listener)
+    base = _fetched_base(recipe, present, before, context)
     files = _files(plan, context, listener)
-    left = tuple(_left(recipe, plan, files, context))
+    left, layered = tuple(_left(recipe, plan, files, context)), ()
     if left and plan.layers is not None and not context.preview:
         _keep_layers(plan, context, listener)
-        left = ()
-    return Fetched(recipe.name, base.image, files, left, plan.locked)
+        left, layered = (), left
+    return Fetched(recipe.name, base, files, left, plan.locked, layered)
+
+
+def _keys_of_bases(store: Store) -> frozenset[str]:
+    """The bases in the user's own store."""
+    try:
+        return frozenset(path.name for path in (store.own / Kind.BASE).iterdir())
+    except OSError:
+        return frozenset()
+
+
+def _fetched_base(
+    recipe: Recipe, present: PresentBase, before: frozenset[str], context: BuildContext
+) -> FetchedBase | None:
+    image = present.image
+    if image is None:
+        return None
+    base = replace(recipe.base, digest=present.digest or recipe.base.digest)
+    origin = registry_of(base) or (context.mirror if base.bootstrap == Bootstrap.DEBOOTSTRAP else None)
+    new = image.is_relative_to(context.store.own) and image.parent.name not in before
+    size = image.stat().st_size if image.is_file() else 0
+    reference = os.path.normpath(base.path) if base.is_local else base.pinned_reference
+    return FetchedBase(reference, image, size, origin, new)
 
 
 def _keep_layers(plan: BuildPlan, context: BuildContext, listener: Listener) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from toolkit.builds.form import FLAT
+from toolkit.builds.room import UNPACKED
 from toolkit.pins.bases.steady import NOT_HERE, PresentBase
 from toolkit.recipes.model import Bootstrap
 
@@ -18,8 +19,6 @@ if TYPE_CHECKING:
     from toolkit.definitions.layered import LayeredSteps
     from toolkit.pins.store import Found
     from toolkit.recipes.model import Base
-
-_UNPACKED = 4  # an image of a framework unpacks to 2 to 3 times its compressed size, and the new one comes on top
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,4 +68,4 @@ def local_size(request: BuildRequest) -> int:
 
 def unpacked_size(image: Path | None) -> int:
     """Bytes that a build from the file `image` needs; 0 if it is not an image."""
-    return image.stat().st_size * _UNPACKED if image is not None and image.is_file() else 0
+    return image.stat().st_size * UNPACKED if image is not None and image.is_file() else 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import random
+import re
 import time
 import urllib.error
 from dataclasses import dataclass, replace
@@ -12,14 +13,14 @@ from typing import TYPE_CHECKING
 from toolkit.builds.measuring import bytes_in, measured, packed
 from toolkit.builds.progress import PACKING, step_of
 from toolkit.builds.reading_back import require_readable
-from toolkit.builds.room import RoomWatch, cause, disks
-from toolkit.pins.bases.before_pull import lent_login
+from toolkit.builds.room import UNPACKED, RoomWatch, cause, check_room, disks
+from toolkit.pins.bases.before_pull import download_size, lent_login
 from toolkit.pins.bases.registry import Repository, parse_reference
 from toolkit.pins.bases.steady import require_unchanged
 from toolkit.recipes.architectures import host_architecture
 from toolkit.recipes.model import Bootstrap
 from toolkit.runtime.area import SCRATCH_VARIABLES, area_environment, scratch_variable
-from toolkit.runtime.transient import is_limited, is_transient
+from toolkit.runtime.transient import is_busy, is_transient
 from toolkit.store.store import Kind
 from toolkit.support.certificates import trusting
 from toolkit.support.errors import CtkError, MissingOnHost, ProgramFailed
@@ -42,6 +43,7 @@ _LONGEST_WAIT = 120.0  # seconds that a server may ask for
 _LONGEST_TURN = 3600.0  # seconds that another process may take; then this one pulls, too
 _BETWEEN_LOOKS = 0.5
 _DAY = 86_400
+_BODY = re.compile(r":\s*\{.*\}$")  # what a registry sent with a status, as the runtime prints it
 # What a shared cache of the runtime would keep is a second copy of what the store has.
 _CACHES = ("APPTAINER_CACHEDIR", "SINGULARITY_CACHEDIR")
 
@@ -64,7 +66,7 @@ class Source:
 
     `done` is what is done with it, for messages.
     `total` is the bytes of the download, None if they are not known. `ask_again` says how many seconds the registry
-    asks to wait.
+    asks to wait. `host` is the registry for the fix of a failure.
     """
 
     reference: str
@@ -74,26 +76,32 @@ class Source:
     total: int | None = None
     ask_again: Callable[[], float | None] = lambda: None
     done: str = "pulled"
+    host: str | None = None
 
 
 def pull_base(base: Base, key: str, before: BaseState | None, maker: Maker) -> Entry:
     """Pull the base, by its digest, into the store under `key`, unless another process does meanwhile.
 
-    Raises ProgramFailed (`base-not-brought`, `image-damaged`), and CheckFailed if a base on this machine changed.
+    Raises ProgramFailed (`base-not-brought`, `image-damaged`), MissingOnHost (`disk-full`) if there is too little room
+    for what the registry will send, and CheckFailed if a base on this machine changed.
     """
     reference = base.pinned_reference
     scheme = "docker://" if base.bootstrap == Bootstrap.DOCKER else f"{base.bootstrap}:"
     with turn(maker, key):
         if (there := maker.store.find(Kind.BASE, key)) is not None:
             return there
+        total = download_size(base)
+        if base.bootstrap == Bootstrap.DOCKER:
+            check_room((total or 0) * UNPACKED, None, maker.area)
         maker.listener.on_step(f"pulling the base {reference}")
         source = Source(
             reference,
             lambda _: f"{scheme}{reference}",
             about_base(reference, base.digest),
             login=lent_login(base),
-            total=base.size,
+            total=total,
             ask_again=lambda: retry_after(base),
+            host=registry_of(base),
         )
         return make(source, key, maker, before)
 
@@ -114,7 +122,7 @@ def make(source: Source, key: str, maker: Maker, before: BaseState | None = None
             wait = next(waits, None)
             if wait is None or not failed.transient:
                 raise failed.error
-            asked = source.ask_again() if failed.limited else None
+            asked = source.ask_again() if failed.busy else None
             pause(failed.error, f"pulling {source.reference}", failed.reason, wait, asked, maker.listener.note_failed)
             maker.listener.on_step(f"pulling {source.reference} again")
         require_unchanged(before)
@@ -129,7 +137,9 @@ def pause(
     Raises `error` if that is too long.
     """
     if asked is not None and asked > _LONGEST_WAIT:
-        error.fix = f"The registry asks to wait {describe_wait(asked)}. Try again then. {error.fix or ''}".rstrip()
+        error.fix = (
+            f"The registry asks to wait {describe_wait(asked)} before another attempt. {error.fix or ''}".rstrip()
+        )
         raise error
     # Builds that failed at once do not come back at once.
     wait = max(wait * random.uniform(0.75, 1.25), asked or 0.0)  # noqa: S311 - not a secret
@@ -147,7 +157,7 @@ class _Failed:
     error: ProgramFailed
     reason: str
     transient: bool
-    limited: bool = False
+    busy: bool = False
 
 
 def _attempt(source: Source, maker: Maker, image: Path, directory: Path) -> _Failed | None:
@@ -176,7 +186,7 @@ def _attempt(source: Source, maker: Maker, image: Path, directory: Path) -> _Fai
         status = stream(argv, take, env=environment)
     if status != 0:
         error = _not_brought(source, status, lines, room)
-        return _Failed(error, _last(lines), is_transient(lines), is_limited(lines))
+        return _Failed(error, _last(lines), is_transient(lines), is_busy(lines))
     try:
         maker.listener.on_step(f"checking the image of {source.reference}")
         what, on_progress = f"the image of {source.reference}", maker.listener.on_progress
@@ -220,8 +230,13 @@ def turn(maker: Maker, key: str) -> Iterator[None]:
         yield
 
 
+def registry_of(base: Base | None) -> str | None:
+    """The registry that has a base; None if no registry has it."""
+    return parse_reference(base.reference).host if base is not None and base.bootstrap == Bootstrap.DOCKER else None
+
+
 def retry_after(base: Base) -> float | None:
-    """The seconds that a registry with too many requests asks to wait; None if it does not say it."""
+    """The seconds that a busy registry asks to wait; None if it does not say it."""
     repository = Repository(parse_reference(base.reference))
     try:
         repository.named(base.digest or repository.reference.tag)
@@ -245,7 +260,7 @@ def seconds_of(text: str, now: float | None = None) -> float | None:
 
 
 def _last(lines: Sequence[str]) -> str:
-    last = next((line for line in reversed(lines) if line.strip()), "no output")
+    last = _BODY.sub("", next((line for line in reversed(lines) if line.strip()), "no output").rstrip())
     return last.rpartition(": ")[2].strip()[:80] or last[:80]
 
 
@@ -254,7 +269,7 @@ def _not_brought(source: Source, status: int, lines: Sequence[str], room: RoomWa
     return ProgramFailed(
         f"the base {source.reference} could not be {source.done} (status {status})"
         + (f": {known.meaning}" if known else ""),
-        fix=known.fix if known else None,
+        fix=known.fix_for(source.host) if known else None,
         code="base-not-brought",
         last_lines=tuple(line for line in lines if line.strip())[-12:],
     )

@@ -57,7 +57,8 @@ def resolve(request: BuildRequest, context: BuildContext, listener: Listener = _
     if not context.preview:
         check_permission(request)
         context.area.create()
-        check_room(local_size(request), request.output, context.area)
+        pulled = request.base is not None and request.base.bootstrap == Bootstrap.DOCKER
+        check_room(None if pulled else local_size(request), request.output, context.area)
         if request.target.kind is not TargetKind.IMAGE:
             check_exec(context.area)
     if request.recipe is not None:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from toolkit.support.paths import WorkArea
 
+UNPACKED = 4  # an image of a framework unpacks to 2 to 3 times its compressed size, and the new one comes on top
 _UNKNOWN = 1 << 30  # bytes: a small Debian image with its unpacked tree, for a base whose size is not known
 _LEAST = 64 << 20  # bytes: the logs and temporary files of any build
 _FULL = 64 << 20  # bytes: what a disk may still have when a sample finds it just before a write fails
@@ -50,16 +51,17 @@ def disks(area: WorkArea, output: Path | None) -> tuple[Disk, ...]:
     )
 
 
-def check_room(size: int, output: Path, area: WorkArea) -> None:
+def check_room(size: int | None, output: Path | None, area: WorkArea) -> None:
     """Raise MissingOnHost if the output's disk or that of the work area has clearly too little room.
 
-    `size` is what the base takes unpacked, in bytes; 0 if it is not known.
+    `size` is what the base takes unpacked, in bytes; 0 if it is not known, None if another check will know it.
+    `output` is None if a base is pulled to the work area.
     """
     variable, scratch = scratch_variable(), scratch_of(area)
     if variable and not scratch.is_dir():
         message = f"{variable} is set to {scratch}, which does not exist"
         raise MissingOnHost(message, fix=f"Create that directory, or unset {variable}.")
-    need = size + _LEAST if size else _UNKNOWN
+    need = _UNKNOWN if size == 0 else (size or 0) + _LEAST
     for disk in disks(area, output)[:2]:
         free = free_space(disk.path)
         if free < need:

@@ -6,9 +6,9 @@ import contextlib
 import hashlib
 import json
 import re
-import urllib.error
 from http.client import HTTPException
 from typing import TYPE_CHECKING
+from urllib.error import HTTPError, URLError
 
 from toolkit.builds.pulling import WAITS, pause, seconds_of
 from toolkit.support.errors import CtkError, ProgramFailed
@@ -39,7 +39,7 @@ def ask_digest(reference: str, cache: Path, note: Callable[[str], None]) -> str:
             wait = next(waits, None)
             if wait is None or not _is_passing(cause):
                 raise
-            asked = seconds_of(cause.headers.get("Retry-After", "")) if _is_limited(cause) else None  # type: ignore[union-attr]
+            asked = seconds_of(cause.headers.get("Retry-After", "")) if isinstance(cause, HTTPError) else None
             pause(error, f"asking for the digest of {reference}", error.message, wait, asked, note)
         else:
             _remember(reference, digest, cache)
@@ -70,13 +70,9 @@ def _place(reference: str, cache: Path) -> Path:
     return cache / "tags" / f"{hashlib.sha256(reference.encode(errors='surrogateescape')).hexdigest()}.json"
 
 
-def _is_limited(cause: BaseException | None) -> bool:
-    return isinstance(cause, urllib.error.HTTPError) and cause.code == _LIMIT
-
-
 def _is_passing(cause: BaseException | None) -> bool:
     """Whether another attempt is worth it, as `toolkit.runtime.transient` decides for the runtime."""
-    if isinstance(cause, urllib.error.HTTPError):
-        return _is_limited(cause) or (cause.code >= 500 and cause.code != _NOT_IMPLEMENTED)
-    reason = cause.reason if isinstance(cause, urllib.error.URLError) else cause
+    if isinstance(cause, HTTPError):
+        return cause.code == _LIMIT or (cause.code >= 500 and cause.code != _NOT_IMPLEMENTED)
+    reason = cause.reason if isinstance(cause, URLError) else cause
     return isinstance(reason, ConnectionResetError | BrokenPipeError | HTTPException)

@@ -16,6 +16,8 @@ from toolkit.support.errors import CtkError, WrongInput
 from toolkit.support.findings import Finding, Severity
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from toolkit.builds.fetching import Fetched
 
 
@@ -40,7 +42,7 @@ def fetch(
 
     Packages of `apt`, and packages at an address or a commit (git+https), are no files of the lock: for these, the
     steps of the build are run and their layers are kept. Where layers are not possible, the command lists what a build
-    still takes from the network.
+    still takes from the network, and exits with status 1.
 
     Several recipes are fetched one after another; one that fails does not stop the others.
     """
@@ -95,8 +97,14 @@ def fetch(
         raise errors[0]
     if json:
         print_json("ctk.fetch/1", fetched_recipes(done, dry_run=dry_run), findings)
-        return
-    _say(done, dry_run=dry_run)
+    else:
+        _say(done, dry_run=dry_run)
+        _suggest(done, dry_run=dry_run)
+    if not dry_run and any(fetched.left for fetched in done):
+        raise typer.Exit(1)
+
+
+def _suggest(done: list[Fetched], *, dry_run: bool) -> None:
     ready = next((fetched.recipe for fetched in done if not fetched.left), None)
     if dry_run and (missing := [fetched.recipe for fetched in done if fetched.left]):
         suggest(["ctk", "fetch", *missing])
@@ -112,22 +120,38 @@ def _left(fetched: Fetched) -> list[Finding]:
 
 
 def _say(done: list[Fetched], *, dry_run: bool, stderr: bool = False) -> None:
+    for fetched in done:
+        if dry_run:
+            for file in fetched.files:
+                if file.new:
+                    say(f"{file.name} is not in the store", stderr=stderr)
+        state = "not complete: `ctk build --offline` would fail" if fetched.left else "ready for `ctk build --offline`"
+        say(f"{fetched.recipe}: {state}", style="yellow" if fetched.left else "green", stderr=stderr)
+        for line in _lines(fetched, dry_run=dry_run):
+            say(f"  {line}", stderr=stderr)
+        print_findings(_left(fetched), stderr=stderr)
+
+
+def _lines(fetched: Fetched, *, dry_run: bool) -> Iterator[str]:
+    """What is on this host, and where it comes from."""
     from toolkit.support.files import format_size
     from toolkit.support.text import count
 
-    for fetched in done:
+    if (base := fetched.base) is not None:
+        size = f" ({format_size(base.size)})" if base.size else ""
+        origin = "on this host" if base.origin is None else "already in the store"
+        yield f"base {base.reference}{size}: {f'new, from {base.origin}' if base.new else origin}"
+    if (found := fetched.locked) is not None:
+        state = "current" if found.change is None else "not written" if dry_run else "written"
+        yield f"lock {found.path} ({count(len(found.lock.packages), 'package')}): {state}"
         here = [file for file in fetched.files if file.size is not None]
-        new = [file for file in fetched.files if file.new]
-        if dry_run:
-            for file in new:
-                say(f"{file.name} is not in the store", stderr=stderr)
-            say(f"{fetched.recipe}: {len(here)} of {count(len(fetched.files), 'package file')} here", stderr=stderr)
-            if fetched.left:
-                say(f"{fetched.recipe} is not complete: `ctk build --offline` would fail.", stderr=stderr)
-        else:
-            parts = [f"the base ({format_size(fetched.base.stat().st_size)})"] if fetched.base is not None else []
-            if fetched.files or not parts:
-                size = format_size(sum(file.size or 0 for file in here))
-                parts.append(f"{count(len(here), 'package file')} ({size}), {len(new)} of them new")
-            say(f"{fetched.recipe}: {', '.join(parts)}", style="green", stderr=stderr)
-        print_findings(_left(fetched), stderr=stderr)
+        new = sum(file.new for file in fetched.files)
+        size = format_size(sum(file.size or 0 for file in here))
+        said = f"{count(len(fetched.files), 'package file')} ({size})"
+        yield (
+            f"{said}: {len(here)} in the store"
+            if dry_run
+            else f"{said}: {new} new, {len(here) - new} already in the store"
+        )
+    if fetched.layered:
+        yield f"layers of the steps with {', '.join(fetched.layered)}: in the store"

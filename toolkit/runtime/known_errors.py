@@ -15,11 +15,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class KnownError:
-    """A pattern in the runtime's output, what it means, and the fix."""
+    """A pattern in the runtime's output, what it means, and the fix, in which HOST is the registry."""
 
     pattern: str
     meaning: str
     fix: str
+
+    def fix_for(self, host: str | None) -> str:
+        """The fix with the registry's name, if it is known."""
+        return self.fix.replace("HOST", host) if host else self.fix
 
 
 _NO_NAMESPACES = KnownError(
@@ -80,7 +84,8 @@ KNOWN_ERRORS = (
     KnownError(
         r"toomanyrequests|429 Too Many Requests",
         "the registry's rate limit for anonymous pulls from this address is reached",
-        "Log in (`apptainer registry login`), or try again later. A registry mirror at the site avoids this limit.",
+        "Log in (`apptainer registry login docker://HOST`) for a higher limit, or try again later. "
+        "A registry mirror at the site avoids this limit.",
     ),
     KnownError(
         r"MANIFEST_UNKNOWN|manifest unknown",
@@ -96,6 +101,11 @@ KNOWN_ERRORS = (
         r"manifest digest: \S+ does not match requested digest",
         "what answered has another image, or no image, for this digest",
         "A proxy, a mirror or a captive portal may have answered. `ctk doctor --registry HOST` tries it again.",
+    ),
+    KnownError(
+        r"invalid character '<' looking for beginning of value",
+        "what answered sent a web page (HTML) in place of a manifest",
+        "A proxy or a captive portal of this network may have answered. `ctk doctor --registry HOST` tries it again.",
     ),
     KnownError(
         r"failed to get: .*status code 40[13]\b|\bUNAUTHORIZED\b|requested access to the resource is denied",

@@ -34,6 +34,12 @@ def is_limited(lines: Iterable[str]) -> bool:
     return any(_LIMITED.search(line) or _LIMIT in _statuses(line) for line in lines)
 
 
+def is_busy(lines: Iterable[str]) -> bool:
+    """Whether a server refused a request for the moment: it may ask to wait (`Retry-After` of RFC 9110, 10.2.3)."""
+    text = list(lines)
+    return is_limited(text) or any(any(map(_is_out_of_order, _statuses(line))) for line in text)
+
+
 def is_transient(lines: Iterable[str]) -> bool:
     """Whether the output of a failed program says that a connection was lost, or a server was busy or out of order.
 
@@ -43,7 +49,7 @@ def is_transient(lines: Iterable[str]) -> bool:
     text = list(lines)
     if any(_is_final(line) for line in text):
         return False
-    return is_limited(text) or any(_LOST.search(line) or any(map(_is_busy, _statuses(line))) for line in text)
+    return is_busy(text) or any(_LOST.search(line) for line in text)
 
 
 def _is_final(line: str) -> bool:
@@ -51,7 +57,7 @@ def _is_final(line: str) -> bool:
     return bool(_FINAL.search(line)) or any(400 <= status < 500 and status != _LIMIT for status in statuses)
 
 
-def _is_busy(status: int) -> bool:
+def _is_out_of_order(status: int) -> bool:
     return status in _SERVER_ERRORS and status != _NOT_IMPLEMENTED
 
 

@@ -12,7 +12,7 @@ import pytest
 from tests.pins.bases import oci
 from tests.pins.bases.foreign import FOREIGN, HOST, docker_archive, layout, sandbox
 from tests.pins.bases.oci import base_of
-from toolkit.pins.bases.before_pull import lent_login, require_architecture, require_host_architecture
+from toolkit.pins.bases.before_pull import download_size, lent_login, require_architecture, require_host_architecture
 from toolkit.recipes.model import Base, Bootstrap, Recipe, Target
 from toolkit.support.errors import WrongInput
 
@@ -53,6 +53,23 @@ def test_a_base_without_an_image_for_the_locked_architecture_is_refused(
     with pytest.raises(WrongInput, match="is for x86_64, and the lock is for aarch64") as caught:
         require_architecture(base_of(registry, "a/b:1", digest=amd), "aarch64")
     assert "ctk bases --arch aarch64" in str(caught.value.fix)
+
+
+def test_the_size_of_a_download_is_asked_for_once(registry: oci.Registry, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("platform.machine", lambda: "x86_64")
+    index, amd, arm = registry.both("a/b:1")
+    layers = {digest: json.loads(registry.manifests["a/b", digest][1])["layers"] for digest in (amd, arm)}
+    sizes = {digest: sum(layer["size"] for layer in found) for digest, found in layers.items()}
+    for digest in (index, amd):
+        base = base_of(registry, "a/b:1", digest=digest)
+        require_architecture(base)
+        registry.asked.clear()
+        assert download_size(base) == sizes[amd]
+        assert registry.asked == [], "what a digest names never changes"
+    assert download_size(base_of(registry, "a/b:1")) == sizes[amd]
+    assert download_size(replace(base_of(registry, "a/b:1", digest=UNKNOWN), size=7)) == 7
+    assert download_size(base_of(registry, "none/none:1", digest=UNKNOWN)) is None
+    assert download_size(Base("debian", Bootstrap.DEBOOTSTRAP, "bookworm")) is None
 
 
 def test_a_base_of_this_machine_for_another_architecture_is_refused(tmp_path: Path) -> None:

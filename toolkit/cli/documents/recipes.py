@@ -91,9 +91,13 @@ def fetched_recipes(fetched: Iterable[Fetched], *, dry_run: bool) -> dict[str, A
 def _recipe(found: Fetched) -> dict[str, Any]:
     return {
         "recipe": found.recipe,
-        "base": str(found.base) if found.base is not None else None,
+        "base": str(found.base.image) if found.base is not None else None,
+        "base_reference": found.base.reference if found.base is not None else None,
+        "base_new": found.base is not None and found.base.new,
+        "lock": str(found.locked.path) if found.locked is not None else None,
         "files": [
             {"name": file.name, "sha256": file.sha256, "size_bytes": file.size, "new": file.new} for file in found.files
         ],
+        "from_layers": list(found.layered),
         "from_network": list(found.left),
     }

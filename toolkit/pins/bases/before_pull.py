@@ -1,4 +1,4 @@
-"""What is decided before the runtime pulls or reads a base: its architecture, and which login is lent.
+"""What is decided before the runtime pulls or reads a base: its architecture, its size, and which login is lent.
 
 Measured with Apptainer 1.4.5: it takes the image that a digest names, whatever its architecture, and fails only when
 the image runs.
@@ -6,6 +6,7 @@ the image runs.
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING
 
 from toolkit.pins.bases.credentials import file_with_login, may_be_lent, read_by_runtime
@@ -17,6 +18,7 @@ from toolkit.support.errors import CtkError, WrongInput
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from toolkit.pins.bases.check import Description
     from toolkit.recipes.model import Base, Recipe
 
 
@@ -58,19 +60,45 @@ def require_host_architecture(recipe: Recipe) -> None:
 def _look_up(base: Base) -> tuple[str, ...]:
     if base.is_local:
         return local_architectures(base)
-    return _ask(base) if base.bootstrap == Bootstrap.DOCKER else ()
+    described = _describe(base) if base.bootstrap == Bootstrap.DOCKER else None
+    return described.architectures if described is not None else ()
 
 
-def _ask(base: Base) -> tuple[str, ...]:
-    from toolkit.pins.bases.check import architectures_of
+def download_size(base: Base) -> int | None:
+    """The bytes that a pull of a registry's image downloads: the catalogue tells them, else the registry. None if
+    neither does.
+    """
+    if base.size is not None or base.bootstrap != Bootstrap.DOCKER:
+        return base.size
+    described = _describe(base)
+    return described.size if described is not None else None
+
+
+def _describe(base: Base) -> Description | None:
+    """What the registry says of a base; None if it does not."""
+    from toolkit.pins.bases.registry import parse_reference
+
+    if base.digest is None:
+        return _ask(base.reference, parse_reference(base.reference).tag)
+    return _asked_once(base.reference, base.digest)
+
+
+@cache
+def _asked_once(reference: str, digest: str) -> Description | None:
+    """What a digest names never changes, and each request for a manifest may count as a pull."""
+    return _ask(reference, digest)
+
+
+def _ask(reference: str, name: str) -> Description | None:
+    from toolkit.pins.bases.check import describe
     from toolkit.pins.bases.registry import Repository, asking, parse_reference
 
-    repository = Repository(parse_reference(base.reference))
+    repository = Repository(parse_reference(reference))
     try:
-        with asking(base.pinned_reference, repository):
-            return architectures_of(repository, repository.manifest(base.digest or repository.reference.tag))
+        with asking(reference, repository):
+            return describe(repository, name)
     except CtkError:
-        return ()
+        return None
 
 
 def lent_login(base: Base) -> Path | None:

@@ -247,7 +247,7 @@ def _refused(text: str, host: str, status: int, login: Login | None) -> CtkError
     if status == 429:
         return ProgramFailed(
             f"the registry {host} limits the number of requests (HTTP status 429)",
-            fix="Try again later. With a login the limit is higher.",
+            fix=f"Log in (`apptainer registry login docker://{host}`) for a higher limit, or try again later.",
             code="registry-unreachable",
         )
     message, fix = f"the registry returned status {status} for {text}", "Try again later."
