@@ -78,17 +78,3 @@ def test_output_that_is_the_base_is_refused_by_any_name(here: Path) -> None:
         with pytest.raises(WrongInput, match="is the base of this build") as caught:
             check_permission(request("mine", base="base.sif", output=output, force=True))
         assert caught.value.code == "output-is-base"
-
-
-@pytest.mark.parametrize("umask", [0o777, 0o400])
-def test_umask_that_takes_the_user_s_own_permissions_is_refused(here: Path, umask: int) -> None:
-    asked = request("mine")
-    before = os.umask(umask)
-    try:
-        with pytest.raises(WrongInput, match=f"the umask {umask:04o}") as caught:
-            check_permission(asked)
-        assert os.umask(umask) == umask
-    finally:
-        os.umask(before)
-    assert caught.value.code == "umask"
-    check_permission(asked)

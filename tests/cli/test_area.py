@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 import pytest
 
 from toolkit.cli.area import open_work_area
+from toolkit.support.errors import WrongInput
 from toolkit.support.site import Site
 
 if TYPE_CHECKING:
@@ -32,3 +34,20 @@ def test_what_others_could_write_is_closed_and_said_once(
     assert f"others could write to {shown.format(*directories)}; ctk removed that permission" in said.err
     open_work_area(Site())
     assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("umask", [0o777, 0o400])
+def test_umask_that_takes_the_user_s_own_permissions_is_refused_before_anything_is_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, umask: int
+) -> None:
+    monkeypatch.setenv("CTK_HOME", str(tmp_path / "area"))
+    before = os.umask(umask)
+    try:
+        with pytest.raises(WrongInput, match=f"the umask {umask:04o}") as caught:
+            open_work_area(Site())
+        assert os.umask(umask) == umask
+    finally:
+        os.umask(before)
+    assert caught.value.code == "umask"
+    assert not (tmp_path / "area").exists()
+    open_work_area(Site())

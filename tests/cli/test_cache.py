@@ -130,21 +130,28 @@ def test_what_is_not_trusted_is_not_called_damaged(ctk: Ctk, store: Store, tmp_p
     ("kind", "said"),
     [
         ("missing", "No such file"),
-        ("file", "Not a directory"),
         ("open", "others can write to"),
         ("other", "it has none"),
     ],
 )
 def test_a_shared_store_that_is_not_used_is_told(ctk: Ctk, store: Store, tmp_path: Path, kind: str, said: str) -> None:
     place = tmp_path / "shared"
-    if kind == "file":
-        place.write_text("")
-    elif kind != "missing":
+    if kind != "missing":
         place.mkdir()
         place.chmod(0o777 if kind == "open" else 0o755)
     told = " ".join(ctk("cache", "list", CTK_STORE=str(place)).stderr.split())
     assert f"the shared store {place} is not used: {said}" in told
     assert "[store-not-used]" in told
+
+
+def test_last_use_in_the_future_is_unknown(ctk: Ctk, store: Store) -> None:
+    def shown() -> list[str]:
+        return sorted(line.split("\t")[3] for line in ctk("cache", "list").stdout.splitlines()[1:])
+
+    for ahead, words in ((7300, "unknown"), (1800, "0 s"), (-7300, "2 h")):
+        before = shown()
+        put(store, f"used {ahead}", unused=-ahead)
+        assert shown() == sorted([*before, words])
 
 
 def test_path_for_the_shell_and_for_programs(ctk: Ctk, store: Store, tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import time
 from pathlib import Path
 
 import pytest
@@ -73,6 +74,13 @@ def test_an_entry_from_a_clock_that_was_wrong_goes_first() -> None:
     for keep, numbers in {30: [], 20: [2], 10: [2, 1], 0: [2, 1]}.items():
         assert [int(entry.key, 16) for entry in choose(found, keep=keep, older=None, now=NOW)] == numbers
     assert [int(entry.key, 16) for entry in choose(found, keep=None, older=60 * DAY, now=NOW)] == [2]
+
+
+def test_many_entries_are_chosen_in_no_time() -> None:
+    found = [listed(number, age=DAY + number) for number in range(20_000)]
+    before = time.process_time()
+    assert len(choose(found, keep=10_000, older=DAY + 15_000, now=NOW)) == 19_000
+    assert time.process_time() - before < 5, "seconds; it was minutes where each entry was sought in a list"
 
 
 def test_pruning_by_age_and_by_size(tmp_path: Path) -> None:

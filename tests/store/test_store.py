@@ -324,3 +324,18 @@ def test_shared_store_of_a_relative_path_is_refused(tmp_path: Path, monkeypatch:
     monkeypatch.setenv("CTK_STORE", text)
     with pytest.raises(WrongInput, match=r"CTK_STORE contains '.*store', which is not an absolute path"):
         open_store(WorkArea(tmp_path, "CTK_HOME"), Site())
+
+
+@pytest.mark.parametrize("name", ["file", "file/below", "/", "/tmp/.."])
+def test_variable_that_names_no_store_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("CTK_STORE", str(tmp_path / name))
+    with pytest.raises(WrongInput, match=r"CTK_STORE names .*, which is (not a|the root) directory") as caught:
+        open_store(WorkArea(tmp_path, "CTK_HOME"), Site())
+    assert "unset it" in (caught.value.fix or "")
+
+
+def test_site_store_that_is_no_directory_is_no_error(tmp_path: Path) -> None:
+    """The site's file system may not be mounted on this host."""
+    site = Site(stores=Setting((str(tmp_path / "missing"), "/etc/passwd"), "site.toml"))
+    assert len(open_store(WorkArea(tmp_path, "CTK_HOME"), site).shared) == 2

@@ -44,14 +44,14 @@ def test_a_work_area_that_became_read_only_is_missing_on_host(tmp_path: Path, mo
     area = WorkArea(tmp_path / "area", "CTK_HOME")
     area.create()
     monkeypatch.setattr(os, "access", lambda path, _mode: path != area.path / "tmp")
-    with pytest.raises(MissingOnHost, match=r"cannot be used: Permission denied"):
+    with pytest.raises(MissingOnHost, match=r"is not writable: Permission denied"):
         area.create()
 
 
-@pytest.mark.parametrize("character", [":", ",", "\n", "\x1b"])
+@pytest.mark.parametrize("character", [":", ",", "'", "\n", "\x1b"])
 def test_a_work_area_that_cannot_be_bound_is_refused(bare: pytest.MonkeyPatch, character: str) -> None:
     bare.setenv("CTK_HOME", f"/work/a{character}b c")
-    with pytest.raises(WrongInput, match="cannot bind such a path") as error:
+    with pytest.raises(WrongInput, match="cannot use such a path") as error:
         work_area(Site())
     assert error.value.code == "work-area-name"
     assert repr(character) in error.value.message
@@ -63,6 +63,19 @@ def test_a_work_area_that_cannot_be_created_is_missing_on_host(tmp_path: Path) -
     with pytest.raises(MissingOnHost, match="chosen by CTK_HOME") as caught:
         WorkArea(tmp_path / "file" / "x", "CTK_HOME").create()
     assert "CTK_HOME" in (caught.value.fix or "")
+
+
+def test_a_work_area_that_became_read_only_is_told_with_the_fix(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    area = WorkArea(tmp_path / "area", "CTK_HOME")
+    area.create()
+    area.create()
+    monkeypatch.setattr("os.access", lambda path, _mode: Path(path).name != "tmp")
+    with pytest.raises(MissingOnHost, match=r"chosen by CTK_HOME\) is not writable: Permission denied") as caught:
+        area.create()
+    assert caught.value.code == "work-area-not-writable"
+    assert "Set CTK_HOME to a writable directory" in (caught.value.fix or "")
 
 
 def test_the_home_of_an_unknown_user_is_refused() -> None:

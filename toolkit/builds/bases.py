@@ -79,10 +79,6 @@ def present_base(request: BuildRequest, recipe: Recipe, context: BuildContext, l
     return PresentBase(kept, digest, state)
 
 
-def _no_note(_text: str) -> None:
-    pass
-
-
 def _tell_kept(base: Base, listener: Listener) -> None:
     listener.on_step_done(f"the base {base.reference}", 0.0, cached=True)
 
@@ -156,12 +152,13 @@ def base_to_read(
 
 
 def base_digest(
-    recipe: Recipe, locks: Locks, *, ask: bool = True, fresh: bool = False, note: Callable[[str], None] = _no_note
+    recipe: Recipe, locks: Locks, *, ask: bool = True, fresh: bool = False, note: Callable[[str], None] | None = None
 ) -> str | None:
     """The digest by which the base is pulled and locked; None if it has none, or does not need a pull.
 
-    `ask`: if it is not known here, ask the registry; `note` is told of attempts. `fresh`: the digest in the lock does
-    not count. Raises as `fetch_digest` does if the build cannot do without the digest.
+    `ask`: if it is not known here, ask the registry. `note` is told of further attempts; without it, there is one.
+    `fresh`: the digest in the lock does not count. Raises as `fetch_digest` does if the build cannot do without the
+    digest.
     """
     base = recipe.base
     if base.bootstrap != Bootstrap.DOCKER:
@@ -172,7 +169,7 @@ def base_digest(
     return _asked_digest(base, locks.cache, note, needed=recipe.installs and not is_recorded(base))
 
 
-def present_digest(recipe: Recipe, context: BuildContext, note: Callable[[str], None]) -> str | None:
+def present_digest(recipe: Recipe, context: BuildContext, note: Callable[[str], None] | None) -> str | None:
     """As `base_digest`, for a build: a preview and an offline build ask no registry."""
     if context.offline or context.preview:
         return known_digest(recipe, context.locks)
@@ -272,7 +269,7 @@ def uv_copy(area: WorkArea) -> UvCopy:
     return UvCopy(Path(open_uv(area.path).program), area.path / "uv" / "uv")
 
 
-def _asked_digest(base: Base, cache: Path, note: Callable[[str], None], *, needed: bool) -> str | None:
+def _asked_digest(base: Base, cache: Path, note: Callable[[str], None] | None, *, needed: bool) -> str | None:
     """What the registry says. None if it cannot be asked and the digest is not `needed`: the runtime may know another
     way to it. But a certificate that is not trusted would end its pull as well, after minutes of attempts.
     """

@@ -43,9 +43,10 @@ def packed(directory: Path) -> tuple[int, int] | None:
     `bundle-temp-NUMBER/squashfs-NUMBER` (internal/pkg/build/assemblers/sif.go, pkg/build/types/bundle.go).
     """
     sizes = []
-    for path in directory.glob("bundle-temp-*/squashfs-*"):
-        with contextlib.suppress(OSError):
-            sizes.append(path.stat().st_size)
+    with contextlib.suppress(OSError):  # directories may be removed while they are listed
+        for path in directory.glob("bundle-temp-*/squashfs-*"):
+            with contextlib.suppress(OSError):
+                sizes.append(path.stat().st_size)
     return (sum(sizes), 0) if sum(sizes) else None
 
 

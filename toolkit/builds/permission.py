@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from toolkit.builds.record import record_beside
 from toolkit.support.errors import WrongInput
-from toolkit.support.files import current_umask
 from toolkit.support.ownership import user_name
 
 if TYPE_CHECKING:
@@ -23,15 +22,8 @@ _FIX = "Choose another name or directory with -o."
 def check_permission(request: BuildRequest) -> None:
     """Raise WrongInput (`not-writable`) if the output, its log or its record cannot be written by this user.
 
-    Nor may the output be the base itself (`output-is-base`), whatever the user allows, or the umask take the user's own
-    permissions (`umask`).
+    Nor may the output be the base itself (`output-is-base`), whatever the user allows.
     """
-    if (umask := current_umask()) & stat.S_IRWXU:
-        raise WrongInput(
-            f"with the umask {umask:04o} you could not read the files that you write",
-            fix="Set another one in this shell: umask 022",
-            code="umask",
-        )
     base = request.recipe.base if request.recipe else request.base
     if base is not None and base.is_local and os.path.realpath(base.path) == os.path.realpath(request.output):
         raise WrongInput(

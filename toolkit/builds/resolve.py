@@ -169,7 +169,7 @@ def unchanged_record(request: BuildRequest, context: BuildContext) -> Record | N
 def _digest_now(recipe: Recipe, context: BuildContext) -> str | None:
     """What the tag of the base names; None if the registry does not say it: the build will say why."""
     try:
-        return present_digest(recipe, context, context.note)
+        return present_digest(recipe, context, None)
     except ProgramFailed:
         return None
 

@@ -23,10 +23,11 @@ _LARGEST_NOTE = 8 << 10  # bytes
 _LIMIT, _NOT_IMPLEMENTED = 429, 501
 
 
-def ask_digest(reference: str, cache: Path, note: Callable[[str], None]) -> str:
+def ask_digest(reference: str, cache: Path, note: Callable[[str], None] | None) -> str:
     """The digest (`sha256:…`) that a tag names now, and that `remembered_digest` finds in `cache` from now on.
 
-    A busy registry and a lost connection are tried again; `note` is told. Raises as `fetch_digest` does.
+    A busy registry and a lost connection are tried again, and `note` is told; without it, there is one attempt. Raises
+    as `fetch_digest` does.
     """
     from toolkit.pins.bases.registry import fetch_digest
 
@@ -37,7 +38,7 @@ def ask_digest(reference: str, cache: Path, note: Callable[[str], None]) -> str:
         except ProgramFailed as error:
             cause = error.__cause__
             wait = next(waits, None)
-            if wait is None or not _is_passing(cause):
+            if wait is None or note is None or not _is_passing(cause):
                 raise
             asked = seconds_of(cause.headers.get("Retry-After", "")) if isinstance(cause, HTTPError) else None
             pause(error, f"asking for the digest of {reference}", error.message, wait, asked, note)

@@ -199,9 +199,10 @@ def _row(listed: Listed, store: Store, now: float) -> tuple[str, ...]:
     more = f" and {len(names) - _SHOWN_IMAGES} more" if len(names) > _SHOWN_IMAGES else ""
     return (
         listed.kind.value,
-        f"{_state(listed)}: {listed.problem}" if listed.problem else listed.words,
+        f"{_state(listed)}: {_problem(listed)}" if listed.problem else listed.words,
         format_size(listed.size),
-        format_age(now - listed.last_use),
+        # The clock that says so was wrong; pruning does not go by it, either.
+        format_age(now - listed.last_use) if listed.has_known_use(now) else "unknown",
         ", ".join(names[:_SHOWN_IMAGES]) + more,
         "own" if listed.root == store.own else str(listed.root),
     )
@@ -225,6 +226,11 @@ def _state(listed: Listed) -> str:
     return "not used" if listed.is_foreign else "damaged"
 
 
+def _problem(listed: Listed) -> str:
+    """Why an entry cannot be used, without its path: that stands before it."""
+    return (listed.problem or "").removeprefix(f"{listed.directory} ")
+
+
 def _unusable(listed: Listed, store: Store, *, removed: bool) -> Finding:
     """The finding on an entry that builds do not use."""
     if removed:
@@ -235,6 +241,6 @@ def _unusable(listed: Listed, store: Store, *, removed: bool) -> Finding:
         fix = "Tell the owner of this shared store. Builds do not use it."
     what = f"{listed.directory} ({listed.words})"
     if not listed.is_foreign:
-        return Finding("damaged-entry", Severity.ERROR, f"{what} is damaged: {listed.problem}.", fix)
+        return Finding("damaged-entry", Severity.ERROR, f"{what} is damaged: {_problem(listed)}.", fix)
     severity = Severity.ERROR if listed.root == store.own else Severity.WARNING
-    return Finding("untrusted-entry", severity, f"{what} is not used: {listed.problem}.", fix)
+    return Finding("untrusted-entry", severity, f"{what} is not used: {_problem(listed)}.", fix)

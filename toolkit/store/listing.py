@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from toolkit.store.store import Store
 
 
+_MOST_AHEAD = 3600.0  # seconds
 _LAYER_MARK = "ctk-layer-"  # in the name of a layer, before its digest
 _DIGEST = re.compile(r"(sha256:[0-9a-f]{12})[0-9a-f]{52}")  # what is enough to tell one from another
 
@@ -47,6 +48,10 @@ class Listed:
     @property
     def directory(self) -> Path:
         return self.root / self.kind / self.key
+
+    def has_known_use(self, now: float) -> bool:
+        """Whether the last use can be true at `now`: another host's clock may be an hour ahead, but not more."""
+        return self.last_use <= now + _MOST_AHEAD
 
     @property
     def words(self) -> str:
@@ -80,12 +85,16 @@ def entries_of(
     root: Path, owners: frozenset[int] = frozenset(), needs: tuple[ImageNeeds, ...] = ()
 ) -> Iterator[Listed]:
     """The entries of one store, in no order."""
+    needed: dict[tuple[Kind, str], list[ImageNeeds]] = {}
+    for image in needs:
+        for entry in image.entries:
+            needed.setdefault(entry, []).append(image)
     for kind in Kind:
         names: list[str] = []
         with contextlib.suppress(OSError):
             names = os.listdir(root / kind)  # noqa: PTH208 - names are wanted
         for key in filter(is_key, names):
-            needed_by = tuple(image for image in needs if (kind, key) in image.entries)
+            needed_by = tuple(needed.get((kind, key), ()))
             try:
                 record, last_use, size = read_entry(root, kind, key, owners)
                 yield Listed(root, kind, key, size, last_use, record.about, None, needed_by)

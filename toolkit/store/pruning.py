@@ -56,17 +56,21 @@ def choose(found: Iterable[Listed], *, keep: int | None, older: float | None, no
     """
     found = sorted(found, key=lambda listed: (listed.kind is Kind.BASE, _known_use(listed, now), listed.key))
     can_go = [listed for listed in found if _known_use(listed, now) <= now - SPARED_SECONDS]
-    chosen = [listed for listed in can_go if older is not None and _known_use(listed, now) <= now - older]
-    excess = sum(listed.size for listed in found) - sum(listed.size for listed in chosen) - (keep or 0)
+    chosen: list[Listed] = []
+    younger: list[Listed] = []
     for listed in can_go:
-        if keep is not None and excess > 0 and listed not in chosen:
+        is_old = older is not None and _known_use(listed, now) <= now - older
+        (chosen if is_old else younger).append(listed)
+    excess = sum(listed.size for listed in found) - sum(listed.size for listed in chosen) - (keep or 0)
+    for listed in younger:
+        if keep is not None and excess > 0:
             chosen.append(listed)
             excess -= listed.size
     return tuple(chosen)
 
 
 def _known_use(listed: Listed, now: float) -> float:
-    return listed.last_use if listed.last_use <= now + SPARED_SECONDS else 0.0
+    return listed.last_use if listed.has_known_use(now) else 0.0
 
 
 def prune(store: Store, *, keep: int | None = None, older: float | None = None, dry_run: bool = False) -> Pruned:
@@ -80,7 +84,8 @@ def prune(store: Store, *, keep: int | None = None, older: float | None = None, 
     found = tuple(entries_of(store.own, frozenset(), images(store.own)))
     chosen = choose(found, keep=keep, older=older, now=now)
     gone = chosen if dry_run else tuple(listed for listed in chosen if remove_unused(store, listed))
-    return Pruned(gone, tuple(listed for listed in found if listed not in gone), keep)
+    gone_directories = {listed.directory for listed in gone}
+    return Pruned(gone, tuple(listed for listed in found if listed.directory not in gone_directories), keep)
 
 
 def remove_unused(store: Store, listed: Listed) -> bool:

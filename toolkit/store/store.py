@@ -6,6 +6,7 @@ import contextlib
 import errno
 import os
 import pwd
+import stat
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -160,7 +161,7 @@ class Store:
 def open_store(area: WorkArea, site: Site, note: Callable[[str], None] = _say_nothing) -> Store:
     """The store of this user in the work area, and the shared ones that CTK_STORE and the site name.
 
-    Raises WrongInput if one of them is no absolute path on this host.
+    Raises WrongInput if one of them is no absolute path on this host, or CTK_STORE names a file or the root directory.
     """
     own = area.path / "store"
     named = [_named_path(text) for text in os.environ.get(_VARIABLE, "").split(os.pathsep) if text]
@@ -179,4 +180,17 @@ def _named_path(text: str) -> Path:
             fix=f"Set {_VARIABLE} to absolute paths, separated by colons, or unset it.",
             code="wrong-usage",
         )
-    return user_path(text)
+    path = user_path(text)
+    # One that is missing may be on a file system that is not mounted now: that is a warning (`shared`).
+    problem = "the root directory" if os.path.realpath(path) == "/" else "not a directory"
+    try:
+        is_directory = stat.S_ISDIR(path.stat().st_mode)
+    except OSError as error:
+        is_directory = error.errno != errno.ENOTDIR
+    if is_directory and problem != "the root directory":
+        return path
+    raise WrongInput(
+        f"{_VARIABLE} names {path}, which is {problem}",
+        fix=f"Set {_VARIABLE} to the directory that `ctk cache path` prints for the owner of the store, or unset it.",
+        code="wrong-usage",
+    )

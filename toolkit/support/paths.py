@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
     from toolkit.support.site import Site
 
-# In APPTAINER_BIND; a line break ends the command of the runtime's own shell scripts (tried with Apptainer 1.4.5).
-_SEPARATORS = re.compile(r"[:,\x00-\x1f\x7f]")
+# Of binds, and in shell scripts that the runtime writes (tried with Apptainer 1.4.5).
+_SEPARATORS = re.compile(r"[:,'\"\x00-\x1f\x7f]")
 _PACKAGE = Path(__file__).resolve().parent.parent
 
 
@@ -89,14 +89,15 @@ class WorkArea:
         for directory in self.directories:
             try:
                 directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-                if not os.access(directory, os.W_OK | os.X_OK):  # of a file system that became read-only
+                if not os.access(directory, os.W_OK | os.X_OK):
                     is_read_only = os.statvfs(directory).f_flag & os.ST_RDONLY
                     number = errno.EROFS if is_read_only else errno.EACCES
                     raise OSError(number, os.strerror(number))
             except OSError as error:
                 raise MissingOnHost(
-                    f"the work area {self.path} (chosen by {self.chosen_by}) cannot be used: {error.strerror}",
+                    f"the work area {self.path} (chosen by {self.chosen_by}) is not writable: {error.strerror}",
                     fix="Set CTK_HOME to a writable directory with free space, for example on scratch.",
+                    code="work-area-not-writable",
                 ) from error
 
 
@@ -104,15 +105,15 @@ def work_area(site: Site) -> WorkArea:
     """CTK_HOME, else the site's directory, else $SCRATCH/ctk, else the XDG cache. Use it only after `trust.secure`.
 
     A home quota of 20 GB does not survive a GPU image and its cache, so the home comes last. Raises WrongInput if
-    the directory is in the home of an unknown user, the site's is not an absolute path, or its name separates binds of
-    the runtime (`work-area-name`), and MissingOnHost if there is no home directory.
+    the directory is in the home of an unknown user, the site's is not an absolute path, or the runtime cannot use its
+    name (`work-area-name`), and MissingOnHost if there is no home directory.
     """
     area = _chosen_area(site)
     if (found := _SEPARATORS.search(str(area.path))) is not None:
         raise WrongInput(
             f"the work area {printable(str(area.path))} (chosen by {area.chosen_by}) contains {found[0]!r}: the "
-            "container runtime cannot bind such a path",
-            fix="Set CTK_HOME to a directory without colons, commas and control characters in its path.",
+            "container runtime cannot use such a path",
+            fix="Set CTK_HOME to a directory without colons, commas, quotes and control characters in its path.",
             code="work-area-name",
         )
     return area

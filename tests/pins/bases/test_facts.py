@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -102,3 +104,15 @@ def test_the_digest_of_a_directory_is_that_of_its_names_modes_and_contents(tmp_p
     (directory / "b/c").rename(directory / "b/d")
     digests.append(content_digest(directory, tmp_path))
     assert len(set(digests)) == 5
+
+
+def test_a_digest_that_cannot_be_kept_is_computed_each_time(tmp_path: Path) -> None:
+    base, cache = tmp_path / "base", tmp_path / "cache"
+    base.write_text("content")
+    os.utime(base, (0, 0))
+    cache.touch()  # in the place of its directory, as nothing can be written on a read-only file system
+    monkey = pytest.MonkeyPatch()
+    monkey.setattr("toolkit.pins.bases.facts._SETTLED", -1)
+    with monkey.context():
+        assert content_digest(base, cache) == f"sha256:{hashlib.sha256(b'content').hexdigest()}"
+    monkey.undo()

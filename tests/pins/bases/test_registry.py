@@ -181,6 +181,19 @@ def test_unreachable_registry_is_an_error() -> None:
     assert caught.value.code == "registry-unreachable"
 
 
+def test_proxy_that_does_not_answer_is_named_without_its_login(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("http_proxy", "HTTP_PROXY", "no_proxy", "NO_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        proxy = f"127.0.0.1:{probe.getsockname()[1]}"
+        monkeypatch.setenv("http_proxy", f"http://ann:secret@{proxy}")
+        with pytest.raises(ProgramFailed) as caught:
+            fetch_digest("127.0.0.1:9/image:1")
+    assert f"does not respond through the proxy http://{proxy}: " in caught.value.message
+    assert "secret" not in caught.value.message
+
+
 def test_slow_registry_is_not_awaited(registry: oci.Registry) -> None:
     registry.image("open/image:1")
     registry.faults = {"open/image": "slow"}

@@ -10,6 +10,7 @@ import os
 import re
 import time
 import urllib.error
+import urllib.request
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.client import HTTPException
@@ -30,6 +31,7 @@ from toolkit.pins.bases.manifests import (
 from toolkit.pins.bases.transport import TIMEOUT, TOTAL, challenge_of, fetch
 from toolkit.support.certificates import certificate_problem, describe_trust
 from toolkit.support.errors import CheckFailed, CtkError, ProgramFailed
+from toolkit.support.redaction import server_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -204,6 +206,7 @@ def asking(text: str, repository: Repository) -> Iterator[None]:
     try:
         yield
     except urllib.error.HTTPError as error:
+        error.close()  # it lives on as the cause of the next one
         raise _refused(text, host, error.code, repository.login) from error
     except WrongContent as error:
         raise ProgramFailed(
@@ -227,10 +230,18 @@ def unreachable(host: str, error: Exception) -> ProgramFailed:
         message = f"the registry {host} cannot be used: {meaning} ({describe_trust()})"
         return ProgramFailed(message, fix=fix, code="certificate")
     return ProgramFailed(
-        f"the registry {host} does not respond: {reason or type(error).__name__}",
+        f"the registry {host} does not respond{_through_proxy(host)}: {reason or type(error).__name__}",
         fix=fix,
         code="registry-unreachable",
     )
+
+
+def _through_proxy(host: str) -> str:
+    """What to say of the proxy by which a registry is asked, without its login; nothing if there is none."""
+    proxy = urllib.request.getproxies().get(urlsplit(api_address(host)).scheme)
+    if proxy is None or urllib.request.proxy_bypass(host):
+        return ""
+    return f" through the proxy {server_of(proxy)}"
 
 
 def _refused(text: str, host: str, status: int, login: Login | None) -> CtkError:
