@@ -71,7 +71,6 @@ def test_what_does_not_pass_is_said_at_once(
     assert remembered_digest("a/b:1", tmp_path) is None
 
 
-@pytest.mark.parametrize("status", [429, 503])
 def test_without_a_listener_there_is_one_attempt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pulling.time, "sleep", lambda _: pytest.fail("it waits"))
     answering(monkeypatch, http(503))
@@ -80,6 +79,7 @@ def test_without_a_listener_there_is_one_attempt(tmp_path: Path, monkeypatch: py
     assert ask_digest("a/b:1", tmp_path, None) == DIGEST
 
 
+@pytest.mark.parametrize("status", [429, 503])
 @pytest.mark.parametrize(("asked", "said"), [("900", "900 s"), ("1" * 15, "more than a day")])
 def test_a_registry_that_asks_for_too_long_is_left_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, asked: str, said: str, status: int
