@@ -30,6 +30,7 @@ def test_what_a_line_begins_may_be_a_part_of_a_step() -> None:
 def test_a_credential_reaches_neither_log_nor_listener_nor_explanation() -> None:
     log, lines = io.StringIO(), list[str]()
     transcript = Transcript(log, Listener(on_line=lines.append))
+    transcript.begin("# | curl https://ann:S3CRET@index.example/simple")
     transcript.take("fetching https://ann:S3CRET@index.example/simple")
     for text in (log.getvalue(), *lines, *transcript.last_lines):
         assert "S3CRET" not in text

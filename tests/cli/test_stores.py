@@ -17,7 +17,7 @@ def test_it_is_told_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys
     monkeypatch.setattr(stores, "_told", set())
     store = Store(tmp_path / "own", (tmp_path / "none",))
     for _ in range(2):
-        stores.tell_unused(store)
+        assert [finding.code for finding in stores.tell_unused(store)] == ["store-not-used"], "for each JSON document"
         stores.tell_once("an entry is not used")
     told = " ".join(capsys.readouterr().err.split())
     assert told.count("is not used: No such file or directory [store-not-used]") == 1

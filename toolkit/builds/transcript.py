@@ -29,9 +29,8 @@ class Transcript:
         return list(self._last)
 
     def begin(self, *lines: str) -> None:
-        """Write lines of ctk's own."""
-        self._log.writelines(f"{line}\n" for line in lines)
-        self._log.flush()
+        """Write lines of ctk's own, which may quote the definition."""
+        self._write(*map(redact, lines))
 
     def take(self, line: str) -> None:
         """Take a line that a program printed. What it begins is a step of the build."""
@@ -43,8 +42,12 @@ class Transcript:
 
     def _take(self, line: str, begin: Callable[[str], None]) -> None:
         line = redact(line)
-        self.begin(line)
+        self._write(line)
         self._last.append(line)
         self._listener.on_line(line)
         if (step := step_of(line)) is not None:
             begin(step)
+
+    def _write(self, *lines: str) -> None:
+        self._log.writelines(f"{line}\n" for line in lines)
+        self._log.flush()

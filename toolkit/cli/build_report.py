@@ -67,7 +67,7 @@ def print_outcomes(outcomes: Sequence[Outcome], *, json: bool) -> None:
 
 
 def print_plan(
-    plan: BuildPlan, context: BuildContext, not_allowed: WrongInput | None, owners: Sequence[Finding], *, json: bool
+    plan: BuildPlan, context: BuildContext, not_allowed: WrongInput | None, told: Sequence[Finding], *, json: bool
 ) -> None:
     """Print the build as a script, or as a document."""
     from toolkit.builds.plan import OwnSource
@@ -79,7 +79,7 @@ def print_plan(
     if json:
         text = None if isinstance(plan.source, OwnSource) else plan.source.text
         document = {"output": str(plan.request.output), "commands": commands, "definition": text}
-        print_json("ctk.build-plan/1", document, owners)
+        print_json("ctk.build-plan/1", document, told)
     else:
         print_text(as_script(commands, plan.record.target))
 
@@ -93,18 +93,18 @@ def _say_base_not_here(recipe: Recipe) -> None:
         )
 
 
-def report_unchanged(request: BuildRequest, record: Record, owners: Sequence[Finding], *, json: bool) -> Outcome:
+def report_unchanged(request: BuildRequest, record: Record, told: Sequence[Finding], *, json: bool) -> Outcome:
     """Report an image that is up to date; with `json` nothing is printed yet."""
     text = f"{short(request.output)} is up to date: recipe, lock, base and files are unchanged since it was built"
     finding = Finding("nothing-changed", Severity.OK, text, "ctk build --force rebuilds it.")
     if not json:
         say(f"{text}; audit verdict: {record.verdict}. --force rebuilds it.", style="green")
     document = built_image(request.output, request.log, record, request.output.stat().st_size, change=None)
-    return Outcome(request.target.text, 0, "up to date", document=document, findings=(*owners, finding))
+    return Outcome(request.target.text, 0, "up to date", document=document, findings=(*told, finding))
 
 
 def report_built(
-    plan: BuildPlan, built: Built, steps: Sequence[StepTime], owners: Sequence[Finding], *, json: bool, verbose: bool
+    plan: BuildPlan, built: Built, steps: Sequence[StepTime], told: Sequence[Finding], *, json: bool, verbose: bool
 ) -> Outcome:
     """Report an image that was built; with `json` nothing is printed yet. If no job could start, the status is 1."""
     from toolkit.inventory.contents.programs import COMMAND_NOT_IN_IMAGE
@@ -123,7 +123,7 @@ def report_built(
         steps=[(step.name, step.seconds, step.cached) for step in steps],
     )
     status = int(any(finding.code == COMMAND_NOT_IN_IMAGE for finding in built.findings))
-    findings = (*owners, *built.findings)
+    findings = (*told, *built.findings)
     return Outcome(
         plan.request.target.text, status, f"built, {built.record.verdict}", built.seconds, document, findings
     )

@@ -132,18 +132,18 @@ def build_one(target: str, wanted: Wanted, *, several: bool = False) -> Outcome 
     context = BuildContext(
         runtime, area, locks, mirror, preview=dry_run, site=site, offline=wanted.offline, note=tell_once
     )
-    tell_unused(context.store)
+    told = (*owners, *tell_unused(context.store))
     if dry_run:
         print_findings(outside, stderr=True)
         with live_steps(f"Choosing the versions for {request.output.name}"):
             plan = resolve(request, context)
         _say_lock_change(plan, written=False)
-        print_plan(plan, context, not_allowed, owners, json=json)
+        print_plan(plan, context, not_allowed, told, json=json)
         return None
     if request.link is not None:
         say(f"{request.link} is a symlink: the image is written to {request.output}.", stderr=True)
     if (record := unchanged_record(request, context)) is not None:
-        outcome = report_unchanged(request, record, owners, json=json)
+        outcome = report_unchanged(request, record, told, json=json)
     else:
         require_fetched(request, context)
         from toolkit.builds.whole import build  # what an image that is up to date does not need
@@ -162,7 +162,7 @@ def build_one(target: str, wanted: Wanted, *, several: bool = False) -> Outcome 
         with display.shown():
             plan, built = build(request, context, display.listener, planned)
         built = replace(built, seconds=time.monotonic() - started)
-        outcome = report_built(plan, built, display.steps, owners, json=json, verbose=wanted.verbose)
+        outcome = report_built(plan, built, display.steps, told, json=json, verbose=wanted.verbose)
         prune_after_build(area, site)
     if not several and not json:
         suggest_next(request, outcome)

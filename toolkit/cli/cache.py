@@ -54,10 +54,10 @@ def list_entries(json: Json = False) -> None:
     from toolkit.store.listing import entries
 
     store, keep = _open()
-    tell_unused(store)
+    unused = tell_unused(store)
     found = entries(store)
     if json:
-        print_json("ctk.cache/1", documents.cache(store, found, keep.value if keep else None))
+        print_json("ctk.cache/1", documents.cache(store, found, keep.value if keep else None), unused)
         return
     now = time.time()
     columns = ["kind", "content", "size", "last use", "needed by", "store"]
@@ -138,14 +138,14 @@ def verify(
     from toolkit.store.verifying import verify as verify_store
 
     store, _ = _open()
-    tell_unused(store)
+    unused = tell_unused(store)
     with live_steps("Reading the store") as on_step:
         found = verify_store(store, remove=remove, on_entry=lambda listed: on_step(listed.words))
     findings = [
         _unusable(listed, store, removed=listed in found.removed) for listed in (*found.damaged, *found.foreign)
     ]
     if json:
-        print_json("ctk.cache-verify/1", documents.verified(store, found), findings)
+        print_json("ctk.cache-verify/1", documents.verified(store, found), [*unused, *findings])
     else:
         print_findings(findings)
         noun = "entry is" if found.whole == 1 else "entries are"

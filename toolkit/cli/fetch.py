@@ -10,7 +10,8 @@ from toolkit.cli.area import open_work_area
 from toolkit.cli.completion import complete_recipe
 from toolkit.cli.documents.recipes import fetched_recipes
 from toolkit.cli.locks import AllowBrokenBase, lock_policy, say_lock_change
-from toolkit.cli.output import build_listener, live_steps, print_findings, print_json, say, show_error, suggest
+from toolkit.cli.output import print_findings, print_json, say, show_error, suggest
+from toolkit.cli.progress import Display
 from toolkit.cli.stores import tell_once, tell_unused
 from toolkit.support.errors import CtkError, WrongInput
 from toolkit.support.findings import Finding, Severity
@@ -30,6 +31,9 @@ def fetch(
     ] = False,
     allow_broken_base: AllowBrokenBase = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what is missing; download nothing.")] = False,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", "-v", help="Print the output of pulls and steps as they run.")
+    ] = False,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
     """Download what builds need, for hosts without a network.
@@ -67,11 +71,10 @@ def fetch(
     policy = lock_policy(locked=locked, base=None, otherwise=Policy.PREVIEW if dry_run else Policy.UPDATE)
     locks = Locks.of(catalogue, area.path, lambda text: say(f"Warning: {text}", stderr=True), policy)
     context = BuildContext(runtime, area, locks, debian_mirror(site), preview=dry_run, site=site, note=tell_once)
-    tell_unused(context.store)
+    findings = tell_unused(context.store)
     options = BuildOptions.of_site(site)
     done: list[Fetched] = []
     errors: list[CtkError] = []
-    findings: list[Finding] = []
     for name in dict.fromkeys(recipes):
         try:
             # Nothing is written there: the image is no part of this.
@@ -81,8 +84,9 @@ def fetch(
             found = [*judge_owners(catalogue, name), *judge_record(request.recipe.base, allow_broken=allow_broken_base)]
             print_findings(found, stderr=True)
             findings += found
-            with live_steps(f"Fetching {name}", lines=True) as on_step:
-                fetched = run_fetch(request, request.recipe, context, build_listener(on_step, verbose=False))
+            display = Display(f"Fetching {name}", verbose=verbose)
+            with display.shown():
+                fetched = run_fetch(request, request.recipe, context, display.listener)
         except CtkError as error:
             errors.append(error)
             continue

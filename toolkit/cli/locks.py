@@ -51,7 +51,8 @@ class BaseReader:
         from toolkit.builds.context import Listener
         from toolkit.runtime.engine import find_runtime
 
-        pulling = Pulling(lambda: find_runtime(self.site), Listener(self.on_step))
+        listener = Listener(self.on_step, on_note=lambda text: say(f"ctk: {text}", stderr=True))
+        pulling = Pulling(lambda: find_runtime(self.site), listener)
         return base_to_read(recipe, self.locks, self.area, pulling, pull=pull, fresh=fresh)
 
 

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from toolkit.builds.context import Listener
-
 _WIDEST_NAME = 30
 _MARKS = {Severity.ERROR: "✗", Severity.WARNING: "!", Severity.INFO: "·", Severity.OK: "✓"}
 # Codes of errors whose explanation says no more than the message: only `--json` shows them.
@@ -147,22 +145,13 @@ def print_pairs(columns: tuple[str, str], pairs: Iterable[tuple[str, str]], *, t
 
 
 @contextmanager
-def live_steps(title: str, *, lines: bool = False) -> Iterator[Callable[[str], None]]:
-    """Show the current step: a live line with the time on a terminal; elsewhere nothing, or with `lines` each step.
+def live_steps(title: str) -> Iterator[Callable[[str], None]]:
+    """Show the current step: a live line with the time on a terminal, elsewhere nothing.
 
-    Yields what is to be called with each step that begins. One that goes on, such as the installer that runs several
-    times, is printed once.
+    Yields what is to be called with each step that begins.
     """
     if not sys.stderr.isatty():
-        last: str | None = None
-
-        def print_step(step: str) -> None:
-            nonlocal last
-            if lines and step != last:
-                say(f"ctk: {step}", stderr=True)
-            last = step
-
-        yield print_step
+        yield lambda _step: None
         return
     from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
@@ -170,13 +159,6 @@ def live_steps(title: str, *, lines: bool = False) -> Iterator[Callable[[str], N
     with Progress(*columns, console=console(stderr=True), transient=True) as progress:
         task = progress.add_task(one_line(title), total=None)
         yield lambda step: progress.update(task, description=one_line(f"{title}: {step}"))
-
-
-def build_listener(on_step: Callable[[str], None], *, verbose: bool) -> Listener:
-    """The listener of a build: its steps and, if requested, all its output."""
-    from toolkit.builds.context import Listener
-
-    return Listener(on_step, lambda line: say(line, stderr=True)) if verbose else Listener(on_step)
 
 
 def suggest(*commands: list[str] | str) -> None:

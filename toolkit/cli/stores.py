@@ -8,15 +8,18 @@ from toolkit.cli.output import print_findings, say
 
 if TYPE_CHECKING:
     from toolkit.store.store import Store
+    from toolkit.support.findings import Finding
 
 _told: set[str] = set()
 
 
-def tell_unused(store: Store) -> None:
-    """Warn on stderr about each shared store that is not used."""
+def tell_unused(store: Store) -> list[Finding]:
+    """Warn on stderr about each shared store that is not used, and return the warnings for the JSON document."""
     from toolkit.store.shared import judge_shared
 
-    print_findings([finding for finding in judge_shared(store) if _is_new(finding.message)], stderr=True)
+    found = list(judge_shared(store))
+    print_findings([finding for finding in found if _is_new(finding.message)], stderr=True)
+    return found
 
 
 def tell_once(note: str) -> None:

@@ -10,7 +10,8 @@ from toolkit.cli.area import open_work_area
 from toolkit.cli.completion import complete_base, complete_recipe
 from toolkit.cli.documents import recipes as documents
 from toolkit.cli.locks import say_lock_change
-from toolkit.cli.output import build_listener, live_steps, print_findings, print_json, print_table, say, suggest
+from toolkit.cli.output import print_findings, print_json, print_table, say, suggest
+from toolkit.cli.progress import Display
 from toolkit.support.findings import Finding, Severity
 
 if TYPE_CHECKING:
@@ -71,14 +72,14 @@ def try_recipe(
     image, digest = base_here(recipe, locks, area)
     require_runnable(image)
     state = state_of(recipe.base)
-    with live_steps(f"Trying {name}", lines=not verbose) as on_step, unchanged(state):
-        on_step("choosing the versions of the packages")
+    display = Display(f"Trying {name}", verbose=verbose)
+    with display.shown(), unchanged(state):
+        display.listener.on_step("choosing the versions of the packages")
         brought = image if digest is not None else None
         found = locks.for_build(recipe, PresentBase(brought, digest, state), write=False)
         if not recipe.rebased:
             say_lock_change(found, name, written=False)
-        listener = build_listener(on_step, verbose=verbose)
-        tried = run_trial(recipe, found.lock, image, BuildContext(runtime, area, locks), listener)
+        tried = run_trial(recipe, found.lock, image, BuildContext(runtime, area, locks), display.listener)
     findings = _left_out(recipe)
     if json:
         print_json("ctk.try/1", documents.trial(recipe, tried), [*owners, *findings])
