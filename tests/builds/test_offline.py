@@ -11,8 +11,12 @@ import pytest
 from tests.builds.asked import context, keep_base, request
 from tests.builds.small_store import keep, lock_of, package
 from tests.pins.locks import COMMIT
+from toolkit.builds.bases import registry_base
+from toolkit.builds.context import Listener
 from toolkit.builds.offline import KeptBase, missing_base, missing_files, require_fetched, require_step
+from toolkit.builds.tags import ask_digest
 from toolkit.definitions.definition import define
+from toolkit.pins.bases import registry
 from toolkit.recipes.model import Base, Bootstrap, Recipe
 from toolkit.support.errors import MissingOnHost, WrongInput
 
@@ -65,6 +69,20 @@ def test_what_the_runtime_itself_would_pull_is_refused(here: Path, target: str) 
     offline = replace(context(here, preview=False), offline=True)
     with pytest.raises(WrongInput, match="which --offline cannot pull"):
         require_fetched(request(target), offline)
+
+
+def test_reference_that_was_pulled_here_needs_no_network(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    offline = replace(context(here, preview=False), offline=True)
+    monkeypatch.setattr(registry, "fetch_digest", lambda _: DIGEST)
+    asked = request("docker://hub.example/a/b:1")
+    ask_digest("hub.example/a/b:1", offline.locks.cache, None)
+    with pytest.raises(WrongInput, match="which --offline cannot pull"):
+        require_fetched(asked, offline)
+    kept = keep_base(here, DIGEST)
+    require_fetched(asked, offline)
+    assert asked.base is not None
+    base, present = registry_base(asked, asked.base, offline, Listener())
+    assert (base.digest, present.image) == (DIGEST, kept)
 
 
 def test_sandbox_needs_no_network(here: Path) -> None:

@@ -77,3 +77,15 @@ def test_base_of_a_registry_is_fetched_for_layered_and_flat_builds(
         builder.run(builder.program, *arguments, cwd=work)
         builder.run(*ALONE, builder.program, *arguments, "--force", cwd=work)
         builder.run("apptainer", "exec", "--userns", f"./{form}.sif", "ls", "/opt/made", cwd=work)
+
+
+def test_reference_that_was_built_once_is_built_offline(
+    builder: User, work: Path, ground: Path, registry: str, tiny_image: Path
+) -> None:
+    push_to_registry(ground, registry, ground / "tiny", "lab/reference:1.0")
+    target = f"docker://{registry}/lab/reference:1.0"
+    refused = builder.run(*ALONE, builder.program, "build", target, "--offline", cwd=work, status=2)
+    assert "which --offline cannot pull" in refused.stderr
+    builder.ctk("build", target, "-o", "one.sif", cwd=work)
+    builder.run(*ALONE, builder.program, "build", target, "--offline", "-o", "two.sif", cwd=work)
+    builder.ctk("diff", "./one.sif", "./two.sif", cwd=work)

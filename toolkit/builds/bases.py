@@ -92,9 +92,12 @@ def registry_base(
     """
     if base.bootstrap != Bootstrap.DOCKER or context.preview:
         return base, NOT_HERE
-    digest = base.digest
-    if digest is None and not context.offline:
-        digest = _asked_digest(base, context.locks.cache, listener.note, needed=False)
+    cache = context.locks.cache
+    digest = base.digest or (
+        remembered_digest(base.reference, cache)
+        if context.offline
+        else _asked_digest(base, cache, listener.note, needed=False)
+    )
     if digest is None:
         return base, NOT_HERE
     base = replace(base, digest=digest)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from toolkit.builds.bases import find_base, known_digest
 from toolkit.builds.bootstrapped import kept_bootstrapped
 from toolkit.builds.files import quoted
+from toolkit.builds.tags import remembered_digest
 from toolkit.builds.target import TargetKind, bases_of_definition
 from toolkit.pins.index.downloads import kept_files
 from toolkit.pins.lock.files import fetched_by_build, wanted_files
@@ -35,12 +36,12 @@ def require_fetched(request: BuildRequest, context: BuildContext) -> None:
     """Raise MissingOnHost (`not-fetched`) if an offline build lacks base or lock; no server is asked.
 
     What a step lacks is known only if the step has to run: `require_step` says it. Raises WrongInput (`wrong-usage`)
-    for what ctk cannot fetch beforehand: a reference, or a definition that starts from one.
+    for what ctk cannot fetch beforehand: a reference that was never pulled here, or a definition that starts from one.
     """
     if not context.offline:
         return
     if request.recipe is None:
-        _refuse_remote(request)
+        _refuse_remote(request, context)
         return
     recipe, missing = request.recipe, []
     if recipe.packages and context.locks.current(recipe) is None:
@@ -101,9 +102,9 @@ def not_fetched(name: str, missing: Sequence[str]) -> MissingOnHost:
     )
 
 
-def _refuse_remote(request: BuildRequest) -> None:
-    """Only the base of a recipe is kept: the runtime itself would pull any other."""
-    bases = [request.base] if request.base is not None else []
+def _refuse_remote(request: BuildRequest, context: BuildContext) -> None:
+    """Only the base of a recipe or a reference is kept: the runtime itself would pull any other."""
+    bases = [request.base] if request.base is not None and not _is_kept(request.base, context) else []
     if request.target.kind is TargetKind.DEFINITION:
         bases += bases_of_definition(Path(request.target.text).read_text(encoding="utf-8", errors="replace"))
     for base in bases:
@@ -113,6 +114,11 @@ def _refuse_remote(request: BuildRequest) -> None:
                 fix="Write a recipe with this base (`ctk new`), then run `ctk fetch`.",
                 code="wrong-usage",
             )
+
+
+def _is_kept(base: Base, context: BuildContext) -> bool:
+    digest = base.digest or remembered_digest(base.reference, context.locks.cache)
+    return digest is not None and find_base(digest, context.store, base) is not None
 
 
 @dataclass(frozen=True, slots=True)
