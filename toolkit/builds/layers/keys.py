@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 # Increase it when ctk makes another layer from the same script, inputs and tools.
-LAYER_FORMAT = 1
+LAYER_FORMAT = 2
 
 
 @dataclass(frozen=True, slots=True)
