@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import gzip
 import hashlib
 import io
@@ -12,7 +11,6 @@ import socket
 import struct
 import tarfile
 import threading
-import time
 from collections import Counter
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -31,8 +29,7 @@ class FaultyRegistry:
     """`faults` are taken from its start, one for each request of a layer: a status, `cut`, `lie`, or "" for none.
 
     `asked` counts the requests for manifests, the config and layers. `manifest_fault` is what happens to each request
-    of a manifest, as long as it is set: a status, `lie`, `html`, `loop` (a redirect to itself), `reset`, or
-    `drip`.
+    of a manifest, as long as it is set: a status, `lie`, `html`, `loop` (a redirect to itself) or `reset`.
     """
 
     address: str
@@ -135,12 +132,6 @@ def faulty_registry(layer: bytes, *faults: str, **headers: str) -> Iterator[Faul
                 self.close_connection = True
             elif fault == "html":
                 self._send(b"<!DOCTYPE html><p>Log in to this network</p>", "text/html")
-            elif fault == "drip":
-                self._send(manifest[:1], MANIFEST_TYPE, _digest(manifest), length=len(manifest))
-                with contextlib.suppress(OSError):
-                    for number in range(1, len(manifest)):
-                        time.sleep(1)
-                        self.wfile.write(manifest[number : number + 1])
             else:
                 self._send(manifest.replace(b"{", b"{ ", fault == "lie"), MANIFEST_TYPE, _digest(manifest))
 

@@ -175,17 +175,6 @@ def test_a_registry_that_does_not_tell_a_digest_for_a_moment_is_asked_again(
     assert time.monotonic() - begin > (1.5 if fault == "reset" else 4)
 
 
-def test_a_registry_that_drips_is_left_after_a_minute(me: User, work: Path, layer: bytes) -> None:
-    with faulty_registry(layer) as registry:
-        registry.manifest_fault = "drip"
-        recipe(work, "r", registry)
-        begin = time.monotonic()
-        done = me.ctk("build", "r", cwd=work, env=area(work), status=4)
-        assert time.monotonic() - begin < 120
-    assert f"the registry {registry.address} did not respond in time" in done.stderr
-    assert f"ctk doctor --registry {registry.address}" in done.stderr
-
-
 def test_what_was_fetched_by_a_tag_is_built_offline_and_once(me: User, work: Path, layer: bytes) -> None:
     with faulty_registry(layer) as registry:
         recipe(work, "r", registry)
