@@ -166,7 +166,14 @@ def test_a_registry_that_does_not_tell_a_digest_for_a_moment_is_asked_again(
     with faulty_registry(layer, Retry_After="4") as registry:
         registry.manifest_fault = fault
         recipe(work, "r", registry)
-        well = threading.Timer(2, lambda: setattr(registry, "manifest_fault", ""))
+
+        def recover() -> None:
+            while not registry.asked["manifest"]:
+                time.sleep(0.05)
+            time.sleep(1)  # all requests of the first attempt
+            registry.manifest_fault = ""
+
+        well = threading.Thread(target=recover, daemon=True)
         well.start()
         begin = time.monotonic()
         done = me.ctk("build", "r", cwd=work, env=area(work))
