@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from toolkit.builds.progress import failed_command, failed_output, runtime_reason, step_of
+from toolkit.builds.progress import failed_command, failed_output, last_commands, runtime_reason, step_of
 
 
 @pytest.mark.parametrize(
@@ -59,3 +59,11 @@ def test_failed_command_is_looked_for_in_the_last_layer() -> None:
     assert failed_command([*packages, *tail]) == "make install"
     assert failed_output([*packages, *tail]) == ("make: *** Error 7",)
     assert failed_command([*packages, *tail[:1]]) is None
+
+
+def test_lines_before_a_silent_command_are_shown() -> None:
+    lines = ["ctk layer: files and post", "+ test -e /x", "+ echo one", "one", "+ false", "INFO: Creating x"]
+    assert last_commands(lines[:5]) == ("+ test -e /x", "+ echo one", "one", "+ false")
+    assert failed_output(lines[:5]) == ()
+    assert last_commands([*lines[:1], *["+ true"] * 20, *lines[1:5]])[-4:] == last_commands(lines[:5])
+    assert last_commands(["ctk layer: packages", "+ pip", *lines[:2]]) == ("+ test -e /x",)

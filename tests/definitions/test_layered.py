@@ -63,6 +63,12 @@ def test_a_tail_runs_under_the_constraint_file_if_it_has_a_post_script() -> None
     assert "ctk_guard" not in by_name(replace(ALL, post=""), SMALL)["tail"].script
 
 
+def test_changed_variable_or_import_repeats_no_script() -> None:
+    changed = replace(ALL, environment=(("CTK_TEST", "2"),), import_skip=("six",))
+    assert changed.environment != ALL.environment
+    assert layer_steps(changed, SMALL).layers == layer_steps(ALL, SMALL).layers
+
+
 def test_imports_are_those_of_the_lock() -> None:
     assert layer_steps(replace(ALL, packages=())).imports is None
     wanted = layer_steps(ALL, SMALL).imports

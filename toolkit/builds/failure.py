@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from toolkit.builds.causes import find_cause, telling_lines
 from toolkit.builds.imports import imports_failed
-from toolkit.builds.progress import failed_command, failed_output, runtime_reason
+from toolkit.builds.progress import failed_command, failed_output, last_commands, runtime_reason
 from toolkit.builds.pulling import registry_of
 from toolkit.builds.room import RoomWatch, cause
 from toolkit.pins.guard.log import differences, failures
@@ -80,7 +80,7 @@ def explain_failure(attempt: Attempt, status: int, lines: list[str], room: RoomW
         message,
         fix=fix,
         code=found.code if found is not None and not not_pulled else code,
-        last_lines=telling_lines(printed),
+        last_lines=telling_lines(printed) or last_commands(lines),
         log=attempt.log,
     )
 

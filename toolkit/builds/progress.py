@@ -28,6 +28,7 @@ _STEPS = (
     (r"INFO:\s+Build complete", "finishing"),
 )
 _STEPS_OF_GUARD = ((RUNNING, "installing exactly the locked packages"), (IMPORTING, "importing the packages"))
+_SHOWN_COMMANDS = 8
 # What the runtime prints where %post begins, and where something else does that may print commands or fail.
 _SECTION = re.compile(r"INFO:\s+(?:(?P<post>Running post)|Running (?:setup|test)|Adding |Creating )")
 
@@ -49,32 +50,43 @@ def failed_command(lines: Sequence[str]) -> str | None:
 
     `lines` are the last ones of the output. None if something else failed: getting the base, `%test`, packing.
     """
-    command, _ = _last_of_post(lines)
+    command, _, _ = _last_of_post(lines)
     return command
 
 
 def failed_output(lines: Sequence[str]) -> tuple[str, ...]:
     """What the failed command of `%post` printed; all of `lines` where something else failed."""
-    command, printed = _last_of_post(lines)
+    command, printed, _ = _last_of_post(lines)
     return tuple(lines) if command is None else tuple(printed)
 
 
-def _last_of_post(lines: Sequence[str]) -> tuple[str | None, list[str]]:
-    """The last command of `%post` and what it printed; none where another section began after it."""
+def last_commands(lines: Sequence[str]) -> tuple[str, ...]:
+    """The last lines of `%post`, each command and what it printed: for a failed command that printed nothing."""
+    return tuple(_last_of_post(lines)[2][-_SHOWN_COMMANDS:])
+
+
+def _last_of_post(lines: Sequence[str]) -> tuple[str | None, list[str], list[str]]:
+    """The last command of `%post`, what it printed, and all lines of its step; none where another section began after
+    it."""
     in_post, command = True, None
     printed: list[str] = []
+    whole: list[str] = []
     for line in lines:
-        if is_begin_of_layer(line):
-            in_post, command, printed = True, None, []
-        elif section := _SECTION.match(line):
-            in_post, command, printed = section["post"] is not None, None, []
+        section = _SECTION.match(line)
+        if is_begin_of_layer(line) or section:
+            in_post, command, printed, whole = section is None or section["post"] is not None, None, [], []
         elif in_post and is_end(line):
             in_post = False  # after a failure the guard prints its own summary
-        elif in_post and line.startswith("+ "):
-            command, printed = line[2:].strip(), []
         elif in_post:
-            printed.append(line)
-    return command, printed
+            if step_of(line) is not None:  # what is above it is ctk's own
+                whole.clear()
+            else:
+                whole.append(line)
+            if line.startswith("+ "):
+                command, printed = line[2:].strip(), []
+            else:
+                printed.append(line)
+    return command, printed, whole
 
 
 def runtime_reason(lines: Sequence[str]) -> str | None:

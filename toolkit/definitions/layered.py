@@ -75,7 +75,7 @@ def layer_steps(recipe: Recipe, lock: Lock | None = None, *, relabel: bool = Fal
     apt, packages, rest = (joined(groups[name]) for name in LayerName)
     wanted = import_step(lock, recipe.import_skip, recipe.environment) if lock else None
     may_install = any(step.name is StepName.POST for step in groups[LayerName.TAIL])
-    scripts = layer_scripts(lock, wanted, apt=apt, packages=packages, rest=rest, may_install=may_install)
+    scripts = layer_scripts(lock, apt=apt, packages=packages, rest=rest, may_install=may_install)
     made = zip(LayerName, (scripts.apt, scripts.packages, scripts.tail), strict=True)
     layers = tuple(
         LayerStep(

@@ -128,7 +128,7 @@ NO_IMPORTS = ImportStep(())
     ("middle", "status"), [("", 0), ("exit 0", 0), ("false", 1), ("exit 7", 7), ("kill $$", 143), ("(exit 3)", 3)]
 )
 def test_scripts_of_layers_clean_up_and_keep_their_status(tmp_path: Path, middle: str, status: int) -> None:
-    scripts = layer_scripts(SMALL, NO_IMPORTS, apt="", packages=f"{middle}\necho mine", rest=f"{middle}\necho mine")
+    scripts = layer_scripts(SMALL, apt="", packages=f"{middle}\necho mine", rest=f"{middle}\necho mine")
     assert scripts.apt == ""
     for name, text in (("packages", scripts.packages), ("files and post", scripts.tail)):
         done = ran(text, tmp_path)
@@ -147,7 +147,7 @@ def test_imports_need_no_constraint_file_and_leave_nothing(tmp_path: Path) -> No
 
 def test_scripts_of_layers_run_under_the_constraint_file(tmp_path: Path) -> None:
     show = 'cat $PIP_CONSTRAINT; echo "$UV_CONSTRAINT $PIP_BREAK_SYSTEM_PACKAGES"'
-    scripts = layer_scripts(SMALL, NO_IMPORTS, apt="true", packages=show, rest=show)
+    scripts = layer_scripts(SMALL, apt="true", packages=show, rest=show)
     own = tmp_path.with_name("own.txt")
     own.write_text("own==1\n")
     for text in (scripts.packages, scripts.tail):
@@ -158,7 +158,7 @@ def test_scripts_of_layers_run_under_the_constraint_file(tmp_path: Path) -> None
 
 
 def test_scripts_that_install_nothing_start_no_python(tmp_path: Path) -> None:
-    scripts = layer_scripts(SMALL, NO_IMPORTS, apt="", packages="true", rest="echo files", may_install=False)
+    scripts = layer_scripts(SMALL, apt="", packages="true", rest="echo files", may_install=False)
     assert "guard.py" in scripts.packages
     assert "guard.py" not in scripts.tail
     assert ran(scripts.tail, tmp_path).stdout.splitlines()[1:] == ["files"]

@@ -96,7 +96,6 @@ class LayerScripts:
 
 def layer_scripts(
     lock: Lock | None,
-    wanted: ImportStep | None = None,
     *,
     apt: str,
     packages: str,
@@ -105,12 +104,14 @@ def layer_scripts(
 ) -> LayerScripts:
     """The same as `guarded`, divided into layers, but for the guard: `over_layers` compares the finished layers.
 
-    Nothing of the base is hashed in the container. `packages` is the text that contains INSTALL, `rest` all that comes
-    after it. `may_install`: whether a user's own commands are in `rest`, which need the constraint file.
+    Nothing of the base is hashed in the container, and nothing is imported: what will be imported, and with which
+    environment, is not in these texts, so that a change of it repeats no script. `packages` is the text that contains
+    INSTALL, `rest` all that comes after it. `may_install`: whether a user's own commands are in `rest`, which need the
+    constraint file.
     """
     if lock is not None:
-        packages = packages and _constrained(lock, wanted, packages)
-        rest = _constrained(lock, wanted, rest) if rest and may_install else rest
+        packages = packages and _constrained(lock, packages)
+        rest = _constrained(lock, rest) if rest and may_install else rest
     return LayerScripts(
         apt=apt and _begun("apt", apt),
         packages=packages and _begun("packages", packages),
@@ -136,9 +137,9 @@ export HOME="$ctk_guard/home"
 ctk_guard_run imports </dev/null"""
 
 
-def _constrained(lock: Lock, wanted: ImportStep | None, script: str) -> str:
+def _constrained(lock: Lock, script: str) -> str:
     """`script` with the guard's tools, under the constraint file."""
-    return _isolated(lock, wanted, "\n".join(("ctk_guard_run constraint", *_CONSTRAINED, script)))
+    return _isolated(lock, None, "\n".join(("ctk_guard_run constraint", *_CONSTRAINED, script)))
 
 
 def _isolated(lock: Lock, wanted: ImportStep | None, script: str, more: tuple[str, ...] = ()) -> str:
