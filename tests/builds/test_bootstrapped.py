@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.builds.asked import context, request, small_sif
-from toolkit.builds import bases
 from toolkit.builds.bases import present_base
 from toolkit.builds.bootstrapped import archive_state, bootstrapped_base, kept_bootstrapped, state_key
 from toolkit.builds.context import Listener
@@ -115,15 +114,19 @@ def test_a_base_that_cannot_be_made_says_so(here: Path) -> None:
     assert failed.value.last_lines == ("E: Invalid Release file",)
 
 
-def test_a_preview_a_sandbox_and_a_flat_image_make_no_base(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bases, "may_be_layered", lambda *_, **__: False)
+def test_each_form_starts_from_the_base_and_a_preview_makes_none(here: Path) -> None:
     recipe = Recipe("mine", here / "defs/mine.toml", BASE, packages=("six",))
-    for asked, there in (
-        (request("mine"), context(here, preview=True)),
-        (request("mine", sandbox=True), context(here, preview=False)),
-        (request("mine"), context(here, preview=False)),
-    ):
-        assert present_base(asked, recipe, there, Listener()).image is None
+    runtime, flat_request = maker(here).runtime, request("mine")
+    flat_request = replace(flat_request, options=replace(flat_request.options, layered=False))
+    with archive([b"12.1"]) as mirror:
+        there = replace(context(here, preview=False), runtime=runtime, mirror=mirror)
+        assert present_base(request("mine"), recipe, replace(there, preview=True), Listener()).image is None
+        flat = present_base(flat_request, recipe, there, Listener()).image
+        assert flat is not None
+        assert present_base(request("mine", sandbox=True), recipe, there, Listener()).image == flat
+        offline = replace(there, offline=True)
+        assert present_base(flat_request, recipe, offline, Listener()).image == flat
+    assert calls(here) == 1
 
 
 def test_the_key_tells_definitions_and_states_apart() -> None:

@@ -98,6 +98,12 @@ def test_flat_build_starts_from_the_kept_image(here: Path) -> None:
     assert str(here) not in made
     with pytest.raises(ValueError, match="does not start from"):
         kept.definition("Bootstrap: docker\nFrom: other\n")
+    suite = replace(HUB, bootstrap=Bootstrap.DEBOOTSTRAP, reference="bookworm", digest=None, apt=("python3",))
+    text = define(Recipe("mine", here / "defs/mine.toml", suite), mirror="http://m/debian").text
+    made = KeptBase(suite, here / "image", here / "link/base.sif", "http://m/debian").definition(text)
+    assert "\nBootstrap: localimage\nFrom: base.sif\n" in made
+    assert "\n    ctk.base bookworm http://m/debian\n" in made
+    assert "MirrorURL" not in made
     (here / "link").mkdir()
     kept.run()
     assert kept.link.readlink() == here / "image"

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from toolkit.builds.files import UvCopy
-from toolkit.builds.form import may_be_layered
 from toolkit.builds.pulling import Maker, about_base, pull_base
 from toolkit.builds.tags import ask_digest, remembered_digest
 from toolkit.definitions.places import reserved_paths
@@ -25,7 +24,6 @@ from toolkit.recipes.model import Bootstrap
 from toolkit.runtime.engine import BuildOptions
 from toolkit.store.store import Kind, open_store
 from toolkit.support.errors import CtkError, ProgramFailed, WrongInput
-from toolkit.support.namespace import owner_problem
 from toolkit.support.ownership import is_trusted
 from toolkit.support.site import load_site
 
@@ -63,7 +61,7 @@ def present_base(request: BuildRequest, recipe: Recipe, context: BuildContext, l
         return PresentBase(recipe.base.path, None, state)
     maker = Maker(context.area, context.store, context.runtime, request.options, listener)
     if recipe.base.bootstrap == Bootstrap.DEBOOTSTRAP:
-        return PresentBase(_bootstrapped(request, recipe.base, context, maker), None, state)
+        return PresentBase(_bootstrapped(recipe.base, context, maker), None, state)
     digest = present_digest(recipe, context, listener.note)
     if digest is None:
         return PresentBase(None, None, state)
@@ -110,16 +108,13 @@ def registry_base(
     return base, PresentBase(kept, digest, request.base_state)
 
 
-def _bootstrapped(request: BuildRequest, base: Base, context: BuildContext, maker: Maker) -> Path | None:
-    """The image of a base that debootstrap makes, for layers over it; a flat build makes one of its own."""
+def _bootstrapped(base: Base, context: BuildContext, maker: Maker) -> Path | None:
+    """The image of a base that debootstrap makes; None in a preview, and where no archive is configured."""
     from toolkit.builds.bootstrapped import bootstrapped_base, kept_bootstrapped
 
     if context.offline:
         return kept_bootstrapped(base, context.mirror, context.store)
-    if context.preview or context.mirror is None or request.sandbox:
-        return None
-    owners = owner_problem()
-    if not may_be_layered(request.form, runtime=context.runtime, site=context.site, area=context.area, owners=owners):
+    if context.preview or context.mirror is None:
         return None
     return bootstrapped_base(base, context.mirror, maker)
 

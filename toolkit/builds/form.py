@@ -96,13 +96,6 @@ def choose_form(
     return choose(facts, asked)
 
 
-def may_be_layered(asked: Form | None, *, runtime: Runtime, site: Site, area: WorkArea, owners: str | None) -> bool:
-    """Whether an image over a base that is not here yet can have layers. Raises nothing for one that cannot."""
-    if asked is Form.FLAT or (asked is None and _site_problem(site) is not None):
-        return False
-    return host_problem(runtime, area, owners) is None
-
-
 def base_problem(base: Path | None) -> str | None:
     """Why nothing can be laid over `base`; None if layers are possible."""
     if base is None:

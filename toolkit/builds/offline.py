@@ -11,6 +11,7 @@ from toolkit.builds.bootstrapped import kept_bootstrapped
 from toolkit.builds.files import quoted
 from toolkit.builds.tags import remembered_digest
 from toolkit.builds.target import TargetKind, bases_of_definition
+from toolkit.definitions.definition import base_header
 from toolkit.pins.index.downloads import kept_files
 from toolkit.pins.lock.files import fetched_by_build, wanted_files
 from toolkit.recipes.model import Bootstrap
@@ -123,19 +124,21 @@ def _is_kept(base: Base, context: BuildContext) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class KeptBase:
-    """The image of a registry's `base` in the store, for a flat build: the runtime itself would pull it once more, and
-    keep a second copy in its own cache.
+    """The image of `base` in the store, for a flat build: the runtime itself would pull it once more, and keep a second
+    copy in its own cache, or run debootstrap again.
 
-    `link` is a name of it next to which the runtime is started: no path of this host gets into the image.
+    `mirror` is the Debian archive of a base that debootstrap made. `link` is a name of the image, next to which the
+    runtime is started: no path of this host gets into the image.
     """
 
     base: Base
     image: Path
     link: Path
+    mirror: str | None = None
 
     @classmethod
     def of(cls, plan: BuildPlan, context: BuildContext, directory: Path) -> KeptBase | None:
-        """The base of a build, in `directory`; None if it is not here, or is no registry's.
+        """The base of a build, in `directory`; None if it is not here, or is one of this machine.
 
         The script of a preview does not depend on what is here, unless it is to run without a network.
         """
@@ -143,11 +146,11 @@ class KeptBase:
         if (
             (context.preview and not context.offline)
             or start is None
-            or start.bootstrap != Bootstrap.DOCKER
+            or start.bootstrap not in _REMOTE
             or image is None
         ):
             return None
-        return cls(start, image, directory / "base.sif")
+        return cls(start, image, directory / "base.sif", context.mirror)
 
     def shell(self) -> str:
         return f"ln -s -- {quoted(self.image)} {quoted(self.link)}"
@@ -156,11 +159,13 @@ class KeptBase:
         self.link.symlink_to(self.image)
 
     def definition(self, text: str) -> str:
-        """The definition `text`, which starts from the registry, as one that starts from the link."""
+        """The definition `text`, which starts from the registry or the archive, as one that starts from the link."""
         reference = self.base.pinned_reference
-        before, found, after = text.partition(f"\nBootstrap: docker\nFrom: {reference}\n")
-        if not found:  # the runtime would ask the registry
+        before, found, after = text.partition(f"\n{base_header(self.base, self.mirror)}")
+        if not found:  # the runtime would ask a server
             raise ValueError(f"the definition does not start from {reference}")
+        if self.base.bootstrap == Bootstrap.DEBOOTSTRAP:
+            reference += f" {self.mirror}"
         # The runtime keeps no comment before the header; the label tells what the image was made from.
         after = after.replace("\n%labels\n", f"\n%labels\n    ctk.base {reference}\n", 1)
         return f"{before}\nBootstrap: localimage\nFrom: {self.link.name}\n{after}"

@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import threading
 import time
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from toolkit.builds.bases import base_key
-from toolkit.builds.inputs import copied_digest
+from toolkit.builds.layers.chain import key_of_base, key_of_step
 from toolkit.builds.layers.failing import explained, require_passed
 from toolkit.builds.layers.importing import Guard, import_packages
-from toolkit.builds.layers.keys import InputContent, MadeWith, first_key, step_key
 from toolkit.builds.layers.make import Below, LayerRoom, make_layer
 from toolkit.builds.layers.metadata import (
     assemble,
     changed_files,
-    full_version,
     inspect_object,
     labels_file,
     require_room,
@@ -29,18 +24,17 @@ from toolkit.builds.layers.pack import packer_version
 from toolkit.builds.layers.stored import StoredLayers
 from toolkit.builds.offline import require_step
 from toolkit.builds.values import read_value
-from toolkit.builds.variables import variables_digest
 from toolkit.definitions.layered import METADATA, LayerName
 from toolkit.inventory.formats.layers import layer_names
 from toolkit.inventory.formats.sif_edit import copy_base
 from toolkit.pins.bases.steady import unchanged
 from toolkit.pins.guard.log import seconds_of_imports
 from toolkit.pins.guard.over_layers import GuardedLayers, judge_apt, judge_base
-from toolkit.recipes.architectures import host_architecture
 from toolkit.support.errors import CtkError, ProgramFailed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+    from pathlib import Path
 
     from toolkit.builds.layers.layer import Layer
     from toolkit.builds.state import BuildState
@@ -113,7 +107,7 @@ class BuildLayers:
                 guard = Guard(lock, self.base, GuardedLayers(**paths), state, workers)
             written = workers.submit(self._write, copied, layers, room)
             if guard is not None and self.steps.imports is not None:
-                first = self._first_key(state, room)
+                first = self._first_key(state)
                 import_packages(self.steps.imports, guard, Below(self.base, layers), room, first)
             if guard is not None:
                 guard.require()
@@ -153,7 +147,8 @@ class BuildLayers:
             if apt is not None and lock is not None:
                 require_passed(judge_apt(lock, self.base, apt.path), state)
 
-        before, taken = self._first_key(state, room), None
+        before: str | None = self._first_key(state)
+        taken: Layer | None = None
         for step in self.steps.layers:
             started = time.monotonic()
             key = self._key(state, step, before)
@@ -200,35 +195,15 @@ class BuildLayers:
         state.listener.on_step_done(METADATA, time.monotonic() - started, cached=False)
         return layer
 
-    def _first_key(self, state: BuildState, room: LayerRoom) -> str | None:
-        """The key before the first step; None if the content of the base is not known."""
-        plan, context = state.plan, state.context
-        recipe = plan.request.recipe
+    def _first_key(self, state: BuildState) -> str:
+        """The key before the first step."""
+        recipe = state.plan.request.recipe
         assert recipe is not None  # noqa: S101
-        digest = plan.base.digest or context.locks.local_digest(recipe)
-        if digest is None:
-            return None
-        runtime = f"{room.runtime.product} {full_version(room.runtime)}"
-        variables = variables_digest(recipe.indexes)
-        tools = MadeWith(host_architecture(), runtime, packer_version() or "", room.compression, variables)
-        return first_key(base_key(digest, recipe.base), tools)
+        return key_of_base(recipe, self.base, state.plan, state.context)
 
     def _key(self, state: BuildState, step: LayerStep, before: str | None) -> str | None:
         """The key of a step; None if that before it is not known."""
-        if before is None:
-            return None
-        cache = state.context.locks.cache
-        inputs = [
-            InputContent(copied.path, Path(os.path.normpath(copied.source)).name, copied_digest(copied.source, cache))
-            for copied in step.inputs
-        ]
-        installer = state.plan.record.tools.installer if step.name is LayerName.PACKAGES else None
-        return step_key(
-            before,
-            step.script,
-            inputs,
-            installer=installer.partition(" ")[0] if installer else None,
-        )
+        return None if before is None else key_of_step(step, before, state.plan, state.context)
 
     def _provide(self, name: LayerName, state: BuildState) -> None:
         """Bring what a step that has to run takes from the network; offline, refuse what is not here."""

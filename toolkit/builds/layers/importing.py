@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -57,21 +56,16 @@ class Guard:
                 require_passed(judgement, self.state)
 
 
-def import_packages(wanted: ImportStep, guard: Guard, below: Below, room: LayerRoom, first: str | None) -> None:
+def import_packages(wanted: ImportStep, guard: Guard, below: Below, room: LayerRoom, first: str) -> None:
     """Import the packages of `wanted` in a container of all layers, but those whose import cannot end differently.
 
-    `first` is the key of the base and of what layers are made with; None if the content of the base is not known:
-    then nothing is remembered. A difference that the guard finds is the reason of what fails later. Raises the error of
-    the build.
+    `first` is the key of the base and of what layers are made with. A difference that the guard finds is the reason of
+    what fails later. Raises the error of the build.
     """
-    with contextlib.ExitStack() as stack:
-        memory = None
-        if first is not None:
-            common = common_key(first, guard.lock.base.executable, wanted, room.binds)
-            directory = guard.state.context.locks.cache / "imports"
-            memory = stack.enter_context(import_memory(directory, common, below.image, below.layers))
-        left = wanted.packages if memory is None else _not_known(wanted, guard, memory)
-        if left:
+    common = common_key(first, guard.lock.base.executable, wanted, room.binds)
+    directory = guard.state.context.locks.cache / "imports"
+    with import_memory(directory, common, below.image, below.layers) as memory:
+        if left := _not_known(wanted, guard, memory):
             _import(replace(wanted, packages=left), guard, below, room, memory)
 
 
@@ -87,7 +81,7 @@ def _not_known(wanted: ImportStep, guard: Guard, memory: ImportMemory) -> tuple[
     return tuple(package for package in wanted.packages if known.get(package) is None)
 
 
-def _import(wanted: ImportStep, guard: Guard, below: Below, room: LayerRoom, memory: ImportMemory | None) -> None:
+def _import(wanted: ImportStep, guard: Guard, below: Below, room: LayerRoom, memory: ImportMemory) -> None:
     state, packages = guard.state, {package.name: package for package in wanted.packages}
     sites: tuple[str, ...] = ()
 
@@ -98,7 +92,7 @@ def _import(wanted: ImportStep, guard: Guard, below: Below, room: LayerRoom, mem
             sites = searched
         elif (traced := traced_in(line)) is None:
             state.transcript.take(line)
-        elif memory is not None and traced.package in packages:
+        elif traced.package in packages:
             memory.keep(packages[traced.package], traced.seconds, traced.trace)
 
     try:

@@ -1,0 +1,62 @@
+"""The keys of a build's layers, from the first step on, and which of the layers the store has."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from toolkit.builds.bases import base_key
+from toolkit.builds.inputs import copied_digest
+from toolkit.builds.layers.keys import InputContent, MadeWith, first_key, step_key
+from toolkit.builds.layers.metadata import full_version
+from toolkit.builds.layers.pack import packer_version
+from toolkit.builds.variables import variables_digest
+from toolkit.definitions.layered import LayerName
+from toolkit.pins.bases.facts import content_digest
+from toolkit.recipes.architectures import host_architecture
+from toolkit.store.store import Kind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from toolkit.builds.context import BuildContext
+    from toolkit.builds.plan import BuildPlan
+    from toolkit.definitions.layered import LayeredSteps, LayerStep
+    from toolkit.recipes.model import Recipe
+
+
+def key_of_base(recipe: Recipe, base: Path, plan: BuildPlan, context: BuildContext) -> str:
+    """The key before the first step, over the image `base`.
+
+    What debootstrap made has no digest from elsewhere: its own content counts.
+    """
+    locks, options = context.locks, plan.request.options
+    digest = plan.base.digest or locks.local_digest(recipe) or content_digest(base, locks.cache)
+    runtime = f"{context.runtime.product} {full_version(context.runtime)}"
+    variables = variables_digest(recipe.indexes)
+    tools = MadeWith(host_architecture(), runtime, packer_version() or "", options.compression, variables)
+    return first_key(base_key(digest, recipe.base), tools)
+
+
+def key_of_step(step: LayerStep, before: str, plan: BuildPlan, context: BuildContext) -> str:
+    """The key of a step's layer, over what has the key `before`. Raises as `copied_digest` does."""
+    cache = context.locks.cache
+    inputs = [
+        InputContent(copied.path, Path(os.path.normpath(copied.source)).name, copied_digest(copied.source, cache))
+        for copied in step.inputs
+    ]
+    installer = plan.record.tools.installer if step.name is LayerName.PACKAGES else None
+    return step_key(before, step.script, inputs, installer=installer.partition(" ")[0] if installer else None)
+
+
+def kept_layers(
+    steps: LayeredSteps, recipe: Recipe, base: Path, plan: BuildPlan, context: BuildContext
+) -> Iterator[LayerName]:
+    """The steps that a build over `base` would not run: their layers are in the store."""
+    key = key_of_base(recipe, base, plan, context)
+    for step in steps.layers:
+        key = key_of_step(step, key, plan, context)
+        if context.store.find(Kind.LAYER, key) is None:
+            return
+        yield step.name
