@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.builds.asked import RUNTIME, context, request
+from toolkit.builds import bootstrapped
 from toolkit.builds import room as room_module
 from toolkit.builds.context import Listener
 from toolkit.builds.plan import OwnSource
@@ -21,7 +22,8 @@ if TYPE_CHECKING:
 
 
 @pytest.mark.parametrize("preview", [True, False])
-def test_a_plan_is_complete_whatever_is_built(here: Path, preview: bool) -> None:
+def test_a_plan_is_complete_whatever_is_built(here: Path, monkeypatch: pytest.MonkeyPatch, preview: bool) -> None:
+    monkeypatch.setattr(bootstrapped, "bootstrapped_base", lambda *_: None)
     plan = resolve(request("mine"), context(here, preview=preview))
     assert isinstance(plan.source, Definition)
     assert "Bootstrap: debootstrap" in plan.source.text

@@ -6,6 +6,7 @@ import json
 import os
 import re
 import shutil
+import struct
 import subprocess
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -153,7 +154,7 @@ def test_percentage_of_packing_is_live_on_a_terminal(project: Project) -> None:
     command = f"stty cols 100; {project.user.program} build mine --layered --compression gzip"
     done = project.user.run("script", "-qec", command, "/dev/null", cwd=project.path)
     shown = {int(percent) for percent in re.findall(r"files and post script, packing +(\d+) %", done.stdout)}
-    assert len(shown - {0, 100}) >= 2, done.stdout[-3000:]
+    assert shown - {0, 100}, done.stdout[-3000:]
 
 
 def test_kept_layers_give_the_image_that_new_ones_give(project: Project) -> None:
@@ -276,6 +277,65 @@ def test_layer_is_not_kept_if_an_input_changes_while_its_step_runs(project: Proj
     assert len(_keys(project.store) - before) == 1
     again = project.build(APPTAINER_BIND=defs)
     assert (again.ran, again.files["data.txt"]) == (("files",), "two\n")
+
+
+def test_change_of_an_input_that_is_undone_while_its_step_runs_is_seen(project: Project) -> None:
+    change = "echo two > /root/data.txt; printf one > /root/data.txt"
+    project.write(text=RECIPE.replace('"cat', f'"{change}; cat'))
+    before = _keys(project.store)
+    assert project.build(APPTAINER_BIND=f"{project.path}/defs:/root").files["data.txt"] == "one"
+    assert len(_keys(project.store) - before) == 1
+    assert project.build(APPTAINER_BIND=f"{project.path}/defs:/root").ran == ("files",)
+
+
+def test_modes_of_the_work_area_reach_no_layer(project: Project) -> None:
+    """Scratch of a site: what is made there inherits a group and no permissions for others."""
+    show = "find /top /opt/tree /opt/made -exec stat -c '%A %g %n' {} +"
+    post = f"mkdir /opt/made; touch /opt/made/file /top; {show} > /opt/copy"
+    project.write(text=f'base = "../base.sif"\npost = "{post}"\n[[files]]\nfrom = "tree"\nto = "/opt/tree"\n')
+    (project.path / "defs/tree/inside").mkdir(parents=True)
+    (project.path / "defs/tree/inside/file").touch()
+    plain = project.build(CTK_HOME=str(project.path / "plain")).files["copy"]
+    scratch = project.path / "scratch"
+    scratch.mkdir()
+    os.chown(scratch, -1, 12345)
+    scratch.chmod(0o2755)
+    entries = b"".join(struct.pack("<HHI", tag, rights, 0xFFFFFFFF) for tag, rights in ((1, 7), (4, 5), (32, 0)))
+    os.setxattr(scratch, "system.posix_acl_default", struct.pack("<I", 2) + entries)
+    built = project.build("--force", CTK_HOME=str(scratch / "ctk"))
+    assert built.files["copy"] == plain
+    assert "drwxr-xr-x 0 /opt/tree/inside" in str(plain)
+
+
+def test_link_that_is_switched_elsewhere_is_another_input(project: Project) -> None:
+    project.write(text=RECIPE.replace("data.txt > ", "tree/data > ") + '[[files]]\nfrom = "tree"\nto = "/opt/tree"\n')
+    for release in ("one", "two"):
+        (project.path / release).mkdir()
+        (project.path / release / "data").write_text(release)
+    (project.path / "current").symlink_to("one")
+    (project.path / "defs/tree").mkdir()
+    for name, target in (("data", "current"), ("first", "one"), ("second", "two")):
+        (project.path / "defs/tree" / name).symlink_to(f"../../{target}/data")
+    assert project.build().files["copy"] == "one"
+    (project.path / "current").unlink()
+    (project.path / "current").symlink_to("two")
+    second = project.build()
+    assert (second.ran, second.files["copy"]) == (("files",), "two")
+
+
+def test_post_without_a_network_does_not_serve_builds_with_one(project: Project) -> None:
+    project.write(text='base = "../base.sif"\npost = "readlink /proc/self/ns/net > /opt/copy"\n')
+    network = f"{os.readlink('/proc/self/ns/net')}\n"  # noqa: PTH115
+    for options in ((), ("--flat",)):
+        alone = project.build("--offline", *options)
+        assert alone.document["built"] is True
+        assert alone.files["copy"] != network
+        assert project.build("--offline", *options).document["built"] is False
+        assert project.build(*options).files["copy"] == network
+        assert project.build("--offline", *options).document["built"] is False
+        (project.path / "mine.sif").unlink()
+    again = project.build("--offline")
+    assert (again.ran, again.files["copy"]) == ((), network)
 
 
 def _keys(store: Store) -> set[str]:

@@ -3,18 +3,19 @@
 The definition's text decides most: in it are the recipe, the lock, the guard, the reference and digest of the base, the
 Debian mirror and ctk's version. What it only names, files and a base on this machine, is fingerprinted by its content.
 What `post`, `apt` or debootstrap fetch from the network is not known beforehand: `--force` fetches it again.
-The user's variables that reach the scripts (APPTAINERENV_*) count as well, if there are any.
+The user's variables that reach the scripts (APPTAINERENV_*) count as well, if there are any. A `post` that ran without
+a network may have made less than with one.
 """
 
 from __future__ import annotations
 
 import hashlib
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from toolkit.builds.variables import variables_digest
-from toolkit.pins.bases.facts import content_digest
-from toolkit.recipes.model import Bootstrap
-from toolkit.recipes.outside import file_roots
+from toolkit.recipes.model import Bootstrap, Target
+from toolkit.support.content import content_digest
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from toolkit.builds.context import BuildContext
     from toolkit.builds.request import BuildRequest
     from toolkit.definitions.definition import Definition
-    from toolkit.recipes.model import Base, Recipe
+    from toolkit.recipes.model import Base
 
 
 def inputs_of(request: BuildRequest, definition: Definition, start: Base, context: BuildContext) -> dict[str, str]:
@@ -38,31 +39,23 @@ def inputs_of(request: BuildRequest, definition: Definition, start: Base, contex
         **({"variables": variables} if variables else {}),
         "definition": _hash(definition.text),
         "base": locks.local_digest(recipe) or recipe.base.bootstrap,
-        "files": _hash("".join(_files(recipe, locks.cache))),
+        "files": _hash(
+            "\n".join(copied_digest(copy.source, locks.cache, fresh=request.force) for copy in recipe.files)
+        ),
         "require": recipe.verdict or "",
         "runtime": context.runtime.version_text,
         "compression": request.options.compression,
+        **({"target": _hash(repr(target))} if (target := replace(recipe.target, origin="")) != Target() else {}),
+        **({"network": "none"} if context.offline and recipe.post.strip() else {}),
     }
 
 
-def _files(recipe: Recipe, cache: Path) -> list[str]:
-    """A line for each file and directory that is copied: where it is, its mode, and its content with that of links."""
-    roots = [root for copy in recipe.files for root in file_roots(copy.source)]
-    return [f"{root}\0{root.stat().st_mode:o}\0{_content(root, cache)}\n" for root in roots]
+def copied_digest(source: Path, cache: Path, *, fresh: bool = False) -> str:
+    """The `sha256:…` of what a build copies from `source`: names, modes and contents, with those that links lead to.
 
-
-def copied_digest(source: Path, cache: Path) -> str:
-    """The `sha256:…` of what a build copies from `source`: modes, and contents with those of links, no path before it.
-
-    Digests of large files are remembered in `cache`. Raises as `content_digest` does.
+    Digests are remembered in `cache`, and not used with `fresh`. Raises as `content_digest` does.
     """
-    lines = (f"{root.stat().st_mode:o}\0{_content(root, cache)}\n" for root in file_roots(source))
-    return _hash("".join(lines))
-
-
-def _content(path: Path, cache: Path) -> str:
-    # To read a pipe or a device would take forever.
-    return content_digest(path, cache) if path.is_file() or path.is_dir() else ""
+    return content_digest(source, cache, follow=True, fresh=fresh)
 
 
 def _hash(text: str) -> str:

@@ -37,7 +37,7 @@ class BuildPlan:
     and what became of the earlier one; None if nothing is installed. `lends_uv`: the build finds uv's program in
     the base's directory for it, and installs with pip if that is missing. `start` is the base
     as the definition names it: by digest, if that is known. `layers` are the steps of a layered image, None for a
-    flat one; `form` says why it is flat.
+    flat one; `form` says why it is flat. `files` is the state of what is copied into the image (`state_of_copied`).
     """
 
     request: BuildRequest
@@ -50,6 +50,7 @@ class BuildPlan:
     login: Path | None = None
     layers: LayeredSteps | None = None
     form: Choice = FLAT
+    files: str = ""
 
     @property
     def base_size(self) -> int:

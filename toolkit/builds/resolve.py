@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import stat
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -29,6 +30,7 @@ from toolkit.pins.bases.steady import PresentBase, unchanged
 from toolkit.pins.lock.lockfile import dump_locks
 from toolkit.pins.store import locked_base
 from toolkit.recipes.model import Base, Bootstrap
+from toolkit.support.content import state_of_copied
 from toolkit.support.errors import MissingOnHost, ProgramFailed, WrongInput
 from toolkit.support.namespace import owner_problem
 from toolkit.support.ownership import is_trusted
@@ -101,6 +103,7 @@ def _resolve_recipe(request: BuildRequest, recipe: Recipe, context: BuildContext
     locks, base = context.locks, PresentBase(state=request.base_state)
     check_target(recipe)
     judge_target(recipe, locks.bases.values())
+    files = state_of_copied(copy.source for copy in recipe.files)
     locks.require(recipe)
     with unchanged(request.base_state):
         if recipe.installs or not context.preview:
@@ -140,6 +143,7 @@ def _resolve_recipe(request: BuildRequest, recipe: Recipe, context: BuildContext
         login=_login(start, context),
         layers=_layers(recipe, lock, start) if form.form is Form.LAYERED else None,
         form=form,
+        files=files,
     )
 
 
@@ -153,7 +157,8 @@ def unchanged_record(request: BuildRequest, context: BuildContext) -> Record | N
     recipe, output = request.recipe, request.output
     if recipe is None or request.sandbox or request.force or not output.is_file():
         return None
-    if not is_trusted(output.stat().st_uid):
+    status = output.stat()
+    if not is_trusted(status.st_uid) or status.st_mode & stat.S_IWOTH:
         return None
     record = read_record(output)
     if record is None or not record.inputs or record.target != request.target.identity:
@@ -163,7 +168,9 @@ def unchanged_record(request: BuildRequest, context: BuildContext) -> Record | N
         return None
     start = _start(recipe, lock, context, None if lock is not None else _digest_now(recipe, context))
     inputs = inputs_of(request, _define(recipe, lock, context, start), start, context)
-    return record if inputs == record.inputs and _has_form(request, record, context) else None
+    # What was made with a network serves offline, too; what a script made without one may be less.
+    same = inputs == record.inputs or (context.offline and inputs == {**record.inputs, "network": "none"})
+    return record if same and _has_form(request, record, context) else None
 
 
 def _digest_now(recipe: Recipe, context: BuildContext) -> str | None:

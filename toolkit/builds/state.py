@@ -9,6 +9,8 @@ from toolkit import __version__
 from toolkit.builds.failure import Attempt, explain_failure
 from toolkit.builds.output import LOG_MARK
 from toolkit.builds.plan import OwnSource
+from toolkit.support.content import state_of_copied
+from toolkit.support.errors import CtkError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -19,7 +21,6 @@ if TYPE_CHECKING:
     from toolkit.builds.record import Record
     from toolkit.builds.room import RoomWatch
     from toolkit.builds.transcript import Transcript
-    from toolkit.support.errors import CtkError
     from toolkit.support.findings import Finding, Verdict
 
 
@@ -75,7 +76,21 @@ class BuildState:
 
     @property
     def record(self) -> Record:
-        """The image's record, with the audit result."""
+        """The image's record, with the audit result, and without inputs if a copied file changed since they were read:
+        whether the image has its old content is not known.
+        """
         codes = tuple(sorted({finding.code for finding in self.findings}))
         tools = replace(self.plan.record.tools, mksquashfs=self.packer)
-        return replace(self.plan.record, verdict=self.verdict, findings=codes, layers=self.layers, tools=tools)
+        inputs = {} if self._files_changed() else self.plan.record.inputs
+        return replace(
+            self.plan.record, verdict=self.verdict, findings=codes, layers=self.layers, tools=tools, inputs=inputs
+        )
+
+    def _files_changed(self) -> bool:
+        recipe = self.plan.request.recipe
+        if recipe is None or not self.plan.files:
+            return False
+        try:
+            return state_of_copied(copy.source for copy in recipe.files) != self.plan.files
+        except CtkError:
+            return True

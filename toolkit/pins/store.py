@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from toolkit.pins.bases.facts import content_digest, gather_facts
+from toolkit.pins.bases.facts import gather_facts
 from toolkit.pins.bases.present import require_base
 from toolkit.pins.bases.steady import NOT_HERE, PresentBase, require_unchanged, state_of
 from toolkit.pins.lock.changes import LockChange, compare_locks
@@ -16,6 +16,7 @@ from toolkit.pins.lock.upgrade import NO_UPGRADE, Upgrade
 from toolkit.pins.locking import contradictions, input_hash, is_current, make_lock, refusal
 from toolkit.recipes.architectures import architecture_of, for_architecture, lock_command
 from toolkit.recipes.model import ARCHITECTURES, Bootstrap
+from toolkit.support.content import content_digest
 from toolkit.support.errors import CheckFailed, CtkError, WrongInput
 from toolkit.support.files import refuse_link
 from toolkit.support.findings import Finding, Severity

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pwd
 import stat
@@ -37,3 +38,16 @@ def change_own_mode(
             Path(f"/proc/self/fd/{descriptor}").chmod((stat.S_IMODE(status.st_mode) | add) & ~remove)
     finally:
         os.close(descriptor)
+
+
+def make_plain(directory: Path) -> None:
+    """Let what is made in `directory`, a private one of this user, inherit neither its group nor permissions.
+
+    Site scratch often has the setgid bit or default ACLs (acl(5)), and a file system may lack either.
+    """
+    for name in ("system.posix_acl_default", "system.posix_acl_access"):
+        with contextlib.suppress(OSError):
+            os.removexattr(directory, name, follow_symlinks=False)
+    with contextlib.suppress(OSError):
+        os.chown(directory, -1, os.getegid(), follow_symlinks=False)
+    change_own_mode(directory, add=0o700, remove=0o7077)

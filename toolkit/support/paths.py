@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from toolkit.support.errors import MissingOnHost, WrongInput
+from toolkit.support.ownership import make_plain
 from toolkit.support.text import printable
 
 if TYPE_CHECKING:
@@ -89,6 +90,8 @@ class WorkArea:
         for directory in self.directories:
             try:
                 directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+                if directory.name == "tmp" and not directory.is_symlink():
+                    make_plain(directory)  # images are unpacked in it
                 if not os.access(directory, os.W_OK | os.X_OK):
                     is_read_only = os.statvfs(directory).f_flag & os.ST_RDONLY
                     number = errno.EROFS if is_read_only else errno.EACCES

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
-import os
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tests.pins.bases.foreign import FOREIGN, HOST, sandbox
-from toolkit.pins.bases.facts import content_digest, gather_facts
+from toolkit.pins.bases.facts import gather_facts
 from toolkit.pins.index.uv import Uv
 from toolkit.pins.locking import make_lock
 from toolkit.recipes.model import Base, Recipe
@@ -86,33 +84,3 @@ def test_base_that_only_another_host_can_pull_names_wheels_with_gpu_code(
     assert caught.value.code == "foreign-base"
     fix = str(caught.value.fix)
     assert fix.endswith(way or "lists them.")
-
-
-def test_the_digest_of_a_directory_is_that_of_its_names_modes_and_contents(tmp_path: Path) -> None:
-    directory = tmp_path / "base"
-    base_of(directory, "a", "b/c")
-    (directory / "link").symlink_to("a")
-    digests = [content_digest(directory, tmp_path)]
-    assert digests == [content_digest(directory, tmp_path)]
-    (directory / "a").write_text("x")
-    digests.append(content_digest(directory, tmp_path))
-    (directory / "a").chmod(0o700)
-    digests.append(content_digest(directory, tmp_path))
-    (directory / "link").unlink()
-    (directory / "link").symlink_to("b")
-    digests.append(content_digest(directory, tmp_path))
-    (directory / "b/c").rename(directory / "b/d")
-    digests.append(content_digest(directory, tmp_path))
-    assert len(set(digests)) == 5
-
-
-def test_a_digest_that_cannot_be_kept_is_computed_each_time(tmp_path: Path) -> None:
-    base, cache = tmp_path / "base", tmp_path / "cache"
-    base.write_text("content")
-    os.utime(base, (0, 0))
-    cache.touch()  # in the place of its directory, as nothing can be written on a read-only file system
-    monkey = pytest.MonkeyPatch()
-    monkey.setattr("toolkit.pins.bases.facts._SETTLED", -1)
-    with monkey.context():
-        assert content_digest(base, cache) == f"sha256:{hashlib.sha256(b'content').hexdigest()}"
-    monkey.undo()

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from toolkit.pins import store
-from toolkit.pins.bases import facts, registry
-from toolkit.pins.bases.facts import content_digest
+from toolkit.pins.bases import registry
 from toolkit.pins.bases.steady import PresentBase, require_unchanged, state_of, unchanged
 from toolkit.pins.store import Locks
 from toolkit.recipes.model import Base, Recipe
@@ -116,21 +115,3 @@ def test_the_lock_has_the_digest_of_the_image_that_was_brought_and_not_of_a_tag_
     recipe = Recipe("mine", tmp_path / "mine.toml", Base("hub", "docker", "a/b:1"), post="true")
     facts = locks.make(recipe, PresentBase(tmp_path / "real", "sha256:brought"))
     assert facts.digest == "sha256:brought"  # type: ignore[attr-defined]
-
-
-def test_the_digest_of_a_file_that_is_written_to_meanwhile_is_not_kept(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    image, cache = tmp_path / "base.sif", tmp_path / "cache"
-    image.write_bytes(b"one")
-    honest = facts._digest_of
-
-    def disturbed(file: object) -> str:
-        with image.open("ab") as more:
-            more.write(b"two")
-        return honest(file)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(facts, "_digest_of", disturbed)
-    with pytest.raises(CheckFailed, match="changed while ctk read it"):
-        content_digest(image, cache)
-    assert not cache.exists()

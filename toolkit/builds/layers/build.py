@@ -21,7 +21,7 @@ from toolkit.builds.layers.metadata import (
     require_room,
 )
 from toolkit.builds.layers.pack import packer_version
-from toolkit.builds.layers.stored import StoredLayers
+from toolkit.builds.layers.stored import Stored, StoredLayers
 from toolkit.builds.offline import require_step
 from toolkit.builds.values import read_value
 from toolkit.definitions.layered import METADATA, LayerName
@@ -30,6 +30,7 @@ from toolkit.inventory.formats.sif_edit import copy_base
 from toolkit.pins.bases.steady import unchanged
 from toolkit.pins.guard.log import seconds_of_imports
 from toolkit.pins.guard.over_layers import GuardedLayers, judge_apt, judge_base
+from toolkit.support.content import state_of_copied
 from toolkit.support.errors import CtkError, ProgramFailed
 
 if TYPE_CHECKING:
@@ -151,8 +152,9 @@ class BuildLayers:
         taken: Layer | None = None
         for step in self.steps.layers:
             started = time.monotonic()
-            key = self._key(state, step, before)
-            found = stored.find(key) if key is not None else None
+            sources = [copied.source for copied in step.inputs]
+            inputs = state_of_copied(sources)
+            key, found = self._find(state, step, before, stored)
             if found is not None:
                 layer = taken = found.layer
             else:
@@ -166,7 +168,7 @@ class BuildLayers:
                     layer = make_layer(step.script, below, room, inputs=step.inputs, finish=labels_file)
                 if step.name is LayerName.APT:
                     judge(layer)
-                if self._key(state, step, before) != key:
+                if state_of_copied(sources) != inputs:
                     key = None  # an input changed meanwhile: whether the layer has the old one is not known
                 state.listener.on_part("reading the layer back")
                 if key is not None:
@@ -201,9 +203,23 @@ class BuildLayers:
         assert recipe is not None  # noqa: S101
         return key_of_base(recipe, self.base, state.plan, state.context)
 
-    def _key(self, state: BuildState, step: LayerStep, before: str | None) -> str | None:
-        """The key of a step; None if that before it is not known."""
-        return None if before is None else key_of_step(step, before, state.plan, state.context)
+    def _find(
+        self, state: BuildState, step: LayerStep, before: str | None, stored: StoredLayers
+    ) -> tuple[str | None, Stored | None]:
+        """The key of a step, None if that before it is not known, and what the store has of the step.
+
+        A `post` without a network uses what one with a network made, but not the other way round.
+        """
+        if before is None:
+            return None, None
+        plan, context = state.plan, state.context
+        key = key_of_step(step, before, plan, context)
+        found = stored.find(key)
+        recipe = plan.request.recipe
+        if found is None and context.offline and step.name is LayerName.TAIL and recipe is not None and recipe.post:
+            key = key_of_step(step, before, plan, context, network=False)
+            found = stored.find(key)
+        return key, found
 
     def _provide(self, name: LayerName, state: BuildState) -> None:
         """Bring what a step that has to run takes from the network; offline, refuse what is not here."""

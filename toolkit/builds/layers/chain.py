@@ -13,9 +13,9 @@ from toolkit.builds.layers.metadata import full_version
 from toolkit.builds.layers.pack import packer_version
 from toolkit.builds.variables import variables_digest
 from toolkit.definitions.layered import LayerName
-from toolkit.pins.bases.facts import content_digest
 from toolkit.recipes.architectures import host_architecture
 from toolkit.store.store import Kind
+from toolkit.support.content import content_digest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from toolkit.builds.context import BuildContext
     from toolkit.builds.plan import BuildPlan
     from toolkit.definitions.layered import LayeredSteps, LayerStep
+    from toolkit.definitions.steps import Input
     from toolkit.recipes.model import Recipe
 
 
@@ -39,15 +40,20 @@ def key_of_base(recipe: Recipe, base: Path, plan: BuildPlan, context: BuildConte
     return first_key(base_key(digest, recipe.base), tools)
 
 
-def key_of_step(step: LayerStep, before: str, plan: BuildPlan, context: BuildContext) -> str:
-    """The key of a step's layer, over what has the key `before`. Raises as `copied_digest` does."""
-    cache = context.locks.cache
-    inputs = [
-        InputContent(copied.path, Path(os.path.normpath(copied.source)).name, copied_digest(copied.source, cache))
-        for copied in step.inputs
-    ]
+def key_of_step(step: LayerStep, before: str, plan: BuildPlan, context: BuildContext, *, network: bool = True) -> str:
+    """The key of a step's layer, over what has the key `before`. `network`: whether its script could use one.
+
+    Raises as `copied_digest` does.
+    """
+
+    def content(copied: Input) -> InputContent:
+        digest = copied_digest(copied.source, context.locks.cache, fresh=plan.request.force)
+        return InputContent(copied.path, Path(os.path.normpath(copied.source)).name, digest)
+
     installer = plan.record.tools.installer if step.name is LayerName.PACKAGES else None
-    return step_key(before, step.script, inputs, installer=installer.partition(" ")[0] if installer else None)
+    inputs = [content(copied) for copied in step.inputs]
+    program = installer.partition(" ")[0] if installer else None
+    return step_key(before, step.script, inputs, installer=program, network=network)
 
 
 def kept_layers(

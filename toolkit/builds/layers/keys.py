@@ -51,12 +51,20 @@ def first_key(base: str, made_with: MadeWith) -> str:
     return _key("base", LAYER_FORMAT, base, astuple(made_with))
 
 
-def step_key(before: str, script: str, inputs: Sequence[InputContent] = (), *, installer: str | None = None) -> str:
+def step_key(
+    before: str,
+    script: str,
+    inputs: Sequence[InputContent] = (),
+    *,
+    installer: str | None = None,
+    network: bool = True,
+) -> str:
     """The key of a step's layer, over what has the key `before`.
 
-    `installer` is the program that installs Python packages, for the step that does.
+    `installer` is the program that installs Python packages, for the step that does. `network`: whether the script of
+    a user could use one; what it makes without one may be less.
     """
-    return _key("step", before, script, [astuple(copied) for copied in inputs], installer)
+    return _key("step", before, script, [astuple(copied) for copied in inputs], installer, network)
 
 
 def _key(*parts: object) -> str:

@@ -23,6 +23,7 @@ from toolkit.runtime.options import step_environment
 from toolkit.support.errors import MissingOnHost, ProgramFailed
 from toolkit.support.namespace import as_owner
 from toolkit.support.overlay import MOUNTERS, NO_MOUNTER, Overlay, Tree
+from toolkit.support.ownership import make_plain
 from toolkit.support.processes import stream
 from toolkit.support.programs import find_program
 from toolkit.support.staging import remove_tree
@@ -100,6 +101,7 @@ def make_layer(
     """
     with tempfile.TemporaryDirectory(dir=room.directory, prefix="step-", ignore_cleanup_errors=True) as name:
         work = Path(name)
+        make_plain(work)
         try:
             overlay = work / "overlay"
             _make_directories(overlay / "upper", overlay / "work")

@@ -2,34 +2,24 @@
 
 from __future__ import annotations
 
-import contextlib
-import hashlib
 import json
-import os
-import stat
-import time
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING
 
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
 from toolkit.recipes.architectures import host_architecture
 from toolkit.recipes.model import Bootstrap
-from toolkit.support.errors import CheckFailed, CtkError, MissingOnHost, ProgramFailed, WrongInput
-from toolkit.support.files import write_atomically
+from toolkit.support.content import content_digest
+from toolkit.support.errors import MissingOnHost, ProgramFailed, WrongInput
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from toolkit.inventory.formats.rootfs import Rootfs
     from toolkit.pins.bases.target import PythonTarget
     from toolkit.recipes.model import Base
 
-_CHUNK = 1 << 20
-# A file that was written just now can be written again within one tick of the file system's clock, and look the same.
-_SETTLED = 2_000_000_000  # ns
 _CONSTRAINT_FILES = ("/etc/pip/constraint.txt",)  # NVIDIA's images since 25.03
 _LARGEST_CONSTRAINTS = 4 << 20
 
@@ -159,75 +149,3 @@ def _own_constraints(rootfs: Rootfs) -> tuple[str, ...]:
             if requirement.url is None and requirement.marker is None:
                 found.append(text)
     return tuple(found)
-
-
-def content_digest(path: Path, cache: Path) -> str:
-    """`sha256:…` of a file's content, or of all names, modes and contents in a directory.
-
-    Kept as long as the sizes, inodes and times of all of it stay. Raises WrongInput if something cannot be read, and
-    CheckFailed (`base-changed`) if something changes during the read.
-    """
-    try:
-        stamps = _stamps(path)
-        kept = cache / "digests" / hashlib.sha256(json.dumps(stamps).encode()).hexdigest()
-        if kept.is_file():
-            return kept.read_text()
-        digest = f"sha256:{_directory_digest(path) if path.is_dir() else _file_digest(path)}"
-        if _stamps(path) != stamps:
-            raise CheckFailed(
-                f"{path} changed while ctk read it",
-                fix="Run the command again when no process writes to it.",
-                code="base-changed",
-            )
-    except OSError as error:
-        raise WrongInput(f"cannot read {error.filename or path}: {error.strerror}") from error
-    if time.time_ns() - max(changed for *_, changed in stamps) > _SETTLED:
-        with contextlib.suppress(OSError, CtkError):  # it only saves work
-            kept.parent.mkdir(parents=True, exist_ok=True)
-            write_atomically(kept, digest)
-    return digest
-
-
-def _stamps(path: Path) -> list[tuple[str, int, int, int, int, int]]:
-    """Name, inode, size and times of `path` and of all that is in it; the last one is the change time."""
-    found = [(str(path), path.stat()), *((name, entry.lstat()) for name, entry in sorted(_inside(path)))]
-    return [
-        (name, status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
-        for name, status in found
-    ]
-
-
-def _inside(path: Path) -> Iterable[tuple[str, Path]]:
-    return entries(path) if path.is_dir() else ()
-
-
-def _digest_of(file: BinaryIO) -> str:
-    digest = hashlib.sha256()
-    while chunk := file.read(_CHUNK):
-        digest.update(chunk)
-    return digest.hexdigest()
-
-
-def _file_digest(path: Path) -> str:
-    with path.open("rb") as file:
-        return _digest_of(file)
-
-
-def _directory_digest(directory: Path) -> str:
-    digest = hashlib.sha256()
-    for name, path in sorted(entries(directory)):
-        status = path.lstat()
-        digest.update(f"{name}\0{status.st_mode:o}\0".encode(errors="surrogateescape"))
-        if stat.S_ISLNK(status.st_mode):
-            digest.update(str(path.readlink()).encode(errors="surrogateescape"))
-        elif stat.S_ISREG(status.st_mode):
-            digest.update(_file_digest(path).encode())
-    return digest.hexdigest()
-
-
-def entries(directory: Path) -> Iterable[tuple[str, Path]]:
-    """Everything in a directory, at any depth: its path within the directory, and its whole path."""
-    for parent, directories, files in os.walk(directory):
-        for name in [*directories, *files]:
-            path = Path(parent, name)
-            yield str(path.relative_to(directory)), path

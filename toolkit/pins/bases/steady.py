@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from toolkit.pins.bases.facts import entries
 from toolkit.support.errors import CheckFailed, CtkError
 
 if TYPE_CHECKING:
@@ -75,7 +74,7 @@ def unchanged(before: BaseState | None) -> Iterator[None]:
 def _look(path: Path) -> BaseState:
     real = Path(os.path.realpath(path))
     links = [parent for parent in (path.absolute(), *path.absolute().parents) if parent.is_symlink()]
-    inside = sorted(entry for _, entry in entries(real)) if real.is_dir() else []
+    inside = sorted(Path(directory, name) for directory, *names in os.walk(real) for name in (*names[0], *names[1]))
     whole = [stamp for entry in (real, *links, *inside) if (stamp := _stamp(entry)) is not None]
     # A parent directory of the base changes with each of its files: only its identity is compared.
     before = [(*stamp[:3], 0, 0, 0) for parent in real.parents if (stamp := _stamp(parent)) is not None]

@@ -1,0 +1,144 @@
+"""The digest of a file or a directory of this machine, computed once: remembered as long as nothing of it changes.
+
+`ctime` changes with every write and every change of times (`touch -r`), and an ordinary user cannot set it. Only a
+write through a shared memory map can leave it as it is.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import re
+import stat
+import time
+from typing import TYPE_CHECKING, BinaryIO
+
+from toolkit.support.errors import CheckFailed, CtkError, WrongInput
+from toolkit.support.files import write_atomically
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from pathlib import Path
+
+_CHUNK = 1 << 20
+# A file that was written just now can be written again within one tick of the file system's clock, and look the same.
+_SETTLED = 2_000_000_000  # ns
+_DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
+
+# Name within the whole, device, inode, size in bytes, times in ns.
+Stamp = tuple[str, int, int, int, int, int]
+
+
+def content_digest(path: Path, cache: Path, *, follow: bool = False, fresh: bool = False) -> str:
+    """`sha256:…` of a file's content, or of all names, modes and contents in a directory.
+
+    With `follow`, of what `cp -rL` copies: modes and contents of what symlinks lead to, the mode of a single file, too.
+    With `fresh`, what is remembered is not used. Raises WrongInput if something cannot be read, and CheckFailed
+    (`base-changed`) if something changes during the read.
+    """
+    stamps = stamps_of(path, follow=follow)
+    kept = cache / "digests" / hashlib.sha256(json.dumps([follow, stamps]).encode()).hexdigest()
+    if not fresh and (known := _remembered(kept)) is not None:
+        return known
+    try:
+        single = path.is_file() and not follow
+        digest = f"sha256:{_file_digest(path) if single else _tree_digest(path, follow=follow)}"
+    except OSError as error:
+        raise _unreadable(path, error) from error
+    if stamps_of(path, follow=follow) != stamps:
+        raise CheckFailed(
+            f"{path} changed while ctk read it",
+            fix="Run the command again when no process writes to it.",
+            code="base-changed",
+        )
+    if time.time_ns() - max(changed for *_, changed in stamps) > _SETTLED:
+        with contextlib.suppress(OSError, CtkError):  # it only saves work
+            kept.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            write_atomically(kept, digest)
+    return digest
+
+
+def stamps_of(path: Path, *, follow: bool = False) -> list[Stamp]:
+    """What changes if `path` or something in it does. Raises WrongInput if something cannot be read."""
+    try:
+        return [
+            (name, status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
+            for name, _, status in walk(path, follow=follow)
+        ]
+    except OSError as error:
+        raise _unreadable(path, error) from error
+
+
+def state_of_copied(sources: Iterable[Path]) -> str:
+    """A hash that changes if something that is copied is written to or replaced, even if it is undone later.
+
+    Raises as `stamps_of` does.
+    """
+    return hashlib.sha256(json.dumps([stamps_of(source, follow=True) for source in sources]).encode()).hexdigest()
+
+
+def walk(root: Path, *, follow: bool = False) -> Iterator[tuple[str, Path, os.stat_result]]:
+    """`root`, which is followed, and all that is in it at any depth: the name within the whole, the path, the status.
+
+    With `follow`, symlinks are what they lead to, if there is anything; one that leads to a directory around it has
+    nothing in it. Without, directories that may not be read are empty. Raises OSError.
+    """
+    waiting: list[tuple[str, Path, tuple[tuple[int, int], ...]]] = [("", root, ())]
+    while waiting:
+        name, path, above = waiting.pop()
+        try:
+            status = path.stat() if follow or not name else path.lstat()
+        except OSError:
+            status = path.lstat()  # a symlink to nothing
+        yield name, path, status
+        identity = (status.st_dev, status.st_ino)
+        if not stat.S_ISDIR(status.st_mode) or identity in above:
+            continue
+        below = (*above, identity) if follow else ()
+        try:
+            inside = sorted(os.listdir(path), reverse=True)  # noqa: PTH208 - names are enough
+        except PermissionError:
+            if follow:
+                raise
+            continue
+        waiting += [(f"{name}/{child}" if name else child, path / child, below) for child in inside]
+
+
+def _tree_digest(root: Path, *, follow: bool) -> str:
+    """Each entry is a line of JSON, which keeps name, mode and content apart."""
+    digest = hashlib.sha256()
+    for name, path, status in walk(root, follow=follow):
+        content = ""
+        if stat.S_ISLNK(status.st_mode):
+            content = str(path.readlink())
+        elif stat.S_ISREG(status.st_mode):  # to read a pipe or a device would take forever
+            content = _file_digest(path)
+        digest.update(json.dumps([name, status.st_mode, content]).encode() + b"\n")
+    return digest.hexdigest()
+
+
+def _file_digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return _digest_of(file)
+
+
+def _digest_of(file: BinaryIO) -> str:
+    digest = hashlib.sha256()
+    while chunk := file.read(_CHUNK):
+        digest.update(chunk)
+    return digest.hexdigest()
+
+
+def _remembered(kept: Path) -> str | None:
+    """What a note says; None if there is none, or it is damaged, as after a power failure."""
+    try:
+        text = kept.read_text() if kept.is_file() else ""
+    except (OSError, ValueError):
+        return None
+    return text if _DIGEST.fullmatch(text) else None
+
+
+def _unreadable(path: Path, error: OSError) -> WrongInput:
+    return WrongInput(f"cannot read {error.filename or path}: {error.strerror}")
