@@ -283,9 +283,13 @@ def test_change_of_an_input_that_is_undone_while_its_step_runs_is_seen(project: 
     change = "echo two > /root/data.txt; printf one > /root/data.txt"
     project.write(text=RECIPE.replace('"cat', f'"{change}; cat'))
     before = _keys(project.store)
-    assert project.build(APPTAINER_BIND=f"{project.path}/defs:/root").files["data.txt"] == "one"
+    defs = f"{project.path}/defs:/root"
+    assert project.build(APPTAINER_BIND=defs).files["data.txt"] == "one"
     assert len(_keys(project.store) - before) == 1
-    assert project.build(APPTAINER_BIND=f"{project.path}/defs:/root").ran == ("files",)
+    assert project.build(APPTAINER_BIND=defs).ran == ("files",)
+    done = project.user.ctk("build", "mine", "--flat", cwd=project.path, env={"APPTAINER_BIND": defs})
+    assert "was changed during the build" in done.stderr
+    assert project.build("--flat", APPTAINER_BIND=defs).document["built"] is True
 
 
 def test_modes_of_the_work_area_reach_no_layer(project: Project) -> None:

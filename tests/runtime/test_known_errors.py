@@ -14,6 +14,7 @@ from toolkit.runtime.known_errors import explain
         ("set_attributes: failed to change uid and gids on /x, because Invalid argument", "subordinate IDs"),
         ("ERROR  : Requesting capability set 0x1 while permitted set is 0x0", "root lacks capabilities"),
         ("ERROR  : Could not write info to setgroups: Permission denied", "AppArmor"),  # apptainer #2457
+        ("E: Failed getting release file http://a.example/debian/dists/bookworm/Release", "Debian archive"),
         ("INFO: squashfuse_ll: failed to open /dev/fuse: Permission denied", "FUSE"),
         (
             "FATAL:   Unable to create build: 'noexec' mount option set on /x, temporary root filesystem won't",

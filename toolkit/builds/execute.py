@@ -78,6 +78,9 @@ def execute(plan: BuildPlan, context: BuildContext, listener: Listener) -> Built
             again.beside.mkdir()
             again.scratch.mkdir()
             _run(state, again)
+    if state.files_changed():
+        text = "a file of [[files]] was changed during the build: the image may have the old content or the new one"
+        listener.note(f"{text}; the next `ctk build` makes it again")
     if request.recipe is not None and not request.sandbox:
         used = [*([state.plan.base.image] if state.plan.base.image is not None else []), *state.used]
         note_image(context.store.own, request.output, request.recipe.name, used)

@@ -81,12 +81,13 @@ class BuildState:
         """
         codes = tuple(sorted({finding.code for finding in self.findings}))
         tools = replace(self.plan.record.tools, mksquashfs=self.packer)
-        inputs = {} if self._files_changed() else self.plan.record.inputs
+        inputs = {} if self.files_changed() else self.plan.record.inputs
         return replace(
             self.plan.record, verdict=self.verdict, findings=codes, layers=self.layers, tools=tools, inputs=inputs
         )
 
-    def _files_changed(self) -> bool:
+    def files_changed(self) -> bool:
+        """Whether a file of the recipe was written to since the build was planned, even if that was undone."""
         recipe = self.plan.request.recipe
         if recipe is None or not self.plan.files:
             return False

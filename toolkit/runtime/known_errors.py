@@ -130,6 +130,12 @@ KNOWN_ERRORS = (
         "APPTAINER_NOHTTPS=1 if plain HTTP is intended.",
     ),
     KnownError(
+        r"E: Failed getting release (?:signature )?file",  # debootstrap
+        "the Debian archive does not answer, or does not have this release",
+        "Check the network, and `mirror` in the site settings (`ctk doctor`); on compute nodes, start from what "
+        "`ctk fetch` kept (`ctk build --offline`), or from a local image with --base FILE.sif.",
+    ),
+    KnownError(
         r"no such host|Temporary failure in name resolution|network is unreachable|connection refused|i/o timeout",
         "a server could not be reached from this host",
         "Compute nodes often have no internet: build on the login node, or from a local image with --base FILE.sif.",
