@@ -13,14 +13,19 @@ from tests.pins.locks import COMMIT
 from toolkit.builds import fetching
 from toolkit.builds.context import Listener
 from toolkit.builds.fetching import FetchedBase, fetch
+from toolkit.builds.layers.chain import key_of_base, key_of_step
 from toolkit.builds.plan import BuildPlan
 from toolkit.builds.record import Record
+from toolkit.definitions.layered import LayeredSteps, LayerName, LayerStep
 from toolkit.pins.bases.steady import PresentBase
 from toolkit.pins.index.downloads import Brought
 from toolkit.pins.store import Found
+from toolkit.store.store import Kind
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from toolkit.builds.request import BuildRequest
 
 
 @pytest.mark.parametrize("preview", [True, False])
@@ -34,7 +39,7 @@ def test_only_what_is_missing_is_downloaded(here: Path, monkeypatch: pytest.Monk
     plan = BuildPlan(
         asked, None, Record("recipe:mine"), PresentBase(here / "base.sif"), Found(lock, here / "mine.lock.toml")
     )  # type: ignore[arg-type]
-    monkeypatch.setattr(fetching, "resolve", lambda *_arguments: plan)
+    monkeypatch.setattr(fetching, "resolve", lambda *_arguments, **_named: plan)
     wanted: list[str] = []
 
     def bring(missing, _indexes, store, _progress):  # type: ignore[no-untyped-def]
@@ -49,9 +54,36 @@ def test_only_what_is_missing_is_downloaded(here: Path, monkeypatch: pytest.Monk
         ("two", None if preview else 3, True),
     ]
     assert wanted == ([] if preview else ["two-1-py3-none-any.whl"])
+    lock_here = f"a current lock ({made.locks.path(asked.recipe)})"  # `resolve` is a stand-in: nothing wrote it
     absent = ["two-1-py3-none-any.whl"] if preview else []
-    assert list(found.left) == ["the Debian packages jq", *absent, f"mine ({COMMIT.url})"]
+    assert list(found.left) == [lock_here, "the Debian packages jq", *absent, f"mine ({COMMIT.url})"]
     assert found.base == FetchedBase(str(here / "base.sif"), here / "base.sif", (here / "base.sif").stat().st_size)
+
+
+def test_preview_needs_nothing_of_kept_layers(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (here / "defs/mine.toml").write_text('base = "../base.sif"\napt = ["jq"]\npost = "true"\n')
+    made, asked = context(here, preview=True), request("mine", output=here / "x.sif")
+    assert asked.recipe is not None
+    steps = LayeredSteps(tuple(LayerStep(name, f"echo {name}") for name in LayerName))
+    found = Found(lock_of(package("one", b"one"), COMMIT), here / "mine.lock.toml")
+    plan = replace(_plan(asked), base=PresentBase(here / "base.sif"), locked=found, layers=steps)
+    monkeypatch.setattr(fetching, "resolve", lambda *_arguments, layers: plan if layers else None)
+    key = key_of_base(asked.recipe, here / "base.sif", plan, made)
+    needed = ["the Debian packages jq", "one-1-py3-none-any.whl", f"mine ({COMMIT.url})"]
+    for number, step in enumerate(steps.layers[:2]):
+        fetched = fetch(asked, asked.recipe, made, Listener())
+        assert (list(fetched.layered), list(fetched.left)) == (needed[:number], needed[number:])
+        key = key_of_step(step, key, plan, made)
+        layer = here / step.name
+        layer.write_bytes(b"layer")
+        made.store.publish(Kind.LAYER, key, layer, {})
+    fetched = fetch(asked, asked.recipe, made, Listener())
+    assert (list(fetched.layered), fetched.left) == (needed, ())
+    assert [file.size for file in fetched.files] == [None]
+
+
+def _plan(asked: BuildRequest) -> BuildPlan:
+    return BuildPlan(asked, None, Record("recipe:mine"))  # type: ignore[arg-type]
 
 
 DIGEST = f"sha256:{'a1' * 32}"
@@ -62,12 +94,11 @@ def test_a_base_is_new_if_this_command_brought_it(here: Path, monkeypatch: pytes
     made, asked = context(here, preview=False), request("mine", output=here / "x.sif")
     assert asked.recipe is not None
 
-    def resolved(*_arguments: object) -> BuildPlan:
-        plan = BuildPlan(asked, None, Record("recipe:mine"))  # type: ignore[arg-type]
-        return replace(plan, base=PresentBase(keep_base(here, DIGEST), DIGEST))
+    def resolved(*_arguments: object, **_named: object) -> BuildPlan:
+        return replace(_plan(asked), base=PresentBase(keep_base(here, DIGEST), DIGEST))
 
     monkeypatch.setattr(fetching, "resolve", resolved)
-    monkeypatch.setattr(fetching, "missing_base", lambda *_: None)
+    monkeypatch.setattr(fetching, "missing_beginning", lambda *_: ())
     for new in (True, False):
         base = fetch(asked, asked.recipe, made, Listener()).base
         assert base is not None

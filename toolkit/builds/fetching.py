@@ -6,10 +6,11 @@ import os
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from toolkit.builds.bases import present_base
-from toolkit.builds.offline import missing_base
+from toolkit.builds.layers.chain import kept_layers
+from toolkit.builds.offline import missing_base, missing_beginning
 from toolkit.builds.pulling import registry_of
 from toolkit.builds.resolve import resolve
+from toolkit.definitions.layered import LayerName
 from toolkit.pins.index.downloads import bring_files, kept_files
 from toolkit.pins.lock.files import fetched_by_build, wanted_files
 from toolkit.recipes.model import Bootstrap
@@ -75,20 +76,24 @@ def fetch(request: BuildRequest, recipe: Recipe, context: BuildContext, listener
     thrown away. Raises as `resolve`, `bring_files` and `execute` do.
     """
     before = _keys_of_bases(context.store)
+    if context.preview:
+        context = replace(context, offline=True)  # what is here counts, a base that debootstrap made too
     try:
-        plan = resolve(request, context, listener)
+        plan = resolve(request, context, listener, layers=True)
     except CtkError as error:
         missing = missing_base(recipe, context) if context.preview and error.code == "base-not-here" else None
         if missing is None:
             raise
         return Fetched(recipe.name, None, (), (missing,))  # what it installs is not known without it
-    present = plan.base if recipe.installs else present_base(request, recipe, context, listener)
-    base = _fetched_base(recipe, present, before, context)
+    base = _fetched_base(recipe, plan.base, before, context)
     files = _files(plan, context, listener)
-    left, layered = tuple(_left(recipe, plan, files, context)), ()
-    if left and plan.layers is not None and not context.preview:
+    needed = tuple(_needed(recipe, plan, files))
+    kept = _kept_layers(recipe, plan, context)
+    if plan.layers is not None and not context.preview and not kept.issuperset(layer for layer, _ in needed):
         _keep_layers(plan, context, listener)
-        left, layered = (), left
+        kept = _kept_layers(recipe, plan, context)
+    left = (*missing_beginning(recipe, context), *(what for layer, what in needed if layer not in kept))
+    layered = tuple(what for layer, what in needed if layer in kept)
     return Fetched(recipe.name, base, files, left, plan.locked, layered)
 
 
@@ -145,13 +150,17 @@ def _files(plan: BuildPlan, context: BuildContext, listener: Listener) -> tuple[
     )
 
 
-def _left(recipe: Recipe, plan: BuildPlan, files: tuple[FetchedFile, ...], context: BuildContext) -> Iterator[str]:
-    """What a build takes from the network all the same."""
-    if (base := missing_base(recipe, context)) is not None:
-        yield base
+def _needed(recipe: Recipe, plan: BuildPlan, files: tuple[FetchedFile, ...]) -> Iterator[tuple[LayerName, str]]:
+    """What a build takes from the network unless the layer with it is kept."""
     if recipe.apt:
-        yield f"the Debian packages {' '.join(recipe.apt)}"
-    yield from (file.name for file in files if file.size is None)
+        yield LayerName.APT, f"the Debian packages {' '.join(recipe.apt)}"
+    yield from ((LayerName.PACKAGES, file.name) for file in files if file.size is None)
     if plan.locked is not None:
         for package in fetched_by_build(plan.locked.lock):
-            yield f"{package.name} ({package.url or 'no hash is known'})"
+            yield LayerName.PACKAGES, f"{package.name} ({package.url or 'no hash is known'})"
+
+
+def _kept_layers(recipe: Recipe, plan: BuildPlan, context: BuildContext) -> frozenset[LayerName]:
+    if plan.layers is None or plan.base.image is None:
+        return frozenset()
+    return frozenset(kept_layers(plan.layers, recipe, plan.base.image, plan, context))

@@ -20,7 +20,7 @@ from toolkit.support.processes import command_line
 from toolkit.support.text import count
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from toolkit.builds.context import BuildContext
     from toolkit.builds.plan import BuildPlan
@@ -44,13 +44,16 @@ def require_fetched(request: BuildRequest, context: BuildContext) -> None:
     if request.recipe is None:
         _refuse_remote(request, context)
         return
-    recipe, missing = request.recipe, []
+    if missing := list(missing_beginning(request.recipe, context)):
+        raise not_fetched(request.recipe.name, missing)
+
+
+def missing_beginning(recipe: Recipe, context: BuildContext) -> Iterator[str]:
+    """What of `recipe` each offline build needs and is not on this host: a lock, the base."""
     if recipe.packages and context.locks.current(recipe) is None:
-        missing.append(f"a current lock ({context.locks.path(recipe)})")
+        yield f"a current lock ({context.locks.path(recipe)})"
     if (base := missing_base(recipe, context)) is not None:
-        missing.append(base)
-    if missing:
-        raise not_fetched(recipe.name, missing)
+        yield base
 
 
 def missing_base(recipe: Recipe, context: BuildContext) -> str | None:
