@@ -70,15 +70,17 @@ def test_preview_needs_nothing_of_kept_layers(here: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(fetching, "resolve", lambda *_arguments, layers: plan if layers else None)
     key = key_of_base(asked.recipe, here / "base.sif", plan, made)
     needed = ["the Debian packages jq", "one-1-py3-none-any.whl", f"mine ({COMMIT.url})"]
-    for number, step in enumerate(steps.layers[:2]):
+    for number, step in enumerate(steps.layers):
         fetched = fetch(asked, asked.recipe, made, Listener())
-        assert (list(fetched.layered), list(fetched.left)) == (needed[:number], needed[number:])
+        here_now = needed[: (0, 1, 3)[number]]
+        assert (list(fetched.layered), list(fetched.left)) == (here_now, needed[len(here_now) :])
+        assert fetched.runs_post
         key = key_of_step(step, key, plan, made)
         layer = here / step.name
         layer.write_bytes(b"layer")
         made.store.publish(Kind.LAYER, key, layer, {})
     fetched = fetch(asked, asked.recipe, made, Listener())
-    assert (list(fetched.layered), fetched.left) == (needed, ())
+    assert (list(fetched.layered), fetched.left, fetched.runs_post) == ([*needed, "the post script"], (), False)
     assert [file.size for file in fetched.files] == [None]
 
 

@@ -71,3 +71,11 @@ def test_document_matches_its_schema() -> None:
         "size_bytes": None,
         "new": True,
     }
+
+
+def test_post_that_was_not_run_is_told_with_the_command(capsys: pytest.CaptureFixture[str]) -> None:
+    fetch._say([Fetched("mine", BASE, (), (), runs_post=True)], dry_run=False)
+    assert capsys.readouterr().out.splitlines()[-2:] == [
+        "· an offline build of mine runs `post` without a network",
+        "    If it downloads something: ctk fetch mine --layers",
+    ]

@@ -6,6 +6,7 @@ import os
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from toolkit.builds.form import Form
 from toolkit.builds.layers.chain import kept_layers
 from toolkit.builds.offline import missing_base, missing_beginning
 from toolkit.builds.pulling import registry_of
@@ -59,7 +60,8 @@ class FetchedBase:
 @dataclass(frozen=True, slots=True)
 class Fetched:
     """What of a recipe is on this host now. `base` is None if it is not here; `left` is what a build still takes from
-    the network, and `layered` what it does not take as the layers with it are kept."""
+    the network, and `layered` what it does not take as the layers with it are kept. `runs_post`: a build runs `post`,
+    as its layer is not kept."""
 
     recipe: str
     base: FetchedBase | None
@@ -67,13 +69,15 @@ class Fetched:
     left: tuple[str, ...]
     locked: Found | None = None
     layered: tuple[str, ...] = ()
+    runs_post: bool = False
 
 
 def fetch(request: BuildRequest, recipe: Recipe, context: BuildContext, listener: Listener) -> Fetched:
     """Pull the base, update the lock and download its files; in a preview, say only what is here.
 
     What cannot be downloaded beforehand, such as packages of `apt`, is kept as the layers of a build whose image is
-    thrown away. Raises as `resolve`, `bring_files` and `execute` do.
+    thrown away. A request for a layered image keeps the layers in any case. Raises as `resolve`, `bring_files` and
+    `execute` do.
     """
     before = _keys_of_bases(context.store)
     if context.preview:
@@ -89,12 +93,17 @@ def fetch(request: BuildRequest, recipe: Recipe, context: BuildContext, listener
     files = _files(plan, context, listener)
     needed = tuple(_needed(recipe, plan, files))
     kept = _kept_layers(recipe, plan, context)
-    if plan.layers is not None and not context.preview and not kept.issuperset(layer for layer, _ in needed):
+    lacking = request.form is Form.LAYERED or not kept.issuperset(layer for layer, _ in needed)
+    if plan.layers is not None and not context.preview and lacking:
         _keep_layers(plan, context, listener)
         kept = _kept_layers(recipe, plan, context)
     left = (*missing_beginning(recipe, context), *(what for layer, what in needed if layer not in kept))
-    layered = tuple(what for layer, what in needed if layer in kept)
-    return Fetched(recipe.name, base, files, left, plan.locked, layered)
+    has_post = bool(recipe.post.strip())
+    post = [(LayerName.TAIL, "the post script")] if has_post else []
+    layered = tuple(what for layer, what in (*needed, *post) if layer in kept)
+    return Fetched(
+        recipe.name, base, files, left, plan.locked, layered, runs_post=has_post and LayerName.TAIL not in kept
+    )
 
 
 def _keys_of_bases(store: Store) -> frozenset[str]:

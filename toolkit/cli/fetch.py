@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -15,6 +16,7 @@ from toolkit.cli.progress import Display
 from toolkit.cli.stores import tell_once, tell_unused
 from toolkit.support.errors import CtkError, WrongInput
 from toolkit.support.findings import Finding, Severity
+from toolkit.support.processes import command_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,6 +32,9 @@ def fetch(
         bool, typer.Option("--locked", help="Refuse a missing or outdated lock (exit status 1), as in CI.")
     ] = False,
     allow_broken_base: AllowBrokenBase = False,
+    layers: Annotated[
+        bool, typer.Option("--layers", help="Run the steps of the build, too, and keep their layers.")
+    ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what is missing; download nothing.")] = False,
     verbose: Annotated[
         bool, typer.Option("--verbose", "-v", help="Print the output of pulls and steps as they run.")
@@ -46,7 +51,7 @@ def fetch(
 
     Packages of `apt`, and packages at an address or a commit (git+https), are no files of the lock: for these, the
     steps of the build are run and their layers are kept. Where layers are not possible, the command lists what a build
-    still takes from the network, and exits with status 1.
+    still takes from the network, and exits with status 1. A `post` that downloads something needs --layers.
 
     Several recipes are fetched one after another; one that fails does not stop the others.
     """
@@ -72,7 +77,7 @@ def fetch(
     locks = Locks.of(catalogue, area.path, lambda text: say(f"Warning: {text}", stderr=True), policy)
     context = BuildContext(runtime, area, locks, debian_mirror(site), preview=dry_run, site=site, note=tell_once)
     findings = tell_unused(context.store)
-    options = BuildOptions.of_site(site)
+    options = replace(BuildOptions.of_site(site), layered=layers or None)
     done: list[Fetched] = []
     errors: list[CtkError] = []
     for name in dict.fromkeys(recipes):
@@ -91,7 +96,7 @@ def fetch(
             errors.append(error)
             continue
         done.append(fetched)
-        findings += _left(fetched)
+        findings += _findings(fetched)
         if fetched.locked is not None:
             say_lock_change(fetched.locked, name, written=not dry_run)
     for other in errors[1:]:
@@ -116,11 +121,16 @@ def _suggest(done: list[Fetched], *, dry_run: bool) -> None:
         suggest(["ctk", "build", ready, "--offline"])
 
 
-def _left(fetched: Fetched) -> list[Finding]:
-    if not fetched.left:
-        return []
-    text = f"a build of {fetched.recipe} needs from the network: {', '.join(fetched.left)}"
-    return [Finding("needs-network", Severity.INFO, text)]
+def _findings(fetched: Fetched) -> Iterator[Finding]:
+    """What an offline build lacks, or may lack."""
+    name = fetched.recipe
+    if fetched.left:
+        text = f"a build of {name} needs from the network: {', '.join(fetched.left)}"
+        yield Finding("needs-network", Severity.INFO, text)
+    if fetched.runs_post:
+        text = f"an offline build of {name} runs `post` without a network"
+        fix = f"If it downloads something: {command_line(['ctk', 'fetch', name, '--layers'])}"
+        yield Finding("post-without-network", Severity.INFO, text, fix)
 
 
 def _say(done: list[Fetched], *, dry_run: bool, stderr: bool = False) -> None:
@@ -133,7 +143,7 @@ def _say(done: list[Fetched], *, dry_run: bool, stderr: bool = False) -> None:
         say(f"{fetched.recipe}: {state}", style="yellow" if fetched.left else "green", stderr=stderr)
         for line in _lines(fetched, dry_run=dry_run):
             say(f"  {line}", stderr=stderr)
-        print_findings(_left(fetched), stderr=stderr)
+        print_findings(_findings(fetched), stderr=stderr)
 
 
 def _lines(fetched: Fetched, *, dry_run: bool) -> Iterator[str]:
