@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -10,7 +11,7 @@ import pytest
 from tests.builds.asked import context, keep_base, request
 from tests.builds.small_store import keep, lock_of, package
 from tests.pins.locks import COMMIT
-from toolkit.builds import fetching
+from toolkit.builds import execute, fetching
 from toolkit.builds.context import Listener
 from toolkit.builds.fetching import FetchedBase, fetch
 from toolkit.builds.layers.chain import key_of_base, key_of_step
@@ -21,6 +22,7 @@ from toolkit.pins.bases.steady import PresentBase
 from toolkit.pins.index.downloads import Brought
 from toolkit.pins.store import Found
 from toolkit.store.store import Kind
+from toolkit.support.errors import CtkError, ProgramFailed, WrongInput
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -116,3 +118,26 @@ def test_a_preview_without_the_base_says_that_it_is_missing(here: Path) -> None:
     assert (found.base, found.files) == (None, ())
     assert len(found.left) == 1
     assert "the digest of r.example/a/b:1 is not known here" in found.left[0]
+
+
+@pytest.mark.parametrize("code", [None, "build-failed", "build-in-progress"])
+def test_only_the_log_of_a_failed_build_is_kept(here: Path, monkeypatch: pytest.MonkeyPatch, code: str | None) -> None:
+    made, plan = context(here, preview=False), _plan(request("mine", output=here / "mine.sif"))
+    made.area.create()
+
+    def build(plan: BuildPlan, _context: object, _listener: object) -> None:
+        plan.request.log.write_text("the log")
+        if code is not None:
+            error = WrongInput if code == "build-in-progress" else ProgramFailed
+            raise error("it failed", fix="Choose another name with -o.", code=code)
+        plan.request.output.write_text("the image")
+
+    monkeypatch.setattr(execute, "execute", build)
+    with contextlib.nullcontext() if code is None else pytest.raises(CtkError) as caught:
+        fetching._keep_layers(plan, made, Listener())
+    directory = here / "area/fetch"
+    assert directory.stat().st_mode & 0o777 == 0o700
+    assert [path.name for path in directory.iterdir()] == ([] if code is None else ["mine.sif.build.log"])
+    if code == "build-in-progress":
+        assert caught is not None
+        assert (caught.value.code, caught.value.fix) == (code, "Wait for it.")

@@ -15,10 +15,8 @@ from toolkit.definitions.layered import LayerName
 from toolkit.pins.index.downloads import bring_files, kept_files
 from toolkit.pins.lock.files import fetched_by_build, wanted_files
 from toolkit.recipes.model import Bootstrap
-from toolkit.runtime.area import scratch_of
 from toolkit.store.store import Kind
-from toolkit.support.errors import CtkError
-from toolkit.support.staging import staging
+from toolkit.support.errors import CtkError, WrongInput
 from toolkit.support.text import count
 
 if TYPE_CHECKING:
@@ -129,12 +127,21 @@ def _fetched_base(
 
 
 def _keep_layers(plan: BuildPlan, context: BuildContext, listener: Listener) -> None:
-    """Make the layers of a build, which the store keeps."""
+    """Make the layers of a build, which the store keeps. Of the build itself, only the log of a failed one is kept."""
     from toolkit.builds.execute import execute
 
-    with staging(scratch_of(context.area)) as directory:
-        request = replace(plan.request, output=directory / plan.request.output.name)
+    directory = context.area.path / "fetch"
+    directory.mkdir(mode=0o700, exist_ok=True)
+    request = replace(plan.request, output=directory / plan.request.output.name)
+    try:
         execute(replace(plan, request=request), context, listener)
+    except WrongInput as error:
+        if error.code == "build-in-progress":  # nothing of the other one is removed
+            message = f"another ctk fetch writes the layers of {plan.request.target.text}"
+            raise WrongInput(message, fix="Wait for it.", code=error.code) from None
+        raise
+    for path in (request.output, request.log):
+        path.unlink(missing_ok=True)
 
 
 def _files(plan: BuildPlan, context: BuildContext, listener: Listener) -> tuple[FetchedFile, ...]:
