@@ -14,7 +14,7 @@ from toolkit.cli.locks import AllowBrokenBase, lock_policy, say_lock_change
 from toolkit.cli.output import print_findings, print_json, say, show_error, suggest
 from toolkit.cli.progress import Display
 from toolkit.cli.stores import tell_once, tell_unused
-from toolkit.support.errors import CtkError, WrongInput
+from toolkit.support.errors import CtkError, WrongInput, from_os_error
 from toolkit.support.findings import Finding, Severity
 from toolkit.support.processes import command_line
 
@@ -53,7 +53,8 @@ def fetch(
     steps of the build are run and their layers are kept. Where layers are not possible, the command lists what a build
     still takes from the network, and exits with status 1. A `post` that downloads something needs --layers.
 
-    Several recipes are fetched one after another; one that fails does not stop the others.
+    Several recipes are fetched one after another; one that fails does not stop the others. The exit status is then that
+    of the first one that failed.
     """
     from toolkit.builds.asking import request_build
     from toolkit.builds.context import BuildContext
@@ -79,8 +80,11 @@ def fetch(
     findings = tell_unused(context.store)
     options = replace(BuildOptions.of_site(site), layered=layers or None)
     done: list[Fetched] = []
-    errors: list[CtkError] = []
-    for name in dict.fromkeys(recipes):
+    errors: dict[str, CtkError] = {}
+    names = list(dict.fromkeys(recipes))
+    for number, name in enumerate(names, start=1):
+        if len(names) > 1:
+            say(f"{name} ({number} of {len(names)}):", style="bold", stderr=True)
         try:
             # Nothing is written there: the image is no part of this.
             request = request_build(parse_target(name), catalogue, options, output=scratch_of(area) / f"{name}.sif")
@@ -92,23 +96,26 @@ def fetch(
             display = Display(f"Fetching {name}", verbose=verbose)
             with display.shown():
                 fetched = run_fetch(request, request.recipe, context, display.listener)
-        except CtkError as error:
-            errors.append(error)
+        except BrokenPipeError:
+            raise
+        except (CtkError, OSError) as error:
+            if len(names) == 1:
+                raise
+            errors[name] = error if isinstance(error, CtkError) else from_os_error(error)
+            show_error(errors[name])
             continue
         done.append(fetched)
         findings += _findings(fetched)
         if fetched.locked is not None:
             say_lock_change(fetched.locked, name, written=not dry_run)
-    for other in errors[1:]:
-        show_error(other)
-    if errors:
-        _say(done, dry_run=dry_run, stderr=True)
-        raise errors[0]
+        if not json:
+            _say(fetched, dry_run=dry_run)
     if json:
-        print_json("ctk.fetch/1", fetched_recipes(done, dry_run=dry_run), findings)
+        print_json("ctk.fetch/1", fetched_recipes(done, errors, dry_run=dry_run), findings)
     else:
-        _say(done, dry_run=dry_run)
         _suggest(done, dry_run=dry_run)
+    if errors:
+        raise typer.Exit(next(iter(errors.values())).exit_status)
     if not dry_run and any(fetched.left for fetched in done):
         raise typer.Exit(1)
 
@@ -133,17 +140,16 @@ def _findings(fetched: Fetched) -> Iterator[Finding]:
         yield Finding("post-without-network", Severity.INFO, text, fix)
 
 
-def _say(done: list[Fetched], *, dry_run: bool, stderr: bool = False) -> None:
-    for fetched in done:
-        if dry_run:
-            for file in fetched.files:
-                if file.new:
-                    say(f"{file.name} is not in the store", stderr=stderr)
-        state = "not complete: `ctk build --offline` would fail" if fetched.left else "ready for `ctk build --offline`"
-        say(f"{fetched.recipe}: {state}", style="yellow" if fetched.left else "green", stderr=stderr)
-        for line in _lines(fetched, dry_run=dry_run):
-            say(f"  {line}", stderr=stderr)
-        print_findings(_findings(fetched), stderr=stderr)
+def _say(fetched: Fetched, *, dry_run: bool) -> None:
+    if dry_run:
+        for file in fetched.files:
+            if file.new:
+                say(f"{file.name} is not in the store")
+    state = "not complete: `ctk build --offline` would fail" if fetched.left else "ready for `ctk build --offline`"
+    say(f"{fetched.recipe}: {state}", style="yellow" if fetched.left else "green")
+    for line in _lines(fetched, dry_run=dry_run):
+        say(f"  {line}")
+    print_findings(_findings(fetched))
 
 
 def _lines(fetched: Fetched, *, dry_run: bool) -> Iterator[str]:
