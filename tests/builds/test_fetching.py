@@ -58,7 +58,7 @@ def test_only_what_is_missing_is_downloaded(here: Path, monkeypatch: pytest.Monk
     assert wanted == ([] if preview else ["two-1-py3-none-any.whl"])
     lock_here = f"a current lock ({made.locks.path(asked.recipe)})"  # `resolve` is a stand-in: nothing wrote it
     absent = ["two-1-py3-none-any.whl"] if preview else []
-    assert list(found.left) == [lock_here, "the Debian packages jq", *absent, f"mine ({COMMIT.url})"]
+    assert list(found.left) == [lock_here, "the Debian packages jq", f"mine ({COMMIT.url})", *absent]
     assert found.base == FetchedBase(str(here / "base.sif"), here / "base.sif", (here / "base.sif").stat().st_size)
 
 
@@ -71,7 +71,7 @@ def test_preview_needs_nothing_of_kept_layers(here: Path, monkeypatch: pytest.Mo
     plan = replace(_plan(asked), base=PresentBase(here / "base.sif"), locked=found, layers=steps)
     monkeypatch.setattr(fetching, "resolve", lambda *_arguments, layers: plan if layers else None)
     key = key_of_base(asked.recipe, here / "base.sif", plan, made)
-    needed = ["the Debian packages jq", "one-1-py3-none-any.whl", f"mine ({COMMIT.url})"]
+    needed = ["the Debian packages jq", f"mine ({COMMIT.url})", "one-1-py3-none-any.whl"]
     for number, step in enumerate(steps.layers):
         fetched = fetch(asked, asked.recipe, made, Listener())
         here_now = needed[: (0, 1, 3)[number]]

@@ -55,11 +55,15 @@ def test_step_that_has_to_run_names_its_files(here: Path) -> None:
     lock = lock_of(package("one", b"one"), package("two", b"two"), COMMIT)
     recipe = Recipe("mine", here / "defs/mine.toml", HUB, apt=("git", "jq"))
     keep(offline.store, b"one", "one-1-py3-none-any.whl")
-    assert missing_files(lock, offline.store) == ["two-1-py3-none-any.whl", f"mine ({COMMIT.url})"]
-    with pytest.raises(MissingOnHost, match=r"the Debian packages git jq, two-1-py3-none-any\.whl, mine \(git\+"):
+    assert missing_files(lock, offline.store) == ["two-1-py3-none-any.whl"]
+    with pytest.raises(MissingOnHost, match=r"the Debian packages git jq, mine \(git\+.*\), two-1-py3-none-any\.whl$"):
         require_step(recipe, lock, offline, packages=True, apt=True)
-    with pytest.raises(MissingOnHost, match="1 input not on this host: the Debian packages git jq"):
+    with pytest.raises(MissingOnHost, match="1 input not on this host: the Debian packages git jq") as caught:
         require_step(recipe, lock, offline, packages=False, apt=True)
+    assert "only a layered build without --force" in (caught.value.fix or "")
+    with pytest.raises(MissingOnHost, match=r"1 input not on this host: two-1-py3-none-any\.whl$") as caught:
+        require_step(recipe, lock_of(package("two", b"two")), offline, packages=True, apt=False)
+    assert caught.value.fix == "On a host with a network and the same work area: ctk fetch mine"
     require_step(recipe, lock, offline, packages=False, apt=False)
     require_step(recipe, lock, context(here, preview=False), packages=True, apt=True)
 

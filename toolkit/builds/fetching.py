@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 from toolkit.builds.form import Form
 from toolkit.builds.layers.chain import kept_layers
-from toolkit.builds.offline import missing_base, missing_beginning
+from toolkit.builds.offline import missing_base, missing_beginning, needed_from_network
 from toolkit.builds.pulling import registry_of
 from toolkit.builds.resolve import resolve
 from toolkit.definitions.layered import LayerName
 from toolkit.pins.index.downloads import bring_files, kept_files
-from toolkit.pins.lock.files import fetched_by_build, wanted_files
+from toolkit.pins.lock.files import wanted_files
 from toolkit.recipes.model import Bootstrap
 from toolkit.store.store import Kind
 from toolkit.support.errors import CtkError, WrongInput
@@ -168,12 +168,8 @@ def _files(plan: BuildPlan, context: BuildContext, listener: Listener) -> tuple[
 
 def _needed(recipe: Recipe, plan: BuildPlan, files: tuple[FetchedFile, ...]) -> Iterator[tuple[LayerName, str]]:
     """What a build takes from the network unless the layer with it is kept."""
-    if recipe.apt:
-        yield LayerName.APT, f"the Debian packages {' '.join(recipe.apt)}"
+    yield from needed_from_network(recipe, plan.locked.lock if plan.locked is not None else None)
     yield from ((LayerName.PACKAGES, file.name) for file in files if file.size is None)
-    if plan.locked is not None:
-        for package in fetched_by_build(plan.locked.lock):
-            yield LayerName.PACKAGES, f"{package.name} ({package.url or 'no hash is known'})"
 
 
 def _kept_layers(recipe: Recipe, plan: BuildPlan, context: BuildContext) -> frozenset[LayerName]:

@@ -12,6 +12,7 @@ from toolkit.builds.files import quoted
 from toolkit.builds.tags import remembered_digest
 from toolkit.builds.target import TargetKind, bases_of_definition
 from toolkit.definitions.definition import base_header
+from toolkit.definitions.layered import LayerName
 from toolkit.pins.index.downloads import kept_files
 from toolkit.pins.lock.files import fetched_by_build, wanted_files
 from toolkit.recipes.model import Bootstrap
@@ -79,29 +80,41 @@ def require_step(recipe: Recipe, lock: Lock | None, context: BuildContext, *, pa
     """
     if not context.offline:
         return
-    missing = []
-    if apt and recipe.apt:
-        missing.append(f"the Debian packages {' '.join(recipe.apt)}")
-    if packages and lock is not None:
-        missing += missing_files(lock, context.store)
-    if missing:
-        raise not_fetched(recipe.name, missing)
+    needed = needed_from_network(recipe, lock)
+    layered = [what for layer, what in needed if (apt if layer is LayerName.APT else packages)]
+    files = missing_files(lock, context.store) if packages and lock is not None else []
+    if layered or files:
+        raise not_fetched(recipe.name, [*layered, *files], layered=bool(layered))
+
+
+def needed_from_network(recipe: Recipe, lock: Lock | None) -> Iterator[tuple[LayerName, str]]:
+    """What is no file of the lock: a build takes it from the network, unless the layer with it is kept."""
+    if recipe.apt:
+        yield LayerName.APT, f"the Debian packages {' '.join(recipe.apt)}"
+    for package in fetched_by_build(lock) if lock is not None else ():
+        yield LayerName.PACKAGES, f"{package.name} ({package.url or 'no hash is known'})"
 
 
 def missing_files(lock: Lock, store: Store) -> list[str]:
-    """The files of `lock` that an installer without a network would lack."""
-    kept = kept_files(wanted_files(lock), store)
-    absent = [file.name for file in wanted_files(lock) if file.sha256 not in kept]
-    return [*absent, *(f"{package.name} ({package.url or 'no hash is known'})" for package in fetched_by_build(lock))]
+    """The package files of `lock` that are not on this host."""
+    wanted = wanted_files(lock)
+    kept = kept_files(wanted, store)
+    return [file.name for file in wanted if file.sha256 not in kept]
 
 
-def not_fetched(name: str, missing: Sequence[str]) -> MissingOnHost:
-    """The error for an offline build that lacks something."""
+def not_fetched(name: str, missing: Sequence[str], *, layered: bool = False) -> MissingOnHost:
+    """The error for an offline build that lacks something. `layered`: `ctk fetch` keeps some of it as layers alone."""
     shown = ", ".join(missing[:_MAX_SHOWN])
     more = f", and {len(missing) - _MAX_SHOWN} more" if len(missing) > _MAX_SHOWN else ""
+    fix = f"On a host with a network and the same work area: {command_line(['ctk', 'fetch', name])}"
+    if layered:
+        fix += (
+            "\nDebian packages and packages at an address are kept as layers: only a layered build without --force, "
+            "and with the same --compression, uses them."
+        )
     return MissingOnHost(
         f"{name} cannot be built offline: {count(len(missing), 'input')} not on this host: {shown}{more}",
-        fix=f"On a host with a network and the same work area: {command_line(['ctk', 'fetch', name])}",
+        fix=fix,
         code="not-fetched",
     )
 
