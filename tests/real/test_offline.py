@@ -85,8 +85,8 @@ def test_reference_that_was_built_once_is_built_offline(
 ) -> None:
     push_to_registry(ground, registry, ground / "tiny", "lab/reference:1.0")
     target = f"docker://{registry}/lab/reference:1.0"
-    refused = builder.run(*ALONE, builder.program, "build", target, "--offline", cwd=work, status=2)
-    assert "which --offline cannot pull" in refused.stderr
+    refused = builder.run(*ALONE, builder.program, "build", target, "--offline", cwd=work, status=3)
+    assert f"the image of {target} is not on this host" in refused.stderr
     builder.ctk("build", target, "-o", "one.sif", cwd=work)
     builder.run(*ALONE, builder.program, "build", target, "--offline", "-o", "two.sif", cwd=work)
     builder.ctk("diff", "./one.sif", "./two.sif", cwd=work)

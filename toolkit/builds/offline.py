@@ -35,10 +35,10 @@ _MAX_SHOWN = 8
 
 
 def require_fetched(request: BuildRequest, context: BuildContext) -> None:
-    """Raise MissingOnHost (`not-fetched`) if an offline build lacks base or lock; no server is asked.
+    """Raise MissingOnHost (`not-fetched`) if an offline build lacks base, lock or image; no server is asked.
 
     What a step lacks is known only if the step has to run: `require_step` says it. Raises WrongInput (`wrong-usage`)
-    for what ctk cannot fetch beforehand: a reference that was never pulled here, or a definition that starts from one.
+    for what ctk cannot fetch beforehand: a definition that starts from an image of a registry.
     """
     if not context.offline:
         return
@@ -121,13 +121,19 @@ def not_fetched(name: str, missing: Sequence[str], *, layered: bool = False) -> 
 
 def _refuse_remote(request: BuildRequest, context: BuildContext) -> None:
     """Only the base of a recipe or a reference is kept: the runtime itself would pull any other."""
-    bases = [request.base] if request.base is not None and not _is_kept(request.base, context) else []
-    if request.target.kind is TargetKind.DEFINITION:
-        bases += bases_of_definition(Path(request.target.text).read_text(encoding="utf-8", errors="replace"))
-    for base in bases:
+    name = request.target.text
+    if request.base is not None and request.base.bootstrap in _REMOTE and not _is_kept(request.base, context):
+        raise MissingOnHost(
+            f"the image of {name} is not on this host",
+            fix=f"On a host with a network and the same work area: {command_line(['ctk', 'build', name])}",
+            code="not-fetched",
+        )
+    if request.target.kind is not TargetKind.DEFINITION:
+        return
+    for base in bases_of_definition(Path(name).read_text(encoding="utf-8", errors="replace")):
         if base.bootstrap in _REMOTE:
             raise WrongInput(
-                f"{request.target.text} starts from {base.reference}, which --offline cannot pull",
+                f"{name} starts from {base.reference}, which --offline cannot pull",
                 fix="Write a recipe with this base (`ctk new`), then run `ctk fetch`.",
                 code="wrong-usage",
             )
