@@ -127,3 +127,20 @@ def test_document_has_the_results_and_the_errors(project: Ctk) -> None:
     assert errors == [("bad", 4, "build-failed"), ("full", 3, "system-error")]
     assert json.loads(project("fetch", "one", "--json").stdout)["errors"] == []
     assert json.loads(project("fetch", "bad", "--json", status=4).stdout)["schema"] == "ctk.error/1"
+
+
+@pytest.mark.parametrize(
+    ("argument", "fix"),
+    [
+        (
+            "docker://r.example/a/one:1",
+            "To keep the image for builds with --offline: ctk build docker://r.example/a/one:1",
+        ),
+        *((path, "ctk fetch one") for path in ("./defs/one.toml", "one.toml", "defs/one", "one.def")),
+        *((path, "`ctk list` shows the recipes.") for path in ("defs", "defs/", "oci:one", "two.def")),
+    ],
+)
+def test_what_is_no_name_of_a_recipe_is_refused_first(project: Ctk, argument: str, fix: str) -> None:
+    done = project("fetch", "one", argument, status=2)
+    assert done.stderr.splitlines() == [f"Error: ctk fetch takes names of recipes, not {argument}", fix]
+    assert done.stdout == ""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from toolkit.builds.fetching import Fetched
+    from toolkit.recipes.catalogue import Catalogue
 
 
 def fetch(
@@ -59,7 +62,7 @@ def fetch(
     from toolkit.builds.asking import request_build
     from toolkit.builds.context import BuildContext
     from toolkit.builds.fetching import fetch as run_fetch
-    from toolkit.builds.target import parse_target
+    from toolkit.builds.target import BuildTarget, TargetKind
     from toolkit.pins.store import Locks, Policy
     from toolkit.recipes.catalogue import Catalogue
     from toolkit.recipes.evidence import judge_record
@@ -69,8 +72,11 @@ def fetch(
     from toolkit.support.mirror import debian_mirror
     from toolkit.support.site import load_site
 
-    site = load_site()
     catalogue = Catalogue.here()
+    names = list(dict.fromkeys(recipes))
+    for name in names:
+        _require_name(name, catalogue)
+    site = load_site()
     runtime = find_runtime(site)
     area = open_work_area(site)
     area.create()
@@ -81,15 +87,14 @@ def fetch(
     options = replace(BuildOptions.of_site(site), layered=layers or None)
     done: list[Fetched] = []
     errors: dict[str, CtkError] = {}
-    names = list(dict.fromkeys(recipes))
     for number, name in enumerate(names, start=1):
         if len(names) > 1:
             say(f"{name} ({number} of {len(names)}):", style="bold", stderr=True)
         try:
             # Nothing is written there: the image is no part of this.
-            request = request_build(parse_target(name), catalogue, options, output=scratch_of(area) / f"{name}.sif")
-            if request.recipe is None:
-                raise WrongInput(f"{name} is not a recipe", fix="`ctk list` shows the recipes.")
+            target = BuildTarget(TargetKind.RECIPE, name)
+            request = request_build(target, catalogue, options, output=scratch_of(area) / f"{name}.sif")
+            assert request.recipe is not None  # noqa: S101
             found = [*judge_owners(catalogue, name), *judge_record(request.recipe.base, allow_broken=allow_broken_base)]
             print_findings(found, stderr=True)
             findings += found
@@ -118,6 +123,24 @@ def fetch(
         raise typer.Exit(next(iter(errors.values())).exit_status)
     if not dry_run and any(fetched.left for fetched in done):
         raise typer.Exit(1)
+
+
+def _require_name(text: str, catalogue: Catalogue) -> None:
+    """Raise WrongInput for what names no recipe, but a file, a directory or an image."""
+    from toolkit.recipes.references import has_scheme
+
+    path, recipes = Path(text), catalogue.paths()
+    is_reference = has_scheme(text)
+    if text in recipes or not (
+        is_reference or "/" in text or text.endswith((".toml", ".def")) or os.path.lexists(text)
+    ):
+        return
+    fix = "`ctk list` shows the recipes."
+    if text.startswith("docker://"):
+        fix = f"To keep the image for builds with --offline: {command_line(['ctk', 'build', text])}"
+    elif not is_reference and path.stem in recipes:
+        fix = command_line(["ctk", "fetch", path.stem])
+    raise WrongInput(f"ctk fetch takes names of recipes, not {text}", fix=fix)
 
 
 def _suggest(done: list[Fetched], *, dry_run: bool) -> None:
