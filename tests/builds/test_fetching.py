@@ -141,3 +141,11 @@ def test_only_the_log_of_a_failed_build_is_kept(here: Path, monkeypatch: pytest.
     if code == "build-in-progress":
         assert caught is not None
         assert (caught.value.code, caught.value.fix) == (code, "Wait for it.")
+
+
+def test_base_of_debootstrap_is_named_with_its_suite(here: Path) -> None:
+    asked, made = request("mine", output=here / "x.sif"), context(here, preview=True)
+    assert asked.recipe is not None
+    base = fetching._fetched_base(asked.recipe, PresentBase(here / "base.sif"), frozenset(), made)
+    assert base is not None
+    assert (base.reference, base.origin, base.new) == ("debian-12 (bookworm)", "http://m/debian", False)

@@ -38,7 +38,7 @@ def test_dry_run_names_what_is_missing(capsys: pytest.CaptureFixture[str]) -> No
         "mine: not complete: `ctk build --offline` would fail",
         "  base r.example/a/b@sha256:1 (2.0 KiB): already in the store",
         "  lock /p/mine.lock.toml (2 packages): not written",
-        "  2 package files (2.0 KiB): 1 in the store",
+        "  2 package files: 1 in the store (2.0 KiB)",
         "· a build of mine needs from the network: two.whl",
     ]
 
@@ -56,7 +56,7 @@ def test_what_was_fetched_is_told_with_its_origin(capsys: pytest.CaptureFixture[
         "mine: ready for `ctk build --offline`",
         "  base r.example/a/b@sha256:1 (2.0 KiB): new, from r.example",
         "  lock /p/mine.lock.toml (2 packages): current",
-        "  2 package files (3.0 KiB): 1 new, 1 already in the store",
+        "  2 package files: 1 new, 1 already in the store (3.0 KiB)",
         "  layers of the steps with the Debian packages jq: in the store",
         "other: ready for `ctk build --offline`",
         "  base /p/base.sif (1.0 KiB): on this host",
@@ -144,3 +144,11 @@ def test_what_is_no_name_of_a_recipe_is_refused_first(project: Ctk, argument: st
     done = project("fetch", "one", argument, status=2)
     assert done.stderr.splitlines() == [f"Error: ctk fetch takes names of recipes, not {argument}", fix]
     assert done.stdout == ""
+
+
+def test_sizes_that_are_not_known_are_not_told(capsys: pytest.CaptureFixture[str]) -> None:
+    fetch._say(Fetched("mine", None, FILES[1:], ("two.whl",)), dry_run=False)
+    fetch._say(Fetched("other", None, (), (), FOUND), dry_run=False)
+    lines = capsys.readouterr().out.splitlines()
+    assert "  1 package file: 0 new, 0 already in the store" in lines
+    assert lines[-1] == "  lock /p/mine.lock.toml (2 packages): written"

@@ -44,9 +44,9 @@ class FetchedFile:
 
 @dataclass(frozen=True, slots=True)
 class FetchedBase:
-    """A base on this host. `reference` names it, by digest if it has one; `size` of the image is in bytes, 0 for a
-    directory. `origin` is the registry or the Debian archive that it comes from, None for one of this host; `new`: it
-    was not here before."""
+    """A base on this host. `reference` names it, by digest if it has one, or by its suite; `size` of the image is in
+    bytes, 0 for a directory. `origin` is the registry or the Debian archive that it comes from, None for one of this
+    host; `new`: it was not here before."""
 
     reference: str
     image: Path
@@ -119,10 +119,13 @@ def _fetched_base(
     if image is None:
         return None
     base = replace(recipe.base, digest=present.digest or recipe.base.digest)
-    origin = registry_of(base) or (context.mirror if base.bootstrap == Bootstrap.DEBOOTSTRAP else None)
+    is_debian = base.bootstrap == Bootstrap.DEBOOTSTRAP
+    origin = registry_of(base) or (context.mirror if is_debian else None)
     new = image.is_relative_to(context.store.own) and image.parent.name not in before
     size = image.stat().st_size if image.is_file() else 0
     reference = os.path.normpath(base.path) if base.is_local else base.pinned_reference
+    if is_debian:
+        reference = f"{base.name} ({reference})"
     return FetchedBase(reference, image, size, origin, new)
 
 

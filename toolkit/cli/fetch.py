@@ -187,14 +187,11 @@ def _lines(fetched: Fetched, *, dry_run: bool) -> Iterator[str]:
     if (found := fetched.locked) is not None:
         state = "current" if found.change is None else "not written" if dry_run else "written"
         yield f"lock {found.path} ({count(len(found.lock.packages), 'package')}): {state}"
+    if fetched.files:
         here = [file for file in fetched.files if file.size is not None]
-        new = sum(file.new for file in fetched.files)
-        size = format_size(sum(file.size or 0 for file in here))
-        said = f"{count(len(fetched.files), 'package file')} ({size})"
-        yield (
-            f"{said}: {len(here)} in the store"
-            if dry_run
-            else f"{said}: {new} new, {len(here) - new} already in the store"
-        )
+        new = sum(file.new for file in here)
+        state = f"{len(here)} in the store" if dry_run else f"{new} new, {len(here) - new} already in the store"
+        size = f" ({format_size(sum(file.size or 0 for file in here))})" if here else ""
+        yield f"{count(len(fetched.files), 'package file')}: {state}{size}"
     if fetched.layered:
         yield f"layers of the steps with {', '.join(fetched.layered)}: in the store"
