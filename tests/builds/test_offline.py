@@ -55,20 +55,23 @@ def test_step_that_has_to_run_names_its_files(here: Path) -> None:
     lock = lock_of(package("one", b"one"), package("two", b"two"), COMMIT)
     recipe = Recipe("mine", here / "defs/mine.toml", HUB, apt=("git", "jq"))
     keep(offline.store, b"one", "one-1-py3-none-any.whl")
-    assert missing_files(lock, offline.store) == ["two-1-py3-none-any.whl", f"mine ({COMMIT.url})"]
-    with pytest.raises(MissingOnHost, match=r"the Debian packages git jq, two-1-py3-none-any\.whl, mine \(git\+"):
+    assert missing_files(lock, offline.store) == ["two-1-py3-none-any.whl"]
+    with pytest.raises(MissingOnHost, match=r"the Debian packages git jq, mine \(git\+.*\), two-1-py3-none-any\.whl$"):
         require_step(recipe, lock, offline, packages=True, apt=True)
-    with pytest.raises(MissingOnHost, match="1 input not on this host: the Debian packages git jq"):
+    with pytest.raises(MissingOnHost, match="1 input not on this host: the Debian packages git jq") as caught:
         require_step(recipe, lock, offline, packages=False, apt=True)
+    assert "only a layered build without --force" in (caught.value.fix or "")
+    with pytest.raises(MissingOnHost, match=r"1 input not on this host: two-1-py3-none-any\.whl$") as caught:
+        require_step(recipe, lock_of(package("two", b"two")), offline, packages=True, apt=False)
+    assert caught.value.fix == "On a host with a network and the same work area: ctk fetch mine"
     require_step(recipe, lock, offline, packages=False, apt=False)
     require_step(recipe, lock, context(here, preview=False), packages=True, apt=True)
 
 
-@pytest.mark.parametrize("target", ["docker://hub.example/a/b:1", "k.def"])
-def test_what_the_runtime_itself_would_pull_is_refused(here: Path, target: str) -> None:
+def test_what_the_runtime_itself_would_pull_is_refused(here: Path) -> None:
     offline = replace(context(here, preview=False), offline=True)
-    with pytest.raises(WrongInput, match="which --offline cannot pull"):
-        require_fetched(request(target), offline)
+    with pytest.raises(WrongInput, match=r"k\.def starts from x, which --offline cannot pull"):
+        require_fetched(request("k.def"), offline)
 
 
 def test_reference_that_was_pulled_here_needs_no_network(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -76,8 +79,12 @@ def test_reference_that_was_pulled_here_needs_no_network(here: Path, monkeypatch
     monkeypatch.setattr(registry, "fetch_digest", lambda _: DIGEST)
     asked = request("docker://hub.example/a/b:1")
     ask_digest("hub.example/a/b:1", offline.locks.cache, None)
-    with pytest.raises(WrongInput, match="which --offline cannot pull"):
+    with pytest.raises(MissingOnHost, match=r"the image of docker://hub\.example/a/b:1 is not on this host") as caught:
         require_fetched(asked, offline)
+    assert (caught.value.code, caught.value.fix) == (
+        "not-fetched",
+        "On a host with a network and the same work area: ctk build docker://hub.example/a/b:1",
+    )
     kept = keep_base(here, DIGEST)
     require_fetched(asked, offline)
     assert asked.base is not None

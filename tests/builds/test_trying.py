@@ -42,9 +42,14 @@ def recipe(here: Path, base: Base) -> Recipe:
 )
 def test_a_base_that_is_not_here_is_refused_with_the_command_that_brings_it(here: Path, base: Base, fix: str) -> None:
     preview = context(here, preview=True)
-    with pytest.raises(MissingOnHost) as caught:
-        base_here(recipe(here, base), preview.locks, preview.area)
-    assert (caught.value.code, caught.value.fix) == ("base-not-here", fix)
+    own = recipe(here, base)
+    for asked, advice in (
+        (replace(own, rebased=True), fix),
+        (own, "ctk fetch mine keeps it on this host, then: ctk try mine"),
+    ):
+        with pytest.raises(MissingOnHost) as caught:
+            base_here(asked, preview.locks, preview.area)
+        assert (caught.value.code, caught.value.fix) == ("base-not-here", advice)
 
 
 def test_a_base_of_one_s_own_or_that_a_build_brought_is_here(here: Path) -> None:

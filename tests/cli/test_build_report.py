@@ -36,8 +36,9 @@ def test_several_targets_are_one_document(capsys: pytest.CaptureFixture[str]) ->
     record = Record("recipe:a")
     steps = [(step.name, step.seconds, step.cached) for step in STEPS]
     document = built_image(Path("a.sif"), Path("a.log"), record, 1, None, built=True, steps=steps)
-    error = failed("b", ProgramFailed("it failed at https://ann:S3CRET@index.example", fix="Fix it."))
+    error = failed("b", ProgramFailed("it failed at https://ann:S3CRET@index.example", fix="Fix it."), 61.2)
     assert "S3CRET" not in capsys.readouterr().err
+    assert error.seconds == 61.2
     print_outcomes([Outcome("a", 0, "built", document=document), error], json=True)
     shown = json.loads(capsys.readouterr().out)
     check_document(shown)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import time
 from typing import TYPE_CHECKING
 
 import pytest
@@ -25,6 +26,7 @@ def stand_in(failures: dict[str, BaseException], built: list[str], monkeypatch: 
         assert several
         built.append(target)
         if target in failures:
+            time.sleep(0.01)
             raise failures[target]
         return Outcome(target, 0, "built")
 
@@ -42,6 +44,7 @@ def test_failure_does_not_stop_later_targets(
     assert built == ["a", "b", "c"]
     assert [outcome.exit_status > 0 for outcome in outcomes] == [True, True, False]
     assert outcomes[0].exit_status == 1
+    assert [outcome.seconds >= 0.01 for outcome in outcomes] == [True, True, False]
     shown = capsys.readouterr().err
     assert "a (1 of 3):\nError: no\n" in shown
     assert "c (3 of 3):\n" in shown

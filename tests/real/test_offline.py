@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 import pytest
@@ -84,8 +85,28 @@ def test_reference_that_was_built_once_is_built_offline(
 ) -> None:
     push_to_registry(ground, registry, ground / "tiny", "lab/reference:1.0")
     target = f"docker://{registry}/lab/reference:1.0"
-    refused = builder.run(*ALONE, builder.program, "build", target, "--offline", cwd=work, status=2)
-    assert "which --offline cannot pull" in refused.stderr
+    refused = builder.run(*ALONE, builder.program, "build", target, "--offline", cwd=work, status=3)
+    assert f"the image of {target} is not on this host" in refused.stderr
     builder.ctk("build", target, "-o", "one.sif", cwd=work)
     builder.run(*ALONE, builder.program, "build", target, "--offline", "-o", "two.sif", cwd=work)
     builder.ctk("diff", "./one.sif", "./two.sif", cwd=work)
+
+
+def test_post_that_downloads_is_built_offline_after_its_layer_is_kept(
+    builder: User, work: Path, tmp_path: Path, base_image: Path
+) -> None:
+    (tmp_path / "data").write_text("downloaded\n")
+    (work / "defs").mkdir()
+    with file_server(tmp_path, Open) as address:
+        get = f"import urllib.request as u; u.urlretrieve('{address}/data', '/opt/data')"
+        recipe = f'base = "{base_image}"\npost = """\npython3 -c "{get}"\n"""\n'
+        (work / "defs/mine.toml").write_text(recipe)
+        told = builder.ctk("fetch", "mine", cwd=work)
+        assert "an offline build of mine runs `post` without a network" in told.stdout
+        builder.run(*ALONE, builder.program, "build", "mine", "--offline", cwd=work, status=4)
+        builder.ctk("fetch", "mine", "--layers", cwd=work)
+    (document,) = json.loads(builder.ctk("fetch", "mine", "--dry-run", "--json", cwd=work).stdout)["recipes"]
+    assert (document["from_layers"], document["from_network"]) == (["the post script"], [])
+    builder.run(*ALONE, builder.program, "build", "mine", "--offline", cwd=work)
+    done = builder.run("apptainer", "exec", "--userns", "./mine.sif", "cat", "/opt/data", cwd=work)
+    assert done.stdout == "downloaded\n"

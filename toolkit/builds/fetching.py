@@ -6,17 +6,17 @@ import os
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from toolkit.builds.bases import present_base
-from toolkit.builds.offline import missing_base
+from toolkit.builds.form import Form
+from toolkit.builds.layers.chain import kept_layers
+from toolkit.builds.offline import missing_base, missing_beginning, needed_from_network
 from toolkit.builds.pulling import registry_of
 from toolkit.builds.resolve import resolve
+from toolkit.definitions.layered import LayerName
 from toolkit.pins.index.downloads import bring_files, kept_files
-from toolkit.pins.lock.files import fetched_by_build, wanted_files
+from toolkit.pins.lock.files import wanted_files
 from toolkit.recipes.model import Bootstrap
-from toolkit.runtime.area import scratch_of
 from toolkit.store.store import Kind
-from toolkit.support.errors import CtkError
-from toolkit.support.staging import staging
+from toolkit.support.errors import CtkError, WrongInput
 from toolkit.support.text import count
 
 if TYPE_CHECKING:
@@ -44,9 +44,9 @@ class FetchedFile:
 
 @dataclass(frozen=True, slots=True)
 class FetchedBase:
-    """A base on this host. `reference` names it, by digest if it has one; `size` of the image is in bytes, 0 for a
-    directory. `origin` is the registry or the Debian archive that it comes from, None for one of this host; `new`: it
-    was not here before."""
+    """A base on this host. `reference` names it, by digest if it has one, or by its suite; `size` of the image is in
+    bytes, 0 for a directory. `origin` is the registry or the Debian archive that it comes from, None for one of this
+    host; `new`: it was not here before."""
 
     reference: str
     image: Path
@@ -58,7 +58,8 @@ class FetchedBase:
 @dataclass(frozen=True, slots=True)
 class Fetched:
     """What of a recipe is on this host now. `base` is None if it is not here; `left` is what a build still takes from
-    the network, and `layered` what it does not take as the layers with it are kept."""
+    the network, and `layered` what it does not take as the layers with it are kept. `runs_post`: a build runs `post`,
+    as its layer is not kept."""
 
     recipe: str
     base: FetchedBase | None
@@ -66,30 +67,41 @@ class Fetched:
     left: tuple[str, ...]
     locked: Found | None = None
     layered: tuple[str, ...] = ()
+    runs_post: bool = False
 
 
 def fetch(request: BuildRequest, recipe: Recipe, context: BuildContext, listener: Listener) -> Fetched:
     """Pull the base, update the lock and download its files; in a preview, say only what is here.
 
     What cannot be downloaded beforehand, such as packages of `apt`, is kept as the layers of a build whose image is
-    thrown away. Raises as `resolve`, `bring_files` and `execute` do.
+    thrown away. A request for a layered image keeps the layers in any case. Raises as `resolve`, `bring_files` and
+    `execute` do.
     """
     before = _keys_of_bases(context.store)
+    if context.preview:
+        context = replace(context, offline=True)  # what is here counts, a base that debootstrap made too
     try:
-        plan = resolve(request, context, listener)
+        plan = resolve(request, context, listener, layers=True)
     except CtkError as error:
         missing = missing_base(recipe, context) if context.preview and error.code == "base-not-here" else None
         if missing is None:
             raise
         return Fetched(recipe.name, None, (), (missing,))  # what it installs is not known without it
-    present = plan.base if recipe.installs else present_base(request, recipe, context, listener)
-    base = _fetched_base(recipe, present, before, context)
+    base = _fetched_base(recipe, plan.base, before, context)
     files = _files(plan, context, listener)
-    left, layered = tuple(_left(recipe, plan, files, context)), ()
-    if left and plan.layers is not None and not context.preview:
+    needed = tuple(_needed(recipe, plan, files))
+    kept = _kept_layers(recipe, plan, context)
+    lacking = request.form is Form.LAYERED or not kept.issuperset(layer for layer, _ in needed)
+    if plan.layers is not None and not context.preview and lacking:
         _keep_layers(plan, context, listener)
-        left, layered = (), left
-    return Fetched(recipe.name, base, files, left, plan.locked, layered)
+        kept = _kept_layers(recipe, plan, context)
+    left = (*missing_beginning(recipe, context), *(what for layer, what in needed if layer not in kept))
+    has_post = bool(recipe.post.strip())
+    post = [(LayerName.TAIL, "the post script")] if has_post else []
+    layered = tuple(what for layer, what in (*needed, *post) if layer in kept)
+    return Fetched(
+        recipe.name, base, files, left, plan.locked, layered, runs_post=has_post and LayerName.TAIL not in kept
+    )
 
 
 def _keys_of_bases(store: Store) -> frozenset[str]:
@@ -107,20 +119,32 @@ def _fetched_base(
     if image is None:
         return None
     base = replace(recipe.base, digest=present.digest or recipe.base.digest)
-    origin = registry_of(base) or (context.mirror if base.bootstrap == Bootstrap.DEBOOTSTRAP else None)
+    is_debian = base.bootstrap == Bootstrap.DEBOOTSTRAP
+    origin = registry_of(base) or (context.mirror if is_debian else None)
     new = image.is_relative_to(context.store.own) and image.parent.name not in before
     size = image.stat().st_size if image.is_file() else 0
     reference = os.path.normpath(base.path) if base.is_local else base.pinned_reference
+    if is_debian:
+        reference = f"{base.name} ({reference})"
     return FetchedBase(reference, image, size, origin, new)
 
 
 def _keep_layers(plan: BuildPlan, context: BuildContext, listener: Listener) -> None:
-    """Make the layers of a build, which the store keeps."""
+    """Make the layers of a build, which the store keeps. Of the build itself, only the log of a failed one is kept."""
     from toolkit.builds.execute import execute
 
-    with staging(scratch_of(context.area)) as directory:
-        request = replace(plan.request, output=directory / plan.request.output.name)
+    directory = context.area.path / "fetch"
+    directory.mkdir(mode=0o700, exist_ok=True)
+    request = replace(plan.request, output=directory / plan.request.output.name)
+    try:
         execute(replace(plan, request=request), context, listener)
+    except WrongInput as error:
+        if error.code == "build-in-progress":  # nothing of the other one is removed
+            message = f"another ctk fetch writes the layers of {plan.request.target.text}"
+            raise WrongInput(message, fix="Wait for it.", code=error.code) from None
+        raise
+    for path in (request.output, request.log):
+        path.unlink(missing_ok=True)
 
 
 def _files(plan: BuildPlan, context: BuildContext, listener: Listener) -> tuple[FetchedFile, ...]:
@@ -145,13 +169,13 @@ def _files(plan: BuildPlan, context: BuildContext, listener: Listener) -> tuple[
     )
 
 
-def _left(recipe: Recipe, plan: BuildPlan, files: tuple[FetchedFile, ...], context: BuildContext) -> Iterator[str]:
-    """What a build takes from the network all the same."""
-    if (base := missing_base(recipe, context)) is not None:
-        yield base
-    if recipe.apt:
-        yield f"the Debian packages {' '.join(recipe.apt)}"
-    yield from (file.name for file in files if file.size is None)
-    if plan.locked is not None:
-        for package in fetched_by_build(plan.locked.lock):
-            yield f"{package.name} ({package.url or 'no hash is known'})"
+def _needed(recipe: Recipe, plan: BuildPlan, files: tuple[FetchedFile, ...]) -> Iterator[tuple[LayerName, str]]:
+    """What a build takes from the network unless the layer with it is kept."""
+    yield from needed_from_network(recipe, plan.locked.lock if plan.locked is not None else None)
+    yield from ((LayerName.PACKAGES, file.name) for file in files if file.size is None)
+
+
+def _kept_layers(recipe: Recipe, plan: BuildPlan, context: BuildContext) -> frozenset[LayerName]:
+    if plan.layers is None or plan.base.image is None:
+        return frozenset()
+    return frozenset(kept_layers(plan.layers, recipe, plan.base.image, plan, context))

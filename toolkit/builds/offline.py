@@ -12,6 +12,7 @@ from toolkit.builds.files import quoted
 from toolkit.builds.tags import remembered_digest
 from toolkit.builds.target import TargetKind, bases_of_definition
 from toolkit.definitions.definition import base_header
+from toolkit.definitions.layered import LayerName
 from toolkit.pins.index.downloads import kept_files
 from toolkit.pins.lock.files import fetched_by_build, wanted_files
 from toolkit.recipes.model import Bootstrap
@@ -20,7 +21,7 @@ from toolkit.support.processes import command_line
 from toolkit.support.text import count
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from toolkit.builds.context import BuildContext
     from toolkit.builds.plan import BuildPlan
@@ -34,23 +35,26 @@ _MAX_SHOWN = 8
 
 
 def require_fetched(request: BuildRequest, context: BuildContext) -> None:
-    """Raise MissingOnHost (`not-fetched`) if an offline build lacks base or lock; no server is asked.
+    """Raise MissingOnHost (`not-fetched`) if an offline build lacks base, lock or image; no server is asked.
 
     What a step lacks is known only if the step has to run: `require_step` says it. Raises WrongInput (`wrong-usage`)
-    for what ctk cannot fetch beforehand: a reference that was never pulled here, or a definition that starts from one.
+    for what ctk cannot fetch beforehand: a definition that starts from an image of a registry.
     """
     if not context.offline:
         return
     if request.recipe is None:
         _refuse_remote(request, context)
         return
-    recipe, missing = request.recipe, []
+    if missing := list(missing_beginning(request.recipe, context)):
+        raise not_fetched(request.recipe.name, missing)
+
+
+def missing_beginning(recipe: Recipe, context: BuildContext) -> Iterator[str]:
+    """What of `recipe` each offline build needs and is not on this host: a lock, the base."""
     if recipe.packages and context.locks.current(recipe) is None:
-        missing.append(f"a current lock ({context.locks.path(recipe)})")
+        yield f"a current lock ({context.locks.path(recipe)})"
     if (base := missing_base(recipe, context)) is not None:
-        missing.append(base)
-    if missing:
-        raise not_fetched(recipe.name, missing)
+        yield base
 
 
 def missing_base(recipe: Recipe, context: BuildContext) -> str | None:
@@ -76,42 +80,60 @@ def require_step(recipe: Recipe, lock: Lock | None, context: BuildContext, *, pa
     """
     if not context.offline:
         return
-    missing = []
-    if apt and recipe.apt:
-        missing.append(f"the Debian packages {' '.join(recipe.apt)}")
-    if packages and lock is not None:
-        missing += missing_files(lock, context.store)
-    if missing:
-        raise not_fetched(recipe.name, missing)
+    needed = needed_from_network(recipe, lock)
+    layered = [what for layer, what in needed if (apt if layer is LayerName.APT else packages)]
+    files = missing_files(lock, context.store) if packages and lock is not None else []
+    if layered or files:
+        raise not_fetched(recipe.name, [*layered, *files], layered=bool(layered))
+
+
+def needed_from_network(recipe: Recipe, lock: Lock | None) -> Iterator[tuple[LayerName, str]]:
+    """What is no file of the lock: a build takes it from the network, unless the layer with it is kept."""
+    if recipe.apt:
+        yield LayerName.APT, f"the Debian packages {' '.join(recipe.apt)}"
+    for package in fetched_by_build(lock) if lock is not None else ():
+        yield LayerName.PACKAGES, f"{package.name} ({package.url or 'no hash is known'})"
 
 
 def missing_files(lock: Lock, store: Store) -> list[str]:
-    """The files of `lock` that an installer without a network would lack."""
-    kept = kept_files(wanted_files(lock), store)
-    absent = [file.name for file in wanted_files(lock) if file.sha256 not in kept]
-    return [*absent, *(f"{package.name} ({package.url or 'no hash is known'})" for package in fetched_by_build(lock))]
+    """The package files of `lock` that are not on this host."""
+    wanted = wanted_files(lock)
+    kept = kept_files(wanted, store)
+    return [file.name for file in wanted if file.sha256 not in kept]
 
 
-def not_fetched(name: str, missing: Sequence[str]) -> MissingOnHost:
-    """The error for an offline build that lacks something."""
+def not_fetched(name: str, missing: Sequence[str], *, layered: bool = False) -> MissingOnHost:
+    """The error for an offline build that lacks something. `layered`: `ctk fetch` keeps some of it as layers alone."""
     shown = ", ".join(missing[:_MAX_SHOWN])
     more = f", and {len(missing) - _MAX_SHOWN} more" if len(missing) > _MAX_SHOWN else ""
+    fix = f"On a host with a network and the same work area: {command_line(['ctk', 'fetch', name])}"
+    if layered:
+        fix += (
+            "\nDebian packages and packages at an address are kept as layers: only a layered build without --force, "
+            "and with the same --compression, uses them."
+        )
     return MissingOnHost(
         f"{name} cannot be built offline: {count(len(missing), 'input')} not on this host: {shown}{more}",
-        fix=f"On a host with a network and the same work area: {command_line(['ctk', 'fetch', name])}",
+        fix=fix,
         code="not-fetched",
     )
 
 
 def _refuse_remote(request: BuildRequest, context: BuildContext) -> None:
     """Only the base of a recipe or a reference is kept: the runtime itself would pull any other."""
-    bases = [request.base] if request.base is not None and not _is_kept(request.base, context) else []
-    if request.target.kind is TargetKind.DEFINITION:
-        bases += bases_of_definition(Path(request.target.text).read_text(encoding="utf-8", errors="replace"))
-    for base in bases:
+    name = request.target.text
+    if request.base is not None and request.base.bootstrap in _REMOTE and not _is_kept(request.base, context):
+        raise MissingOnHost(
+            f"the image of {name} is not on this host",
+            fix=f"On a host with a network and the same work area: {command_line(['ctk', 'build', name])}",
+            code="not-fetched",
+        )
+    if request.target.kind is not TargetKind.DEFINITION:
+        return
+    for base in bases_of_definition(Path(name).read_text(encoding="utf-8", errors="replace")):
         if base.bootstrap in _REMOTE:
             raise WrongInput(
-                f"{request.target.text} starts from {base.reference}, which --offline cannot pull",
+                f"{name} starts from {base.reference}, which --offline cannot pull",
                 fix="Write a recipe with this base (`ctk new`), then run `ctk fetch`.",
                 code="wrong-usage",
             )

@@ -49,10 +49,13 @@ if TYPE_CHECKING:
 _SILENT = Listener()
 
 
-def resolve(request: BuildRequest, context: BuildContext, listener: Listener = _SILENT) -> BuildPlan:
+def resolve(
+    request: BuildRequest, context: BuildContext, listener: Listener = _SILENT, *, layers: bool = False
+) -> BuildPlan:
     """The plan of a build: complete, whatever was asked for.
 
-    A preview pulls nothing, and writes nothing but the caches of the work area. Without it this raises WrongInput where
+    A preview pulls nothing, and writes nothing but the caches of the work area. Its image is flat unless `layers` asks
+    for the form that the build would choose; the work area exists then. Without it this raises WrongInput where
     this user may not write the output, MissingOnHost if there is too little room, and ProgramFailed where the base
     cannot be pulled. In both cases it raises what `Locks.find` raises.
     """
@@ -64,7 +67,7 @@ def resolve(request: BuildRequest, context: BuildContext, listener: Listener = _
         if request.target.kind is not TargetKind.IMAGE:
             check_exec(context.area)
     if request.recipe is not None:
-        return _resolve_recipe(request, request.recipe, context, listener)
+        return _resolve_recipe(request, request.recipe, context, listener, layers=layers or not context.preview)
     if request.target.kind is TargetKind.IMAGE:
         return _resolve_image(request, context)
     for base in _bases(request):
@@ -99,14 +102,16 @@ def _bases(request: BuildRequest) -> Iterator[Base]:
         yield Base(request.target.text, Bootstrap.LOCALIMAGE, str(Path(request.target.text).absolute()))
 
 
-def _resolve_recipe(request: BuildRequest, recipe: Recipe, context: BuildContext, listener: Listener) -> BuildPlan:
+def _resolve_recipe(
+    request: BuildRequest, recipe: Recipe, context: BuildContext, listener: Listener, *, layers: bool
+) -> BuildPlan:
     locks, base = context.locks, PresentBase(state=request.base_state)
     check_target(recipe)
     judge_target(recipe, locks.bases.values())
     files = state_of_copied(copy.source for copy in recipe.files)
     locks.require(recipe)
     with unchanged(request.base_state):
-        if recipe.installs or not context.preview:
+        if recipe.installs or layers:
             base = present_base(request, recipe, context, listener)
         if recipe.installs:
             listener.on_step("choosing the versions of the packages" if recipe.packages else "reading the base")
@@ -120,7 +125,7 @@ def _resolve_recipe(request: BuildRequest, recipe: Recipe, context: BuildContext
         if base.image is None and recipe.base.bootstrap == Bootstrap.LOCALIMAGE:
             base = replace(base, image=recipe.base.path)
         refuse_reserved(recipe, lock, base.image)
-        form = _form(request, base.image, context)
+        form = _form(request, base.image, context) if layers else FLAT
         inputs = {} if context.preview else inputs_of(request, definition, start, context)
         local = None if context.preview else locks.local_digest(recipe)
         lends_uv = lock is not None and bool(lock.packages) and has_mount_point(recipe, base.image)
@@ -213,8 +218,8 @@ def _layers(recipe: Recipe, lock: Lock | None, start: Base) -> LayeredSteps:
 
 
 def _form(request: BuildRequest, base: Path | None, context: BuildContext) -> Choice:
-    """The form of the image. A sandbox and what a preview prints have no layers."""
-    if request.sandbox or context.preview:
+    """The form of the image. A sandbox has no layers."""
+    if request.sandbox:
         return FLAT
     owners = owner_problem()
     return choose_form(request.form, base, runtime=context.runtime, site=context.site, area=context.area, owners=owners)

@@ -68,7 +68,10 @@ def base_here(recipe: Recipe, locks: Locks, area: WorkArea) -> tuple[Path, str |
     if base.bootstrap == Bootstrap.DEBOOTSTRAP and (made := _made(base, area)) is not None:
         return made, None
     with_base = command_line(["ctk", "try", recipe.name, "--base", "base.sif"])
-    if base.bootstrap == Bootstrap.DEBOOTSTRAP:
+    if not recipe.rebased:
+        bring = command_line(["ctk", "fetch", recipe.name])
+        fix = f"{bring} keeps it on this host, then: {command_line(['ctk', 'try', recipe.name])}"
+    elif base.bootstrap == Bootstrap.DEBOOTSTRAP:
         bring = f"{command_line(['ctk', 'new', 'plain', '--base', base.name])} && ctk build plain -o base.sif"
         fix = f"{bring} builds an image of it, then: {with_base}"
     else:

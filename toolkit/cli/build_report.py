@@ -38,11 +38,11 @@ class Outcome:
     findings: tuple[Finding, ...] = ()
 
 
-def failed(target: str, error: CtkError) -> Outcome:
+def failed(target: str, error: CtkError, seconds: float) -> Outcome:
     """Print the error with which the build of a target ended; the other targets are built anyway."""
     show_error(error)
     finding = Finding(error.code, Severity.ERROR, error.message, error.fix)
-    return Outcome(target, error.exit_status, f"failed [{error.code}]", findings=(finding,))
+    return Outcome(target, error.exit_status, f"failed [{error.code}]", seconds, findings=(finding,))
 
 
 def print_outcomes(outcomes: Sequence[Outcome], *, json: bool) -> None:

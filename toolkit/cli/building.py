@@ -57,14 +57,15 @@ def build_all(targets: Sequence[str], wanted: Wanted) -> list[Outcome]:
     outcomes: list[Outcome] = []
     for number, target in enumerate(targets, start=1):
         say(f"{target} ({number} of {len(targets)}):", style="bold", stderr=True)
+        started = time.monotonic()
         try:
             outcome = build_one(target, wanted, several=True)
         except BrokenPipeError:
             raise
         except CtkError as error:
-            outcome = failed(target, error)
+            outcome = failed(target, error, time.monotonic() - started)
         except OSError as error:
-            outcome = failed(target, from_os_error(error))
+            outcome = failed(target, from_os_error(error), time.monotonic() - started)
         if outcome is not None:
             outcomes.append(outcome)
     return outcomes

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from toolkit.pins.lock.document import lock_document
+from toolkit.support.redaction import redact
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
     from toolkit.builds.fetching import Fetched
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from toolkit.pins.lock.model import Lock
     from toolkit.pins.store import Found
     from toolkit.recipes.model import Recipe
+    from toolkit.support.errors import CtkError
 
 
 def listed_recipe(recipe: Recipe, *, whose: str) -> dict[str, Any]:
@@ -83,9 +85,22 @@ def trial(recipe: Recipe, tried: Tried) -> dict[str, Any]:
     }
 
 
-def fetched_recipes(fetched: Iterable[Fetched], *, dry_run: bool) -> dict[str, Any]:
-    """What of some recipes is on this host."""
-    return {"dry_run": dry_run, "recipes": [_recipe(found) for found in fetched]}
+def fetched_recipes(fetched: Iterable[Fetched], errors: Mapping[str, CtkError], *, dry_run: bool) -> dict[str, Any]:
+    """What of some recipes is on this host, and the errors of others by their names."""
+    return {
+        "dry_run": dry_run,
+        "recipes": [_recipe(found) for found in fetched],
+        "errors": [
+            {
+                "recipe": name,
+                "exit_status": error.exit_status,
+                "code": error.code,
+                "message": redact(error.message),
+                "fix": redact(error.fix) if error.fix else None,
+            }
+            for name, error in errors.items()
+        ],
+    }
 
 
 def _recipe(found: Fetched) -> dict[str, Any]:
