@@ -125,4 +125,4 @@ def test_a_package_that_cannot_be_imported_ends_the_build_and_what_the_recipe_sk
 def test_a_trial_over_a_base_that_is_not_here_says_how_to_bring_it(me: User, ground: Path) -> None:
     done = me.ctk("try", "keras-bert", cwd=ground, status=3)
     assert "is not on this machine" in done.stderr
-    assert "ctk build docker://" in done.stderr
+    assert "ctk fetch keras-bert" in done.stderr

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from toolkit.support.site import Site
 
 _MOUNTED = (PartitionType.SYSTEM, PartitionType.PRIMARY_SYSTEM, PartitionType.OVERLAY)
-_OMIT = "Omit --layered: ctk then builds a flat image."
+_OMIT = "Omit --layered (`ctk fetch`: --layers): ctk then builds a flat image."
 _SEPARATORS = ":,"  # in the value of `--overlay`
 _NOT_TRIED = "a small layered image could not be tried; `ctk doctor` shows why"
 
