@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from toolkit.store.store import Store
 
 _OWNERS = "The site names owners it trusts as `store_owners`; nobody else may be able to write there (chmod go-w)."
+_NAME = "Name the directory that `ctk cache path` prints."
 _MOUNT = "Check CTK_STORE and `stores` of the site settings, and whether the file system is mounted on this host."
 
 
@@ -37,6 +38,8 @@ def _problem(root: Path, owners: frozenset[int]) -> tuple[str, str] | None:
         return str(error), _OWNERS
     except OSError as error:
         return error.strerror or str(error), _MOUNT
+    if "store" in names:  # it may have an old `bases`, too
+        return "it is a work area, not a store: the store is its directory `store`", _NAME
     if names.isdisjoint(Kind):
-        return f"it has none of the directories {', '.join(Kind)}", "Name the directory that `ctk cache path` prints."
+        return f"it has none of the directories {', '.join(Kind)}", _NAME
     return None
