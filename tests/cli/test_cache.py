@@ -126,6 +126,26 @@ def test_what_is_not_trusted_is_not_called_damaged(ctk: Ctk, store: Store, tmp_p
     assert ([row["kind"] for row in found["untrusted"]], found["damaged"], found["removed"]) == (["layers"], [], 1)
 
 
+@pytest.mark.parametrize("command", [("list",), ("verify", "--remove"), ("prune", "--keep", "0"), ("path",)])
+def test_store_directory_that_is_a_symlink_is_refused(
+    ctk: Ctk, store: Store, tmp_path: Path, command: tuple[str, ...]
+) -> None:
+    (store.own / "bases").rename(tmp_path / "larger")
+    (store.own / "bases").symlink_to(tmp_path / "larger")
+    refused = " ".join(ctk("cache", *command, status=2).stderr.split())
+    assert f"{store.own}/bases is a symlink, which ctk does not follow" in refused
+    assert "Move the whole work area to the larger disk and set CTK_HOME." in refused
+    assert len(list((tmp_path / "larger").iterdir())) == 1
+
+
+def test_store_that_is_a_symlink_is_used(ctk: Ctk, store: Store, tmp_path: Path) -> None:
+    store.own.rename(tmp_path / "larger")
+    store.own.symlink_to(tmp_path / "larger")
+    assert "3 entries are undamaged" in ctk("cache", "verify").stdout
+    assert "Removed 2 entries" in ctk("cache", "prune", "--keep", "1").stderr
+    assert put(store, "numpy").path.is_file()
+
+
 @pytest.mark.parametrize(
     ("kind", "said"),
     [

@@ -161,9 +161,17 @@ class Store:
 def open_store(area: WorkArea, site: Site, note: Callable[[str], None] = _say_nothing) -> Store:
     """The store of this user in the work area, and the shared ones that CTK_STORE and the site name.
 
-    Raises WrongInput if one of them is no absolute path on this host, or CTK_STORE names a file or the root directory.
+    Raises WrongInput if one of them is no absolute path on this host, or CTK_STORE names a file or the root directory,
+    or if a directory of this user's store is a symlink (`symlink`).
     """
     own = area.path / "store"
+    for kind in Kind:  # each entry below it would be called damaged, and removed through it
+        if (own / kind).is_symlink():
+            raise WrongInput(
+                f"{own / kind} is a symlink, which ctk does not follow",
+                fix="Move the whole work area to the larger disk and set CTK_HOME.",
+                code="symlink",
+            )
     named = [_named_path(text) for text in os.environ.get(_VARIABLE, "").split(os.pathsep) if text]
     if site.stores is not None:
         named += [site_path(text, "stores", site.stores.origin) for text in site.stores.value]
