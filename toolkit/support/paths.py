@@ -17,8 +17,9 @@ if TYPE_CHECKING:
 
     from toolkit.support.site import Site
 
-# Of binds, and in shell scripts that the runtime writes (tried with Apptainer 1.4.5).
-_SEPARATORS = re.compile(r"[:,'\"\x00-\x1f\x7f]")
+# Of binds, and in shell scripts that the runtime writes (tried with Apptainer 1.4.5); and bytes that are not UTF-8,
+# which programs written in Go replace.
+_UNUSABLE = re.compile(r"[:,'\"\x00-\x1f\x7f\udc80-\udcff]")
 _PACKAGE = Path(__file__).resolve().parent.parent
 
 
@@ -109,11 +110,13 @@ def work_area(site: Site) -> WorkArea:
     name (`work-area-name`), and MissingOnHost if there is no home directory.
     """
     area = _chosen_area(site)
-    if (found := _SEPARATORS.search(str(area.path))) is not None:
+    if (found := _UNUSABLE.search(str(area.path))) is not None:
+        byte = os.fsencode(found[0])
+        said = repr(found[0]) if byte.isascii() else f"the byte 0x{byte.hex()}, which is not UTF-8"
         raise WrongInput(
-            f"the work area {printable(str(area.path))} (chosen by {area.chosen_by}) contains {found[0]!r}: the "
+            f"the work area {printable(str(area.path))} (chosen by {area.chosen_by}) contains {said}: the "
             "container runtime cannot use such a path",
-            fix="Set CTK_HOME to a directory without colons, commas, quotes and control characters in its path.",
+            fix="Set CTK_HOME to a directory whose path is UTF-8 and has no colon, comma, quote or control character.",
             code="work-area-name",
         )
     return area
