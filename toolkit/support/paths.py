@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import re
+import stat
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -106,8 +107,8 @@ def work_area(site: Site) -> WorkArea:
     """CTK_HOME, else the site's directory, else $SCRATCH/ctk, else the XDG cache. Use it only after `trust.secure`.
 
     A home quota of 20 GB does not survive a GPU image and its cache, so the home comes last. Raises WrongInput if
-    the directory is in the home of an unknown user, the site's is not an absolute path, or the runtime cannot use its
-    name (`work-area-name`), and MissingOnHost if there is no home directory.
+    the directory is in the home of an unknown user, the site's is not an absolute path, a file is in its place, or the
+    runtime cannot use its name (`work-area-name`), and MissingOnHost if there is no home directory.
     """
     area = _chosen_area(site)
     if (found := _UNUSABLE.search(str(area.path))) is not None:
@@ -119,7 +120,27 @@ def work_area(site: Site) -> WorkArea:
             fix="Set CTK_HOME to a directory whose path is UTF-8 and has no colon, comma, quote or control character.",
             code="work-area-name",
         )
+    _refuse_file(area)
     return area
+
+
+def _refuse_file(area: WorkArea) -> None:
+    """Raise WrongInput if the area, or what it would be created in, is a file or a dangling symlink."""
+    found = next(path for path in (area.path, *area.path.parents) if os.path.lexists(path))
+    try:
+        if stat.S_ISDIR(found.stat().st_mode):
+            return
+        problem = "is a file, not a directory"
+    except FileNotFoundError:
+        problem = f"is a symlink to {os.path.realpath(found)}, which does not exist"
+    except OSError:  # `trust.secure` and `create` report what else is wrong
+        return
+    raise WrongInput(
+        f"the work area {area.path} (chosen by {area.chosen_by}) "
+        + (problem if found == area.path else f"cannot be created: {found} {problem}"),
+        fix="Set CTK_HOME to a directory, for example on scratch; ctk creates one that does not exist.",
+        code="wrong-usage",
+    )
 
 
 def _chosen_area(site: Site) -> WorkArea:
