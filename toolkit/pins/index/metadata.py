@@ -49,9 +49,10 @@ def read_requirements(file: File, directory: Path, indexes: Iterable[Index] = ()
 
 def _read_kept(path: Path) -> tuple[str, ...] | None:
     try:
-        return tuple(json.loads(path.read_text()))
-    except (FileNotFoundError, ValueError):
+        found = json.loads(path.read_bytes())
+    except (OSError, ValueError, RecursionError):
         return None
+    return tuple(found) if isinstance(found, list) and all(isinstance(text, str) for text in found) else None
 
 
 def _fetch_metadata(file: File, indexes: Iterable[Index]) -> str:

@@ -174,10 +174,10 @@ def _read_answer(path: Path) -> Completed | None:
     try:
         if time.time() - path.stat().st_mtime > FRESH_SECONDS:
             return None
-        kept = json.loads(path.read_text())
-    except (FileNotFoundError, ValueError):
+        kept = json.loads(path.read_bytes())
+        return Completed(tuple(kept["argv"]), int(kept["returncode"]), str(kept["stdout"]), str(kept["stderr"]))
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None
-    return Completed(tuple(kept["argv"]), kept["returncode"], kept["stdout"], kept["stderr"])
 
 
 def _keep_answer(path: Path, answer: Completed) -> None:
