@@ -18,6 +18,7 @@ from toolkit.store.keeping import keep_in_use
 from toolkit.store.publishing import content_name, entry_of, make_entry, writing
 from toolkit.store.removing import identity, remove_entry, sweep_removed
 from toolkit.support.errors import MissingOnHost, WrongInput
+from toolkit.support.files import make_directory
 from toolkit.support.paths import site_path, user_path
 from toolkit.support.staging import staging
 
@@ -149,7 +150,7 @@ class Store:
         """
         with contextlib.ExitStack() as stack:
             with writing(self.own):
-                self.own.mkdir(mode=0o755, parents=True, exist_ok=True)
+                make_directory(self.own, 0o755)
                 sweep_removed(self.own)
                 try:
                     directory = stack.enter_context(staging(self.own))

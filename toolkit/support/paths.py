@@ -88,9 +88,11 @@ class WorkArea:
 
     def create(self) -> None:
         """Create the directories with mode 0700. Raises MissingOnHost if that fails, or one of them is not writable."""
+        from toolkit.support.files import make_directory
+
         for directory in self.directories:
             try:
-                directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+                make_directory(directory)
                 if not os.access(directory, os.W_OK | os.X_OK):
                     is_read_only = os.statvfs(directory).f_flag & os.ST_RDONLY
                     number = errno.EROFS if is_read_only else errno.EACCES

@@ -28,7 +28,7 @@ from toolkit.pins.index.remote import read_url
 from toolkit.pins.index.uv import FRESH_SECONDS, index_address
 from toolkit.pins.index.wheels import File, choose_file, supported_tags
 from toolkit.recipes.model import IndexKind
-from toolkit.support.files import write_atomically
+from toolkit.support.files import make_directory, write_atomically
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -87,7 +87,7 @@ def _rows(address: str, question: Question, directory: Path) -> list[dict[str, A
         rows = read_page(text, address)
     except (OSError, HTTPException, ValueError, AttributeError, RecursionError):
         return []
-    directory.mkdir(parents=True, exist_ok=True)
+    make_directory(directory)
     write_atomically(kept, json.dumps(rows))
     return rows
 
