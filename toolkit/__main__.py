@@ -1,8 +1,10 @@
 """The command `ctk`, which is `python -m toolkit` too."""
 
+import io
 import os
 import signal
 import sys
+from typing import Any
 
 
 def main() -> None:
@@ -13,10 +15,24 @@ def main() -> None:
     if before is signal.default_int_handler:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
     _open_closed_streams()
+    raw = _Stderr(sys.stderr.fileno(), "w", closefd=False)  # unbuffered: nothing is left to write when Python ends
+    sys.stderr = io.TextIOWrapper(raw, sys.stderr.encoding, sys.stderr.errors, line_buffering=True)
     from toolkit.cli.main import main as run
 
     signal.signal(signal.SIGINT, before)
     run()
+
+
+class _Stderr(io.FileIO):
+    """Standard error. What cannot be written there, as on a full disk or a closed terminal, must not end a command."""
+
+    def write(self, data: Any) -> int:
+        try:
+            return super().write(data) or len(data)
+        except BrokenPipeError:  # the reader has ended: so does ctk, as other programs do
+            raise
+        except OSError:
+            return len(data)
 
 
 def _open_closed_streams() -> None:

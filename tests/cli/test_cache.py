@@ -69,7 +69,9 @@ def test_nothing_that_another_user_wrote_controls_the_terminal(ctk: Ctk, store: 
 
 def test_prune_by_age_and_size(ctk: Ctk, store: Store) -> None:
     done = ctk("cache", "prune", "--older", "30d", "--dry-run")
-    assert done.stdout.startswith("layers\ttorch\t")
+    header, row = done.stdout.splitlines()
+    assert header == "kind\tcontent\tsize"
+    assert row.startswith("layers\ttorch\t")
     assert "Would remove 1 entry" in done.stderr
     assert len(names(store)) == 3
     assert "Removed 1 entry" in ctk("cache", "prune", "--older", "30d").stderr
@@ -86,8 +88,11 @@ def test_prune_needs_a_limit_from_somewhere(ctk: Ctk, store: Store) -> None:
     settings.write_text('[cache]\nkeep = "1"\n')
     assert "Removed 2 entries" in ctk("cache", "prune").stderr
     assert str(settings) in ctk("cache", "list").stderr
-    settings.write_text("[cache]\nkeep = 1\n")
-    assert "settings.toml:2: cache.keep" in ctk("cache", "list", status=2).stderr
+    for value in ("1", '"lots"'):
+        settings.write_text(f"[cache]\nkeep = {value}\n")
+        refused = ctk("cache", "list", status=2).stderr
+        assert "settings.toml:2: cache.keep" in refused
+        assert 'For example: keep = "50G"' in refused
 
 
 @pytest.mark.parametrize("option", [("--keep", "lots"), ("--keep", "-1G"), ("--older", "30"), ("--older", "1y")])
@@ -124,6 +129,26 @@ def test_what_is_not_trusted_is_not_called_damaged(ctk: Ctk, store: Store, tmp_p
     assert "is not used: others can write to" in ctk("cache", "verify", status=1).stdout
     found = document(ctk, "cache", "verify", "--remove")
     assert ([row["kind"] for row in found["untrusted"]], found["damaged"], found["removed"]) == (["layers"], [], 1)
+
+
+@pytest.mark.parametrize("command", [("list",), ("verify", "--remove"), ("prune", "--keep", "0"), ("path",)])
+def test_store_directory_that_is_a_symlink_is_refused(
+    ctk: Ctk, store: Store, tmp_path: Path, command: tuple[str, ...]
+) -> None:
+    (store.own / "bases").rename(tmp_path / "larger")
+    (store.own / "bases").symlink_to(tmp_path / "larger")
+    refused = " ".join(ctk("cache", *command, status=2).stderr.split())
+    assert f"{store.own}/bases is a symlink, which ctk does not follow" in refused
+    assert "Move the whole work area to the larger disk and set CTK_HOME." in refused
+    assert len(list((tmp_path / "larger").iterdir())) == 1
+
+
+def test_store_that_is_a_symlink_is_used(ctk: Ctk, store: Store, tmp_path: Path) -> None:
+    store.own.rename(tmp_path / "larger")
+    store.own.symlink_to(tmp_path / "larger")
+    assert "3 entries are undamaged" in ctk("cache", "verify").stdout
+    assert "Removed 2 entries" in ctk("cache", "prune", "--keep", "1").stderr
+    assert put(store, "numpy").path.is_file()
 
 
 @pytest.mark.parametrize(
@@ -181,3 +206,6 @@ def test_a_build_prunes_to_the_limit(
 def test_on_a_terminal(store: Store, on_a_terminal: object) -> None:
     assert "debian-12" in on_a_terminal("cache", "list")  # type: ignore[operator]
     assert "3 entries are undamaged" in on_a_terminal("cache", "verify")  # type: ignore[operator]
+    pruned = on_a_terminal("cache", "prune", "--older", "30d", "--dry-run")  # type: ignore[operator]
+    assert "content" in pruned
+    assert ["layers", "torch"] in [line.split()[:2] for line in pruned.splitlines()]

@@ -123,6 +123,28 @@ def test_a_full_disk_is_the_hosts_trouble(ctk: Ctk, line: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("line", "status"),
+    [("build none", 2), ("build none --json", 2), ("cache list", 0), ("lab", 2), ("--trace list", 0)],
+)
+def test_a_full_disk_behind_standard_error_ends_no_command(ctk: Ctk, line: str, status: int) -> None:
+    with Path("/dev/full").open("w") as full:
+        argv = [PROGRAM, *line.split()]
+        done = subprocess.run(argv, cwd=ctk.directory, env=ctk.environment, stdout=subprocess.PIPE, stderr=full)
+    assert done.returncode == status
+    assert done.stdout == ctk(*line.split(), status=status).stdout.encode()
+
+
+@pytest.mark.parametrize("variables", [{}, {"PYTHONUNBUFFERED": "1"}])
+def test_a_reader_of_standard_error_that_goes_away_ends_ctk(ctk: Ctk, variables: dict[str, str]) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    environment = {**ctk.environment, **variables}
+    done = subprocess.run([PROGRAM, "build", "none"], cwd=ctk.directory, env=environment, stderr=writer, check=False)
+    os.close(writer)
+    assert done.returncode == 128 + signal.SIGPIPE
+
+
+@pytest.mark.parametrize(
     ("closing", "line", "status"),
     [(">&-", "list", 0), ("2>&-", "build none --json", 2), (">&- 2>&-", "bases", 0), ("<&- >&- 2>&-", "list", 0)],
 )

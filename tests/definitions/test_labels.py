@@ -19,6 +19,7 @@ from toolkit.recipes.model import Base, Recipe
         (json.dumps({"maintainer": "ctk.recipe", "ctkrecipe": "1"}), False),
         ("[]", False),
         ("{", False),
+        pytest.param("[" * 100_000, False, id="deep"),
         (None, False),
     ],
 )

@@ -137,7 +137,7 @@ def test_failure_is_tried_again_after_a_day_and_a_success_holds(tmp_path: Path) 
     assert aged(LayerTrial(seconds=0.1), 1000 * 3600) == LayerTrial(seconds=0.1)
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"of": 3}', "\0"])
+@pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"of": 3}', "\0", pytest.param("[" * 100_000, id="deep")])
 def test_file_of_another_form_is_no_result(tmp_path: Path, text: str) -> None:
     kept_file(tmp_path).parent.mkdir()
     kept_file(tmp_path).write_text(text)

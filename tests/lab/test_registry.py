@@ -74,7 +74,18 @@ def test_without_a_name_the_only_lab_is_used(state: Path) -> None:
         registry.find("twoo")
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{}", '{"plan": {}}', '{"plan": {"nodes": 0, "real_gpus": []}}', "\x80"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "[]",
+        "{}",
+        '{"plan": {}}',
+        '{"plan": {"nodes": 0, "real_gpus": []}}',
+        "\x80",
+        pytest.param("[" * 100_000, id="deep"),
+    ],
+)
 def test_a_damaged_record_is_refused(state: Path, text: str) -> None:
     saved("one")
     (state / "one.json").write_bytes(text.encode("latin-1"))

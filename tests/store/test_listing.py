@@ -55,6 +55,16 @@ def test_a_layer_is_named_by_its_recipe_and_step(tmp_path: Path) -> None:
     assert replace(made, about=nothing_changed).words == "mine: files and post script"
 
 
+def test_a_package_is_named_once(tmp_path: Path) -> None:
+    def words(file: str, project: str) -> str:
+        return Listed(tmp_path, Kind.PACKAGE, "0" * 64, 1, 0.0, {"file": file, "project": project}).words
+
+    wheel = "python_dateutil-2.9.0-py2.py3-none-any.whl"
+    assert words(wheel, "python-dateutil") == wheel
+    assert words("Zope.Interface-7.tar.gz", "zope-interface") == "Zope.Interface-7.tar.gz"
+    assert words(wheel, "six") == f"{wheel} six"
+
+
 def test_what_is_no_entry_is_not_listed(tmp_path: Path) -> None:
     for name in ("layers", "bases"):
         (tmp_path / name).mkdir()

@@ -10,7 +10,8 @@ import pytest
 
 from toolkit.support import files
 from toolkit.support.errors import MissingOnHost, WrongInput
-from toolkit.support.files import format_size, free_space, write_atomically
+from toolkit.support.files import format_size, free_space, locked, make_directory, write_atomically
+from toolkit.support.paths import WorkArea
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -29,6 +30,25 @@ def test_a_file_is_written_whole_with_the_umask(tmp_path: Path) -> None:
     assert (tmp_path / "f").read_text(encoding="utf-8") == "日本\n"
     assert (tmp_path / "f").stat().st_mode & 0o777 == 0o750
     assert names(tmp_path) == ["f"]
+
+
+def test_directories_are_closed_to_others_under_any_umask(tmp_path: Path) -> None:
+    def modes(*names: str) -> list[int]:
+        return [(tmp_path / name).stat().st_mode & 0o777 for name in names]
+
+    before = os.umask(0)
+    try:
+        make_directory(tmp_path / "a/b/c")
+        make_directory(tmp_path / "a/shared", 0o755)
+        make_directory(tmp_path / "a")
+        WorkArea(tmp_path / "above/area", "CTK_HOME").create()
+        with locked(tmp_path / "above/area/store/locks/x.lock"):
+            pass
+    finally:
+        os.umask(before)
+    assert modes("a", "a/b", "a/b/c", "a/shared") == [0o755, 0o755, 0o700, 0o755]
+    assert modes("above", "above/area", "above/area/cache") == [0o755, 0o700, 0o700]
+    assert modes("above/area/store", "above/area/store/locks") == [0o755, 0o700]
 
 
 def test_a_file_s_name_in_a_text_keeps_its_bytes(tmp_path: Path) -> None:

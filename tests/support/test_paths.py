@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -48,14 +49,41 @@ def test_a_work_area_that_became_read_only_is_missing_on_host(tmp_path: Path, mo
         area.create()
 
 
-@pytest.mark.parametrize("character", [":", ",", "'", "\n", "\x1b"])
+@pytest.mark.parametrize("character", [":", ",", "'", "\n", "\x1b", "\udcff"])
 def test_a_work_area_that_cannot_be_bound_is_refused(bare: pytest.MonkeyPatch, character: str) -> None:
     bare.setenv("CTK_HOME", f"/work/a{character}b c")
     with pytest.raises(WrongInput, match="cannot use such a path") as error:
         work_area(Site())
     assert error.value.code == "work-area-name"
-    assert repr(character) in error.value.message
+    assert ("the byte 0xff" if character == "\udcff" else repr(character)) in error.value.message
     assert error.value.message.isprintable()
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("file", "file (chosen by CTK_HOME) is a file, not a directory"),
+        ("file/x/y", "file/x/y (chosen by CTK_HOME) cannot be created: {}/file is a file, not a directory"),
+        ("link", "link (chosen by CTK_HOME) is a symlink to {}/none, which does not exist"),
+    ],
+)
+def test_work_area_in_whose_place_there_is_a_file_is_refused(
+    tmp_path: Path, bare: pytest.MonkeyPatch, name: str, said: str
+) -> None:
+    (tmp_path / "file").touch()
+    (tmp_path / "link").symlink_to("none")
+    bare.setenv("CTK_HOME", str(tmp_path / name))
+    with pytest.raises(WrongInput, match=re.escape(said.format(tmp_path))):
+        work_area(Site())
+
+
+@pytest.mark.parametrize("name", ["there", "link", "there/not/yet", "closed/x"])
+def test_work_area_that_is_or_can_be_a_directory_is_used(tmp_path: Path, bare: pytest.MonkeyPatch, name: str) -> None:
+    (tmp_path / "there").mkdir()
+    (tmp_path / "link").symlink_to("there")
+    (tmp_path / "closed").mkdir(mode=0)
+    bare.setenv("CTK_HOME", str(tmp_path / name))
+    assert work_area(Site()).path == tmp_path / name
 
 
 def test_a_work_area_that_cannot_be_created_is_missing_on_host(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from toolkit.definitions.definition import base_header
 from toolkit.pins.bases.transport import fetch
 from toolkit.recipes.architectures import host_architecture
 from toolkit.store.store import Kind
-from toolkit.support.files import write_atomically
+from toolkit.support.files import make_directory, write_atomically
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -98,5 +98,5 @@ def _note(store: Store, header: str) -> Path:
 
 def _remember(store: Store, header: str, state: str) -> None:
     note = _note(store, header)
-    note.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    make_directory(note.parent)
     write_atomically(note, state)

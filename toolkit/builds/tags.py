@@ -12,7 +12,7 @@ from urllib.error import HTTPError, URLError
 
 from toolkit.builds.pulling import WAITS, pause, seconds_of
 from toolkit.support.errors import CtkError, ProgramFailed
-from toolkit.support.files import open_regular, write_atomically
+from toolkit.support.files import make_directory, open_regular, write_atomically
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -63,7 +63,7 @@ def _remember(reference: str, digest: str, cache: Path) -> None:
     """It is no error where that cannot be written."""
     place = _place(reference, cache)
     with contextlib.suppress(OSError, CtkError):
-        place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_directory(place.parent)
         write_atomically(place, json.dumps({"reference": reference, "digest": digest}), mode=0o600)
 
 

@@ -25,7 +25,7 @@ from toolkit.runtime.options import without_options
 from toolkit.store.store import open_store
 from toolkit.support.certificates import trusting
 from toolkit.support.errors import MissingOnHost, WrongInput
-from toolkit.support.files import open_log
+from toolkit.support.files import make_directory, open_log
 from toolkit.support.mirror import debian_mirror
 from toolkit.support.processes import command_line, stream
 from toolkit.support.site import load_site
@@ -95,7 +95,7 @@ def try_recipe(recipe: Recipe, lock: Lock, image: Path, context: BuildContext, l
     area, runtime = context.area, context.runtime
     area.create()
     log_path = area.path / "try" / f"{recipe.name}.log"
-    log_path.parent.mkdir(exist_ok=True)
+    make_directory(log_path.parent)
     started = time.monotonic()
     room = RoomWatch(disks(area, None))
     with open_log(log_path) as log, room.watching(), staging(scratch_of(area)) as directory:

@@ -113,8 +113,9 @@ def prune(
     if json:
         print_json("ctk.cache-prune/1", documents.pruned(store, pruned, dry_run=dry_run), findings)
         return
-    for listed in pruned.removed:
-        say(f"{listed.kind.value}\t{listed.words}\t{format_size(listed.size)}")
+    if pruned.removed:
+        rows = [(listed.kind.value, listed.words, format_size(listed.size)) for listed in pruned.removed]
+        print_table(["kind", "content", "size"], rows)
     done = "Would remove" if dry_run else "Removed"
     say(f"{done} {_summary(pruned.removed)}; {_summary(pruned.left)} left.", stderr=True)
     if age is not None and age < SPARED_SECONDS and pruned.left:

@@ -25,6 +25,6 @@ def has_labels_of_ctk(base: Base) -> bool:
     try:
         with open_image(Path(base.reference)) as rootfs:
             labels = json.loads(rootfs.read_text(_LABELS, _LARGEST) or "{}")
-    except (WrongInput, ValueError):
+    except (WrongInput, ValueError, RecursionError):
         return False  # the runtime says what is wrong with it
     return isinstance(labels, dict) and any(name.startswith("ctk.") for name in labels)

@@ -147,7 +147,7 @@ def kept_trial(area: Path, runtime: Runtime) -> LayerTrial | None:
             return None
         trial = LayerTrial(kept["problem"], kept["seconds"], lasting=kept["problem"] is not None)
         stale = trial.problem is not None and not 0 <= time.time() - kept["tried"] <= _RETRIED
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None
     return None if stale else trial
 

@@ -106,7 +106,7 @@ def load(name: str) -> Lab | None:
         lab = Lab(plan, place, content["host"], content["port"], content.get("boot", ""))
     except FileNotFoundError:
         return None
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise _damaged(path, str(error)) from error
     # `down` removes that directory with its content, so it must be a lab's.
     if not lab.place.directory.name.startswith(f"ctk-{name}-"):

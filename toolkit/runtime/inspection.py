@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from toolkit.runtime.options import image_argument
 from toolkit.support.errors import WrongInput
+from toolkit.support.files import make_directory
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -54,7 +55,7 @@ def _singularity_on_path(runtime: Runtime, area: WorkArea) -> Iterator[None]:
     """spython 0.3 runs only `singularity`: let it find a link of that name that leads to the runtime in use."""
     area.create()
     directory = area.path / "spython"
-    directory.mkdir(exist_ok=True)
+    make_directory(directory)
     link = directory / "singularity"
     if not link.is_symlink() or link.readlink() != runtime.program:
         link.unlink(missing_ok=True)

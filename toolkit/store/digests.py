@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from toolkit.store.trusted import Untrusted, open_directory, open_file
-from toolkit.support.files import open_regular
+from toolkit.support.files import make_directory, open_regular
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -84,7 +84,7 @@ class Digests:
         name = _name(status)
         new = self.directory / f".{name}.{os.getpid()}.{time.monotonic_ns()}"
         with contextlib.suppress(OSError):
-            self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+            make_directory(self.directory)
             try:
                 descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
                 with os.fdopen(descriptor, "w") as file:

@@ -61,9 +61,14 @@ class Listed:
             return f"{recipe}: {step}" + (f" ({name})" if name else "")
         said: list[str] = []
         for text in self.about.values():
-            if not any(text in other for other in said):  # a reference ends with the digest
+            # A reference ends with the digest, and the name of a wheel begins with that of its project.
+            if not any(_folded(text) in _folded(other) for other in said):
                 said.append(text)
         return _DIGEST.sub(r"\1", " ".join(said)) or self.key[:12]
+
+
+def _folded(text: str) -> str:
+    return re.sub(r"[-_.]+", "-", text).lower()
 
 
 def entries(store: Store) -> tuple[Listed, ...]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from toolkit.store.entries import Kind, is_key
 from toolkit.support.errors import CtkError
-from toolkit.support.files import open_regular, write_atomically
+from toolkit.support.files import make_directory, open_regular, write_atomically
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -43,7 +43,7 @@ def note_image(own: Path, image: Path, recipe: str, used: Iterable[Path]) -> Non
         "entries": sorted({entry for path in used if _is_entry(entry := path.parts[-3:-1])}),
     }
     with contextlib.suppress(OSError, CtkError):
-        (own / _DIRECTORY).mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_directory(own / _DIRECTORY)
         name = hashlib.sha256(os.fsencode(image.absolute())).hexdigest()
         write_atomically(own / _DIRECTORY / name, json.dumps(content) + "\n", mode=0o600)
 

@@ -18,6 +18,7 @@ from toolkit.store.keeping import keep_in_use
 from toolkit.store.publishing import content_name, entry_of, make_entry, writing
 from toolkit.store.removing import identity, remove_entry, sweep_removed
 from toolkit.support.errors import MissingOnHost, WrongInput
+from toolkit.support.files import make_directory
 from toolkit.support.paths import site_path, user_path
 from toolkit.support.staging import staging
 
@@ -149,7 +150,7 @@ class Store:
         """
         with contextlib.ExitStack() as stack:
             with writing(self.own):
-                self.own.mkdir(mode=0o755, parents=True, exist_ok=True)
+                make_directory(self.own, 0o755)
                 sweep_removed(self.own)
                 try:
                     directory = stack.enter_context(staging(self.own))
@@ -161,9 +162,17 @@ class Store:
 def open_store(area: WorkArea, site: Site, note: Callable[[str], None] = _say_nothing) -> Store:
     """The store of this user in the work area, and the shared ones that CTK_STORE and the site name.
 
-    Raises WrongInput if one of them is no absolute path on this host, or CTK_STORE names a file or the root directory.
+    Raises WrongInput if one of them is no absolute path on this host, or CTK_STORE names a file or the root directory,
+    or if a directory of this user's store is a symlink (`symlink`).
     """
     own = area.path / "store"
+    for kind in Kind:  # each entry below it would be called damaged, and removed through it
+        if (own / kind).is_symlink():
+            raise WrongInput(
+                f"{own / kind} is a symlink, which ctk does not follow",
+                fix="Move the whole work area to the larger disk and set CTK_HOME.",
+                code="symlink",
+            )
     named = [_named_path(text) for text in os.environ.get(_VARIABLE, "").split(os.pathsep) if text]
     if site.stores is not None:
         named += [site_path(text, "stores", site.stores.origin) for text in site.stores.value]

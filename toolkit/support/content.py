@@ -16,7 +16,7 @@ import time
 from typing import TYPE_CHECKING, BinaryIO
 
 from toolkit.support.errors import CheckFailed, CtkError, WrongInput
-from toolkit.support.files import write_atomically
+from toolkit.support.files import make_directory, write_atomically
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -55,7 +55,7 @@ def content_digest(path: Path, cache: Path, *, follow: bool = False, fresh: bool
         )
     if time.time_ns() - max(changed for *_, changed in stamps) > _SETTLED:
         with contextlib.suppress(OSError, CtkError):  # it only saves work
-            kept.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            make_directory(kept.parent)
             write_atomically(kept, digest)
     return digest
 

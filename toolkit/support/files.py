@@ -174,6 +174,16 @@ def _mode_of(path: Path) -> int | None:
         return None
 
 
+def make_directory(path: Path, mode: int = 0o700) -> None:
+    """Create a directory and those above it that are missing; others can write to none of them, whatever the umask.
+
+    `Path.mkdir` gives only the last one its mode. Raises OSError.
+    """
+    if not path.is_dir():
+        make_directory(path.parent, 0o755)
+        path.mkdir(mode=mode, exist_ok=True)
+
+
 def current_umask() -> int:
     """The umask of this process. Not while other threads create files: it is set for a moment."""
     current = os.umask(0)
@@ -190,7 +200,7 @@ def locked(path: Path, *, taken: CtkError | None = None) -> Iterator[None]:
     """
     refuse_link(path)
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_directory(path.parent)
         descriptor = _lock(path, wait=taken is None)
     except BlockingIOError:
         raise taken or AssertionError("a lock without a timeout waits") from None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import re
+import stat
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,8 +19,9 @@ if TYPE_CHECKING:
 
     from toolkit.support.site import Site
 
-# Of binds, and in shell scripts that the runtime writes (tried with Apptainer 1.4.5).
-_SEPARATORS = re.compile(r"[:,'\"\x00-\x1f\x7f]")
+# Of binds, and in shell scripts that the runtime writes (tried with Apptainer 1.4.5); and bytes that are not UTF-8,
+# which programs written in Go replace.
+_UNUSABLE = re.compile(r"[:,'\"\x00-\x1f\x7f\udc80-\udcff]")
 _PACKAGE = Path(__file__).resolve().parent.parent
 
 
@@ -87,9 +89,11 @@ class WorkArea:
 
     def create(self) -> None:
         """Create the directories with mode 0700. Raises MissingOnHost if that fails, or one of them is not writable."""
+        from toolkit.support.files import make_directory
+
         for directory in self.directories:
             try:
-                directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+                make_directory(directory)
                 if directory.name == "tmp" and not directory.is_symlink():
                     make_plain(directory)  # images are unpacked in it
                 if not os.access(directory, os.W_OK | os.X_OK):
@@ -108,18 +112,40 @@ def work_area(site: Site) -> WorkArea:
     """CTK_HOME, else the site's directory, else $SCRATCH/ctk, else the XDG cache. Use it only after `trust.secure`.
 
     A home quota of 20 GB does not survive a GPU image and its cache, so the home comes last. Raises WrongInput if
-    the directory is in the home of an unknown user, the site's is not an absolute path, or the runtime cannot use its
-    name (`work-area-name`), and MissingOnHost if there is no home directory.
+    the directory is in the home of an unknown user, the site's is not an absolute path, a file is in its place, or the
+    runtime cannot use its name (`work-area-name`), and MissingOnHost if there is no home directory.
     """
     area = _chosen_area(site)
-    if (found := _SEPARATORS.search(str(area.path))) is not None:
+    if (found := _UNUSABLE.search(str(area.path))) is not None:
+        byte = os.fsencode(found[0])
+        said = repr(found[0]) if byte.isascii() else f"the byte 0x{byte.hex()}, which is not UTF-8"
         raise WrongInput(
-            f"the work area {printable(str(area.path))} (chosen by {area.chosen_by}) contains {found[0]!r}: the "
+            f"the work area {printable(str(area.path))} (chosen by {area.chosen_by}) contains {said}: the "
             "container runtime cannot use such a path",
-            fix="Set CTK_HOME to a directory without colons, commas, quotes and control characters in its path.",
+            fix="Set CTK_HOME to a directory whose path is UTF-8 and has no colon, comma, quote or control character.",
             code="work-area-name",
         )
+    _refuse_file(area)
     return area
+
+
+def _refuse_file(area: WorkArea) -> None:
+    """Raise WrongInput if the area, or what it would be created in, is a file or a dangling symlink."""
+    found = next(path for path in (area.path, *area.path.parents) if os.path.lexists(path))
+    try:
+        if stat.S_ISDIR(found.stat().st_mode):
+            return
+        problem = "is a file, not a directory"
+    except FileNotFoundError:
+        problem = f"is a symlink to {os.path.realpath(found)}, which does not exist"
+    except OSError:  # `trust.secure` and `create` report what else is wrong
+        return
+    raise WrongInput(
+        f"the work area {area.path} (chosen by {area.chosen_by}) "
+        + (problem if found == area.path else f"cannot be created: {found} {problem}"),
+        fix="Set CTK_HOME to a directory, for example on scratch; ctk creates one that does not exist.",
+        code="wrong-usage",
+    )
 
 
 def _chosen_area(site: Site) -> WorkArea:

@@ -5,13 +5,15 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from toolkit.support.errors import WrongInput
 from toolkit.support.quantities import parse_size
 from toolkit.support.tomlfile import read_toml
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from toolkit.support.tomlfile import TomlFile
 
 T = TypeVar("T")
@@ -103,12 +105,11 @@ def _texts_in(file: TomlFile, key: str) -> Setting[tuple[str, ...]] | None:
 
 
 def _memory_in(file: TomlFile) -> Setting[int] | None:
-    text = file.get(file.content, "memory", str)
-    if text is None:
+    size = _size(file, file.content, "memory")
+    if size is None:
         return None
-    size = _size(file, "memory", text)
     if size < _LEAST_MEMORY:
-        file.fail("memory", f"should be at least 64M, not {text!r}")
+        file.fail("memory", f"should be at least 64M, not {file.content['memory']!r}")
     return Setting(size, str(file.path))
 
 
@@ -118,14 +119,14 @@ def cache_keep_in(file: TomlFile) -> Setting[int] | None:
     if table is None:
         return None
     file.check_keys(table, ("keep",), "cache.")
-    text = file.get(table, "keep", str, "cache.")
-    if text is None:
-        return None
-    return Setting(_size(file, "cache.keep", text), str(file.path))
+    size = _size(file, table, "keep", "cache.")
+    return None if size is None else Setting(size, str(file.path))
 
 
-def _size(file: TomlFile, key: str, text: str) -> int:
+def _size(file: TomlFile, table: Mapping[str, Any], key: str, prefix: str = "") -> int | None:
+    fix = f'For example: {key} = "50G"'
+    text = file.get(table, key, str, prefix, fix=fix)
     try:
-        return parse_size(text, "the value")
+        return None if text is None else parse_size(text, "the value")
     except WrongInput as error:
-        file.fail(key, error.message)
+        file.fail(f"{prefix}{key}", error.message, fix=fix)

@@ -73,14 +73,14 @@ class TomlFile:
                 hint = did_you_mean(key, known) or f" Known keys: {', '.join(known)}."
                 self.fail(f"{prefix}{key}", f"there is no such key.{hint}")
 
-    def get(self, table: Mapping[str, Any], key: str, kind: type, prefix: str = "") -> Any:
+    def get(self, table: Mapping[str, Any], key: str, kind: type, prefix: str = "", *, fix: str | None = None) -> Any:
         """table[key], which must be of `kind`; None if it is absent."""
         if key not in table:
             return None
         value = table[key]
         # In Python a bool is an int, but `gpus = true` does not mean one GPU.
         if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
-            self.fail(f"{prefix}{key}", f"should be {_NAMES[kind]}, not {_shown(value)}")
+            self.fail(f"{prefix}{key}", f"should be {_NAMES[kind]}, not {_shown(value)}", fix=fix)
         return value
 
     def get_texts(self, table: Mapping[str, Any], key: str, prefix: str = "") -> tuple[str, ...]:

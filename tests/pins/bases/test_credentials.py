@@ -182,7 +182,10 @@ def test_a_file_that_others_can_write_runs_no_helper(tmp_path: Path, settings: d
     assert not helper.exists()
 
 
-@pytest.mark.parametrize("body", ["exit 1", "echo no json", "echo '[]'", "echo '{}'", 'echo \'{"Username": "a"}\''])
+@pytest.mark.parametrize(
+    "body",
+    ["exit 1", "echo no json", "printf '%0100000d' 0 | tr 0 [", "echo '[]'", "echo '{}'", 'echo \'{"Username": "a"}\''],
+)
 def test_a_failing_helper_is_no_login(tmp_path: Path, settings: dict[str, str], helper: Path, body: str) -> None:
     (tmp_path / "bin/docker-credential-tests").write_text(f"#!/bin/sh\n{body}\n")
     write(tmp_path / ".docker/config.json", credHelpers={"quay.io": "tests", "ghcr.io": "missing"})

@@ -36,9 +36,11 @@ def test_what_cannot_be_read_is_left_to_the_runtime(tmp_path: Path) -> None:
     (tmp_path / "empty/.singularity.d").mkdir(parents=True)
     broken = layout(tmp_path / "layout", "x86_64")
     (broken / "index.json").write_text('{"manifests": [{}]}')
+    deep = layout(tmp_path / "deep", "x86_64")
+    (deep / "index.json").write_text("[" * 100_000)
     packed = docker_archive(tmp_path / "a.tar.gz", mode="w:gz")
     for bootstrap in (Bootstrap.LOCALIMAGE, Bootstrap.DOCKER_ARCHIVE, Bootstrap.OCI):
-        for path in (tmp_path / "file", tmp_path / "missing", tmp_path / "empty", broken, packed):
+        for path in (tmp_path / "file", tmp_path / "missing", tmp_path / "empty", broken, deep, packed):
             assert found(bootstrap, path) == ()
 
 

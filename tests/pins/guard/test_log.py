@@ -10,7 +10,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.pins.guard.test_script import STOPPED
-from toolkit.pins.guard.log import differences, failures, fields, is_end, is_own, seconds_of_imports, successes
+from toolkit.pins.guard.log import (
+    differences,
+    failures,
+    fields,
+    is_end,
+    is_own,
+    searched_in,
+    seconds_of_imports,
+    successes,
+)
 from toolkit.pins.guard.payload import log_lines
 from toolkit.pins.guard.script import GUARD_AFTER, LAYER_BEGINS, payload
 from toolkit.pins.guard.trials import Imported, ImportFailure
@@ -67,6 +76,12 @@ def test_each_line_is_printed_by_the_payload_through_its_name_alone() -> None:
     beginnings = [text.partition("{")[0] for text in TEXTS.values()]
     said = [re.findall(r'say\("([^"]*)', text) for text in texts.values()]
     assert not [text for found in said for text in found if text.startswith(tuple(beginnings))]
+
+
+@pytest.mark.parametrize("text", ["", "{", "{}", "[1]", pytest.param("[" * 100_000, id="deep")])
+def test_directories_of_another_form_are_none(text: str) -> None:
+    assert searched_in(printed(log_lines.SEARCHED, directories='["/usr/lib"]')) == ("/usr/lib",)
+    assert searched_in(printed(log_lines.SEARCHED, directories=text)) is None
 
 
 def test_end_of_post_in_a_trace() -> None:

@@ -26,6 +26,10 @@ def test_requirements_are_read_once_and_kept_by_hash(
     assert asked == [(f"{WHEEL}.metadata", None), (WHEEL, "bytes=-65536")]
     assert read_requirements(file, tmp_path / "kept") == expected
     assert len(asked) == 2
+    (kept,) = (tmp_path / "kept").iterdir()
+    for damage in (b"", b"[" * 100_000, b"{}", b"[1]", b"3", b"\xff"):
+        kept.write_bytes(damage)
+        assert read_requirements(file, tmp_path / "kept") == expected
 
 
 @pytest.mark.index

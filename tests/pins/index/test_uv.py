@@ -101,3 +101,15 @@ def test_answer_that_is_too_old_to_be_used_is_removed(tmp_path: Path) -> None:
     asked.call(["second"], tmp_path)
     assert not first.exists()
     assert len(list((tmp_path / "cache/ctk-answers").iterdir())) == 1
+
+
+@pytest.mark.parametrize("damage", [b"", pytest.param(b"[" * 100_000, id="deep"), b"{}", b"[]", b"\xff"])
+def test_kept_answer_that_is_damaged_is_asked_again(tmp_path: Path, damage: bytes) -> None:
+    asked, project = uv(tmp_path, "", 0), tmp_path / "project"
+    project.mkdir()
+    found = asked.call(["first"], project)
+    (kept,) = (tmp_path / "cache/ctk-answers").iterdir()
+    whole = kept.read_bytes()
+    kept.write_bytes(damage)
+    assert asked.call(["first"], project) == found
+    assert kept.read_bytes() == whole

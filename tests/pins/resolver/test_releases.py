@@ -61,6 +61,20 @@ def test_releases_are_those_that_an_image_can_take(tmp_path: Path, asked: list[s
     assert asked == ["https://mirror.example/simple/thing/"], "kept, and without the password"
 
 
+@pytest.mark.parametrize("damage", [b"", pytest.param(b"[" * 100_000, id="deep"), b"{}", b"[1]", b"\xff"])
+def test_kept_page_that_is_damaged_is_read_again(tmp_path: Path, asked: list[str], damage: bytes) -> None:
+    found = versions(tmp_path)
+    (kept,) = tmp_path.iterdir()
+    kept.write_bytes(damage)
+    assert versions(tmp_path) == found
+    assert len(asked) == 2
+
+
+def test_page_that_is_nested_too_deeply_has_no_releases(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(releases, "read_url", lambda *_, **__: (b'{"files":' + b"[" * 100_000, None))
+    assert versions(tmp_path) == []
+
+
 def test_releases_of_a_day_are_those_that_were_there(tmp_path: Path, asked: list[str]) -> None:
     assert versions(tmp_path, exclude_newer="2024-12-31") == ["1.0"]
     assert len(asked) == 1

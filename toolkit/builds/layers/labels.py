@@ -66,7 +66,7 @@ def _text(labels: Mapping[str, str]) -> str:
 def _read(text: str) -> dict[str, str]:
     try:
         labels = json.loads(text or "{}")
-    except ValueError:
+    except (ValueError, RecursionError):
         labels = None
     if not isinstance(labels, dict) or not all(isinstance(value, str) for value in labels.values()):
         raise CheckFailed(

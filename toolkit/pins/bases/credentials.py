@@ -169,7 +169,7 @@ def _of_helper(path: Path, helper: str, server: str) -> Login | None:
     try:
         done = run([f"docker-credential-{helper}", "get"], input=server, timeout=_HELPER_SECONDS)
         answer = json.loads(done.stdout) if done.ok else None
-    except (CtkError, ValueError):
+    except (CtkError, ValueError, RecursionError):
         return None
     if not isinstance(answer, dict):
         return None

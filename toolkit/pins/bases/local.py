@@ -31,7 +31,7 @@ def local_architectures(base: Base) -> tuple[str, ...]:
             found = image_architecture(base.path)
             return (found,) if found is not None else ()
         return _of_archive(base.path) if base.bootstrap == Bootstrap.DOCKER_ARCHIVE else _of_layout(base.path)
-    except (OSError, WrongInput, ValueError, KeyError, TypeError, AttributeError, TarError):
+    except (OSError, WrongInput, ValueError, KeyError, TypeError, AttributeError, RecursionError, TarError):
         return ()
 
 

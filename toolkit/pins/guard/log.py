@@ -95,7 +95,7 @@ def traced_in(line: str) -> Traced | None:
 def searched_in(line: str) -> tuple[str, ...] | None:
     """The site directories that the image's Python searches, if this is the line that says so; else None."""
     values = fields(log_lines.SEARCHED, line)
-    with contextlib.suppress(ValueError):
+    with contextlib.suppress(ValueError, RecursionError):
         found = json.loads(values["directories"]) if values is not None else None
         if isinstance(found, list) and all(isinstance(path, str) for path in found):
             return tuple(found)

@@ -16,7 +16,7 @@ from toolkit.recipes.indexes import credentials, name_of
 from toolkit.recipes.model import Index
 from toolkit.support.certificates import certificate_problem, tls_context
 from toolkit.support.errors import CheckFailed, ProgramFailed
-from toolkit.support.files import write_atomically
+from toolkit.support.files import make_directory, write_atomically
 from toolkit.support.redaction import redact
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def fetch_file(url: str, sha256: str | None, directory: Path, indexes: Iterable[
             code="wrong-hash",
         )
     if kept is not None:
-        directory.mkdir(parents=True, exist_ok=True)
+        make_directory(directory)
         write_atomically(kept, content)
     return content
 

@@ -14,7 +14,7 @@ from urllib.parse import unquote, urlsplit
 
 from toolkit.inventory.contents.distributions import parse_headers
 from toolkit.pins.index.remote import RemoteFile, read_url
-from toolkit.support.files import write_atomically
+from toolkit.support.files import make_directory, write_atomically
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -42,16 +42,17 @@ def read_requirements(file: File, directory: Path, indexes: Iterable[Index] = ()
         return None
     requires = tuple(parse_headers(text).get("requires-dist", ()))
     if kept is not None:
-        directory.mkdir(parents=True, exist_ok=True)
+        make_directory(directory)
         write_atomically(kept, json.dumps(requires))
     return requires
 
 
 def _read_kept(path: Path) -> tuple[str, ...] | None:
     try:
-        return tuple(json.loads(path.read_text()))
-    except (FileNotFoundError, ValueError):
+        found = json.loads(path.read_bytes())
+    except (OSError, ValueError, RecursionError):
         return None
+    return tuple(found) if isinstance(found, list) and all(isinstance(text, str) for text in found) else None
 
 
 def _fetch_metadata(file: File, indexes: Iterable[Index]) -> str:

@@ -10,6 +10,7 @@ from urllib.parse import parse_qs, urlsplit
 from toolkit.pins.index.answers import git_refusal
 from toolkit.support.certificates import certificate_problem, trusting
 from toolkit.support.errors import CheckFailed, ProgramFailed
+from toolkit.support.files import make_directory
 from toolkit.support.processes import Completed, run
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ def read_repository(url: str, names: tuple[str, ...], scratch: Path) -> dict[str
     path, _, commit = parts.path.rpartition("@")
     address = f"{parts.scheme.removeprefix('git+')}://{parts.netloc}{path}"
     subdirectory = parse_qs(parts.fragment).get("subdirectory", [""])[0].strip("/")
-    scratch.mkdir(mode=0o700, parents=True, exist_ok=True)
+    make_directory(scratch)
     with tempfile.TemporaryDirectory(prefix="git-", dir=scratch) as directory:
 
         def git(*arguments: str) -> Completed:

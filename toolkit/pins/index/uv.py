@@ -20,7 +20,7 @@ from toolkit.pins.index.answers import refused, status_in
 from toolkit.pins.index.repositories import git_settings
 from toolkit.support.certificates import certificate_problem, trusting
 from toolkit.support.errors import MissingOnHost, ProgramFailed
-from toolkit.support.files import write_atomically
+from toolkit.support.files import make_directory, write_atomically
 from toolkit.support.processes import Completed, run
 from toolkit.support.redaction import redact, server_of
 from toolkit.support.staging import staging
@@ -99,8 +99,8 @@ class Uv:
         }
         if "PIP_INDEX_URL" in os.environ and not {"UV_INDEX_URL", "UV_DEFAULT_INDEX"} & os.environ.keys():
             environment["UV_DEFAULT_INDEX"] = os.environ["PIP_INDEX_URL"]
-        self.cache.mkdir(mode=0o700, parents=True, exist_ok=True)  # uv itself would leave it open under a umask of 002
-        self.scratch.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_directory(self.cache)  # uv itself would leave it open under a umask of 002
+        make_directory(self.scratch)
         # uv leaves empty lock files in TMPDIR where it builds a source distribution.
         with staging(self.scratch) as temporary:
             environment["TMPDIR"] = str(temporary)
@@ -174,17 +174,17 @@ def _read_answer(path: Path) -> Completed | None:
     try:
         if time.time() - path.stat().st_mtime > FRESH_SECONDS:
             return None
-        kept = json.loads(path.read_text())
-    except (FileNotFoundError, ValueError):
+        kept = json.loads(path.read_bytes())
+        return Completed(tuple(kept["argv"]), int(kept["returncode"]), str(kept["stdout"]), str(kept["stderr"]))
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None
-    return Completed(tuple(kept["argv"]), kept["returncode"], kept["stdout"], kept["stderr"])
 
 
 def _keep_answer(path: Path, answer: Completed) -> None:
     """Cache what uv found. A failure on this host, such as a build, may succeed once the user has fixed it."""
     if not answer.ok and "No solution found" not in answer.stderr:
         return
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_directory(path.parent)
     for old in path.parent.glob("*.json"):
         with suppress(FileNotFoundError):  # another ctk prunes too
             if time.time() - old.stat().st_mtime > FRESH_SECONDS:

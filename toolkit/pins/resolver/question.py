@@ -17,6 +17,7 @@ from toolkit.pins.index.uv import own_words, python_for
 from toolkit.pins.index.wheels import uv_platform
 from toolkit.recipes.model import IndexKind
 from toolkit.support.errors import CtkError, MissingOnHost, ProgramFailed, WrongInput
+from toolkit.support.files import make_directory
 from toolkit.support.redaction import redact
 from toolkit.support.staging import staging
 
@@ -293,7 +294,7 @@ def _without_platform(options: list[str], more: Iterable[str]) -> list[str]:
 @contextmanager
 def _directory(uv: Uv, question: Question) -> Iterator[Path]:
     # Not in the current directory: uv looks for settings there and above, and those of a project must not be used.
-    uv.scratch.mkdir(parents=True, exist_ok=True)
+    make_directory(uv.scratch)
     with staging(uv.scratch) as directory:
         (directory / "packages.txt").write_text(_lines(question.packages))
         (directory / "constraints.txt").write_text(_lines(question.constraints))

@@ -28,7 +28,7 @@ from toolkit.pins.index.remote import read_url
 from toolkit.pins.index.uv import FRESH_SECONDS, index_address
 from toolkit.pins.index.wheels import File, choose_file, supported_tags
 from toolkit.recipes.model import IndexKind
-from toolkit.support.files import write_atomically
+from toolkit.support.files import make_directory, write_atomically
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -77,16 +77,17 @@ def _rows(address: str, question: Question, directory: Path) -> list[dict[str, A
     kept = directory / f"{hashlib.sha256(address.encode()).hexdigest()}.json"
     try:
         if time.time() - kept.stat().st_mtime <= FRESH_SECONDS:
-            rows: list[dict[str, Any]] = json.loads(kept.read_text())
-            return rows
-    except (FileNotFoundError, ValueError):
+            found = json.loads(kept.read_bytes())
+            if isinstance(found, list) and all(isinstance(row, dict) for row in found):
+                return found
+    except (OSError, ValueError, RecursionError):
         pass
     try:
         text = read_url(address, question.indexes, Accept=ACCEPT)[0].decode(errors="replace")
         rows = read_page(text, address)
-    except (OSError, HTTPException, ValueError):
+    except (OSError, HTTPException, ValueError, AttributeError, RecursionError):
         return []
-    directory.mkdir(parents=True, exist_ok=True)
+    make_directory(directory)
     write_atomically(kept, json.dumps(rows))
     return rows
 
