@@ -122,8 +122,10 @@ def test_private_files_need_to_be_allowed(user: User, directory: Path, tiny_imag
 
 
 @pytest.mark.parametrize("command", ["lock", "build"])
-def test_credentials_of_an_index_are_neither_shown_nor_logged(me: User, tmp_path: Path, command: str) -> None:
-    recipe(tmp_path, me, "mine", 'base = "debian-12"\npackages = ["pydot"]\n')
+def test_credentials_of_an_index_are_neither_shown_nor_logged(
+    me: User, tmp_path: Path, base_image: Path, command: str
+) -> None:
+    recipe(tmp_path, me, "mine", f'base = "{base_image}"\npackages = ["pydot"]\n')
     index = {"PIP_INDEX_URL": "http://ann:S3CRET@127.0.0.1:9/simple?sig=S3CRET", "UV_HTTP_RETRIES": "0"}
     done = me.ctk("--trace", command, "mine", cwd=tmp_path, status=None, env=index)
     assert done.returncode != 0
