@@ -12,6 +12,7 @@ from toolkit.inventory.formats.sif import DataType, FileSystem, PartitionType, r
 from toolkit.runtime.area import scratch_of
 from toolkit.support.enums import StrEnum
 from toolkit.support.errors import MissingOnHost, WrongInput
+from toolkit.support.paths import OVERLAY_SEPARATORS
 from toolkit.support.programs import find_program
 
 if TYPE_CHECKING:
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 
 _MOUNTED = (PartitionType.SYSTEM, PartitionType.PRIMARY_SYSTEM, PartitionType.OVERLAY)
 _OMIT = "Omit --layered (`ctk fetch`: --layers): ctk then builds a flat image."
-_SEPARATORS = ":,"  # in the value of `--overlay`
 _NOT_TRIED = "a small layered image could not be tried; `ctk doctor` shows why"
 
 
@@ -131,7 +131,7 @@ def host_problem(runtime: Runtime, area: WorkArea, owners: str | None) -> str | 
 
 def _path_problem(area: WorkArea) -> str | None:
     for place in (area.path, scratch_of(area)):
-        if found := next((character for character in _SEPARATORS if character in str(place)), None):
+        if found := next((character for character in OVERLAY_SEPARATORS if character in str(place)), None):
             return f"the path {place} has the character {found!r} in it, and the runtime splits a layer's path there"
     return None
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from toolkit.store.entries import Kind
 from toolkit.store.trusted import Untrusted, open_directory
 from toolkit.support.findings import Finding, Severity
+from toolkit.support.paths import OVERLAY_SEPARATORS
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
     from toolkit.store.store import Store
 
 _OWNERS = "The site names owners it trusts as `store_owners`; nobody else may be able to write there (chmod go-w)."
-_SEPARATORS = {":": "colon", ",": "comma"}  # in the value of `--overlay`
 _MOVE = "Ask the owner of the store to move it to a path without colons and commas. Its other entries are used."
 _NAME = "Name the directory that `ctk cache path` prints."
 _MOUNT = "Check CTK_STORE and `stores` of the site settings, and whether the file system is mounted on this host."
@@ -34,7 +34,7 @@ def _judge(root: Path, owners: frozenset[int]) -> tuple[str, str] | None:
     """The warning, and the fix."""
     if (problem := _problem(root, owners)) is not None:
         return f"the shared store {root} is not used: {problem[0]}", problem[1]
-    for character, name in _SEPARATORS.items():
+    for character, name in OVERLAY_SEPARATORS.items():
         if character in str(root):
             return f"layers of the shared store {root} are not used, because its path has a {name}", _MOVE
     return None

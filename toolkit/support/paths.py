@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 # Of binds, and in shell scripts that the runtime writes (tried with Apptainer 1.4.5); and bytes that are not UTF-8,
 # which programs written in Go replace.
 _UNUSABLE = re.compile(r"[:,'\"\x00-\x1f\x7f\udc80-\udcff]")
+OVERLAY_SEPARATORS = {":": "colon", ",": "comma"}  # in the value of the runtime's option --overlay
 _PACKAGE = Path(__file__).resolve().parent.parent
 
 

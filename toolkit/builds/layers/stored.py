@@ -17,14 +17,13 @@ from toolkit.inventory.formats.squashfs_check import read_back
 from toolkit.store.keeping import require_used
 from toolkit.store.store import Kind
 from toolkit.support.errors import CtkError, ProgramFailed, WrongInput
+from toolkit.support.paths import OVERLAY_SEPARATORS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
     from toolkit.store.store import Entry, Store
-
-_SEPARATORS = ":,"  # in the value of `--overlay`
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +110,7 @@ class StoredLayers:
         if entry.size == 0:
             return Stored(None)
         name = entry.about.get("name", "")
-        if any(character in str(entry.path) for character in _SEPARATORS) or not _has_mark(entry.path, name):
+        if any(character in str(entry.path) for character in OVERLAY_SEPARATORS) or not _has_mark(entry.path, name):
             return None
         self._used.append((entry.path, stamp))
         return Stored(Layer(entry.path, name, entry.size))
